@@ -24,7 +24,8 @@ demo-real: .venv/ready
 serve: .venv/ready
 	HF_HUB_OFFLINE=1 $(BIN)/holdfast serve
 
-# Two real models, 330 MB, into ~/.cache/holdfast/models: --model smollm2 and gemma-3-270m.
+# Four real models, 1.9 GB, into ~/.cache/holdfast/models: --model smollm2, gemma-3-270m, qwen-0.5b
+# and qwen-1.5b.
 real-models: .venv/ready
 	$(BIN)/python -m holdfast.models.install
 

