@@ -38,7 +38,8 @@ from transformers import (
 from transformers.masking_utils import sdpa_mask
 
 from holdfast import Boost, Pasta, SplitSoftmax
-from holdfast.attention import IMPLEMENTATION, SteeringSpec, steered
+from holdfast.attention import IMPLEMENTATION, BatchSteering, steered
+from holdfast.methods import compile_methods
 
 try:
     from pastalib import pasta as pastalib
@@ -121,7 +122,8 @@ def variants(model, rows: int, prompt: int) -> dict:
 
     def with_(*methods, trace=False):
         # one for all passes, as the decode loop has
-        spec = SteeringSpec(span, [methods] * rows, trace, [prompt] * rows, follows=False)
+        compiled = [compile_methods(methods)] * rows
+        spec = BatchSteering(span, compiled, trace, [prompt] * rows, follows=False)
         return lambda: steered(spec)
 
     ways = {

@@ -38,6 +38,7 @@ from holdfast.engine.rows import Row, Stream
 from holdfast.engine.runner import Runner
 from holdfast.engine.scheduler import Scheduler
 from holdfast.errors import HoldfastError, ModelError
+from holdfast.methods import compile_methods
 from holdfast.models.loading import reuses_cache
 
 # for float32 logits of a few layers, relative to the largest; a wrong mask or a missing sink
@@ -344,7 +345,8 @@ def _answer(runner: Runner, prompts, spans, methods) -> list[list[int]]:
     sampling = holdfast.Sampling(temperature=0, max_new_tokens=REPLY)
     handles = []
     for ids, span in zip(prompts, spans, strict=True):
-        stream = Stream(tuple(ids[0].tolist()), tuple(span[0].tolist()), methods)
+        compiled = compile_methods(methods)
+        stream = Stream(tuple(ids[0].tolist()), tuple(span[0].tolist()), compiled)
         handles.append(scheduler.submit(Row((stream,), sampling=sampling)))
     while len(scheduler):
         scheduler.step()

@@ -41,7 +41,7 @@ from holdfast.engine import prefixes
 from holdfast.engine.decoder import Decoder
 from holdfast.engine.rows import Row, Stream
 from holdfast.engine.scheduler import Scheduler
-from holdfast.methods import parse
+from holdfast.methods import compile_methods, parse
 
 ROWS = (16, 48)
 PROMPT, SPAN = 300, 40  # tokens of each row's prompt, and of its span
@@ -123,7 +123,7 @@ def step(model, rows: int, method: str) -> float:
     for number in range(rows):
         ids = text[number * SPAN :][:PROMPT]
         span = (True,) * SPAN + (False,) * (PROMPT - SPAN)
-        stream = Stream(tuple(ids), span, methods)
+        stream = Stream(tuple(ids), span, compile_methods(methods))
         scheduler.submit(Row((stream,), sampling=sampling, seed=number))
     scheduler.step()  # the prefill
     scheduler.step()

@@ -112,12 +112,12 @@ def context(name: str, length: int) -> dict:
     from holdfast.common.sampling import Sampling
     from holdfast.engine.rows import Row, Stream
     from holdfast.engine.scheduler import Scheduler
-    from holdfast.methods import read_methods
+    from holdfast.methods import compile_methods, read_methods
 
     runner = small_llama() if of_default(name) else holdfast.load(name).runner
     ids = torch.randint(6, 2048, (length,), generator=torch.Generator().manual_seed(1)).tolist()
     span = tuple(5 <= place < 155 for place in range(length))
-    stream = Stream(tuple(ids), span, read_methods(STEERING))
+    stream = Stream(tuple(ids), span, compile_methods(read_methods(STEERING)))
     scheduler = Scheduler(runner, frozenset(), 1)
     held, began = held_now(), time.perf_counter()
     handle = scheduler.submit(Row((stream,), sampling=Sampling(0, 1, 8)))

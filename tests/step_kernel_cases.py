@@ -12,10 +12,11 @@ import triton.language as tl
 from test_attention import BFLOAT16, FLOAT32, KEEP, SPLIT, SPOT, far, wanted
 from tiny import DEVICE
 
-from holdfast.attention import Starts, SteeringSpec
+from holdfast.attention import BatchSteering, Starts
 from holdfast.attention.gpu_step import SpanColumns, attend_step
 from holdfast.attention.gpu_table import moved
 from holdfast.attention.kernels import LayerInputs
+from holdfast.methods import compile_methods
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=["float32", "bfloat16"])
@@ -36,7 +37,7 @@ def test_a_step_matches_the_papers(dtype, masked, keys, heads, groups, size, fir
     span = torch.zeros(3, keys + 5, dtype=torch.bool, device=DEVICE)
     span[0, 5:20] = span[1, 8 : keys - 8] = span[2, 6] = True
     prompts, methods = (keys - 5, keys - 4, keys // 2), [(SPLIT,), (KEEP,), (SPOT,)]
-    spec = SteeringSpec(span, methods, prompt=prompts)
+    spec = BatchSteering(span, list(map(compile_methods, methods)), prompt=prompts)
     first = torch.tensor(firsts, device=DEVICE)[:, None]
     one = Starts(keys, firsts, first) if any(firsts) else 0
     inputs = LayerInputs(q, k, v, mask, False, size**-0.5)

@@ -8,8 +8,9 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 import holdfast
 from holdfast import Boost, Pasta, Repetition, SplitSoftmax, Spotlight
-from holdfast.attention import SteeringSpec, holdfast_attention, install, kernels, layers, steered
+from holdfast.attention import BatchSteering, holdfast_attention, install, kernels, layers, steered
 from holdfast.errors import ModelError, UsageError
+from holdfast.methods import compile_methods
 
 FLOAT32 = 1e-5  # tolerance of outputs and masses
 # tolerance of outputs up to about 3: two groups, each rounded by the kernel, are merged
@@ -125,7 +126,8 @@ def test_outputs_and_masses_match_the_papers(methods, kind, shape, dtype):
             span = spans(kind, keys) & told.to(DEVICE)
             expected, mass = wanted(q, k, v, seen, span, methods, prompt, 0.25)
             for trace in (False, True):
-                steering = SteeringSpec(span, methods, trace=trace, prompt=prompt)
+                rows = list(map(compile_methods, methods))
+                steering = BatchSteering(span, rows, trace=trace, prompt=prompt)
                 given = q, k, v, None if masked == "not" else seen
                 with steered(steering) as state, torch.inference_mode():
                     out, _ = holdfast_attention(Layer(), *given, scaling=0.25)
@@ -141,7 +143,8 @@ def test_outputs_and_masses_match_the_papers(methods, kind, shape, dtype):
 def test_grouped_and_multi_query_attention(groups, queries):
     q, k, v = drawn(queries, 14, groups, torch.float32)
     methods, span = [(SPLIT,), (KEEP,), ()], spans("even", 14)
-    with steered(SteeringSpec(span, methods, prompt=[12] * 3)), torch.inference_mode():
+    steering = BatchSteering(span, list(map(compile_methods, methods)), prompt=[12] * 3)
+    with steered(steering), torch.inference_mode():
         out, _ = holdfast_attention(Layer(groups), q, k, v, None, scaling=0.25)
     expected, _ = wanted(q, k, v, causal(queries, 14), span, methods, [12] * 3, 0.25)
     assert far(out, expected) < FLOAT32
@@ -171,7 +174,8 @@ def test_features_that_the_fused_kernels_lack_match_the_papers(extra, queries):
         seen = given == 0
     q.requires_grad_(extra == "gradients")
     span, prompt, extras = spans("even", 14), [12] * 3, (kwargs.get("s_aux"), kwargs.get("softcap"))
-    with steered(SteeringSpec(span, methods, trace=True, prompt=prompt)) as state:
+    rows = list(map(compile_methods, methods))
+    with steered(BatchSteering(span, rows, trace=True, prompt=prompt)) as state:
         out, _ = holdfast_attention(Layer(), q, k, v, given, scaling=0.25, **kwargs)
     expected, mass = wanted(q.detach(), k, v, seen, span, methods, prompt, 0.25, *extras)
     assert far(out, expected) < FLOAT32
@@ -189,7 +193,7 @@ def test_masses_within_1e_minus_30_of_0_and_1(queries, toward):
     q, k, v = (states.to(DEVICE) for states in (q, k, torch.randn(3, 2, 14, 16)))
     k[:, :, 3:8] += toward * 70 / 4
     methods = [(SplitSoftmax(0.01),), (Boost(1e20),), (Pasta(1e-20, None, "scale"),)]
-    steering = SteeringSpec(spans("even", 14), methods, trace=True)
+    steering = BatchSteering(spans("even", 14), list(map(compile_methods, methods)), trace=True)
     with steered(steering) as state, torch.inference_mode():
         out, _ = holdfast_attention(Layer(), q, k, v, None, scaling=0.25)
     assert out.isfinite().all()
@@ -212,9 +216,9 @@ def test_neutral_settings_give_unsteered_attention(method, queries):
     with torch.inference_mode():
         with steered(None):
             plain, _ = holdfast_attention(Layer(), q, k, v, None, scaling=0.25)
-        with steered(SteeringSpec(spans("even", 14), [(method,)] * 3)):
+        with steered(BatchSteering(spans("even", 14), [compile_methods((method,))] * 3)):
             out, _ = holdfast_attention(Layer(), q, k, v, None, scaling=0.25)
-        traced = SteeringSpec(spans("even", 14), [()] * 3, trace=True)
+        traced = BatchSteering(spans("even", 14), [compile_methods(())] * 3, trace=True)
         with steered(traced):
             read, _ = holdfast_attention(Layer(), q, k, v, None, scaling=0.25)
     assert (out - plain).abs().max() < 2e-6
@@ -244,7 +248,8 @@ def test_long_prompts_never_hold_scores_of_all_queries_and_keys(softcap):
     span[0, 5:200], span[0, 90] = True, False
     kwargs = {} if softcap is None else {"softcap": softcap}
     largest = Largest()
-    with steered(SteeringSpec(span, [(SPLIT,)], trace=True)), torch.inference_mode(), largest:
+    steering = BatchSteering(span, [compile_methods([SPLIT])], trace=True)
+    with steered(steering), torch.inference_mode(), largest:
         holdfast_attention(Layer(), q, k, v, None, scaling=0.25, **kwargs)
     assert largest.numbers <= 2**23 < 2 * length**2
 
@@ -404,7 +409,7 @@ def test_an_adopted_model_runs_its_own_attention_when_unsteered(kind, monkeypatc
 
     wanted = outputs()
     assert install(model)
-    with steered(SteeringSpec(span, [(SPLIT,)] * 2)):
+    with steered(BatchSteering(span, [compile_methods((SPLIT,))] * 2)):
         moved = model(ids, attention_mask=mask, use_cache=False).logits
     monkeypatch.setattr(layers, "attend_explicitly", None)  # not called
     assert all(torch.equal(*pair) for pair in zip(outputs(), wanted, strict=True))

@@ -1,5 +1,6 @@
 """Kinds of method, what they need and what models offer are data; a refusal names both."""
 
+import pickle
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -8,9 +9,9 @@ from tiny import chat, model
 
 from holdfast import AdaCad, Boost, Guidance, Hold, Pasta, Repetition, SplitSoftmax, methods
 from holdfast.errors import ModelError, UsageError
-from holdfast.methods import Ability, Kind, Spotlight
-from holdfast.methods.heads import with_heads
-from holdfast.methods.kinds import REQUIRED
+from holdfast.methods import Ability, Kind, Spotlight, compile_methods
+from holdfast.methods.heads import HeadSet, with_heads
+from holdfast.methods.kinds import TRAITS, kind_of
 from holdfast.models.capabilities import check_requirements, supports
 
 ATTENTION = (SplitSoftmax(0.5), Boost(2))
@@ -52,22 +53,61 @@ class Empty(Louder):
 
 @pytest.mark.parametrize("made", (*MIXED, Pasta(0.1), Spotlight(0.3), Hold()), ids=str)
 def test_every_method_declares_its_kind_and_its_requirements(made):
-    assert isinstance(type(made).kind, Kind) and made.kind is methods.kind_of(made)
-    assert methods.requirements(made) == getattr(made, "requires", REQUIRED[made.kind])
+    assert isinstance(type(made).kind, Kind) and made.kind is kind_of(made)
+    assert compile_methods([made]).requires == TRAITS[made.kind].requires
 
 
-def test_methods_are_selected_by_kind():
-    assert methods.of_kind(MIXED, Kind.LOG_ODDS) == ATTENTION
-    assert methods.of_kind(MIXED, Kind.MESSAGES) == (Repetition(0.5),)
-    assert methods.of_kind(MIXED, Kind.STREAM) == (Guidance(2.0),)
-    assert methods.kind_of(7) is None and methods.kind_of(len) is None
+def test_compiled_methods_are_sorted_by_what_they_change():
+    compiled = compile_methods(MIXED)
+    assert compiled.attention == ATTENTION and compiled.in_pass.methods == ATTENTION
+    assert compiled.messages == (Repetition(0.5),) and compiled.processors == (Guidance(2.0),)
+    assert compiled.keys == compiled.hidden == compiled.states == compiled.rehearsed == ()
+    assert compiled.without_edits.methods == MIXED[1:]
+    assert compiled.needs_chat == (Repetition(0.5), Guidance(2.0))
+    assert compiled.without_span.methods == (Repetition(0.5),)
+    assert compile_methods([Hold(), Boost(2)]).without_rehearsed.methods == (Boost(2),)
+    assert kind_of(7) is None and kind_of(len) is None
+
+
+def test_the_same_methods_are_compiled_once_and_are_equal_in_another_process():
+    parsed = methods.parse("pasta:alpha=0.1")
+    compiled = compile_methods(parsed)
+    assert compiled is compile_methods(parsed) and compiled is compiled.in_pass
+    assert compiled == compile_methods([Pasta(0.1)]) != compile_methods(())
+    copy = pickle.loads(pickle.dumps(compiled))
+    assert copy == compiled and hash(copy) == hash(compiled)
+    assert compiled.spec == "pasta:alpha=0.1" and compile_methods(()).spec == "none"
+
+
+def test_equal_methods_keep_the_files_that_they_come_from():
+    heads = [HeadSet({(0, 1)}, file=name) for name in ("a.json", "b.json")]
+    both = [compile_methods([Boost(2, some)]) for some in heads]
+    assert both[0] == both[1] and hash(both[0]) == hash(both[1])
+    assert [compiled.attention[0].heads.file for compiled in both] == ["a.json", "b.json"]
+
+
+def test_a_list_without_methods_is_false():
+    assert not compile_methods(()) and compile_methods([Boost(2)])
+
+
+def test_what_a_list_needs_is_what_its_methods_need():
+    compiled = compile_methods(MIXED)
+    needed = {Ability.MESSAGES, Ability.LOG_ODDS, Ability.SECOND_STREAM}
+    assert compiled.requires == needed
+    assert compiled.needs_span and compiled.needs_system_prompt
+    assert not compile_methods([Boost(2)]).needs_system_prompt
+    assert not compile_methods([Repetition(1)]).needs_span
+    assert compile_methods([Pasta(0.1)]).treats_generated_apart
+    assert not compile_methods([Pasta(0.1), Boost(2)]).agrees_on_span
+    assert compile_methods([SplitSoftmax(0.5), Boost(2)]).table is None
+    assert compile_methods([Boost(2), SplitSoftmax(0.5)]).table is not None
 
 
 def test_a_custom_method_has_the_kind_whose_functions_it_defines():
     assert methods.read_methods([Louder()]) == (Louder(),)
-    assert methods.kind_of(Louder()) is Kind.LOG_ODDS
-    assert methods.requirements(Louder()) == {Ability.LOG_ODDS}
-    assert methods.kind_of(Decided()) is Kind.LOG_ODDS
+    assert compile_methods([Louder()]).attention == (Louder(),)
+    assert compile_methods([Louder()]).requires == {Ability.LOG_ODDS}
+    assert kind_of(Decided()) is Kind.LOG_ODDS
     assert methods.read_methods(Decided()) == (Decided(),)
 
 

@@ -115,7 +115,7 @@ def test_repetition_draws_by_the_conversation_and_not_by_the_turn(serve):
     chat = (*CHAT, *({"role": "user", "content": f"{number}"} for number in range(20)))
     asked = [Request(chat, spread, seed=turn, conversation_seed=5) for turn in range(4)]
     model.generate_batch(asked)
-    edited = list(methods.edit_messages(chat, spread, 5))
+    edited = list(methods.compile_methods(spread).edit(chat, 5))
     assert all(body["messages"] == edited for body in server.bodies)
 
 

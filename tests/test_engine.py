@@ -16,10 +16,10 @@ from tiny import DEVICE, GPTJ, chat, model, outcomes, tokenizer
 
 import holdfast
 from holdfast import Guidance, PromptStrength, Sampling, SplitSoftmax, Spotlight
-from holdfast.attention import SteeringSpec, steered
+from holdfast.attention import BatchSteering, steered
 from holdfast.chat.prompt import render
 from holdfast.errors import ModelError, PromptError
-from holdfast.methods import AdaCad, Anchoring, Boost, Pasta
+from holdfast.methods import AdaCad, Anchoring, Boost, Pasta, compile_methods
 from holdfast.models.requests import Request
 
 SHORT = Sampling(max_new_tokens=24)
@@ -166,7 +166,7 @@ def by_hand(tiny, messages, next_logits, count):
 
 def last_logits(tiny, ids, methods=(), span=()):
     held = tensor([list(span) + [False] * (len(ids) - len(span))])
-    steering = SteeringSpec(held, [methods]) if methods else None
+    steering = BatchSteering(held, [compile_methods(methods)]) if methods else None
     with steered(steering), torch.inference_mode():
         return tiny.hf_model(tensor([ids]), use_cache=False).logits[0, -1].double()
 
@@ -321,7 +321,7 @@ def test_a_thread_forwards_only_what_is_new_and_a_fork_leaves_no_trace():
     held = render(messages, tiny.tokenizer).span_mask
     span = tensor([[*held, *[False] * (whole.shape[1] - len(held))]])
     last = len(kept[1].prompt_ids) + 3
-    steering = SteeringSpec(span[:, :last], [()], trace=True)
+    steering = BatchSteering(span[:, :last], [compile_methods(())], trace=True)
     with steered(steering) as state, torch.inference_mode():
         tiny.hf_model(whole[:, :last], use_cache=False)
     seen = torch.stack([layer[0] for layer in state.seen]).cpu()

@@ -13,7 +13,7 @@ from fitted_files import write_all
 from holdfast import methods
 from holdfast.errors import ParameterOutOfRange, PromptError, UnknownName, UsageError
 from holdfast.methods import Boost, Pasta, Repetition, SplitSoftmax, Spotlight
-from holdfast.methods.kinds import members_of
+from holdfast.methods.kinds import kind_of, members_of
 from holdfast.methods.parameters import parameters_of, required_parameters
 
 ROUNDING = 1e-6  # a few float32 roundings, relative to the log-odds, absolute for weights
@@ -113,18 +113,22 @@ def test_a_wrong_spelling_is_refused_with_a_hint(spec, error, words):
         (methods.Kind.REHEARSED, methods.NeedsWarmup),
     ],
 )
-def test_the_members_that_are_checked_are_those_of_the_protocol(kind, protocol):
+def test_a_method_that_lacks_a_member_of_its_protocol_is_refused(kind, protocol):
     declared = {name for name in vars(protocol) if not name.startswith("_")}
-    assert set(members_of(kind)) == declared | {"name"}
+    assert declared
+    for lacking in declared:
+        members = {"name": "odd", "kind": kind, **dict.fromkeys(declared - {lacking})}
+        with pytest.raises(UsageError, match=f"Odd lacks {lacking};"):
+            methods.read_methods([type("Odd", (), members)()])
 
 
 def test_methods_without_a_target_are_those_that_would_do_nothing():
     boost, repetition = methods.Boost(2), methods.Repetition(1)
     both = (boost, repetition, methods.Guidance(2))
-    without_target = methods.without_target
-    assert without_target(both, prompted=True, emphasised=False) == ()
-    assert without_target(both, prompted=False, emphasised=False) == both
-    assert without_target(both, prompted=False, emphasised=True) == (repetition,)
+    without_target = methods.compile_methods(both).without_target
+    assert without_target(prompted=True, emphasised=False) == ()
+    assert without_target(prompted=False, emphasised=False) == both
+    assert without_target(prompted=False, emphasised=True) == (repetition,)
 
 
 @pytest.fixture
@@ -149,7 +153,7 @@ def test_a_method_is_registered_by_its_class_alone(fitted_here):
         needed = required_parameters(method)
         given = ",".join(f"{parameter}={declared[parameter].example}" for parameter in needed)
         (made,) = methods.parse(f"{method.name}:{given}")
-        assert all(hasattr(made, member) for member in members_of(methods.kind_of(made)))
+        assert all(hasattr(made, member) for member in members_of(kind_of(made)))
         assert type(made) is method and methods.parse(methods.spell([made])) == (made,)
 
 
@@ -333,8 +337,8 @@ def test_repetition_needs_a_system_message():
 
 def test_edit_messages_applies_prompt_methods_and_ignores_others():
     composed = methods.parse("split-softmax:exponent=0.5+repetition:probability=1")
-    assert methods.edit_messages(list(CHAT), composed, 0) == Repetition(1).edit(CHAT, 0)
-    assert methods.edit_messages(list(CHAT), (SplitSoftmax(0.5),), 0) == CHAT
+    assert methods.compile_methods(composed).edit(list(CHAT), 0) == Repetition(1).edit(CHAT, 0)
+    assert methods.compile_methods([SplitSoftmax(0.5)]).edit(list(CHAT), 0) == CHAT
 
 
 def _long_chat(rounds):

@@ -17,6 +17,7 @@ from holdfast.engine.runner import Runner
 from holdfast.engine.scheduler import Scheduler
 from holdfast.engine.slot_layers import SPARE_COLUMNS, KeyLayer, WindowLayer
 from holdfast.engine.state_layers import HELD
+from holdfast.methods import compile_methods
 
 # float64 logits of large random weights; a wrong mask or state makes a difference of 1e-2 or more
 ROUNDING = 1e-6
@@ -186,7 +187,7 @@ def test_spans_inside_across_and_outside_the_windows_of_rows_that_keep_different
         prompt = torch.randint(6, 400, (length,), generator=torch.Generator().manual_seed(number))
         span = tuple(first <= place < last for place in range(length))
         for methods in METHODS["split-softmax"], METHODS["boost and spotlight"], (Boost(3),), ():
-            stream = Stream(tuple(prompt.tolist()), span, methods)
+            stream = Stream(tuple(prompt.tolist()), span, compile_methods(methods))
             most = 5 + 7 * (number % 3)
             sampling = Sampling(1.0, 0.9, most)
             rows.append(Row((stream,), sampling=sampling, seed=number, keep=True, trace=True))

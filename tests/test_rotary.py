@@ -12,8 +12,9 @@ from tiny import DEVICE, SHAPE, chat, model
 
 import holdfast
 from holdfast import Boost, Guidance, Request, Sampling, SplitSoftmax, Spotlight
-from holdfast.attention import RotaryLengths, SteeringSpec, steered
+from holdfast.attention import BatchSteering, RotaryLengths, steered
 from holdfast.errors import ModelError, PromptTooLong, UsageError
+from holdfast.methods import compile_methods
 
 SWITCH = 64  # tokens up to which texts have the short factors
 HALF = SHAPE["head_dim"] // 2
@@ -82,7 +83,9 @@ def by_whole_text(tiny, prompt_ids, count=30, span=(), methods=()):
     """The reply if every step forwards the whole text, without a cache."""
     ids = torch.tensor([prompt_ids], device=DEVICE)
     mask = torch.tensor([span], device=DEVICE)
-    steering = SteeringSpec(mask, [methods], prompt=[len(prompt_ids)], follows=False)
+    steering = BatchSteering(
+        mask, [compile_methods(methods)], prompt=[len(prompt_ids)], follows=False
+    )
     for _ in range(count):
         with torch.inference_mode(), steered(steering if methods else None):
             logits = tiny.hf_model(input_ids=ids, use_cache=False).logits

@@ -5,11 +5,12 @@ import torch
 from tiny import DEVICE, chat, model
 
 from holdfast import Repetition, Request, Sampling, SplitSoftmax, Spotlight, methods
-from holdfast.attention import SteeringSpec, steered
+from holdfast.attention import BatchSteering, steered
 from holdfast.chat.prompt import render
 from holdfast.engine.rows import Row
 from holdfast.engine.scoring import score_rows
 from holdfast.errors import PromptError, UsageError
+from holdfast.methods import compile_methods
 
 # float32; the passes differ in splits and padding, so sums are taken in different orders
 TOLERANCE = 1e-4
@@ -37,9 +38,9 @@ REPLIES = (("bread", "the old town where people talk", "r"), ("cheese (C)", "mus
 def plain_logits(tiny, prompt_ids, span, reply, given=()):
     """float64 [token, vocabulary] after the prompt and each token of a reply, in one plain pass."""
     whole = torch.tensor([tuple(prompt_ids) + tuple(reply)], device=DEVICE)
-    shifts = methods.of_kind(given, methods.Kind.LOG_ODDS) if any(span) else ()
+    shifts = compile_methods(compile_methods(given).attention if any(span) else ())
     held = torch.tensor([tuple(span) + (False,) * len(reply)], device=DEVICE)
-    steering = SteeringSpec(held, [shifts], prompt=[len(prompt_ids)]) if shifts else None
+    steering = BatchSteering(held, [shifts], prompt=[len(prompt_ids)]) if shifts else None
     with torch.inference_mode(), steered(steering):
         logits = tiny.hf_model(input_ids=whole, use_cache=False).logits
     return logits[0, len(prompt_ids) - 1 :].double().cpu()
@@ -47,8 +48,9 @@ def plain_logits(tiny, prompt_ids, span, reply, given=()):
 
 def read_plainly(tiny, messages, given, reply, seed=0):
     """The logits for each token of a reply, guided if a method guides."""
-    guidance = next(iter(methods.of_kind(given, methods.Kind.STREAM)), None)
-    read = [methods.edit_messages(messages, given, seed)]
+    compiled = compile_methods(given)
+    guidance = next(iter(compiled.processors), None)
+    read = [compiled.edit(messages, seed)]
     read += [guidance.other(messages)] if guidance else []
     logits = []
     for number, chat_read in enumerate(read):

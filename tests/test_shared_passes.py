@@ -17,6 +17,7 @@ from holdfast.engine.scheduler import Scheduler
 from holdfast.engine.slot_layers import Shared
 from holdfast.engine.state_layers import layers_like
 from holdfast.errors import ModelError
+from holdfast.methods import compile_methods
 from holdfast.models.loading import reuses_cache
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
@@ -104,7 +105,7 @@ def test_rows_whose_cache_is_of_an_unknown_kind_run_one_by_one(kind):
         handles = []
         for ids in rows:
             mask = tuple(span[0, : ids.shape[1]].tolist())
-            stream = Stream(tuple(ids[0].tolist()), mask, methods)
+            stream = Stream(tuple(ids[0].tolist()), mask, compile_methods(methods))
             handles.append(scheduler.submit(Row((stream,), sampling=Sampling(0, 1, 6))))
         while len(scheduler):
             scheduler.step()

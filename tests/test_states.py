@@ -15,7 +15,8 @@ from holdfast.common.sampling import Sampling
 from holdfast.engine.batch import StreamState, batch_of, spans_of
 from holdfast.engine.rows import Stream
 from holdfast.errors import ModelError, UsageError
-from holdfast.methods import Ability, Boost, Seka, SplitSoftmax, Vector
+from holdfast.methods import Ability, Boost, Seka, SplitSoftmax, Vector, compile_methods
+from holdfast.methods.kinds import kind_of
 from holdfast.models.requests import Request
 from holdfast.states import Site, abilities, sites_of
 
@@ -145,7 +146,8 @@ def apart_by(first: torch.Tensor, second: torch.Tensor) -> float:
 
 def run(own, stream: Stream, reply=(), methods=()) -> torch.Tensor:
     """The logits of every token, in one pass of the runner."""
-    reading = StreamState(Stream(stream.token_ids, stream.span, tuple(methods)), list(reply))
+    steered = Stream(stream.token_ids, stream.span, compile_methods(methods))
+    reading = StreamState(steered, list(reply))
     device, count = own.runner.device, len(reading)
     batch = batch_of([reading], [0], spans_of([reading], device), device, logits=count)
     return own.runner.forward(batch).logits[0]
@@ -221,7 +223,7 @@ def test_keys_cached_under_one_steering_never_serve_another(method, tmp_path):
         alone = own.generate_batch([Request(grown, asked, GREEDY)])[0]
         if behind.prompt_ids == alone.prompt_ids:
             assert behind.token_ids == alone.token_ids, (kept, asked)
-        if kept != asked and asked and methods.affects_pre_span(asked):
+        if kept != asked and asked and compile_methods(asked).affects_pre_span:
             assert behind.forwarded >= len(behind.prompt_ids)
 
 
@@ -341,7 +343,7 @@ def test_a_custom_method_edits_hidden_states():
             return hidden * self.by
 
     own = made("llama")
-    assert methods.kind_of(Louder()) is methods.Kind.RESIDUAL
+    assert kind_of(Louder()) is methods.Kind.RESIDUAL
     stream = rendered(own, TALKS[0])
     own.check([Louder()])
     assert apart_by(run(own, stream, methods=[Louder()]), run(own, stream)) > 1e-3

@@ -23,8 +23,9 @@ from transformers import AutoConfig, AutoModel, DynamicCache
 
 import holdfast
 from holdfast import Boost, Pasta, SplitSoftmax
-from holdfast.attention import SteeringSpec, holdfast_attention, steered
+from holdfast.attention import BatchSteering, holdfast_attention, steered
 from holdfast.errors import ModelError, PromptError, UsageError
+from holdfast.methods import compile_methods
 
 ROUNDING = 2e-5  # logits of three layers of large random weights
 MOVED = 1e-2  # steering moves them by more than this
@@ -723,7 +724,7 @@ def test_gradients_are_those_of_the_formula(exponent, start):
         for steer in (False, True):
             inputs = [states.clone().requires_grad_() for states in drawn]
             if steer:
-                with steered(SteeringSpec(span, [(SplitSoftmax(exponent),)] * 2)):
+                with steered(BatchSteering(span, [compile_methods([SplitSoftmax(exponent)])] * 2)):
                     output = holdfast_attention(Layer(), *inputs, seen, scaling=0.25)[0].transpose(
                         1, 2
                     )

@@ -8,7 +8,8 @@ import pytest
 import torch
 
 from holdfast import Boost, Pasta, SplitSoftmax, Spotlight
-from holdfast.methods.table import LayerTable, TableEntry, layer_table, table_row
+from holdfast.methods.compiled import compile_methods, layer_table
+from holdfast.methods.table import LayerTable, TableEntry, layer_entries
 
 # Of log-odds, relative to 1 + |log-odds|, in float64: a few roundings of numbers up to 60.
 DOUBLE = 5e-14
@@ -81,14 +82,14 @@ def test_a_mass_of_one_stays_one():
 
 def test_a_list_of_methods_has_an_entry_for_every_head():
     """None for a bias after a power, or if methods differ on including generated tokens."""
-    row = table_row((Boost(4), SplitSoftmax(0.5, {(1, 2)})))
+    table = compile_methods((Boost(4), SplitSoftmax(0.5, {(1, 2)}))).table
     numbers = [(math.log(4), 0.5 if head == 2 else 1) for head in range(4)]
-    assert [(entry.bias, entry.exponent) for entry in row.entries(1, 4)] == numbers
-    assert row.entries(0, 2) == [Boost(4).table_entry] * 2 and not row.span_includes_generated
-    assert table_row(()).entries(0, 2) == [TableEntry()] * 2
-    assert table_row((SplitSoftmax(0.5), Boost(4))) is None
-    assert table_row((Pasta(0.01),)).span_includes_generated
-    assert table_row((Pasta(0.01), Spotlight(0.3))) is None
+    assert [(entry.bias, entry.exponent) for entry in layer_entries(table, 1, 4)] == numbers
+    assert layer_entries(table, 0, 2) == [Boost(4).table_entry] * 2
+    assert layer_entries(compile_methods(()).table, 0, 2) == [TableEntry()] * 2
+    assert compile_methods((SplitSoftmax(0.5), Boost(4))).table is None
+    assert compile_methods((Pasta(0.01),)).table == {None: Pasta(0.01).table_entry}
+    assert compile_methods((Pasta(0.01), Spotlight(0.3))).table is None
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
@@ -106,8 +107,8 @@ def test_the_mass_and_the_rest_follow_from_the_shifted_log_odds(numbers, dtype):
 
 
 def test_a_layer_table_has_the_numbers_of_every_row_and_head():
-    rows = [(Boost(4),), (), (Boost(4),), (Spotlight(0.3, {(1, 0)}),)]
-    table = layer_table(rows, 1, 2)
+    rows = [[Boost(4)], [], [Boost(4)], [Spotlight(0.3, {(1, 0)})]]
+    table = layer_table(list(map(compile_methods, rows)), 1, 2)
     assert table.numbers[0].tolist() == [[math.log(4)] * 2, [0, 0], [math.log(4)] * 2, [0, 0]]
     assert (table.numbers[2] > -math.inf).tolist() == [[False] * 2] * 3 + [[True, False]]
     assert table.adds and table.floors and not table.powers

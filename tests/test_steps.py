@@ -14,8 +14,9 @@ from transformers import DynamicCache, StaticCache
 
 import holdfast
 from holdfast import Pasta
-from holdfast.attention import SteeringSpec, holdfast_attention, steered
+from holdfast.attention import BatchSteering, holdfast_attention, steered
 from holdfast.attention.extent import Extent
+from holdfast.methods import compile_methods
 
 PACKAGE = str(Path(holdfast.__file__).parent)
 # Operations and tensor methods that make the host wait for a GPU. A tensor made from a list
@@ -98,7 +99,8 @@ def test_steering_that_is_kept_between_steps_waits_for_no_device():
     for rows in EVERYWHERE + MIXED:
         span = torch.zeros(3, 9, dtype=torch.bool)
         span[:, 2:6] = True
-        steering = SteeringSpec(span, rows, prompt=[9, 8, 7], follows=False)
+        compiled = list(map(compile_methods, rows))
+        steering = BatchSteering(span, compiled, prompt=[9, 8, 7], follows=False)
         for step, keys in enumerate((12, 13, 14)):
             q, k = torch.randn(3, 4, 1, 16), torch.randn(3, 2, keys, 16)
             v, lengths = torch.randn_like(k), torch.tensor([keys, keys - 1, keys - 2])
@@ -111,7 +113,7 @@ def test_steering_that_is_kept_between_steps_waits_for_no_device():
             waits = waits_of(run)
             assert not step or waits == []
             wider = torch.nn.functional.pad(span, (0, keys - 9))
-            fresh = SteeringSpec(wider, rows, prompt=[9, 8, 7])
+            fresh = BatchSteering(wider, compiled, prompt=[9, 8, 7])
             assert torch.equal(run(), run(steering=fresh))
 
 
@@ -154,7 +156,8 @@ def test_shared_keys_and_values_are_never_repeated(queries, masked, methods):
     layer.num_key_value_groups = 8
     storages = Storages()
     for prompt in (keys, 512):
-        with steered(SteeringSpec(span, [tuple(methods)], trace=True, prompt=[prompt])), storages:
+        steering = BatchSteering(span, [compile_methods(methods)], trace=True, prompt=[prompt])
+        with steered(steering), storages:
             holdfast_attention(layer, query, key, value, mask, scaling=0.1)
     assert 8 * queries * keys <= key.numel(), "scores and masks of all heads are no larger"
     assert storages.largest <= key.numel()

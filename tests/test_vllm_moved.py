@@ -8,7 +8,7 @@ from holdfast_vllm.moved import move, on_rank, rule_of, touches
 from holdfast_vllm.moves import Sight, members, needs_three
 from holdfast_vllm.wire import Admitted
 
-from holdfast.methods import Kind, of_kind, parse
+from holdfast.methods import compile_methods, parse
 
 HEADS, KEYS, PROMPT = 3, 12, 8
 RANGES = ((1, 3), (5, 6))
@@ -30,7 +30,7 @@ CASES = {
 
 
 def admitted(spec, trace=""):
-    return Admitted(of_kind(parse(spec), Kind.LOG_ODDS), RANGES, PROMPT, trace)
+    return Admitted(compile_methods(parse(spec)).attention, RANGES, PROMPT, trace)
 
 
 def moved(rows, scores, positions, notes):

@@ -15,11 +15,11 @@ from holdfast_vllm.wire import Admitted, Drawing, check_draw, check_heads, read_
 from holdfast.common.sampling import Sampling
 from holdfast.engine.drawing import draw, uniforms
 from holdfast.errors import HoldfastError, ModelError
-from holdfast.methods import Kind, of_kind, parse
+from holdfast.methods import compile_methods, parse
 
 
 def attention(spec):
-    return of_kind(parse(spec), Kind.LOG_ODDS)
+    return compile_methods(parse(spec)).attention
 
 
 BOOST = attention("boost:factor=2")

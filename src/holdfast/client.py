@@ -18,7 +18,7 @@ from typing import Any
 from holdfast.chat.emphasis import Part, check_parts
 from holdfast.chat.messages import Message, Messages, read_message
 from holdfast.errors import UnknownName, UsageError, shortened
-from holdfast.methods import Kind, edit_messages, kind_of, of_kind, read_methods, spell
+from holdfast.methods import compile_methods, read_methods, spell
 from holdfast.methods.protocols import Method
 from holdfast.methods.registry import BY_NAME
 
@@ -54,17 +54,18 @@ def steer(
         raise UnknownName("server", server, WIRE_FORMATS)
     if trace not in (True, False, "heads"):
         raise UsageError(f"steer takes trace as True, False or 'heads', not {shortened(trace)}.")
-    methods = read_methods(method)
-    if editing := of_kind(methods, Kind.MESSAGES):
-        spec = spell(editing)
+    compiled = compile_methods(read_methods(method))
+    if compiled.messages:
+        spec = spell(compiled.messages)
         raise UsageError(
             f"{spec} edits messages, which a server takes as they are; send"
             f" holdfast.client.edit(messages, {spec!r}), and steer with the other methods."
         )
-    if unknown := next((m.name for m in methods if BY_NAME.get(m.name) is not type(m)), None):
-        raise UnknownName("method that servers know, named", unknown, BY_NAME)
+    for known in compiled.methods:
+        if BY_NAME.get(known.name) is not type(known):
+            raise UnknownName("method that servers know, named", known.name, BY_NAME)
     check_parts(emphasis)
-    return WIRE_FORMATS[server](spell(methods), emphasis, trace)
+    return WIRE_FORMATS[server](compiled.spec, emphasis, trace)
 
 
 def edit(
@@ -81,13 +82,13 @@ def edit(
         UsageError: a method of another kind, or a message without a role or a text.
     """
     messages = [read_message(number, message) for number, message in enumerate(messages, 1)]
-    methods = read_methods(method)
-    if others := [method for method in methods if kind_of(method) is not Kind.MESSAGES]:
+    compiled = compile_methods(read_methods(method))
+    if others := compiled.without_edits:
         raise UsageError(
-            f"{spell(others)} edits no messages; give it to holdfast.client.steer, whose fields go"
+            f"{others.spec} edits no messages; give it to holdfast.client.steer, whose fields go"
             " beside the messages."
         )
-    return list(edit_messages(messages, methods, seed))
+    return list(compiled.edit(messages, seed))
 
 
 def _for_holdfast(method: str, emphasis: Sequence[Part], trace: bool | str) -> dict[str, Any]:

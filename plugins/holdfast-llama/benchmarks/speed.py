@@ -122,11 +122,12 @@ class OurEngine:
         from holdfast.common.sampling import Sampling
         from holdfast.engine.rows import Row, Stream
         from holdfast.engine.scheduler import Scheduler
+        from holdfast.methods import compile_methods
 
         self.scheduler = Scheduler(self.model.runner, frozenset(), self.rows)  # no row ends early
         span = tuple(4 <= place < 4 + SPAN for place in range(PROMPT))
         for stream in range(self.rows):
-            reading = Stream(tuple(tokens_of(stream)), span, self.methods)
+            reading = Stream(tuple(tokens_of(stream)), span, compile_methods(self.methods))
             self.scheduler.submit(Row((reading,), sampling=Sampling(0, max_new_tokens=STEPS + 2)))
         self.scheduler.step()
         return self.rows * PROMPT

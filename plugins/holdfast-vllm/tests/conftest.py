@@ -24,9 +24,9 @@ import pytest
 import torch
 
 import holdfast
-from holdfast.attention import SteeringSpec, steered
+from holdfast.attention import BatchSteering, steered
 from holdfast.chat.prompt import render
-from holdfast.methods import parse
+from holdfast.methods import compile_methods, parse
 
 MODEL = str(Path(holdfast.__file__).parent / "assets" / "model")
 STOCK = "vllm.v1.attention.backends.cpu_attn.CPUAttentionBackend"
@@ -113,7 +113,7 @@ def reference(
     mask = torch.zeros(1, prompt, dtype=torch.bool)
     for first, last in ranges:
         mask[0, first:last] = True
-    steering = SteeringSpec(mask, [parse(spec)], trace=True)
+    steering = BatchSteering(mask, [compile_methods(parse(spec))], trace=True)
     cached, logits, masses = None, [], []
     for piece in [list(ids[:prompt]), *([token] for token in ids[prompt:])]:
         with steered(steering) if ranges else nullcontext() as state:

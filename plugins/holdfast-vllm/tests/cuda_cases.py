@@ -16,7 +16,7 @@ from holdfast_vllm.moves import Sight, members, needs_three
 from holdfast_vllm.status import Engine
 from holdfast_vllm.wire import Admitted
 
-from holdfast.methods import Kind, of_kind, parse
+from holdfast.methods import compile_methods, parse
 
 HEADS, GROUPS, SIZE, PAGE = 4, 2, 32, 16
 CONTEXTS, QUERIES = [40, 21, 33, 18], [1, 21, 1, 5]
@@ -25,7 +25,7 @@ SCALE = SIZE**-0.5
 
 
 def admitted(spec, ranges, prompt, trace=""):
-    return Admitted(of_kind(parse(spec), Kind.LOG_ODDS), ranges, prompt, trace)
+    return Admitted(compile_methods(parse(spec)).attention, ranges, prompt, trace)
 
 
 ROWS = {

@@ -15,17 +15,17 @@ from holdfast.attention.layers import IMPLEMENTATION, holdfast_attention
 from holdfast.attention.patching import install
 from holdfast.attention.reaching import check_methods, layers_with_attention
 from holdfast.attention.rotary import EVERY_LENGTH, SAME_FACTORS, RotaryLengths
-from holdfast.attention.steering import AttentionTrace, PassState, SteeringSpec, steered
+from holdfast.attention.steering import AttentionTrace, BatchSteering, PassState, steered
 
 __all__ = [
     "EVERY_LENGTH",
     "IMPLEMENTATION",
     "SAME_FACTORS",
     "AttentionTrace",
+    "BatchSteering",
     "PassState",
     "RotaryLengths",
     "Starts",
-    "SteeringSpec",
     "cache_of",
     "check_methods",
     "holdfast_attention",

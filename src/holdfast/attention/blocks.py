@@ -34,9 +34,9 @@ from holdfast.attention.checks import (
 )
 from holdfast.attention.reaching import check_reached
 from holdfast.attention.rotary import RotaryLengths
-from holdfast.attention.steering import PASS, AttentionTrace, Pass, PassState, SteeringSpec
+from holdfast.attention.steering import PASS, AttentionTrace, BatchSteering, Pass, PassState
 from holdfast.errors import UsageError
-from holdfast.states.edits import BlockStates, EditGroup, edits_of_pass
+from holdfast.states.edits import EditGroup, edits_of_pass
 from holdfast.states.hooks import edited
 
 P = ParamSpec("P")
@@ -50,9 +50,9 @@ class Steered:
 
     model: ref[PreTrainedModel]  # the model that it steers
     name: str  # the name of the model's class
-    steering: SteeringSpec  # of the model's attention
-    states: BlockStates | None  # its edits of keys and hidden states
-    origin: CacheOrigin | None  # of the caches filled in the block; None after it was left
+    steering: BatchSteering  # of the model's attention
+    # of the caches filled in the block, with all its methods; None after it was left
+    origin: CacheOrigin | None
     spec: str  # the methods as a spec string
     # per traced pass, its thread and the mass of every layer
     passes: list[tuple[int, list[Tensor]]] = field(default_factory=list)
@@ -212,16 +212,15 @@ class OpenModel:
         self, begun: Pass, given: Mapping[str, Any], model: PreTrainedModel
     ) -> list[EditGroup]:
         """Checks that a pass fits the block; returns its edits."""
-        block, state = begun.block, begun.state
-        origin = None if block is None else block.origin
+        origin, state = None if begun.block is None else begun.block.origin, begun.state
         continues = claim_cache(cache_of(given), origin, self.name)
-        if block is None or state is None:
+        if origin is None or state is None:
             return []
         config = model.config.get_text_config()
         before = check_pass(state, given, config, continues=continues, first=begun.first)
         check_lengths(RotaryLengths.of(config), given, self.name)
         refuse_checkpointing(model)
-        return [] if block.states is None else edits_of_pass(block.states, given, before)
+        return edits_of_pass(origin.rows, origin.span, given, before)
 
     def _finish(self, begun: Pass, cache: Any) -> None:
         """Checks and records a pass that ended without an error."""

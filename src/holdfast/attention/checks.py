@@ -12,7 +12,7 @@ from torch import Tensor
 from holdfast.attention.rotary import RotaryLengths
 from holdfast.attention.steering import PassState
 from holdfast.errors import ModelError, UsageError
-from holdfast.methods.protocols import InPass
+from holdfast.methods.compiled import CompiledMethods
 
 _ORIGIN = "_holdfast_origin"  # the attribute of a cache with its `CacheOrigin`
 
@@ -21,22 +21,21 @@ _ORIGIN = "_holdfast_origin"  # the attribute of a cache with its `CacheOrigin`
 class CacheOrigin:
     """The steering that the keys in a cache were computed under; caches of a block share one."""
 
-    methods: tuple[tuple[InPass, ...], ...]  # per row of the span mask
+    rows: tuple[CompiledMethods, ...]  # the methods of each row of the span mask
     span: Tensor  # bool [row, token]
-    spec: str  # the methods as a spec string
-    # whether the methods treat generated tokens differently from those of the prompt, so that the
-    # end of the prompt is part of the steering
-    width_matters: bool
+    spec: str  # the methods as messages name them
 
     def __deepcopy__(self, memo: dict[int, Any]) -> CacheOrigin:
         return self  # the keys in a copy of a cache have the same origin
 
     def equals(self, other: CacheOrigin) -> bool:
         """Whether keys of the two are interchangeable."""
-        if self.methods != other.methods or len(self.span) != len(other.span):
+        if self.rows != other.rows or len(self.span) != len(other.span):
             return False
         width = min(self.span.shape[1], other.span.shape[1])
-        if self.width_matters and self.span.shape != other.span.shape:
+        # under some methods, where the prompt ends is part of the steering
+        by_width = any(row.states or row.span_includes_generated for row in self.rows)
+        if by_width and self.span.shape != other.span.shape:
             return False
         beyond = [origin.span[:, width:].any() for origin in (self, other)]
         return torch.equal(self.span[:, :width], other.span[:, :width]) and not any(beyond)
@@ -56,7 +55,7 @@ def claim_cache(cache: Any, origin: CacheOrigin | None, name: str) -> bool:
     before = cache.__dict__.get(_ORIGIN)
     if before is origin:
         return origin is not None
-    old, new = (mark if mark and any(mark.methods) else None for mark in (before, origin))
+    old, new = (mark if mark and any(mark.rows) else None for mark in (before, origin))
     same = old is new or (old is not None and new is not None and old.equals(new))
     if not same and cached_tokens(cache):
         was, now = (mark.spec if mark else "no steering" for mark in (old, new))

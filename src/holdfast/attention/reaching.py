@@ -10,8 +10,9 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from holdfast.attention.checks import cache_of, cached_tokens
-from holdfast.attention.steering import NEVER_REACHED, PASS, Pass, PassState, SteeringSpec
+from holdfast.attention.steering import NEVER_REACHED, PASS, BatchSteering, Pass, PassState
 from holdfast.errors import ModelError, UsageError
+from holdfast.methods.compiled import UNSTEERED
 from holdfast.methods.protocols import NeedsWarmup, ShiftsAttention
 
 # Per probed model, the number of heads of each layer with attention.
@@ -117,7 +118,8 @@ def plain_logits(model: PreTrainedModel) -> Tensor:
 
 def probe(model: PreTrainedModel, plain: Tensor) -> None:
     """Checks with two tokens, once per model, that its attention arrives here and logits stay."""
-    spec = SteeringSpec(torch.tensor([[True, False]], device=model.device), [()], trace=True)
+    span = torch.tensor([[True, False]], device=model.device)
+    spec = BatchSteering(span, [UNSTEERED], trace=True)
     state = PassState(spec)
     try:
         ours, cache = _forward(model, state, use_cache=True)

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import softplus
 
+from holdfast.methods.compiled import CompiledMethods
 from holdfast.methods.protocols import ShiftsAttention
 
 
@@ -38,14 +39,12 @@ class MethodGroup:
     rows: Tensor | None
 
 
-def method_groups(
-    rows: Sequence[tuple[ShiftsAttention, ...]], device: torch.device | str
-) -> list[MethodGroup]:
+def method_groups(rows: Sequence[CompiledMethods], device: torch.device | str) -> list[MethodGroup]:
     """The rows of a batch grouped by their methods; rows without any are in no group."""
     places: dict[tuple[ShiftsAttention, ...], list[int]] = {}
-    for row, methods in enumerate(rows):
-        if methods:
-            places.setdefault(methods, []).append(row)
+    for row, compiled in enumerate(rows):
+        if compiled.attention:
+            places.setdefault(compiled.attention, []).append(row)
     return [
         MethodGroup(methods, None if len(some) == len(rows) else torch.tensor(some, device=device))
         for methods, some in places.items()

@@ -15,8 +15,8 @@ from torch import Tensor
 from holdfast.attention.extent import Extent, Groups, Plans, Starts
 from holdfast.attention.rules import ListRule, LogOddsRule, MethodGroup, method_groups
 from holdfast.errors import ModelError, UsageError
-from holdfast.methods.protocols import ShiftsAttention
-from holdfast.methods.table import LayerTable, layer_table, table_row
+from holdfast.methods.compiled import CompiledMethods, layer_table
+from holdfast.methods.table import LayerTable
 
 
 @dataclass(frozen=True)
@@ -35,18 +35,18 @@ class AttentionTrace:
 
 
 @dataclass(frozen=True, eq=False)
-class SteeringSpec:
+class BatchSteering:
     """The steering of a batch's rows, in one pass or in all passes of a block.
 
-    Everything that the host needs is computed once and kept, so reusing a spec while a batch has
-    the same rows adds no cost to its passes.
+    Everything that the host needs is computed once and kept, so reusing it while a batch has the
+    same rows adds no cost to its passes.
     """
 
     # bool [batch, key], True on the keys of the span; later keys are not in it. The rows of a pass
     # may be a multiple of these (beams, several replies to a prompt), with the copies of each row
     # adjacent
     span: Tensor
-    methods: Sequence[Sequence[ShiftsAttention]]  # per row, the attention methods in order
+    rows: Sequence[CompiledMethods]  # the methods of each row
     trace: bool = False  # whether to record the mass at the last query
     # per row, the number of columns before the first generated one; None: as many as `span` has
     prompt: Sequence[int] | None = None
@@ -59,16 +59,16 @@ class SteeringSpec:
     _groups: dict[int, list[MethodGroup]] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
-        if len(self.methods) != self.span.shape[0]:
+        if len(self.rows) != self.span.shape[0]:
             raise UsageError(
-                f"There are methods for {len(self.methods)} rows and a span of"
+                f"There are methods for {len(self.rows)} rows and a span of"
                 f" {self.span.shape[0]}; give each row its own."
             )
 
-    @cached_property
-    def rows(self) -> list[tuple[ShiftsAttention, ...]]:
-        """The methods of each row."""
-        return [tuple(methods) for methods in self.methods]
+    def equals(self, other: BatchSteering) -> bool:
+        """Whether both steer the same rows of the same batch; compares no numbers on a device."""
+        mine, theirs = ((s.rows, s.prompt, s.trace, s.follows) for s in (self, other))
+        return self.span is other.span and mine == theirs
 
     @cached_property
     def prompts(self) -> list[int]:
@@ -78,13 +78,12 @@ class SteeringSpec:
     @cached_property
     def includes(self) -> list[bool]:
         """Per row, whether generated tokens count as its span."""
-        return [any(method.span_includes_generated for method in row) for row in self.rows]
+        return [row.span_includes_generated for row in self.rows]
 
     @cached_property
     def disagrees(self) -> bool:
         """Whether methods of one row disagree on what the span is."""
-        sets = ({method.span_includes_generated for method in row} for row in set(self.rows))
-        return any(len(seen) > 1 for seen in sets)
+        return not all(row.agrees_on_span for row in self.rows)
 
     @cached_property
     def extent(self) -> Extent:
@@ -111,16 +110,16 @@ class SteeringSpec:
 
     @cached_property
     def _in_family(self) -> bool:
-        return all(table_row(row) is not None for row in set(self.rows))
+        return all(row.table is not None for row in self.rows)
 
     @cached_property
     def _by_head(self) -> bool:
-        return any(method.heads is not None for row in set(self.rows) for method in row)
+        return any(len(row.table) > 1 for row in self.rows if row.table is not None)
 
     @cached_property
     def _heads(self) -> dict[int, list[int]] | None:
         """The heads that some method moves, by layer; None for all of them."""
-        named = [method.heads for row in set(self.rows) for method in row]
+        named = [method.heads for row in set(self.rows) for method in row.attention]
         heads: dict[int, list[int]] = {}
         for layer, head in sorted({pair for chosen in named for pair in chosen or ()}):
             heads.setdefault(layer, []).append(head)
@@ -161,7 +160,7 @@ class SteeringSpec:
             self._groups[rows] = method_groups(self._repeated(rows), self.span.device)
         return ListRule(self._groups[rows], layer, heads)
 
-    def _repeated(self, rows: int) -> list[tuple[ShiftsAttention, ...]]:
+    def _repeated(self, rows: int) -> list[CompiledMethods]:
         """The methods of each row of a pass."""
         return [row for row in self.rows for _ in range(self.copies_of(rows))]
 
@@ -170,7 +169,7 @@ class SteeringSpec:
 class PassState:
     """How far the passes under one spec are in the sequence, and what they recorded."""
 
-    spec: SteeringSpec
+    spec: BatchSteering
     # per pass, the mass [batch, head] of every layer, in order, if it is traced
     passes: list[list[Tensor]] = field(default_factory=list)
     calls: int = 0  # how often attention was called
@@ -323,7 +322,7 @@ PASS: ContextVar[Pass | None] = ContextVar("holdfast_pass", default=None)
 
 @contextmanager
 def steered(
-    spec: SteeringSpec | None, positions: Tensor | None = None, starts: Starts | None = None
+    spec: BatchSteering | None, positions: Tensor | None = None, starts: Starts | None = None
 ) -> Iterator[PassState | None]:
     """Steers the forward pass inside, in this thread only; without a spec, it is not steered. A
     `ModelError` if the pass never reached our attention.

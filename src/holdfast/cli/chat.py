@@ -19,7 +19,7 @@ from holdfast.common.files import write_whole
 from holdfast.common.sampling import Sampling
 from holdfast.common.seeds import seed_of
 from holdfast.errors import HoldfastError, ModelError, UnknownName, UsageError
-from holdfast.methods import Ability, Method, parse, spell, without_target
+from holdfast.methods import Ability, Method, compile_methods, parse, spell
 from holdfast.methods.registry import METHODS
 from holdfast.models.capabilities import supports
 from holdfast.models.protocol import stream_reply
@@ -202,7 +202,8 @@ class Chat:
         self.methods = self._parse(spec) if spec else self.methods
         notice(f"method: {spell(self.methods)}")
         prompted, emphasised = has_prompt(self.messages), bool(self.emphasized)
-        if without_target(self.methods, prompted=prompted, emphasised=emphasised):
+        compiled = compile_methods(self.methods)
+        if compiled.without_target(prompted=prompted, emphasised=emphasised):
             notice("There is nothing to steer towards yet; give /system or /emphasis.")
 
     def compare(self, specs: str) -> None:

@@ -107,8 +107,7 @@ def _check_effect(request: Request, arguments: argparse.Namespace) -> None:
             "Emphasis says what a method should stress, and there is no method; add --method, such"
             " as boost:factor=4."
         )
-    idle = methods.without_target(
-        request.methods,
+    idle = request.compiled.without_target(
         prompted=has_prompt(request.messages),
         emphasised=bool(request.emphasis),
     )

@@ -124,7 +124,7 @@ def _plan(arguments: Namespace) -> ProfilingPlan:
     from holdfast.papers.zhang2024.profiling import ProfilingPlan
 
     chosen = methods.parse(arguments.method)
-    steering = methods.of_kind(chosen, methods.Kind.LOG_ODDS)
+    steering = methods.compile_methods(chosen).attention
     if len(chosen) != 1 or not steering:
         raise UsageError(
             f"--method takes one attention method to steer each head by, not {arguments.method!r}."

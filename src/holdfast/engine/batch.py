@@ -13,11 +13,10 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 from transformers.cache_utils import Cache
 
-from holdfast.attention import AttentionTrace, Starts
+from holdfast.attention import AttentionTrace, BatchSteering, Starts
 from holdfast.engine.drawing import Draw, LogProbability, Token, uniforms
 from holdfast.engine.prefixes import KeysValues
 from holdfast.engine.rows import Continuation, Row, Stream
-from holdfast.methods.protocols import ShiftsAttention
 from holdfast.states.edits import EditedRow, EditGroup, edits_of
 
 
@@ -62,10 +61,7 @@ class Batch:
     positions: Tensor  # of the tokens, int64 [row, token]; 0 for padding
     level: bool  # whether no row is padded and all begin at the same position
     columns: int  # number of columns, those of the pass included
-    span: Tensor  # bool [row, column], True on the keys to emphasise; later columns are not in it
-    methods: Sequence[tuple[ShiftsAttention, ...]]  # per row, its attention methods
-    prompts: Sequence[int]  # per row, columns before the first generated one
-    trace: bool = False
+    steering: BatchSteering | None = None  # of its attention; None: it is neither moved nor traced
     cache: Cache | None = None  # what is already computed; None: the model makes a cache
     logits: int = 1  # number of last tokens whose logits are wanted
     # where the keys of windowed layers begin, if rows differ
@@ -81,9 +77,17 @@ def batch_of(
     device: torch.device,
     cache: Cache | None = None,
     logits: int = 1,
+    before: BatchSteering | None = None,
 ) -> Batch:
-    """A batch with the pending tokens of some streams, one per row; `span` is bool [row, column],
-    and logits of the last `logits` tokens are wanted.
+    """A batch with the pending tokens of some streams.
+
+    Args:
+        readings: the streams, one per row.
+        computed: how many first tokens of each need no forwarding.
+        span: of the prompts, bool [row, column].
+        cache: what is already computed; None: the model makes a cache.
+        logits: of how many last tokens they are wanted.
+        before: the steering of an earlier pass, which is used again if nothing changed.
     """
     new_tokens = [reading.behind(done) for reading, done in zip(readings, computed, strict=True)]
     width = max(map(len, new_tokens))
@@ -98,22 +102,27 @@ def batch_of(
             both[1, row, width - len(tokens) :] = torch.arange(done, done + len(tokens))
     ids, positions = both.to(device)
     columns = max(map(len, readings))
+    span = span if span.shape[1] <= columns else span[:, :columns]
+    steering = _steering_of(readings, span, columns, before)
+    edits = _edits_of(readings, computed, width, device)
+    return Batch(ids, positions, level, columns, steering, cache, logits, edits=edits)
+
+
+def _steering_of(
+    readings: Sequence[StreamState], span: Tensor, columns: int, before: BatchSteering | None
+) -> BatchSteering | None:
+    """The steering of a pass: that of the pass before while the rows stay, which has done its work
+    on the host already, so that a step reads no device.
+    """
+    rows = [reading.stream.compiled for reading in readings]
+    trace = any(reading.trace for reading in readings)
+    if not (trace or any(compiled.attention for compiled in rows)):
+        return None
     prompts = [len(reading.stream.token_ids) for reading in readings]
     if not any(reading.generated for reading in readings):
         prompts = [columns] * len(readings)  # what follows a shorter prompt is not a reply
-    return Batch(
-        ids,
-        positions,
-        level,
-        columns,
-        span if span.shape[1] <= columns else span[:, :columns],
-        [reading.stream.attention for reading in readings],
-        prompts,
-        any(reading.trace for reading in readings),
-        cache,
-        logits,
-        edits=_edits_of(readings, computed, width, device),
-    )
+    steering = BatchSteering(span, rows, trace, prompts, follows=False)
+    return before if before is not None and before.equals(steering) else steering
 
 
 def _edits_of(
@@ -121,10 +130,10 @@ def _edits_of(
 ) -> list[EditGroup]:
     """The edits of a pass that forwards the pending tokens of each stream."""
     rows = []
-    if any(reading.stream.states for reading in readings):
+    if any(reading.stream.compiled.states for reading in readings):
         for reading, done in zip(readings, computed, strict=True):
             stream, new = reading.stream, len(reading) - done
-            row = stream.states, done, new, width - new, reading.span, len(stream.token_ids)
+            row = stream.compiled, done, new, width - new, reading.span, len(stream.token_ids)
             rows.append(EditedRow(*row))
     return edits_of(rows, width, device)
 

@@ -15,8 +15,7 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 from holdfast.attention import EVERY_LENGTH
-from holdfast.methods.kinds import affects_pre_span
-from holdfast.methods.protocols import InPass
+from holdfast.methods.compiled import CompiledMethods
 
 
 @dataclass(frozen=True)
@@ -63,12 +62,12 @@ class Prefix:
 
     token_ids: tuple[int, ...]
     span: tuple[bool, ...]
-    methods: tuple[InPass, ...]  # the steering under which the keys and values were made
+    compiled: CompiledMethods  # the methods under which the keys and values were made
     # of the first tokens, perhaps not of all; None if they are not computed, or were evicted
     keys_values: KeysValues | None
 
     def shared_with(
-        self, token_ids: tuple[int, ...], span: tuple[bool, ...], methods: tuple[InPass, ...]
+        self, token_ids: tuple[int, ...], span: tuple[bool, ...], compiled: CompiledMethods
     ) -> int:
         """How many first tokens of another prompt, without its last, can use these keys and values.
 
@@ -80,8 +79,8 @@ class Prefix:
             return 0
         shared = min(common_length(self.token_ids, token_ids), common_length(self.span, span))
         shared = min(shared, len(token_ids) - 1)
-        other = methods != self.methods
-        if other and affects_pre_span((*methods, *self.methods)):
+        other = compiled != self.compiled
+        if other and (compiled.affects_pre_span or self.compiled.affects_pre_span):
             return 0
         if other and True in span[:shared]:
             shared = span.index(True)

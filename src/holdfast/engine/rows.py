@@ -3,18 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 from holdfast.attention import AttentionTrace
 from holdfast.common.sampling import Sampling
 from holdfast.engine.prefixes import KeysValues, Prefix
-from holdfast.methods.kinds import Kind, of_kind, states_methods
-from holdfast.methods.protocols import (
-    EditsLogits,
-    EditsStates,
-    InPass,
-    ShiftsAttention,
-)
+from holdfast.methods.compiled import UNSTEERED, CompiledMethods
+from holdfast.methods.protocols import EditsLogits
 
 
 @dataclass(frozen=True)
@@ -23,7 +17,7 @@ class Stream:
 
     token_ids: tuple[int, ...]  # the whole prompt
     span: tuple[bool, ...]  # True on the tokens to emphasise
-    methods: tuple[InPass, ...] = ()  # those that act inside a forward pass
+    compiled: CompiledMethods = UNSTEERED  # its methods that act inside a forward pass
     prefix: Prefix | None = None  # first tokens of the prompt that may be computed already
     # how many first tokens use the keys and values of `prefix`; at least one token is left
     shared: int = 0
@@ -34,12 +28,16 @@ class Stream:
         prefix: Prefix | None,
         token_ids: tuple[int, ...],
         span: tuple[bool, ...],
-        methods: tuple[InPass, ...] = (),
+        compiled: CompiledMethods = UNSTEERED,
     ) -> Stream:
-        """A stream that reuses as much of a prefix as it can."""
+        """A stream under the methods that act inside a pass, of which some need a span. It reuses
+        as much of a prefix as it can.
+        """
+        compiled = compiled.in_pass if any(span) else compiled.in_pass.without_span
         if prefix is None:
-            return cls(token_ids, span, methods)
-        return cls(token_ids, span, methods, prefix, prefix.shared_with(token_ids, span, methods))
+            return cls(token_ids, span, compiled)
+        shared = prefix.shared_with(token_ids, span, compiled)
+        return cls(token_ids, span, compiled, prefix, shared)
 
     @property
     def cached(self) -> int:
@@ -51,22 +49,6 @@ class Stream:
         """Keys and values of the cached tokens."""
         prefix, count = self.prefix, self.cached
         return prefix.keys_values.first(count) if prefix and prefix.keys_values and count else None
-
-    @cached_property
-    def attention(self) -> tuple[ShiftsAttention, ...]:
-        return of_kind(self.methods, Kind.LOG_ODDS)
-
-    @cached_property
-    def states(self) -> tuple[EditsStates, ...]:
-        """Its methods that edit keys or hidden states."""
-        return states_methods(self.methods)
-
-    @property
-    def treats_generated_apart(self) -> bool:
-        """Whether a generated token gets different keys than the same token in a prompt."""
-        return any(method.span_includes_generated for method in self.attention) or any(
-            getattr(method, "reply_only", False) for method in self.states
-        )
 
 
 @dataclass(frozen=True)
@@ -100,7 +82,7 @@ class Row:
     def reusable_len(self, number: int) -> int | None:
         """How many first tokens of a stream a longer prompt can reuse; None: all computed ones."""
         stream = self.streams[number]
-        return len(stream.token_ids) if stream.treats_generated_apart else None
+        return len(stream.token_ids) if stream.compiled.treats_generated_apart else None
 
 
 @dataclass(frozen=True)

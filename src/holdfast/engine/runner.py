@@ -17,8 +17,8 @@ from transformers.cache_utils import Cache, DynamicCache, DynamicLayer, LinearAt
 
 from holdfast.attention import (
     IMPLEMENTATION,
+    BatchSteering,
     RotaryLengths,
-    SteeringSpec,
     cache_of,
     steered,
 )
@@ -52,10 +52,9 @@ class Output:
 
 
 class _Latest(threading.local):
-    """The steering of this thread's latest steered pass, and its rows."""
+    """The steering of this thread's latest steered pass."""
 
-    spec: SteeringSpec | None = None
-    rows: object = None
+    steering: BatchSteering | None = None
 
 
 class Runner:
@@ -142,9 +141,7 @@ class Runner:
             cache = self._cache()
             ids, positions = torch.arange(8, device=self.device).expand(2, 1, 8)
             for some in (slice(0, 5), slice(5, 8)):
-                batch = Batch(
-                    ids[:, some], positions[:, some], True, 8, positions[:, :0] > 0, [()], [8]
-                )
+                batch = Batch(ids[:, some], positions[:, some], True, 8)
                 output = self.forward(replace(batch, cache=cache))
                 layers = [layer for layer in cache.layers if type(layer) in RECURRENT]
                 every = [getattr(layer, f"{kind}_states").values() for layer in layers]
@@ -157,15 +154,17 @@ class Runner:
     @torch.inference_mode()
     def forward(self, batch: Batch) -> Output:
         """Makes one pass; raises a `ModelError` if it is to be steered but reaches no attention."""
-        spec = self._spec_of(batch)
+        if batch.steering is not None:
+            self._latest.steering = batch.steering
         alike = batch.level and batch.starts is None
         positions = None if alike or not self._interface else batch.positions
         read, kept = {"input_ids": batch.ids}, self._kept(batch)
-        with steered(spec, positions, batch.starts) as state, edited(self.hf_model, batch.edits):
+        steering = steered(batch.steering, positions, batch.starts)
+        with steering as state, edited(self.hf_model, batch.edits):
             given = batch.positions, self._mask(batch), batch.cache, kept
             output = self.call(read, *given, use_cache=batch.use_cache)
         mass = uniform = None
-        if state is not None and batch.trace:
+        if state is not None and state.spec.trace:
             mass = torch.stack([layer.float() for layer in state.seen], 1)
             uniform = torch.stack(list(state.uniform.values()), 1)
         cache = cache_of(output)
@@ -264,24 +263,13 @@ class Runner:
             mine = which if whole else [which[index] for index in places]
             first, last = [starts[index] for index in places], [ends[index] for index in places]
             some, row_span = [readings[index] for index in places], span if whole else span[places]
-            batch = batch_of(some, first, row_span, self.device, slots, logits)
+            before = self._latest.steering
+            batch = batch_of(some, first, row_span, self.device, slots, logits, before)
             with slots.writing(mine, first, last) as kept:
                 outputs.append(self.forward(replace(batch, starts=kept)))
             if slots.seq_length_read and not batch.level and self.require_equal_positions():
                 return self.forward_slots(slots, which, readings, span, logits)
         return outputs[0] if len(groups) == 1 else _in_order(outputs, groups)
-
-    def _spec_of(self, batch: Batch) -> SteeringSpec | None:
-        """The steering of a pass; reused while the rows stay, so that a step reads no device."""
-        if not (batch.trace or any(batch.methods)):
-            return None
-        rows, latest = (batch.methods, batch.prompts, batch.trace), self._latest
-        if latest.spec is None or latest.spec.span is not batch.span or latest.rows != rows:
-            latest.spec = SteeringSpec(
-                batch.span, batch.methods, batch.trace, batch.prompts, follows=False
-            )
-            latest.rows = rows
-        return latest.spec
 
     def _kept(self, batch: Batch) -> int | Tensor:
         """The last tokens, whose logits are wanted. Several are listed by index: given a number,

@@ -124,8 +124,8 @@ def _score_some(
 
 def _behind_prompt(stream: Stream, computed: KeysValues | None) -> Stream:
     """A stream whose whole prompt is already computed."""
-    prefix = Prefix(stream.token_ids, stream.span, stream.methods, computed)
-    return Stream(stream.token_ids, stream.span, stream.methods, prefix, len(stream.token_ids))
+    prefix = Prefix(stream.token_ids, stream.span, stream.compiled, computed)
+    return Stream(stream.token_ids, stream.span, stream.compiled, prefix, len(stream.token_ids))
 
 
 @dataclass(frozen=True)

@@ -115,7 +115,7 @@ class SharedPrefixes:
 
     def _key(self, stream: Stream, length: int) -> Hashable:
         """The properties, apart from tokens, of prompts that may share keys and values."""
-        return stream.methods, self._rotary.like(length)
+        return stream.compiled, self._rotary.like(length)
 
     def clear(self) -> None:
         self.size = 0
@@ -152,7 +152,7 @@ class SharedPrefixes:
 
 def beginning(stream: Stream) -> Hashable:
     """A key that is equal for streams that may have a long common prefix."""
-    return stream.methods, _tokens(stream)[:_BEGINNING].tobytes()
+    return stream.compiled, _tokens(stream)[:_BEGINNING].tobytes()
 
 
 def _pieces(segment: _Segment, end: int) -> tuple[KeysValues, ...]:
@@ -185,6 +185,6 @@ def _tokens(stream: Stream | None, generated: tuple[int, ...] = ()) -> _Tokens:
     if stream is None:
         return np.zeros(0, np.int64)
     tokens = 2 * np.array(stream.token_ids + generated, np.int64)
-    if stream.methods:
+    if stream.compiled:
         tokens[: len(stream.span)] += np.array(stream.span)
     return tokens

@@ -1,34 +1,29 @@
-"""The kinds of method, what a method needs of a model, and what models can offer.
+"""The kinds of method, what models can offer, and the one table of what each kind needs.
 
-A method's class declares both as data:
+A method's class declares its kind as data, and may declare what else it needs:
 
     kind: ClassVar[Kind] = Kind.LOG_ODDS
     requires: ClassVar[frozenset[Ability]] = frozenset({Ability.LOG_ODDS})
 
-and a model has `capabilities`; a method that needs any others is refused. A custom class that
-declares no kind has the kind whose functions it has (`kind_of`), and needs what that kind does.
+A custom class that declares no kind has the kind whose functions it has. Nothing outside this
+package asks for a kind: it reads the attributes of `compile_methods(methods)`.
 """
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterable
+from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Literal, overload
 
-if TYPE_CHECKING:
-    from holdfast.methods.protocols import (
-        EditsHidden,
-        EditsKeys,
-        EditsLogits,
-        EditsMessages,
-        EditsStates,
-        InPass,
-        Method,
-        NeedsWarmup,
-        ShiftsAttention,
-    )
-
-    Methods = Iterable[Method]
+from holdfast.methods.protocols import (
+    EditsHidden,
+    EditsKeys,
+    EditsLogits,
+    EditsMessages,
+    NeedsWarmup,
+    ShiftsAttention,
+)
 
 
 class Kind(Enum):
@@ -56,41 +51,43 @@ class Ability(Enum):
     REHEARSAL = "a rehearsed reply"
 
 
-# abilities that need no model in this process
-EVERY_MODEL = frozenset({Ability.MESSAGES})
+EVERY_MODEL = frozenset({Ability.MESSAGES})  # abilities that need no model in this process
 
-REQUIRED: dict[Kind, frozenset[Ability]] = {
-    Kind.LOG_ODDS: frozenset({Ability.LOG_ODDS}),
-    Kind.MESSAGES: frozenset({Ability.MESSAGES}),
-    Kind.STREAM: frozenset({Ability.SECOND_STREAM}),
-    Kind.KEYS: frozenset({Ability.KEYS}),
-    Kind.RESIDUAL: frozenset({Ability.RESIDUAL}),
-    Kind.REHEARSED: frozenset({Ability.LOG_ODDS, Ability.REHEARSAL}),
+
+@dataclass(frozen=True)
+class Traits:
+    """What all methods of a kind have in common."""
+
+    protocol: type  # the members that a method of the kind has, besides its name
+    requires: frozenset[Ability]  # of the model, unless the class declares others
+    # whether it does nothing in a chat without a system prompt or emphasis
+    needs_span: bool = False
+    # whether it acts inside a forward pass, so that keys and values depend on it
+    acts_in_pass: bool = False
+    # whether it moves tokens before the span too, and with them their keys
+    affects_pre_span: bool = False
+
+
+TRAITS: dict[Kind, Traits] = {
+    Kind.LOG_ODDS: Traits(
+        ShiftsAttention, frozenset({Ability.LOG_ODDS}), needs_span=True, acts_in_pass=True
+    ),
+    Kind.MESSAGES: Traits(EditsMessages, frozenset({Ability.MESSAGES})),
+    Kind.STREAM: Traits(EditsLogits, frozenset({Ability.SECOND_STREAM}), needs_span=True),
+    Kind.KEYS: Traits(EditsKeys, frozenset({Ability.KEYS}), needs_span=True, acts_in_pass=True),
+    Kind.RESIDUAL: Traits(
+        EditsHidden, frozenset({Ability.RESIDUAL}), acts_in_pass=True, affects_pre_span=True
+    ),
+    Kind.REHEARSED: Traits(
+        NeedsWarmup, frozenset({Ability.LOG_ODDS, Ability.REHEARSAL}), needs_span=True
+    ),
 }
-# the functions that no other kind has
-_FUNCTIONS: dict[Kind, tuple[str, ...]] = {
-    Kind.LOG_ODDS: ("shift",),
-    Kind.MESSAGES: ("edit",),
-    Kind.STREAM: ("other", "guide"),
-    Kind.KEYS: ("edit_keys", "edit_values"),
-    Kind.RESIDUAL: ("edit_hidden",),
-    Kind.REHEARSED: ("resolve",),
-}
-_ATTRIBUTES: dict[Kind, tuple[str, ...]] = {
-    Kind.LOG_ODDS: ("heads", "span_includes_generated"),
-    Kind.KEYS: ("touched_layers", "edits_values"),
-    Kind.RESIDUAL: ("touched_layers", "reply_only"),
-    Kind.REHEARSED: ("tokens", "first_turn"),
-}
-# kinds whose functions run inside a forward pass, so that its keys and values depend on them
-_STATES = frozenset({Kind.KEYS, Kind.RESIDUAL})
-_IN_PASS = _STATES | {Kind.LOG_ODDS}
-_HOLD_SPAN = frozenset({Kind.LOG_ODDS, Kind.KEYS, Kind.REHEARSED, Kind.STREAM})
 
 
 def members_of(kind: Kind) -> tuple[str, ...]:
-    """The members that a method of a kind has."""
-    return ("name", *_ATTRIBUTES.get(kind, ()), *_FUNCTIONS[kind])
+    """The members that a method of a kind has: its name, and those of the kind's protocol."""
+    own = [name for name in vars(TRAITS[kind].protocol) if not name.startswith("_")]
+    return ("name", *own)
 
 
 def kinds_of(method: object) -> tuple[object, ...]:
@@ -98,9 +95,7 @@ def kinds_of(method: object) -> tuple[object, ...]:
     declared = getattr(method, "kind", None)
     if declared is not None:
         return (declared,)
-    return tuple(
-        kind for kind, names in _FUNCTIONS.items() if any(hasattr(method, name) for name in names)
-    )
+    return tuple(kind for kind in Kind if any(hasattr(method, name) for name in _functions(kind)))
 
 
 def kind_of(method: object) -> Kind | None:
@@ -115,63 +110,7 @@ def requirements(method: object) -> frozenset[Ability]:
     if declared is not None:
         return declared
     kind = kind_of(method)
-    return REQUIRED[kind] if kind else frozenset()
-
-
-@overload
-def of_kind(methods: Methods, kind: Literal[Kind.LOG_ODDS]) -> tuple[ShiftsAttention, ...]: ...
-@overload
-def of_kind(methods: Methods, kind: Literal[Kind.MESSAGES]) -> tuple[EditsMessages, ...]: ...
-@overload
-def of_kind(methods: Methods, kind: Literal[Kind.STREAM]) -> tuple[EditsLogits, ...]: ...
-@overload
-def of_kind(methods: Methods, kind: Literal[Kind.KEYS]) -> tuple[EditsKeys, ...]: ...
-@overload
-def of_kind(methods: Methods, kind: Literal[Kind.RESIDUAL]) -> tuple[EditsHidden, ...]: ...
-@overload
-def of_kind(methods: Methods, kind: Literal[Kind.REHEARSED]) -> tuple[NeedsWarmup, ...]: ...
-def of_kind(methods: Methods, kind: Kind) -> tuple[Any, ...]:
-    """The methods of one kind, in their order."""
-    return tuple(method for method in methods if kind_of(method) is kind)
-
-
-def in_pass(methods: Methods) -> tuple[InPass, ...]:
-    """The methods that act inside a forward pass, in their order."""
-    acting: list[Any] = [method for method in methods if kind_of(method) in _IN_PASS]
-    return tuple(acting)
-
-
-def states_methods(methods: Methods) -> tuple[EditsStates, ...]:
-    """The methods that edit keys or hidden states, in their order."""
-    editing: list[Any] = [method for method in methods if kind_of(method) in _STATES]
-    return tuple(editing)
-
-
-def holds_span(method: Method) -> bool:
-    """Whether a method does nothing without a system prompt or emphasis."""
-    return kind_of(method) in _HOLD_SPAN
-
-
-def without_target(methods: Methods, *, prompted: bool, emphasised: bool) -> tuple[Method, ...]:
-    """The methods that have nothing to work on in a chat, in their order: those that steer towards
-    a span, without one, and those that edit messages by the system prompt (`edits_by_prompt`),
-    without a prompt.
-
-    Args:
-        prompted: whether the chat has a system prompt that is not blank.
-        emphasised: whether any of its text is emphasised, which then is the span.
-    """
-    return tuple(
-        method
-        for method in methods
-        if (holds_span(method) and not (prompted or emphasised))
-        or (getattr(method, "edits_by_prompt", False) and not prompted)
-    )
-
-
-def affects_pre_span(methods: Methods) -> bool:
-    """Whether any method also moves tokens before the span, and with them their keys."""
-    return any(kind_of(method) is Kind.RESIDUAL for method in methods)
+    return TRAITS[kind].requires if kind else frozenset()
 
 
 def in_words(abilities: Iterable[Ability]) -> str:
@@ -179,3 +118,9 @@ def in_words(abilities: Iterable[Ability]) -> str:
     chosen = set(abilities)
     *others, last = [ability.value for ability in Ability if ability in chosen] or ["nothing"]
     return f"{', '.join(others)} and {last}" if others else last
+
+
+def _functions(kind: Kind) -> list[str]:
+    """The functions of a kind's protocol, which no other kind has."""
+    members = vars(TRAITS[kind].protocol).items()
+    return [name for name, value in members if inspect.isfunction(value) and name[0] != "_"]

@@ -12,11 +12,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from holdfast.errors import UsageError
+from holdfast.methods.heads import Head
 from holdfast.methods.kinds import Kind
 from holdfast.methods.protocols import ShiftsAttention
 
@@ -155,56 +156,34 @@ class TableMethod(ShiftsAttention, Protocol):
         return _table_of_one(method, layer, log_odds.shape[1], *like).shift(log_odds)
 
 
-@dataclass(frozen=True)
-class TableRow:
-    """The combined entries of the methods of one row."""
-
-    everywhere: TableEntry  # on every head that is not named
-    # (layer, head) -> the entry of a head that some method names
-    heads: Mapping[tuple[int, int], TableEntry]
-    span_includes_generated: bool  # whether generated tokens count as the span
-
-    def entries(self, layer: int, heads: int) -> list[TableEntry]:
-        """The entry of each head of a layer; a `UsageError` for a head that the layer lacks."""
-        if missing := [head for at, head in self.heads if at == layer and head >= heads > 1]:
-            raise UsageError(
-                f"Layer {layer} has {heads} heads, so there is no head {max(missing)}."
-            )
-        return [self.heads.get((layer, head), self.everywhere) for head in range(heads)]
+# The entries of a list of methods: of each head that some method names, and under None that of all
+# other heads.
+HeadTable = Mapping[Head | None, TableEntry]
 
 
 @lru_cache(maxsize=1024)
-def table_row(methods: tuple[ShiftsAttention, ...]) -> TableRow | None:
+def head_table(methods: tuple[ShiftsAttention, ...]) -> HeadTable | None:
     """The methods of one row as numbers; None if no three numbers express them."""
     sets = {method.span_includes_generated for method in methods}
     if len(sets) > 1 or not all(map(_has_entry, methods)):
         return None
     named = frozenset().union(*(method.heads or () for method in methods))
-    everywhere = _composed(_entry(method) for method in methods if method.heads is None)
-    heads = dict[tuple[int, int], TableEntry]()
-    for pair in named:
-        entries = (_entry(m, pair) for m in methods if m.heads is None or pair in m.heads)
-        if (entry := _composed(entries)) is not None:
-            heads[pair] = entry
-    if everywhere is None or len(heads) < len(named):
-        return None
-    return TableRow(everywhere, heads, True in sets)
+    table = dict[Head | None, TableEntry]()
+    for head in (None, *named):
+        moving = (m for m in methods if m.heads is None or head in m.heads)
+        entry = _composed(_entry(method, head) for method in moving)
+        if entry is None:
+            return None
+        table[head] = entry
+    return table
 
 
-def layer_table(rows: Sequence[tuple[ShiftsAttention, ...]], layer: int, heads: int) -> LayerTable:
-    """The table of a layer with `heads` heads, for the methods of each row; float64 on the host."""
-    kinds = {methods: number for number, methods in enumerate(dict.fromkeys(rows))}
-    named = any(method.heads is not None for methods in kinds for method in methods)
-    table = _table_of_kinds(tuple(kinds), layer, heads if named else 1)
-    return replace(table, numbers=table.numbers[:, [kinds[methods] for methods in rows]])
-
-
-@lru_cache(maxsize=4096)
-def _table_of_kinds(
-    kinds: tuple[tuple[ShiftsAttention, ...], ...], layer: int, heads: int
-) -> LayerTable:
-    rows = [table_row(methods) for methods in kinds]
-    return LayerTable.of([row.entries(layer, heads) for row in rows if row is not None])
+def layer_entries(table: HeadTable, layer: int, heads: int) -> list[TableEntry]:
+    """The entry of each head of a layer; a `UsageError` for a head that the layer lacks."""
+    named = [head for head in table if head is not None]
+    if missing := [head for at, head in named if at == layer and head >= heads > 1]:
+        raise UsageError(f"Layer {layer} has {heads} heads, so there is no head {max(missing)}.")
+    return [table.get((layer, head), table[None]) for head in range(heads)]
 
 
 @lru_cache(maxsize=4096)
@@ -213,8 +192,10 @@ def _table_of_one(
 ) -> LayerTable:
     import torch
 
+    table = head_table((method,))
+    assert table is not None, "a method that has an entry has a table"
     with torch.inference_mode(False):  # passes with gradients use it too
-        return layer_table([(method,)], layer, heads).to(dtype, device)
+        return LayerTable.of([layer_entries(table, layer, heads)]).to(dtype, device)
 
 
 def _has_entry(method: ShiftsAttention) -> bool:
@@ -222,10 +203,10 @@ def _has_entry(method: ShiftsAttention) -> bool:
     return any(getattr(method, name, None) is not None for name in names)
 
 
-def _entry(method: Any, pair: tuple[int, int] | None = None) -> TableEntry:
-    """The entry of a method on a head that it moves (None: on any)."""
-    by_head: Mapping[tuple[int, int], TableEntry] | None = getattr(method, "table_entries", None)
-    return by_head[pair] if by_head is not None and pair else method.table_entry
+def _entry(method: Any, head: Head | None) -> TableEntry:
+    """The entry of a method on a head that it moves (None: on any that no method names)."""
+    by_head: Mapping[Head, TableEntry] | None = getattr(method, "table_entries", None)
+    return by_head[head] if by_head is not None and head else method.table_entry
 
 
 def _composed(entries: Iterable[TableEntry]) -> TableEntry | None:

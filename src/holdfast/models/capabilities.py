@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from holdfast.errors import ModelError, UsageError
-from holdfast.methods import Method, spell
-from holdfast.methods.kinds import EVERY_MODEL, REQUIRED, Ability, in_words, requirements
+from holdfast.methods import Method, compile_methods, spell
+from holdfast.methods.kinds import EVERY_MODEL, TRAITS, Ability, in_words
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -18,7 +18,7 @@ LOCAL = frozenset(
 )
 # of every endpoint; a server that steers offers more
 ENDPOINT = EVERY_MODEL | {Ability.PIECES}
-_METHODS_USE = frozenset().union(*REQUIRED.values())
+_METHODS_USE = frozenset().union(*(traits.requires for traits in TRAITS.values()))
 
 
 def why_unreached(hf_model: PreTrainedModel) -> str:
@@ -48,12 +48,12 @@ def check_requirements(
 ) -> None:
     """Refuses methods that need more (`ModelError`), or two second streams (`UsageError`)."""
     for method in methods:
-        if lacking := requirements(method) - offered:
+        if lacking := compile_methods([method]).requires - offered:
             raise ModelError(
                 f"{spell([method])} needs {in_words(lacking)}, and {model} offers methods"
                 f" {in_words(offered & _METHODS_USE)} alone; {cure}."
             )
-    seconds = [method.name for method in methods if Ability.SECOND_STREAM in requirements(method)]
+    seconds = [method.name for method in compile_methods(methods).processors]
     if len(seconds) > 1:
         raise UsageError(
             f"{' and '.join(seconds)} each need a second stream, and there is one; use one of them."

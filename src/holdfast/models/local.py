@@ -18,13 +18,11 @@ from holdfast.engine.scoring import Scored
 from holdfast.errors import ModelError
 from holdfast.methods import (
     Ability,
-    Kind,
     Method,
     Methods,
     Shape,
-    of_kind,
+    compile_methods,
     read_methods,
-    states_methods,
 )
 from holdfast.models.capabilities import LOCAL, check_requirements, why_unreached
 from holdfast.models.fingerprint import Fingerprint
@@ -120,14 +118,14 @@ class LocalModel(Generates):
                 fitted on another model.
             UsageError: something that is not a method, or heads or layers the model does not have.
         """
-        methods = read_methods(methods)
+        compiled = compile_methods(read_methods(methods))
         kind = type(self.hf_model).__name__
         unreached = "" if self.steerable else f", {why_unreached(self.hf_model)},"
         cure = "use a prompt method such as repetition"
-        check_requirements(methods, self.capabilities, f"{self.name} ({kind}){unreached}", cure)
-        rehearsed = of_kind(methods, Kind.REHEARSED)
-        check_methods(self.hf_model, (*of_kind(methods, Kind.LOG_ODDS), *rehearsed))
-        check_states(self.hf_model, states_methods(methods), self.fingerprint)
+        model = f"{self.name} ({kind}){unreached}"
+        check_requirements(compiled.methods, self.capabilities, model, cure)
+        check_methods(self.hf_model, (*compiled.attention, *compiled.rehearsed))
+        check_states(self.hf_model, compiled, self.fingerprint)
 
     @cached_property
     def capabilities(self) -> frozenset[Ability]:

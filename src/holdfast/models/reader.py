@@ -15,7 +15,7 @@ from holdfast.engine.prefixes import PrefixCache
 from holdfast.engine.runner import Runner
 from holdfast.engine.scheduler import Handle, Scheduler, Serving, name_error
 from holdfast.errors import HoldfastError, ModelError, PromptError
-from holdfast.methods import Kind, Method, ShiftsAttention, kind_of, of_kind
+from holdfast.methods import Method, ShiftsAttention
 from holdfast.models.rendering import CachedDialog, Rendered, known_replies, render
 from holdfast.models.requests import Reply, Request
 
@@ -82,7 +82,7 @@ class Rehearsals:
 
     def settled(self, request: Request) -> Request | None:
         """The request with its methods settled; None if a rehearsal has to come first."""
-        if not of_kind(request.methods, Kind.REHEARSED):
+        if not request.compiled.rehearsed:
             return request
         becomes = self._settled.get(_key_of(request))
         if becomes is None:
@@ -97,7 +97,7 @@ class Rehearsals:
         trace = reply.trace
         self._settled[_key_of(request)] = {
             method: method.resolve(trace.mass[..., : method.tokens])
-            for method in of_kind(request.methods, Kind.REHEARSED)
+            for method in request.compiled.rehearsed
             if trace is not None
         }
 
@@ -127,7 +127,7 @@ class Rehearsals:
 
 def rehearsal_of(request: Request) -> Request:
     """The request whose reply settles another's methods: its first turn, answered greedily."""
-    first, *others = of_kind(request.methods, Kind.REHEARSED)
+    first, *others = request.compiled.rehearsed
     messages = first.first_turn(request.messages)
     emphasis = tuple(part for part in request.emphasis if part[0] < len(messages))
     if request.emphasis and not emphasis:
@@ -153,17 +153,16 @@ def rehearsal_of(request: Request) -> Request:
 
 def without_rehearsed(request: Request) -> Request:
     """The request without the methods that a rehearsal settles."""
-    others = (method for method in request.methods if kind_of(method) is not Kind.REHEARSED)
-    return replace(request, methods=tuple(others))
+    return replace(request, methods=request.compiled.without_rehearsed.methods)
 
 
 def _key_of(request: Request) -> _Key:
-    first = of_kind(request.methods, Kind.REHEARSED)[0]
+    first = request.compiled.rehearsed[0]
     messages = first.first_turn(request.messages)
     return (
         tuple((message["role"], message["content"]) for message in messages),
         request.methods,
-        request.editing_seed if of_kind(request.methods, Kind.MESSAGES) else None,
+        request.editing_seed if request.compiled.messages else None,
         request.system_as,
         tuple(part for part in request.emphasis if part[0] < len(messages)),
         request.plain,

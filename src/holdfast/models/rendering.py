@@ -22,8 +22,7 @@ from holdfast.engine.prefixes import KeysValues, Prefix
 from holdfast.engine.rows import Row, Stream
 from holdfast.engine.scheduler import name_error
 from holdfast.errors import HoldfastError, PromptError, UsageError, shortened
-from holdfast.methods import Kind, edit_messages, holds_span, in_pass, of_kind
-from holdfast.methods.protocols import InPass
+from holdfast.methods import CompiledMethods
 from holdfast.models.requests import Request
 
 
@@ -69,7 +68,7 @@ class Rendered:
         dialogs = []
         for prompt, stream, known in zip(self.prompts, self.row.streams, every, strict=True):
             span = stream.span + (False,) * len(token_ids)
-            prefix = Prefix(stream.token_ids + token_ids, span, stream.methods, known)
+            prefix = Prefix(stream.token_ids + token_ids, span, stream.compiled, known)
             dialogs.append(CachedDialog(prompt.text + reply, prompt.spans, prefix))
         return tuple(dialogs)
 
@@ -95,8 +94,7 @@ def render(
         try:
             dialog = known(request)
             texts = [_text_of(request, chat, tokenizer) for chat in _chats(request)]
-            masks = any(getattr(method, "masks_span", False) for method in request.methods)
-            mask = _mask_token(tokenizer) if masks else None
+            mask = _mask_token(tokenizer) if request.compiled.masks_span else None
             read.append(_Read(request, dialog, texts, mask))
         except HoldfastError as error:
             if request.name:
@@ -173,13 +171,12 @@ def all_rendered(rendered: Sequence[Rendered | HoldfastError]) -> list[Rendered]
 
 def _row(read: _Read, prompts: Sequence[Prompt], traces: bool) -> Rendered:
     request, known = read.request, [*read.known, *[None] * len(prompts)]
-    methods = in_pass(request.methods)
-    streams = [_stream(prompts[0], known[0], methods)]
+    streams = [_stream(prompts[0], known[0], request.compiled)]
     for prompt, dialog in zip(prompts[1:], known[1:], strict=False):
-        streams.append(_stream(prompt, dialog, methods, read.mask))
+        streams.append(_stream(prompt, dialog, request.compiled, read.mask))
     row = Row(
         tuple(streams),
-        of_kind(request.methods, Kind.STREAM),
+        request.compiled.processors,
         request.sampling,
         request.seed,
         keep=request.keep and request.thread is not None,
@@ -205,7 +202,7 @@ def _mask_token(tokenizer: PreTrainedTokenizerFast) -> int:
 def _stream(
     prompt: Prompt,
     before: CachedDialog | None,
-    methods: tuple[InPass, ...],
+    compiled: CompiledMethods,
     mask: int | None = None,
 ) -> Stream:
     """The stream of a prompt, after the part already computed; `mask` replaces each span token."""
@@ -216,9 +213,7 @@ def _stream(
         pairs = zip(token_ids, span, strict=True)
         token_ids = tuple(mask if inside else token for token, inside in pairs)
     prefix = None if before is None else before.prefix
-    if not any(span):
-        methods = tuple(method for method in methods if not holds_span(method))
-    return Stream.behind(prefix, token_ids, span, methods)
+    return Stream.behind(prefix, token_ids, span, compiled)
 
 
 def _continue(
@@ -253,10 +248,9 @@ def _chats(request: Request) -> list[_Chat]:
         plain, emphasis = take_marks(chat, mark)
         return _Chat(plain, emphasis, default_system)
 
-    first = read(edit_messages(messages, request.methods, request.editing_seed))
+    first = read(request.compiled.edit(messages, request.editing_seed))
     guided = [
-        read(method.other(messages), default_system=False)
-        for method in of_kind(request.methods, Kind.STREAM)
+        read(method.other(messages), default_system=False) for method in request.compiled.processors
     ]
     return [first, *guided]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from holdfast.chat.emphasis import Part, Range, read_marks, resolve
@@ -22,14 +23,12 @@ from holdfast.common import ranges
 from holdfast.common.sampling import Sampling
 from holdfast.errors import ParameterOutOfRange, UsageError, option, shortened
 from holdfast.methods import (
-    Kind,
+    CompiledMethods,
     Method,
     Methods,
-    holds_span,
-    kind_of,
+    compile_methods,
     read_methods,
     spell,
-    without_target,
 )
 
 if TYPE_CHECKING:
@@ -231,13 +230,14 @@ class Request:
 
     def check_span(self, name: str = "") -> None:
         """Refuses a method that lacks a span; `name` identifies the request among several."""
-        idle = without_target(
-            self.methods,
+        idle = self.compiled.without_target(
             prompted=not self.plain and has_prompt(self.messages),
             emphasised=bool(self.emphasis),
         )
         before = f"{name}: " if name else ""
-        for method in filter(holds_span, idle):
+        for method in idle:
+            if not compile_methods([method]).needs_span:
+                continue
             raise UsageError(
                 f"{before}{spell([method])} needs a system prompt or emphasis, and this"
                 " chat has neither; add a message with the role 'system', or give emphasis."
@@ -259,12 +259,11 @@ class Request:
                 f"The tool {self.tools[0]['function']['name']!r} is for a chat template, and a"
                 " plain request has none; leave it out."
             )
-        for method in self.methods:
-            if kind_of(method) in (Kind.MESSAGES, Kind.STREAM):
-                raise UsageError(
-                    f"{method.name} works on the messages of a chat, and a plain request has none;"
-                    " use an attention method."
-                )
+        for method in self.compiled.needs_chat:
+            raise UsageError(
+                f"{method.name} works on the messages of a chat, and a plain request has none;"
+                " use an attention method."
+            )
 
     def _check_reply_tokens(self) -> None:
         last = 0
@@ -279,7 +278,12 @@ class Request:
                 )
             last = number
 
+    @cached_property
+    def compiled(self) -> CompiledMethods:
+        """What its methods do and need."""
+        return compile_methods(self.methods)
+
     @property
     def editing_seed(self) -> int:
-        """The seed for `methods.edit_messages`."""
+        """The seed for methods that edit messages."""
         return self.seed if self.conversation_seed is None else self.conversation_seed

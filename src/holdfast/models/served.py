@@ -12,7 +12,7 @@ from holdfast.chat.messages import Message, Messages, has_prompt
 from holdfast.chat.prompt import place_system
 from holdfast.client import WIRE_FORMATS
 from holdfast.errors import ModelError, RequestFailed
-from holdfast.methods import Ability, Kind, Method, edit_messages, of_kind, spell, without_target
+from holdfast.methods import Ability, Method, compile_methods, spell
 from holdfast.methods.spec import NONE
 from holdfast.models.capabilities import ENDPOINT
 from holdfast.models.refusals import failure_of, is_gone, words_of
@@ -98,8 +98,8 @@ def same_served(there: str, here: str) -> str | None:
 
 def check_served(methods: Sequence[Method], served: Served, url: str) -> None:
     """Refuses a method that a steering server does not know, with a `ModelError`."""
-    for method in methods:
-        if not of_kind([method], Kind.MESSAGES) and method.name not in served.methods:
+    for method in compile_methods(methods).without_edits.methods:
+        if method.name not in served.methods:
             raise ModelError(
                 f"{url} knows {', '.join(served.methods) or 'no method'}, and not {method.name};"
                 " use one of those, or load the model with holdfast.load()."
@@ -191,16 +191,16 @@ def _edited(request: Request) -> tuple[tuple[Message, ...], tuple[Range, ...]]:
     if request.emphasis:
         mark = unused_character([message["content"] for message in messages])
         messages = put_marks(messages, request.emphasis, mark)
-    edited = edit_messages(messages, request.methods, request.editing_seed)
+    edited = request.compiled.edit(messages, request.editing_seed)
     return take_marks(edited, mark) if mark else (edited, ())
 
 
 def _steering(request: Request, shown: Messages, emphasis: Sequence[Range]) -> tuple[str, bool]:
     """The spec string for the server and whether to trace, without what needs a missing span."""
     prompted, emphasised = has_prompt(shown), bool(emphasis)
-    rest = [method for method in request.methods if not of_kind([method], Kind.MESSAGES)]
-    idle = without_target(rest, prompted=prompted, emphasised=emphasised)
-    steering = [method for method in rest if method not in idle]
+    rest = request.compiled.without_edits
+    idle = rest.without_target(prompted=prompted, emphasised=emphasised)
+    steering = [method for method in rest.methods if method not in idle]
     return spell(steering), request.trace and (prompted or emphasised)
 
 

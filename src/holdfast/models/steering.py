@@ -15,17 +15,16 @@ from holdfast.attention.blocks import Steered, entered
 from holdfast.attention.checks import CacheOrigin
 from holdfast.attention.patching import open_block
 from holdfast.attention.reaching import check_methods
-from holdfast.attention.steering import SteeringSpec
+from holdfast.attention.steering import BatchSteering
 from holdfast.chat.emphasis import Part
 from holdfast.chat.messages import Messages
 from holdfast.chat.prompt import render
 from holdfast.errors import ModelError, UsageError, cut, shortened, type_in_words
-from holdfast.methods import Kind, Method, in_pass, of_kind, parse, spell, states_methods
+from holdfast.methods import CompiledMethods, compile_methods, read_methods, spell
 from holdfast.methods.protocols import InPass
 from holdfast.methods.registry import METHODS
 from holdfast.models.requests import Request
-from holdfast.states import check_states, sites_of
-from holdfast.states.edits import BlockStates
+from holdfast.states import check_states
 
 MethodOrSpec = InPass | str  # a method, or a spec string of one or several
 _SPEC = 100  # characters of a spec string in messages
@@ -71,10 +70,10 @@ def steering(
     model = causal_model(hf_model)
     span = _checked_span(span_mask)
     rows = _per_row(methods, len(span))
-    shifting = [method for row in rows for method in of_kind(row, Kind.LOG_ODDS)]
+    shifting = [method for row in rows for method in row.attention]
     check_methods(model, shifting)
-    states = _block_states(model, rows, span, getattr(hf_model, "fingerprint", ""))
-    block = _block(model, rows, span, states, trace)
+    _check_states(model, rows, getattr(hf_model, "fingerprint", ""))
+    block = _block(model, rows, span, trace)
     with open_block(model, block):
         check_methods(model, shifting)  # again: the first block learns which layers have attention
         yield block
@@ -99,20 +98,16 @@ def unsteered(hf_model: PreTrainedModel) -> Iterator[None]:
 
 def _block(
     model: PreTrainedModel,
-    rows: Sequence[tuple[InPass, ...]],
+    rows: Sequence[CompiledMethods],
     span: Tensor,
-    states: BlockStates | None,
     trace: bool,
 ) -> Steered:
-    attention = [of_kind(row, Kind.LOG_ODDS) for row in rows]
     spec = cut(" / ".join(dict.fromkeys(map(_spec, rows))), _SPEC)
-    with_generated = any(m.span_includes_generated for row in attention for m in row)
     return Steered(
         ref(model),
         type(model).__name__,
-        SteeringSpec(span.to(model.device), attention, trace, follows=False),
-        states,
-        CacheOrigin(tuple(rows), span.cpu(), spec, states is not None or with_generated),
+        BatchSteering(span.to(model.device), rows, trace, follows=False),
+        CacheOrigin(tuple(rows), span.cpu(), spec),
         spec,
     )
 
@@ -121,23 +116,21 @@ def _warn(message: str) -> None:
     warnings.warn(message, UserWarning, stacklevel=4)  # the line where the block exits
 
 
-def _spec(methods: Sequence[InPass]) -> str:
+def _spec(compiled: CompiledMethods) -> str:
     """The spec string of methods; for one without a spec string, its name."""
-    names = [spell([m]) if type(m) in METHODS else m.name for m in methods]
+    names = [spell([m]) if type(m) in METHODS else m.name for m in compiled.methods]
     return "+".join(names) or spell(())
 
 
-def _block_states(
-    model: PreTrainedModel, rows: Sequence[tuple[InPass, ...]], span: Tensor, fingerprint: str
-) -> BlockStates | None:
-    """The edits of a block besides attention; the model is inspected once, in a plain pass."""
-    methods = tuple(states_methods(row) for row in rows)
-    if not any(methods):
-        return None
+def _check_states(
+    model: PreTrainedModel, rows: Sequence[CompiledMethods], fingerprint: str
+) -> None:
+    """Refuses edits besides attention that the model lacks; the first look at it is a plain pass,
+    and so comes before the block.
+    """
     with entered(model, None):
-        check_states(model, [method for row in methods for method in row], fingerprint)
-        sites_of(model)  # inspected before the block, in a plain pass
-    return BlockStates(methods, span.cpu())
+        for compiled in rows:
+            check_states(model, compiled, fingerprint)
 
 
 def causal_model(model: Any) -> PreTrainedModel:
@@ -171,7 +164,7 @@ def causal_model(model: Any) -> PreTrainedModel:
     )
 
 
-def _per_row(methods: Any, rows: int) -> list[tuple[InPass, ...]]:
+def _per_row(methods: Any, rows: int) -> list[CompiledMethods]:
     if not isinstance(methods, (list, tuple)):
         methods = [methods]
     nested = any(isinstance(row, (list, tuple)) for row in methods)
@@ -185,22 +178,20 @@ def _per_row(methods: Any, rows: int) -> list[tuple[InPass, ...]]:
     return [_read(row if isinstance(row, (list, tuple)) else [row]) for row in methods]
 
 
-def _read(methods: Sequence[MethodOrSpec]) -> tuple[InPass, ...]:
-    read: list[Method] = []
-    for given in methods:
-        read += parse(given) if isinstance(given, str) else [given]
-    for method in read:
-        if of_kind([method], Kind.REHEARSED):
+def _read(methods: Sequence[MethodOrSpec]) -> CompiledMethods:
+    compiled = compile_methods(read_methods(methods))
+    for method in compiled.methods:
+        if method in compiled.rehearsed:
             raise UsageError(
                 f"{method!r} becomes an attention method once a reply was rehearsed, which a block"
                 " cannot do; give the methods that model.rehearse(messages, methods) returns."
             )
-        if not in_pass([method]):
+        if method not in compiled.in_pass.methods:
             raise UsageError(
                 f"{method!r} does not act inside a forward pass, which is all a block can do; other"
                 " methods are for holdfast.load(...).generate."
             )
-    return in_pass(read)
+    return compiled
 
 
 def _checked_span(span_mask: Tensor) -> Tensor:

@@ -11,16 +11,7 @@ from transformers import PreTrainedTokenizerFast
 from holdfast.chat.messages import Message, Tool, check_end, has_prompt
 from holdfast.common.sampling import Sampling
 from holdfast.errors import HoldfastError
-from holdfast.methods import (
-    Kind,
-    Method,
-    edit_messages,
-    kind_of,
-    of_kind,
-    parse,
-    spell,
-    without_target,
-)
+from holdfast.methods import Method, compile_methods, parse, spell
 from holdfast.models.requests import Request
 from holdfast.serve import bodies
 from holdfast.serve.refusals import Refusal, refusal_of, refused_field
@@ -44,7 +35,7 @@ class Steering:
         report = AppliedSteering(steering=spell(self.methods), applied=not self.why)
         if self.why:
             return {**report, "why": self.why}
-        editing = of_kind(self.methods, Kind.MESSAGES)
+        editing = compile_methods(self.methods).messages
         if not editing:
             return report
         report["edited"] = [_edited(request) for request in requests]
@@ -113,10 +104,9 @@ def read_completion(
         if body.steering is not None:  # refuses methods that work on the messages of a chat
             _steer(first, Steering(read_spec(body.steering)), seed, body)
         steering = _choose_methods(body, default, False, bool(first.emphasis))
-        on_messages = (Kind.MESSAGES, Kind.STREAM)
-        chat_only = next((m for m in steering.methods if kind_of(m) in on_messages), None)
-        if body.steering is None and chat_only is not None:
-            why = f"{chat_only.name} works on the messages of a chat, and this is none"
+        chat_only = compile_methods(steering.methods).needs_chat
+        if body.steering is None and chat_only:
+            why = f"{chat_only[0].name} works on the messages of a chat, and this is none"
             steering = Steering((), why)
         for _ in range(body.n):
             requests.append(_steer(first, steering, seed + len(requests), body))
@@ -175,7 +165,8 @@ def _choose_methods(
     if body.steering is None:
         if not default:
             return Steering((), "neither the request nor the server asks for steering")
-        idle = without_target(default, prompted=prompted, emphasised=emphasised)
+        compiled = compile_methods(default)
+        idle = compiled.without_target(prompted=prompted, emphasised=emphasised)
         if not idle:
             return Steering(tuple(default))
         if emphasised:
@@ -184,7 +175,8 @@ def _choose_methods(
     chosen = read_spec(body.steering)
     if not chosen:
         return Steering((), "the request asks for none")
-    if idle := without_target(chosen, prompted=prompted, emphasised=emphasised):
+    compiled = compile_methods(chosen)
+    if idle := compiled.without_target(prompted=prompted, emphasised=emphasised):
         needed, lacking = "a system prompt or emphasis", "neither"
         if emphasised:
             needed, lacking = "a system prompt", "none"
@@ -199,7 +191,7 @@ def _choose_methods(
 
 def _edited(request: Request) -> list[int]:
     """The numbers, from 0, of messages that the model does not see as they were sent."""
-    shown = edit_messages(request.messages, request.methods, request.editing_seed)
+    shown = request.compiled.edit(request.messages, request.editing_seed)
     pairs = zip_longest(request.messages, shown)
     return [number for number, (sent, edited) in enumerate(pairs) if sent != edited]
 

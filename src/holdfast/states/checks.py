@@ -6,15 +6,14 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from holdfast.errors import ModelError, UsageError
+from holdfast.methods.compiled import CompiledMethods
 from holdfast.methods.fitted import Fitted
-from holdfast.methods.kinds import Ability, Kind, kind_of
+from holdfast.methods.kinds import Ability
 from holdfast.methods.protocols import EditsStates
 from holdfast.states.sites import Site, Sites, attention_modules, layer_modules, part_of, sites_of
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
-
-_SITES = {Kind.KEYS: Site.KEYS, Kind.RESIDUAL: Site.HIDDEN}
 
 
 def abilities(model: PreTrainedModel) -> frozenset[Ability]:
@@ -29,18 +28,22 @@ def abilities(model: PreTrainedModel) -> frozenset[Ability]:
     return frozenset(offered)
 
 
-def check_states(
-    model: PreTrainedModel, methods: Iterable[EditsStates], fingerprint: str = ""
-) -> None:
+def check_states(model: PreTrainedModel, compiled: CompiledMethods, fingerprint: str = "") -> None:
     """Refuses methods that were fitted on another model, or touch something this one lacks."""
+    _check_site(model, Site.KEYS, compiled.keys, fingerprint)
+    _check_site(model, Site.HIDDEN, compiled.hidden, fingerprint)
+
+
+def _check_site(
+    model: PreTrainedModel, site: Site, methods: Iterable[EditsStates], fingerprint: str
+) -> None:
+    """Checks the methods that edit one part of the layers."""
     for method in methods:
         sites = sites_of(model)
         file = getattr(method, "file", None)
         if isinstance(file, Fitted):
             _check_file(model, sites, method, file, fingerprint)
-        kind = kind_of(method)
-        assert kind is not None
-        places = sites.places[_SITES[kind]]
+        places = sites.places[site]
         _check_heads(method, sites)
         if not method.touched_layers:
             raise UsageError(
@@ -51,7 +54,7 @@ def check_states(
             has = ", ".join(map(str, sorted(places))) or "none"
             raise UsageError(
                 f"{method.name} touches layer {missing[0]}, and {type(model).__name__} gives"
-                f" {_SITES[kind].value} in layers {has}, counted from 0."
+                f" {site.value} in layers {has}, counted from 0."
             )
 
 

@@ -7,21 +7,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, cast
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from holdfast.errors import UsageError
-from holdfast.methods.kinds import Kind, kind_of
-from holdfast.methods.protocols import EditsHidden, EditsStates
+from holdfast.methods.compiled import CompiledMethods
 
 
 @dataclass(frozen=True)
 class EditedRow:
     """One row of a pass, as known on the host."""
 
-    methods: tuple[EditsStates, ...]  # those that edit keys or hidden states, in order
+    compiled: CompiledMethods  # its methods
     first: int  # the column of the first token that the pass computes
     tokens: int  # how many it computes: the row's last ones, with padding before or after them
     padding: int  # columns of padding before them
@@ -40,7 +39,7 @@ class EditedRow:
 class EditGroup:
     """Rows with the same methods."""
 
-    methods: tuple[EditsStates, ...]  # in order
+    compiled: CompiledMethods  # these methods
     rows: Tensor | None  # their indices, int64 [row]; None for all
     # bool [row, token], True on the tokens of the pass that are in the span; None if none is
     span: Tensor | None
@@ -58,29 +57,29 @@ class EditGroup:
 
 def edits_of(rows: Sequence[EditedRow], width: int, device: torch.device) -> list[EditGroup]:
     """The edits of a pass of `width` tokens, padding included; rows in no group are unchanged."""
-    places: dict[tuple[EditsStates, ...], list[int]] = {}
+    places: dict[CompiledMethods, list[int]] = {}
     for index, row in enumerate(rows):
-        if row.methods:
-            places.setdefault(row.methods, []).append(index)
+        if row.compiled.states:
+            places.setdefault(row.compiled, []).append(index)
     groups = []
-    for methods, indices in places.items():
+    for compiled, indices in places.items():
         chosen = [rows[index] for index in indices]
-        if any(_acts(method, chosen) for method in methods):
+        if _acts(compiled, chosen):
             which = None if len(chosen) == len(rows) else _on_device(tuple(indices), device)
-            groups.append(_group(methods, which, chosen, width, device))
+            groups.append(_group(compiled, which, chosen, width, device))
     return groups
 
 
-def _acts(method: EditsStates, rows: Sequence[EditedRow]) -> bool:
-    """Whether a method does anything in a pass: keys are computed once, with the prompt."""
-    if kind_of(method) is Kind.KEYS:
-        return any(row.has_span for row in rows)
-    moving = cast(EditsHidden, method)
-    return not moving.reply_only or any(row.first + row.tokens > row.prompt for row in rows)
+def _acts(compiled: CompiledMethods, rows: Sequence[EditedRow]) -> bool:
+    """Whether any edit is made in a pass: keys are computed once, with the prompt."""
+    if compiled.keys and any(row.has_span for row in rows):
+        return True
+    replies = any(row.first + row.tokens > row.prompt for row in rows)
+    return any(replies or not method.reply_only for method in compiled.hidden)
 
 
 def _group(
-    methods: tuple[EditsStates, ...],
+    compiled: CompiledMethods,
     which: Tensor | None,
     rows: Sequence[EditedRow],
     width: int,
@@ -98,7 +97,7 @@ def _group(
         for number, row in enumerate(rows):
             generated[number, row.padding + max(row.prompt - row.first, 0) :] = True
         reply = generated.to(device)
-    return EditGroup(methods, which, span, reply)
+    return EditGroup(compiled, which, span, reply)
 
 
 @lru_cache(maxsize=256)
@@ -108,18 +107,19 @@ def _on_device(rows: tuple[int, ...], device: torch.device) -> Tensor:
         return torch.tensor(rows, device=device)
 
 
-@dataclass(frozen=True)
-class BlockStates:
-    """The methods of a block that edit keys or hidden states."""
+def edits_of_pass(
+    methods: Sequence[CompiledMethods], span: Tensor, given: Mapping[str, Any], before: int
+) -> list[EditGroup]:
+    """The edits of a pass of a block; a `UsageError` if rows or tokens cannot be counted.
 
-    methods: tuple[tuple[EditsStates, ...], ...]  # per row of the span mask
-    span: Tensor  # bool [row, column], on the host
-
-
-def edits_of_pass(states: BlockStates, given: Mapping[str, Any], before: int) -> list[EditGroup]:
-    """The edits of a pass of the block that has these arguments, by name, and comes after `before`
-    columns; a `UsageError` if rows or tokens cannot be counted.
+    Args:
+        methods: of each row of the block's span.
+        span: bool [row, column], on the host.
+        given: the arguments of the pass, by name.
+        before: the columns before it.
     """
+    if not any(compiled.states for compiled in methods):
+        return []
     ids = given.get("input_ids")
     ids = given.get("inputs_embeds") if ids is None else ids
     if not isinstance(ids, Tensor) or ids.ndim < 2:
@@ -127,15 +127,12 @@ def edits_of_pass(states: BlockStates, given: Mapping[str, Any], before: int) ->
             "A block that edits keys or hidden states needs input_ids or inputs_embeds; pass one"
             " of them by its name."
         )
-    (batch, tokens), (count, width) = ids.shape[:2], states.span.shape
+    (batch, tokens), (count, width) = ids.shape[:2], span.shape
     if batch % count:
         raise UsageError(
             f"The span mask has {count} rows and the model's batch {batch}; give one row"
             " per prompt."
         )
     owners = [row // (batch // count) for row in range(batch)]
-    rows = [
-        EditedRow(states.methods[owner], before, tokens, 0, states.span[owner], width)
-        for owner in owners
-    ]
+    rows = [EditedRow(methods[owner], before, tokens, 0, span[owner], width) for owner in owners]
     return edits_of(rows, tokens, ids.device)

@@ -16,7 +16,8 @@ import torch
 from torch import Tensor
 
 from holdfast.errors import ModelError
-from holdfast.methods.kinds import Kind, kind_of
+from holdfast.methods.compiled import CompiledMethods
+from holdfast.methods.protocols import EditsStates
 from holdfast.states.edits import EditGroup
 from holdfast.states.sites import Place, Site, hooked, sites_of, through
 
@@ -84,17 +85,19 @@ def _touched(edits: Sequence[EditGroup]) -> list[tuple[Site, int]]:
     """The sites and layers that any method touches or reads, each once."""
     touched: dict[tuple[Site, int], None] = {}
     for group in edits:
-        for method in group.methods:
-            for layer in method.touched_layers:
-                touched |= dict.fromkeys((site, layer) for site in _sites_of(method))
+        for site in Site:
+            for method in _methods_at(site, group.compiled):
+                touched |= dict.fromkeys((site, layer) for layer in method.touched_layers)
     return list(touched)
 
 
-def _sites_of(method: Any) -> tuple[Site, ...]:
-    """The parts of a layer that a method edits or reads."""
-    if kind_of(method) is Kind.RESIDUAL:
-        return (Site.HIDDEN,)
-    return (Site.KEYS, Site.VALUES) if method.edits_values else (Site.KEYS,)
+def _methods_at(site: Site, compiled: CompiledMethods) -> Sequence[EditsStates]:
+    """The methods that edit this part of a layer, in order."""
+    if site is Site.HIDDEN:
+        return compiled.hidden
+    if site is Site.VALUES:
+        return [method for method in compiled.keys if method.edits_values]
+    return compiled.keys
 
 
 def _hook(current: _Pass, site: Site, layer: int, source: Place) -> Callable[..., Any]:
@@ -112,7 +115,7 @@ def _hook(current: _Pass, site: Site, layer: int, source: Place) -> Callable[...
 def _edit(current: _Pass, site: Site, layer: int, states: Tensor) -> Tensor:
     """The states of a layer, [row, token, ...], edited by the methods of all groups."""
     for group in current.edits:
-        methods = [m for m in group.methods if layer in m.touched_layers and site in _sites_of(m)]
+        methods = [m for m in _methods_at(site, group.compiled) if layer in m.touched_layers]
         if not methods:
             continue
         group_states = first = group.of(states)

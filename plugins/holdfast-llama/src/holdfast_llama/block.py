@@ -15,7 +15,7 @@ from llama_cpp._internals import LlamaContext
 from holdfast.attention import AttentionTrace
 from holdfast.chat.messages import Message, read_message
 from holdfast.errors import ModelError, PromptError, UsageError
-from holdfast.methods import Kind, Method, of_kind, read_methods, spell
+from holdfast.methods import Method, compile_methods, read_methods, spell
 from holdfast.methods.protocols import ShiftsAttention
 from holdfast_llama.model import check_steering
 from holdfast_llama.native import CACHE_TYPES, FLASH_OFF, check_architecture, check_library
@@ -259,7 +259,7 @@ class _Replaced:
 
 def _attention_methods(methods: Any) -> tuple[ShiftsAttention, ...]:
     read = read_methods(methods)
-    steering_methods = of_kind(read, Kind.LOG_ODDS)
+    steering_methods = compile_methods(read).attention
     if len(steering_methods) != len(read):
         other = next(method for method in read if method not in steering_methods)
         raise UsageError(

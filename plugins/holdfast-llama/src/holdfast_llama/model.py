@@ -19,14 +19,12 @@ from holdfast.engine.scoring import Scored
 from holdfast.errors import ModelError, UsageError
 from holdfast.methods import (
     Ability,
-    Kind,
     Method,
     Shape,
-    of_kind,
+    compile_methods,
     read_methods,
     spell,
 )
-from holdfast.methods.table import table_row
 from holdfast.models.capabilities import ENDPOINT, check_requirements
 from holdfast.models.checkpoint import explained, find_source
 from holdfast.models.protocol import Generates, stream_reply
@@ -164,20 +162,19 @@ def check_steering(methods: Sequence[Method], layers: int, heads: int) -> None:
         UsageError: heads that the model does not have, or a list of methods that cannot be
             expressed by three numbers per head.
     """
-    steering = of_kind(methods, Kind.LOG_ODDS)
-    named = [*steering, *of_kind(methods, Kind.REHEARSED)]
-    for method in named:
+    compiled = compile_methods(methods)
+    for method in (*compiled.attention, *compiled.rehearsed):
         for layer, head in sorted(getattr(method, "heads", None) or ()):
             if layer >= layers or head >= heads:
                 raise UsageError(
                     f"{method.name} names head {head} in layer {layer}, and the model has {layers}"
                     f" layers of {heads} heads, counted from 0."
                 )
-    if steering and table_row(steering) is None:
+    if compiled.table is None:
         raise UsageError(
-            f"{spell(steering)} cannot be told by three numbers per head, which is all that"
-            " llama.cpp's attention is steered by; use one of the methods, or put a bias before a"
-            " power."
+            f"{spell(compiled.attention)} cannot be told by three numbers per head, which is all"
+            " that llama.cpp's attention is steered by; use one of the methods, or put a bias"
+            " before a power."
         )
 
 

@@ -263,12 +263,12 @@ class LlamaRunner:
     def _row(self, slots: Slots, slot: int, reading: StreamState) -> _Row:
         stream = reading.stream
         traced = reading.trace and any(stream.span)
-        place = slots.place(slot, steers=bool(stream.attention) or traced)
+        place = slots.place(slot, steers=bool(stream.compiled.attention) or traced)
         start = min(slots.lengths[slot], len(reading) - 1)
         if place.tokens > start:
             place.context.crop(place.stream, start)
             place.tokens = start
-        steered = SteeredRow(place.stream, start, stream.span, stream.attention, traced)
+        steered = SteeredRow(place.stream, start, stream.span, stream.compiled.attention, traced)
         return _Row(place, steered, reading.behind(start))
 
 

@@ -23,8 +23,9 @@ import llama_cpp
 import numpy as np
 
 from holdfast.errors import ModelError
+from holdfast.methods.compiled import compile_methods, layer_table
 from holdfast.methods.protocols import ShiftsAttention
-from holdfast.methods.table import LayerTable, layer_table
+from holdfast.methods.table import LayerTable
 
 NAME = "kq_soft_max"
 _FLOAT32, _FLOAT16 = 0, 1  # ggml's type numbers
@@ -174,7 +175,8 @@ class _Plan:
 
     @classmethod
     def of(cls, methods: tuple[tuple[ShiftsAttention, ...], ...], layers: int, heads: int) -> _Plan:
-        tables = (layer_table(methods, layer, heads) for layer in range(layers))
+        rows = [compile_methods(of_row) for of_row in methods]
+        tables = (layer_table(rows, layer, heads) for layer in range(layers))
         moves = [LayerMoves.of(table, len(methods), heads) for table in tables]
         return cls(methods, [layer if layer.steered.any() else None for layer in moves])
 

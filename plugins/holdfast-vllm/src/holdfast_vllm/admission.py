@@ -10,8 +10,7 @@ from vllm.exceptions import VLLMValidationError
 from vllm.platforms import current_platform
 
 from holdfast.errors import HoldfastError, PromptError, UsageError
-from holdfast.methods import spell
-from holdfast.methods.table import table_row
+from holdfast.methods import compile_methods, spell
 from holdfast_vllm.moved import Methods
 from holdfast_vllm.spans import chat_span, given_span, text_span, tokens_of
 from holdfast_vllm.status import uses_full_graphs
@@ -104,7 +103,7 @@ def check_device(methods: Methods, on_cuda: bool) -> None:
     Raises:
         UsageError: a list of methods that cannot be expressed by three numbers per head.
     """
-    if on_cuda and methods and table_row(methods) is None:
+    if on_cuda and compile_methods(methods).table is None:
         raise UsageError(
             f"{spell(methods)} cannot be told by three numbers per head, which is all that the CUDA"
             " backend takes; use one of the methods, or put a bias before a power."

@@ -10,7 +10,8 @@ from torch import Tensor
 from holdfast.attention.extent import additive
 from holdfast.attention.kernels import LayerInputs, attend
 from holdfast.attention.merge import move_several
-from holdfast.attention.steering import PassState, SteeringSpec
+from holdfast.attention.steering import BatchSteering, PassState
+from holdfast.methods import compile_methods
 from holdfast_vllm.layers import LayerPass
 from holdfast_vllm.masses import Masses
 from holdfast_vllm.moved import on_rank
@@ -41,7 +42,8 @@ class Chunk:
         pages = table[moved.row : moved.row + 1, : -(-length // size)].long()
         span = members([admitted], length, three=True)[0]
         methods = on_rank(admitted.methods, *heads)
-        steering = PassState(SteeringSpec(span, [methods], prompt=[admitted.prompt]))
+        rows = [compile_methods(methods)]
+        steering = PassState(BatchSteering(span, rows, prompt=[admitted.prompt]))
         mask = None
         if moved.position:
             positions = torch.arange(moved.position, length)[:, None]

@@ -30,7 +30,7 @@ from vllm.v1.attention.backends.flash_attn import (
 )
 from vllm.v1.kv_cache_interface import KVCacheSpec
 
-from holdfast.methods.table import layer_table
+from holdfast.methods.compiled import compile_methods, layer_table
 from holdfast_vllm.graphs import Buffers
 from holdfast_vllm.kernel import KernelTable, Queries, move, queries_of
 from holdfast_vllm.layers import note_layer, rows_of_pass
@@ -225,6 +225,7 @@ def _table(
     methods: tuple[Methods, ...], layer: int, heads: int, device: torch.device
 ) -> KernelTable:
     """The steering table of a layer, with a row for each run of queries."""
-    made = layer_table(methods, layer, heads).to(torch.float32, device)
+    compiled = [compile_methods(of_row) for of_row in methods]
+    made = layer_table(compiled, layer, heads).to(torch.float32, device)
     numbers = made.numbers.expand(3, len(methods), heads)
     return KernelTable(*(part.contiguous() for part in numbers.unbind(0)))

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from holdfast.methods.table import layer_table
+from holdfast.methods.compiled import compile_methods, layer_table
 from holdfast_vllm.kernel import KernelTable, Queries
 from holdfast_vllm.masses import Masses
 from holdfast_vllm.moved import Methods
@@ -107,7 +107,8 @@ class Buffers:
         host, heads = torch.device("cpu"), self.tables.shape[-1]
         named = any(method.heads is not None for methods in by_row for method in methods)
         layers = list(self.places) if named else list(self.places)[:1]
-        numbers = [layer_table(by_row, each, heads).to(torch.float32, host) for each in layers]
+        compiled = [compile_methods(methods) for methods in by_row]
+        numbers = [layer_table(compiled, each, heads).to(torch.float32, host) for each in layers]
         told = torch.stack([each.numbers.expand(3, len(by_row), heads) for each in numbers])
         self.tables.copy_(told.expand_as(self.tables))
         self.written = by_row

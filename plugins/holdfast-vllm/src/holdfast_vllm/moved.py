@@ -14,9 +14,10 @@ import torch
 from torch import Tensor
 
 from holdfast.attention.rules import ListRule, LogOddsRule, method_groups
-from holdfast.methods import HeadSet, ShiftsAttention
+from holdfast.methods import HeadSet, ShiftsAttention, compile_methods
+from holdfast.methods.compiled import layer_table
 from holdfast.methods.heads import with_heads
-from holdfast.methods.table import LayerTable, layer_table, table_row
+from holdfast.methods.table import LayerTable
 from holdfast_vllm.moves import Sight
 
 _KEPT = 1024  # layer rules, to be reused by later passes
@@ -71,9 +72,10 @@ def rule_of(rows: tuple[Methods, ...], layer: int, heads: int, three: bool) -> L
     Lists that three numbers cannot express, and rows with three groups, apply their methods one
     after another.
     """
-    if not three and all(table_row(methods) is not None for methods in rows):
-        return layer_table(rows, layer, heads).to(torch.float32, torch.device("cpu"))
-    return ListRule(method_groups(rows, "cpu"), layer, heads)
+    compiled = [compile_methods(methods) for methods in rows]
+    if not three and all(row.table is not None for row in compiled):
+        return layer_table(compiled, layer, heads).to(torch.float32, torch.device("cpu"))
+    return ListRule(method_groups(compiled, "cpu"), layer, heads)
 
 
 def touches(rows: Sequence[Methods], layer: int) -> bool:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from vllm.platforms import current_platform
 
 from holdfast.errors import HoldfastError, ModelError
-from holdfast.methods import Ability, Kind, Method, of_kind, read_methods
+from holdfast.methods import Ability, Method, compile_methods, read_methods
 from holdfast.models.capabilities import ENDPOINT, check_requirements
 from holdfast.models.checkpoint import DEFAULT, DEFAULT_FOLDER, shorten
 from holdfast.models.loading import stop_ids
@@ -90,7 +90,7 @@ class VllmModel(Generates):
         unreached = f", whose attention cannot be steered ({self.refusal})," if self.refusal else ""
         cure = "use another method, or load the model with holdfast.load()"
         check_requirements(methods, self.capabilities, f"{self.name} in vLLM{unreached}", cure)
-        steering = of_kind(methods, Kind.LOG_ODDS)
+        steering = compile_methods(methods).attention
         shape = self.llm.llm_engine.model_config.hf_text_config
         check_heads(steering, shape.num_hidden_layers, shape.num_attention_heads)
         check_device(steering, current_platform.is_cuda())

@@ -213,9 +213,9 @@ class VllmSession:
         """Submits a request to the engine; returns the name under which outputs report it."""
         row, stream = asked.rendered.row, asked.rendered.row.streams[0]
         extra: dict[str, Any] = {SEED: str(row.seed)}
-        if stream.attention or asked.traced:
+        if stream.compiled.attention or asked.traced:
             ranges = asked.rendered.span_ranges
-            extra[METHODS] = spell(stream.attention)
+            extra[METHODS] = spell(stream.compiled.attention)
             extra[SPAN] = [place for part in ranges for place in part]
             extra[TRACE] = int(asked.traced)
         sampling = SamplingParams(

@@ -23,11 +23,9 @@ from typing import Any
 from holdfast.errors import UsageError
 from holdfast.methods import (
     Ability,
-    Kind,
     Method,
     ShiftsAttention,
-    kind_of,
-    of_kind,
+    compile_methods,
     parse,
     spell,
 )
@@ -135,7 +133,7 @@ class Admitted:
         """The reverse of `packed`."""
         places, drawing = packed["ranges"], packed.get("drawing")
         return cls(
-            of_kind(parse(packed["methods"]), Kind.LOG_ODDS),
+            compile_methods(parse(packed["methods"])).attention,
             tuple(zip(places[::2], places[1::2], strict=True)),
             packed["prompt"],
             packed["trace"],
@@ -207,24 +205,24 @@ def _read_methods(spelled: object) -> tuple[ShiftsAttention, ...]:
         )
     for part in spelled.split("+"):  # check names first, before anything they refer to is read
         if (known := BY_NAME.get(part.partition(":")[0].strip())) is not None:
-            _check_kind(known)
+            _check_needs(known)
     methods = parse(spelled, files=False)
     for method in methods:
-        _check_kind(method)
-    return of_kind(methods, Kind.LOG_ODDS)
+        _check_needs(method)
+    return compile_methods(methods).attention
 
 
-def _check_kind(method: Method | type[Any]) -> None:
-    kind = kind_of(method)
-    if kind is Kind.LOG_ODDS:
+def _check_needs(method: Method | type[Any]) -> None:
+    needs = requirements(method) - {Ability.LOG_ODDS}
+    if not needs:
         return
-    if kind is Kind.MESSAGES:
+    if Ability.MESSAGES in needs:
         raise UsageError(
             f"{method.name} edits messages, which the client does: send the edited ones (see"
             " holdfast.client), and leave it out here."
         )
     raise UsageError(
-        f"{method.name} needs {in_words(requirements(method) - {Ability.LOG_ODDS})}, which vLLM has"
+        f"{method.name} needs {in_words(needs)}, which vLLM has"
         " not; use an attention method, or serve the model with holdfast."
     )
 

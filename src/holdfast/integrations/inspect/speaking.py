@@ -26,7 +26,7 @@ from holdfast.common.sampling import Sampling
 from holdfast.drift.dialog import USER_VIEW
 from holdfast.drift.settings import Settings
 from holdfast.errors import HoldfastError, ModelError, RequestFailed, UnknownName
-from holdfast.methods import Kind, Method, edit_messages, kind_of, spell
+from holdfast.methods import Method, compile_methods, spell
 from holdfast.models.requests import Reply, Request
 
 PROVIDER = "holdfast"
@@ -93,7 +93,7 @@ class Speaker:
 
     def check(self, methods: Sequence[Method]) -> None:
         """Raises `ModelError` for methods that the model cannot apply."""
-        others = [method for method in methods if kind_of(method) is not Kind.MESSAGES]
+        others = compile_methods(methods).without_edits.methods
         if others and not self.steers:
             raise ModelError(
                 f"{spell(others[:1])} works inside the model, and Inspect gives {self.model} the"
@@ -110,7 +110,7 @@ class Speaker:
         return _reply(output)
 
     def _messages(self, request: Request) -> list[ChatMessage]:
-        edited = edit_messages(request.messages, request.methods, request.editing_seed)
+        edited = request.compiled.edit(request.messages, request.editing_seed)
         placed = edited if self.steers else place_system(edited, request.system_as)
         spoken = iter(self.turns)
         chat: list[ChatMessage] = []
@@ -124,8 +124,7 @@ class Speaker:
     def _config(self, request: Request) -> GenerateConfig:
         if not self.steers:
             return self.config.merge(GenerateConfig(seed=request.seed % _SEEDS))
-        inside = [method for method in request.methods if kind_of(method) is not Kind.MESSAGES]
-        steering = spell(inside) if request.methods else self.steering
+        steering = request.compiled.without_edits.spec if request.methods else self.steering
         body: dict[str, Any] = {"system_as": request.system_as, "trace": request.trace}
         if steering is not None:
             body["steering"] = steering

@@ -12,7 +12,7 @@ from holdfast.common import ranges
 from holdfast.common.sampling import Sampling
 from holdfast.common.seeds import seed_of
 from holdfast.errors import UnknownName, UsageError
-from holdfast.methods import Kind, Method, kind_of
+from holdfast.methods import Method, compile_methods
 from holdfast.models.requests import Request
 from holdfast.papers.zhang2024.catalogue import CATALOGUE
 from holdfast.papers.zhang2024.data import (
@@ -137,12 +137,11 @@ def request_of(
     seed: int,
 ) -> Request:
     """A request whose span is the emphasised parts of its last message."""
-    for method in methods:
-        if kind_of(method) in (Kind.MESSAGES, Kind.STREAM):
-            raise UsageError(
-                f"{method.name} works on a system prompt, and tasks have none; give an attention"
-                " method."
-            )
+    for method in compile_methods(methods).needs_chat:
+        raise UsageError(
+            f"{method.name} works on a system prompt, and tasks have none; give an attention"
+            " method."
+        )
     last = len(messages) - 1  # by position, as a demonstration may contain the same words
     ranges = tuple((last, *span) for span in spans_of(messages[last]["content"], emphasis))
     return Request(tuple(messages), tuple(methods), sampling, seed, emphasis=ranges)

@@ -17,6 +17,7 @@ from holdfast.common.sampling import Sampling
 from holdfast.engine.batch import StreamState, batch_of, spans_of
 from holdfast.engine.rows import Stream
 from holdfast.errors import ModelError
+from holdfast.methods import UNSTEERED
 from holdfast.models.local import LocalModel
 from holdfast.models.requests import Request
 from holdfast.states import Site, sites_of, watched
@@ -130,7 +131,7 @@ def _replies(model: LocalModel, chats: Sequence[tuple[object, ...]]) -> Iterator
 
 @torch.inference_mode()
 def _forward(model: LocalModel, read: _ReadChat) -> dict[int, Tensor]:
-    reading = StreamState(replace(read.stream, methods=()), list(read.reply))
+    reading = StreamState(replace(read.stream, compiled=UNSTEERED), list(read.reply))
     device = model.runner.device
     batch = batch_of([reading], [0], spans_of([reading], device), device)
     with watched(model.hf_model, (Site.HIDDEN,)) as seen:

@@ -23,10 +23,10 @@ from torch import Tensor
 from torch.nn import Module, ModuleList
 from transformers.cache_utils import Cache, DynamicLayer
 
-from holdfast.attention import SteeringSpec, steered
+from holdfast.attention import BatchSteering, steered
 from holdfast.engine.runner import Runner
 from holdfast.errors import ModelError
-from holdfast.methods import ShiftsAttention
+from holdfast.methods import CompiledMethods
 from holdfast.methods.heads import Head
 
 # tokens of padding that cost about as much as the fixed overhead of another group's passes
@@ -218,7 +218,7 @@ class HeadPasses:
 
     @torch.inference_mode()
     def scores(
-        self, prompts: Sequence[ScoredPrompt], methods: Mapping[Head, Sequence[ShiftsAttention]]
+        self, prompts: Sequence[ScoredPrompt], methods: Mapping[Head, CompiledMethods]
     ) -> Iterator[tuple[Head | None, list[tuple[float, ...]]]]:
         """Log-probabilities of each prompt's continuations, unsteered (None), then by head."""
         group = lay_out(prompts, self.device)
@@ -243,7 +243,7 @@ class HeadPasses:
                 some = heads[start : start + rows]
                 spread = group.spread(len(some))
                 in_rows = [methods[head] for _ in prompts for head in some]
-                spec = SteeringSpec(spread.span, in_rows, prompt=[extent.end] * len(in_rows))
+                spec = BatchSteering(spread.span, in_rows, prompt=[extent.end] * len(in_rows))
                 copied = [_Rows(states, len(some), first) for states in computed]
                 hidden = entering[layer].repeat_interleave(len(some), 0)[:, first:]
                 with steered(spec), _hooked([self._layers[layer]], _entering(hidden)):

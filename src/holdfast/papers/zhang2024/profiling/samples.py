@@ -13,7 +13,14 @@ from holdfast.common.files import read_json_lines
 from holdfast.common.sampling import MOST_NEW_TOKENS
 from holdfast.common.seeds import seed_of
 from holdfast.errors import HoldfastError, UsageError, type_in_words
-from holdfast.methods import Kind, Pasta, ShiftsAttention, kind_of, parse
+from holdfast.methods import (
+    UNSTEERED,
+    CompiledMethods,
+    Pasta,
+    ShiftsAttention,
+    compile_methods,
+    read_methods,
+)
 from holdfast.methods.heads import Head, HeadSet, with_heads
 from holdfast.models.local import LocalModel
 from holdfast.models.requests import Request
@@ -168,19 +175,19 @@ class ProfilingPlan:
     def __post_init__(self) -> None:
         if self.by not in BY:
             raise UsageError(f"Heads are ranked by {' or '.join(BY)}, not {self.by!r}.")
-        if isinstance(self.method, str):
-            parsed = parse(self.method)
-            object.__setattr__(self, "method", parsed[0] if len(parsed) == 1 else parsed)
-        if kind_of(self.method) is not Kind.LOG_ODDS:
+        methods = read_methods(self.method)
+        attention = compile_methods(methods).attention
+        if len(methods) != 1 or not attention:
             raise UsageError(
                 "Heads are profiled under an attention method such as pasta:alpha=0.01, not"
                 f" {self.method!r}."
             )
+        object.__setattr__(self, "method", attention[0])
         ranges.whole_number("profile", "max_new_tokens", self.max_new_tokens, 1, MOST_NEW_TOKENS)
 
-    def steering(self, head: Head) -> tuple[ShiftsAttention, ...]:
+    def steering(self, head: Head) -> CompiledMethods:
         """The method on this head only."""
-        return (with_heads(self.method, HeadSet([head])),)
+        return compile_methods([with_heads(self.method, HeadSet([head]))])
 
 
 @dataclass(frozen=True)
@@ -203,9 +210,9 @@ class Material:
         ]
         return f"{seed_of(content):x}"
 
-    def methods(self, heads: Iterable[Head]) -> dict[Head | None, tuple[ShiftsAttention, ...]]:
+    def methods(self, heads: Iterable[Head]) -> dict[Head | None, CompiledMethods]:
         """The steering of rows: none first (None), then each head on its own."""
-        return {None: (), **{head: self.plan.steering(head) for head in heads}}
+        return {None: UNSTEERED, **{head: self.plan.steering(head) for head in heads}}
 
     def by_rows(self, numbers: Sequence[int]) -> list[list[int]]:
         """Groups of samples whose heads fill about two batches of rows."""

@@ -12,7 +12,7 @@ from holdfast.engine.prefixes import Prefix
 from holdfast.engine.rows import Row, Stream
 from holdfast.engine.scoring import score_rows
 from holdfast.errors import ModelError
-from holdfast.methods import ShiftsAttention
+from holdfast.methods import UNSTEERED, CompiledMethods
 from holdfast.methods.heads import Head
 from holdfast.papers.zhang2024.profiling.head_passes import HeadPasses
 from holdfast.papers.zhang2024.profiling.samples import Choice, Material, Question
@@ -119,9 +119,9 @@ def _have_same_factors(material: Material) -> bool:
 
 
 def _plain_scores(
-    material: Material, numbers: Sequence[int], steering: tuple[ShiftsAttention, ...]
+    material: Material, numbers: Sequence[int], steering: CompiledMethods
 ) -> list[_Options]:
-    requests = [replace(material.requests[number], methods=steering) for number in numbers]
+    requests = [replace(material.requests[number], methods=steering.methods) for number in numbers]
     continuations = [_choice(material, number).continuations for number in numbers]
     scored = material.model.session().score(requests, continuations)
     return [sample.log_probabilities for sample in scored]
@@ -195,7 +195,7 @@ class Replies:
         _, ((computed,),) = score_rows(
             model.runner, [Row((stream,), keep=True)], [[(0,)]], model.batch_size
         )
-        return Prefix(stream.token_ids, stream.span, (), computed)
+        return Prefix(stream.token_ids, stream.span, UNSTEERED, computed)
 
 
 Scorer: TypeAlias = SharedPasses | PlainPasses | Replies

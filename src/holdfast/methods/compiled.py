@@ -1,0 +1,255 @@
+"""Methods, compiled: what a list of them does and what it needs, as the attributes of one object.
+
+    compiled = compile_methods(parse("repetition:probability=1+boost:factor=4"))
+    compiled.edit(messages, seed)       the chat that the model is shown
+    compiled.attention, .table          how attention changes: methods, and as numbers if it can be
+    compiled.keys, .hidden              edits of keys and values, and of hidden states
+    compiled.processors                 of logits, each with a second stream
+    compiled.rehearsed                  become attention methods once they have seen a reply
+    compiled.spec                       the methods as a spec string
+
+Every request, every row of a batch and every cache carries this object. They read its attributes,
+and none asks what kind a method is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+from typing import Any
+
+from holdfast.chat.messages import Message, Messages
+from holdfast.methods.kinds import TRAITS, Ability, Kind, Traits, kind_of, requirements
+from holdfast.methods.protocols import (
+    EditsHidden,
+    EditsKeys,
+    EditsLogits,
+    EditsMessages,
+    EditsStates,
+    Method,
+    NeedsWarmup,
+    ShiftsAttention,
+)
+from holdfast.methods.spec import spell
+from holdfast.methods.table import HeadTable, LayerTable, head_table, layer_entries
+
+
+def compile_methods(methods: Iterable[Method]) -> CompiledMethods:
+    """The compiled form of methods, in the order in which they apply.
+
+    Lists of the same objects share one. Methods that are merely equal do not: their heads or
+    directions may come from different files, which checks and messages name.
+    """
+    methods = tuple(methods)
+    return _compiled(methods, tuple(map(id, methods)))
+
+
+@dataclass(frozen=True)
+class CompiledMethods:
+    """Methods, sorted by what they change; equal if the methods are."""
+
+    methods: tuple[Method, ...] = ()
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __reduce__(self) -> tuple[Callable[..., CompiledMethods], tuple[object, ...]]:
+        return compile_methods, (self.methods,)  # a hash means nothing to another process
+
+    def __bool__(self) -> bool:
+        return bool(self.methods)
+
+    @cached_property
+    def spec(self) -> str:
+        """The methods as a spec string, such as "boost:factor=4"."""
+        return spell(self.methods)
+
+    # What the methods change
+
+    @cached_property
+    def messages(self) -> tuple[EditsMessages, ...]:
+        """Those that edit the chat before it is rendered."""
+        return self._of_kinds(Kind.MESSAGES)
+
+    @cached_property
+    def attention(self) -> tuple[ShiftsAttention, ...]:
+        """Those that move the attention mass on the span."""
+        return self._of_kinds(Kind.LOG_ODDS)
+
+    @cached_property
+    def table(self) -> HeadTable | None:
+        """What `attention` amounts to: bias, exponent and floor by layer and head; None if three
+        numbers cannot express it, and the methods have to be called one after another.
+        """
+        return head_table(self.attention)
+
+    @cached_property
+    def keys(self) -> tuple[EditsKeys, ...]:
+        """Those that edit the keys of the span, and perhaps its values."""
+        return self._of_kinds(Kind.KEYS)
+
+    @cached_property
+    def hidden(self) -> tuple[EditsHidden, ...]:
+        """Those that edit hidden states."""
+        return self._of_kinds(Kind.RESIDUAL)
+
+    @property
+    def states(self) -> tuple[EditsStates, ...]:
+        """Those that edit anything inside a pass besides attention."""
+        return (*self.keys, *self.hidden)
+
+    @cached_property
+    def processors(self) -> tuple[EditsLogits, ...]:
+        """Those that change the logits; each reads those of a second stream."""
+        return self._of_kinds(Kind.STREAM)
+
+    @cached_property
+    def rehearsed(self) -> tuple[NeedsWarmup, ...]:
+        """Those that become attention methods once they have seen a rehearsed reply."""
+        return self._of_kinds(Kind.REHEARSED)
+
+    def edit(self, messages: Messages, seed: int) -> tuple[Message, ...]:
+        """The messages that the model is shown.
+
+        Args:
+            seed: the same for all turns of one conversation (`Request.editing_seed`).
+        """
+        for method in self.messages:
+            messages = method.edit(messages, seed)
+        return tuple(messages)
+
+    # What the methods need
+
+    @cached_property
+    def requires(self) -> frozenset[Ability]:
+        """The abilities that they need of a model."""
+        return frozenset().union(*map(requirements, self.methods))
+
+    @cached_property
+    def needs_span(self) -> bool:
+        """Whether any does nothing in a chat without a system prompt or emphasis."""
+        return any(traits.needs_span for traits in self._traits)
+
+    @cached_property
+    def needs_system_prompt(self) -> bool:
+        """Whether any edits messages by the system prompt, whatever is emphasised."""
+        return any(map(_edits_by_prompt, self.methods))
+
+    @cached_property
+    def needs_chat(self) -> tuple[Method, ...]:
+        """Those that work on the messages of a chat, and so not on a plain text."""
+        return self._of_kinds(Kind.MESSAGES, Kind.STREAM)
+
+    def without_target(self, *, prompted: bool, emphasised: bool) -> tuple[Method, ...]:
+        """The methods that have nothing to work on in a chat, in their order.
+
+        Args:
+            prompted: whether the chat has a system prompt that is not blank.
+            emphasised: whether any of its text is emphasised, which then is the span.
+        """
+        return tuple(
+            method
+            for method, traits in zip(self.methods, self._traits, strict=True)
+            if (traits.needs_span and not (prompted or emphasised))
+            or (_edits_by_prompt(method) and not prompted)
+        )
+
+    # How the methods act inside a forward pass
+
+    @cached_property
+    def in_pass(self) -> CompiledMethods:
+        """Those that act inside a forward pass: two texts share keys and values if these agree."""
+        return self._where(lambda traits: traits.acts_in_pass)
+
+    @cached_property
+    def affects_pre_span(self) -> bool:
+        """Whether any also moves tokens before the span, and with them their keys."""
+        return any(traits.affects_pre_span for traits in self._traits)
+
+    @cached_property
+    def span_includes_generated(self) -> bool:
+        """Whether any attention method counts generated tokens as the span."""
+        return any(method.span_includes_generated for method in self.attention)
+
+    @cached_property
+    def agrees_on_span(self) -> bool:
+        """Whether all attention methods count generated tokens as the span, or none does."""
+        return len({method.span_includes_generated for method in self.attention}) < 2
+
+    @cached_property
+    def treats_generated_apart(self) -> bool:
+        """Whether a generated token gets different keys than the same token in a prompt."""
+        return self.span_includes_generated or any(method.reply_only for method in self.hidden)
+
+    @cached_property
+    def masks_span(self) -> bool:
+        """Whether the second stream reads a mask token in place of each token of the span."""
+        return any(getattr(method, "masks_span", False) for method in self.processors)
+
+    # The same methods without some
+
+    @cached_property
+    def without_edits(self) -> CompiledMethods:
+        """Those that act once the chat is rendered: all but those that edit its messages."""
+        return self._where(lambda traits: traits is not TRAITS[Kind.MESSAGES])
+
+    @cached_property
+    def without_rehearsed(self) -> CompiledMethods:
+        """Those that need no rehearsed reply."""
+        return self._where(lambda traits: traits is not TRAITS[Kind.REHEARSED])
+
+    @cached_property
+    def without_span(self) -> CompiledMethods:
+        """Those that also do something in a text without a span."""
+        return self._where(lambda traits: not traits.needs_span)
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash(self.methods)
+
+    @cached_property
+    def _kinds(self) -> tuple[Kind, ...]:
+        kinds = map(kind_of, self.methods)
+        return tuple(kind for kind in kinds if kind is not None)
+
+    @cached_property
+    def _traits(self) -> tuple[Traits, ...]:
+        return tuple(TRAITS[kind] for kind in self._kinds)
+
+    def _of_kinds(self, *kinds: Kind) -> tuple[Any, ...]:
+        every = zip(self.methods, self._kinds, strict=True)
+        return tuple(method for method, kind in every if kind in kinds)
+
+    def _where(self, chosen: Callable[[Traits], bool]) -> CompiledMethods:
+        every = zip(self.methods, self._traits, strict=True)
+        return compile_methods(method for method, traits in every if chosen(traits))
+
+
+@lru_cache(maxsize=1024)
+def _compiled(methods: tuple[Method, ...], identities: tuple[int, ...]) -> CompiledMethods:
+    return CompiledMethods(methods)
+
+
+UNSTEERED = CompiledMethods()  # no methods
+
+
+def layer_table(rows: Sequence[CompiledMethods], layer: int, heads: int) -> LayerTable:
+    """The table of a layer with `heads` heads, for the methods of each row, all of which have a
+    `table`; float64 on the host.
+    """
+    numbers = {compiled: number for number, compiled in enumerate(dict.fromkeys(rows))}
+    table = _layer_table(tuple(numbers), layer, heads)
+    return replace(table, numbers=table.numbers[:, [numbers[compiled] for compiled in rows]])
+
+
+@lru_cache(maxsize=4096)
+def _layer_table(rows: tuple[CompiledMethods, ...], layer: int, heads: int) -> LayerTable:
+    """The table of different rows; one column for all heads if no method names any."""
+    tables = [compiled.table for compiled in rows if compiled.table is not None]
+    columns = heads if any(len(table) > 1 for table in tables) else 1
+    return LayerTable.of([layer_entries(table, layer, columns) for table in tables])
+
+
+def _edits_by_prompt(method: Method) -> bool:
+    return bool(getattr(method, "edits_by_prompt", False))
