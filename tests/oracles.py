@@ -121,6 +121,19 @@ def weights_by(method, weights, span, generated) -> list[float]:
     return spotlight(weights, span, method.target)
 
 
+def reminder(said: list[str], every: int, depth: int, text: str) -> list[str]:
+    """A user's messages with reminders: one is due at number `every`, twice that and so on, and
+    stands `depth` of the user's messages before the one that it is due at.
+    """
+    shown = list(said)
+    due = every
+    while every and due - depth <= len(said):
+        if due - depth >= 1:
+            shown[due - depth - 1] = f"[Reminder: {text}]\n\n{said[due - depth - 1]}"
+        due += every
+    return shown
+
+
 def clopper_pearson(successes: int, n: int) -> tuple[float, float]:
     """The exact 95% interval of a proportion: each end leaves a tail of 2.5% (by bisection)."""
 

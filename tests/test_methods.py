@@ -12,7 +12,7 @@ from fitted_files import write_all
 
 from holdfast import methods
 from holdfast.errors import ParameterOutOfRange, PromptError, UnknownName, UsageError
-from holdfast.methods import Boost, Pasta, Repetition, SplitSoftmax, Spotlight
+from holdfast.methods import Boost, Pasta, Reminder, Repetition, SplitSoftmax, Spotlight
 from holdfast.methods.kinds import kind_of, members_of
 from holdfast.methods.parameters import parameters_of, required_parameters
 
@@ -50,6 +50,8 @@ def test_a_spelling_is_parsed(spec, expected):
         "split-softmax:exponent=1e-07",
         "split-softmax:exponent=0.30000000000000004",
         "repetition:probability=1",
+        "reminder",
+        'reminder:every=2,depth=1,text="Stay a pirate, + always."',
         "split-softmax:exponent=0.7,heads=3.0/3.5/12.1+repetition:probability=0.5",
         "repetition:probability=0.5+split-softmax:exponent=0.7",
         "guidance:scale=2,plausibility=0.1+repetition:probability=1",
@@ -92,6 +94,9 @@ def test_equal_methods_are_spelled_alike():
         ("boost:factor=inf", ParameterOutOfRange, ["factor", "inf"]),
         ("spotlight:target=1", ParameterOutOfRange, ["target", "below 1", "1"]),
         ("", UsageError, ["''", "none"]),
+        ("reminder:every=-1", UsageError, ["every", "from 0", "-1"]),
+        ("reminder:every=1.5", UsageError, ["every", "whole number", "1.5"]),
+        ("reminder:text=rules", UsageError, ["text", "rules", "write the rules out"]),
         ("repetition:probability=1+", UsageError, ["'repetition:probability=1+'"]),
         ("none+repetition:probability=1", UsageError, ["'none+repetition:probability=1'"]),
     ],
@@ -143,7 +148,7 @@ def test_a_method_is_registered_by_its_class_alone(fitted_here):
 
     listed = methods.catalogue()
     assert [name for name, _, _ in listed] == [method.name for method in METHODS]
-    assert len(listed) == len({name for name, _, _ in listed}) == 14
+    assert len(listed) == len({name for name, _, _ in listed}) == 15
     assert all(line.endswith(".") and len(line) < 120 for _, _, line in listed)
     for method in METHODS:
         declared = parameters_of(method)
@@ -333,6 +338,42 @@ def test_repetition_needs_a_system_message():
         Repetition(0.5).edit(CHAT[1:], seed=0)
     empty = ({"role": "system", "content": ""}, *CHAT[1:])
     assert Repetition(1).edit(empty, seed=0) == empty
+
+
+@pytest.mark.parametrize("text", ["prompt", "Stay a pirate."])
+@pytest.mark.parametrize("every", [0, 1, 2, 4, 5])
+def test_reminders_stand_where_the_oracle_puts_them(every, text):
+    chat = _long_chat(rounds=12)
+    said = [message["content"] for message in chat if message["role"] == "user"]
+    words = CHAT[0]["content"] if text == "prompt" else text
+    for depth in range(7):
+        edited = Reminder(every, depth, text).edit(chat, seed=0)
+        shown = [message["content"] for message in edited if message["role"] == "user"]
+        assert shown == oracles.reminder(said, every, depth, words)
+        others = [(a, b) for a, b in zip(chat, edited, strict=True) if a["role"] != "user"]
+        assert all(before is after for before, after in others)
+    assert Reminder(0, 0, text).edit(chat, 0) == chat
+
+
+def test_a_reminder_never_changes_the_past():
+    chat = _long_chat(rounds=12)
+    for reminder in (Reminder(), Reminder(2, 1), Reminder(3, 5, "Stay a pirate.")):
+        whole = reminder.edit(chat, 0)
+        for end in range(1, len(chat) + 1):
+            assert reminder.edit(chat[:end], 0) == whole[:end]
+
+
+def test_a_reminder_of_the_prompt_needs_one_and_any_other_does_not():
+    with pytest.raises(PromptError, match="system message"):
+        Reminder(1).edit(CHAT[1:], seed=0)
+    own = Reminder(1, text="Stay a pirate.")
+    assert own.edit(CHAT[1:], 0)[0]["content"] == "[Reminder: Stay a pirate.]\n\nHello."
+    for method, idle in ((Reminder(), True), (own, False)):
+        compiled = methods.compile_methods([method])
+        assert compiled.needs_system_prompt is idle and not compiled.needs_span
+        assert bool(compiled.without_target(prompted=False, emphasised=True)) is idle
+    empty = ({"role": "system", "content": " "}, *CHAT[1:])
+    assert Reminder(1).edit(empty, seed=0) == empty
 
 
 def test_edit_messages_applies_prompt_methods_and_ignores_others():

@@ -26,6 +26,7 @@ from holdfast.methods.protocols import (
     ShiftsAttention,
 )
 from holdfast.methods.registry import catalogue, schema
+from holdfast.methods.reminder import Reminder
 from holdfast.methods.repetition import Repetition
 from holdfast.methods.residual import Capping, Vector
 from holdfast.methods.spec import (

@@ -9,12 +9,13 @@ from holdfast.methods.hold import Hold
 from holdfast.methods.keys import Prism, Seka
 from holdfast.methods.kinds import Ability, kind_of, requirements
 from holdfast.methods.parameters import Parameter, parameters_of, required_parameters
+from holdfast.methods.reminder import Reminder
 from holdfast.methods.repetition import Repetition
 from holdfast.methods.residual import Capping, Vector
 
 METHODS: tuple[type[Any], ...] = (
     *(SplitSoftmax, Pasta, Boost, Spotlight, Hold),
-    Repetition,
+    *(Repetition, Reminder),
     *(Guidance, AdaCad, PromptStrength, Anchoring),
     *(Seka, Prism),
     *(Capping, Vector),
