@@ -1,13 +1,29 @@
 """Kinds of method, what they need and what models offer are data; a refusal names both."""
 
+import math
 import pickle
+import re
 from dataclasses import dataclass
+from pathlib import Path
 from typing import ClassVar
 
 import pytest
+import torch
 from tiny import chat, model
 
-from holdfast import AdaCad, Boost, Guidance, Hold, Pasta, Repetition, SplitSoftmax, methods
+import holdfast
+from holdfast import (
+    AdaCad,
+    Boost,
+    Guidance,
+    Hold,
+    Pasta,
+    Repetition,
+    Request,
+    SplitSoftmax,
+    methods,
+)
+from holdfast.engine.batch import StreamState, batch_of, spans_of
 from holdfast.errors import ModelError, UsageError
 from holdfast.methods import Ability, Kind, Spotlight, compile_methods
 from holdfast.methods.heads import HeadSet, with_heads
@@ -90,6 +106,27 @@ def test_a_list_without_methods_is_false():
     assert not compile_methods(()) and compile_methods([Boost(2)])
 
 
+def test_a_spec_string_reaches_the_kernel_as_a_table_of_numbers():
+    """The stations of docs/how.md, in their order."""
+    request = Request(TALK, "boost:factor=4")
+    assert request.methods == (Boost(4),) and request.compiled.attention == request.methods
+    stream = model().session().render(request).row.streams[0]
+    assert stream.compiled is request.compiled and any(stream.span)
+    reading, device = StreamState(stream), model().runner.device
+    batch = batch_of([reading], [0], spans_of([reading], device), device)
+    assert batch.steering.rows == [request.compiled]
+    table = batch.steering.rule(1, 0, model().runner.heads, torch.float32)
+    assert table.numbers.tolist() == [[[pytest.approx(math.log(4))]], [[1.0]], [[-math.inf]]]
+
+
+def test_only_the_methods_package_asks_for_a_kind():
+    source = Path(holdfast.__file__).parent
+    asking = re.compile(r"\bkinds?_of\(|\bKind\.|\bTRAITS\[")
+    paths = [path for path in source.rglob("*.py") if path.parent.name != "methods"]
+    assert len(paths) > 200
+    assert [path.name for path in paths if asking.search(path.read_text(encoding="utf-8"))] == []
+
+
 def test_what_a_list_needs_is_what_its_methods_need():
     compiled = compile_methods(MIXED)
     needed = {Ability.MESSAGES, Ability.LOG_ODDS, Ability.SECOND_STREAM}
@@ -138,8 +175,6 @@ def test_a_refusal_names_what_is_needed_and_what_is_offered():
 
 
 def test_models_declare_what_they_offer():
-    import holdfast
-
     endpoint = holdfast.connect("http://localhost:1/v1", "m", "NO_SUCH_KEY")
     assert endpoint.capabilities == {Ability.MESSAGES, Ability.PIECES}
     assert model().capabilities == set(Ability)

@@ -208,3 +208,16 @@ def test_the_records_page_names_every_field_of_a_recorded_run():
             record = json.loads(line)
             fields = set(record).union(*record.get("turns", ()), *record.get("probes", ()))
             assert fields <= told, f"{folder.parent} has {fields - told}"
+
+
+def test_the_stations_of_a_spec_string_are_where_how_it_works_says():
+    """Each type is defined in the file that its station links to, and their counts are right."""
+    text = (ROOT / "docs" / "how.md").read_text(encoding="utf-8")
+    section = text.split("## The journey of a spec string")[1].split("\n## ")[0]
+    stations = re.findall(r"^\d\. \[.+?\]\(\.\./(\S+?)\): (.*)$", section, re.MULTILINE)
+    types = [(file, re.findall(r"\*\*`(\w+)`\*\*", words)) for file, words in stations]
+    for file, names in types:
+        source = (ROOT / file).read_text(encoding="utf-8")
+        assert all(f"\nclass {name}" in source for name in names), file
+    assert len(stations) == 8 and sum(len(names) for _, names in types) == 6
+    assert "Six types, then, in eight files." in section

@@ -13,7 +13,8 @@ API = {  # the public names by section of their page, without `holdfast.`
     " models.session.LocalSession Request Reply attention.steering.AttentionTrace"
     " engine.scoring.Scored Sampling",
     "Steering a model of your own": "steering unsteered encode_chats models.steering.EncodedChats",
-    "Methods": "methods.parse methods.schema methods.Kind methods.Ability methods.protocols",
+    "Methods": "methods.parse methods.compile_methods methods.CompiledMethods methods.schema"
+    " methods.Kind methods.Ability methods.protocols",
     "Drift": "drift.run drift.Settings drift.Cast drift.Running drift.load_suite"
     " drift.ask_baseline drift.cases",
     "Checks, calibration and fitting": "study.check study.CheckOptions study.Terms"
