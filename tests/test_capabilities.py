@@ -79,7 +79,7 @@ def test_compiled_methods_are_sorted_by_what_they_change():
     assert compiled.messages == (Repetition(0.5),) and compiled.processors == (Guidance(2.0),)
     assert compiled.keys == compiled.hidden == compiled.states == compiled.rehearsed == ()
     assert compiled.without_edits.methods == MIXED[1:]
-    assert compiled.needs_chat == (Repetition(0.5), Guidance(2.0))
+    assert compiled.chat_only == (Repetition(0.5), Guidance(2.0))
     assert compiled.without_span.methods == (Repetition(0.5),)
     assert compile_methods([Hold(), Boost(2)]).without_rehearsed.methods == (Boost(2),)
     assert kind_of(7) is None and kind_of(len) is None

@@ -100,7 +100,7 @@ def check_pass(
         )
     if not isinstance(ids, Tensor) or ids.ndim < 2:
         return 0
-    tokens, width = ids.shape[1], state.spec.span.shape[1]
+    tokens, width = ids.shape[1], state.steering.span.shape[1]
     step = continues and tokens == 1  # does not query the cache, which may wait for the device
     before = 0 if step else cached_tokens(cache_of(given))
     mask = given.get("attention_mask")
@@ -111,14 +111,14 @@ def check_pass(
         _check_width(width, tokens, before, bool(caches), first)
         _check_copies(state, ids[:, :width])
         check_padding(state, mask)
-    if state.spec.trace and tokens > 1 and mask is not None and mask.shape[1] >= tokens:
+    if state.steering.trace and tokens > 1 and mask is not None and mask.shape[1] >= tokens:
         state.last = _last_tokens(mask[:, -tokens:])
     return width if step else before
 
 
 def _check_copies(state: PassState, prompts: Tensor) -> None:
     """Refuses rows that share a row of the span mask though their prompts [row, token] differ."""
-    copies = state.spec.copies_of(len(prompts))
+    copies = state.steering.copies_of(len(prompts))
     by_prompt = prompts.reshape(-1, copies, *prompts.shape[1:])
     if copies > 1 and not torch.equal(by_prompt, by_prompt[:, :1].expand_as(by_prompt)):
         raise UsageError(
@@ -149,7 +149,7 @@ def _check_width(width: int, tokens: int, before: int, caches: bool, first: bool
 
 def check_padding(state: PassState, mask: Tensor | None) -> None:
     """Refuses a span on tokens that an attention mask [row, token] hides; names the first row."""
-    span = state.spec.span
+    span = state.steering.span
     if mask is None or mask.ndim != 2:
         return
     if mask.shape[0] % span.shape[0] or mask.shape[1] < span.shape[1]:

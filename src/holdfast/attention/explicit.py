@@ -45,12 +45,12 @@ def attend_explicitly(
         sink = scoring.sinks
         if sink is not None and sink.shape[2] > 1:
             sink = sink[..., start : start + block]
-        if state is not None and groups is not None and state.spec.touches(layer):
+        if state is not None and groups is not None and state.steering.touches(layer):
             scores = scores + _change(state, layer, scores, groups, sink)
         weights = _softmax(scores, sink)
         mixed = weights.to(value.dtype).unflatten(1, (key.shape[1], -1)).flatten(2, 3) @ value
         outputs.append(mixed.unflatten(2, (-1, scores.shape[2])).flatten(1, 2))
-    if state is not None and groups is not None and state.spec.trace:
+    if state is not None and groups is not None and state.steering.trace:
         state.note((weights[:, :, -1] * groups.span[:, :, 0]).sum(-1).float())
     return torch.cat(outputs, 2)
 
@@ -102,7 +102,7 @@ def _change(
     rest = _log_mass(scores, ~groups.span & ~groups.generated)
     if sink is not None:
         rest = torch.logaddexp(rest, sink.to(scores.dtype))
-    rule = state.spec.list_rule(scores.shape[0], layer, scores.shape[1])
+    rule = state.steering.list_rule(scores.shape[0], layer, scores.shape[1])
     moved_span, moved_generated = rule.shift_groups(span, generated, rest)
     change = torch.where(span.isfinite(), moved_span - span, 0.0)[..., None] * groups.span
     behind = torch.where(generated.isfinite(), moved_generated - generated, 0.0)[..., None]
@@ -156,7 +156,7 @@ def _mass_at(
     grouped = query[rows, :, places][:, :, None].unflatten(1, (key.shape[1], -1))
     scores = _scores(grouped, key, chosen(mask), scoring, 0)
     groups = _groups(state, query, key)
-    if state.spec.touches(layer):
+    if state.steering.touches(layer):
         scores = scores + _change(state, layer, scores, groups, sink)
     return (_softmax(scores, sink) * groups.span)[:, :, 0].sum(-1).float()
 

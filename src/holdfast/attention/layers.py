@@ -64,7 +64,7 @@ def holdfast_attention(
             kwargs["is_causal"] = False
     extras = _extras_of(module, kwargs)
     layer = 0 if state is None else _enter(state, module)
-    steers = state is not None and (state.spec.trace or state.spec.touches(layer))
+    steers = state is not None and (state.steering.trace or state.steering.touches(layer))
     if extras is None and not steers:
         ours = current is not None and current.model is None  # a pass of the engine, not of a block
         if ours and _attends_faster(query, key, value, attention_mask):
@@ -89,7 +89,7 @@ def holdfast_attention(
         output = attend_merged(state, layer, inputs)
     else:
         output = attend_explicitly(state, layer, inputs, scoring)
-    if state is not None and state.spec.trace:
+    if state is not None and state.steering.trace:
         note_trace(state, layer, inputs, scoring)
     if output is None:  # nothing is moved here
         given = inputs.query, inputs.key, inputs.value, inputs.mask
@@ -121,7 +121,7 @@ def _merges(state: PassState, layer: int, inputs: LayerInputs) -> bool:
         mask.ndim != 4 or mask.shape[1] != 1 or mask.shape[2] != inputs.query.shape[2]
     ):
         return False
-    two = not state.spec.touches(layer) or state.is_two_groups(inputs.key.shape[2])
+    two = not state.steering.touches(layer) or state.is_two_groups(inputs.key.shape[2])
     return two and is_fused(inputs.query, inputs.key, inputs.value)
 
 

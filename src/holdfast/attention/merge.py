@@ -46,7 +46,7 @@ _SURE = -1e-7  # log of the largest mass distinguished from 1: beyond it, out_sp
 
 def attend_merged(state: PassState, layer: int, inputs: LayerInputs) -> Tensor | None:
     """The steered output, [B, H, Q, D]; None if the unsteered one will do."""
-    touches = state.spec.touches(layer)
+    touches = state.steering.touches(layer)
     if inputs.query.shape[2] > 1:
         return move_several(state, layer, inputs) if touches else None
     if (kernel := step_kernel(inputs.query)) is not None:
@@ -81,7 +81,7 @@ def _step_kernel(device: torch.device) -> ModuleType | None:
 
 def _rule(state: PassState, layer: int, inputs: LayerInputs) -> LogOddsRule:
     rows, heads = inputs.query.shape[:2]
-    return state.spec.rule(rows, layer, heads, inputs.query.dtype)
+    return state.steering.rule(rows, layer, heads, inputs.query.dtype)
 
 
 def _step_in_one(
@@ -90,8 +90,8 @@ def _step_in_one(
     """Attention of one query per row on a GPU, in one kernel; without a table, only traced."""
     columns = state.plans.get("columns", inputs.size, None, lambda: _columns(kernel, state, inputs))
     output: Tensor
-    output, mass = kernel.attend_step(inputs, columns, table, state.spec.trace)
-    if state.spec.trace:
+    output, mass = kernel.attend_step(inputs, columns, table, state.steering.trace)
+    if state.steering.trace:
         state.note(mass)
     return output
 
@@ -117,19 +117,19 @@ class StepPlan:
 
 
 def _columns(kernel: ModuleType, state: PassState, inputs: LayerInputs) -> Any:
-    spec, first = state.spec, state.first_column(inputs.key.shape[2])
-    copies = spec.copies_of(inputs.query.shape[0])
-    return kernel.SpanColumns(spec.span.contiguous(), spec.included_from, first, copies)
+    steering, first = state.steering, state.first_column(inputs.key.shape[2])
+    copies = steering.copies_of(inputs.query.shape[0])
+    return kernel.SpanColumns(steering.span.contiguous(), steering.included_from, first, copies)
 
 
 def _move_one(state: PassState, layer: int, inputs: LayerInputs) -> Tensor | None:
     """Steered attention of one query per row, [B, H, 1, D]; None if there is nothing to move."""
     rule = _rule(state, layer, inputs)
-    if isinstance(rule, LayerTable) and rule.only_adds and not state.spec.trace:
+    if isinstance(rule, LayerTable) and rule.only_adds and not state.steering.trace:
         return _step_by_bias(state, rule, inputs)
     plan = _plan(state, inputs)
     if plan.span is None or plan.rest is None:
-        if state.spec.trace:
+        if state.steering.trace:
             _note_all_or_nothing(state, plan, inputs)
         return None
     rest, rest_lse = _attend_part(inputs, plan.rest)
@@ -138,7 +138,7 @@ def _move_one(state: PassState, layer: int, inputs: LayerInputs) -> Tensor | Non
     if plan.unseen is not None:
         log_odds = log_odds.add_(plan.unseen)
     mass = rule.mass(log_odds)
-    if state.spec.trace:
+    if state.steering.trace:
         on_span = mass
         if plan.proper is not plan.span:
             on_span = mass * _share(inputs, plan.proper, span_lse)
@@ -268,7 +268,7 @@ def move_several(state: PassState, layer: int, inputs: LayerInputs) -> Tensor | 
     queries = inputs.query.shape[2]
     groups = state.groups(inputs.key.shape[2])
     # on a GPU, the calls for each group of heads take longer than moving those that stay by nothing
-    heads = state.spec.heads(layer) if inputs.query.device.type == "cpu" else None
+    heads = state.steering.heads(layer) if inputs.query.device.type == "cpu" else None
     span = groups.span
     if span is None or groups.rest is None:
         return None

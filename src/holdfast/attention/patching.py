@@ -274,7 +274,7 @@ class GPTJPatch:
         layer = module.layer_idx
         if state is not None:
             state.enter(layer)
-        if state is None or not (state.spec.trace or state.spec.touches(layer)):
+        if state is None or not (state.steering.trace or state.steering.touches(layer)):
             return type(module)._attn(module, query, key, value, attention_mask)
         refuse_dropout(module, module.attn_dropout.p)
         wide = torch.promote_types(query.dtype, torch.float32)
@@ -283,6 +283,6 @@ class GPTJPatch:
         given = query.to(wide), key.to(wide), value, attention_mask
         inputs = LayerInputs(*given, causal, scoring.scaling)
         output = attend_explicitly(state, layer, inputs, scoring)
-        if state.spec.trace:
+        if state.steering.trace:
             note_trace(state, layer, inputs, scoring)
         return output, None

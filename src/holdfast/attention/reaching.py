@@ -119,8 +119,7 @@ def plain_logits(model: PreTrainedModel) -> Tensor:
 def probe(model: PreTrainedModel, plain: Tensor) -> None:
     """Checks with two tokens, once per model, that its attention arrives here and logits stay."""
     span = torch.tensor([[True, False]], device=model.device)
-    spec = BatchSteering(span, [UNSTEERED], trace=True)
-    state = PassState(spec)
+    state = PassState(BatchSteering(span, [UNSTEERED], trace=True))
     try:
         ours, cache = _forward(model, state, use_cache=True)
         if not state.calls:

@@ -167,9 +167,9 @@ class BatchSteering:
 
 @dataclass(eq=False)
 class PassState:
-    """How far the passes under one spec are in the sequence, and what they recorded."""
+    """How far the passes under one steering are in the sequence, and what they recorded."""
 
-    spec: BatchSteering
+    steering: BatchSteering
     # per pass, the mass [batch, head] of every layer, in order, if it is traced
     passes: list[list[Tensor]] = field(default_factory=list)
     calls: int = 0  # how often attention was called
@@ -234,8 +234,8 @@ class PassState:
         """The column of the first of `keys` keys, since sliding caches keep only the last ones. A
         `ModelError` if keys are not tokens, a `UsageError` if there are too few for the mask.
         """
-        width, seen = self.spec.span.shape[1], self._seen if self.offsets else keys
-        if seen is not None and not self.spec.follows and seen < width:
+        width, seen = self.steering.span.shape[1], self._seen if self.offsets else keys
+        if seen is not None and not self.steering.follows and seen < width:
             raise UsageError(
                 f"The span mask has {width} tokens and this pass sees {seen}; give a mask of the"
                 " whole prompt, and forward it at once."
@@ -247,29 +247,31 @@ class PassState:
                 f"A layer has {keys} keys for {'other' if seen is None else seen} tokens, so they"
                 " are not tokens and cannot be steered; use prompt methods."
             )
-        return max(0, width - keys) if self.spec.follows else 0
+        return max(0, width - keys) if self.steering.follows else 0
 
     def has_generated(self, keys: int) -> bool:
         """Whether any generated keys are visible that some method counts as the span."""
         first = self.first_column(keys)
-        firsts = first.columns if isinstance(first, Starts) else [first] * len(self.spec.prompts)
-        every = zip(firsts, self.spec.includes, self.spec.prompts, strict=True)
+        firsts = (
+            first.columns if isinstance(first, Starts) else [first] * len(self.steering.prompts)
+        )
+        every = zip(firsts, self.steering.includes, self.steering.prompts, strict=True)
         return any(included and first + keys > start for first, included, start in every)
 
     def is_two_groups(self, keys: int) -> bool:
         """Whether each row's keys fall into two groups that all its methods agree on."""
-        return not self.spec.disagrees or not self.has_generated(keys)
+        return not self.steering.disagrees or not self.has_generated(keys)
 
     def groups(self, keys: int) -> Groups:
         """Where the two groups are among the keys."""
-        first, extent = self.first_column(keys), self.spec.extent
+        first, extent = self.first_column(keys), self.steering.extent
         if isinstance(first, Starts):
             return extent.groups_behind(first.columns, keys)
         return extent.groups(first, first + keys)
 
     def columns(self, rows: int, keys: int) -> tuple[Tensor, Tensor | None]:
         """The span over a layer's keys, bool [row, key], and the generated ones if needed."""
-        first, span, generated = self.first_column(keys), self.spec.span, None
+        first, span, generated = self.first_column(keys), self.steering.span, None
         if isinstance(first, Starts):
             width, places = span.shape[1], torch.arange(keys, device=span.device)
             places = first.on_device + places
@@ -281,8 +283,8 @@ class PassState:
         if self.has_generated(keys):
             places = torch.arange(keys, device=span.device)
             places = places + (first.on_device if isinstance(first, Starts) else first)
-            generated = (places >= self.spec.on_device[0]) & ~span
-        if (copies := self.spec.copies_of(rows)) > 1:
+            generated = (places >= self.steering.on_device[0]) & ~span
+        if (copies := self.steering.copies_of(rows)) > 1:
             span = span.repeat_interleave(copies, 0)
             generated = None if generated is None else generated.repeat_interleave(copies, 0)
         return span, generated
@@ -292,7 +294,7 @@ class PassState:
         span, generated = self.columns(rows, keys)
         if generated is None:
             return span
-        includes = self.spec.on_device[1].repeat_interleave(self.spec.copies_of(rows), 0)
+        includes = self.steering.on_device[1].repeat_interleave(self.steering.copies_of(rows), 0)
         return span | (generated & includes)
 
 
@@ -322,12 +324,12 @@ PASS: ContextVar[Pass | None] = ContextVar("holdfast_pass", default=None)
 
 @contextmanager
 def steered(
-    spec: BatchSteering | None, positions: Tensor | None = None, starts: Starts | None = None
+    steering: BatchSteering | None, positions: Tensor | None = None, starts: Starts | None = None
 ) -> Iterator[PassState | None]:
-    """Steers the forward pass inside, in this thread only; without a spec, it is not steered. A
+    """Steers the forward pass inside, in this thread only; with None, it is not steered. A
     `ModelError` if the pass never reached our attention.
     """
-    state = None if spec is None else PassState(spec)
+    state = None if steering is None else PassState(steering)
     token = PASS.set(Pass(state, positions=positions, starts=starts))
     try:
         yield state

@@ -164,7 +164,7 @@ class Runner:
             given = batch.positions, self._mask(batch), batch.cache, kept
             output = self.call(read, *given, use_cache=batch.use_cache)
         mass = uniform = None
-        if state is not None and state.spec.trace:
+        if state is not None and state.steering.trace:
             mass = torch.stack([layer.float() for layer in state.seen], 1)
             uniform = torch.stack(list(state.uniform.values()), 1)
         cache = cache_of(output)

@@ -137,7 +137,7 @@ class CompiledMethods:
         return any(map(_edits_by_prompt, self.methods))
 
     @cached_property
-    def needs_chat(self) -> tuple[Method, ...]:
+    def chat_only(self) -> tuple[Method, ...]:
         """Those that work on the messages of a chat, and so not on a plain text."""
         return self._of_kinds(Kind.MESSAGES, Kind.STREAM)
 

@@ -259,7 +259,7 @@ class Request:
                 f"The tool {self.tools[0]['function']['name']!r} is for a chat template, and a"
                 " plain request has none; leave it out."
             )
-        for method in self.compiled.needs_chat:
+        for method in self.compiled.chat_only:
             raise UsageError(
                 f"{method.name} works on the messages of a chat, and a plain request has none;"
                 " use an attention method."

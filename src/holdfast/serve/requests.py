@@ -104,7 +104,7 @@ def read_completion(
         if body.steering is not None:  # refuses methods that work on the messages of a chat
             _steer(first, Steering(read_spec(body.steering)), seed, body)
         steering = _choose_methods(body, default, False, bool(first.emphasis))
-        chat_only = compile_methods(steering.methods).needs_chat
+        chat_only = compile_methods(steering.methods).chat_only
         if body.steering is None and chat_only:
             why = f"{chat_only[0].name} works on the messages of a chat, and this is none"
             steering = Steering((), why)

@@ -26,13 +26,13 @@ class Chunk:
     Args:
         moved: the queries.
         pages: int64 [1, page], of the row's keys.
-        steering: of the row, over the keys it has so far.
+        state: of the steering of the row, over the keys it has so far.
         mask: bool [1, 1, query, key]; None if the chunk is the whole context.
     """
 
     moved: Move
     pages: Tensor
-    steering: PassState
+    state: PassState
     mask: Tensor | None
 
     @classmethod
@@ -43,12 +43,12 @@ class Chunk:
         span = members([admitted], length, three=True)[0]
         methods = on_rank(admitted.methods, *heads)
         rows = [compile_methods(methods)]
-        steering = PassState(BatchSteering(span, rows, prompt=[admitted.prompt]))
+        state = PassState(BatchSteering(span, rows, prompt=[admitted.prompt]))
         mask = None
         if moved.position:
             positions = torch.arange(moved.position, length)[:, None]
             mask = (torch.arange(length) <= positions)[None, None]
-        return cls(moved, pages, steering, mask)
+        return cls(moved, pages, state, mask)
 
     @property
     def writes(self) -> bool:
@@ -57,11 +57,11 @@ class Chunk:
 
     def moves_layer(self, layer: int, heads: int) -> bool:
         """Whether this layer's outputs are written."""
-        return self.steering.spec.touches(layer)
+        return self.state.steering.touches(layer)
 
     def run(self, states: LayerPass, masses: Masses) -> None:
         """Writes the moved outputs; notes no masses."""
-        if not self.steering.spec.touches(states.number):
+        if not self.state.steering.touches(states.number):
             return
         key, value = (
             part[:, :, : self.moved.length] for part in in_order(states.cache, self.pages)
@@ -70,7 +70,7 @@ class Chunk:
         asked = states.query[rows].transpose(0, 1)[None]
         whole = self.mask is None
         result = move_several(
-            self.steering,
+            self.state,
             states.number,
             LayerInputs(asked, key, value, self.mask, whole, states.scaling),
         )

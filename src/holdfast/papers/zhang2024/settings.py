@@ -137,7 +137,7 @@ def request_of(
     seed: int,
 ) -> Request:
     """A request whose span is the emphasised parts of its last message."""
-    for method in compile_methods(methods).needs_chat:
+    for method in compile_methods(methods).chat_only:
         raise UsageError(
             f"{method.name} works on a system prompt, and tasks have none; give an attention"
             " method."
