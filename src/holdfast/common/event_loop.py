@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
-from collections.abc import AsyncIterator, Coroutine
+import signal
+import threading
+from collections.abc import AsyncIterator, Coroutine, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, contextmanager
+from types import FrameType
 from typing import Any, TypeVar
 
 Result = TypeVar("Result")
@@ -16,12 +19,59 @@ def run_sync(coroutine: Coroutine[Any, Any, Result]) -> Result:
     """Runs a coroutine to its end and returns its result.
 
     Inside a running event loop, such as a notebook's, it runs on a loop of its own in another
-    thread while this one waits. An interrupt cancels it.
+    thread while this one waits. An interrupt, or a signal whose handler raises, cancels it.
     """
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return asyncio.run(coroutine)
+        return _run_here(coroutine)
+    return _run_in_thread(coroutine)
+
+
+def _run_here(coroutine: Coroutine[Any, Any, Result]) -> Result:
+    raised = list[BaseException]()  # by the handler of SIGTERM
+
+    async def cancellable() -> Result:
+        with _cancelled_by_sigterm(raised):
+            return await coroutine
+
+    try:
+        return asyncio.run(cancellable())
+    except asyncio.CancelledError:
+        if raised:
+            raise raised[0] from None
+        raise
+
+
+@contextmanager
+def _cancelled_by_sigterm(raised: list[BaseException]) -> Iterator[None]:
+    """Within this context, a handler of SIGTERM that raises cancels the current task instead, and
+    its exception is added to `raised`; asyncio does the same for SIGINT. An exception in the middle
+    of another task would leave that task's error behind.
+    """
+    before = signal.getsignal(signal.SIGTERM)
+    if threading.current_thread() is not threading.main_thread() or not callable(before):
+        yield
+        return
+    loop, task = asyncio.get_running_loop(), asyncio.current_task()
+    assert task is not None
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        try:
+            before(number, frame)
+        except BaseException as error:
+            raised.append(error)
+            loop.call_soon_threadsafe(task.cancel)  # wakes the loop, too
+
+    signal.signal(signal.SIGTERM, handle)
+    try:
+        yield
+    finally:
+        if not raised:  # else the handler may have chosen another for the next signal
+            signal.signal(signal.SIGTERM, before)
+
+
+def _run_in_thread(coroutine: Coroutine[Any, Any, Result]) -> Result:
     started = Future[tuple[asyncio.AbstractEventLoop, "asyncio.Task[Any]"]]()
 
     async def announced() -> Result:
