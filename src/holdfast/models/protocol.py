@@ -15,7 +15,7 @@ from holdfast.common.event_loop import run_sync, task_group
 from holdfast.common.sampling import Sampling, SamplingValues
 from holdfast.errors import UnknownName, UsageError, shortened
 from holdfast.methods import Ability, Method, Methods
-from holdfast.models.requests import Reply, Request
+from holdfast.models.requests import Reply, Request, Token
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
@@ -178,8 +178,8 @@ def checked_batch(requests: Sequence[Request]) -> list[Request]:
 class Streams(Protocol):
     """An engine in this process, which reports tokens as they are drawn."""
 
-    def stream(self, request: Request) -> AsyncGenerator[int | Reply]:
-        """Answers a request; yields every token id as it is drawn, and the reply last."""
+    def stream(self, request: Request) -> AsyncGenerator[Token | Reply]:
+        """Answers a request; yields every token as it is drawn, and the reply last."""
 
 
 def stream_reply(
@@ -197,7 +197,7 @@ def stream_reply(
             async for event in events:
                 if isinstance(event, Reply):
                     return event
-                text.add(event)
+                text.add(event.token_id)
         raise AssertionError("a stream ends with its reply")
 
     reply = run_sync(answer())

@@ -6,8 +6,10 @@ its other methods, so one rehearsal serves the whole dialog, and every dialog th
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import zip_longest
 from typing import Protocol
 
+import torch
 from transformers import PreTrainedTokenizerFast
 
 from holdfast.common.sampling import Sampling
@@ -17,7 +19,7 @@ from holdfast.engine.scheduler import Handle, Scheduler, Serving, name_error
 from holdfast.errors import HoldfastError, ModelError, PromptError
 from holdfast.methods import Method, ShiftsAttention
 from holdfast.models.rendering import CachedDialog, Rendered, known_replies, render
-from holdfast.models.requests import Reply, Request
+from holdfast.models.requests import Reply, Request, Token
 
 _CHECKED = 1_000  # lists of methods known to be valid; a server may see any number of them
 _REMEMBERED = 10_000  # first turns; for a large model each is a few thousand numbers
@@ -70,6 +72,46 @@ class Answer:
             state = "was cancelled" if self.cancelled else "has not ended"
             raise ModelError(f"The request {state}, so there is no reply to it.")
         return self.reply
+
+
+def take_tokens(answers: Sequence[Answer]) -> list[list[Token]]:
+    """The tokens of each answer since the last call, with the details that were requested."""
+    masses = _new_masses(answers)
+    taken = list[list[Token]]()
+    for answer in answers:
+        first, last = answer.taken, len(answer.token_ids)
+        cached, tokens = answer.handle.cached, list[Token]()
+        details = answer.handle.log_probabilities[first:last]
+        for token_id, mass, drawn in zip_longest(answer.take(), masses.get(answer, ()), details):
+            logprob, top = (None, ()) if drawn is None else (drawn.drawn, drawn.top)
+            mean = uniform = heads = None
+            if mass is not None:
+                heads = mass[:, :-1]
+                mean, uniform = float(heads.mean()), float(mass[:, -1].mean())
+            tokens.append(Token(token_id, mean, uniform, heads, logprob, top, cached))
+        taken.append(tokens)
+    return taken
+
+
+def _new_masses(answers: Sequence[Answer]) -> dict[Answer, list[torch.Tensor]]:
+    """The masses on the span of tokens not taken yet, for the answers that trace them.
+
+    Each is float32 [layer, head], with that of uniform attention as an extra column; all are copied
+    from the device together.
+    """
+    wanted = dict[Answer, list[torch.Tensor]]()
+    for answer in answers:
+        if answer.has_news and answer.rendered.row.trace and answer.rendered.span_ranges:
+            new_tokens = slice(answer.taken, len(answer.token_ids))
+            by_head = answer.handle.masses[new_tokens]
+            uniform = answer.handle.uniform_masses[new_tokens]
+            pairs = zip(by_head, uniform, strict=True)
+            wanted[answer] = [torch.column_stack(pair) for pair in pairs]
+    new = [mass for masses in wanted.values() for mass in masses]
+    if not new:
+        return {}
+    copied = iter(torch.stack(new).float().cpu())
+    return {answer: [next(copied) for _ in masses] for answer, masses in wanted.items()}
 
 
 class Rehearsals:

@@ -32,6 +32,8 @@ from holdfast.methods import (
 )
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from holdfast.attention.steering import AttentionTrace
 
 
@@ -60,6 +62,8 @@ class Reply:
         billed: tokens of the chat and of the reply as counted by an endpoint; None if it does not
             count them, or the model runs here.
         reasoning: what the model thought before it replied; "" if it did not, or does not show it.
+        cached: tokens of the chat that did not go through the model, as what it computed for them
+            was kept; 0 if unknown.
     """
 
     text: str
@@ -71,6 +75,7 @@ class Reply:
     masses: tuple[float, ...] | None = None
     billed: tuple[int, int] | None = None
     reasoning: str = field(default="", repr=False)
+    cached: int = field(default=0, repr=False, compare=False)
 
     @property
     def usage(self) -> tuple[int, int] | None:
@@ -94,6 +99,33 @@ class Reply:
             return self
         reasoning, text = split_reasoning(self.text)
         return self if text == self.text else replace(self, text=text, reasoning=reasoning)
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A token of a reply, as an engine streams it.
+
+    Args:
+        token_id: the token; the one that ends a reply is not streamed.
+        mass: the attention mass on the span when it was drawn, mean over all heads; None unless the
+            request is traced and has a span.
+        uniform: the same if every layer attended evenly to the tokens it sees.
+        heads: the mass in each head, float32 [layer, head].
+        logprob: its log-probability at temperature 1 over the whole vocabulary; None unless
+            requested.
+        top: the likeliest tokens and their log-probabilities, likeliest first.
+        cached: tokens of the chat that did not go through the model, as in `Reply`.
+        text: its text, once decoded; "" if a later token completes its character.
+    """
+
+    token_id: int
+    mass: float | None = None
+    uniform: float | None = None
+    heads: Tensor | None = field(default=None, repr=False)
+    logprob: float | None = None
+    top: tuple[tuple[int, float], ...] = ()
+    cached: int = 0
+    text: str = ""
 
 
 @dataclass(frozen=True)

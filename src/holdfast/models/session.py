@@ -21,9 +21,9 @@ from holdfast.errors import (
     PromptTooLong,
 )
 from holdfast.models.protocol import checked_batch, generate_all
-from holdfast.models.reader import Answer, Reader, SessionModel, rehearsal_of
+from holdfast.models.reader import Answer, Reader, SessionModel, rehearsal_of, take_tokens
 from holdfast.models.rendering import Rendered, all_rendered, spell_replies
-from holdfast.models.requests import Reply, Request
+from holdfast.models.requests import Reply, Request, Token
 from holdfast.models.step_loop import StepLoop
 
 MOST_LOGPROBS = 20
@@ -65,8 +65,8 @@ class LocalSession:
         """
         return await self._loop.generate(request)
 
-    def stream(self, request: Request) -> AsyncGenerator[int | Reply]:
-        """Answers a request; yields every token id as it is drawn, and the reply last.
+    def stream(self, request: Request) -> AsyncGenerator[Token | Reply]:
+        """Answers a request; yields every token as it is drawn, and the reply last.
 
         Raises:
             PromptError, ModelError, UsageError: as in `generate_batch`.
@@ -157,6 +157,10 @@ class LocalSession:
                 finished.append(self._finish(self._open.pop(handle)))
         return [answer for answer in self._open.values() if answer.has_news] + finished
 
+    def take(self, answers: Sequence[Answer]) -> list[list[Token]]:
+        """The tokens of each request since the last call."""
+        return take_tokens(answers)
+
     @property
     def running(self) -> int:
         """Requests being forwarded; the other open ones wait."""
@@ -218,7 +222,8 @@ class LocalSession:
     def _finish(self, answer: Answer) -> Answer:
         try:
             reply = self._reply(answer.rendered, answer.handle.result())
-            answer.reply = replace(reply, forwarded=reply.forwarded + answer.rehearsed)
+            forwarded, cached = reply.forwarded + answer.rehearsed, answer.handle.cached
+            answer.reply = replace(reply, forwarded=forwarded, cached=cached)
         except Exception as error:
             answer.error = error
         return answer

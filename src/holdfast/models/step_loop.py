@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
 from holdfast.models.rendering import Rendered
-from holdfast.models.requests import Reply, Request
+from holdfast.models.requests import Reply, Request, Token
 
 # How often other tasks get to run after a reply, which may lead several of them, one after the
 # other, to their next requests; those join the next step together.
@@ -21,9 +22,6 @@ class Ongoing(Protocol):
     @property
     def done(self) -> bool:
         """Whether it has ended."""
-
-    def take(self) -> list[int]:
-        """The tokens drawn since the last call."""
 
     def result(self) -> Reply:
         """The reply; raises its error."""
@@ -46,6 +44,9 @@ class Stepped(Protocol[ReplyT]):
     def step(self) -> Sequence[ReplyT]:
         """Makes a pass; returns the replies that have new tokens or have ended."""
 
+    def take(self, replies: Sequence[ReplyT], /) -> Sequence[Sequence[Token]]:
+        """The tokens of each reply since the last call."""
+
     def cancel(self, ongoing: ReplyT, /) -> None:
         """Frees what an unfinished reply uses."""
 
@@ -56,8 +57,8 @@ class _Waiter(Generic[ReplyT]):
 
     request: Request | Rendered
     reply: asyncio.Future[Reply]
-    tokens: asyncio.Queue[int | None] | None  # as they are drawn, then None; None: not wanted
-    ongoing: ReplyT | None = None  # once it is queued
+    tokens: asyncio.Queue[Token | None] | None  # as they are drawn, then None; None: not wanted
+    ongoing: ReplyT | None = None  # once it is queued; used only where the engine computes
 
     def end(self, outcome: Reply | Exception) -> None:
         if not self.reply.done():  # it is done if the task was cancelled
@@ -69,16 +70,29 @@ class _Waiter(Generic[ReplyT]):
             self.tokens.put_nowait(None)
 
 
-class StepLoop(Generic[ReplyT]):
-    """Steps an engine as long as any task waits for it; in between, the tasks go on.
+@dataclass(frozen=True)
+class _Update(Generic[ReplyT]):
+    """What a pass brought to a task."""
 
-    A step is made once every task waits, so that what they ask joins the batch together.
+    waiter: _Waiter[ReplyT]
+    tokens: Sequence[Token] = ()
+    outcome: Reply | Exception | None = None  # None: the reply goes on
+
+
+class StepLoop(Generic[ReplyT]):
+    """Steps an engine as long as any task waits for it.
+
+    Without an executor, a step is made once every task waits, so that what they ask joins the batch
+    together. With an executor, which has a single thread, the engine computes in that thread while
+    the event loop goes on; what tasks ask and cancel in the meantime takes effect at the next step.
     """
 
-    def __init__(self, engine: Stepped[ReplyT]):
-        self._engine = engine
-        self._new: list[_Waiter[ReplyT]] = []  # not queued yet
-        self._waiting: dict[ReplyT, _Waiter[ReplyT]] = {}
+    def __init__(self, engine: Stepped[ReplyT], executor: Executor | None = None):
+        self._engine, self._executor = engine, executor
+        self._waiters: set[_Waiter[ReplyT]] = set()
+        self._new: list[_Waiter[ReplyT]] = []  # of them, those not queued yet
+        self._left: list[_Waiter[ReplyT]] = []  # no longer wait, but may still have rows
+        self._ongoing: dict[ReplyT, _Waiter[ReplyT]] = {}  # used only where the engine computes
         self._stepping: asyncio.Task[None] | None = None
 
     async def generate(self, request: Request | Rendered) -> Reply:
@@ -89,9 +103,9 @@ class StepLoop(Generic[ReplyT]):
         finally:
             self._remove(waiter)
 
-    async def stream(self, request: Request | Rendered) -> AsyncGenerator[int | Reply]:
-        """Yields every token id of a reply as it is drawn, and the reply last."""
-        tokens = asyncio.Queue[int | None]()
+    async def stream(self, request: Request | Rendered) -> AsyncGenerator[Token | Reply]:
+        """Yields every token of a reply as it is drawn, and the reply last."""
+        tokens = asyncio.Queue[Token | None]()
         waiter = self._add(request, tokens)
         try:
             while (token := await tokens.get()) is not None:
@@ -105,11 +119,18 @@ class StepLoop(Generic[ReplyT]):
         if self._stepping is not None:
             await asyncio.wait([self._stepping])
 
+    def close(self, error: Exception) -> None:
+        """Stops stepping; all tasks that wait get an error."""
+        self._end_all(error)
+        if self._stepping is not None:
+            self._stepping.cancel()
+
     def _add(
-        self, request: Request | Rendered, tokens: asyncio.Queue[int | None] | None
+        self, request: Request | Rendered, tokens: asyncio.Queue[Token | None] | None
     ) -> _Waiter[ReplyT]:
         loop = asyncio.get_running_loop()
         waiter = _Waiter[ReplyT](request, loop.create_future(), tokens)
+        self._waiters.add(waiter)
         self._new.append(waiter)
         if self._stepping is None:
             self._stepping = loop.create_task(self._step_while_awaited())
@@ -117,32 +138,78 @@ class StepLoop(Generic[ReplyT]):
 
     def _remove(self, waiter: _Waiter[ReplyT]) -> None:
         """Cancels the reply of a task that no longer waits; one that has ended stays as it is."""
+        waiter.reply.cancel()
+        if waiter not in self._waiters:
+            return
+        self._waiters.remove(waiter)
         if waiter in self._new:
             self._new.remove(waiter)
-        if waiter.ongoing is not None and self._waiting.pop(waiter.ongoing, None) is not None:
-            self._engine.cancel(waiter.ongoing)
-        waiter.reply.cancel()
+        elif self._executor is None:
+            self._free(waiter)
+        else:
+            self._left.append(waiter)
+
+    def _end_all(self, error: Exception) -> None:
+        for waiter in list(self._waiters):
+            waiter.end(error)
+            self._remove(waiter)
 
     async def _step_while_awaited(self) -> None:
-        ended = True  # whether a reply ended, which may lead to further requests
+        any_ended = True  # which may lead to further requests
         try:
-            while ended or self._waiting:
-                for _ in range(_TURNS_OF_OTHERS if ended else 1):
-                    await asyncio.sleep(0)
-                ended = self._begin_new()
-                if self._waiting:
-                    ended |= self._step()
+            while self._waiters or self._left:
+                if self._executor is None:
+                    for _ in range(_TURNS_OF_OTHERS if any_ended else 1):
+                        await asyncio.sleep(0)
+                any_ended = False
+                for update in await self._compute():
+                    any_ended |= self._report(update)
+        except Exception as error:  # a failed step has ended its requests; this one is a bug
+            self._end_all(error)
+            raise
         finally:
             self._stepping = None
-            for ongoing, waiter in self._waiting.items():  # only if this task was interrupted
-                self._engine.cancel(ongoing)
-                waiter.reply.cancel()
-            self._waiting.clear()
+            for waiter in list(self._waiters):  # only if this task was cancelled
+                self._remove(waiter)
 
-    def _begin_new(self) -> bool:
-        """Queues new requests; returns whether any was refused."""
+    async def _compute(self) -> list[_Update[ReplyT]]:
         new, self._new = self._new, []
-        refused = False
+        left, self._left = self._left, []
+        if self._executor is None:
+            return self._advance(new, left)
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._executor, self._advance, new, left)
+
+    def _report(self, update: _Update[ReplyT]) -> bool:
+        """Passes an update on to its task; returns whether its reply ended."""
+        waiter = update.waiter
+        if waiter.tokens is not None:
+            for token in update.tokens:
+                waiter.tokens.put_nowait(token)
+        if update.outcome is None:
+            return False
+        self._waiters.discard(waiter)
+        waiter.end(update.outcome)
+        return True
+
+    # Where the engine computes
+
+    def _advance(
+        self, new: Sequence[_Waiter[ReplyT]], left: Sequence[_Waiter[ReplyT]]
+    ) -> list[_Update[ReplyT]]:
+        """Frees what nobody waits for, queues new requests, and makes a step."""
+        for waiter in left:
+            self._free(waiter)
+        updates = self._begin(new) if new else []
+        return updates + self._step() if self._ongoing else updates
+
+    def _free(self, waiter: _Waiter[ReplyT]) -> None:
+        ongoing = waiter.ongoing  # None if it was refused
+        if ongoing is not None and self._ongoing.pop(ongoing, None) is not None:
+            self._engine.cancel(ongoing)
+
+    def _begin(self, new: Sequence[_Waiter[ReplyT]]) -> list[_Update[ReplyT]]:
+        """Queues requests; returns the refusals."""
         requests = [waiter.request for waiter in new]
         streamed = [waiter.tokens is not None for waiter in new]
         begun: Sequence[ReplyT | Exception]
@@ -150,35 +217,31 @@ class StepLoop(Generic[ReplyT]):
             begun = self._engine.begin(requests, streamed)
         except Exception as error:
             begun = [error] * len(new)
+        refused = list[_Update[ReplyT]]()
         for waiter, ongoing in zip(new, begun, strict=True):
             if isinstance(ongoing, Exception):
-                waiter.end(ongoing)
-                refused = True
+                refused.append(_Update(waiter, outcome=ongoing))
             else:
                 waiter.ongoing = ongoing
-                self._waiting[ongoing] = waiter
+                self._ongoing[ongoing] = waiter
         return refused
 
-    def _step(self) -> bool:
-        """Makes a step, and tells the tasks; returns whether any reply ended."""
-        error: Exception | None = None
+    def _step(self) -> list[_Update[ReplyT]]:
         try:
-            changed = self._engine.step()
-        except Exception as failure:  # of the engine, which ends all that is under way
-            changed, error = list(self._waiting), failure
-        any_ended = False
+            changed = [reply for reply in self._engine.step() if reply in self._ongoing]
+            streamed = [reply for reply in changed if self._ongoing[reply].tokens is not None]
+            tokens = dict(zip(streamed, self._engine.take(streamed), strict=True))
+        except Exception as error:  # of the engine, which ends all that is under way
+            ended, self._ongoing = self._ongoing, {}
+            return [_Update(waiter, outcome=error) for waiter in ended.values()]
+        updates = list[_Update[ReplyT]]()
         for ongoing in changed:
-            waiter = self._waiting.get(ongoing)
-            if waiter is None:
-                continue
-            if waiter.tokens is not None:
-                for token in ongoing.take():
-                    waiter.tokens.put_nowait(token)
-            if error is not None or ongoing.done:
-                del self._waiting[ongoing]
-                waiter.end(error or _outcome(ongoing))
-                any_ended = True
-        return any_ended
+            waiter = self._ongoing[ongoing]
+            outcome = _outcome(ongoing) if ongoing.done else None
+            if outcome is not None:
+                del self._ongoing[ongoing]
+            updates.append(_Update(waiter, tokens.get(ongoing, ()), outcome))
+        return updates
 
 
 def _outcome(ongoing: Ongoing) -> Reply | Exception:

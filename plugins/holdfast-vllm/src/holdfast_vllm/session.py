@@ -25,7 +25,7 @@ from holdfast.errors import HoldfastError, ModelError, PromptTooLong
 from holdfast.methods import spell
 from holdfast.models.protocol import checked_batch, generate_all
 from holdfast.models.rendering import CachedDialog, Rendered, all_rendered, render
-from holdfast.models.requests import Reply, Request
+from holdfast.models.requests import Reply, Request, Token
 from holdfast.models.step_loop import StepLoop
 from holdfast_vllm.wire import METHODS, SEED, SPAN, TRACE
 
@@ -116,8 +116,8 @@ class VllmSession:
         """
         return await self._loop.generate(request)
 
-    def stream(self, request: Request) -> AsyncGenerator[int | Reply]:
-        """Answers a request; yields every token id as it is drawn, and the reply last."""
+    def stream(self, request: Request) -> AsyncGenerator[Token | Reply]:
+        """Answers a request; yields every token as it is drawn, and the reply last."""
         return self._loop.stream(request)
 
     def generate_batch(self, requests: Sequence[Request]) -> list[Reply]:
@@ -183,6 +183,10 @@ class VllmSession:
                 ongoing.outcome = self._outcome(ongoing, answer.finish_reason, output)
             changed.append(ongoing)
         return changed
+
+    def take(self, replies: Sequence[Ongoing]) -> list[list[Token]]:
+        """The tokens of each reply since the last call."""
+        return [[Token(token_id) for token_id in ongoing.take()] for ongoing in replies]
 
     def cancel(self, ongoing: Ongoing) -> None:
         """Ends a request in the engine."""
