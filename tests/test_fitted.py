@@ -11,7 +11,7 @@ import pytest
 import torch
 from fitted_files import METHODS, write_all, write_for
 from safetensors.torch import save_file
-from tiny import chat, model
+from tiny import DEVICE, SHAPE, chat, model
 
 from holdfast import methods
 from holdfast.cli import main
@@ -30,6 +30,7 @@ from holdfast.study.fitting.run import fit, fitted_methods, write_control_vector
 
 ROUNDING = {"rel": 1e-4, "abs": 1e-5}  # float32 against float64 formulas
 LAYER = 1
+HEAD_DIM = SHAPE["head_dim"]
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +51,7 @@ def states(*shape: int) -> torch.Tensor:
 @pytest.mark.parametrize("gains", [(1.0, 0.0), (0.8, 0.2), (3.0, 5.0)])
 def test_seka_equals_the_papers_formula(files, gains):
     method = Seka(files["seka"], *gains, coverage=0.6)
-    keys = states(2, 3, 2, 12)
+    keys = states(2, 3, 2, HEAD_DIM)
     edited = method.edit_keys(keys, LAYER)
     sides = [
         f"{sign}.{part}" for sign in ("positive", "negative") for part in ("vectors", "values")
@@ -84,7 +85,7 @@ def test_the_rank_is_the_smallest_that_reaches_the_coverage():
 @pytest.mark.parametrize("part", ("keys", "values"))
 def test_prism_equals_the_papers_formula(files, part):
     method = Prism(files["prism"], 0.4, 0.7, coverage=0.5, offset=0.2)
-    given = states(2, 3, 2, 12)
+    given = states(2, 3, 2, HEAD_DIM)
     edited = (method.edit_keys if part == "keys" else method.edit_values)(given, LAYER)
     place = method.file.index_of(LAYER)
     vectors = method.file.tensor(f"{part}.vectors")[place]
@@ -129,7 +130,7 @@ def test_vectors_are_added(files):
 
 @pytest.mark.parametrize("dtype", (torch.bfloat16, torch.float64))
 def test_states_keep_their_dtype(files, dtype):
-    keys, hidden = states(1, 2, 2, 12).to(dtype), states(1, 2, 48).to(dtype)
+    keys, hidden = states(1, 2, 2, HEAD_DIM).to(dtype), states(1, 2, 48).to(dtype)
     edited = (
         Seka(files["seka"]).edit_keys(keys, 0),
         Prism(files["prism"], value_gain=1.0).edit_values(keys, 0),
@@ -264,7 +265,7 @@ def test_directions_of_keys_are_the_singular_vectors_of_their_covariance(pairs):
     own = model()
     examples = pairs[0][:4]
     learned = learn_seka(own, examples, lambda done: None)
-    sums, count, distance = torch.zeros(12, 12).double(), 0, 0.0
+    sums, count, distance = torch.zeros(HEAD_DIM, HEAD_DIM).double(), 0, 0.0
     for example in examples:
         keys = []
         for question in (None, example.relevant, example.irrelevant):
@@ -275,8 +276,9 @@ def test_directions_of_keys_are_the_singular_vectors_of_their_covariance(pairs):
             request = Request([{"role": "user", "content": text}], emphasis=[part])
             stream = own.session().render(request).row.streams[0]
             with watched(own.hf_model, [Site.KEYS]) as seen, torch.inference_mode():
-                own.hf_model(input_ids=torch.tensor([stream.token_ids]), use_cache=False)
-            keys.append(seen[Site.KEYS][2][0, torch.tensor(stream.span), 1].double())
+                ids = torch.tensor([stream.token_ids], device=DEVICE)
+                own.hf_model(input_ids=ids, use_cache=False)
+            keys.append(seen[Site.KEYS][2][0].cpu()[torch.tensor(stream.span), 1].double())
         neutral, relevant, irrelevant = keys
         if len({len(each) for each in keys}) > 1:
             continue
@@ -310,9 +312,9 @@ def test_directions_of_replies_are_differences_of_means(pairs):
             reply = own.generate(talk, (), Sampling(1.0, 0.9, 48), seed)
             if not reply.token_ids:
                 continue
-            ids = torch.tensor([[*reply.prompt_ids, *reply.token_ids]])
+            ids = torch.tensor([[*reply.prompt_ids, *reply.token_ids]], device=DEVICE)
             with torch.inference_mode():
-                hidden = own.hf_model(ids, output_hidden_states=True).hidden_states[1]
+                hidden = own.hf_model(ids, output_hidden_states=True).hidden_states[1].cpu()
             means.append(hidden[0, -len(reply.token_ids) :].double().mean(0))
         sides.append(torch.stack(means).mean(0))
     assert torch.allclose(difference[0].double(), sides[0] - sides[1], atol=1e-4)

@@ -266,16 +266,21 @@ def test_a_dialog_cut_by_its_window_is_reused_for_late_forks_and_recomputed_for_
     tiny = double("gemma3_text")
     session, alone = tiny.session(), replace(tiny, reuses_cache=False).session()
     talk = chat("talk about cheese", "the old town by the river " * 8)
-    (first,) = session.generate_batch([Request(talk, (), GREEDY, thread="t", keep=True)])
+    (first,), _ = (
+        each.generate_batch([Request(talk, (), GREEDY, thread="t", keep=True)])
+        for each in (session, alone)
+    )
     known = session._reader._threads["t"][0].prefix.keys_values
     assert known.cut > 0
     assert known.tokens > known.least > known.cut
     late = (*talk, *chat("", "", first.text, "and bread?")[1:])
     early = (talk[0], {"role": "user", "content": "the old town and the garden"})
     for asked, reuses in ((late, True), (early, False)):
-        (reply,) = session.generate_batch([Request(asked, (), GREEDY, thread="t")])
-        (expected,) = alone.generate_batch([Request(asked, (), GREEDY)])
-        assert reply.token_ids == expected.token_ids
+        (reply,), (expected,) = (
+            each.generate_batch([Request(asked, (), GREEDY, thread="t")])
+            for each in (session, alone)
+        )
+        assert (reply.prompt_ids, reply.token_ids) == (expected.prompt_ids, expected.token_ids)
         whole = len(reply.prompt_ids) + len(reply.token_ids) - 1
         assert (reply.forwarded < whole) == reuses
 
