@@ -14,11 +14,11 @@ PACKAGE = SOURCE / "holdfast"
 
 # A module imports only its own layer and those before it; modules not yet written are absent.
 LAYERS = (
-    "errors common records chat methods client measures states attention engine models drift"
-    " analysis study logs report papers serve integrations __init__ cli __main__"
+    "errors common records chat methods client measures transcripts states attention engine models"
+    " drift analysis study logs report papers serve integrations __init__ cli __main__"
 ).split()
 LIGHT = (
-    "__init__ common/files common/sampling chat/prompt methods client measures records"
+    "__init__ common/files common/sampling chat/prompt methods client measures records transcripts"
     " models/requests models/protocol models/endpoint models/connecting drift/suites"
     " papers/zhang2024 analysis study logs report cli"
 ).split()

@@ -6,6 +6,8 @@ import pytest
 
 from holdfast.errors import UsageError
 from holdfast.logs import read_logs
+from holdfast.transcripts import Event, Kind, read_transcripts
+from holdfast.transcripts.transcript import branched
 
 SESSION = "3f0c9a52-6f0e-4b57-9c0a-1d2e3f405162"
 
@@ -617,3 +619,91 @@ def test_a_file_of_another_format_than_the_named_one_is_refused(value, form, det
 def test_messages_that_two_formats_share_are_read_in_either(form, tmp_path):
     (dialog,) = read_logs([written(tmp_path, {"messages": [HI, HELLO]})], form).dialogs
     assert heard(dialog) == [("Hi.", "Hello.")]
+
+
+def texts(events):
+    return [event.text for event in events]
+
+
+def test_a_transcript_is_a_tree_of_which_one_path_is_active(tmp_path):
+    (file,) = read_transcripts(
+        written(
+            tmp_path,
+            *FIRST,
+            user("u2", "a1", "Undo it."),
+            reply("a2", "u2", "Undone."),
+            user("u3", "a1", "Bye."),
+            reply("a3", "u3", "Bye!"),
+        )
+    )
+    (tree,) = file.transcripts
+    assert texts(tree.path) == ["Rename it.", "Done.", "Bye.", "Bye!"]
+    assert texts(tree.events) == ["Rename it.", "Done.", "Bye.", "Bye!", "Undo it.", "Undone."]
+    fork = tree.events.index(tree.path[1])
+    assert [n for n, parent in enumerate(tree.parents) if parent == fork] == [2, 4]
+    assert len(file.unread) == 1 and "abandoned" in file.unread[0]
+
+
+def test_what_a_program_wrote_is_an_event_of_its_own_kind(tmp_path):
+    error = reply("e1", "u2", "API Error: 529", isApiErrorMessage=True)
+    (file,) = read_transcripts(
+        written(
+            tmp_path,
+            *FIRST,
+            user("u2", "a1", "<system-reminder>Be brief.</system-reminder>"),
+            error,
+            user("u3", "e1", "[Request interrupted by user]"),
+            reply("a3", "u3", "I go on.", bash("c1")),
+            result("r1", "a3", "c1"),
+            boundary("b1", "r1"),
+            summary("s1", "b1", "Summary."),
+        )
+    )
+    (transcript,) = file.transcripts
+    kinds = [Kind.MESSAGE, Kind.MESSAGE, Kind.REMINDER, Kind.ERROR, Kind.INTERRUPTION]
+    kinds += [Kind.MESSAGE, Kind.TOOL_CALL, Kind.TOOL_RESULT, Kind.COMPACTION, Kind.COMPACTION]
+    assert [event.kind for event in transcript.path] == kinds and not file.unread
+
+
+def test_turns_that_were_taken_back_stay_in_the_tree(tmp_path):
+    rollout = [
+        codex("session_meta", id="s"),
+        codex_says("user", "One."),
+        codex_says("assistant", "1"),
+        codex_says("user", "Two."),
+        codex_says("assistant", "2"),
+        codex("event_msg", type="thread_rolled_back", num_turns=1),
+        codex_says("user", "Three."),
+        codex_says("assistant", "3"),
+    ]
+    (file,) = read_transcripts(written(tmp_path, *rollout))
+    (transcript,) = file.transcripts
+    assert texts(transcript.path) == ["One.", "1", "Three.", "3"]
+    assert texts(transcript.events) == ["One.", "1", "Two.", "2", "Three.", "3"]
+
+    session = [
+        {"sessionId": "s", "projectHash": "p"},
+        {"id": "1", "timestamp": "t", "type": "user", "content": "One."},
+        {"id": "2", "timestamp": "t", "type": "gemini", "content": "1"},
+        {"id": "3", "timestamp": "t", "type": "user", "content": "Two."},
+        {"id": "4", "timestamp": "t", "type": "gemini", "content": "2"},
+        {"$rewindTo": "3"},
+        {"id": "3", "timestamp": "t", "type": "user", "content": "Three."},
+        {"id": "4", "timestamp": "t", "type": "gemini", "content": "3"},
+    ]
+    (file,) = read_transcripts(written(tmp_path, *session, name="session.jsonl"))
+    (transcript,) = file.transcripts
+    assert texts(transcript.path) == ["One.", "1", "Three.", "3"]
+    assert sorted(texts(transcript.events)) == ["1", "2", "3", "One.", "Three.", "Two."]
+
+
+def test_branches_hang_from_the_nearest_entry_that_has_events():
+    nodes = {
+        name: [Event(Kind.MESSAGE, name, "user")] if name else []
+        for name in ("root", "", "left", "right", "lost")
+    }
+    parents = {"root": None, "": "root", "left": "", "right": "", "lost": "nobody"}
+    tree = branched("here", nodes, parents, ["root", "", "right"])
+    assert texts(tree.path) == ["root", "right"]
+    by_text = {event.text: parent for event, parent in zip(tree.events, tree.parents, strict=True)}
+    assert tree.events[by_text["left"]].text == "root" and by_text["lost"] is None

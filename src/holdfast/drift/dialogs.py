@@ -13,6 +13,7 @@ strings per line.
 
 import hashlib
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
@@ -20,15 +21,15 @@ from typing import Any
 
 from holdfast.chat.messages import Message, Tool
 from holdfast.common.files import ASSETS, read_json_lines
-from holdfast.drift.messages import (
+from holdfast.errors import UnknownName, UsageError, cut
+from holdfast.transcripts import Event, Kind, linear
+from holdfast.transcripts.chat_messages import (
     CALLS,
     SAID_TO_NOBODY,
     Malformed,
-    as_chat,
     read_messages,
     read_tools,
 )
-from holdfast.errors import UnknownName, UsageError, cut
 
 RECORDED = "recorded"  # the stop reason of a replayed turn
 SCRIPTED = "scripted"  # the stop reason of a user turn from a script
@@ -146,9 +147,10 @@ def _read_dialog(value: Any, number: int, where: str) -> RecordedDialog:
     items = _listed(value, where)
     declared = value.get("tools", value.get("functions")) if isinstance(value, dict) else None
     try:
-        messages, tools = as_chat(read_messages(items)), read_tools(declared)
+        transcript, tools = linear(where, read_messages(items)), read_tools(declared)
     except Malformed as error:
         raise UsageError(f"{where}, {error}; fix it, or leave that dialog out.") from None
+    messages = _as_chat(transcript.path)
     system = [m["content"] for m in messages if m["role"] == "system" and m["content"].strip()]
     exchanges = _exchanges(messages, where)
     user, last = exchanges[-1][0]["content"], exchanges[-1][-1]
@@ -194,6 +196,34 @@ def _check_content(content: Any, where: str) -> None:
             _check_content(fields.get("content", ""), where)
         elif not isinstance(fields.get("text", part), str) and fields.get("type") not in _NO_TEXT:
             raise UsageError(f"{where} holds {_short(content)}, not a text; leave that dialog out.")
+
+
+def _as_chat(path: Sequence[Event]) -> list[Message]:
+    """The events as a request has them; tool calls are renumbered to suit every template."""
+    chat: list[Message] = []
+    open_calls: list[tuple[str, str]] = []  # the id in the log, and ours
+    number = 0
+    for event in path:
+        if event.kind is Kind.MESSAGE:
+            chat.append({"role": event.role, "content": event.text})
+        elif event.call is not None:
+            number += 1
+            name = f"call{number:05}"
+            open_calls.append((event.call.id, name))
+            function = {"name": event.call.name, "arguments": dict(event.call.arguments)}
+            if not chat or chat[-1]["role"] != "assistant":
+                chat.append({"role": "assistant", "content": ""})
+            call = {"id": name, "type": "function", "function": function}
+            chat[-1].setdefault("tool_calls", []).append(call)
+        elif event.kind is Kind.TOOL_RESULT:
+            entry: Message = {"role": "tool", "content": event.text}
+            known = [pair for pair in open_calls if pair[0] == event.call_id] or open_calls
+            if known:
+                answered = known[0]  # `known` may be the list that it is removed from
+                open_calls.remove(answered)
+                entry["tool_call_id"] = answered[1]
+            chat.append(entry)
+    return chat
 
 
 def _exchanges(messages: list[Message], where: str) -> list[list[Message]]:

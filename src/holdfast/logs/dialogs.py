@@ -1,25 +1,18 @@
-"""Dialogs from log files (docs/logs.md); a line that cannot be read is reported and skipped."""
+"""The assistant's turns in transcripts (docs/logs.md), which rules and `when` are about."""
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from holdfast.chat.reasoning import split_reasoning
-from holdfast.common.files import read_text
-from holdfast.common.validation import nearest
-from holdfast.drift.messages import LoggedMessage, is_message
-from holdfast.errors import UsageError, reason_of, shortened
-from holdfast.logs.formats import EVENTS, FORMATS, format_of, may_be
-from holdfast.logs.reading import Values
+from holdfast.errors import UsageError
 from holdfast.measures.turns import AssistantTurn, ToolCall
-from holdfast.records import MANIFEST, RECORDS
+from holdfast.transcripts import Event, Kind, Transcript, read_transcripts
 
 BYTES_PER_TOKEN = 4  # of ordinary text, as no tokenizer is available
-_SUFFIXES = (".jsonl", ".ndjson", ".json")
-_COMPRESSED = (".zst", ".gz", ".bz2", ".xz", ".zip", ".br", ".lz4", ".7z", ".tar", ".tgz")
 
 
 @dataclass(frozen=True)
@@ -82,40 +75,21 @@ def read_logs(paths: Path | str | Sequence[Path | str], form: str | None = None)
     Raises:
         UsageError: a file cannot be read, or none has a dialog; names the first problem.
     """
-    if form is not None and form not in FORMATS:
-        raise UsageError(f"There is no format {form!r}; {nearest(form, FORMATS)}")
+    paths = [paths] if isinstance(paths, (Path, str)) else paths
     dialogs: list[LoggedDialog] = []
     problems: list[str] = []
-    formats: dict[str, int] = {}
+    formats: Counter[str] = Counter()
     digest = hashlib.sha256()
-    paths = [paths] if isinstance(paths, (Path, str)) else paths
-    for path in _files(paths, problems):
-        text = read_text(path)
-        if not text.strip():
-            problems.append(f"{path} is empty")
-        digest.update(text.encode("utf-8", "surrogatepass"))
-        by_format: dict[str, Values] = {}
-        unknown: Values = []
-        for where, value in _values(path, text, problems):
-            name = form or format_of(value)
-            if form is not None and not may_be(value, form):
-                problems.append(f"{where} is in the format {format_of(value)}, not {form}")
+    for file in read_transcripts(paths, form):
+        digest.update(file.text.encode("utf-8", "surrogatepass"))
+        problems += file.unread
+        for transcript in file.transcripts:
+            dialog = dialog_of(transcript)
+            if not dialog.turns:
+                problems.append(f"{transcript.source}: the assistant says nothing in it")
                 continue
-            (unknown if name is None else by_format.setdefault(name, [])).append((where, value))
-        has_events = bool(by_format.keys() & EVENTS)
-        problems += [
-            f"{where}: {shortened(value)} is in no known format"
-            for where, value in unknown
-            if not (has_events and _is_other_event(value))
-        ]
-        for name, values in by_format.items():
-            read = [
-                dialog
-                for source, messages in FORMATS[name](values, problems)
-                if (dialog := _dialog(source, messages, problems)) is not None
-            ]
-            formats[name] = formats.get(name, 0) + len(read)
-            dialogs += read
+            dialogs.append(dialog)
+            formats[transcript.format] += 1
     dialogs = _without_copies(dialogs, problems)
     if not dialogs:
         first = f" (the first problem: {problems[0]})" if problems else ""
@@ -123,17 +97,10 @@ def read_logs(paths: Path | str | Sequence[Path | str], form: str | None = None)
             f"There is no dialog in {', '.join(map(str, paths))}{first}; `holdfast docs"
             " logs` shows what is read, and --format names one of the formats."
         )
-    counted = {name: count for name, count in formats.items() if count}
     read_as = [[d.system, [[t.number, t.user, t.done.text] for t in d.turns]] for d in dialogs]
     # another format, or another version of its reader, reads other dialogs
-    digest.update(json.dumps([counted, read_as]).encode("utf-8", "surrogatepass"))
-    return Logs(tuple(dialogs), tuple(problems), counted, digest.hexdigest())
-
-
-def _is_other_event(value: Any) -> bool:
-    """Whether a line among the events of sessions is one more, such as a snapshot of files."""
-    typed = isinstance(value, Mapping) and isinstance(value.get("type"), str)
-    return typed and not value.keys() & {"role", "content", "message", "messages"}
+    digest.update(json.dumps([formats, read_as]).encode("utf-8", "surrogatepass"))
+    return Logs(tuple(dialogs), tuple(problems), dict(formats), digest.hexdigest())
 
 
 def _without_copies(dialogs: list[LoggedDialog], problems: list[str]) -> list[LoggedDialog]:
@@ -159,81 +126,37 @@ def _without_copies(dialogs: list[LoggedDialog], problems: list[str]) -> list[Lo
     return [kept[number] for number in sorted(kept)]
 
 
-def _files(paths: Sequence[Path | str], problems: list[str]) -> Iterator[Path]:
-    for path in map(Path, paths):
-        if not path.is_dir():
-            if path.suffix in _COMPRESSED:
-                raise UsageError(f"{path} is compressed, which is not read; unpack it first.")
-            yield path
-            continue
-        if (path / MANIFEST).is_file():  # a run
-            records = path / RECORDS
-            if not (records.is_file() and records.stat().st_size):
-                raise UsageError(
-                    f"{path} has no finished conversation yet; repeat its command to continue,"
-                    " then score it again."
-                )
-            yield records
-            continue
-        files = sorted(file for file in path.rglob("*") if file.is_file())
-        packed = [f"{f} is compressed, which is not read" for f in files if f.suffix in _COMPRESSED]
-        problems += packed
-        inside = [file for file in files if file.suffix in _SUFFIXES]
-        if not inside:
-            first = f" ({packed[0]}; unpack it first)" if packed else ""
-            raise UsageError(f"{path} holds no file that ends in {', '.join(_SUFFIXES)}{first}.")
-        yield from inside
-
-
-def _values(path: Path, text: str, problems: list[str]) -> Iterator[tuple[str, Any]]:
-    """The values in a file, each with its place: one per line, or those of one JSON document."""
-    if path.suffix == ".json":
-        try:
-            value = json.loads(text)
-        except (ValueError, RecursionError):
-            pass  # JSON lines despite the file's name
-        else:
-            many = isinstance(value, list) and not (value and is_message(value[0]))
-            if isinstance(value, dict) and isinstance(value.get("data"), list):
-                value, many = value["data"], True  # a page of an API's response
-            values = value if many else [value]
-            yield from ((f"{path}, entry {n}", entry) for n, entry in enumerate(values, start=1))
-            return
-    for number, line in enumerate(text.split("\n"), start=1):
-        if line.strip():
-            try:
-                yield f"{path}, line {number}", json.loads(line)
-            except (ValueError, RecursionError) as error:
-                problems.append(f"{path}, line {number}: it is not JSON: {reason_of(error)}")
-
-
 @dataclass
 class _Exchange:
     """The user's message, and what the assistant and its tools did until the next one."""
 
     user: str  # "" if the assistant began
     size: int  # of the dialog before the assistant's turn, in bytes
-    after: list[LoggedMessage] = field(default_factory=list)  # the messages after the user's
+    after: list[Event] = field(default_factory=list)  # the events after the user's message
+
+    @property
+    def replies(self) -> list[Event]:
+        return [event for event in self.after if event.is_by_assistant]
 
     @property
     def role(self) -> str:
         """The role of the message that the assistant's last text answers."""
-        last = max(n for n, message in enumerate(self.after) if message.role == "assistant")
-        if any(message.role == "tool" for message in self.after[:last]):
+        last = max(n for n, event in enumerate(self.after) if event.is_by_assistant)
+        if any(event.kind is Kind.TOOL_RESULT for event in self.after[:last]):
             return "tool"
         return "user" if self.user else ""
 
 
-def _dialog(source: str, messages: list[LoggedMessage], problems: list[str]) -> LoggedDialog | None:
-    """Groups messages into assistant turns; None, and a reported problem, if there are none."""
+def dialog_of(transcript: Transcript) -> LoggedDialog:
+    """The assistant's turns on the active path."""
     turns: list[LoggedTurn] = []
     earlier: tuple[ToolCall, ...] = ()
-    for exchange in _exchanges(messages):
-        replies = [message for message in exchange.after if message.role == "assistant"]
+    for exchange in _exchanges(transcript.path):
+        replies = exchange.replies
         if replies:
-            split = [split_reasoning(message.text) for message in replies]
+            split = [split_reasoning(event.text) for event in replies]
             text = "\n\n".join(reply for _, reply in split if reply.strip())
-            calls = tuple(call for message in replies for call in message.calls)
+            calls = tuple(event.call for event in replies if event.call is not None)
             turns.append(
                 LoggedTurn(
                     len(turns) + 1,
@@ -242,41 +165,42 @@ def _dialog(source: str, messages: list[LoggedMessage], problems: list[str]) -> 
                     exchange.size // BYTES_PER_TOKEN,
                     AssistantTurn(text, calls, earlier, replies[-1].is_cut),
                     "\n\n".join(reasoning for reasoning, _ in split if reasoning.strip()),
-                    frozenset(message.event_id for message in replies if message.event_id),
+                    frozenset(event.id for event in replies if event.id),
                 )
             )
             earlier += calls
-    if not turns:
-        problems.append(f"{source}: the assistant says nothing in it")
-        return None
-    return LoggedDialog(source, "\n\n".join(_prompts(messages)), tuple(turns))
+    return LoggedDialog(transcript.source, "\n\n".join(_prompts(transcript.path)), tuple(turns))
 
 
-def _prompts(messages: list[LoggedMessage]) -> list[str]:
+def _prompts(path: Sequence[Event]) -> list[str]:
     """The system prompts, each once: an agent repeats them after a compaction."""
-    prompts = (m.text for m in messages if m.role == "system" and m.text.strip())
+    prompts = (event.text for event in path if event.is_prompt and event.text.strip())
     return list(dict.fromkeys(prompts))
 
 
-def _exchanges(messages: list[LoggedMessage]) -> list[_Exchange]:
-    prompts = sum(len(text.encode("utf-8", "replace")) for text in _prompts(messages))
+_NOT_SAID = (Kind.COMPACTION, Kind.REMINDER, Kind.INTERRUPTION)  # but in the model's context
+
+
+def _exchanges(path: Sequence[Event]) -> list[_Exchange]:
+    prompts = sum(len(text.encode("utf-8", "replace")) for text in _prompts(path))
     size = prompts
     exchanges = [_Exchange("", size)]
-    for message in messages:
-        if message.role == "system":
+    for event in path:
+        if event.is_prompt or event.kind is Kind.ERROR:
             continue
-        size = (prompts if message.role == "compaction" else size) + _size(message)
-        if message.role in ("compaction", "context"):
+        size = (prompts if event.kind is Kind.COMPACTION else size) + _size(event)
+        if event.kind in _NOT_SAID:
             continue
-        if message.role != "user":
-            exchanges[-1].after.append(message)
+        if not event.is_by_user:
+            exchanges[-1].after.append(event)
         elif exchanges[-1].after or not exchanges[-1].user:
-            exchanges.append(_Exchange(message.text, size))
+            exchanges.append(_Exchange(event.text, size))
         else:  # the user continues
-            exchanges[-1] = _Exchange(f"{exchanges[-1].user}\n\n{message.text}", size)
+            exchanges[-1] = _Exchange(f"{exchanges[-1].user}\n\n{event.text}", size)
     return exchanges
 
 
-def _size(message: LoggedMessage) -> int:
-    texts = [message.text, *(json.dumps(dict(call.arguments)) for call in message.calls)]
-    return sum(len(text.encode("utf-8", "replace")) for text in texts)
+def _size(event: Event) -> int:
+    """In bytes."""
+    arguments = json.dumps(dict(event.call.arguments)) if event.call is not None else ""
+    return len(event.text.encode("utf-8", "replace")) + len(arguments.encode("utf-8", "replace"))

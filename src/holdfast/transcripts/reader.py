@@ -1,41 +1,97 @@
-"""Shared by the readers of all formats: values with their places, and required fields.
+"""What the readers of all formats share: the values of a file, their fields, and what is left out.
 
-A value in a file is a dialog, a call of a model, or an event; a reader turns the values of one file
-into dialogs, as messages, and names in `problems` what it leaves out.
+A value in a file is a dialog, a call of a model, or an event. A reader turns the values of one file
+into transcripts, and says in `Unread` what it did not understand or left out.
 """
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
-from holdfast.drift.messages import LoggedMessage, Malformed, is_cut, is_message, read_messages
 from holdfast.errors import shortened
+from holdfast.transcripts.chat_messages import Malformed, is_cut, is_message, read_messages
+from holdfast.transcripts.transcript import Event, Transcript, linear, message
 
 Values = list[tuple[str, Any]]  # each with its place: the file, and the line or entry in it
-Dialogs = Iterator[tuple[str, list[LoggedMessage]]]
-Reader = Callable[[Values, list[str]], Dialogs]
 
 
-def dialog_per_value(read: Callable[[Any], list[LoggedMessage]]) -> Reader:
+@dataclass(frozen=True)
+class Unread:
+    """A part of a file that is in no transcript."""
+
+    sentence: str  # which part, and why
+
+
+Reader = Callable[[Values], Iterator[Transcript | Unread]]
+
+
+@dataclass(frozen=True)
+class Format:
+    """A format of logs.
+
+    Args:
+        name: as `--format` takes it.
+        recognises: whether a value is in this format.
+        read: reads the values of a file.
+        has_events: whether a value is an event of a session; a file of them has other lines with a
+            `type`, such as snapshots of files, which are of no dialog.
+    """
+
+    name: str
+    recognises: Callable[[Any], bool]
+    read: Reader
+    has_events: bool = False
+
+
+def dialog_per_value(read: Callable[[Any], list[Event]]) -> Reader:
     """A reader of a format in which every value is a dialog."""
 
-    def dialogs(values: Values, problems: list[str]) -> Dialogs:
+    def transcripts(values: Values) -> Iterator[Transcript | Unread]:
         for where, value in values:
             try:
-                yield where, read(value)
+                yield linear(where, read(value))
             except Malformed as error:
-                problems.append(f"{where}: {error}")
+                yield Unread(f"{where}: {error}")
 
-    return dialogs
+    return transcripts
 
 
-def objects(values: Values, problems: list[str]) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    for where, value in values:
-        if isinstance(value, Mapping):
-            yield where, value
-        else:
-            problems.append(f"{where}: {shortened(value)} is not an object")
+def objects(values: Values) -> tuple[list[tuple[str, Mapping[str, Any]]], list[Unread]]:
+    """The values that are objects, and what is to be said of the others."""
+    given = [(where, value) for where, value in values if isinstance(value, Mapping)]
+    others = [
+        Unread(f"{where}: {shortened(value)} is not an object")
+        for where, value in values
+        if not isinstance(value, Mapping)
+    ]
+    return given, others
+
+
+def fields_of(value: Any) -> Mapping[str, Any]:
+    """A value's fields; none if it is not an object."""
+    return value if isinstance(value, Mapping) else {}
+
+
+def has_messages(value: Any) -> bool:
+    """Whether a value is an object with a list of messages, and no run of LangSmith's."""
+    fields = fields_of(value)
+    return isinstance(fields.get("messages"), list) and "run_type" not in fields
+
+
+def first_message(value: Any) -> Mapping[str, Any]:
+    """The first message of a list, or of an object that has one; {} if there is none."""
+    listed = value["messages"] if has_messages(value) else value
+    return fields_of(listed[0]) if isinstance(listed, list) and listed else {}
+
+
+def is_message_list(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and is_message(value[0])
+
+
+def is_item(value: Mapping[str, Any]) -> bool:
+    """Whether a message is an item of the Responses API that no other API has."""
+    return "type" in value and "role" not in value
 
 
 def file_of(where: str) -> str:
@@ -84,24 +140,24 @@ def decoded(value: Any) -> Any:
     return value
 
 
-def system_prompt(text: Any) -> list[LoggedMessage]:
+def system_prompt(text: Any) -> list[Event]:
     return read_messages([{"role": "system", "content": text}]) if text else []
 
 
-def given_messages(value: Any) -> list[LoggedMessage]:
+def given_messages(value: Any) -> list[Event]:
     """The input of a model's call: text, a message, or messages."""
     if isinstance(value, str):
-        return [LoggedMessage("user", value)]
+        return message("user", value)
     return read_messages(value if isinstance(value, list) else [value])
 
 
-def answer_messages(value: Any) -> list[LoggedMessage]:
+def answer_messages(value: Any) -> list[Event]:
     """The output of a model's call: text, a message, or an API's whole response."""
     value = decoded(value)
     if value is None:
         return []
     if isinstance(value, str):
-        return [LoggedMessage("assistant", value)]
+        return message("assistant", value)
     answer: Any = value
     if isinstance(value, Mapping) and isinstance(value.get("choices"), list):
         answer = value["choices"][0] if value["choices"] else None

@@ -1,4 +1,4 @@
-"""Reads the messages and tools of several chat APIs into one form.
+"""Reads the messages and tools of several chat APIs into events.
 
 One reader takes the messages of OpenAI's Chat Completions (with `tool_calls` and `tool` messages),
 the items of its Responses API, Anthropic's messages with content blocks, messages with `parts`
@@ -9,12 +9,12 @@ not collide.
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
-from holdfast.chat.messages import Message, Tool
+from holdfast.chat.messages import Tool
 from holdfast.errors import shortened
 from holdfast.measures.turns import ToolCall
+from holdfast.transcripts.transcript import Event, message
 
 ROLES = {  # of OpenAI, Anthropic, Gemini, LangChain and ShareGPT; case is ignored
     **dict.fromkeys(("system", "developer"), "system"),
@@ -35,42 +35,33 @@ class Malformed(Exception):
     """An invalid message or line; the text of the exception says why."""
 
 
-@dataclass(frozen=True)
-class LoggedMessage:
-    """A message of a dialog.
+def read_messages(items: Any) -> list[Event]:
+    """The events in a list of messages.
 
-    Args:
-        role: system, user, assistant or tool. Transcripts also have `context`, text that a program
-            put before the model, which nobody said; and `compaction`, the text that replaced the
-            context up to it.
-        text: "" if it has none.
-        calls: tool calls by the assistant.
-        call_id: of the call whose result it is, if logged.
-        event_id: of the event in a transcript that it comes from; a copy of the event has the same.
-        is_cut: whether it ended at the token limit, as far as the log says how it ended.
+    Raises:
+        Malformed: one of them cannot be read.
     """
-
-    role: str
-    text: str
-    calls: tuple[ToolCall, ...] = ()
-    call_id: str = field(default="", compare=False)
-    event_id: str = field(default="", compare=False)
-    is_cut: bool = field(default=False, compare=False)
-
-
-def read_messages(items: Any) -> list[LoggedMessage]:
     if not isinstance(items, list):
         raise Malformed(f"{shortened(items)} is not a list of messages")
-    messages: list[LoggedMessage] = []
+    events: list[Event] = []
     for number, item in enumerate(items, start=1):
         try:
-            messages += _read_item(item)
+            events += _read_item(item)
         except Malformed as error:
             raise Malformed(f"message {number}: {error}") from error
-    return messages
+    return events
 
 
-def _read_item(item: Any) -> Iterator[LoggedMessage]:
+def read_message(item: Any) -> list[Event]:
+    """The events in a message: its text, and the tool calls or results in it.
+
+    Raises:
+        Malformed: it cannot be read.
+    """
+    return list(_read_item(item))
+
+
+def _read_item(item: Any) -> Iterator[Event]:
     if not isinstance(item, Mapping):
         raise Malformed(f"{shortened(item)} is not an object")
     if "role" not in item and isinstance(item.get("message"), Mapping):
@@ -78,16 +69,16 @@ def _read_item(item: Any) -> Iterator[LoggedMessage]:
     item = _without_langchain(item)
     kind = item.get("type")
     if kind in CALLS:
-        yield LoggedMessage("assistant", "", (_read_call(item),))
+        yield from message("assistant", "", [_read_call(item)])
     elif isinstance(kind, str) and kind.endswith("_call_output"):
-        yield LoggedMessage("tool", _text_of(item.get("output")), call_id=_id_of(item))
+        yield from message("tool", _text_of(item.get("output")), call_id=_id_of(item))
     elif kind in SAID_TO_NOBODY or (isinstance(kind, str) and kind.endswith("_call")):
         return  # reasoning, and tools that the provider runs itself
     else:
         yield from _read_message(item)
 
 
-def _read_message(item: Mapping[str, Any]) -> Iterator[LoggedMessage]:
+def _read_message(item: Mapping[str, Any]) -> Iterator[Event]:
     speaker = item.get("role", item.get("from"))
     role = _role_of(speaker)
     if role is None:
@@ -99,12 +90,12 @@ def _read_message(item: Mapping[str, Any]) -> Iterator[LoggedMessage]:
     if isinstance(item.get("parts"), list):  # of which `content` is the text, if it is there
         content = item["parts"]
     if role == "call":  # ShareGPT: a call as the text of a message
-        yield LoggedMessage("assistant", "", (_call_in_text(content),))
+        yield from message("assistant", "", [_call_in_text(content)])
         return
     blocks = list(_as_blocks(content)) if isinstance(content, list) else []
     results = [block for block in blocks if _type_of(block) == "tool_result"]
     for result in results:
-        yield LoggedMessage("tool", _text_of(result.get("content")), call_id=_id_of(result))
+        yield from message("tool", _text_of(result.get("content")), call_id=_id_of(result))
     text = _text_of([block for block in blocks if block not in results] if blocks else content)
     calls = [_read_call(block) for block in blocks if _type_of(block) in ("tool_use", *CALLS)]
     called = item.get("tool_calls") or []
@@ -115,7 +106,8 @@ def _read_message(item: Mapping[str, Any]) -> Iterator[LoggedMessage]:
     if isinstance(item.get("function_call"), Mapping):
         calls.append(_read_call(item["function_call"]))
     if text or calls or not results:
-        yield LoggedMessage(role, text, tuple(calls), _id_of(item), is_cut=is_cut(item))
+        made = calls if role == "assistant" else []
+        yield from message(role, text, made, _id_of(item), is_cut(item))
 
 
 _ENDS = ("finish_reason", "finishReason", "stop_reason", "stopReason", "done_reason")
@@ -318,29 +310,3 @@ def read_tools(declared: Any) -> tuple[Tool, ...]:
         present = {name: value for name, value in described.items() if value is not None}
         tools.append({"type": "function", "function": {"name": function["name"], **present}})
     return tuple(tools)
-
-
-def as_chat(messages: Sequence[LoggedMessage]) -> list[Message]:
-    """The messages as a request has them; tool calls are renumbered to suit every template."""
-    chat: list[Message] = []
-    open_calls: list[tuple[str, str]] = []  # the id in the log, and ours
-    number = 0
-    for message in messages:
-        entry: Message = {"role": message.role, "content": message.text}
-        calls = []
-        for call in message.calls:
-            number += 1
-            name = f"call{number:05}"
-            open_calls.append((call.id, name))
-            function = {"name": call.name, "arguments": dict(call.arguments)}
-            calls.append({"id": name, "type": "function", "function": function})
-        if calls:
-            entry["tool_calls"] = calls
-        if message.role == "tool":
-            known = [pair for pair in open_calls if pair[0] == message.call_id] or open_calls
-            if known:
-                answered = known[0]  # `known` may be the list that it is removed from
-                open_calls.remove(answered)
-                entry["tool_call_id"] = answered[1]
-        chat.append(entry)
-    return chat

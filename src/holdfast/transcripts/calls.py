@@ -1,0 +1,71 @@
+"""Traces, and logs of single calls of a model: each call has its whole input and its answer.
+
+Every call repeats the dialog so far, so one that continues an earlier one of its session replaces
+it.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from holdfast.transcripts.chat_messages import Malformed
+from holdfast.transcripts.reader import Reader, Unread, Values, file_of
+from holdfast.transcripts.transcript import Event, Transcript, linear
+
+
+@dataclass(frozen=True)
+class Call:
+    """A call of a model: its whole input, and its answer."""
+
+    where: str
+    session: str  # "" if the log names none
+    start: str
+    given: list[Event]
+    answer: list[Event]
+
+
+def transcripts_of_calls(calls_in: Callable[[str, Any], Iterable[Call]], called: str) -> Reader:
+    """A reader of a format that consists of calls; `called` names them in the plural."""
+
+    def transcripts(values: Values) -> Iterator[Transcript | Unread]:
+        calls: list[Call] = []
+        failed = False
+        for where, value in values:
+            try:
+                calls += calls_in(where, value)
+            except Malformed as error:
+                yield Unread(f"{where}: {error}")
+                failed = True
+        if values and not calls and not failed:
+            file = file_of(values[0][0])
+            yield Unread(f"{file}: none of its {len(values)} are {called}")
+        for call in _last_of_each_dialog(calls):
+            file = file_of(call.where)
+            source = f"{file}, session {call.session}" if call.session else call.where
+            yield linear(source, [*call.given, *call.answer])
+
+    return transcripts
+
+
+def _last_of_each_dialog(calls: list[Call]) -> Iterator[Call]:
+    by_session: dict[str, list[Call]] = {}
+    for call in sorted(calls, key=lambda call: call.start):
+        kept = by_session.setdefault(call.session, [])
+        begun = next((n for n, other in enumerate(kept) if _continues(call, other)), None)
+        if begun is None:
+            kept.append(call)
+        else:
+            kept[begun] = call
+    for kept in by_session.values():
+        yield from kept
+
+
+def _continues(call: Call, other: Call) -> bool:
+    """Whether a call's input extends that of an earlier call."""
+    before = _spoken(other.given if other.answer else other.given[:-1])
+    now = _spoken([*call.given, *call.answer])
+    return len(now) > len(before) and now[: len(before)] == before
+
+
+def _spoken(events: list[Event]) -> list[Event]:
+    return [event for event in events if not event.is_prompt]

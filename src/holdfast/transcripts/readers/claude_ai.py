@@ -1,0 +1,31 @@
+"""Claude.ai's export."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from holdfast.transcripts.chat_messages import read_message
+from holdfast.transcripts.exports import Export, in_order, parents_in, transcripts_of_exports
+from holdfast.transcripts.reader import Format, entries, field_of, fields_of, mapping
+from holdfast.transcripts.transcript import Event
+
+
+def _recognises(value: Any) -> bool:
+    return isinstance(fields_of(value).get("chat_messages"), list)
+
+
+def _export(value: Mapping[str, Any]) -> Export:
+    listed = [mapping(message) for message in entries(field_of(value, "chat_messages"))]
+    if not all("uuid" in message and "parent_message_uuid" in message for message in listed):
+        return in_order(listed)
+    by_id = {str(message["uuid"]): message for message in listed}
+    return Export(
+        by_id, parents_in(by_id, "parent_message_uuid"), value.get("current_leaf_message_uuid")
+    )
+
+
+def _events(message: Mapping[str, Any]) -> list[Event]:
+    content = message.get("content") or message.get("text") or ""
+    return read_message({"role": field_of(message, "sender"), "content": content})
+
+
+FORMAT = Format("claude-ai", _recognises, transcripts_of_exports(_export, _events))

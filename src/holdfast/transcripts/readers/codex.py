@@ -1,0 +1,121 @@
+"""Codex CLI's rollouts, `~/.codex/sessions/**/rollout-*.jsonl`."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from holdfast.errors import shortened
+from holdfast.transcripts.chat_messages import Malformed, read_messages
+from holdfast.transcripts.injected import element_around
+from holdfast.transcripts.reader import (
+    Format,
+    Unread,
+    Values,
+    at,
+    fields_of,
+    file_of,
+    mapping,
+    objects,
+    system_prompt,
+)
+from holdfast.transcripts.transcript import Event, Kind, Transcript, Tree
+
+_KINDS = ("session_meta", "response_item", "event_msg", "turn_context", "compacted")
+_INSTRUCTIONS = ("<user_instructions>", "# AGENTS.md instructions")  # the project's rules
+_INJECTED = (  # elements that Codex writes into messages of the user
+    *("environment_context", "subagent_notification", "user_shell_command"),
+    *("skill", "user_action", "model_switch", "collaboration_mode", "permissions instructions"),
+    *("personality_spec", "apps_instructions", "hook_prompt", "goal_context", "image"),
+)
+_NOT_MESSAGES = ("ghost_snapshot", "compaction_summary", "context_compaction", "other")
+_INTERRUPTED = "turn_aborted"  # the element that says that the user interrupted the assistant
+
+
+def _recognises(value: Any) -> bool:
+    fields = fields_of(value)
+    return fields.get("type") in _KINDS and "payload" in fields
+
+
+def _read(values: Values) -> Iterator[Transcript | Unread]:
+    """The events of a rollout; those for display, `event_msg`, repeat the messages."""
+    given, others = objects(values)
+    yield from others
+    typed = _typed_by_the_user(given)
+    tree = Tree()
+    begun = False
+    for where, fields in given:
+        kind, payload = fields.get("type"), fields.get("payload")
+        try:
+            if kind == "session_meta" and isinstance(payload, Mapping):
+                if not begun:  # a fork repeats that of the session that it was forked from
+                    base = payload.get("base_instructions") or payload.get("instructions")
+                    tree.add(system_prompt(at(base, "text") or base))
+                    if origin := payload.get("forked_from_id"):
+                        yield Unread(
+                            f"{where}: the session was forked from {origin}; turns that both have"
+                            " count twice if both are read"
+                        )
+                begun = True
+            elif kind == "compacted":
+                tree.add([_compaction(mapping(payload))])
+            elif kind == "event_msg" and at(payload, "type") == "thread_rolled_back":
+                count = at(payload, "num_turns")
+                if _roll_back(tree, count):
+                    yield Unread(
+                        f"{where}: the last turns before it ({count}) were rewound, and are left"
+                        " out"
+                    )
+            elif kind == "response_item" and at(payload, "type") not in _NOT_MESSAGES:
+                tree.add(_classified(event, typed) for event in read_messages([payload]))
+        except Malformed as error:
+            yield Unread(f"{where}: {error}")
+    yield tree.transcript(file_of(values[0][0]))
+
+
+def _typed_by_the_user(events: Sequence[tuple[str, Mapping[str, Any]]]) -> set[str]:
+    """The messages that the user typed, according to the events for display."""
+    payloads = [event.get("payload") for _, event in events if event.get("type") == "event_msg"]
+    texts = (at(p, "message") for p in payloads if at(p, "type") == "user_message")
+    return {text.strip() for text in texts if isinstance(text, str)}
+
+
+def _classified(event: Event, typed: set[str]) -> Event:
+    """A message of the user as what it is: Codex writes some of them itself."""
+    if not event.is_by_user:
+        return event
+    text = event.text.strip()
+    if text.startswith(_INSTRUCTIONS):
+        return Event(Kind.MESSAGE, event.text, "system")
+    element = element_around(text)
+    if element == _INTERRUPTED:
+        return Event(Kind.INTERRUPTION, event.text)
+    if element in _INJECTED or (element and text not in typed):
+        return Event(Kind.REMINDER, event.text)
+    return event
+
+
+def _compaction(payload: Mapping[str, Any]) -> Event:
+    """The context from a compaction on: what replaces the history, or else its summary."""
+    history = payload.get("replacement_history")
+    if not isinstance(history, list):
+        return Event(Kind.COMPACTION, str(payload.get("message") or ""))
+    items = [item for item in history if at(item, "type") not in _NOT_MESSAGES]
+    return Event(Kind.COMPACTION, "\n".join(event.text for event in read_messages(items)))
+
+
+def _roll_back(tree: Tree, count: Any) -> bool:
+    """Goes back to before the user's last `count` messages; returns whether there are any."""
+    if not isinstance(count, int) or count < 1:
+        raise Malformed(f"it takes back {shortened(count)} turns, which is no number")
+    path = tree.path()
+    events = [event for _, event in path]
+    starts = [number for number, event in enumerate(events) if event.is_by_user]
+    starts = [n for n in starts if not n or not events[n - 1].is_by_user]  # one turn each
+    if not starts:
+        return False
+    first = starts[-min(count, len(starts))]
+    tree.tip = path[first - 1][0] if first else None
+    tree.add(event for event in events[first:] if event.is_prompt)
+    return True
+
+
+FORMAT = Format("codex", _recognises, _read, has_events=True)

@@ -1,0 +1,37 @@
+"""Gemini's API: a request's `contents`, and perhaps the response to it."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from holdfast.transcripts.chat_messages import read_messages
+from holdfast.transcripts.reader import (
+    Format,
+    answer_messages,
+    dialog_per_value,
+    field_of,
+    fields_of,
+    mapping,
+    system_prompt,
+)
+from holdfast.transcripts.transcript import Event
+
+
+def _recognises(value: Any) -> bool:
+    return "contents" in fields_of(value)
+
+
+def _read(value: Any) -> list[Event]:
+    instruction = next(
+        (value[name] for name in ("systemInstruction", "system_instruction") if value.get(name)), ""
+    )
+    if isinstance(instruction, Mapping):
+        instruction = instruction.get("parts")
+    answer = value if "candidates" in value else value.get("response")
+    contents = field_of(value, "contents")
+    items = contents if isinstance(contents, list) else [contents]
+    # the role may be left out of a single message of the user
+    given = read_messages([{"role": "user", **mapping(item)} for item in items])
+    return [*system_prompt(instruction), *given, *answer_messages(answer)]
+
+
+FORMAT = Format("gemini", _recognises, dialog_per_value(_read))

@@ -1,0 +1,169 @@
+"""Gemini CLI's sessions: `~/.gemini/tmp/*/chats/session-*`, one JSON document or JSON lines."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from holdfast.errors import shortened
+from holdfast.measures.turns import ToolCall
+from holdfast.transcripts.chat_messages import Malformed, read_messages
+from holdfast.transcripts.injected import without_elements
+from holdfast.transcripts.reader import (
+    Format,
+    Unread,
+    Values,
+    at,
+    entries,
+    fields_of,
+    file_of,
+    mapping,
+    objects,
+)
+from holdfast.transcripts.transcript import Event, Kind, Transcript, branched, message
+
+_ROLES = {"user": "user", "gemini": "assistant"}
+_FOR_DISPLAY = ("info", "warning", "about", "help", "stats", "quit", "compression")
+_INJECTED = ("session_context", "hook_context", "system-reminder")
+_TYPES = ("user", "gemini", "info", "warning", "error")
+
+
+def _recognises(value: Any) -> bool:
+    fields = fields_of(value)
+    if {"sessionId", "projectHash"} <= fields.keys() or {"$set", "$rewindTo"} & fields.keys():
+        return True
+    return fields.get("type") in _TYPES and {"id", "timestamp", "content"} <= fields.keys()
+
+
+@dataclass
+class _Session:
+    """A session's messages by id, in order; one that is written again takes its place."""
+
+    name: str
+    records: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+    # taken back: each with its id, and that of the message before it
+    abandoned: list[tuple[str, str | None, Mapping[str, Any]]] = field(default_factory=list)
+
+    def add(self, records: Any) -> None:
+        for record in entries(records):
+            name = str(mapping(record).get("id") or f"message {len(self.records)}")
+            self.records[name] = record
+
+    def replace(self, changed: Mapping[str, Any]) -> None:
+        """Sets the fields of the session, perhaps all messages."""
+        if "messages" not in changed:
+            return
+        kept = {str(at(record, "id")) for record in entries(changed["messages"])}
+        if any(_is_reply(record) for name, record in self.records.items() if name not in kept):
+            raise Malformed(
+                "Gemini CLI replaced messages that had replies ($set, as after a compression),"
+                " which is not read; its messages follow the earlier ones"
+            )
+        self.records.clear()
+        self.add(changed["messages"])
+
+    def rewind(self, target: Any) -> int:
+        """Takes back a message and those after it; returns how many."""
+        names = list(self.records)
+        if not isinstance(target, str) or target not in self.records:
+            raise Malformed(
+                f"Gemini CLI rewound to the message {shortened(target)}, which is not here"
+            )
+        first = names.index(target)
+        for before, name in zip([None, *names][first:], names[first:], strict=False):
+            self.abandoned.append((name, before, self.records.pop(name)))
+        return len(names) - first
+
+    @property
+    def has_reply(self) -> bool:
+        return any(map(_is_reply, self.records.values()))
+
+
+def _is_reply(record: Mapping[str, Any]) -> bool:
+    return record.get("type") == "gemini"
+
+
+def _read(values: Values) -> Iterator[Transcript | Unread]:
+    given, others = objects(values)
+    yield from others
+    session = _Session(file_of(values[0][0]))
+    for where, record in given:
+        try:
+            if "$rewindTo" in record:
+                count = session.rewind(record["$rewindTo"])
+                yield Unread(
+                    f"{where}: Gemini CLI rewound the session to before the message"
+                    f" {record['$rewindTo']!r} ($rewindTo), so"
+                    f" {count} {'message is' if count == 1 else 'messages are'} left out"
+                )
+            elif "$set" in record:
+                session.replace(mapping(record["$set"]))
+            elif "sessionId" in record:
+                if session.has_reply:  # another session, in a file that was put together
+                    yield from _transcript(session)
+                session = _Session(f"{file_of(where)}, session {record['sessionId']}")
+                session.add(record.get("messages") or [])
+            else:
+                session.add([record])
+        except Malformed as error:
+            yield Unread(f"{where}: {error}")
+    yield from _transcript(session)
+
+
+def _transcript(session: _Session) -> Iterator[Transcript | Unread]:
+    nodes: dict[str, list[Event]] = {}
+    for name, record in session.records.items():
+        try:
+            nodes[name] = _events(record)
+        except Malformed as error:
+            yield Unread(f"{session.name}: {error}")
+    active = list(nodes)
+    parents: dict[str, str | None] = dict(zip(active, [None, *active], strict=False))
+    renamed: dict[str, str] = {}  # a message may be taken back, and written again
+    for number, (name, before, record) in enumerate(session.abandoned):
+        renamed[name] = f"taken back {number}"
+        parents[renamed[name]] = renamed.get(before or "", before)
+        try:
+            nodes[renamed[name]] = _events(record)
+        except Malformed:
+            nodes[renamed[name]] = []
+    yield branched(session.name, nodes, parents, active)
+
+
+def _events(record: Mapping[str, Any]) -> list[Event]:
+    kind = str(record.get("type"))
+    if kind in _FOR_DISPLAY:
+        return []
+    if kind == "error":
+        text = record.get("content")
+        return [Event(Kind.ERROR, text if isinstance(text, str) else "")]
+    if kind not in _ROLES:
+        raise Malformed(f"Gemini CLI's message of the type {shortened(kind)} is not known")
+    said = read_messages([{"role": _ROLES[kind], "content": record.get("content") or ""}])
+    if kind == "user":
+        return [_by_whom(event) for event in said]
+    calls = entries(record.get("toolCalls"))
+    made = [
+        ToolCall(str(mapping(c).get("name")), mapping(c.get("args") or {}), str(c.get("id", "")))
+        for c in calls
+    ]
+    text = "\n".join(event.text for event in said)
+    results = [{"role": "tool", "parts": c["result"]} for c in calls if _is_list(c.get("result"))]
+    answers = [e for e in read_messages(results) if e.kind is Kind.TOOL_RESULT and e.text]
+    return [*message("assistant", text, made), *answers]
+
+
+def _by_whom(event: Event) -> Event:
+    """A message of the user without what Gemini CLI wrote into it."""
+    if not event.is_by_user:
+        return event
+    text = without_elements(event.text, _INJECTED)
+    if text or not event.text:
+        return Event(Kind.MESSAGE, text, "user")
+    return Event(Kind.REMINDER, event.text)
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, list) and bool(value)
+
+
+FORMAT = Format("gemini-cli", _recognises, _read, has_events=True)

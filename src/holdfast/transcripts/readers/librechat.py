@@ -1,0 +1,43 @@
+"""LibreChat's export."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from holdfast.transcripts.chat_messages import Malformed, read_message
+from holdfast.transcripts.exports import Export, parents_in, transcripts_of_exports
+from holdfast.transcripts.reader import (
+    Format,
+    at,
+    entries,
+    field_of,
+    first_message,
+    has_messages,
+    mapping,
+    system_prompt,
+)
+from holdfast.transcripts.transcript import Event
+
+
+def _recognises(value: Any) -> bool:
+    return has_messages(value) and {"messageId", "isCreatedByUser"} <= first_message(value).keys()
+
+
+def _export(value: Mapping[str, Any]) -> Export:
+    listed = [mapping(message) for message in entries(field_of(value, "messages"))]
+    if value.get("recursive") or any("children" in message for message in listed):
+        raise Malformed(
+            "LibreChat's export is nested (“recursive”), which is not read; export it again"
+            " without that option"
+        )
+    by_id = {str(field_of(message, "messageId")): message for message in listed}
+    prompt = system_prompt(at(value, "options", "promptPrefix"))
+    return Export(by_id, parents_in(by_id, "parentMessageId"), prompt=prompt)
+
+
+def _events(message: Mapping[str, Any]) -> list[Event]:
+    role = "user" if message.get("isCreatedByUser") else "assistant"
+    content = message.get("content") or message.get("text") or ""
+    return read_message({"role": role, "content": content})
+
+
+FORMAT = Format("librechat", _recognises, transcripts_of_exports(_export, _events))

@@ -1,0 +1,48 @@
+"""LiteLLM's payloads, and other logs of a request's messages with the response."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from holdfast.transcripts.calls import Call, transcripts_of_calls
+from holdfast.transcripts.chat_messages import Malformed
+from holdfast.transcripts.reader import (
+    Format,
+    answer_messages,
+    at,
+    field_of,
+    fields_of,
+    given_messages,
+    has_messages,
+    mapping,
+    system_prompt,
+)
+
+_ANSWERS = ("response", "completion", "choices")  # the answer beside a request's messages
+
+
+def _recognises(value: Any) -> bool:
+    fields = fields_of(value)
+    if has_messages(value):
+        return "call_type" in fields or any(fields.get(name) for name in _ANSWERS)
+    return isinstance(at(value, "request", "messages"), list) and any(
+        name in fields for name in _ANSWERS
+    )
+
+
+def _calls(where: str, value: Any) -> Iterator[Call]:
+    call = mapping(value)
+    nested = call.get("request")
+    request = nested if isinstance(nested, Mapping) else call
+    answer = call if "choices" in call else next((call[n] for n in _ANSWERS if n in call), None)
+    if call.get("status") == "failure" or not answer:
+        raise Malformed("the call has no response, as when it failed")
+    prompt = system_prompt(request.get("system"))
+    given = given_messages(field_of(request, "messages"))
+    answered = answer_messages(answer)
+    if given[-len(answered) :] == answered:  # the request has it too
+        given = given[: -len(answered)]
+    start = str(call.get("startTime") or call.get("start_time") or "")
+    yield Call(where, "", start, [*prompt, *given], answered)
+
+
+FORMAT = Format("litellm", _recognises, transcripts_of_calls(_calls, "requests with a response"))

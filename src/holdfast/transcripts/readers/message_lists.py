@@ -1,0 +1,64 @@
+"""Lists of messages, which several APIs and data sets have in common.
+
+They are read alike; their names are for `--format`. OpenAI's Chat Completions is what a list is
+taken for if nothing tells it from the others.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from holdfast.transcripts.chat_messages import read_messages
+from holdfast.transcripts.reader import (
+    Format,
+    dialog_per_value,
+    field_of,
+    fields_of,
+    first_message,
+    has_messages,
+    is_item,
+    is_message_list,
+    system_prompt,
+)
+from holdfast.transcripts.transcript import Event
+
+
+def _read(value: Any) -> list[Event]:
+    """A list of messages, or an object that has them and perhaps the system prompt."""
+    items = value if isinstance(value, list) else field_of(value, "messages", "conversations")
+    beside = value.get("system") if isinstance(value, Mapping) else None
+    return [*system_prompt(beside), *read_messages(items)]
+
+
+def _is_ai_sdk(value: Any) -> bool:
+    listed = has_messages(value) or (is_message_list(value) and "from" not in value[0])
+    return listed and isinstance(first_message(value).get("parts"), list)
+
+
+def _is_sharegpt(value: Any) -> bool:
+    listed = has_messages(value) or is_message_list(value)
+    return "conversations" in fields_of(value) or (listed and "from" in first_message(value))
+
+
+def _is_anthropic(value: Any) -> bool:
+    return has_messages(value) and ("system" in value or _has_blocks(value["messages"]))
+
+
+def _has_blocks(messages: list[Any]) -> bool:
+    blocks = (
+        block
+        for message in messages
+        if isinstance(message, Mapping) and isinstance(message.get("content"), list)
+        for block in message["content"]
+    )
+    kinds = ("tool_use", "tool_result", "thinking")
+    return any(isinstance(block, Mapping) and block.get("type") in kinds for block in blocks)
+
+
+def _is_openai(value: Any) -> bool:
+    return has_messages(value) or (is_message_list(value) and not is_item(value[0]))
+
+
+AI_SDK = Format("ai-sdk", _is_ai_sdk, dialog_per_value(_read))
+SHAREGPT = Format("sharegpt", _is_sharegpt, dialog_per_value(_read))
+ANTHROPIC = Format("anthropic", _is_anthropic, dialog_per_value(_read))
+OPENAI = Format("openai", _is_openai, dialog_per_value(_read))

@@ -1,0 +1,52 @@
+"""OpenTelemetry: spans with `gen_ai` attributes."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from holdfast.transcripts.calls import Call, transcripts_of_calls
+from holdfast.transcripts.chat_messages import Malformed
+from holdfast.transcripts.reader import (
+    Format,
+    answer_messages,
+    at,
+    decoded,
+    given_messages,
+    mapping,
+    system_prompt,
+)
+from holdfast.transcripts.spans import is_gen_ai, session_of, unflattened
+
+_GENERATING = ("chat", "text_completion", "generate_content")  # operations that call a model
+
+
+def calls_in_span(where: str, value: Any) -> Iterator[Call]:
+    """The call of a model in a span."""
+    span = unflattened(mapping(value))
+    found = mapping(at(span, "attributes", "gen_ai") or {})
+    operation = at(found, "operation", "name")
+    if operation is not None and operation not in _GENERATING:
+        return
+    start = str(span.get("start_time") or span.get("startTimeUnixNano") or "")
+    given = decoded(at(found, "input", "messages"))
+    answer = decoded(at(found, "output", "messages"))
+    if given is None and "prompt" in found:  # as OpenLLMetry has it
+        given, answer = found["prompt"], found.get("completion")
+    if given is None:
+        if operation is None:
+            return
+        raise Malformed(
+            "its gen_ai span has no messages (gen_ai.input.messages), as their content was not"
+            " recorded, or was recorded as events, which are not read"
+        )
+    instructions = decoded(at(found, "system_instructions"))
+    if isinstance(instructions, list):
+        instructions = [{"role": "system", "parts": instructions}]
+        prompt = given_messages(instructions)
+    else:
+        prompt = system_prompt(instructions)
+    given = [*prompt, *given_messages(given)]
+    yield Call(where, session_of(span), start, given, answer_messages(answer))
+
+
+_CALLED = "model calls (gen_ai spans of the operation chat or the like)"
+FORMAT = Format("otel", is_gen_ai, transcripts_of_calls(calls_in_span, _CALLED))

@@ -1,0 +1,42 @@
+"""Phoenix: spans with OpenInference attributes, nested or with dotted names."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from holdfast.transcripts.calls import Call, transcripts_of_calls
+from holdfast.transcripts.chat_messages import is_message
+from holdfast.transcripts.reader import (
+    Format,
+    answer_messages,
+    at,
+    decoded,
+    field_of,
+    fields_of,
+    given_messages,
+    mapping,
+)
+from holdfast.transcripts.spans import is_gen_ai, session_of, unflattened
+
+
+def _recognises(value: Any) -> bool:
+    named = {"context", "attributes", "context.trace_id"} & fields_of(value).keys()
+    return bool(named) and not is_gen_ai(value)
+
+
+def calls_in_span(where: str, value: Any) -> Iterator[Call]:
+    """The call of a model in a span."""
+    span = unflattened(mapping(value))
+    attributes = mapping(span.get("attributes", {}))
+    kind = span.get("span_kind") or at(attributes, "openinference", "span", "kind")
+    if kind != "LLM":
+        return
+    given = at(attributes, "llm", "input_messages") or decoded(at(attributes, "input", "value"))
+    if isinstance(given, Mapping) and not is_message(given):
+        given = field_of(given, "messages", "input")
+    answer = at(attributes, "llm", "output_messages") or at(attributes, "output", "value")
+    start = str(span.get("start_time", ""))
+    yield Call(where, session_of(span), start, given_messages(given), answer_messages(answer))
+
+
+_CALLED = "model calls (spans of OpenInference's kind LLM)"
+FORMAT = Format("phoenix", _recognises, transcripts_of_calls(calls_in_span, _CALLED))

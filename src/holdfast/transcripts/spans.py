@@ -1,0 +1,53 @@
+"""Spans of traces: attributes with dotted names, and the session that a span is of."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from holdfast.transcripts.chat_messages import Malformed
+from holdfast.transcripts.reader import at, fields_of
+
+
+def session_of(span: Mapping[str, Any]) -> str:
+    attributes = span.get("attributes")
+    conversation = at(attributes, "session", "id") or at(attributes, "gen_ai", "conversation", "id")
+    trace = at(span, "context", "trace_id") or span.get("trace_id") or span.get("traceId")
+    return str(conversation or trace)
+
+
+def is_gen_ai(value: Any) -> bool:
+    """Whether a span has `gen_ai` attributes, and none of OpenInference."""
+    names = [*fields_of(at(value, "attributes"))]
+    names += [str(name).removeprefix("attributes.") for name in fields_of(value)]
+    inference = any(str(name).startswith(("openinference", "llm.")) for name in names)
+    return not inference and any(str(name).startswith("gen_ai") for name in names)
+
+
+def unflattened(span: Mapping[str, Any]) -> dict[str, Any]:
+    """Turns dotted names into nested objects, and numbers among them into list positions."""
+    tree: dict[str, Any] = {}
+    for name, value in span.items():
+        value = unflattened(value) if isinstance(value, Mapping) else value
+        *outer, last = name.split(".")
+        here = tree
+        for part in outer:
+            here = here.setdefault(part, {})
+            if not isinstance(here, dict):
+                raise Malformed(f"the field {name!r} occurs beside a value of {part!r}")
+        if isinstance(here.get(last), dict) and isinstance(value, dict):
+            here[last].update(value)
+        else:
+            here[last] = value
+    return {name: _listified(value) for name, value in tree.items()}
+
+
+def _listified(value: Any) -> Any:
+    if isinstance(value, list):
+        return [
+            unflattened(entry) if isinstance(entry, Mapping) else _listified(entry)
+            for entry in value
+        ]
+    if not isinstance(value, dict):
+        return value
+    if value and all(name.isdecimal() for name in value):
+        return [_listified(value[name]) for name in sorted(value, key=int)]
+    return {name: _listified(entry) for name, entry in value.items()}

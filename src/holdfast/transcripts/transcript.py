@@ -1,0 +1,176 @@
+"""A transcript: the events of a logged dialog, a tree of which one path is active.
+
+Most logs are one path. Where a session was rewound, a question edited or an answer regenerated, an
+event has several successors; the path that the user went on with is active.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+
+from holdfast.measures.turns import ToolCall
+
+
+class Kind(Enum):
+    """The kinds of events."""
+
+    MESSAGE = "message"  # of the system, the user or the assistant
+    TOOL_CALL = "tool call"  # by the assistant
+    TOOL_RESULT = "tool result"
+    COMPACTION = "compaction"  # the text that replaced the context up to it
+    REMINDER = "system reminder"  # text that a program put before the model, which nobody said
+    ERROR = "error"  # that a program wrote in place of a reply; the model never saw it
+    INTERRUPTION = "interruption"  # of the assistant by the user
+
+
+@dataclass(frozen=True)
+class Event:
+    """An event of a transcript.
+
+    Args:
+        role: of a message: system, user or assistant.
+        call: of a tool call.
+        call_id: of a tool result: the call whose result it is, if logged.
+        id: of the event in the log; a copy of the event has the same.
+        is_cut: whether it ended at the token limit, as far as the log says how it ended.
+    """
+
+    kind: Kind
+    text: str = ""
+    role: str = ""
+    call: ToolCall | None = None
+    call_id: str = field(default="", compare=False)
+    id: str = field(default="", compare=False)
+    is_cut: bool = field(default=False, compare=False)
+
+    @property
+    def is_by_assistant(self) -> bool:
+        return self.kind is Kind.TOOL_CALL or self.role == "assistant"
+
+    @property
+    def is_by_user(self) -> bool:
+        return self.kind is Kind.MESSAGE and self.role == "user"
+
+    @property
+    def is_prompt(self) -> bool:
+        return self.kind is Kind.MESSAGE and self.role == "system"
+
+
+def message(
+    role: str,
+    text: str,
+    calls: Sequence[ToolCall] = (),
+    call_id: str = "",
+    is_cut: bool = False,
+) -> list[Event]:
+    """A message as events: its text, then the tool calls in it; for the role `tool`, a result."""
+    if role == "tool":
+        return [Event(Kind.TOOL_RESULT, text, call_id=call_id)]
+    events = [Event(Kind.TOOL_CALL, call=call, is_cut=is_cut) for call in calls]
+    if text or not calls:
+        events.insert(0, Event(Kind.MESSAGE, text, role, is_cut=is_cut))
+    return events
+
+
+@dataclass(frozen=True)
+class Transcript:
+    """A logged dialog.
+
+    Args:
+        source: the file, and the line or the session in it.
+        parents: of each event, the position of the event before it; None for a first one.
+        last: the position of the last event of the active path; None if there are no events.
+        format: the name of the log's format.
+    """
+
+    source: str
+    events: tuple[Event, ...]
+    parents: tuple[int | None, ...]
+    last: int | None
+    format: str = ""
+
+    @property
+    def path(self) -> tuple[Event, ...]:
+        """The events of the active path, from the first to the last."""
+        return tuple(self.events[position] for position in _path_to(self.last, self.parents))
+
+
+def linear(source: str, events: Iterable[Event]) -> Transcript:
+    """A transcript without branches."""
+    tree = Tree()
+    tree.add(events)
+    return tree.transcript(source)
+
+
+class Tree:
+    """A transcript that is being read; `tip` is the position of the last event of its path."""
+
+    def __init__(self) -> None:
+        self._events: list[Event] = []
+        self._parents: list[int | None] = []
+        self.tip: int | None = None
+
+    def add(self, events: Iterable[Event]) -> None:
+        """Adds events behind the tip."""
+        for event in events:
+            self._events.append(event)
+            self._parents.append(self.tip)
+            self.tip = len(self._events) - 1
+
+    def path(self) -> list[tuple[int, Event]]:
+        """The events from the first to the tip, with their positions."""
+        return [(position, self._events[position]) for position in self._positions()]
+
+    def transcript(self, source: str) -> Transcript:
+        return Transcript(source, tuple(self._events), tuple(self._parents), self.tip)
+
+    def _positions(self) -> list[int]:
+        return _path_to(self.tip, self._parents)
+
+
+def _path_to(last: int | None, parents: Sequence[int | None]) -> list[int]:
+    path = []
+    while last is not None:
+        path.append(last)
+        last = parents[last]
+    return path[::-1]
+
+
+def branched(
+    source: str,
+    nodes: Mapping[str, Sequence[Event]],
+    parents: Mapping[str, str | None],
+    active: Iterable[str],
+) -> Transcript:
+    """A transcript from a log whose entries name their parents.
+
+    Args:
+        nodes: the events of each entry, by its id.
+        parents: the id of each entry's parent.
+        active: the ids of the active path, in order.
+    """
+    tree = Tree()
+    ends: dict[str, int | None] = {}  # the position of the last event of each entry
+    for name in active:
+        tree.add(nodes.get(name, ()))
+        ends[name] = tree.tip
+    last = tree.tip
+    for name in nodes:
+        for ancestor in path_to(name, parents):
+            if ancestor not in ends:
+                tree.add(nodes.get(ancestor, ()))
+                ends[ancestor] = tree.tip
+            tree.tip = ends[ancestor]
+        tree.tip = None
+    tree.tip = last
+    return tree.transcript(source)
+
+
+def path_to(leaf: str, parents: Mapping[str, str | None]) -> list[str]:
+    """The ids from the root to `leaf`; a parent that is unknown, or leads in a circle, ends it."""
+    path: dict[str, None] = {}
+    node: str | None = leaf
+    while node is not None and node in parents and node not in path:
+        path[node] = None
+        node = parents[node]
+    return list(reversed(path))
