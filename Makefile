@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo demo-real serve real-models test test-all lint docs integrations records vllm-test llama-test clean
+.PHONY: demo demo-real serve real-models test test-all lint approve docs integrations records vllm-test llama-test clean
 .DEFAULT_GOAL := test
 
 .venv/ready: pyproject.toml constraints.txt
@@ -46,6 +46,10 @@ lint: .venv/ready
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+# What commands print: rewrites the texts in tests/data/approved, which a test compares.
+approve: .venv/ready
+	HF_HUB_OFFLINE=1 $(BIN)/python tests/approved.py
 
 # The site, with warnings as errors; then its links as built, and the example notebook.
 .venv-docs/ready: pyproject.toml constraints.txt

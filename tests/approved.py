@@ -1,0 +1,142 @@
+"""What commands print, as approved texts in tests/data/approved, one file per command.
+
+    python tests/approved.py
+
+runs every command below and rewrites the files; their difference is then reviewed like code. Tests
+of single messages assert types and fields of errors; their wording is held here.
+"""
+
+import contextlib
+import io
+import os
+import re
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from holdfast.cli import main
+from holdfast.common.version import __version__
+
+DATA = Path(__file__).parent / "data"
+APPROVED = DATA / "approved"
+RUN, OTHER = "recorded/schema-3/drift", "recorded/schema-2/drift"
+COMMANDS = {
+    "holdfast": ["--help", "--version", "drifd", "--sede 3", ""],
+    "drift": [
+        "drift --help",
+        "drift --suite nowhere.yaml --out run",
+        "drift --model gpt-4o --out run",
+        "drift --model 127.0.0.1:9101/v1 --out run",
+        "drift --temperature 9 --out run",
+        "drift --max-new-tokens 0 --out run",
+        "drift --method split-softmax:exponent=7 --out run",
+        "drift --method bost --out run",
+        "drift --suite starter --suite core --out run",
+        "drift --rounds two --out run",
+        "drift --context slide --out run",
+        "drift --model smollm3 --out run",
+    ],
+    "report": [
+        "report --help",
+        f"report {RUN} --out page.html",
+        f"report {RUN} {OTHER} --out page.html",
+        "report recorded/schema-3/calibrate --out page.html",
+        "report recorded/schema-3/tasks --out page.html",
+        "report nowhere --out page.html",
+        "report logs --out page.html",
+    ],
+    "export": ["export --help", f"export {RUN} --csv run.csv", f"export {RUN}"],
+    "check": ["check --help", "check bot.yaml", "check --suite starter --min-stability 2"],
+    "logs": [
+        "logs --help",
+        "logs logs/nowhere.jsonl --suite starter",
+        "logs talks.jsonl --suite bot.yaml --out scored",
+        "logs talks.jsonl --suite bot.yaml --format claude-code --out other",
+        "logs broken.jsonl --suite bot.yaml --out broken",
+    ],
+    "calibrate": ["calibrate --help", "calibrate --sweep boost:factor=1..0 --out run"],
+    "tasks": ["tasks --help", "tasks --task jsn --out run"],
+    "generate": [
+        "generate --help",
+        "generate --user Hello --method boost:factor=-1",
+        "generate --user Hello --method boost:factor=2 --emphasis Goodbye",
+        "generate",
+    ],
+    "serve": ["serve --help", "serve --port 99999"],
+    "chat": ["chat --help"],
+    "trace": ["trace --help"],
+    "geometry": ["geometry --help"],
+    "reproduce": ["reproduce --help", "reproduce li2025"],
+    "profile": ["profile --help"],
+    "fit": ["fit --help"],
+    "measures": ["measures --help", "measures"],
+    "methods": ["methods --help", "methods"],
+}
+FILES = {
+    "bot.yaml": (
+        "name: bot\ncases:\n  - id: tony\n    system_prompt: Sign every message with Tony.\n"
+        "    probes: [What is on the menu?]\n    measure: {name: ends_with, word: Tony}\nstarters: [Hello!]\n"
+    ),
+    "talks.jsonl": (
+        '{"messages": [{"role": "user", "content": "Hi"},'
+        ' {"role": "assistant", "content": "Pizza. Tony"},'
+        ' {"role": "user", "content": "And?"}, {"role": "assistant", "content": "Pasta."}]}\n'
+    ),
+    "broken.jsonl": '{"messages": [{"role": "user"\n',
+}
+
+
+@contextlib.contextmanager
+def working_folder() -> Iterator[Path]:
+    """A working folder with the files that the commands name, and a terminal of 80 columns."""
+    before, environment = Path.cwd(), dict(os.environ)
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            os.chdir(folder)
+            os.environ |= {"COLUMNS": "80", "HF_HUB_OFFLINE": "1", "XDG_CACHE_HOME": folder}
+            os.environ.pop("OPENAI_API_KEY", None)
+            shutil.copytree(DATA / "recorded", "recorded")
+            shutil.copytree(DATA / "logs", "logs")
+            for name, text in FILES.items():
+                Path(name).write_text(text)
+            yield Path(folder)
+        finally:
+            os.chdir(before)
+            os.environ.clear()
+            os.environ.update(environment)
+
+
+def printed(command: str, folder: Path) -> str:
+    """A command line, what it prints on both streams, and how it ends if that is no success."""
+    out, err = io.StringIO(), io.StringIO()
+    stdin, sys.stdin = sys.stdin, io.StringIO("")
+    try:
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            code: object = main(command.split())
+    except SystemExit as end:
+        code = end.code
+    finally:
+        sys.stdin = stdin
+    text = out.getvalue() + err.getvalue()
+    text = text.replace(f"{folder}/", "").replace(str(folder), ".").replace(__version__, "VERSION")
+    text = re.sub(r"\d+(\.\d+)? (seconds?|s|ms)\b", "N seconds", text)
+    lines = [f"$ holdfast {command}".rstrip(), *(line.rstrip() for line in text.splitlines())]
+    return "\n".join([*lines, *([f"exit code {code}"] if code else []), "", ""])
+
+
+def texts() -> dict[str, str]:
+    """The text of every file."""
+    with working_folder() as folder:
+        return {
+            name: "".join(printed(command, folder) for command in commands)
+            for name, commands in COMMANDS.items()
+        }
+
+
+if __name__ == "__main__":
+    APPROVED.mkdir(exist_ok=True)
+    for name, text in texts().items():
+        (APPROVED / f"{name}.txt").write_text(text)
+        print(f"tests/data/approved/{name}.txt")
