@@ -131,9 +131,9 @@ def test_methods_without_a_target_are_those_that_would_do_nothing():
     boost, repetition = methods.Boost(2), methods.Repetition(1)
     both = (boost, repetition, methods.Guidance(2))
     without_target = methods.compile_methods(both).without_target
-    assert without_target(prompted=True, emphasised=False) == ()
-    assert without_target(prompted=False, emphasised=False) == both
-    assert without_target(prompted=False, emphasised=True) == (repetition,)
+    assert without_target(prompted=True, emphasised=False).methods == ()
+    assert without_target(prompted=False, emphasised=False).methods == both
+    assert without_target(prompted=False, emphasised=True).methods == (repetition,)
 
 
 @pytest.fixture

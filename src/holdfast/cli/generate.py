@@ -112,9 +112,9 @@ def _check_effect(request: Request, arguments: argparse.Namespace) -> None:
         emphasised=bool(request.emphasis),
     )
     if idle:
-        cure = ", or --emphasis with a text of the chat" if not request.emphasis else ""
+        cure = "" if idle.needs_system_prompt else ", or --emphasis with a text of the chat"
         raise UsageError(
-            f"--method {methods.spell(idle)} works on the system prompt, and this chat has none;"
+            f"--method {idle.spec} works on the system prompt, and this chat has none;"
             f" give --system{cure}."
         )
     if not arguments.marks and _marked(request.messages):

@@ -141,14 +141,14 @@ class CompiledMethods:
         """Those that work on the messages of a chat, and so not on a plain text."""
         return self._of_kinds(Kind.MESSAGES, Kind.STREAM)
 
-    def without_target(self, *, prompted: bool, emphasised: bool) -> tuple[Method, ...]:
-        """The methods that have nothing to work on in a chat, in their order.
+    def without_target(self, *, prompted: bool, emphasised: bool) -> CompiledMethods:
+        """Those that have nothing to work on in a chat.
 
         Args:
             prompted: whether the chat has a system prompt that is not blank.
             emphasised: whether any of its text is emphasised, which then is the span.
         """
-        return tuple(
+        return compile_methods(
             method
             for method, traits in zip(self.methods, self._traits, strict=True)
             if (traits.needs_span and not (prompted or emphasised))

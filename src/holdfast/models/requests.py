@@ -22,14 +22,7 @@ from holdfast.chat.reasoning import split_reasoning
 from holdfast.common import ranges
 from holdfast.common.sampling import Sampling
 from holdfast.errors import ParameterOutOfRange, UsageError, option, shortened
-from holdfast.methods import (
-    CompiledMethods,
-    Method,
-    Methods,
-    compile_methods,
-    read_methods,
-    spell,
-)
+from holdfast.methods import CompiledMethods, Method, Methods, compile_methods, read_methods
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -266,19 +259,18 @@ class Request:
             prompted=not self.plain and has_prompt(self.messages),
             emphasised=bool(self.emphasis),
         )
+        if not idle:
+            return
         before = f"{name}: " if name else ""
-        for method in idle:
-            if not compile_methods([method]).needs_span:
-                continue
+        if idle.needs_system_prompt:
             raise UsageError(
-                f"{before}{spell([method])} needs a system prompt or emphasis, and this"
-                " chat has neither; add a message with the role 'system', or give emphasis."
+                f"{before}{idle.spec} needs a system prompt, and this chat has none; add a message"
+                " with the role 'system'."
             )
-        for method in idle:
-            raise UsageError(
-                f"{before}{spell([method])} needs a system prompt, and this chat has none; add a"
-                " message with the role 'system'."
-            )
+        raise UsageError(
+            f"{before}{idle.spec} needs a system prompt or emphasis, and this chat has neither; add"
+            " a message with the role 'system', or give emphasis."
+        )
 
     def _check_plain(self) -> None:
         if len(self.messages) != 1:

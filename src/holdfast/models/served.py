@@ -200,7 +200,7 @@ def _steering(request: Request, shown: Messages, emphasis: Sequence[Range]) -> t
     prompted, emphasised = has_prompt(shown), bool(emphasis)
     rest = request.compiled.without_edits
     idle = rest.without_target(prompted=prompted, emphasised=emphasised)
-    steering = [method for method in rest.methods if method not in idle]
+    steering = [method for method in rest.methods if method not in idle.methods]
     return spell(steering), request.trace and (prompted or emphasised)
 
 

@@ -169,8 +169,8 @@ def _choose_methods(
         idle = compiled.without_target(prompted=prompted, emphasised=emphasised)
         if not idle:
             return Steering(tuple(default))
-        if emphasised:
-            return Steering((), f"{spell(idle)} needs a system prompt, and there is none")
+        if idle.needs_system_prompt:
+            return Steering((), f"{idle.spec} needs a system prompt, and there is none")
         return Steering((), "there is no system prompt and no emphasis to steer towards")
     chosen = read_spec(body.steering)
     if not chosen:
@@ -178,11 +178,11 @@ def _choose_methods(
     compiled = compile_methods(chosen)
     if idle := compiled.without_target(prompted=prompted, emphasised=emphasised):
         needed, lacking = "a system prompt or emphasis", "neither"
-        if emphasised:
+        if idle.needs_system_prompt:
             needed, lacking = "a system prompt", "none"
         raise refused_field(
             "steering",
-            f"steering {spell(idle)} needs {needed}, and there is {lacking}; add one, or ask for"
+            f"steering {idle.spec} needs {needed}, and there is {lacking}; add one, or ask for"
             " steering none.",
             "nothing_to_hold",
         )
