@@ -48,7 +48,7 @@ COMMANDS = {
         "report logs --out page.html",
     ],
     "export": ["export --help", f"export {RUN} --csv run.csv", f"export {RUN}"],
-    "check": ["check --help", "check bot.yaml", "check --suite starter --min-stability 2"],
+    "check": ["check --help", "check nowhere.yaml", "check --suite starter --min-stability 2"],
     "logs": [
         "logs --help",
         "logs logs/nowhere.jsonl --suite starter",
