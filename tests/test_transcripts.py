@@ -3,10 +3,11 @@
 import json
 
 import pytest
+from code_blocks import ROOT, blocks_of
 
 from holdfast.errors import UsageError
 from holdfast.logs import read_logs
-from holdfast.transcripts import Event, Kind, read_transcripts
+from holdfast.transcripts import FORMATS, Event, Kind, read_transcripts
 from holdfast.transcripts.transcript import branched
 
 SESSION = "3f0c9a52-6f0e-4b57-9c0a-1d2e3f405162"
@@ -619,6 +620,23 @@ def test_a_file_of_another_format_than_the_named_one_is_refused(value, form, det
 def test_messages_that_two_formats_share_are_read_in_either(form, tmp_path):
     (dialog,) = read_logs([written(tmp_path, {"messages": [HI, HELLO]})], form).dialogs
     assert heard(dialog) == [("Hi.", "Hello.")]
+
+
+def test_a_format_is_added_as_the_page_on_contributing_says(tmp_path, monkeypatch):
+    page = ROOT / "docs" / "contributing.md"
+    (code,) = (block for block in blocks_of(page, "python") if "FORMAT =" in block.text)
+    (ticket,) = blocks_of(page, "json")
+    names = {}
+    exec(code.text, names)
+    monkeypatch.setitem(FORMATS, "tickets", names["FORMAT"])
+    wrong = json.dumps({"ticket": 8, "entries": [{"by": "cat", "text": "Meow."}]})
+    (file,) = read_transcripts(written(tmp_path, ticket.text.strip(), wrong))
+    (transcript,) = file.transcripts
+    assert transcript.format == "tickets"
+    assert [event.kind for event in transcript.path] == [Kind.MESSAGE, Kind.REMINDER, Kind.MESSAGE]
+    assert len(file.unread) == 1 and "line 2" in file.unread[0] and "'cat'" in file.unread[0]
+    (dialog,) = read_logs(file.path).dialogs
+    assert heard(dialog) == [("Where is my bike?", "On its way.")]
 
 
 def texts(events):
