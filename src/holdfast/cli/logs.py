@@ -44,7 +44,7 @@ class _LogsFiles(Options):
     allow_code: bool = False
     """allow the suite to use Python functions as measures"""
     format: Annotated[str | None, Arg("NAME")] = None
-    """a format of “Logs of real dialogs”, such as openai or claude-code (default: detected)"""
+    """a format that `holdfast docs logs` lists, such as claude-code (default: detected)"""
 
 
 class _LogsTerms(Options):
