@@ -77,7 +77,8 @@ COMMANDS = {
 FILES = {
     "bot.yaml": (
         "name: bot\ncases:\n  - id: tony\n    system_prompt: Sign every message with Tony.\n"
-        "    probes: [What is on the menu?]\n    measure: {name: ends_with, word: Tony}\nstarters: [Hello!]\n"
+        "    probes: [What is on the menu?]\n    measure: {name: ends_with, word: Tony}\n"
+        "starters: [Hello!]\n"
     ),
     "talks.jsonl": (
         '{"messages": [{"role": "user", "content": "Hi"},'

@@ -9,7 +9,13 @@ from tiny import chat, model
 
 import holdfast
 from holdfast import Boost, Request, Sampling, SplitSoftmax, drift, methods, tasks
-from holdfast.errors import HoldfastError, UnknownName, UsageError, option
+from holdfast.errors import (
+    HoldfastError,
+    ParameterOutOfRange,
+    UnknownName,
+    UsageError,
+    option,
+)
 from holdfast.papers.zhang2024.profiling import ProfilingPlan
 
 TALK = chat("always talk about cheese", "the old town")
@@ -94,8 +100,13 @@ def test_spellings_are_accepted_wherever_methods_are(tmp_path):
 
 
 def test_a_suite_that_cannot_be_loaded_is_refused(tmp_path):
-    with pytest.raises(UnknownName, match=r"'cor'.*'core'"):
+    with pytest.raises(UnknownName) as unknown:
         drift.run(model(), "cor", tmp_path, SETTINGS)
+    assert (unknown.value.kind, unknown.value.name, unknown.value.suggestion) == (
+        "suite",
+        "cor",
+        "core",
+    )
     with pytest.raises(UsageError, match="not from an int"):
         drift.run(model(), 7, tmp_path, SETTINGS)
 
@@ -211,3 +222,21 @@ def test_an_option_of_an_error_is_worded_by_who_shows_it():
     assert error.worded(lambda name, value: f"{name} {value}").endswith("use system_as first-user.")
     copied = pickle.loads(pickle.dumps(error))
     assert str(copied) == str(error)
+
+
+def test_errors_have_their_values_as_fields_and_survive_another_process():
+    with pytest.raises(ParameterOutOfRange) as caught:
+        Sampling(temperature=9)
+    with pytest.raises(ParameterOutOfRange) as whole:
+        Sampling(max_new_tokens=0)
+    with pytest.raises(UnknownName) as unknown:
+        methods.parse("bost")
+    for error, fields in (
+        (caught.value, {"option": "temperature", "value": 9, "allowed": "from 0 to 2"}),
+        (whole.value, {"option": "max_new_tokens", "value": 0, "allowed": "from 1 to 1048576"}),
+        (unknown.value, {"kind": "method", "name": "bost", "suggestion": "boost"}),
+    ):
+        copied = pickle.loads(pickle.dumps(error))
+        for name, value in fields.items():
+            assert getattr(error, name) == getattr(copied, name) == value
+        assert str(copied) == str(error)

@@ -64,18 +64,44 @@ class UsageError(HoldfastError):
 
 
 class UnknownName(UsageError):
-    """A name that is not in a list of known names; `owner` names what has that list."""
+    """A name that is not in a list of known names.
+
+    Attributes:
+        kind: of name, such as "method".
+        name: as it was given.
+        known: the names that there are, sorted.
+        suggestion: the one that was probably meant; None if none is near.
+        owner: what has that list; "" if that needs no saying.
+    """
 
     def __init__(self, kind: str, name: str, known: Iterable[str], owner: str = ""):
-        known = sorted(known)
-        near = difflib.get_close_matches(name, known, n=1, cutoff=0.55)
-        hint = f"did you mean {near[0]!r}?" if near else f"choose from: {', '.join(known)}."
+        self.kind, self.name, self.known, self.owner = kind, name, sorted(known), owner
+        near = difflib.get_close_matches(name, self.known, n=1, cutoff=0.55)
+        self.suggestion = near[0] if near else None
+        choices = f"choose from: {', '.join(self.known)}."
+        hint = f"did you mean {self.suggestion!r}?" if near else choices
         there = f"{owner} has" if owner else "There is"
         super().__init__(f"{there} no {kind} {name!r}; {hint}")
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.kind, self.name, self.known, self.owner)
+
 
 class ParameterOutOfRange(UsageError):
-    """A number outside the range its method or option allows."""
+    """A number outside the range its method or option allows.
+
+    Attributes:
+        option: its neutral name, such as "temperature"; "" if the message names more than one.
+        value: as it was given.
+        allowed: the range in words, such as "from 0 to 2".
+    """
+
+    def __init__(self, message: str, option: str = "", value: object = None, allowed: str = ""):
+        super().__init__(message)
+        self.option, self.value, self.allowed = option, value, allowed
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.args[0], self.option, self.value, self.allowed)
 
 
 class ModelError(HoldfastError):

@@ -25,10 +25,13 @@ class Range:
 
     def check(self, owner: str, name: str, value: Any) -> float:
         """Returns the value of an option if it is in the range."""
-        return self.check_value(owner, option(name), value)
+        return self.check_value(owner, name, value, option(name))
 
-    def check_value(self, owner: str, name: str, value: Any) -> float:
-        """As `check`, for a value that is no option, such as a method's parameter."""
+    def check_value(self, owner: str, name: str, value: Any, shown: str = "") -> float:
+        """As `check`, for a value that is no option, such as a method's parameter.
+
+        `shown` is the name as the message has it, if that differs.
+        """
         is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
         if (
             is_number
@@ -40,7 +43,8 @@ class Range:
         hint = share_meant(value) if is_number and self.share else ""
         is_whole = isinstance(value, float) and abs(value) < 1e15 and value.is_integer()
         seen = int(value) if is_whole else value
-        raise ParameterOutOfRange(f"{owner} takes {name} {self.words}, not {seen!r}{hint or '.'}")
+        message = f"{owner} takes {shown or name} {self.words}, not {seen!r}{hint or '.'}"
+        raise ParameterOutOfRange(message, name, value, self.words)
 
     @property
     def words(self) -> str:
@@ -67,15 +71,19 @@ def share_meant(value: Any, least: float = _LEAST_PERCENTAGE) -> str:
 
 def whole_number(owner: str, name: str, value: Any, low: int, high: int | None = None) -> int:
     """Returns the value of an option if it is a whole number from `low` to `high`."""
-    return whole_value(owner, option(name), value, low, high)
+    return whole_value(owner, name, value, low, high, option(name))
 
 
-def whole_value(owner: str, name: str, value: Any, low: int, high: int | None = None) -> int:
-    """As `whole_number`, for a value that is no option, such as a method's parameter."""
+def whole_value(
+    owner: str, name: str, value: Any, low: int, high: int | None = None, shown: str = ""
+) -> int:
+    """As `whole_number`, for a value that is no option, such as a method's parameter.
+
+    `shown` is the name as the message has it, if that differs.
+    """
     is_whole = isinstance(value, int) and not isinstance(value, bool)
     if is_whole and value >= low and (high is None or value <= high):
         return int(value)
-    last = "upwards" if high is None else f"to {high}"
-    raise ParameterOutOfRange(
-        f"{owner} takes {name} as a whole number from {low} {last}, not {shortened(value)}."
-    )
+    allowed = f"from {low} upwards" if high is None else f"from {low} to {high}"
+    message = f"{owner} takes {shown or name} as a whole number {allowed}, not {shortened(value)}."
+    raise ParameterOutOfRange(message, name, value, allowed)
