@@ -22,17 +22,18 @@ from stamp import measured_on
 import holdfast
 from holdfast import drift
 from holdfast.models.local import LocalModel
+from holdfast.records import Conversation
 
 BATCHES = (48, 5)
 
 
-def replies(record: dict) -> list[str]:
+def replies(record: Conversation) -> list[str]:
     """All generated texts, in the order in which they can depend on earlier ones."""
     said: dict[int, list[str]] = {}
-    for turn in record["turns"][1:]:
-        said.setdefault(turn["round"], []).append(turn["text"])
-    for probe in record["probes"]:
-        said[probe["round"]].append(probe["reply"])
+    for turn in record.turns[1:]:
+        said.setdefault(turn.round, []).append(turn.text)
+    for probe in record.probes:
+        said[probe.round].append(probe.reply)
     return [text for number in sorted(said) for text in said[number]]
 
 
@@ -50,7 +51,7 @@ def compared(model: LocalModel, arguments: argparse.Namespace) -> dict:
             run = drift.run(
                 model, arguments.suite, folder, dataclasses.replace(settings, batch=batch)
             )
-            runs.append(sorted(run.records, key=lambda record: record["conversation"]))
+            runs.append(sorted(run.records, key=lambda record: record.conversation))
     seen, first_differences = 0, 0
     for one, other in zip(*runs, strict=True):
         for mine, theirs in zip(replies(one), replies(other), strict=True):

@@ -32,7 +32,7 @@ from holdfast.analysis.decay import decay as describe_decay
 from holdfast.analysis.statistics import SCORES, estimate, paired_difference
 from holdfast.common.seeds import seed_of
 from holdfast.models.requests import Request
-from holdfast.records import read_run
+from holdfast.records import Conversation, read_run
 from holdfast.report.calibration import answer
 from holdfast.report.study_figures import write_calibration_figures
 from holdfast.study.calibration import calibrate
@@ -50,18 +50,22 @@ def halves(suite: drift.Suite) -> tuple[drift.Suite, drift.Suite]:
     return tuple(dataclasses.replace(suite, cases=suite.cases[start::2]) for start in (0, 1))
 
 
-def history(record: dict, before: int) -> list[dict]:
+def history(record: Conversation, before: int) -> list[dict]:
     """The messages that the agent has seen before a round."""
     roles = {"user": "user", "agent": "assistant"}
-    turns = [turn for turn in record["turns"] if turn["round"] < before]
+    turns = [turn for turn in record.turns if turn.round < before]
     return [
-        {"role": "system", "content": record["agent"]["system_prompt"]},
-        *({"role": roles[turn["speaker"]], "content": turn["text"]} for turn in turns),
+        {"role": "system", "content": record.agent.system_prompt},
+        *({"role": roles[turn.speaker], "content": turn.text} for turn in turns),
     ]
 
 
 def probe_scores(
-    model, suite: drift.Suite, records: list[dict], fixes: list[tuple], rounds: tuple[int, ...]
+    model,
+    suite: drift.Suite,
+    records: list[Conversation],
+    fixes: list[tuple],
+    rounds: tuple[int, ...],
 ) -> np.ndarray:
     """Scores [fix, conversation], means over rounds, of the probes asked after the histories in
     `records`.
@@ -70,8 +74,8 @@ def probe_scores(
     asked = [
         (record, probe)
         for record in records
-        for probe in record["probes"]
-        if probe["kind"] == "stability" and probe["round"] in rounds
+        for probe in record.probes
+        if probe.kind == "stability" and probe.round in rounds
     ]
     scores = np.full((len(fixes), len(records)), np.nan)
     for place, fix in enumerate(fixes):
@@ -79,22 +83,22 @@ def probe_scores(
             [
                 Request(
                     (
-                        *history(record, probe["round"]),
-                        {"role": "user", "content": probe["question"]},
+                        *history(record, probe.round),
+                        {"role": "user", "content": probe.question},
                     ),
                     fix,
-                    seed=seed_of("fixed", record["conversation"], probe["round"]),
+                    seed=seed_of("fixed", record.conversation, probe.round),
                 )
                 for record, probe in asked
             ]
         )
         per: dict[int, list[float]] = {}
         for (record, _), reply in zip(asked, replies, strict=True):
-            per.setdefault(record["conversation"], []).append(
-                measures[record["agent"]["id"]].score(reply.text).value
+            per.setdefault(record.conversation, []).append(
+                measures[record.agent.id].score(reply.text).value
             )
         scores[place] = [
-            np.mean(per[record["conversation"]]) if record["conversation"] in per else np.nan
+            np.mean(per[record.conversation]) if record.conversation in per else np.nan
             for record in records
         ]
     return scores
@@ -170,11 +174,11 @@ def main() -> None:
     plain = [
         one
         for one in read_run(arguments.runs / "free" / "stability").records
-        if one["method"] == "none"
+        if one.method == "none"
     ]
     fixes = [methods.parse(candidate.method) for candidate in free.candidates]
     fixed = probe_scores(
-        model, prompts, sorted(plain, key=lambda one: one["conversation"]), fixes, (LATE,)
+        model, prompts, sorted(plain, key=lambda one: one.conversation), fixes, (LATE,)
     )
     all_heads = free.sweeps[0]
     rows = []

@@ -44,7 +44,7 @@ from window import history
 import holdfast
 from holdfast import drift
 from holdfast.engine.prefixes import common_length
-from holdfast.records import read_run
+from holdfast.records import Conversation, read_run
 
 SEEDS, CONVERSATIONS = (1, 2), 96
 FOLDS, REPEATS = 5, 3  # folds per split, and number of random splits
@@ -68,7 +68,7 @@ def smollm2_run(model, runs: Path, seed: int) -> Path:
 
 
 @torch.inference_mode()
-def read_states(model, record: dict) -> dict[str, np.ndarray]:
+def read_states(model, record: Conversation) -> dict[str, np.ndarray]:
     """For each probe, where its reply begins: `states` [probe, layer, size] and `head_mass` [probe,
     layer x head]; and the mean states of the `prompt`, shaped like `states`. Each token of the
     dialog is forwarded once.
@@ -76,8 +76,8 @@ def read_states(model, record: dict) -> dict[str, np.ndarray]:
     depth = model.hf_model.config.num_hidden_layers
     layers = [round(depth * part / 3) for part in (1, 2, 3)]
     chats = [
-        [*history(record, probe["round"] - 1), {"role": "user", "content": probe["question"]}]
-        for probe in record["probes"]
+        [*history(record, probe.round - 1), {"role": "user", "content": probe.question}]
+        for probe in record.probes
     ]
     encoded = [holdfast.encode_chats([chat], model.tokenizer) for chat in chats]
     span, cache, seen, states = encoded[0].span_mask, DynamicCache(), [], []
@@ -108,28 +108,24 @@ def table_of(model, folder: Path, family_of: Callable[[str], str]) -> dict[str, 
     file = folder.parent / f"{folder.name}-states.npz"
     if not file.exists():
         parts = []
-        for record in sorted(read_run(folder).records, key=lambda r: r["conversation"]):
-            probes, agent = record["probes"], record["agent"]
-            mass = {t["round"]: t["mass"] for t in record["turns"] if t["speaker"] == "agent"}
-            scores = {
-                number: [p["score"] for p in probes if p["round"] == number] for number in mass
-            }
+        for record in sorted(read_run(folder).records, key=lambda r: r.conversation):
+            probes, agent = record.probes, record.agent
+            mass = {t.round: t.mass for t in record.turns if t.speaker == "agent"}
+            scores = {number: [p.score for p in probes if p.round == number] for number in mass}
             count = len(probes)
             parts.append(
                 read_states(model, record)
                 | {
-                    "kept": np.array([p["score"] >= 0.5 for p in probes]),
-                    "round": np.array([p["round"] for p in probes]),
-                    "turn_mass": np.array(
-                        [mass.get(p["round"] - 1, np.nan) for p in probes], float
-                    ),
+                    "kept": np.array([p.score >= 0.5 for p in probes]),
+                    "round": np.array([p.round for p in probes]),
+                    "turn_mass": np.array([mass.get(p.round - 1, np.nan) for p in probes], float),
                     "before": np.array(
-                        [np.mean(scores.get(p["round"] - 1) or np.nan) for p in probes]
+                        [np.mean(scores.get(p.round - 1) or np.nan) for p in probes]
                     ),
-                    "conversation": np.array([f"{folder.name} {record['conversation']}"] * count),
-                    "id": np.array([agent["id"]] * count),
-                    "category": np.array([agent["category"]] * count),
-                    "family": np.array([family_of(agent["id"])] * count),
+                    "conversation": np.array([f"{folder.name} {record.conversation}"] * count),
+                    "id": np.array([agent.id] * count),
+                    "category": np.array([agent.category] * count),
+                    "family": np.array([family_of(agent.id)] * count),
                 }
             )
             print(folder.name, len(parts), flush=True)

@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -29,6 +30,7 @@ from holdfast.analysis.statistics import (
     paired_difference,
     row_means,
 )
+from holdfast.records import Conversation, Turn
 
 FIX = "split-softmax:exponent=0.5"
 LONGEST = 5  # longest replies to keep in the record
@@ -49,36 +51,35 @@ def summary(series: Series) -> dict:
         if not np.isnan(values).all():
             result[kind] = [rounded(estimate) for estimate in estimate_columns(values, SCORES)]
             result[f"{kind}_change"] = rounded(change(values))
-    unseen = np.array([record["agent"]["id"].endswith("-new") for record in series.records])
+    unseen = np.array([record.agent.id.endswith("-new") for record in series.records])
     for name, keep in (("phrase_seen", ~unseen), ("phrase_unseen", unseen)):
         if keep.sum() > 1:
             result[f"round_1_{name}"] = rounded(estimate_columns(series.stability[keep], SCORES)[0])
-    categories = sorted({record["agent"]["category"] for record in series.records})
+    categories = sorted({record.agent.category for record in series.records})
     for category in categories:
-        keep = np.array([record["agent"]["category"] == category for record in series.records])
+        keep = np.array([record.agent.category == category for record in series.records])
         if keep.sum() > 1:
             result.setdefault("categories", {})[category] = {
                 "first": rounded(estimate_columns(series.stability[keep], SCORES)[0]),
                 "change": rounded(change(series.stability[keep])),
             }
-    forwarded, least = (
-        sum(record["tokens"][key] for record in series.records) for key in ("forwarded", "least")
-    )
+    forwarded = sum(record.tokens.forwarded for record in series.records)
+    least = sum(record.tokens.least for record in series.records)
     result["forwarded_over_least"] = round(forwarded / least, 4)
-    result["seconds"] = round(sum(record["seconds"] for record in series.records), 1)
+    result["seconds"] = round(sum(record.seconds for record in series.records), 1)
     return result
 
 
-def lengths(records: list[dict], tokenizer, limit: int) -> dict:
+def lengths(records: Sequence[Conversation], tokenizer, limit: int) -> dict:
     """How long the replies are, how many reached the limit, and the longest ones.
 
     The reason why a probe's reply ended is not recorded, and encoding its text may take fewer
     tokens than were drawn: from nine tenths of the limit on, it counts as having reached it."""
     said = [
-        {"conversation": record["conversation"], "round": part["round"], "text": text}
+        {"conversation": record.conversation, "round": part.round, "text": text}
         for record in records
-        for part in (*record["turns"][1:], *record["probes"])
-        if (text := part["text"] if "text" in part else part["reply"])
+        for part in (*record.turns[1:], *record.probes)
+        if (text := part.text if isinstance(part, Turn) else part.reply)
     ]
     ids = tokenizer([reply["text"] for reply in said], add_special_tokens=False)["input_ids"]
     for reply, tokens in zip(said, ids, strict=True):

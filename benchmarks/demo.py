@@ -101,27 +101,27 @@ def quoted(folder: Path) -> dict | None:
     """
     conversations: dict[int, dict[str, dict]] = {}
     for record in read_run(folder).records:
-        conversations.setdefault(record["conversation"], {})[record["method"]] = record
+        conversations.setdefault(record.conversation, {})[record.method] = record
     found = []
     for number, by_method in sorted(conversations.items()):
         plain, fixed = by_method["none"], next(v for k, v in by_method.items() if k != "none")
-        first_and_last = [(record["probes"][0], record["probes"][-1]) for record in (plain, fixed)]
+        first_and_last = [(record.probes[0], record.probes[-1]) for record in (plain, fixed)]
         shown = [probe for pair in first_and_last for probe in pair]
-        if [probe["score"] for probe in shown] == [1, 0, 1, 1] and not any(
-            loops(probe["reply"]) for probe in shown
+        if [probe.score for probe in shown] == [1, 0, 1, 1] and not any(
+            loops(probe.reply) for probe in shown
         ):
             dialog = {
                 "conversation": number,
-                "rounds": [probe["round"] for probe in first_and_last[0]],
-                "system_prompt": plain["agent"]["system_prompt"],
-                "user": [turn["text"] for turn in plain["turns"] if turn["speaker"] == "user"],
-                "probe": plain["probes"][0]["question"],
+                "rounds": [probe.round for probe in first_and_last[0]],
+                "system_prompt": plain.agent.system_prompt,
+                "user": [turn.text for turn in plain.turns if turn.speaker == "user"],
+                "probe": plain.probes[0].question,
                 "replies": {
-                    record["method"]: [probe["reply"] for probe in pair]
+                    record.method: [probe.reply for probe in pair]
                     for record, pair in zip((plain, fixed), first_and_last, strict=True)
                 },
             }
-            totals = [sum(p["score"] for p in record["probes"]) for record in (fixed, plain)]
+            totals = [sum(p.score for p in record.probes) for record in (fixed, plain)]
             found.append((totals[0] - totals[1], -number, dialog))
     if not found:
         print("Nothing to quote: in no conversation does the fix alone keep the prompt to the end.")

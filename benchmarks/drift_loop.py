@@ -176,9 +176,10 @@ def ours(model, suite, settings) -> tuple[Played, float]:
         started = time.perf_counter()
         records = drift.run(model, suite, folder, settings).records
         seconds = time.perf_counter() - started
-    texts = [turn["text"] for record in records for turn in record["turns"][1:]]
-    texts += [probe["reply"] for record in records for probe in record["probes"]]
-    forwarded, least = (sum(r["tokens"][key] for r in records) for key in ("forwarded", "least"))
+    texts = [turn.text for record in records for turn in record.turns[1:]]
+    texts += [probe.reply for record in records for probe in record.probes]
+    forwarded = sum(record.tokens.forwarded for record in records)
+    least = sum(record.tokens.least for record in records)
     return Played(len(records), seconds, count(texts, model.tokenizer)), forwarded / least
 
 

@@ -326,7 +326,7 @@ def readings(model, stage: Stage, seed: int, folder: Path, spelled: list[str]) -
     unmodified model.
     """
     run = read_run(folder / "stability")
-    records = [record for record in run.records if record["method"] == "none"]
+    records = [record for record in run.records if record.method == "none"]
     fixes = [() if name == "none" else methods.parse(name) for name in spelled]
     fixed = probe_scores(model, prompts_of(stage), records, fixes, (LATE,))
     recalled = recall(model, records, fixes, each=RECALLED, seed=seed)
@@ -339,7 +339,7 @@ def groups_of(stage: Stage, folder: Path) -> list[Hashable]:
     """
     if stage.prompts:
         return list(range(stage.talks))
-    agents = {r["conversation"]: r["agent"]["id"] for r in read_run(folder / "stability").records}
+    agents = {r.conversation: r.agent.id for r in read_run(folder / "stability").records}
     return [family_of(agents[number]) for number in range(stage.talks)]
 
 
@@ -347,16 +347,16 @@ def gains_by(folder: Path, field: str) -> dict[str, dict[str, float]]:
     """Each setting's mean gain, by its spec and by a field of the agent's prompt."""
     records = read_run(folder / "stability").records
     scores = {
-        (record["method"], record["conversation"]): np.mean(
-            [probe["score"] for probe in record["probes"] if probe["kind"] == "stability"]
+        (record.method, record.conversation): np.mean(
+            [probe.score for probe in record.probes if probe.kind == "stability"]
         )
         for record in records
     }
     gains: dict[str, dict[str, list[float]]] = {}
     for record in records:
-        method, number, agent = record["method"], record["conversation"], record["agent"]
+        method, number, agent = record.method, record.conversation, record.agent
         gain = scores[method, number] - scores["none", number]
-        gains.setdefault(method, {}).setdefault(agent[field], []).append(gain)
+        gains.setdefault(method, {}).setdefault(getattr(agent, field), []).append(gain)
     return {
         method: {name: round(float(np.mean(values)), 4) for name, values in each.items()}
         for method, each in gains.items()
@@ -366,7 +366,7 @@ def gains_by(folder: Path, field: str) -> dict[str, dict[str, float]]:
 def agents_by(folder: Path, field: str) -> dict[str, int]:
     """How many conversations of a setting have an agent with each value of a field."""
     records = read_run(folder / "stability").records
-    return dict(Counter(r["agent"][field] for r in records if r["method"] == "none"))
+    return dict(Counter(getattr(r.agent, field) for r in records if r.method == "none"))
 
 
 def rows_of(

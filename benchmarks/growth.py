@@ -77,7 +77,7 @@ def dialogs(name: str, conversations: int, rounds: int) -> dict:
     with tempfile.TemporaryDirectory() as folder:
         records = drift.run(model, suite, folder, settings, cast=cast).records
     seconds = time.perf_counter() - began
-    tokens = sum(record["tokens"]["forwarded"] for record in records)
+    tokens = sum(record.tokens.forwarded for record in records)
     return {"seconds": seconds, "tokens": tokens, "bytes": memory("VmHWM") - held}
 
 

@@ -46,10 +46,9 @@ def main() -> None:
                 records = read_run(run).records
                 sources.append({"run": run.name, "dialogs": len(records)})
                 for record in records:
-                    system = {"role": "system", "content": record["agent"]["system_prompt"]}
+                    system = {"role": "system", "content": record.agent.system_prompt}
                     turns = [
-                        {"role": ROLES[turn["speaker"]], "content": turn["text"]}
-                        for turn in record["turns"]
+                        {"role": ROLES[turn.speaker], "content": turn.text} for turn in record.turns
                     ]
                     lines.write(json.dumps({"messages": [system, *turns]}) + "\n")
         command = ["holdfast", "logs", str(logs), "--suite", "everyday", "--out", str(out)]
@@ -59,9 +58,9 @@ def main() -> None:
         records = read_run(out).records
     by_category = defaultdict(list)
     for record in records:
-        scores = [probe["score"] for probe in record["probes"]]
+        scores = [probe.score for probe in record.probes]
         if scores:
-            by_category[record["agent"]["category"]].append(scores)
+            by_category[record.agent.category].append(scores)
     rows = {}
     for category, dialogs in sorted(by_category.items()):
         value = estimate(np.array([np.mean(scores) for scores in dialogs]), SCORES)

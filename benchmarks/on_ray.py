@@ -27,18 +27,18 @@ from stamp import measured_on
 import holdfast
 from holdfast import drift
 from holdfast.integrations.ray import Specification, connect
-from holdfast.records import RunData
+from holdfast.records import Run
 
 PAIRS = {"ray, 1 actor": "here", "ray, 2 actors": "here"}
 
 
-def seconds_of(play: Callable[[Path], RunData]) -> tuple[float, dict]:
+def seconds_of(play: Callable[[Path], Run]) -> tuple[float, dict]:
     """A run's duration, and its texts by conversation."""
     with tempfile.TemporaryDirectory() as folder:
         began = time.perf_counter()
         records = play(Path(folder)).records
         seconds = time.perf_counter() - began
-    texts = {row["conversation"]: [turn["text"] for turn in row["turns"]] for row in records}
+    texts = {row.conversation: [turn.text for turn in row.turns] for row in records}
     return seconds, texts
 
 

@@ -163,8 +163,8 @@ def recall(model, records, names: Sequence[str], seed: int, file: Path) -> np.nd
         requests, replies, answers = [], [], []
         for number, record in enumerate(records):
             turns = [
-                {"role": "user" if t["speaker"] == "user" else "assistant", "content": t["text"]}
-                for t in record["turns"][: 2 * (ASK_AT - 1)]
+                {"role": "user" if t.speaker == "user" else "assistant", "content": t.text}
+                for t in record.turns[: 2 * (ASK_AT - 1)]
             ]
             introduced = rng.sample(NAMES, len(NAMED))
             named = dict(zip(NAMED, introduced, strict=True))
@@ -174,7 +174,7 @@ def recall(model, records, names: Sequence[str], seed: int, file: Path) -> np.nd
                 {"role": "user", "content": sentences},
                 {"role": "assistant", "content": "Those are nice names."},
             ]
-            system = {"role": "system", "content": record["agent"]["system_prompt"]}
+            system = {"role": "system", "content": record.agent.system_prompt}
             for index, (who, name) in enumerate(named.items()):
                 question = {"role": "user", "content": f"What is the name of my {who}?"}
                 chat = (system, *turns[:start], *remark, *turns[start:], question)
@@ -220,7 +220,7 @@ def estimates(values: np.ndarray, groups: list[str]) -> list[dict | None]:
 
 def drift_row(series, groups_by: dict[int, str]) -> dict:
     """Stability, adoption and mass by round, and their change from the first to the last."""
-    groups = [groups_by[record["conversation"]] for record in series.records]
+    groups = [groups_by[record.conversation] for record in series.records]
     row: dict = {"conversations": len(series.records)}
     for name in ("stability", "adoption"):
         values = series.values(name)
@@ -249,14 +249,14 @@ def drift_of(model, runs: Path, seed: int, side: str) -> dict:
     traces = side in ("scripted", "suite") and seed == DRIFT_SEEDS[0]
     run = drift.run(model, suite, folder, settings, cast=cast, running=drift.Running(traces=traces))
     series = read_series(run)[0]
-    families = {r["conversation"]: family_of(r["agent"]["id"]) for r in series.records}
+    families = {r.conversation: family_of(r.agent.id) for r in series.records}
     collapse = count_turns(series.records)
     row = {"seed": seed, "user": side, **drift_row(series, families)}
-    agents = [record["agent"]["category"] for record in series.records]
+    agents = [record.agent.category for record in series.records]
     row["categories"] = {}
     for category in sorted(set(agents)):
         own = series.rows(np.array([agent == category for agent in agents]))
-        own_families = [families[record["conversation"]] for record in own.records]
+        own_families = [families[record.conversation] for record in own.records]
         row["categories"][category] = {
             "conversations": len(own.records),
             "stability": estimates(own.stability, own_families),
@@ -265,8 +265,8 @@ def drift_of(model, runs: Path, seed: int, side: str) -> dict:
     kept = without_collapsed(series, collapse)
     row["collapsed"] = DRIFT_TALKS - len(kept.records)
     row["without_collapsed"] = drift_row(kept, families) if kept.records else None
-    turns = [t for r in series.records for t in r["turns"] if t["speaker"] == "agent"]
-    row["cut"] = round(float(np.mean([t["stop_reason"] == "length" for t in turns])), 3)
+    turns = [t for r in series.records for t in r.turns if t.speaker == "agent"]
+    row["cut"] = round(float(np.mean([t.stop_reason == "length" for t in turns])), 3)
     if traces:
         dialogs = [read_traces(folder, "none", int(n)) for n in series.conversations]
         row["decay"] = decay(dialogs)
@@ -282,11 +282,11 @@ def setting_rows(model, stage: str, seed: int, runs: Path, file: Path) -> list[d
     plan = dataclasses.replace(plan, sweeps=sweeps, user_turns=turns)
     all_facts = facts(file, talks * each, seed)
     stability, asked = calibrate(model, suite, all_facts, folder, plan)
-    names = list(dict.fromkeys(record["method"] for record in stability.records))
+    names = list(dict.fromkeys(record.method for record in stability.records))
     plain = sorted(
-        (r for r in stability.records if r["method"] == "none"), key=lambda r: r["conversation"]
+        (r for r in stability.records if r.method == "none"), key=lambda r: r.conversation
     )
-    families = [family_of(record["agent"]["id"]) for record in plain]
+    families = [family_of(record.agent.id) for record in plain]
     nats: dict[str, np.ndarray] = {}
     if stage == "confirm":
         beside = runs / f"{stage}-{seed}-text"
@@ -304,8 +304,8 @@ def setting_rows(model, stage: str, seed: int, runs: Path, file: Path) -> list[d
         score = {m: np.nanmean(values, 1) for m, values in rounds.items()}
         broken = np.full(talks, np.nan)
         for record in stability.records:
-            if record["method"] == name:
-                broken[record["conversation"]] = broken_share(record)
+            if record.method == name:
+                broken[record.conversation] = broken_share(record)
         row = {
             "method": name,
             "stability": over_groups(score[name], families),
@@ -327,7 +327,7 @@ def setting_rows(model, stage: str, seed: int, runs: Path, file: Path) -> list[d
             row["log_probability_of_text"] = over_groups(nats[name], families)
         gains = defaultdict(list)
         for record, gain in zip(plain, score[name] - score["none"], strict=True):
-            gains[record["agent"]["category"]].append(float(gain))
+            gains[record.agent.category].append(float(gain))
         row["gain_by_category"] = {
             category: {"mean": round(float(np.mean(values)), 3), "conversations": len(values)}
             for category, values in sorted(gains.items())
@@ -343,11 +343,9 @@ def by_conversation(records, count: int, chosen: list[bool] | None = None) -> di
     """
     values = defaultdict(lambda: np.full(count, np.nan))
     for record in records:
-        scores = [
-            probe["score"] for probe in record["probes"] if not chosen or chosen[probe["probe"]]
-        ]
+        scores = [probe.score for probe in record.probes if not chosen or chosen[probe.probe]]
         if scores:
-            values[record["method"]][record["conversation"]] = np.mean(scores)
+            values[record.method][record.conversation] = np.mean(scores)
     return values
 
 
@@ -355,15 +353,13 @@ def by_round(records, method: str, count: int) -> np.ndarray:
     """Stability, [conversation, round]."""
     values = np.full((count, ROUNDS), np.nan)
     for record in records:
-        if record["method"] == method:
+        if record.method == method:
             for number in range(1, ROUNDS + 1):
                 asked = [
-                    p["score"]
-                    for p in record["probes"]
-                    if p["kind"] == "stability" and p["round"] == number
+                    p.score for p in record.probes if p.kind == "stability" and p.round == number
                 ]
                 if asked:
-                    values[record["conversation"], number - 1] = np.mean(asked)
+                    values[record.conversation, number - 1] = np.mean(asked)
     return values
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from chosen_heads import history
@@ -16,6 +15,7 @@ from chosen_heads import history
 from holdfast.methods import Method
 from holdfast.models.local import LocalModel
 from holdfast.models.requests import Request
+from holdfast.records import Conversation
 
 NAMES = ("Rex", "Luna", "Max", "Bella", "Oscar", "Milo", "Ruby", "Leo")
 PETS = ("cat", "dog", "horse", "parrot")
@@ -24,7 +24,7 @@ ASK_AT = 4  # the user turn that asks, not counting the one that mentions the na
 LETTERS = "ABCD"
 
 
-def told_and_asked(record: dict[str, Any], rng: random.Random) -> tuple[list[dict], list[str], int]:
+def told_and_asked(record: Conversation, rng: random.Random) -> tuple[list[dict], list[str], int]:
     """A chat that mentions and asks, the replies to choose from, and the index of the right one."""
     names, pet, answer = rng.sample(NAMES, len(LETTERS)), rng.choice(PETS), rng.randrange(4)
     system, *turns = history(record, ASK_AT)
@@ -44,7 +44,7 @@ def told_and_asked(record: dict[str, Any], rng: random.Random) -> tuple[list[dic
 
 def recall(
     model: LocalModel,
-    records: Sequence[dict[str, Any]],
+    records: Sequence[Conversation],
     fixes: Sequence[tuple[Method, ...]],
     *,
     each: int,

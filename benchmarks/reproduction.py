@@ -68,9 +68,9 @@ def profiles(runs: Path) -> dict[str, dict]:
     for folder in sorted((runs / "profile").glob("*")):
         records = read_run(folder).records
         made[folder.name] = {
-            "heads": len(records[0]["scores"]) - 1,  # one score is without steering
+            "heads": len(records[0].scores) - 1,  # one score is without steering
             "samples": len(records),
-            "seconds": round(sum(record["seconds"] for record in records)),
+            "seconds": round(sum(record.seconds for record in records)),
         }
     return made
 

@@ -174,7 +174,7 @@ def excess(model, suite, settings: drift.Settings) -> dict:
     """Tokens that the engine forwards over the minimum possible, per conversation."""
     with tempfile.TemporaryDirectory() as folder:
         records = drift.run(model, suite, folder, settings).records
-    ratios = [row["tokens"]["forwarded"] / row["tokens"]["least"] for row in records]
+    ratios = [row.tokens.forwarded / row.tokens.least for row in records]
     told = estimate(np.array(ratios), None)
     return {"conversations": len(ratios), "mean": told.mean, "low": told.low, "high": told.high}
 

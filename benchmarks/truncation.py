@@ -134,8 +134,8 @@ def main() -> None:
             (series,) = read_series(run)
             (found,) = summarise(run)["results"]
             canaries = [
-                [p["score"] for r in run.records for p in r["probes"]
-                 if p["kind"] == "canary" and p["round"] == number]
+                [p.score for r in run.records for p in r.probes
+                 if p.kind == "canary" and p.round == number]
                 for number in range(1, SETTINGS.rounds + 1)
             ]  # fmt: skip
             row = {

@@ -26,6 +26,7 @@ from stamp import measured_on
 import holdfast
 from holdfast import drift
 from holdfast.models.requests import Request
+from holdfast.records import Conversation
 
 TRANSCRIPT = (
     "{{ bos_token }}{% for message in messages %}{{ {'system': 'Instructions', 'user': 'User',"
@@ -51,20 +52,20 @@ def dialogs(runs: Path) -> list[dict]:
     model = holdfast.load("smollm2", dtype="bfloat16")
     cast = drift.Cast(user_turns="everyday")
     run = drift.run(model, prompts(None), runs, settings, cast=cast)
-    records = sorted(run.records, key=lambda record: record["conversation"])
+    records = sorted(run.records, key=lambda record: record.conversation)
     return [
-        {**record, "turns": [*record["turns"], *following["turns"]]}
+        record.model_copy(update={"turns": record.turns + following.turns})
         for record, following in zip(records, [*records[1:], records[0]], strict=True)
     ]
 
 
-def history(record: dict, rounds: int) -> list[dict]:
+def history(record: Conversation, rounds: int) -> list[dict]:
     """The system prompt and the first `rounds` rounds."""
     turns = [
-        {"role": "user" if t["speaker"] == "user" else "assistant", "content": t["text"]}
-        for t in record["turns"][: 2 * rounds]
+        {"role": "user" if t.speaker == "user" else "assistant", "content": t.text}
+        for t in record.turns[: 2 * rounds]
     ]
-    return [{"role": "system", "content": record["agent"]["system_prompt"]}, *turns]
+    return [{"role": "system", "content": record.agent.system_prompt}, *turns]
 
 
 def windowed(model) -> list[bool]:
@@ -115,7 +116,7 @@ def preferences(model, records) -> np.ndarray:
     for place, record in enumerate(records):
         asked, replies, rounds = [], [], []
         for at, number in enumerate(READ):
-            for rule in cases[record["agent"]["id"]].all_rules:
+            for rule in cases[record.agent.id].all_rules:
                 probe = {"role": "user", "content": rule.probes[0]}
                 asked.append(Request((*history(record, number - 1), probe)))
                 replies.append([rule.follows[0], rule.breaks[0]])
@@ -133,7 +134,7 @@ def measure(name: str, records) -> dict:
     model = holdfast.load(name, dtype="bfloat16")
     if model.tokenizer.chat_template is None:
         model.tokenizer.chat_template = TRANSCRIPT
-    groups = [family_of(record["agent"]["id"]) for record in records]
+    groups = [family_of(record.agent.id) for record in records]
     traced, kept = masses(model, records), preferences(model, records)
     rounds = []
     for at, number in enumerate(READ):

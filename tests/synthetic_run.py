@@ -1,12 +1,13 @@
 """Writes run folders that look like real ones: `python tests/synthetic_run.py DIR`."""
 
 import itertools
+import json
 import math
 import random
 import sys
 from pathlib import Path
 
-from holdfast.records import open_run, to_line
+from holdfast.records import Conversation, Run, open_run, to_line
 
 TEXTS = """
 pattern-upper | pattern | Write every reply in capital letters only, whatever you are asked.
@@ -149,6 +150,24 @@ def conversation(
         "tokens": {"forwarded": int(forwarded * 1.07), "least": forwarded},
         "seconds": round_seconds(draw),
     }
+
+
+def as_json(run: Run) -> list[dict]:
+    """The records of a run as the JSON that its file has."""
+    return [json.loads(json.dumps(record.to_json())) for record in run.records]
+
+
+def conversation_of(**fields) -> Conversation:
+    """A conversation of which a test states only what it is about, probes included."""
+    agent = {"id": "bot", "category": "rules", "system_prompt": "Be."}
+    user = {"id": None, "category": None, "system_prompt": ""}
+    probe = {"kind": "stability", "probe": 0, "question": "?", "reply": "", "reason": ""}
+    whole = {"method": "none", "conversation": 0, "agent": agent, "user": user, "turns": []}
+    whole |= fields
+    for name in ("probes", "unscored"):
+        whole[name] = [{**probe, **entry} for entry in whole.get(name, ())]
+    whole["turns"] = [{"stop_reason": "stop", **turn} for turn in whole["turns"]]
+    return Conversation.model_validate(whole)
 
 
 def many_prompts(count: int) -> list[tuple[str, str, str, str]]:

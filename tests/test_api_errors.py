@@ -91,11 +91,11 @@ def test_spellings_are_accepted_wherever_methods_are(tmp_path):
     given = ["none", "boost:factor=2", SplitSoftmax(0.5), [Boost(3)]]
     run = drift.run(tiny, "starter", tmp_path / "drift", SETTINGS, given)
     spelled = ["none", "boost:factor=2", "split-softmax:exponent=0.5", "boost:factor=3"]
-    assert [record["method"] for record in run.records] == spelled
+    assert [record.method for record in run.records] == spelled
     wanted = tasks.Settings(("json",), 2)
     data = tasks.load_data(["synthetic"], wanted)
     run = tasks.run(tiny, data, tmp_path / "tasks", wanted, ["boost:factor=2"])
-    assert any("boost:factor=2" in record["variant"] for record in run.records)
+    assert any("boost:factor=2" in record.variant for record in run.records)
     assert ProfilingPlan("boost:factor=2").method == Boost(2)
 
 
@@ -118,7 +118,7 @@ def test_a_plain_class_works_as_a_method_everywhere(tmp_path):
     assert replies[0] == replies[1] != tiny.generate(TALK, sampling=SHORT).token_ids
     run = drift.run(tiny, "starter", tmp_path, SETTINGS, [[Plain(1.5)], [Plain()]])
     spelled = ["plain:strength=1.5", "plain:strength=2"]
-    assert [record["method"] for record in run.records] == spelled
+    assert [record.method for record in run.records] == spelled
 
 
 @pytest.mark.parametrize(

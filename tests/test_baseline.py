@@ -58,16 +58,16 @@ def test_every_question_is_asked_alone_and_scored_by_its_measure(tmp_path):
     assert read_run(tmp_path / "run").records == before, "the run itself is as it was"
     assert sum(told) == 60 and len(found.records) == 60
     for record, request in zip(found.records, shop.requests, strict=True):
-        pairing = draw_pairing(SHOP, SETTINGS, record["conversation"])
+        pairing = draw_pairing(SHOP, SETTINGS, record.conversation)
         (question,) = pairing.probes
         assert [dict(message) for message in request.messages] == [
             {"role": "system", "content": ""},  # so that no template inserts a prompt of its own
             {"role": "user", "content": question},
         ]
         assert not request.methods and request.sampling == SETTINGS.sampling
-        (probe,) = record["probes"]
-        assert (probe["question"], probe["measure"]) == (question, pairing.agent.measure.name)
-        assert probe["score"] == float(pairing.agent.id == "no-discount")
+        (probe,) = record.probes
+        assert (probe.question, probe.measure) == (question, pairing.agent.measure.name)
+        assert probe.score == float(pairing.agent.id == "no-discount")
     assert len({request.seed for request in shop.requests}) == 60
 
 

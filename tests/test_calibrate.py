@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from page_outline import read_page
+from synthetic_run import as_json
 from test_drift import SUITE, Scripted
 from tiny import model
 
@@ -96,11 +97,11 @@ def test_questions_are_asked_in_the_dialogs_of_the_same_method(finished):
     names += ["repetition:probability=0.5", "repetition:probability=1"]
     assert stability.manifest["identity"]["methods"] == names
     assert stability.manifest["identity"]["settings"]["pairs"] == "all"
-    dialogs = {(r["method"], r["conversation"]): r for r in stability.records}
-    of_questions = {(r["method"], r["conversation"]) for r in asked.records}
+    dialogs = {(r["method"], r["conversation"]): r for r in as_json(stability)}
+    of_questions = {(r["method"], r["conversation"]) for r in as_json(asked)}
     assert of_questions == set(dialogs) == set(itertools.product(names, range(12)))
     tiny = model()
-    for record in asked.records:
+    for record in as_json(asked):
         dialog = dialogs[record["method"], record["conversation"]]
         numbers = [n for n in range(14) if n % 12 == record["conversation"]]
         assert [probe["probe"] for probe in record["probes"]] == numbers
@@ -131,14 +132,14 @@ def history_of(record, turns):
 
 def test_items_of_one_dialog_share_its_history(finished):
     _, _, asked = finished
-    plain = [r for r in asked.records if r["method"] == "none"]
+    plain = [r for r in as_json(asked) if r["method"] == "none"]
     forwarded = {r["conversation"]: r["tokens"]["forwarded"] for r in plain}
     assert forwarded[0] < 2 * forwarded[2], "two questions cost less than twice one"
 
 
 def test_the_last_reply_is_scored_without_a_method(finished):
     out, _, asked = finished
-    scored = [record for record in asked.records if "last_reply" in record]
+    scored = [record for record in as_json(asked) if "last_reply" in record]
     assert {record["method"] for record in scored} == set(asked.manifest["identity"]["methods"])
     for record in scored[::5]:
         *before, last = record["turns"]
@@ -160,8 +161,8 @@ def test_an_interrupted_sweep_resumes(finished, tmp_path):
     with pytest.raises(RecordsError, match=r"not finished.*repeat"):
         read_calibration(tmp_path / "run")
     again = run(tmp_path / "run")
-    assert steady(again[0].records) == steady(stability.records)
-    assert steady(again[1].records) == steady(asked.records)
+    assert steady(as_json(again[0])) == steady(as_json(stability))
+    assert steady(as_json(again[1])) == steady(as_json(asked))
     with pytest.raises(RecordsError, match=r"holds another run"):
         run(tmp_path / "run", plan=dataclasses.replace(SMALL, seed=1))
 
@@ -171,7 +172,7 @@ def test_findings_figures_and_method_file(finished, tmp_path):
     found = read_calibration(out)
     assert [one.method for one in found.candidates] == stability.manifest["identity"]["methods"]
     by_hand = {}
-    for record in asked.records:
+    for record in as_json(asked):
         score = np.mean([probe["score"] for probe in record["probes"]])
         by_hand.setdefault(record["method"], []).append(100 * score)
     for one in found.candidates:
@@ -439,7 +440,7 @@ def test_a_budget_is_refused_before_the_sweep_if_the_model_guesses(tmp_path, cap
     assert cli.main([*command, "--budget", "5"]) == 1
     told = capsys.readouterr()
     assert "knowledge is at chance" in told.err and "leave --budget 5 out" in told.err
-    held = [row["method"] for row in holdfast.records.read_run(out / "capability").records]
+    held = [row["method"] for row in as_json(holdfast.records.read_run(out / "capability"))]
     assert set(held) == {"none"}, "no fix was measured"
     assert cli.main(command) == 0, "without a budget it goes on"
     told = capsys.readouterr()
@@ -468,7 +469,7 @@ def test_facts_knowledge_and_perplexity(tmp_path):
     assert text.is_text and len(text.items) == 8 and len(text.items[0].replies[0].split()) == 64
     plan = Plan(draws=1, rounds=1, ask_at=2, sampling=Sampling(max_new_tokens=8))
     _, asked = run(tmp_path / "run", text, ("boost:factor=2,9",), plan)
-    plain = [record for record in asked.records if record["method"] == "none"]
+    plain = [record for record in as_json(asked) if record["method"] == "none"]
     probes = [probe for record in plain for probe in record["probes"]]
     assert sorted(probe["probe"] for probe in probes) == list(range(8))
     for probe in probes:
@@ -540,7 +541,7 @@ def test_tasks_of_the_harness_are_asked(tmp_path):
         load_capability("lm-eval:no_such_task")
     _, asked = run(tmp_path / "run", found)
     assert len(asked.records) == 5 * 6
-    for probe in (probe for record in asked.records for probe in record["probes"]):
+    for probe in (probe for record in as_json(asked) for probe in record["probes"]):
         assert probe["likeliest"] in (0.0, 1.0)
 
 
@@ -575,7 +576,7 @@ def test_an_endpoint_is_scored_by_what_it_writes(tmp_path):
         calibrate(remote, SUITE, ITEMS, tmp_path / "b", Plan(reading="written"))
     plan = Plan(draws=1, rounds=1, ask_at=2, reading="written", sweeps=SWEEPS[1:])
     _, asked = calibrate(Endpoint(), SUITE, ITEMS, tmp_path / "c", plan)
-    probes = [probe for record in asked.records for probe in record["probes"]]
+    probes = [probe for record in as_json(asked) for probe in record["probes"]]
     assert len(probes) == 3 * 14
     for probe in probes:  # it always says B
         assert probe["log_probabilities"] is None and probe["likeliest"] is None
@@ -691,8 +692,8 @@ def test_a_calibration_accepts_more_sweeps_and_refuses_more_draws(finished, tmp_
     with pytest.raises(RecordsError, match=r"draws is 2 there and 3 here \(the questions are"):
         run(tmp_path / "run", plan=dataclasses.replace(SMALL, draws=3))
     wide = run(tmp_path / "run")
-    assert steady(wide[0].records) == steady(finished[1].records)
-    assert steady(wide[1].records) == steady(finished[2].records)
+    assert steady(as_json(wide[0])) == steady(as_json(finished[1]))
+    assert steady(as_json(wide[1])) == steady(as_json(finished[2]))
     assert len(read_calibration(tmp_path / "run").candidates) == 5
     with pytest.raises(RecordsError, match=r"holds another run: sweeps is"):
         run(tmp_path / "run", sweeps=("split-softmax:exponent=0.7,0.3",))

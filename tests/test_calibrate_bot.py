@@ -57,8 +57,8 @@ def test_one_prompt_talks_to_every_persona(tmp_path):
     calibration = read_calibration(tmp_path)
     assert [each.method for each in calibration.candidates] == ["none", *POINTS]
     report = calibration.report
-    plain = [record for record in stability.records if record["method"] == "none"]
-    met = Counter((r["user"]["id"], bool(report[r["conversation"]])) for r in plain)
+    plain = [record for record in stability.records if record.method == "none"]
+    met = Counter((r.user.id, bool(report[r.conversation])) for r in plain)
     assert set(met.values()) == {2} and len(met) == 4, "both halves have both personas alike"
     shown = detail_lines(calibration)[-1]
     assert "14 questions, 1 or 2 in each of its 8 conversations" in shown
@@ -72,7 +72,7 @@ def test_one_prompt_without_personas_talks_to_a_user_model_without_a_prompt(tmp_
     plan = dataclasses.replace(SMALL, draws=4)
     named = choose_prompts(SUITE, ["case-rain"])
     stability, _ = run(tmp_path, sweeps=POINTS[:1], suite=named, plan=plan)
-    assert {record["user"]["id"] for record in stability.records} == {None}
+    assert {record.user.id for record in stability.records} == {None}
     assert read_calibration(tmp_path).report.tolist() == [False, True] * 2
     says = r"1 draw of 1 prompt makes 1 conversation, .*use more --draws\.$"
     with pytest.raises(UsageError, match=says):
@@ -85,9 +85,9 @@ def test_cases_with_personas_have_each_pair_in_both_halves(tmp_path):
     stability, _ = run(tmp_path, sweeps=POINTS[:1], suite=two, plan=plan)
     report, met = read_calibration(tmp_path).report, Counter()
     for record in stability.records:
-        if record["method"] == "none":
-            half = bool(report[record["conversation"]])
-            met[record["agent"]["id"], record["user"]["id"], half] += 1
+        if record.method == "none":
+            half = bool(report[record.conversation])
+            met[record.agent.id, record.user.id, half] += 1
     assert len(met) == 8 and set(met.values()) == {1}
 
 
@@ -113,8 +113,8 @@ def test_pairs_can_be_drawn_at_random_from_the_whole_suite(tmp_path, capsys):
     settings = drift.Settings(conversations=9, seed=plan.seed)
     drawn = [draw_pairing(SUITE, settings, number) for number in range(9)]
     for record in stability.records:
-        pairing = drawn[record["conversation"]]
-        assert (record["agent"]["id"], record["user"]["id"]) == (pairing.agent.id, pairing.user.id)
+        pairing = drawn[record.conversation]
+        assert (record.agent.id, record.user.id) == (pairing.agent.id, pairing.user.id)
     calibration = read_calibration(tmp_path)
     assert len(calibration.none.stability) == 9 and 4 <= calibration.report.sum() <= 5
     chosen = pick(calibration, 2)

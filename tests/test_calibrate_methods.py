@@ -11,6 +11,7 @@ import pytest
 import tiny
 from fitted_files import write_for
 from served import served
+from synthetic_run import as_json
 from test_calibrate import GREEDY, ITEMS, SMALL, SUITE, history_of
 
 import holdfast
@@ -54,9 +55,9 @@ def test_questions_are_answered_as_the_model_answers_under_the_method(name, swee
     settings = methods.parse_sweep(sweeps[name]).settings
     names = ["none", *map(methods.spell, settings)]
     assert stability.manifest["identity"]["methods"] == names
-    of_questions = {(r["method"], r["conversation"]) for r in asked.records}
+    of_questions = {(r["method"], r["conversation"]) for r in as_json(asked)}
     assert of_questions == set(itertools.product(names, range(12)))
-    for record in asked.records:
+    for record in as_json(asked):
         if record["conversation"] not in (0, 5):
             continue
         under = methods.parse(record["method"])
@@ -85,7 +86,7 @@ def test_a_served_model_writes_the_same_answers_as_a_local_one(name, sweeps, tmp
         )
 
     def written(run):
-        rows = [(r["method"], probe) for r in run.records for probe in r["probes"]]
+        rows = [(r["method"], probe) for r in as_json(run) for probe in r["probes"]]
         return {(name, p["probe"]): (p["reply"], p["score"]) for name, p in rows}
 
     assert written(there) == written(here) and len(written(here)) == 3 * len(ITEMS.items)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scripted_model import ScriptedModel
 from served import served
+from synthetic_run import conversation_of
 
 import holdfast
 from holdfast import drift
@@ -130,7 +131,7 @@ def test_an_interrupted_check_resumes_to_the_same_verdicts(checked, tmp_path):
 
 
 def key(record):
-    return json.dumps({**record, "seconds": 0}, sort_keys=True)
+    return json.dumps({**record.to_json(), "seconds": 0}, sort_keys=True)
 
 
 def test_a_larger_budget_extends_a_check(tmp_path):
@@ -140,7 +141,7 @@ def test_a_larger_budget_extends_a_check(tmp_path):
     model = Scripted(SHARES)
     _, checks = check(model, SUITE, tmp_path, settings, TERMS)
     assert [one.verdict for one in checks] == [PASS, FAIL, UNDECIDED]
-    assert not {n for _, n in model.held} & {record["conversation"] for record in run.records}
+    assert not {n for _, n in model.held} & {record.conversation for record in run.records}
 
 
 def bot_of(out, shares, terms):
@@ -170,7 +171,7 @@ def test_every_rule_gets_its_own_verdict_on_request(tmp_path):
     assert bot.error == pytest.approx(0.05 / 3), "each rule has its share"
     assert bot.let_go.rule == "b" and "c  undecided" in "\n".join(lines_of([bot], terms))
     assert read_check(read_run(out)).prompts[0].rules == bot.rules
-    _, counts, code = junit_of(list(bot.records), terms, tmp_path)
+    _, counts, code = junit_of(bot.records, terms, tmp_path)
     assert counts == (3, 1, 1, 0) and code == 1
 
 
@@ -221,14 +222,15 @@ def test_a_conversation_that_kept_the_rule_is_not_shown_as_evidence(tmp_path):
 
 def test_an_unanswered_probe_counts_for_nothing(checked):
     _, run, _, _ = checked
-    records = json.loads(json.dumps(run.records))
-    for record in records:
-        if record["agent"]["id"] == "good":
-            record["probes"] = [probe for probe in record["probes"] if probe["round"] != 4]
+    records = list(run.conversations)
+    for at, record in enumerate(records):
+        if record.agent.id == "good":
+            probes = tuple(probe for probe in record.probes if probe.round != 4)
+            records[at] = record.model_copy(update={"probes": probes})
     good = check_prompts(records, ["good", "late", "edge"], ROUNDS, TERMS)[0]
     assert good.verdict == UNDECIDED and good.unanswered == len(good.records)
     assert math.isnan(good.cells[-1].mean)
-    without = [record for record in run.records if record["conversation"] != 6]
+    without = [record for record in run.conversations if record.conversation != 6]
     stopped = check_prompts(without, ["good", "late", "edge"], ROUNDS, TERMS)[0]
     assert len(stopped.records) == 2, "no later conversation is looked at before a missing one"
 
@@ -284,20 +286,17 @@ def talks(scores):
 
     def probe(number, rule, score):
         reply = {"question": "?", "reply": "kept" if score == 1 else "lost", "reason": "seen"}
-        return {"round": number, "kind": "stability", "rule": rule, "score": score, **reply}
+        return {"round": number, "rule": rule, "score": float(score), **reply}
 
-    people = {"agent": {"id": "bot", "system_prompt": "Be."}, "user": {"system_prompt": ""}}
     return [
-        {
-            **people,
-            "conversation": number,
-            "turns": [],
-            "probes": [
+        conversation_of(
+            conversation=number,
+            probes=[
                 probe(at, rule, score)
                 for rule, rows in scores.items()
                 for at, score in enumerate(rows[number], 1)
             ],
-        }
+        )
         for number in range(len(next(iter(scores.values()))))
     ]
 
@@ -469,7 +468,7 @@ def test_a_rule_missing_from_the_earlier_run_is_skipped(tmp_path):
 def junit_of(records, terms, folder, before=None):
     """The JUnit file of one prompt: the content of each case, the counts, and the exit code."""
     before = None if before is None else {"bot": before}
-    rounds = max(probe["round"] for probe in records[0]["probes"])
+    rounds = max(probe.round for probe in records[0].probes)
     checks = check_prompts(records, ["bot"], rounds, terms, before)
     path = write_junit(checks, terms, "rules", folder / "junit.xml", 1.0)
     (suite,) = ElementTree.parse(path).getroot()

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from browsing import click, js, look, needs_browser, open_browser, open_details, set_screen, wait
 from page_outline import Outline
+from synthetic_run import conversation_of
 from test_check import FAIL, PASS, ROUNDS, SHARES, SUITE, TERMS, UNDECIDED, Scripted, checked
 
 from holdfast import drift
@@ -15,7 +16,7 @@ from holdfast.analysis.checks import Cell, Terms, check_prompts
 from holdfast.analysis.series import read_series
 from holdfast.analysis.summary import summarise
 from holdfast.errors import RecordsError
-from holdfast.records import RunData
+from holdfast.records import Run
 from holdfast.report.check_section import check_headline, check_lines, check_sections
 from holdfast.report.checks import lines_of, numbers_text
 from holdfast.report.drift_page import render_page
@@ -79,24 +80,14 @@ def test_page_and_summary_derive_the_verdicts_again(checked):
 
 def records_of(scores, rule_names=(None,)):
     """Conversations of one prompt; scores are [conversation, round, rule]."""
-    people = {
-        "agent": {"id": "bot", "category": "rules", "system_prompt": "Be."},
-        "user": {"id": None, "category": None, "system_prompt": ""},
-    }
-    asked = {"kind": "stability", "probe": 0, "question": "?", "reply": "", "reason": ""}
-
-    def probe(at, name, score):
-        rule = {} if name is None else {"rule": name}
-        return {"round": at, **asked, **rule, "score": float(score), "mass": None}
 
     def record(number, rows):
         probes = [
-            probe(at, name, score)
+            {"round": at, "rule": name, "score": float(score)}
             for at, row in enumerate(rows, 1)
             for name, score in zip(rule_names, row, strict=True)
         ]
-        turns = {"method": "none", "conversation": number, "turns": []}
-        return {**turns, **people, "probes": probes}
+        return conversation_of(conversation=number, probes=probes)
 
     return [record(number, rows) for number, rows in enumerate(scores)]
 
@@ -168,7 +159,7 @@ def test_the_page_without_a_bar_names_the_rule_that_fell(tmp_path):
     verdicts = [(rule.rule, rule.verdict) for rule in checks[0].rules]
     assert verdicts == [("brief", PASS), ("signs", FAIL)]
     write_check(tmp_path, "none", terms, checks, 3)
-    run = RunData(tmp_path, {}, records_of(lost, names))
+    run = Run(tmp_path, {}, tuple(records_of(lost, names)))
     again = read_check(run)
     assert again.terms == terms and again.prompts[0].fall == checks[0].fall
     told = check_headline(again)
@@ -181,7 +172,7 @@ def test_the_page_without_a_bar_names_the_rule_that_fell(tmp_path):
 @pytest.mark.parametrize("damage", ["{", "[]", '{"schema": 2}', '{"schema": 1, "prompts": 3}'])
 def test_a_damaged_file_is_refused(checked, tmp_path, damage):
     _, run, checks, _ = checked
-    moved = RunData(tmp_path, run.manifest, run.records)
+    moved = Run(tmp_path, run.manifest, run.records)
     write_check(tmp_path, "none", TERMS, checks, ROUNDS)
     assert json.loads((tmp_path / FILE).read_text())["prompts"] == ["good", "late", "edge"]
     assert [one.verdict for one in read_check(moved).prompts] == [PASS, FAIL, UNDECIDED]

@@ -333,7 +333,7 @@ def test_a_single_bot_talks_with_a_user_model_without_a_prompt(folder, bot, tmp_
     printed = capsys.readouterr()
     assert "'bot' has one system prompt, so the user model talks without any" in printed.err
     assert "--persona" in printed.err and "Rule by rule, stability:" in printed.out
-    assert {record["user"]["id"] for record in read_run(tmp_path / "run").records} == {None}
+    assert {record.user.id for record in read_run(tmp_path / "run").records} == {None}
 
 
 def test_the_user_model_plays_the_personas_of_the_command_line(folder, bot, tmp_path, capsys):
@@ -341,8 +341,8 @@ def test_the_user_model_plays_the_personas_of_the_command_line(folder, bot, tmp_
     more = "--persona", "You are Max."
     assert main(drift(folder, bot, tmp_path / "run", *options, *more)) == 0
     run = read_run(tmp_path / "run")
-    records = sorted(run.records, key=lambda record: record["conversation"])
-    users = [record["user"]["system_prompt"] for record in records]
+    records = sorted(run.records, key=lambda record: record.conversation)
+    users = [record.user.system_prompt for record in records]
     assert users == ["You are Ada.", "You are Max."]
     assert run.manifest["identity"]["settings"]["pairs"] == "balanced"
     assert "talks without any" not in capsys.readouterr().err

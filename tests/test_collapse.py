@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 from scripted_model import ScriptedModel
-from synthetic_run import write_run
+from synthetic_run import as_json, conversation_of, write_run
 from test_drift import QUICK, SUITE
 
 from holdfast import drift
@@ -16,9 +16,10 @@ from holdfast.analysis.series import read_series
 from holdfast.analysis.summary import summarise
 from holdfast.cli import main
 from holdfast.drift.dialog import person_of, with_repetition
-from holdfast.measures.repetition import NO_NEWS_FROM, loops, repetitions
+from holdfast.measures.repetition import loops, repetitions
 from holdfast.models.requests import Reply
-from holdfast.records import read_run, to_line
+from holdfast.records import Repeated, read_run, to_line
+from holdfast.records.conversation import NO_NEWS_FROM
 from holdfast.report.collapse import collapse_cures, collapse_lines, collapse_section
 from holdfast.report.next_step import finding_of, next_step
 from holdfast.report.terminal import table
@@ -34,7 +35,9 @@ def test_a_reader_agrees_on_what_repeats(kind):
     for dialog in LABELLED:
         measured = repetitions([(turn["speaker"], turn["text"]) for turn in dialog])
         pairs = list(zip(dialog, measured, strict=True))[1:]  # the starter is given
-        agreed += [turn[kind] == (repeats.shares[kind] >= NO_NEWS_FROM) for turn, repeats in pairs]
+        agreed += [
+            turn[kind] == (getattr(repeats, kind) >= NO_NEWS_FROM) for turn, repeats in pairs
+        ]
     assert len(agreed) == 59
     assert sum(agreed) >= 57  # own 57, other 58, loops 57
 
@@ -57,8 +60,9 @@ def recorded(chat):
         for number, pair in enumerate(chat["turns"], start=1)
         for speaker, text, stop in zip(("user", "agent"), pair, ("scripted", "stop"), strict=True)
     ]
-    people = {"agent": person_of(agent), "user": person_of(None)}
-    return {"conversation": 0, "turns": with_repetition(turns, {"agent": agent}), **people}
+    record = conversation_of(agent=person_of(agent), user=person_of(None), turns=turns)
+    measured = tuple(with_repetition(record.turns, {"agent": agent}))
+    return record.model_copy(update={"turns": measured})
 
 
 def test_a_reader_agrees_on_which_turns_have_broken_down():
@@ -68,11 +72,9 @@ def test_a_reader_agrees_on_which_turns_have_broken_down():
             is_broken = turn.round in chat["broken"]
             agreed += turn.repetition.broken == is_broken
             (spoken,) = (
-                each
-                for each in record["turns"]
-                if (each["round"], each["speaker"]) == (turn.round, "agent")
+                each for each in record.turns if (each.round, each.speaker) == (turn.round, "agent")
             )
-            wrong_before += (max(spoken["repeats"].values()) >= NO_NEWS_FROM) != is_broken
+            wrong_before += spoken.repeats.broken != is_broken
     assert sum(len(chat["turns"]) for chat in OBEYING) == 114
     assert agreed == 114
     assert wrong_before == 39  # what repeats in any way is another question
@@ -87,9 +89,8 @@ def test_obedience_is_not_reported_as_a_collapse(tmp_path):
     """An earlier run, which recorded repetition without regard to the prompt, is read so too."""
     chat = next(chat for chat in OBEYING if chat["id"] == "refuses-in-the-words-of-the-prompt")
     record = recorded(chat)
-    for turn in record["turns"]:
-        turn.pop("repeats_unprompted", None)
-    counts = count_turns([record])
+    turns = [turn.model_copy(update={"repeats_unprompted": None}) for turn in record.turns]
+    counts = count_turns([record.model_copy(update={"turns": tuple(turns)})])
     assert counts.counts["broken"] == 0 and not counts.collapsed and not counts.notable
 
 
@@ -119,13 +120,13 @@ def test_a_bot_that_refuses_as_told_is_not_said_to_break_down(tmp_path):
 def test_shares_count_the_words_in_runs_of_four():
     first = "I like to walk by the river."
     copied = repetitions([("user", first), ("agent", "I like to walk, and then I sleep.")])[1]
-    assert (copied.same, copied.other) == (0.0, 0.5)  # four words of eight
+    assert (copied.own, copied.other) == (0.0, 0.5)  # four words of eight
     turns = [("user", first), ("agent", "No."), ("user", "Yes: i LIKE to walk by the river!")]
-    assert repetitions(turns)[2].same == 0.875
+    assert repetitions(turns)[2].own == 0.875
     assert repetitions(turns)[2].other == 0.0
     # counted against one earlier turn, not against all together
     two = [("user", "one two three four"), ("user", "five six seven eight")]
-    assert repetitions([*two, ("user", "one two three four five six seven eight")])[2].same == 0.5
+    assert repetitions([*two, ("user", "one two three four five six seven eight")])[2].own == 0.5
 
 
 @pytest.mark.parametrize(
@@ -162,7 +163,7 @@ def parrot(tmp_path):
 
 
 def test_records_contain_the_repetition_of_every_turn(parrot):
-    for record in parrot.records:
+    for record in as_json(parrot):
         starter, first, second, *_ = record["turns"]
         assert starter["repeats"] == first["repeats"] == {"own": 0.0, "other": 0.0, "loops": 0.0}
         assert second["repeats"] == {"own": 0.0, "other": 1.0, "loops": 0.0}
@@ -201,7 +202,7 @@ def test_only_the_replies_of_a_replayed_dialog_count(tmp_path):
     logs = tmp_path / "logs.jsonl"
     logs.write_text(json.dumps([{"role": role, "content": text} for role, text in messages]))
     run = drift.run(Parrot(), SUITE, tmp_path / "run", QUICK, cast=drift.Cast(dialogs=logs))
-    turns = model_turns(run.records[0])
+    turns = model_turns(run.conversations[0])
     assert [turn.repetition.other for turn in turns] == [1.0, 0.0]
     assert not any(turn.cut for turn in turns)
     (line,) = collapse_lines(read_series(run), run)
@@ -217,7 +218,7 @@ def broken(pattern):
         turn |= {"round": place // 2 + 1, "stop_reason": "stop"}
         shares = {"own": float(mark == "x"), "other": 0.0, "loops": 0.0}
         turns.append({**turn, "repeats": shares, "repeats_unprompted": shares})
-    return collapsed_from(model_turns({"turns": turns}))
+    return collapsed_from(model_turns(conversation_of(turns=turns)))
 
 
 @pytest.mark.parametrize(
@@ -236,13 +237,20 @@ def test_a_conversation_has_collapsed_when_half_of_what_follows_is_broken(patter
     assert broken(pattern) == first
 
 
+def with_repeats(run, own):
+    """The run with other shares of repetition from the speaker's own turns, by record."""
+    records = []
+    for record in run.conversations:
+        shares = Repeated(own=own(record), other=0.0, loops=0.0)
+        update = {"repeats": shares, "repeats_unprompted": shares}
+        turns = tuple(turn.model_copy(update=update) for turn in record.turns)
+        records.append(record.model_copy(update={"turns": turns}))
+    return replace(run, records=tuple(records))
+
+
 def test_the_second_reading_leaves_collapsed_conversations_out(tmp_path):
     run = read_run(write_run(tmp_path / "run", conversations=6, methods=("none",)))
-    for record in run.records:
-        lost = record["conversation"] in (1, 4)
-        for turn in record["turns"]:
-            turn["repeats"] = {"own": float(lost), "other": 0.0, "loops": 0.0}
-            turn["repeats_unprompted"] = turn["repeats"]
+    run = with_repeats(run, lambda record: float(record.conversation in (1, 4)))
     (item,) = read_series(run)
     each = count_turns(item.records)
     assert each.collapsed == {1: 1, 4: 1}
@@ -256,9 +264,7 @@ def test_the_second_reading_leaves_collapsed_conversations_out(tmp_path):
 
 def test_a_healthy_run_has_numbers_but_no_warning(tmp_path):
     run = read_run(write_run(tmp_path / "run", conversations=3, methods=("none",)))
-    for record in run.records:
-        for turn in record["turns"]:
-            turn["repeats"] = {"own": 0.2, "other": 0.2, "loops": 0.0}
+    run = with_repeats(run, lambda record: 0.2)
     series = read_series(run)
     assert collapse_lines(series, run) == [] and collapse_section(series) is None
     (told,) = summarise(run)["results"]

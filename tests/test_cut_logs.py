@@ -81,8 +81,8 @@ def test_a_cut_turn_is_judged_only_by_rules_that_its_end_cannot_mend(tmp_path, c
     code, run = score(tmp_path, [dialog])
     (record,) = run.records
     assert code == 0
-    assert [(probe["rule"], probe["score"]) for probe in record["probes"]] == [("brief", 0.0)]
-    assert [(probe["rule"], probe["why"]) for probe in record["unscored"]] == [("bye", "cut")]
+    assert [(probe.rule, probe.score) for probe in record.probes] == [("brief", 0.0)]
+    assert [(probe.rule, probe.why) for probe in record.unscored] == [("bye", "cut")]
     printed = capsys.readouterr().out
     assert "Cut, not judged: 1 score, as the turns were cut at the token limit" in printed
     assert "apply to no turn" not in printed
@@ -103,5 +103,5 @@ def test_a_turn_that_ended_is_judged(tmp_path):
         "messages": [QUESTION, {"role": "assistant", "content": ANSWER, "finish_reason": "stop"}]
     }
     _, run = score(tmp_path, [ended])
-    assert [probe["score"] for probe in run.records[0]["probes"]] == [0.0, 0.0]
+    assert [probe.score for probe in run.records[0].probes] == [0.0, 0.0]
     assert "unscored" not in run.records[0]

@@ -52,17 +52,15 @@ def test_it_complies_with_a_system_prompt_only_when_given_one(default, system, m
 def test_it_follows_its_prompt_in_round_one_and_the_mass_falls(default, tmp_path):
     settings = drift.Settings(rounds=3, conversations=24, batch=24, seed=11)
     run = drift.run(default, drift.load_suite("starter"), tmp_path / "run", settings)
-    probes = [probe for record in run.records for probe in record["probes"]]
-    first = [p["score"] for p in probes if (p["kind"], p["round"]) == ("stability", 1)]
+    probes = [probe for record in run.records for probe in record.probes]
+    first = [p.score for p in probes if (p.kind, p.round) == ("stability", 1)]
     assert sum(first) / len(first) >= 0.6
-    turns = [turn for record in run.records for turn in record["turns"]]
-    masses = {
-        n: [t["mass"] for t in turns if (t["speaker"], t["round"]) == ("agent", n)] for n in (1, 3)
-    }
+    turns = [turn for record in run.records for turn in record.turns]
+    masses = {n: [t.mass for t in turns if (t.speaker, t.round) == ("agent", n)] for n in (1, 3)}
     early, late = (sum(mass) / len(mass) for mass in masses.values())
     assert early > 1.3 * late
-    tokens = [record["tokens"] for record in run.records]
-    assert sum(t["forwarded"] for t in tokens) <= 1.15 * sum(t["least"] for t in tokens)
+    tokens = [record.tokens for record in run.records]
+    assert sum(t.forwarded for t in tokens) <= 1.15 * sum(t.least for t in tokens)
 
 
 def test_the_starter_suite_is_held_out():
@@ -90,7 +88,7 @@ def test_the_bundled_bot_keeps_its_rules_at_first_and_its_measures_discriminate(
     run = drift.run(default, "bot", tmp_path, drift.Settings(rounds=1, conversations=20))
     scores: dict[str, list[float]] = {}
     for record in run.records:
-        for probe in record["probes"]:
-            scores.setdefault(probe["rule"], []).append(probe["score"])
+        for probe in record.probes:
+            scores.setdefault(probe.rule, []).append(probe.score)
     assert scores.keys() == {rule.id for rule in case.rules}
     assert min(sum(kept) / len(kept) for kept in scores.values()) >= 0.7

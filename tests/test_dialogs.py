@@ -4,6 +4,7 @@ import json
 from dataclasses import replace
 
 import pytest
+from synthetic_run import as_json
 from test_drift import QUICK, SUITE, Scripted, texts
 from tiny import LOOK, TOOLED, looked_up, model, tokenizer
 
@@ -36,7 +37,7 @@ def replayed(folder, dialogs, settings=REPLAY, suite=SUITE, scripted=None):
     """The records of a run that replays dialogs, in the order of the file."""
     cast = drift.Cast(dialogs=dialogs)
     run = drift.run(scripted or Scripted(), suite, folder, settings, cast=cast)
-    return sorted(run.records, key=lambda record: record["conversation"])
+    return sorted(as_json(run), key=lambda record: record["conversation"])
 
 
 def spoken(dialog):
@@ -194,7 +195,7 @@ def test_dialogs_whose_tools_the_template_omits_are_skipped_and_named(tmp_path, 
     cast = drift.Cast(dialogs=logs)
     with pytest.warns(UserWarning, match=r"1 of 2 dialogs in logs.jsonl are left out.* \(line 2\)"):
         run = drift.run(plain, SUITE, tmp_path / "run", REPLAY, cast=cast)
-    (record,) = run.records
+    (record,) = as_json(run)
     assert record["replayed"]["line"] == 1
     (note,) = run.manifest["notes"]
     assert note.endswith("the declared tool 'look'; use a model whose template renders tools, or"
@@ -266,7 +267,7 @@ def test_the_dialogs_are_part_of_a_runs_identity(logs, tmp_path):
     run = again(logs)
     assert run.manifest["identity"]["dialogs"]["name"] == "logs.jsonl"
     assert run.manifest["identity"]["settings"]["user_prompt"] == "replayed"
-    assert again(logs).records == run.records
+    assert as_json(again(logs)) == as_json(run)
     other = write(tmp_path / "other.jsonl", said("u1", "a1"))
     with pytest.raises(RecordsError, match=r"dialogs.name is \"logs.jsonl\""):
         again(other)
@@ -279,7 +280,7 @@ def test_a_replay_computes_each_dialog_once_and_does_not_depend_on_the_batch(tmp
     talk = said(*(f"the garden is green {n} and the river runs" for n in range(8)))
     logs = write(tmp_path / "logs.jsonl", *([talk] * 3))
     run = drift.run(model(), SUITE, tmp_path / "run", REPLAY, cast=drift.Cast(dialogs=logs))
-    for record in run.records:
+    for record in as_json(run):
         assert [probe["round"] for probe in record["probes"]] == [1, 2, 3, 4, 5]
         assert record["tokens"]["forwarded"] == record["tokens"]["least"]
         assert all(probe["mass"] for probe in record["probes"])
@@ -328,7 +329,7 @@ def test_the_baseline_of_a_replay_asks_its_probes(logs, tmp_path):
     records = replayed(tmp_path / "run", logs)
     cast = drift.Cast(dialogs=read_dialogs(logs))
     asked = drift.ask_baseline(Scripted(), SUITE, tmp_path / "run", REPLAY, cast=cast)
-    questions = [[probe["question"] for probe in record["probes"]] for record in asked.records]
+    questions = [[probe["question"] for probe in record["probes"]] for record in as_json(asked)]
     assert questions == [[record["probes"][0]["question"]] for record in records]
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from scripted_model import ScriptedModel
-from synthetic_run import write_run
+from synthetic_run import as_json, write_run
 from tiny import model
 
 from holdfast import Repetition, Sampling, SplitSoftmax, drift, report
@@ -22,7 +22,7 @@ from holdfast.drift.selfchat import hold_one_dialog
 from holdfast.errors import PromptError, RecordsError, UsageError
 from holdfast.measures import build
 from holdfast.models.requests import Reply
-from holdfast.records import read_run
+from holdfast.records import Turn, read_run
 
 
 def case_of(word):
@@ -38,12 +38,12 @@ LONG = drift.Settings(2, 40, batch=2, sampling=Sampling(max_new_tokens=8), seed=
 
 
 def without_time(run) -> list[str]:
-    kept = ({k: v for k, v in record.items() if k != "seconds"} for record in run.records)
+    kept = ({k: v for k, v in record.items() if k != "seconds"} for record in as_json(run))
     return sorted(json.dumps(record, sort_keys=True) for record in kept)
 
 
 def texts(run) -> list[list[str]]:
-    ordered = sorted(run.records, key=lambda record: (record["method"], record["conversation"]))
+    ordered = sorted(as_json(run), key=lambda record: (record["method"], record["conversation"]))
     return [
         [turn["text"] for turn in r["turns"]] + [probe["reply"] for probe in r["probes"]]
         for r in ordered
@@ -79,7 +79,7 @@ class Says(Scripted):
 def test_views_and_probes_match_the_paper(tmp_path):
     scripted = Scripted()
     settings = drift.Settings(rounds=2, conversations=1, seed=1)
-    record = drift.run(scripted, SUITE, tmp_path / "run", settings).records[0]
+    record = as_json(drift.run(scripted, SUITE, tmp_path / "run", settings))[0]
     pairing = draw_pairing(SUITE, settings, 0)
     s_b, s_a = pairing.agent.system_prompt, pairing.user.system_prompt
     views = [[message["content"] for message in request.messages] for request in scripted.requests]
@@ -100,11 +100,12 @@ def test_views_and_probes_match_the_paper(tmp_path):
 
 def test_a_dialog_held_on_its_own_equals_that_of_a_run(tmp_path):
     settings = drift.Settings(rounds=3, conversations=1, seed=1)
-    record = drift.run(Scripted(), SUITE, tmp_path / "run", settings).records[0]
+    record = as_json(drift.run(Scripted(), SUITE, tmp_path / "run", settings))[0]
     dialog = Dialog(draw_pairing(SUITE, settings, 0))
     asyncio.run(hold_one_dialog(Scripted(), dialog, (), settings))
     speakers = {"agent": dialog.pairing.agent, "user": dialog.pairing.user}
-    assert with_repetition(dialog.turns, speakers) == record["turns"]
+    turns = [Turn.model_validate(turn) for turn in dialog.turns]
+    assert [turn.to_json() for turn in with_repetition(turns, speakers)] == record["turns"]
     assert len(record["turns"]) == 6
     assert dialog.probes == record["probes"] and len(record["probes"]) == 6
 
@@ -112,14 +113,14 @@ def test_a_dialog_held_on_its_own_equals_that_of_a_run(tmp_path):
 def test_after_round_probes_follow_the_agents_turn(tmp_path):
     scripted = Scripted()
     settings = replace(BRIEF, rounds=1, conversations=1, probe_at="after-round", adoption=False)
-    record = drift.run(scripted, SUITE, tmp_path / "run", settings).records[0]
+    record = as_json(drift.run(scripted, SUITE, tmp_path / "run", settings))[0]
     asked = [m["content"] for m in scripted.requests[-1].messages][1:]
     assert asked == [*(turn["text"] for turn in record["turns"]), record["probes"][0]["question"]]
 
 
 def test_dialogs_that_fill_the_context_end_early_without_failing_the_run(tmp_path):
     settings = drift.Settings(rounds=5, conversations=2)
-    records = drift.run(Scripted(context=4), SUITE, tmp_path / "run", settings).records
+    records = as_json(drift.run(Scripted(context=4), SUITE, tmp_path / "run", settings))
     assert [record["ended"] for record in records] == [{"round": 3, "why": "context"}] * 2
     assert [turn["round"] for turn in records[0]["turns"]] == [1, 1, 2, 2, 3]
     assert {probe["round"] for probe in records[0]["probes"]} == {1, 2}
@@ -131,8 +132,8 @@ def test_an_unprompted_user_keeps_agents_starters_and_probes(tmp_path):
     scripted = Scripted()
     settings = drift.Settings(rounds=2, conversations=4, seed=4)
     control = replace(settings, user_prompt="empty")
-    records = drift.run(scripted, SUITE, tmp_path / "control", control).records
-    main = drift.run(Scripted(), SUITE, tmp_path / "main", settings).records
+    records = as_json(drift.run(scripted, SUITE, tmp_path / "control", control))
+    main = as_json(drift.run(Scripted(), SUITE, tmp_path / "main", settings))
     assert [r["agent"] for r in records] == [r["agent"] for r in main]
     assert [r["turns"][0]["text"] for r in records] == [r["turns"][0]["text"] for r in main]
     assert {probe["kind"] for r in records for probe in r["probes"]} == {"stability"}
@@ -147,15 +148,15 @@ def test_several_probes_a_round_and_several_methods_on_the_same_pairs(tmp_path):
     fixes = [(), (SplitSoftmax(0.3),), (Repetition(1.0),)]
     run = drift.run(model(), SUITE, tmp_path / "run", settings, fixes)
     names = ["none", "split-softmax:exponent=0.3", "repetition:probability=1"]
-    assert [r["method"] for r in run.records] == [name for name in names for _ in range(2)]
-    assert all(len(record["probes"]) == 2 * 2 * 3 for record in run.records)
+    assert [r["method"] for r in as_json(run)] == [name for name in names for _ in range(2)]
+    assert all(len(record["probes"]) == 2 * 2 * 3 for record in as_json(run))
     firsts = [
         [(p["question"], p["probe"]) for p in r["probes"]]
-        for r in run.records
+        for r in as_json(run)
         if r["conversation"] == 0
     ]
     assert firsts[0] == firsts[1] == firsts[2]
-    mass = {r["method"]: [t["mass"] for t in r["turns"][1::2]] for r in run.records}
+    mass = {r["method"]: [t["mass"] for t in r["turns"][1::2]] for r in as_json(run)}
     assert all(0 < value < 1 for values in mass.values() for value in values)
     assert mass[names[1]][0] > mass["none"][0]
 
@@ -167,7 +168,7 @@ def test_least_tokens_counts_each_token_of_each_view_once():
 
 def test_hardly_any_token_is_forwarded_twice(tmp_path):
     run = drift.run(model(), SUITE, tmp_path / "run", QUICK)
-    tokens = [record["tokens"] for record in run.records]
+    tokens = [record["tokens"] for record in as_json(run)]
     forwarded, least = (sum(count[key] for count in tokens) for key in ("forwarded", "least"))
     assert least <= forwarded <= 1.15 * least
 
@@ -247,7 +248,7 @@ def test_a_smaller_command_completes_its_part_of_the_run(tmp_path):
     few = replace(QUICK, conversations=2)
     run = drift.run(Scripted(), SUITE, tmp_path / "run", few)
     assert run.manifest["identity"]["settings"]["conversations"] == QUICK.conversations
-    assert {0, 1} <= {record["conversation"] for record in run.records} < set(range(5))
+    assert {0, 1} <= {record["conversation"] for record in as_json(run)} < set(range(5))
 
 
 def stop_after(rounds: int):
@@ -304,7 +305,7 @@ def test_a_run_that_could_have_measured_divergences_is_resumed_if_it_did_not(tmp
 
 def test_a_lone_surrogate_is_recorded_read_back_and_shown(tmp_path):
     run = drift.run(Says("half \ud83d"), SUITE, tmp_path / "run", QUICK)
-    texts = {turn["text"] for record in run.records for turn in record["turns"][1:]}
+    texts = {turn["text"] for record in as_json(run) for turn in record["turns"][1:]}
     assert texts == {"half \ud83d"}
     page = report.write([tmp_path / "run"], tmp_path / "page.html")
     assert "half" in page.read_text(encoding="utf-8")
@@ -346,18 +347,18 @@ def test_one_bot_with_several_rules_is_probed_for_each_at_every_round(tmp_path):
     run = drift.run(Scripted(), ONE_BOT, tmp_path / "run", BRIEF)
     assert run.manifest["identity"]["settings"]["user_prompt"] == "empty"
     expected = list(itertools.product((1, 2), ("bread", "rain", "music")))
-    for record in run.records:
+    for record in as_json(run):
         assert [(p["round"], p["rule"]) for p in record["probes"]] == expected
         assert {(p["kind"], p["probe"]) for p in record["probes"]} == {("stability", 0)}
         questions = [p["question"] for p in record["probes"]]
         assert questions[:3] == questions[3:]
         assert record["user"] == {"id": None, "category": None, "system_prompt": ""}
-    assert len({r["probes"][0]["question"] for r in run.records}) == 2, "drawn per conversation"
+    assert len({r["probes"][0]["question"] for r in as_json(run)}) == 2, "drawn per conversation"
 
 
 def test_each_rule_is_scored_by_its_own_measure(tmp_path):
     says = Says("bread and rain")
-    record = drift.run(says, ONE_BOT, tmp_path / "run", BRIEF).records[0]
+    record = as_json(drift.run(says, ONE_BOT, tmp_path / "run", BRIEF))[0]
     assert {p["rule"]: p["score"] for p in record["probes"]} == {"bread": 1, "rain": 1, "music": 0}
 
 
@@ -371,13 +372,13 @@ def test_a_rule_draws_the_same_probe_whatever_other_rules_there_are():
 def test_a_persona_prompts_the_user_model_and_adoption_is_not_probed(tmp_path):
     scripted = Scripted()
     suite = replace(ONE_BOT, personas=PERSONAS)
-    records = drift.run(scripted, suite, tmp_path / "run", BRIEF).records
+    records = as_json(drift.run(scripted, suite, tmp_path / "run", BRIEF))
     assert {r["user"]["id"] for r in records} == {"ada", "max"}
     assert {p["kind"] for r in records for p in r["probes"]} == {"stability"}
     told = [q.messages[0]["content"] for q in scripted.requests if q.thread[0] == "user"]
     assert told == [r["user"]["system_prompt"] for r in records]
     assert all(r["user"]["category"] is None for r in records)
-    plain = drift.run(Scripted(), ONE_BOT, tmp_path / "plain", BRIEF).records
+    plain = as_json(drift.run(Scripted(), ONE_BOT, tmp_path / "plain", BRIEF))
     for mine, other in zip(plain, records, strict=True):
         assert (mine["agent"], mine["turns"][0]) == (other["agent"], other["turns"][0])
         questions = [[p["question"] for p in r["probes"]] for r in (mine, other)]
@@ -399,7 +400,7 @@ def test_the_source_of_the_user_prompt_follows_from_the_suite_unless_given():
 
 def test_rules_of_both_speakers_are_probed_if_the_user_is_a_bot_too(tmp_path):
     suite = replace(SUITE, cases=(BOT, SUITE.cases[1]))
-    for record in drift.run(Scripted(), suite, tmp_path / "run", BRIEF).records:
+    for record in as_json(drift.run(Scripted(), suite, tmp_path / "run", BRIEF)):
         probes = [p for p in record["probes"] if p["round"] == 1]
         first = [(p["kind"], p.get("rule"), p["probe"]) for p in probes]
         names, one = [("bread", 0), ("rain", 0), ("music", 0)], [(None, 0)]

@@ -6,6 +6,7 @@ import re
 import time
 
 from chat_server import Server, completion
+from synthetic_run import conversation_of
 from test_drift import SUITE, Scripted
 
 from holdfast import drift
@@ -26,7 +27,7 @@ def asked(**given):
 
 def records(count=4, **tokens):
     """Records of 4 conversations of 10 requests each, which took 20 seconds."""
-    return [{"tokens": tokens or {"read": 2000, "written": 100}}] * count
+    return [conversation_of(tokens=tokens or {"read": 2000, "written": 100})] * count
 
 
 def measured(made, rounds=2):
@@ -130,7 +131,7 @@ def test_a_dry_run_of_a_check_on_an_endpoint(tmp_path, capsys):
     assert "if 8 at a time" in told
     assert "about 15,000 read and 2,400 written, in at most 490 requests" in told
     assert "Cost of these: about 0.0196, at 1 a million read" in told
-    assert {record["agent"]["id"] for record in read_run(tmp_path / "run").records} == {"a", "b"}
+    assert {record.agent.id for record in read_run(tmp_path / "run").records} == {"a", "b"}
 
 
 class Slow(Scripted):

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 from chat_server import KEY, completion, refusal
 from command_lines import changed
+from synthetic_run import as_json
 
 from holdfast import drift, report
 from holdfast.cli import main
@@ -74,12 +75,12 @@ def test_a_bad_answer_ends_only_its_dialog(serve, tmp_path, answer, why, words):
     model, _ = serve(fails_once(answer, lambda body: is_turn(body, 5)))  # the agent's, round 3
     run = measure(model, tmp_path / "run")
     assert len(run.records) == 6
-    (ended,) = [record for record in run.records if "ended" in record]
+    (ended,) = [record for record in as_json(run) if "ended" in record]
     assert (ended["ended"]["round"], ended["ended"]["why"]) == (3, why)
     assert words in ended["ended"]["reason"]
     assert [turn["round"] for turn in ended["turns"]] == [1, 1, 2, 2, 3]
     assert {probe["round"] for probe in ended["probes"]} == {1, 2, 3}
-    assert all(len(r["turns"]) == 2 * ROUNDS for r in run.records if r is not ended)
+    assert all(len(r["turns"]) == 2 * ROUNDS for r in as_json(run) if r != ended)
 
 
 def test_a_probe_that_is_withheld_is_left_out_and_its_dialog_continues(serve, tmp_path):
@@ -90,12 +91,12 @@ def test_a_probe_that_is_withheld_is_left_out_and_its_dialog_continues(serve, tm
 
     model, _ = serve(answer)
     run = measure(model, tmp_path / "run")
-    assert all(len(record["turns"]) == 2 * ROUNDS for record in run.records)
-    for record in run.records:
+    assert all(len(record["turns"]) == 2 * ROUNDS for record in as_json(run))
+    for record in as_json(run):
         withheld = record["agent"]["id"] == "case-rain"
         assert len(record["probes"]) == (0 if withheld else 2 * ROUNDS)
         assert len(record.get("unanswered", ())) == (2 * ROUNDS if withheld else 0)
-    unanswered = next(record["unanswered"] for record in run.records if "unanswered" in record)
+    unanswered = next(record["unanswered"] for record in as_json(run) if "unanswered" in record)
     told = {(item["round"], item["kind"], item["why"]) for item in unanswered}
     assert told == set(itertools.product(range(1, 5), ("stability", "adoption"), ("filter",)))
 
@@ -107,10 +108,10 @@ def test_a_filter_that_always_refuses_one_prompt_lets_the_run_finish(serve, tmp_
 
     model, server = serve(answer)
     run = measure(model, tmp_path / "run")
-    assert [r["ended"]["round"] for r in run.records if r["agent"]["id"] == "case-rain"] != []
-    assert all(("ended" in r) == (r["agent"]["id"] == "case-rain") for r in run.records)
+    assert [r["ended"]["round"] for r in as_json(run) if r["agent"]["id"] == "case-rain"] != []
+    assert all(("ended" in r) == (r["agent"]["id"] == "case-rain") for r in as_json(run))
     asked = len(server.bodies)
-    assert measure(model, tmp_path / "run").records == run.records
+    assert as_json(measure(model, tmp_path / "run")) == as_json(run)
     assert len(server.bodies) == asked  # nothing is asked again
 
 
@@ -125,7 +126,7 @@ def test_malformed_answers_are_retried(serve, tmp_path, monkeypatch):
 
     model, server = serve(answer, max_retries=1)
     run = measure(model, tmp_path / "run", conversations=2)
-    assert not any("ended" in record for record in run.records)
+    assert not any("ended" in record for record in as_json(run))
     assert len(server.bodies) == 2 * 2 * REQUESTS
 
 
@@ -149,7 +150,7 @@ def test_failures_in_a_row_stop_the_run_which_can_be_resumed(serve, tmp_path):
     says = r"5 conversations in a row failed.*repeat the command.*500: shutting down"
     with pytest.raises(ModelError, match=says):
         measure(model, tmp_path / "run", conversations=14)
-    kept = read_run(tmp_path / "run").records
+    kept = as_json(read_run(tmp_path / "run"))
     # begun conversations are completed before others begin, so only those in progress are lost
     assert len(kept) >= 5
     assert sum("ended" in record for record in kept) < 4, "requests in progress may be answered"
@@ -163,7 +164,7 @@ def test_failures_with_answers_in_between_do_not_stop_the_run(serve, tmp_path):
 
     model, _ = serve(answer, concurrency=2)
     run = measure(model, tmp_path / "run", conversations=8)
-    assert [record["ended"]["why"] for record in run.records] == ["failure"] * 8
+    assert [record["ended"]["why"] for record in as_json(run)] == ["failure"] * 8
 
 
 def test_a_server_that_goes_down_during_the_last_conversation_leaves_it_open(serve, tmp_path):
@@ -174,10 +175,10 @@ def test_a_server_that_goes_down_during_the_last_conversation_leaves_it_open(ser
     says = r"Stopped, as requests of a conversation failed.*500: gone"
     with pytest.raises(ModelError, match=says):
         measure(model, tmp_path / "run")
-    kept = read_run(tmp_path / "run").records
+    kept = as_json(read_run(tmp_path / "run"))
     assert len(kept) == 5 and not any("ended" in record for record in kept)
     server._answer = lambda body, number: completion()
-    assert not any("ended" in record for record in measure(model, tmp_path / "run").records)
+    assert not any("ended" in record for record in as_json(measure(model, tmp_path / "run")))
 
 
 def test_a_last_conversation_that_always_fails_is_recorded(serve, tmp_path):
@@ -185,7 +186,7 @@ def test_a_last_conversation_that_always_fails_is_recorded(serve, tmp_path):
         return refusal(500, "no") if len(body["messages"]) > 2 else completion()
 
     model, _ = serve(answer, concurrency=1)
-    (record,) = measure(model, tmp_path / "run", conversations=1).records
+    (record,) = as_json(measure(model, tmp_path / "run", conversations=1))
     assert (record["ended"]["round"], record["ended"]["why"]) == (2, "failure")
 
 
@@ -193,7 +194,7 @@ def test_if_nothing_is_answered_nothing_is_recorded(serve, tmp_path):
     model, _ = serve(lambda body, number: refusal(500, "no"))
     with pytest.raises(ModelError, match="500: no"):
         measure(model, tmp_path / "run", conversations=2)
-    assert read_run(tmp_path / "run").records == []
+    assert as_json(read_run(tmp_path / "run")) == []
 
 
 @pytest.mark.parametrize(
@@ -242,7 +243,7 @@ def test_a_reply_without_content_is_recorded_and_not_scored(
     model, _ = serve(lambda body, number: completion(None, reason, **message))
     settings = drift.Settings(rounds=2, conversations=1)
     suite = replace(SUITE, cases=cases)
-    (record,) = drift.run(model, suite, tmp_path / "run", settings).records
+    (record,) = as_json(drift.run(model, suite, tmp_path / "run", settings))
     assert {(t["stop_reason"], t["text"]) for t in record["turns"][1:]} == {(recorded, text)}
     probes = [(p["why"], p["stop_reason"], p["reply"]) for p in record["unscored"]]
     assert probes == [(recorded, recorded, text)] * 4
@@ -253,7 +254,9 @@ def test_a_reply_without_content_is_recorded_and_not_scored(
 def test_a_key_that_the_server_repeats_is_in_no_record_or_page(serve, tmp_path):
     model, _ = serve(fails_once(refusal(500, f"bad key {KEY}"), lambda body: is_turn(body, 3)))
     run = measure(model, tmp_path / "run")
-    assert any("bad key ***" in record.get("ended", {}).get("reason", "") for record in run.records)
+    assert any(
+        "bad key ***" in record.get("ended", {}).get("reason", "") for record in as_json(run)
+    )
     report.write([tmp_path / "run"], tmp_path / "run" / "report.html")
     for path in (tmp_path / "run").rglob("*"):
         assert path.is_dir() or KEY.encode() not in path.read_bytes()

@@ -5,6 +5,7 @@ import json
 
 import pytest
 from chat_server import Server, completion, refusal
+from synthetic_run import as_json
 from test_calibrate import ITEMS
 from test_endpoint_drift import SUITE
 from test_records import ABOUT, IDENTITY, begun, record
@@ -49,7 +50,7 @@ def failing(numbers, answer=None):
 
 
 def numbers_of(run) -> list[int]:
-    return sorted(row["conversation"] for row in run.records)
+    return sorted(row["conversation"] for row in as_json(run))
 
 
 def test_a_sample_that_fails_is_noted_and_a_rerun_asks_only_for_it(serve, tmp_path):
@@ -57,9 +58,9 @@ def test_a_sample_that_fails_is_noted_and_a_rerun_asks_only_for_it(serve, tmp_pa
     model, server = serve(failing(bad))
     run = tasks.run(model, DATA, tmp_path, SETTINGS)
     assert numbers_of(run) == [n for n in range(SAMPLES) if n not in (3, 7)]
-    notes = [(note["conversation"], note["why"]) for note in run.failures]
+    notes = [(note.conversation, note.why) for note in run.failures]
     assert notes == [(3, "failure"), (7, "failure")]
-    assert "CUDA error" in run.failures[0]["reason"]
+    assert "CUDA error" in run.failures[0].reason
     told = "Not answered: 2 (2 had a request that failed); left out of the means, and asked again"
     assert told in table(run)
     assert any(told[14:] in value for about in about_runs([run], [""]) for _, value in about.rows)
@@ -68,7 +69,7 @@ def test_a_sample_that_fails_is_noted_and_a_rerun_asks_only_for_it(serve, tmp_pa
     bad.clear()
     whole = tasks.run(model, DATA, tmp_path, SETTINGS)
     assert sorted(map(asked, server.bodies[SAMPLES:])) == [3, 7]
-    assert numbers_of(whole) == list(range(SAMPLES)) and whole.failures == []
+    assert numbers_of(whole) == list(range(SAMPLES)) and whole.failures == ()
     assert "Not answered" not in table(whole)
 
 
@@ -81,7 +82,7 @@ def test_requests_that_the_server_refuses_do_not_stop_a_run(serve, tmp_path, ans
     model, _ = serve(failing(set(range(SAMPLES - 1)), answer))
     run = tasks.run(model, DATA, tmp_path, SETTINGS)
     assert numbers_of(run) == [SAMPLES - 1]
-    assert {note["why"] for note in run.failures} == {why} and len(run.failures) == SAMPLES - 1
+    assert {note.why for note in run.failures} == {why} and len(run.failures) == SAMPLES - 1
 
 
 def test_failures_in_a_row_stop_the_run_which_keeps_every_answer(tmp_path, serve):
@@ -89,7 +90,7 @@ def test_failures_in_a_row_stop_the_run_which_keeps_every_answer(tmp_path, serve
     with pytest.raises(ModelError, match=r"requests of 5 samples in a row failed .*CUDA error"):
         tasks.run(model, DATA, tmp_path, SETTINGS)
     run = read_run(tmp_path)
-    assert numbers_of(run) == [0, 1, 2, 3] and run.failures == []
+    assert numbers_of(run) == [0, 1, 2, 3] and run.failures == ()
 
 
 def test_the_error_for_an_unreachable_server_says_how_to_resume(tmp_path):
@@ -128,7 +129,7 @@ def test_a_question_that_fails_is_noted_and_the_calibration_continues(serve, tmp
     broken = [8]
     model, server = serve(answer)
     _, run = calibrate(model, SUITE, ITEMS, tmp_path, PLAN)
-    assert len(run.records) == 3 * 5 and {note["conversation"] for note in run.failures} == {2}
+    assert len(run.records) == 3 * 5 and {note.conversation for note in run.failures} == {2}
     assert len(run.failures) == 3 and len(questions(server)) == 3 * 14
     calibration = read_calibration(tmp_path)
     names = ["none", "repetition:probability=0.5", "repetition:probability=1"]
@@ -136,7 +137,7 @@ def test_a_question_that_fails_is_noted_and_the_calibration_continues(serve, tmp
     broken.clear()
     before = len(server.bodies)
     _, whole = calibrate(model, SUITE, ITEMS, tmp_path, PLAN)
-    assert len(whole.records) == 3 * 6 and whole.failures == []
+    assert len(whole.records) == 3 * 6 and whole.failures == ()
     numbers = [int(text.split("number ")[1].split("?")[0]) for text in questions(server)[3 * 14 :]]
     assert sorted(numbers) == [2, 2, 2, 8, 8, 8] and len(server.bodies) == before + 6
 
@@ -155,12 +156,12 @@ def test_a_baseline_continues_without_a_question_that_fails(serve, tmp_path):
     run = ask_baseline(model, SUITE, tmp_path, settings)
     assert numbers_of(run) == [0, 1, 2, 4, 5]
     (note,) = run.failures
-    assert note["conversation"] == 3 and note["why"] == "failure"
-    assert "CUDA error" in note["reason"]
+    assert note.conversation == 3 and note.why == "failure"
+    assert "CUDA error" in note.reason
     broken.clear()
     before = len(server.bodies)
     whole = ask_baseline(model, SUITE, tmp_path, settings)
-    assert numbers_of(whole) == list(range(6)) and whole.failures == []
+    assert numbers_of(whole) == list(range(6)) and whole.failures == ()
     assert sorted(body["seed"] for body in server.bodies[before:]) == sorted(seeds)
 
 
@@ -170,12 +171,12 @@ def test_failure_notes_are_read_until_their_key_is_recorded(tmp_path):
         run.note_failure("none", 1, "failure", "It failed.")
         run.note_failure("none", 2, "filter", "Naïve \u2028 line.")
         run.note_failure("none", 1, "context", "It was too long.")
-    notes = {note["conversation"]: note["why"] for note in read_run(tmp_path).failures}
+    notes = {note.conversation: note.why for note in read_run(tmp_path).failures}
     assert notes == {1: "context", 2: "filter"}
     with open_run(tmp_path, IDENTITY, ABOUT) as run:
         run.append(record(1))
     (left,) = read_run(tmp_path).failures
-    assert left["conversation"] == 2 and left["reason"] == "Naïve \u2028 line."
+    assert left.conversation == 2 and left.reason == "Naïve \u2028 line."
 
 
 def test_a_torn_note_is_cut_and_a_damaged_one_named(tmp_path):
@@ -185,7 +186,7 @@ def test_a_torn_note_is_cut_and_a_damaged_one_named(tmp_path):
         run.note_failure("none", 2, "failure", "It failed.")
     path = tmp_path / FAILURES
     path.write_bytes(path.read_bytes()[:-20])
-    assert [note["conversation"] for note in read_run(tmp_path).failures] == [1]
+    assert [note.conversation for note in read_run(tmp_path).failures] == [1]
     open_run(tmp_path, IDENTITY, ABOUT).close()
     assert path.read_bytes().count(b"\n") == 1 and path.read_bytes().endswith(b"}\n")
     path.write_bytes(path.read_bytes().replace(b"failed", b"fooled"))

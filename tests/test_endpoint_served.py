@@ -3,6 +3,7 @@
 import io
 
 import pytest
+from synthetic_run import as_json
 from test_serve import FRENCH, model, server, url  # noqa: F401  fixtures
 
 import holdfast
@@ -27,7 +28,7 @@ def test_a_run_over_the_wire_gives_the_local_records(remote, tmp_path):
         drift.run(each, "starter", tmp_path / name, settings, METHODS)
         for name, each in (("here", model()), ("there", remote))
     ]
-    here, there = ({(r["method"], r["conversation"]): r for r in run.records} for run in runs)
+    here, there = ({(r["method"], r["conversation"]): r for r in as_json(run)} for run in runs)
     assert here.keys() == there.keys() and len(here) == 9
     masses, apart = [], {"mass": None, "prompt_tokens": None}  # the second only from endpoints
     for key, record in here.items():

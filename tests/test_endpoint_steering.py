@@ -259,11 +259,11 @@ def measure(model, folder, setting=("none",)):
 def test_a_run_records_the_mass_that_the_server_reports(serve, tmp_path):
     model, server = serve()
     run = measure(model, tmp_path / "run", ("none", "boost:factor=2"))
-    assert {record["method"] for record in run.records} == {"none", "boost:factor=2"}
+    assert {record.method for record in run.records} == {"none", "boost:factor=2"}
     for record in run.records:
-        masses = {turn["speaker"]: turn["mass"] for turn in record["turns"]}
+        masses = {turn.speaker: turn.mass for turn in record.turns}
         assert masses == {"user": None, "agent": 0.5}
-        assert {probe["mass"] for probe in record["probes"]} == {0.5}
+        assert {probe.mass for probe in record.probes} == {0.5}
     asked = [body for body in server.bodies if body["steering"] != "none"]
     assert asked and all(body["messages"][0]["role"] == "system" for body in asked)
     assert {body["trace"] for body in asked} == {True}

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from synthetic_run import conversation_of
 
 from holdfast import drift
 from holdfast.analysis.calibration import Calibration, Candidate
@@ -111,7 +112,7 @@ def test_recall_asks_for_a_fact_mentioned_earlier_in_the_chat():
         for number in range(1, 6)
         for speaker in ("user", "agent")
     ]
-    record = {"agent": {"system_prompt": "Be."}, "turns": turns}
+    record = conversation_of(turns=turns)
     places = set()
     for seed in range(30):
         chat, replies, answer = recall.told_and_asked(record, random.Random(seed))

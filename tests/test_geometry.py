@@ -6,6 +6,7 @@ import math
 import numpy as np
 import pytest
 from page_outline import read_page
+from synthetic_run import conversation_of
 from test_drift import SUITE, Scripted
 from tiny import chat, model
 
@@ -49,7 +50,8 @@ def test_tokens_are_attributed_to_their_speaker():
     tiny = model()
     spoken = (1, "user", "the river"), (1, "agent", "the old town"), (2, "user", "the river")
     turns = [{"round": round, "speaker": who, "text": text} for round, who, text in spoken]
-    record = {"agent": {"system_prompt": "be the garden"}, "turns": turns}
+    agent = {"id": "bot", "category": None, "system_prompt": "be the garden"}
+    record = conversation_of(agent=agent, turns=turns)
     hidden, owners = geometry._read_dialog(tiny, record)
     assert hidden.shape == (3, len(owners), 48)
     prompt = render(chat("be the garden", "the river", "the old town", "the river"), tiny.tokenizer)

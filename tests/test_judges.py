@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import pytest
 from chat_server import Server, completion
+from synthetic_run import as_json
 from test_drift import QUICK, Scripted
 from tiny import model
 
@@ -83,7 +84,7 @@ def test_a_judge_is_checked_on_labelled_replies_before_it_scores(tmp_path):
     assert [reply_in(request) for request in judge.requests[:8]] == [*FOLLOWS, *BREAKS]
     assert agreement.kappa == 1 and agreement.follows == (4, 0, 0)
     assert agreement.breaks == (0, 4, 0) and not agreement.forced
-    for record in run.records:
+    for record in as_json(run):
         polite = [probe for probe in record["probes"] if probe["rule"] == "polite"]
         assert [probe["score"] for probe in polite] == [1.0, 0.0, 0.0]
         assert {probe["judge"] for probe in polite} == {"judge"}
@@ -109,7 +110,7 @@ def test_nothing_is_asked_twice_not_even_by_a_later_command(tmp_path):
     second = Judge()
     again, told = judged(tmp_path / "run", second)
     assert second.requests == [] and told[0].kappa == 1
-    assert [r["probes"] for r in again.records] == [r["probes"] for r in run.records]
+    assert [r["probes"] for r in as_json(again)] == [r["probes"] for r in as_json(run)]
     assert (tmp_path / "run" / "judgements.jsonl").read_bytes() == lines
     damaged = lines.replace(b"Thank", b"Think", 1)
     (tmp_path / "run" / "judgements.jsonl").write_bytes(damaged)
@@ -156,7 +157,7 @@ def test_an_unclear_verdict_is_asked_for_once_more_and_then_counts_as_unanswered
     asked = [request for request in judge.requests if reply_in(request) == "Shut up 4."]
     assert [len(request.messages) for request in asked] == [1, 3]
     assert asked[1].messages[1]["content"] == "It is hard to say."
-    for record in run.records:
+    for record in as_json(run):
         polite = {p["round"]: p["score"] for p in record["probes"] if p["rule"] == "polite"}
         assert polite == {1: 1.0, 3: 0.0}, "never scored as 0"
         (missing,) = record["unanswered"]
@@ -171,7 +172,7 @@ def test_a_judge_that_fails_stops_the_run_and_a_withheld_verdict_does_not(tmp_pa
 
     with pytest.raises(RequestFailed, match="gone"):
         judged(tmp_path / "run", Judge(away))
-    assert read_run(tmp_path / "run").records == []
+    assert as_json(read_run(tmp_path / "run")) == []
     judge = Judge()
     run, _ = judged(tmp_path / "run", judge)
     assert len(run.records) == 2
@@ -182,7 +183,7 @@ def test_a_judge_that_fails_stops_the_run_and_a_withheld_verdict_does_not(tmp_pa
         return RequestFailed("no", "filter") if "4" in reply else by_its_words(reply, messages)
 
     run, _ = judged(tmp_path / "other", Judge(withheld))
-    assert all(record["unanswered"][0]["why"] == "judge" for record in run.records)
+    assert all(record["unanswered"][0]["why"] == "judge" for record in as_json(run))
 
 
 def test_the_baseline_is_judged_by_the_same_judge(tmp_path):
@@ -192,7 +193,7 @@ def test_the_baseline_is_judged_by_the_same_judge(tmp_path):
     cast = drift.Cast(judging=Judging(lambda model, name: judge))
     settings = replace(QUICK, conversations=2)
     asked = drift.ask_baseline(Agent(), suite(), tmp_path / "run", settings, cast=cast)
-    scores = [probe["score"] for record in asked.records for probe in record["probes"]]
+    scores = [probe["score"] for record in as_json(asked) for probe in record["probes"]]
     assert len(scores) == 4 and None not in scores
     assert len(judge.requests) == before, "replies that were judged in the run already"
 
@@ -204,10 +205,10 @@ def test_replayed_dialogs_are_judged(tmp_path):
     judge = Judge(lambda reply, messages: "No" if reply in BREAKS else "Yes")
     cast = drift.Cast(dialogs=logs, judging=Judging(lambda model, name: judge))
     run = drift.run(model(), suite(), tmp_path / "run", QUICK, cast=cast)
-    scores = [probe["score"] for record in run.records for probe in record["probes"]]
+    scores = [probe["score"] for record in as_json(run) for probe in record["probes"]]
     assert judge.requests and len(run.records) == 4
     # a tiny model goes on until it is cut, and the other rule needs the end
-    cut = [probe for record in run.records for probe in record.get("unscored", ())]
+    cut = [probe for record in as_json(run) for probe in record.get("unscored", ())]
     assert {(probe["rule"], probe["why"]) for probe in cut} <= {("short", "cut")}
     assert len(scores) + len(cut) == 2 * (2 + 3 + 3 + 2) and None not in scores
 
@@ -259,7 +260,7 @@ def test_the_command_reports_the_agreement_of_a_judge_behind_an_endpoint(tmp_pat
         told = capsys.readouterr().err
     assert "agrees with 8 of 8 labelled replies, Cohen's kappa 1.00" in told
     assert "follows: 4 yes; breaks: 4 no" in told
-    scores = {p["score"] for r in read_run(tmp_path / "run").records for p in r["probes"]}
+    scores = {p["score"] for r in as_json(read_run(tmp_path / "run")) for p in r["probes"]}
     assert scores == {0.0}
 
 
@@ -343,7 +344,7 @@ def test_a_local_model_can_judge(tmp_path, capsys):
     assert "use another model, or pass --force-judge" in told
     assert main([*words, "--force-judge"]) == 0
     answers = (tmp_path / "run" / "judgements.jsonl").read_bytes()
-    records = read_run(tmp_path / "run").records
+    records = as_json(read_run(tmp_path / "run"))
     (first, second) = [probe for record in records for probe in record["probes"]]
     assert first["score"] == second["score"] == 1 and first["judge"] == str(judge)
     assert main([*words, "--force-judge"]) == 0

@@ -9,6 +9,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 import yaml
+from synthetic_run import as_json
 
 from holdfast.analysis.adherence import adherence
 from holdfast.analysis.sequential import UNDECIDED
@@ -66,7 +67,7 @@ def test_every_format_has_a_fixture():
 
 def test_the_conversations_of_a_run_are_dialogs():
     folder = DATA.parent / "recorded" / "schema-3" / "drift"
-    logs, records = read_logs([folder]), read_run(folder).records
+    logs, records = read_logs([folder]), as_json(read_run(folder))
     assert logs.formats == {"run": len(records)} and not logs.problems
     said = [turn["text"] for turn in records[0]["turns"] if turn["speaker"] == "agent"]
     assert [turn.done.text for turn in logs.dialogs[0].turns] == said
@@ -203,7 +204,7 @@ def test_hand_written_transcripts_score_as_their_labels_say(form, tmp_path, suit
     assert logs.formats == {form: 50} and not logs.problems
     run = score_logs(logs, load_suite(str(suite), probed=False), tmp_path / "run")
     wrong = []
-    for transcript, record in zip(AGENT, run.records, strict=True):
+    for transcript, record in zip(AGENT, as_json(run), strict=True):
         for number, turn in enumerate(transcript["turns"], start=1):
             probes = [probe for probe in record["probes"] if probe["round"] == number]
             kept = {probe["rule"] for probe in probes if probe["score"] == 1}
@@ -423,7 +424,7 @@ def test_no_text_of_a_table_is_a_formula_to_a_spreadsheet(tmp_path, short):
     assert [row["reply"] for row in rows] == [f"{mark}{text}" for text, mark in FORMULAS.items()]
     assert {row["question"] for row in rows} == {"'=1+1"}
     assert all(float(row["score"]) in (0, 1) for row in rows)
-    assert list(run.frame(dict)["reply"]) == list(FORMULAS)
+    assert list(run.to_columns()["reply"]) == list(FORMULAS)
 
 
 def test_a_case_id_with_a_slash_is_not_taken_for_a_rule(tmp_path, short):
@@ -456,7 +457,7 @@ def test_dialogs_under_other_prompts_are_counted(tmp_path, capsys):
     words = ["logs", str(path), "--suite", str(two), "--out", str(tmp_path / "run")]
     assert main(words) == 0
     assert "1 of 3 dialogs is under none" in capsys.readouterr().out
-    assert [r["agent"]["id"] for r in read_run(tmp_path / "run").records] == ["ada", "bob"]
+    assert [r["agent"]["id"] for r in as_json(read_run(tmp_path / "run"))] == ["ada", "bob"]
     path.write_text(lines_of(dialogs[2:]))
     assert main([*words[:-1], str(tmp_path / "other")]) == 2
     assert "The only dialog does not have one of the 2 system prompts" in capsys.readouterr().err

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 from chat_server import KEY, Server, completion, refusal
 from served import served
+from synthetic_run import as_json
 from test_drift import SUITE, Scripted, texts
 from tiny import model, outcomes
 
@@ -52,7 +53,7 @@ def small(context, rounds=7, **more):
 
 def test_cut_leaves_out_as_few_of_the_oldest_rounds_as_possible(tmp_path):
     settings, scripted = small("cut")
-    record = drift.run(scripted, SUITE, tmp_path / "run", settings).records[0]
+    record = as_json(drift.run(scripted, SUITE, tmp_path / "run", settings))[0]
     assert "ended" not in record and len(record["turns"]) == 14 and len(record["probes"]) == 14
     prompts = {case.system_prompt for case in SUITE.cases}
     assert all(request.messages[0]["content"] in prompts for request in scripted.requests)
@@ -68,20 +69,20 @@ def test_cut_leaves_out_as_few_of_the_oldest_rounds_as_possible(tmp_path):
 
 def test_slide_shows_the_last_rounds_from_the_start(tmp_path):
     settings, scripted = small("slide", window=2)
-    record = drift.run(scripted, SUITE, tmp_path / "run", settings).records[0]
+    record = as_json(drift.run(scripted, SUITE, tmp_path / "run", settings))[0]
     left = {t["round"]: t.get("left_out", 0) for t in record["turns"] if t["speaker"] == "agent"}
     assert left == {1: 0, 2: 0, 3: 1, 4: 2, 5: 3, 6: 4, 7: 5}
     said = [turn["text"] for turn in record["turns"]]
     assert shown_by(scripted, "agent")[-1] == said[-4:-1]
     wide, scripted = small("slide", window=50)
-    again = drift.run(scripted, SUITE, tmp_path / "wide", wide).records[0]
-    cut = drift.run(Narrow(context=6), SUITE, tmp_path / "cut", small("cut")[0]).records[0]
+    again = as_json(drift.run(scripted, SUITE, tmp_path / "wide", wide))[0]
+    cut = as_json(drift.run(Narrow(context=6), SUITE, tmp_path / "cut", small("cut")[0]))[0]
     assert again["turns"] == cut["turns"], "a window that is wider than the context is cut too"
 
 
 def test_summarise_replaces_what_is_left_out_with_a_summary(tmp_path):
     settings, scripted = small("summarise")
-    record = drift.run(scripted, SUITE, tmp_path / "run", settings).records[0]
+    record = as_json(drift.run(scripted, SUITE, tmp_path / "run", settings))[0]
     assert "ended" not in record and len(record["turns"]) == 14
     summaries = [summary for summary in record["summaries"] if summary["view"] == "agent"]
     assert [summary["rounds"] for summary in summaries][:2] == [[1, 2], [3, 4]]
@@ -103,9 +104,9 @@ def test_summarise_replaces_what_is_left_out_with_a_summary(tmp_path):
 def test_more_probes_do_not_change_what_a_dialog_leaves_out(tmp_path):
     for context in ("cut", "summarise"):
         settings, scripted = small(context)
-        plain = drift.run(scripted, SUITE, tmp_path / context, settings).records[0]
+        plain = as_json(drift.run(scripted, SUITE, tmp_path / context, settings))[0]
         more = replace(settings, probes_per_round=2)
-        probed = drift.run(Narrow(context=6), SUITE, tmp_path / f"{context} 2", more).records[0]
+        probed = as_json(drift.run(Narrow(context=6), SUITE, tmp_path / f"{context} 2", more))[0]
         views = [
             [(turn["round"], turn["speaker"], turn.get("left_out", 0)) for turn in r["turns"]]
             for r in (plain, probed)
@@ -116,7 +117,7 @@ def test_more_probes_do_not_change_what_a_dialog_leaves_out(tmp_path):
 def test_a_context_of_two_messages_is_enough_for_a_whole_dialog(tmp_path):
     for context in ("cut", "summarise"):
         settings = replace(LONG, conversations=1, context=context)
-        record = drift.run(Narrow(context=2), SUITE, tmp_path / context, settings).records[0]
+        record = as_json(drift.run(Narrow(context=2), SUITE, tmp_path / context, settings))[0]
         assert len(record["turns"]) == 14, "a system prompt and one message are enough"
 
 
@@ -124,10 +125,10 @@ def test_a_context_of_two_messages_is_enough_for_a_whole_dialog(tmp_path):
 def test_a_local_model_completes_dialogs_longer_than_its_context(tmp_path, context):
     tiny = model(max_position_embeddings=192)
     stop = drift.run(tiny, SUITE, tmp_path / "stop", LONG)
-    assert all(record["ended"]["why"] == "context" for record in stop.records)
+    assert all(record["ended"]["why"] == "context" for record in as_json(stop))
     settings = replace(LONG, context=context, window=3 if context == "slide" else None)
     run = drift.run(tiny, SUITE, tmp_path / "run", settings)
-    for record in run.records:
+    for record in as_json(run):
         assert "ended" not in record and len(record["turns"]) == 14
         assert any(turn.get("left_out") for turn in record["turns"])
         assert all(turn["stop_reason"] for turn in record["turns"])
@@ -180,7 +181,7 @@ def test_an_endpoint_summarises_what_it_has_no_room_for(tmp_path, monkeypatch):
     settings = replace(LONG, context="summarise", conversations=1)
     with Server(answer) as server:
         endpoint = connect(server.url, "tiny", max_retries=0)
-        (record,) = drift.run(endpoint, SUITE, tmp_path / "run", settings).records
+        (record,) = as_json(drift.run(endpoint, SUITE, tmp_path / "run", settings))
     assert len(record["turns"]) == 14 and not {"ended", "unanswered"} & record.keys()
     told = [summary["text"] for summary in record["summaries"]]
     assert told and all(text.startswith("summary ") for text in told)
@@ -193,7 +194,7 @@ def test_our_own_server_completes_dialogs_longer_than_its_context(tmp_path, cont
     settings = replace(LONG, context=context, window=3 if context == "slide" else None)
     with served(model(max_position_embeddings=192), Limits(tokens=64, seconds=60.0)) as server:
         run = drift.run(connect(f"{server.url}/v1"), SUITE, tmp_path / "run", settings)
-    for record in run.records:
+    for record in as_json(run):
         assert "ended" not in record and "unanswered" not in record
         assert len(record["turns"]) == 14 and any(t.get("left_out") for t in record["turns"])
         assert ("summaries" in record) == (context == "summarise")
@@ -209,7 +210,7 @@ def test_the_default_model_slides_over_a_small_context(tmp_path, capsys):
     words += ["--context", "slide", "--window", "3", "--max-new-tokens", "24"]
     assert main([*words, "--out", str(tmp_path / "run")]) == 0
     assert "Rounds left out: in 2 of 2 dialogs" in capsys.readouterr().out
-    for record in read_run(tmp_path / "run").records:
+    for record in as_json(read_run(tmp_path / "run")):
         assert len(record["turns"]) == 16 and not {"ended", "unanswered"} & record.keys()
         left = [t.get("left_out", 0) for t in record["turns"] if t["speaker"] == "agent"]
         assert left[:3] == [0, 0, 0] and left[-1] >= 5
@@ -249,5 +250,5 @@ def test_a_runs_identity_includes_what_happens_at_the_contexts_end(tmp_path):
     run = drift.run(Narrow(context=6), SUITE, tmp_path / "run", settings)
     told = run.manifest["identity"]["settings"]
     assert (told["context"], told["summary_prompt"]) == ("summarise", "In ten words:")
-    assert read_run(tmp_path / "run").records == run.records
+    assert as_json(read_run(tmp_path / "run")) == as_json(run)
     assert draw_pairing(SUITE, settings, 0) == draw_pairing(SUITE, LONG, 0)

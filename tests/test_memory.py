@@ -149,8 +149,8 @@ def test_a_run_whose_memory_ran_out_says_so_on_its_page(scarce, tmp_path):
     plain = drift.run(model(), drift.load_suite("starter"), tmp_path / "plain", settings)
     scarce(3, MemoryError())
     run = drift.run(model(), drift.load_suite("starter"), tmp_path / "scarce", settings)
-    assert [record["rows_at_most"] for record in run.records] == [2] * 4
-    assert not any("rows_at_most" in record for record in plain.records)
+    assert [record.rows_at_most for record in run.records] == [2] * 4
+    assert not any(record.rows_at_most for record in plain.records)
     for data, said in ((run, True), (plain, False)):
         report.write([data.folder], tmp_path / "page.html")
         text = (tmp_path / "page.html").read_text()

@@ -7,7 +7,7 @@ import random
 import numpy as np
 import pytest
 from page_outline import read_page
-from synthetic_run import NASTY, write_run
+from synthetic_run import NASTY, as_json, write_run
 
 from holdfast import report
 from holdfast.analysis.series import read_series
@@ -71,7 +71,7 @@ def test_a_summary_says_what_the_records_say(tmp_path):
 
 def test_a_summary_reports_each_rule(tmp_path):
     folder = write_run(tmp_path / "run", conversations=6, rounds=2, methods=("none",))
-    records = read_run(folder).records
+    records = as_json(read_run(folder))
     for record in records:
         record["agent"]["id"] = "bot"
         for probe in record["probes"]:
@@ -86,7 +86,7 @@ def test_a_summary_reports_each_rule(tmp_path):
 def test_a_summary_derived_again_is_identical_to_the_byte(tmp_path):
     folder = write_run(tmp_path / "run", conversations=12, rounds=2, nasty=True)
     first = report.write_summary(folder).read_bytes()
-    records = read_run(folder).records
+    records = as_json(read_run(folder))
     random.Random(1).shuffle(records)  # as if batches had ended in another order
     rewrite(folder, records, resumed=[{"created": "2027-01-01"}])
     assert report.write_summary(folder).read_bytes() == first
@@ -108,7 +108,7 @@ def hostile(folder):
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "x.svg").write_text("<svg/>")
     run = write_run(folder / "run", conversations=2, rounds=2, nasty=True)
-    rewrite(run, read_run(run).records, argv=evil, versions={evil: evil})
+    rewrite(run, as_json(read_run(run)), argv=evil, versions={evil: evil})
     values = {"read": [evil], "states": [Picture(evil, folder / "x.svg")], "norms": []}
     values["averages"] = Table(evil, [(evil, evil)] * 14)
     html = render_study("geometry", evil, {evil: read_run(run)}, (evil,), **values)

@@ -13,6 +13,7 @@ import zlib
 from pathlib import Path
 
 import pytest
+from synthetic_run import as_json
 
 from holdfast.errors import RecordsError
 from holdfast.records import Compatibility, open_run, read_run, refuse_another, union
@@ -53,7 +54,7 @@ def test_what_is_appended_is_read_back(tmp_path):
         run.append(record(1, text="naïve \u2028 \n \x85 🪸 \ud83c"))
         assert run.keys() == {("none", 0), ("split-softmax:exponent=0.5", 0), ("none", 1)}
     data = read_run(tmp_path / "deep" / "run")
-    assert data.records[2] == record(1, text="naïve \u2028 \n \x85 🪸 \ud83c")
+    assert as_json(data)[2] == record(1, text="naïve \u2028 \n \x85 🪸 \ud83c")
     assert data.manifest["identity"] == IDENTITY
     assert data.manifest["argv"] == ABOUT["argv"] and data.manifest["created"]
     assert len((tmp_path / "deep" / "run" / "records.jsonl").read_bytes().splitlines()) >= 3
@@ -91,7 +92,7 @@ def test_a_torn_last_line_is_cut_off(tmp_path, cut):
         assert run.keys() == {("none", 0)}
         assert path.read_bytes() == whole
         run.append(record(1))
-    assert [r["conversation"] for r in read_run(tmp_path).records] == [0, 1]
+    assert [r["conversation"] for r in as_json(read_run(tmp_path))] == [0, 1]
 
 
 def test_a_broken_line_in_the_middle_is_named(tmp_path):
@@ -109,7 +110,7 @@ def test_a_broken_line_in_the_middle_is_named(tmp_path):
 def test_reading_does_not_show_the_checksum_and_json_readers_do(tmp_path):
     pandas = pytest.importorskip("pandas")
     begun(tmp_path)
-    assert read_run(tmp_path).records == [record(0)]
+    assert as_json(read_run(tmp_path)) == [record(0)]
     table = pandas.read_json(tmp_path / "records.jsonl", lines=True, dtype=False)
     line = (tmp_path / "records.jsonl").read_bytes()
     body = line[: line.index(b', "crc32"')]
@@ -129,10 +130,10 @@ def older(folder: Path, *lines: bytes | dict, **manifest: object) -> None:
 
 def test_a_run_without_checksums_is_read_and_resumed_with_them(tmp_path):
     older(tmp_path, record(0), record(1))
-    assert read_run(tmp_path).records == [record(0), record(1)]
+    assert as_json(read_run(tmp_path)) == [record(0), record(1)]
     with open_run(tmp_path, IDENTITY, ABOUT) as run:
         run.append(record(2))
-    assert read_run(tmp_path).records == [record(0), record(1), record(2)]
+    assert as_json(read_run(tmp_path)) == [record(0), record(1), record(2)]
     path = tmp_path / "records.jsonl"
     first, second, third = path.read_bytes().splitlines(keepends=True)
     assert b"crc32" not in first + second and b"crc32" in third
@@ -200,7 +201,8 @@ def test_a_sample_that_does_not_belong_is_refused(tmp_path, command, identity, l
     settings = {"samples": 5, "tasks": ["json"]}
     identity = {"variants": ["zero-shot"], "settings": settings, **identity}
     older(tmp_path, sample, command=command, identity=identity)
-    assert read_run(tmp_path).records == [sample]
+    (read,) = read_run(tmp_path).records
+    assert read == type(read).model_validate(sample)
     older(tmp_path, {**sample, **line}, command=command, identity=identity)
     with pytest.raises(RecordsError, match=re.escape(why)):
         read_run(tmp_path)
@@ -468,7 +470,7 @@ def test_a_file_that_may_not_grow(tmp_path):
     )
     command = [sys.executable, "-c", code, json.dumps(record(0))]
     shown = subprocess.run(command, capture_output=True, text=True, check=True)
-    kept = read_run(tmp_path).records
+    kept = as_json(read_run(tmp_path))
     assert 1 <= len(kept) < 100
     assert f"the file may not grow further; the {len(kept)} conversations" in shown.stdout
     assert (tmp_path / "records.jsonl").read_bytes().endswith(b"\n")
@@ -511,7 +513,7 @@ def test_killed_and_resumed_equals_uninterrupted(tmp_path):
 def test_probes_as_a_table(tmp_path):
     pandas = pytest.importorskip("pandas")
     begun(tmp_path)
-    frame = read_run(tmp_path).frame()
+    frame = read_run(tmp_path).to_pandas()
     assert isinstance(frame, pandas.DataFrame) and len(frame) == 1
     row = frame.iloc[0]
     expected = {"method": "none", "conversation": 0, "agent": "a", "category": "pattern"}

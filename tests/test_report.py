@@ -556,14 +556,14 @@ def test_every_conversation_is_on_the_page_with_its_scores_and_reasons(tmp_path)
     seen = set()
     for place, (at, number, agent, *_) in enumerate(index["rows"]):
         item = series[at]
-        source = next(r for r in item.records if r["conversation"] == number)
+        source = next(r for r in item.records if r.conversation == number)
         body = chunks[place // index["perChunk"]][place % index["perChunk"]]
-        assert index["prompts"][agent]["text"] == source["agent"]["system_prompt"]
-        assert [turn[2] for turn in body["turns"]] == [turn["text"] for turn in source["turns"]]
+        assert index["prompts"][agent]["text"] == source.agent.system_prompt
+        assert [turn[2] for turn in body["turns"]] == [turn.text for turn in source.turns]
         assert [(index["questions"][p[2]], p[3], p[5]) for p in body["probes"]] == [
-            (p["question"], p["reply"], p["reason"]) for p in source["probes"]
+            (p.question, p.reply, p.reason) for p in source.probes
         ]
-        scores = [p["score"] for p in source["probes"]]
+        scores = [p.score for p in source.probes]
         assert [p[4] for p in body["probes"]] == pytest.approx(scores, abs=1e-4)
         seen.add((at, number))
     assert len(seen) == 120

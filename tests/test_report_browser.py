@@ -20,7 +20,7 @@ from browsing import (
     text_of,
     wait,
 )
-from synthetic_run import write_run
+from synthetic_run import as_json, write_run
 from test_baseline import asked
 from test_pages import hostile, rewrite
 
@@ -179,7 +179,7 @@ def test_a_conversation_is_opened_read_and_left_by_keyboard(browser, page, width
 
 @pytest.mark.parametrize("width", [1280, 390])
 def test_a_dialog_and_replies_that_ended_early_say_so(browser, tmp_path, width):
-    records = read_run(write_run(tmp_path / "run", conversations=4, rounds=2)).records
+    records = as_json(read_run(write_run(tmp_path / "run", conversations=4, rounds=2)))
     for number in (0, 1):  # the first conversation, under both methods
         records[number]["ended"] = {"round": 2, "why": "filter", "reason": "<img src=x>"}
         records[number]["turns"][1]["stop_reason"] = "refusal"

@@ -4,6 +4,7 @@ import ast
 from pathlib import Path
 
 import pytest
+from synthetic_run import as_json
 from test_records import ABOUT, IDENTITY, METHODS, record
 
 import holdfast
@@ -30,7 +31,7 @@ def work(folder: Path, alone: bool, stop: int | None = None) -> list[tuple[int, 
 
 
 def keys(folder: Path) -> list[tuple[str, int]]:
-    return [(row["method"], row["conversation"]) for row in read_run(folder).records]
+    return [(row["method"], row["conversation"]) for row in as_json(read_run(folder))]
 
 
 @pytest.mark.parametrize("alone", (False, True))

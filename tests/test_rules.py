@@ -216,7 +216,7 @@ def test_page_reports_rule_by_rule_and_names_the_rule_of_each_probe(run, tmp_pat
 
 
 def test_the_table_of_probes_names_rules(run):
-    frame = run.frame()
+    frame = run.to_pandas()
     means = frame.groupby("rule")["score"].mean().to_dict()
     assert means == {"signs": 0.625, "cheap": 0.25, "short": 1.0}
 

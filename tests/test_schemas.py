@@ -69,7 +69,7 @@ def test_a_folder_of_every_version_is_exported(folder, tmp_path, capsys):
         replies = [probe["reply"] for line in lines for probe in line["probes"]]
         assert [row["reply"] for row in rows] == replies
     assert [float(row["score"]) for row in rows] == scores
-    frame = read_run(folder).frame()
+    frame = read_run(folder).to_pandas()
     assert list(frame.columns) == list(rows[0]) and list(frame["score"]) == scores
 
 
@@ -120,7 +120,7 @@ def test_an_unknown_version_is_refused(version, sentence, tmp_path, capsys):
 
 
 def test_a_table_can_be_a_plain_dict(tmp_path):
-    columns = read_run(RUNS / "schema-3" / "drift").frame(dict)
+    columns = read_run(RUNS / "schema-3" / "drift").to_columns()
     assert list(columns) == PROBES and len({len(column) for column in columns.values()}) == 1
     assert set(columns["rule"]) == {None} and all(0 < mass < 1 for mass in columns["turn_mass"])
 
@@ -139,7 +139,7 @@ def test_texts_of_any_kind_survive_a_table(tmp_path):
     assert main(["export", str(folder), "--csv", str(tmp_path / "t.csv")]) == 0
     with open(tmp_path / "t.csv", encoding="utf-8", newline="") as file:
         replies = [row["reply"] for row in csv.DictReader(file)]
-    assert read_run(folder).frame()["reply"].tolist()[:4] == texts[:4]
+    assert read_run(folder).to_pandas()["reply"].tolist()[:4] == texts[:4]
     assert replies[:4] == [*texts[:2], "'=1+1", texts[3]], "a spreadsheet would run the formula"
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import test_rules
 from scripted_model import ScriptedModel
+from synthetic_run import as_json, conversation_of
 
 from holdfast import drift, report
 from holdfast.analysis.estimates import accuracy_of
@@ -17,7 +18,7 @@ from holdfast.drift.cases import _content
 from holdfast.drift.work import count_replies
 from holdfast.errors import RecordsError, RequestFailed
 from holdfast.models.requests import Reply
-from holdfast.records import RunData
+from holdfast.records import Run
 
 ASKED = ("Name a fruit.",)
 
@@ -57,7 +58,7 @@ def test_one_reply_is_drawn_and_scored_by_every_rule(tmp_path):
     run = drift.run(model, suite_of(*TOGETHER), tmp_path / "run", SETTINGS)
     probes = [seed for question, seed in model.asked if question in ASKED]
     assert len(probes) == len(set(probes)) == 4 * 3, "one of a round and conversation"
-    for record in run.records:
+    for record in as_json(run):
         for number in (1, 2, 3):
             entries = [probe for probe in record["probes"] if probe["round"] == number]
             assert [probe["rule"] for probe in entries] == ["a", "b", "c"]
@@ -76,7 +77,7 @@ def test_sharing_probes_changes_no_draws_of_the_first_rule_or_of_unshared_probes
         model = Fruity()
         run = drift.run(model, suite_of(*rules), tmp_path / name, SETTINGS)
         seeds.append(sorted(model.asked))
-        told = {probe["rule"] for record in run.records for probe in record["probes"]}
+        told = {probe["rule"] for record in as_json(run) for probe in record["probes"]}
         assert told == {each.id for each in rules}
     assert seeds[0] == seeds[1]
 
@@ -87,7 +88,7 @@ def test_rules_with_the_same_list_of_probes_are_asked_the_same_ones(tmp_path):
     settings = replace(SETTINGS, conversations=8, probes_per_round=2)
     run = drift.run(Fruity(), suite_of(*rules), tmp_path / "run", settings)
     questions = set()
-    for record in run.records:
+    for record in as_json(run):
         asked = {name: [] for name in "ab"}
         for probe in record["probes"]:
             asked[probe["rule"]].append(probe["question"])
@@ -99,7 +100,7 @@ def test_rules_with_the_same_list_of_probes_are_asked_the_same_ones(tmp_path):
 
 def test_an_unanswered_probe_is_missing_for_every_rule(tmp_path):
     run = drift.run(Fruity(fails=(2,)), suite_of(*TOGETHER), tmp_path / "run", SETTINGS)
-    missing = [probe["rule"] for probe in run.records[0]["unanswered"]]
+    missing = [probe["rule"] for probe in as_json(run)[0]["unanswered"]]
     assert missing == ["a", "b", "c"]
     accuracy = accuracy_of(read_series(run)[0])
     assert [point.mean for point in accuracy["prompt"]] == [1.0, None, 0.0]
@@ -127,23 +128,21 @@ def test_only_suites_whose_rules_share_probes_have_new_fingerprints(tmp_path):
 
 def record(number, scores, agent="bot"):
     """The record of a conversation; scores are [round][rule]."""
-    people = {"agent": {"id": agent, "category": "rules", "system_prompt": "Be."}}
-    people["user"] = {"id": None, "category": None, "system_prompt": ""}
-    asked = {"kind": "stability", "probe": 0, "question": "?", "reply": "", "reason": ""}
+    prompt = {"id": agent, "category": "rules", "system_prompt": "Be."}
     probes = [
-        {"round": at, **asked, "rule": f"r{place}", "score": float(score), "mass": None}
+        {"round": at, "rule": f"r{place}", "score": float(score)}
         for at, row in enumerate(scores, start=1)
         for place, score in enumerate(row)
     ]
     for probe in probes:
         if probe["rule"] != "r0":
             probe["reply_of"] = "r0"
-    return {"method": "none", "conversation": number, **people, "turns": [], "probes": probes}
+    return conversation_of(conversation=number, agent=prompt, probes=probes)
 
 
 def series_of(records, tmp_path):
     manifest = {"identity": {"methods": ["none"]}, "command": "drift"}
-    return read_series(RunData(tmp_path, manifest, records))[0]
+    return read_series(Run(tmp_path, manifest, tuple(records)))[0]
 
 
 def test_accuracies_are_those_of_ifeval(tmp_path):
@@ -177,9 +176,9 @@ def test_rules_with_separate_replies_have_no_accuracy(tmp_path):
     assert accuracy_of(read_series(run)[0]) is None
     assert summarise(run)["results"][0]["accuracy"] is None
     assert "Accuracy," not in report.table(run)
-    mixed = [record(0, [[1, 1]])]
-    del mixed[0]["probes"][1]["reply_of"]
-    mixed.append(record(1, [[1, 1]]))
+    separate = record(0, [[1, 1]])
+    probes = tuple(probe.model_copy(update={"reply_of": None}) for probe in separate.probes)
+    mixed = [separate.model_copy(update={"probes": probes}), record(1, [[1, 1]])]
     assert accuracy_of(series_of(mixed, tmp_path)) is None
 
 
@@ -201,6 +200,6 @@ def test_the_baseline_asks_once_and_every_rule_scores(tmp_path):
     model = Fruity()
     asked = drift.ask_baseline(model, suite, tmp_path / "run", SETTINGS)
     assert len(model.asked) == 4
-    for row in asked.records:
+    for row in as_json(asked):
         assert [probe["rule"] for probe in row["probes"]] == ["a", "b", "c"]
         assert len({probe["reply"] for probe in row["probes"]}) == 1

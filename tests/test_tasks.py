@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from page_outline import read_page
 from refusals import refusal_in
+from synthetic_run import as_json
 from test_drift import Scripted
 from tiny import model
 
@@ -480,13 +481,13 @@ def short_replies():
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory) -> records.RunData:
+def whole(tmp_path_factory) -> records.Run:
     """A run of every task under three baselines, uninterrupted."""
     return tasks.run(long_tiny(), small_data(), tmp_path_factory.mktemp("whole"), SMALL)
 
 
-def kept(run: records.RunData) -> list[dict]:
-    steady = ({**record, "seconds": 0} for record in run.records)
+def kept(run: records.Run) -> list[dict]:
+    steady = ({**record, "seconds": 0} for record in as_json(run))
     return sorted(steady, key=lambda record: (record["method"], record["conversation"]))
 
 
@@ -533,7 +534,7 @@ def test_records_and_table_agree(whole):
     results = {(result.task, result.variant): result for result in read_results(run)}
     assert list(results) == list(itertools.product(tasks.CATALOGUE, THREE))
     for (task, variant), result in results.items():
-        mine = [r["scores"] for r in run.records if (r["task"], r["variant"]) == (task, variant)]
+        mine = [r["scores"] for r in as_json(run) if (r["task"], r["variant"]) == (task, variant)]
         assert set(result.scores) == set(tasks.CATALOGUE[task].metrics)
         for name, values in result.scores.items():
             assert np.mean(values) == pytest.approx(np.mean([scores[name] for scores in mine]))
@@ -541,7 +542,7 @@ def test_records_and_table_agree(whole):
     assert results["json", "zero-shot"].replies == 0
     assert results["bios", "zero-shot"].replies == 3
     assert results["bios", "few-shot"].replies == 6
-    for record in run.records:
+    for record in as_json(run):
         if record["task"] == "bios":
             (values,) = record["log_probabilities"]
             assert len(values) == 28
@@ -605,7 +606,7 @@ def test_methods_steer_towards_the_emphasised_part(tmp_path):
     settings = tasks.Settings(samples=2, draws=1)
     fixes = [(Pasta(1.0),), (Pasta(0.001),)]
     run = tasks.run(long_tiny(), small_data(), tmp_path / "a", settings, fixes)
-    answers = {(record["method"], record["conversation"]): record for record in run.records}
+    answers = {(record["method"], record["conversation"]): record for record in as_json(run)}
     differ = 0
     for (method, number), record in answers.items():
         if method.endswith(" zero-shot"):

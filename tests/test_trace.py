@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from page_outline import read_page
 from refusals import refusal_in
+from synthetic_run import conversation_of
 from tiny import model
 
 from holdfast import Sampling, drift
@@ -16,7 +17,7 @@ from holdfast.chat.prompt import render
 from holdfast.cli import main
 from holdfast.drift.traces import TurnTrace, read_traces, write_traces
 from holdfast.errors import ModelError, ParameterOutOfRange, RecordsError, UsageError
-from holdfast.records import Run
+from holdfast.records import Conversation, OpenRun
 from holdfast.report.trace import lines
 from holdfast.study.decay import Dialog, check, settings_for
 
@@ -73,7 +74,7 @@ def test_results_of_a_handful_of_dialogs_are_called_an_example():
     def told(count: int) -> list[str]:
         levels = 0.3 + 0.02 * rng.standard_normal((count, 2)) - [0, 0.15]
         dialogs = [dialog([[first] * 5, [last] * 5], [20, 50]) for first, last in levels]
-        records = [{**record, "method": "none"} for record in records_with(levels, levels + 0.1)]
+        records = records_with(levels, levels + 0.1)
         return lines(decay.describe("tiny", records, dialogs))
 
     many = told(30)
@@ -85,13 +86,13 @@ def test_results_of_a_handful_of_dialogs_are_called_an_example():
     assert few[0].count("cannot tell") == 2 and few[2].count("cannot tell") == 4
 
 
-def records_with(masses: np.ndarray, scores: np.ndarray) -> list[dict]:
+def records_with(masses: np.ndarray, scores: np.ndarray) -> list[Conversation]:
     def probes(round_masses, round_scores):
         rows = enumerate(zip(round_masses.tolist(), round_scores.tolist(), strict=True), 1)
-        return [{"round": r, "kind": "stability", "mass": m, "score": s} for r, (m, s) in rows]
+        return [{"round": r, "mass": m, "score": s} for r, (m, s) in rows]
 
     pairs = zip(masses, scores, strict=True)
-    return [{"turns": [], "probes": probes(*pair)} for pair in pairs]
+    return [conversation_of(probes=probes(*pair)) for pair in pairs]
 
 
 def test_a_planted_correlation_is_found_where_it_was_planted():
@@ -147,7 +148,7 @@ def test_every_record_has_its_trace_even_after_an_interruption(tmp_path, monkeyp
 
     whole = run("whole")
     written = []
-    append = Run.append
+    append = OpenRun.append
 
     def dying(self, record):
         if len(written) == 2:
@@ -155,25 +156,25 @@ def test_every_record_has_its_trace_even_after_an_interruption(tmp_path, monkeyp
         written.append(record)
         append(self, record)
 
-    monkeypatch.setattr("holdfast.records.Run.append", dying)
+    monkeypatch.setattr("holdfast.records.OpenRun.append", dying)
     with pytest.raises(KeyboardInterrupt):
         run("cut")
     monkeypatch.undo()
     resumed = run("cut")
     assert len(resumed.records) == len(whole.records) == 4
-    for record in whole.records:
-        number = record["conversation"]
+    for record in whole.conversations:
+        number = record.conversation
         ours, theirs = (read_traces(tmp_path / name, "none", number) for name in ("whole", "cut"))
         assert ours.keys() == theirs.keys() == {1, 2}
         assert all(np.array_equal(ours[number].mass, theirs[number].mass) for number in ours)
-        turn = next(turn for turn in record["turns"] if turn["speaker"] == "agent")
-        system = {"role": "system", "content": record["agent"]["system_prompt"]}
-        user = {"role": "user", "content": record["turns"][0]["text"]}
+        turn = next(turn for turn in record.turns if turn.speaker == "agent")
+        system = {"role": "system", "content": record.agent.system_prompt}
+        user = {"role": "user", "content": record.turns[0].text}
         prompt = render([system, user], tiny.tokenizer)
         share = sum(prompt.span_mask) / len(prompt.token_ids)
         assert ours[1].uniform.shape == (ours[1].mass.shape[0], ours[1].mass.shape[2])
         assert np.allclose(ours[1].uniform[:, 0], share)
-        assert ours[1].mass.mean() == pytest.approx(turn["mass"], rel=1e-2)
+        assert ours[1].mass.mean() == pytest.approx(turn.mass, rel=1e-2)
     (tmp_path / "cut" / "traces" / "none-3.npz").unlink()
     with pytest.raises(RecordsError, match=r"none-3\.npz.*--out"):
         read_traces(tmp_path / "cut", "none", 3)

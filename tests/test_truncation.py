@@ -6,6 +6,7 @@ import re
 
 import pytest
 from chat_server import KEY, Server, completion
+from synthetic_run import as_json
 
 from holdfast import drift
 from holdfast.analysis.context import survivals_of, truncation_of
@@ -78,7 +79,7 @@ def test_a_prompt_that_a_server_cuts_off_is_not_called_drift(measured):
     assert next_line(run).startswith("Next: raise the server's context (Ollama:")
     told = json.loads(write_summary(run.folder).read_text())["results"][0]["truncation"]
     assert told["verdict"] == "prompt lost" and set(told["from_round"].values()) == {6}
-    record = run.records[0]
+    record = as_json(run)[0]
     code = re.search(r"\d+", record["canary"])[0]
     assert record["agent"]["system_prompt"] == "Talk about bread."
     kinds = [probe["kind"] for probe in record["probes"]]
@@ -100,7 +101,7 @@ def test_token_counts_alone_do_not_show_what_was_left_out(measured):
     assert truncation_of(read_series(run)[0]).verdict == "cannot tell"
     text = " ".join(table(run).split())
     assert "reads no more of the dialog from round 7 on" in text and "--canary finds out" in text
-    assert "canary" not in run.records[0]
+    assert "canary" not in as_json(run)[0]
 
 
 def test_a_server_that_leaves_cached_tokens_out_of_its_count_is_not_blamed(measured):
@@ -112,7 +113,7 @@ def test_a_model_that_forgets_is_not_mistaken_for_a_server_that_truncates(measur
     run = measured(truncating(limit=10**6, forgets_after=LIMIT))
     series = read_series(run)[0]
     assert truncation_of(series) is None
-    last = [p["score"] for p in run.records[0]["probes"] if p["kind"] == "canary"]
+    last = [p["score"] for p in as_json(run)[0]["probes"] if p["kind"] == "canary"]
     assert last[0] == 1 and last[-1] == 0
     assert "server" not in table(run)
 
@@ -157,6 +158,6 @@ def test_only_compaction_loses_a_rule_that_its_summary_leaves_out(measured, cont
     assert stays in text
     told = json.loads(write_summary(run.folder).read_text())["results"][0]["summarised"]
     assert [row["rule"] for row in told] == [None, "bread"] and told[0]["after"]["n"] == 12
-    shown = [p.get("left_out", 0) for p in run.records[0]["probes"]]
-    rounds = [p["round"] for p in run.records[0]["probes"]]
+    shown = [p.get("left_out", 0) for p in as_json(run)[0]["probes"]]
+    rounds = [p["round"] for p in as_json(run)[0]["probes"]]
     assert all(n - left <= 4 for n, left in zip(rounds, shown, strict=True)) and max(shown) >= 4

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 from served import served
+from synthetic_run import as_json
 from test_drift import QUICK, SUITE, Scripted, texts
 from tiny import model
 
@@ -36,7 +37,7 @@ def test_giving_the_same_model_as_user_model_changes_nothing(tmp_path, batch):
     cast = drift.Cast(user_model=model())
     both = drift.run(model(), SUITE, tmp_path / "both", settings, methods, cast=cast)
     assert texts(both) == texts(alone)
-    tokens = [sum(r["tokens"]["forwarded"] for r in run.records) for run in (alone, both)]
+    tokens = [sum(r["tokens"]["forwarded"] for r in as_json(run)) for run in (alone, both)]
     assert tokens[0] == tokens[1], "each view is computed once, wherever it is"
 
 
@@ -44,7 +45,7 @@ def test_each_turn_comes_from_its_speakers_model(tmp_path):
     agent, user = Named("agent"), Named("user")
     run = drift.run(agent, SUITE, tmp_path / "run", QUICK, cast=drift.Cast(user_model=user))
     assert len(run.records) == QUICK.conversations
-    for record in run.records:
+    for record in as_json(run):
         starter, *rest = record["turns"]
         assert starter["text"] in SUITE.starters
         assert all(turn["text"].startswith(turn["speaker"]) for turn in rest) and len(rest) == 5
@@ -60,7 +61,7 @@ def test_a_user_model_behind_an_endpoint(tmp_path):
     with served(model("qwen2"), LIMITS) as server:
         user = connect(f"{server.url}/v1")
         run = drift.run(model(), SUITE, tmp_path / "run", QUICK, cast=drift.Cast(user_model=user))
-    assert len(run.records) == QUICK.conversations and not any("ended" in r for r in run.records)
+    assert len(run.records) == QUICK.conversations and not any("ended" in r for r in as_json(run))
     pairs = list(zip(texts(run), texts(alone), strict=True))
     for mixed, plain in pairs:
         assert mixed[:2] == plain[:2], "the agent's first turn is its own"

@@ -6,6 +6,7 @@ from xml.etree import ElementTree
 
 import pytest
 from chat_server import Server, completion, refusal
+from synthetic_run import as_json, conversation_of
 
 from holdfast import drift, report
 from holdfast.analysis.checks import Terms, check_prompts
@@ -86,7 +87,7 @@ REASONING = {
 def test_reasoning_is_recorded_and_neither_scored_nor_sent_back(serve, suite, tmp_path, message):
     server = serve(lambda body, number: completion(**message))
     assert run_drift(server, suite, tmp_path / "run") == 0
-    for record in read_run(tmp_path / "run").records:
+    for record in as_json(read_run(tmp_path / "run")):
         assert [probe["score"] for probe in record["probes"]] == [1.0, 1.0]
         replies = [*record["turns"][1:], *record["probes"]]
         assert {reply.get("text", reply.get("reply")) for reply in replies} == {"Oui."}
@@ -156,8 +157,8 @@ def test_drift_prints_no_verdict_on_replies_without_text(
     server = serve(lambda body, number: answer)
     assert run_drift(server, suite, tmp_path / "run") == 1
     run = read_run(tmp_path / "run")
-    assert all(record["probes"] == [] for record in run.records)
-    assert {probe["why"] for record in run.records for probe in record["unscored"]} == {why}
+    assert all(record["probes"] == [] for record in as_json(run))
+    assert {probe["why"] for record in as_json(run) for probe in record["unscored"]} == {why}
     printed = capsys.readouterr().out
     assert "Nothing was measured: 4 of 4 replies" in printed
     assert "stability" not in printed and "scores" not in printed
@@ -266,13 +267,11 @@ def test_a_rule_that_was_never_judged_does_not_pass_with_the_others():
     names = ("short", "signed")
 
     def record(number):
-        place = {"round": 1, "kind": "stability", "probe": 0, "question": "?", "reply": "Oui."}
-        return {
-            "conversation": number,
-            "agent": {"id": "bot", "category": None, "system_prompt": ""},
-            "probes": [{**place, "rule": names[0], "score": 1.0, "reason": ""}],
-            "unscored": [{**place, "rule": names[1], "why": "cut", "reason": ""}],
-        }
+        return conversation_of(
+            conversation=number,
+            probes=[{"round": 1, "rule": names[0], "score": 1.0}],
+            unscored=[{"round": 1, "rule": names[1], "why": "cut"}],
+        )
 
     (checked,) = check_prompts([record(n) for n in range(60)], ["bot"], 1, Terms(0.8, budget=60))
     assert checked.verdict == UNDECIDED
@@ -395,8 +394,8 @@ def test_cut_replies_are_counted_and_left_out_of_the_means(serve, tmp_path, caps
     assert run_drift(serve(answer), suite, out, conversations=6) == 0
     printed = capsys.readouterr().out
     run = read_run(out)
-    probes = [probe for record in run.records for probe in record["probes"]]
-    cut = [probe for record in run.records for probe in record.get("unscored", ())]
+    probes = [probe for record in as_json(run) for probe in record["probes"]]
+    cut = [probe for record in as_json(run) for probe in record.get("unscored", ())]
     assert {probe["score"] for probe in probes} == {1.0}
     assert cut and {probe["reply"] for probe in cut} == {"Well, that"}
     count = f"{len(cut)} of {len(cut) + len(probes)} scores"

@@ -5,6 +5,7 @@ from collections import Counter
 from dataclasses import replace
 
 import pytest
+from synthetic_run import as_json
 from test_drift import QUICK, SUITE, Scripted, without_time
 from tiny import model
 
@@ -33,7 +34,7 @@ def cast(scripts):
 def test_the_agent_answers_each_message_and_probes_fork(tmp_path, scripts):
     scripted = Scripted()
     settings = replace(QUICK, conversations=1)
-    record = drift.run(scripted, SUITE, tmp_path / "run", settings, cast=cast(scripts)).records[0]
+    record = as_json(drift.run(scripted, SUITE, tmp_path / "run", settings, cast=cast(scripts)))[0]
     said = SCRIPTS[record["scripted"]["line"] - 1]
     turns = record["turns"]
     assert [turn["text"] for turn in turns[::2]] == said[:3]
@@ -132,10 +133,10 @@ def test_calibrate_and_check_take_user_turns_too(tmp_path, scripts, capsys):
     main(["calibrate", *options, *more, *sizes])
     stability = read_run(folder / "stability")
     assert stability.manifest["identity"]["user_turns"]["name"] == "scripts.jsonl"
-    texts = {turn["text"] for record in stability.records for turn in record["turns"][::2]}
+    texts = {turn["text"] for record in as_json(stability) for turn in record["turns"][::2]}
     assert texts <= {text for script in SCRIPTS for text in script}
     main(["check", "bot", "--budget", "1", "--out", str(tmp_path / "check"), *sizes])
-    assert read_run(tmp_path / "check").records[0]["scripted"]["line"] in (1, 2, 3)
+    assert as_json(read_run(tmp_path / "check"))[0]["scripted"]["line"] in (1, 2, 3)
     scripts.write_text(json.dumps(["d1", "d2"]))
     assert main(["calibrate", *options, *more, *sizes]) == 2
     error = capsys.readouterr().err

@@ -24,7 +24,7 @@ API = {  # the public names by section of their page, without `holdfast.`
     "Logs": "logs.read_logs logs.score_logs logs.adherence transcripts.read_transcripts"
     " transcripts.LogFile transcripts.Transcript transcripts.Event transcripts.Kind",
     "Measures, records and reports": "measures.build measures.Measure measures.Score"
-    " records.read_run records.RunData report.write report.table report.write_summary",
+    " records.read_run records.Run report.write report.table report.write_summary",
     "Clients and errors": "client errors",
 }
 

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from holdfast.models.loading import load
     from holdfast.models.steering import encode_chats, steering, unsteered
     from holdfast.papers import zhang2024 as tasks
+    from holdfast.records import read_run
 
 __all__ = [
     "AdaCad",
@@ -73,6 +74,7 @@ __all__ = [
     "logs",
     "measures",
     "methods",
+    "read_run",
     "records",
     "report",
     "steering",
@@ -84,6 +86,7 @@ __all__ = [
 # Imported at first use, so that importing the package does not import torch.
 _LATER = {
     "load": "holdfast.models.loading",
+    "read_run": "holdfast.records",
     "connect": "holdfast.models.connecting",
     "connect_all": "holdfast.models.connecting",
     "encode_chats": "holdfast.models.steering",

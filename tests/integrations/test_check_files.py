@@ -34,7 +34,7 @@ def test_junit_is_read_by_its_consumers(tmp_path):
 def _scored(number, score):
     """A recorded conversation under another number, with these scores."""
     record = read_run(RUN).records[0]
-    probes = [{**probe, "score": score} for probe in record["probes"]]
+    probes = [{**probe, "score": score} for probe in record.probes]
     return {**record, "conversation": number, "probes": probes}
 
 

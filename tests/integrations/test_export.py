@@ -23,7 +23,7 @@ def test_parquet_of_every_version(folder, tmp_path):
     out = tmp_path / "table.parquet"
     assert main(["export", str(folder), "--parquet", str(out)]) == 0
     run = read_run(folder)
-    frame = run.frame()
+    frame = run.to_pandas()
     table = pandas.read_parquet(out)
     assert list(table.columns) == list(frame.columns)
     assert table["score"].tolist() == frame["score"].tolist()
@@ -31,7 +31,7 @@ def test_parquet_of_every_version(folder, tmp_path):
     schema = pyarrow.parquet.read_schema(out)
     assert {str(kind) for kind in schema.types} <= {"string", "int64", "double"}
     assert json.loads(schema.metadata[b"holdfast.identity"]) == run.manifest["identity"]
-    by_polars = run.frame(polars.DataFrame)
+    by_polars = polars.DataFrame(run.to_columns())
     assert by_polars["score"].to_list() == frame["score"].tolist()
     assert polars.read_parquet(out).height == by_polars.height == len(frame)
 
@@ -43,6 +43,6 @@ def test_parquet_takes_text_that_is_not_valid_unicode(tmp_path, monkeypatch):
     from holdfast.records import write_parquet
 
     run = read_run(DRIFT)
-    run.records[0]["probes"][0]["reply"] = "half \ud83d of one"
+    run.records[0].probes[0]["reply"] = "half \ud83d of one"
     table = pandas.read_parquet(write_parquet(run, tmp_path / "t.parquet"))
     assert table["reply"][0] == "half ? of one"

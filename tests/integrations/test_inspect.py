@@ -109,8 +109,8 @@ def test_the_task_matches_the_records_of_holdfast_drift(tmp_path, method):
     told = records(log)
     assert sorted(told) == list(range(5))
     for record in run.records:
-        ours = told[record["conversation"]]
-        assert (ours["agent"], ours["user"]) == (record["agent"], record["user"])
+        ours = told[record.conversation]
+        assert (ours["agent"], ours["user"]) == (record.agent, record.user)
         for part in ("turns", "probes"):
             for here, there in zip(ours[part], record[part], strict=True):
                 assert here | {"mass": 0} == there | {"mass": 0}
@@ -130,16 +130,16 @@ def test_a_method_of_the_model_steers_only_the_agent(tmp_path):
     by_task = records(run_drift("holdfast/default", method=spelled))
     unsteered = records(run_drift("holdfast/default"))
     for number, record in by_model.items():
-        assert record["turns"] == by_task[number]["turns"]
-        assert record["turns"][1]["mass"] > unsteered[number]["turns"][1]["mass"]
+        assert record.turns == by_task[number]["turns"]
+        assert record.turns[1].mass > unsteered[number]["turns"][1]["mass"]
 
 
 def test_each_epoch_draws_new_replies():
     given = {"task_args": {**SHORT, "conversations": 1}, "epochs": 2, "display": "none"}
     (log,) = evaluate("holdfast/drift", model="holdfast/default", **given)
     first, second = (sample.store[RECORD] for sample in log.samples)
-    assert first["agent"] == second["agent"] and first["turns"][0] == second["turns"][0]
-    assert first["turns"][1:] != second["turns"][1:]
+    assert first.agent == second["agent"] and first.turns[0] == second["turns"][0]
+    assert first.turns[1:] != second["turns"][1:]
 
 
 class Parrot:
@@ -171,14 +171,14 @@ def test_any_model_of_inspect_is_measured():
     probe = [*asked[0][:1], ("user", pairing.probes[0])]
     assert probe in asked  # of round 1, in place of the starter
     speakers = {"agent": "assistant", "user": "user"}
-    dialog = [(speakers[turn["speaker"]], turn["text"]) for turn in record["turns"]]
+    dialog = [(speakers[turn.speaker], turn.text) for turn in record.turns]
     assert [*asked[0][:1], *dialog[:2], ("user", pairing.probes[0])] in asked  # of round 2
-    assert len(asked) == 3 + 4 and len(record["probes"]) == 4
+    assert len(asked) == 3 + 4 and len(record.probes) == 4
     first = next(config for messages, config in parrot.calls if messages == asked[0])
     assert first.seed == seed_of("reply", 0, 0, 1, "agent") % 2**31
     assert (first.temperature, first.top_p, first.max_tokens) == (0.5, 0.7, 40)
     assert first.extra_body is None
-    for told in record["probes"]:
+    for told in record.probes:
         rules = (pairing.agent if told["kind"] == "stability" else pairing.user).all_rules
         assert told["score"] == rules[0].measure.score(told["reply"]).value
     assert "Reply 1." in log.samples[0].messages[2].text
@@ -193,8 +193,8 @@ def test_the_end_of_a_dialog_is_recorded_and_earlier_rounds_are_scored():
         parrot = Parrot(**{f"Reply {number}.": answer for number in range(9)})
         log = run_drift(parrot.model(), conversations=1)
         record = records(log)[0]
-        assert record["ended"]["round"] == 2 and record["ended"]["why"] == why
-        assert record["turns"][0]["text"] == question
+        assert record.ended.round == 2 and record.ended.why == why
+        assert record.turns[0].text == question
         values = log.samples[0].scores["stability_and_adoption"].value
         assert not math.isnan(values["stability_round_1"])
         rounds = {score.name: score for score in log.results.scores}
@@ -205,7 +205,7 @@ def test_another_model_can_take_the_role_of_the_user():
     user = Parrot()
     log = run_drift("holdfast/default", roles={"user": user.model()}, conversations=1)
     turns = records(log)[0]["turns"]
-    assert [turn["text"] for turn in turns if turn["speaker"] == "user"][1:] == ["Reply 1."]
+    assert [turn.text for turn in turns if turn.speaker == "user"][1:] == ["Reply 1."]
     ((_, config),) = user.calls
     assert (config.max_tokens, config.top_p) == (40, 0.9)
 
@@ -216,14 +216,14 @@ def test_our_own_server_is_measured_like_any_other(monkeypatch):
         monkeypatch.setenv("HOLDFAST_BASE_URL", f"{there.url}/v1")
         log = run_drift("openai-api/holdfast/default", temperature=1.0)
     for number, record in records(log).items():
-        assert len(record["turns"]) == len(record["probes"]) == 4
+        assert len(record.turns) == len(record.probes) == 4
         messages = [
-            {"role": "system", "content": record["agent"]["system_prompt"]},
-            {"role": "user", "content": record["turns"][0]["text"]},
+            {"role": "system", "content": record.agent.system_prompt},
+            {"role": "user", "content": record.turns[0].text},
         ]
         seed = seed_of("reply", 0, number, 1, "agent") % 2**31
         reply = local().generate(messages, sampling=Sampling(max_new_tokens=40), seed=seed)
-        assert record["turns"][1]["text"] == reply.text
+        assert record.turns[1].text == reply.text
     assert {score.name for score in log.results.scores} >= {"stability_round_2", "adoption"}
 
 

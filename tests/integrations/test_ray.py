@@ -220,18 +220,18 @@ def test_removing_a_node_loses_nothing(cluster, exact, alone, tmp_path):
 def test_only_the_conversation_that_kills_its_actors_fails(exact, alone, tmp_path):
     run = drift.run(exact, SUITE, tmp_path / "run", replace(QUICK, conversations=3), [Ends("rain")])
     assert len(run.records) == 3
-    (lost,) = [record for record in run.records if "ended" in record]
+    (lost,) = [record for record in run.records if record.ended]
     assert lost["agent"]["id"] == "case-rain" and lost["ended"]["round"] == 1
     assert "Three actors were lost while they worked on it" in lost["ended"]["reason"]
     others = [record for record in run.records if record is not lost]
-    there = {r["conversation"]: r["turns"] for r in alone(QUICK).records}
-    assert all(there[record["conversation"]] == record["turns"] for record in others)
+    there = {r.conversation: r.turns for r in alone(QUICK).records}
+    assert all(there[record.conversation] == record.turns for record in others)
 
 
 def test_an_error_of_an_actor_is_raised_here_and_its_conversation_is_not_recorded(exact, tmp_path):
     with pytest.raises(ValueError, match="seen 7"):
         drift.run(exact, SUITE, tmp_path / "run", QUICK, [Ends("rain", "seen 7")])
-    assert all(r["agent"]["id"] != "case-rain" for r in read_run(tmp_path / "run").records)
+    assert all(r.agent.id != "case-rain" for r in read_run(tmp_path / "run").records)
 
 
 def test_an_interrupt_leaves_the_actors_ready_for_another_run(exact, alone, tmp_path):

@@ -40,10 +40,10 @@ def test_a_drift_run_gives_the_local_records(in_llama, here, tmp_path):
     ]
     said = [
         {
-            (record["method"], record["conversation"]): [
+            (record.method, record.conversation): [
                 {key: value for key, value in row.items() if key != "mass"}
                 for part in ("turns", "probes")
-                for row in record[part]
+                for row in record.to_json()[part]
             ]
             for record in records
         }

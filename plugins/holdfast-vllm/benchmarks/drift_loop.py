@@ -57,8 +57,8 @@ def play(model: Any, arguments: argparse.Namespace, **changed: int) -> tuple[flo
         began = time.perf_counter()
         records = drift.run(model, "everyday", folder, settings, methods, cast=cast).records
         seconds = time.perf_counter() - began
-    written = [turn["text"] for record in records for turn in record["turns"][1::2]]
-    written += [probe["reply"] for record in records for probe in record["probes"]]
+    written = [turn.text for record in records for turn in record.turns[1::2]]
+    written += [probe.reply for record in records for probe in record.probes]
     ids = model.tokenizer(written, add_special_tokens=False)["input_ids"]
     return seconds, sum(len(row) + 1 for row in ids)
 

@@ -257,7 +257,7 @@ def test_drift_over_the_wire_gives_the_local_records(url, tmp_path):
     specs = ["none", "boost:factor=4", "repetition:probability=0.5+pasta:alpha=0.05"]
     here, there = (
         {
-            (record["method"], record["conversation"]): record
+            (record.method, record.conversation): record.to_json()
             for record in drift.run(each, "starter", tmp_path / name, settings, specs).records
         }
         for name, each in (("here", model()), ("there", holdfast.connect(f"{url}/v1")))

@@ -42,7 +42,7 @@ def runs(folder, settings, methods, running=drift.Running()):
     """The records of the same run, by method and conversation: local, and in vLLM."""
     return [
         {
-            (record["method"], record["conversation"]): record
+            (record.method, record.conversation): record.to_json()
             for record in drift.run(
                 each, "starter", folder / name, settings, methods, running=running
             ).records
@@ -85,11 +85,10 @@ def test_a_run_gives_the_local_records(tmp_path, temperature, methods):
 def test_forks_share_what_the_engine_has_cached(tmp_path):
     settings = drift.Settings(rounds=3, conversations=3, sampling=Sampling(max_new_tokens=40))
     run = drift.run(in_vllm(), "starter", tmp_path, settings, ["boost:factor=4"])
-    forwarded, least = (
-        sum(record["tokens"][name] for record in run.records) for name in ("forwarded", "least")
-    )
+    forwarded = sum(record.tokens.forwarded for record in run.conversations)
+    least = sum(record.tokens.least for record in run.conversations)
     prompts = sum(
-        len(record["turns"]) + len(record["probes"]) for record in run.records
+        len(record.turns) + len(record.probes) for record in run.conversations
     )  # each recomputes at most one page of 32 tokens
     assert least < forwarded < least + 32 * prompts
 
@@ -114,7 +113,7 @@ def test_the_command_with_the_engine_in_its_own_process(tmp_path):
     assert identity["model"] == "vllm:default"
     assert identity["runtime"]["vllm"] and identity["runtime"]["context"] == 1024
     assert identity["model_fingerprint"] == in_vllm().fingerprint
-    assert all(turn["mass"] for record in run.records for turn in record["turns"][1::2])
+    assert all(turn.mass for record in run.conversations for turn in record.turns[1::2])
     assert (tmp_path / "report.html").stat().st_size > 10_000
 
 

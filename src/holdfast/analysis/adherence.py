@@ -13,7 +13,7 @@ from holdfast.analysis import sequential, statistics
 from holdfast.analysis.estimates import KEPT
 from holdfast.analysis.sequential import FAIL, PASS, UNDECIDED
 from holdfast.analysis.verdicts import tell
-from holdfast.records import RunData
+from holdfast.records import LogDialog, Probe, Run, Unscored
 
 TURN_BINS = (1, 2, 3, 4, 5, 6, 7, 8, 9, 17, 33, 65, 129, 257, 513)
 TOKEN_BINS = (0, 1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 64_000, 128_000, 256_000)
@@ -107,10 +107,10 @@ class AgainstEarlier:
 
 
 def adherence(
-    run: RunData,
+    run: Run,
     min_adherence: float | None = None,
     error: float = 0.05,
-    before: RunData | None = None,
+    before: Run | None = None,
     by_category: bool = False,
 ) -> list[Adherence]:
     """Measures how well each rule is kept.
@@ -146,14 +146,12 @@ def _undecided(row: Adherence) -> Adherence:
     return replace(row, verdict=UNDECIDED if row.verdict else "", for_probes=True)
 
 
-def _rules(run: RunData) -> dict[str, Any]:
+def _rules(run: Run) -> dict[str, Any]:
     """How each rule was scored, by `Adherence.rule`; {} for a folder of an earlier version."""
     return dict(run.manifest.get("rules", {}))
 
 
-def _why_uncompared(
-    name: str, earlier: Mapping[str, RuleScores], now: RunData, before: RunData
-) -> str:
+def _why_uncompared(name: str, earlier: Mapping[str, RuleScores], now: Run, before: Run) -> str:
     if name not in earlier:
         return "the earlier logs have no scores of it"
     scored = _rules(now).get(name)
@@ -162,31 +160,31 @@ def _why_uncompared(
     return ""
 
 
-def read_scores(run: RunData, by_category: bool = False) -> list[RuleScores]:
+def read_scores(run: Run, by_category: bool = False) -> list[RuleScores]:
     """The scores of each rule of a run, or of each category of prompts."""
     entries: dict[str, list[tuple[int, int, int, float]]] = {}
     turns: dict[str, int] = {}
     rules_of: dict[str, set[tuple[str, str]]] = {}  # by prompt; a category has several prompts
-    for record in run.records:
-        names = rules_of.setdefault(record["agent"]["id"], set())
-        for score in record["probes"]:
+    for record in run.dialogs:
+        names = rules_of.setdefault(record.agent.id, set())
+        for score in record.probes:
             names.add((label_of(record, score, by_category), label_of(record, score)))
-    for row, record in enumerate(run.records):
-        tokens = {turn["round"]: turn["tokens"] for turn in record["turns"]}
-        for rule, _ in rules_of[record["agent"]["id"]]:
+    for row, record in enumerate(run.dialogs):
+        tokens = {turn.round: turn.tokens for turn in record.turns}
+        for rule, _ in rules_of[record.agent.id]:
             turns[rule] = turns.get(rule, 0) + len(tokens)
-        for score in record["probes"]:
-            entry = (row, score["round"], tokens[score["round"]], score["score"])
+        for score in record.probes:
+            entry = (row, score.round, tokens[score.round], score.score)
             entries.setdefault(label_of(record, score, by_category), []).append(entry)
     return [RuleScores(rule, turns[rule], *np.array(listed).T) for rule, listed in entries.items()]
 
 
-def label_of(record: dict[str, Any], score: dict[str, Any], by_category: bool = False) -> str:
+def label_of(record: LogDialog, score: Probe | Unscored, by_category: bool = False) -> str:
     """A score's `Adherence.rule`: PROMPT/RULE, PROMPT if the rule has no id, or the category."""
-    agent = record["agent"]
+    agent = record.agent
     if by_category:
-        return str(agent["category"])
-    return f"{agent['id']}/{score['rule']}" if "rule" in score else str(agent["id"])
+        return str(agent.category)
+    return f"{agent.id}/{score.rule}" if score.rule else agent.id
 
 
 def _adherence(

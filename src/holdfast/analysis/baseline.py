@@ -18,7 +18,7 @@ from holdfast.analysis.statistics import (
 )
 from holdfast.analysis.verdicts import CANNOT_TELL, SUPPORTED, tell, too_few, within
 from holdfast.drift.baseline import read_baseline
-from holdfast.records import RunData
+from holdfast.records import Conversation, Probe, Run
 
 DISCRIMINATES, UNINFORMATIVE = "discriminates", "uninformative"
 MADE_WORSE = "made worse"  # the score is clearly lower with the prompt, by more than `_SAME`
@@ -74,43 +74,43 @@ class Baseline:
         return tuple(row for row in self.cases if row.verdict == MADE_WORSE)
 
 
-def baseline_beside(run: RunData, series: Series) -> Baseline | None:
+def baseline_beside(run: Run, series: Series) -> Baseline | None:
     """Compares a run's first series with its baseline on shared questions; None without any."""
     baseline_run = read_baseline(run.folder)
     if baseline_run is None:
         return None
     prompted = {
-        _key(record, probe): float(probe["score"])
+        _key(record, probe): probe.score
         for record in series.records
-        for probe in record["probes"]
-        if probe["kind"] == "stability" and probe["round"] == 1
+        for probe in record.probes
+        if probe.kind == "stability" and probe.round == 1
     }
     every = _Group()
     measures: dict[str, _Group] = {}
     cases: dict[str, _Group] = {}
     by_rule = False
-    for record in baseline_run.records:
-        for probe in record["probes"]:
-            by_rule |= bool(probe.get("rule"))
+    for record in baseline_run.conversations:
+        for probe in record.probes:
+            by_rule |= bool(probe.rule)
             if (score := prompted.get(_key(record, probe))) is None:
                 continue
-            measure = measures.setdefault(probe["measure"], _Group())
+            measure = measures.setdefault(probe.measure or "", _Group())
             case = cases.setdefault(_case_of(record, probe), _Group())
             for group in (every, measure, case):
-                scores = group.pairs.setdefault(record["conversation"], [])
-                scores.append((score, probe["score"]))
+                scores = group.pairs.setdefault(record.conversation, [])
+                scores.append((score, probe.score))
     if not measures:
         return None
     for row, record in enumerate(series.records):
-        for probe in record["probes"]:
-            if probe["kind"] == "stability" and probe["round"] <= series.rounds:
+        for probe in record.probes:
+            if probe.kind == "stability" and probe.round <= series.rounds:
                 of_probe = (
                     every,
-                    measures.get(probe.get("measure", "")),
+                    measures.get(probe.measure or ""),
                     cases.get(_case_of(record, probe)),
                 )
                 for group in filter(None, of_probe):
-                    group.by_round.append((row, probe["round"] - 1, float(probe["score"])))
+                    group.by_round.append((row, probe.round - 1, probe.score))
     return Baseline(
         _row(EVERY, every, series),
         _rows(measures, series),
@@ -120,13 +120,13 @@ def baseline_beside(run: RunData, series: Series) -> Baseline | None:
     )
 
 
-def _case_of(record: Mapping[str, Any], probe: Mapping[str, Any]) -> str:
+def _case_of(record: Conversation, probe: Probe) -> str:
     """The case of a probe, with its rule if the case has several."""
-    return _OF.join(filter(None, (record["agent"]["id"], probe.get("rule"))))
+    return _OF.join(filter(None, (record.agent.id, probe.rule)))
 
 
-def _key(record: Mapping[str, Any], probe: Mapping[str, Any]) -> tuple[int, str | None, int]:
-    return record["conversation"], probe.get("rule"), probe["probe"]
+def _key(record: Conversation, probe: Probe) -> tuple[int, str | None, int]:
+    return record.conversation, probe.rule, probe.probe
 
 
 def _rows(groups: Mapping[str, _Group], series: Series) -> tuple[BaselineRow, ...]:

@@ -21,7 +21,7 @@ from holdfast.analysis.statistics import (
 )
 from holdfast.analysis.verdicts import CONTRADICTED, within
 from holdfast.errors import RecordsError
-from holdfast.records import RunData, read_run
+from holdfast.records import CapabilityConversation, Run, read_run
 
 LETTERS = "ABCD"  # label the choices of a question that is answered in writing
 MOST_BROKEN = 5  # percentage points of additional broken replies that a method may cause
@@ -148,12 +148,12 @@ def read_calibration(folder: Path | str) -> Calibration:
     stability, capability_run = (read_run(Path(folder) / name) for name in FOLDERS)
     about = capability_run.manifest["identity"]
     series = {item.method: item for item in read_series(stability)}
-    costs: dict[str, dict[int, dict[str, Any]]] = {}
-    for record in capability_run.records:
-        costs.setdefault(record["method"], {})[record["conversation"]] = record
+    costs: dict[str, dict[int, CapabilityConversation]] = {}
+    for record in capability_run.capabilities:
+        costs.setdefault(record.method, {})[record.conversation] = record
     count = about["settings"]["conversations"]
     # asked but not answered
-    noted = Counter(failure["method"] for failure in capability_run.failures)
+    noted = Counter(failure.method for failure in capability_run.failures)
 
     def conversations_of(method: str) -> int:
         """How many conversations were asked, answered or not; 0 if none was answered."""
@@ -178,12 +178,12 @@ def read_calibration(folder: Path | str) -> Calibration:
                 by_round=item.stability,
                 stability=row_means(item.stability),
                 capability=_by_conversation(records, count, _points),
-                tokens=sum(record["tokens"]["forwarded"] for record in records.values()),
+                tokens=sum(record.tokens.forwarded for record in records.values()),
                 broken=np.array([broken_share(record) for record in item.records]),
                 nats=_by_conversation(records, count, _nats),
             )
         )
-    pairs = len({(r["agent"]["id"], r["user"]["id"]) for r in stability.records})
+    pairs = len({(r.agent.id, r.user.id) for r in stability.conversations})
     report = np.array([half_of(number, pairs) == 1 for number in range(count)])
     _require_scores(candidates, report)
     return Calibration(
@@ -191,7 +191,7 @@ def read_calibration(folder: Path | str) -> Calibration:
         names=tuple((sweep["name"], sweep["knob"]) for sweep in about["sweeps"]),
         report=report,
         about=about,
-        questions=sum(len(r["probes"]) for r in capability_run.records if r["method"] == NO_FIX),
+        questions=sum(len(r.probes) for r in capability_run.capabilities if r.method == NO_FIX),
         chance=None if about["is_text"] else _chance(capability_run),
     )
 
@@ -208,12 +208,12 @@ def _require_scores(candidates: Sequence[Candidate], report: np.ndarray) -> None
             )
 
 
-def _chance(capability_run: RunData) -> float:
+def _chance(capability_run: Run) -> float:
     """The points scored by guessing; questions without log-probabilities have four choices."""
     choices = [
-        len(probe["log_probabilities"] or LETTERS)
-        for record in capability_run.records
-        for probe in record["probes"]
+        len(probe.log_probabilities or LETTERS)
+        for record in capability_run.capabilities
+        for probe in record.probes
     ]
     return round(100 * float(np.mean([1 / count for count in choices])), 6) if choices else 0.0
 
@@ -228,17 +228,19 @@ def _swept(about: dict[str, Any]) -> list[tuple[str, int | None, str]]:
 
 
 def _by_conversation(
-    records: Mapping[int, dict[str, Any]], count: int, read: Callable[[dict[str, Any]], float]
+    records: Mapping[int, CapabilityConversation],
+    count: int,
+    read: Callable[[CapabilityConversation], float],
 ) -> np.ndarray:
     """One number per record, [conversation]; NaN where there is no record."""
     return np.array([read(records[at]) if at in records else np.nan for at in range(count)])
 
 
-def _points(record: dict[str, Any]) -> float:
-    return 100 * float(np.mean([probe["score"] for probe in record["probes"]]))
+def _points(record: CapabilityConversation) -> float:
+    return 100 * float(np.mean([probe.score for probe in record.probes]))
 
 
-def _nats(record: dict[str, Any]) -> float:
+def _nats(record: CapabilityConversation) -> float:
     """Minus the log-probability per token of the scored reply; NaN if there is none."""
-    reply = record.get("last_reply")
-    return -reply["log_probability"] / reply["tokens"] if reply else np.nan
+    reply = record.last_reply
+    return -reply.log_probability / reply.tokens if reply else np.nan

@@ -15,7 +15,7 @@ from holdfast.analysis.checks import Cell, PromptCheck, Terms, check_again
 from holdfast.analysis.falls import Fall, RuleFall
 from holdfast.common.files import write_whole
 from holdfast.errors import HoldfastError, RecordsError, reason_of
-from holdfast.records import RunData
+from holdfast.records import Run
 
 FILE = "check.json"
 SCHEMA = 1
@@ -47,7 +47,7 @@ def write_check(
     return write_whole(folder / FILE, text, "another folder with --out")
 
 
-def read_check(run: RunData) -> Check | None:
+def read_check(run: Run) -> Check | None:
     path = run.folder / FILE
     if not path.is_file():
         return None
@@ -65,7 +65,7 @@ def read_check(run: RunData) -> Check | None:
             f"{path} cannot be read ({reason_of(error)}); repeat the check that wrote it, or"
             " remove it."
         ) from error
-    records = [record for record in run.records if record["method"] == method]
+    records = [record for record in run.conversations if record.method == method]
     return Check(method, terms, tuple(check_again(records, prompts, rounds, terms, falls)))
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from holdfast.analysis.falls import Fall, Record, RuleFall, cell_scores, compare_runs
+from holdfast.analysis.falls import Fall, RuleFall, cell_scores, compare_runs
 from holdfast.analysis.sequential import (
     FAIL,
     PASS,
@@ -23,6 +23,7 @@ from holdfast.analysis.sequential import (
 )
 from holdfast.common import ranges
 from holdfast.errors import ParameterOutOfRange, option
+from holdfast.records import Conversation
 
 MOST_NEEDED = 2000  # conversations; nobody waits longer for a verdict
 _ROUNDING = 1e-8  # the precision to which the ends of intervals are known
@@ -112,7 +113,7 @@ class PromptCheck:
 
     id: str
     verdict: str  # without a bar, a prompt passes that has not certainly fallen
-    records: tuple[Record, ...]  # all conversations that were run, in order
+    records: tuple[Conversation, ...]  # all conversations that were run, in order
     decided_after: int  # how many conversations the verdict rests on; may be fewer than all
     cells: tuple[Cell, ...]  # round by round; certainty is never lost, as no end moves back
     lowest: Cell | None  # the one with the lowest mean; None if nothing was measured
@@ -136,11 +137,11 @@ class PromptCheck:
 
 
 def check_prompts(
-    records: Sequence[Record],
+    records: Sequence[Conversation],
     prompts: Sequence[str],
     rounds: int,
     terms: Terms,
-    before: Mapping[str, Sequence[Record]] | None = None,
+    before: Mapping[str, Sequence[Conversation]] | None = None,
 ) -> list[PromptCheck]:
     """The verdicts on all prompts, in order; `before` has an earlier run's records by prompt."""
     by_prompt = _by_prompt(records, prompts, terms.budget)
@@ -154,7 +155,7 @@ def check_prompts(
 
 
 def check_again(
-    records: Sequence[Record],
+    records: Sequence[Conversation],
     prompts: Sequence[str],
     rounds: int,
     terms: Terms,
@@ -169,11 +170,11 @@ def check_again(
 
 
 def _by_prompt(
-    records: Sequence[Record], prompts: Sequence[str], budget: int
-) -> dict[str, list[Record]]:
+    records: Sequence[Conversation], prompts: Sequence[str], budget: int
+) -> dict[str, list[Conversation]]:
     """Each prompt's conversations up to the first missing one, within the budget."""
-    by_number = {record["conversation"]: record for record in records}
-    by_prompt: dict[str, list[Record]] = {}
+    by_number = {record.conversation: record for record in records}
+    by_prompt: dict[str, list[Conversation]] = {}
     for number, name in enumerate(prompts):
         mine = by_prompt[name] = []
         while len(mine) < budget and number in by_number:
@@ -211,7 +212,12 @@ def closest_mean(checks: Sequence[PromptCheck], terms: Terms) -> float | None:
 
 
 def _check(
-    name: str, records: Sequence[Record], rounds: int, terms: Terms, error: float, fall: Fall | None
+    name: str,
+    records: Sequence[Conversation],
+    rounds: int,
+    terms: Terms,
+    error: float,
+    fall: Fall | None,
 ) -> PromptCheck:
     keys, values = cell_scores(records, rounds)
     bar = terms.min_stability

@@ -4,18 +4,20 @@ import functools
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from holdfast.analysis.series import Series
-from holdfast.analysis.unscored import unscored_of
 from holdfast.drift.cases import Persona
 from holdfast.drift.dialog import with_repetition
 from holdfast.drift.dialogs import GIVEN
 from holdfast.measures.language import LISTS, identifier
-from holdfast.measures.repetition import NO_NEWS_FROM, UNSPACED_SIGN, Repeats, loops
+from holdfast.measures.repetition import UNSPACED_SIGN, loops
 from holdfast.measures.text import fold, words_of
+from holdfast.records import Conversation, LogDialog, Participant, Repeated, Turn
+from holdfast.records.conversation import NO_NEWS_FROM
+
+Dialog = Conversation | LogDialog
 
 COUNTED = ("cut", "own", "other", "loops", "broken")
 MANY_CUT = 0.25  # share of turns from which a run reports it
@@ -29,12 +31,12 @@ _SPELLED = re.compile(r"(?<![^\W_])[^\W\d_](?:[-‐‑][^\W\d_]){3,}(?![^\W_])")
 
 
 @dataclass(frozen=True)
-class Turn:
+class ModelTurn:
     """A turn that a model wrote, whether it was cut at the token limit, and what it repeats."""
 
     round: int
     cut: bool
-    repetition: Repeats
+    repetition: Repeated
 
 
 @dataclass(frozen=True)
@@ -56,11 +58,11 @@ class Collapse:
         return self.share("cut") >= MANY_CUT or self.share("broken") >= MANY_BROKEN
 
 
-def count_turns(records: Sequence[Mapping[str, Any]]) -> Collapse:
-    dialogs = {int(record["conversation"]): model_turns(record) for record in records}
+def count_turns(records: Sequence[Dialog]) -> Collapse:
+    dialogs = {record.conversation: model_turns(record) for record in records}
     turns = [turn for dialog in dialogs.values() for turn in dialog]
     repeated = {
-        name: sum(turn.repetition.shares[name] >= NO_NEWS_FROM for turn in turns)
+        name: sum(getattr(turn.repetition, name) >= NO_NEWS_FROM for turn in turns)
         for name in ("own", "other", "loops")
     }
     cut, broken = (sum(t.cut for t in turns), sum(t.repetition.broken for t in turns))
@@ -73,41 +75,37 @@ def count_turns(records: Sequence[Mapping[str, Any]]) -> Collapse:
     )
 
 
-def model_turns(record: Mapping[str, Any]) -> list[Turn]:
+def model_turns(record: Dialog) -> list[ModelTurn]:
     """The turns that a model wrote: all but the starter and the user's turns from a file."""
     return [
-        Turn(turn["round"], turn["stop_reason"] == "length", _repeats_in(turn))
-        for turn in _with_repetition(record)[1:]
-        if turn["speaker"] == "agent" or turn["stop_reason"] not in GIVEN
+        ModelTurn(turn.round, turn.stop_reason == "length", repeated)
+        for turn, repeated in list(zip(record.turns, _repetition(record), strict=True))[1:]
+        if turn.speaker == "agent" or turn.stop_reason not in GIVEN
     ]
 
 
-def _with_repetition(record: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
-    """The turns with what they repeat. Earlier versions did not measure it, or counted what the
-    speaker's system prompt asks for.
+def _repetition(record: Dialog) -> list[Repeated]:
+    """What each turn repeats besides what its speaker is asked to say. Versions before 0.3 did not
+    measure it, or counted that too; it is then measured here.
     """
-    turns: list[dict[str, Any]] = record["turns"]
-    measured = all(
-        "repeats" in turn and ("repeats_unprompted" in turn or not _repeats_in(turn).broken)
-        for turn in turns
-    )
-    if measured:
-        return turns
+    known = [turn.repeats_unprompted or _unbroken(turn) for turn in record.turns]
+    if all(known):
+        return [repeated for repeated in known if repeated]
     speakers = {
-        name: Persona(str(record[name]["id"]), record[name]["system_prompt"])
-        for name in ("agent", "user")
-        if record.get(name, {}).get("system_prompt")
+        name: Persona(str(side.id), side.system_prompt)
+        for name, side in (("agent", record.agent), ("user", record.user))
+        if isinstance(side, Participant) and side.system_prompt
     }
-    return with_repetition(turns, speakers)
+    turns = with_repetition(record.turns, speakers)
+    return [repeated for turn in turns if (repeated := turn.repeats_unprompted or turn.repeats)]
 
 
-def _repeats_in(turn: Mapping[str, Any]) -> Repeats:
-    """The repetitions in a turn, besides those that its speaker is asked for."""
-    shares = turn.get("repeats_unprompted", turn["repeats"])
-    return Repeats(*map(shares.get, ("own", "other", "loops")))
+def _unbroken(turn: Turn) -> Repeated | None:
+    """What a turn repeats, if that is little: then it does not matter what it is asked to say."""
+    return None if turn.repeats is None or turn.repeats.broken else turn.repeats
 
 
-def collapsed_from(turns: Sequence[Turn]) -> int | None:
+def collapsed_from(turns: Sequence[ModelTurn]) -> int | None:
     """The round from which a conversation is collapsed; None if it is not.
 
     It is the round of the first broken turn such that, of that turn and all later ones, at least
@@ -166,13 +164,12 @@ def _is_known(word: str, language: str) -> bool:
     return zipf_frequency(word, LISTS[language]) > 0
 
 
-def broken_share(record: Mapping[str, Any]) -> float:
+def broken_share(record: Conversation) -> float:
     """The share of the agent's replies that are broken, over a conversation's turns and probes."""
     replies = [
-        turn["text"]
-        for turn in record["turns"]
-        if turn["speaker"] == "agent" and turn["stop_reason"] not in GIVEN
+        turn.text
+        for turn in record.turns
+        if turn.speaker == "agent" and turn.stop_reason not in GIVEN
     ]
-    probes = [*record["probes"], *unscored_of(record)]
-    replies += [probe["reply"] for probe in probes if "reply_of" not in probe]
+    replies += [probe.reply for probe in record.answered if not probe.reply_of]
     return float(np.mean([is_broken(reply) for reply in replies])) if replies else float("nan")

@@ -4,12 +4,12 @@ import itertools
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from holdfast.analysis.series import Series
 from holdfast.analysis.statistics import SCORES, Estimate, estimate, paired_difference
+from holdfast.records import Probe, Turn
 
 LOST = 0.1  # the largest share of canaries that may be known if the prompt is cut off
 SURE = 6  # conversations that all agree: by chance, in either direction, 3 times in 100
@@ -45,17 +45,17 @@ def truncation_of(series: Series) -> Truncation | None:
     cut_from, limit = {}, 0
     known: list[tuple[float, float]] = []
     for record in series.records:
-        turns = [turn for turn in record["turns"] if turn["speaker"] == "agent"]
-        canaries = [probe for probe in record["probes"] if probe["kind"] == "canary"]
+        turns = [turn for turn in record.turns if turn.speaker == "agent"]
+        canaries = [probe for probe in record.probes if probe.kind == "canary"]
         rounds = [first for spoken in (turns, canaries) if (first := _stops_growing(spoken))]
         if not rounds:
             continue
-        cut_from[int(record["conversation"])] = min(rounds)
-        counts = [reply.get("prompt_tokens", 0) for reply in (*turns, *canaries)]
-        limit = max(limit, *counts)
+        cut_from[int(record.conversation)] = min(rounds)
+        spoken: list[Turn | Probe] = [*turns, *canaries]
+        limit = max(limit, *(reply.prompt_tokens or 0 for reply in spoken))
         if first := _stops_growing(canaries):  # a question may be shorter than the turn beside it
-            before = [probe["score"] for probe in canaries if probe["round"] < first]
-            after = [probe["score"] for probe in canaries if probe["round"] >= first]
+            before = [probe.score for probe in canaries if probe.round < first]
+            after = [probe.score for probe in canaries if probe.round >= first]
             known.append((float(np.mean(before)), float(np.mean(after))))
     if not cut_from:
         return None
@@ -71,14 +71,14 @@ def truncation_of(series: Series) -> Truncation | None:
     )
 
 
-def _stops_growing(replies: Sequence[Mapping[str, Any]]) -> int | None:
+def _stops_growing(replies: Sequence[Turn | Probe]) -> int | None:
     """The first round with no more tokens than the one before, though no more was left out."""
     for earlier, later in itertools.pairwise(replies):
-        if "prompt_tokens" not in earlier or "prompt_tokens" not in later:
+        if earlier.prompt_tokens is None or later.prompt_tokens is None:
             continue
-        same = earlier.get("left_out", 0) == later.get("left_out", 0)
-        if same and later["prompt_tokens"] <= earlier["prompt_tokens"]:
-            return int(later["round"])
+        same = earlier.left_out == later.left_out
+        if same and later.prompt_tokens <= earlier.prompt_tokens:
+            return int(later.round)
     return None
 
 
@@ -96,15 +96,15 @@ def survivals_of(series: Series) -> list[RuleSurvival]:
     """All rules together, then each rule, worst survivor first; empty if nothing was summarised."""
     scores: dict[str, dict[int, tuple[list[float], list[float]]]] = defaultdict(dict)
     for record in series.records:
-        if not any(summary["view"] == "agent" for summary in record.get("summaries", ())):
+        if not any(summary.view == "agent" for summary in record.summaries):
             continue
-        for probe in record["probes"]:
-            if probe["kind"] != "stability" or probe["score"] is None:
+        for probe in record.probes:
+            if probe.kind != "stability":
                 continue
-            names = ": ".join(filter(None, (record["agent"]["id"], probe.get("rule"))))
+            names = ": ".join(filter(None, (record.agent.id, probe.rule)))
             for name in ("", names):
-                pair = scores[name].setdefault(int(record["conversation"]), ([], []))
-                pair[bool(probe.get("left_out"))].append(float(probe["score"]))
+                pair = scores[name].setdefault(int(record.conversation), ([], []))
+                pair[bool(probe.left_out)].append(float(probe.score))
     rows = []
     for name, pairs in scores.items():
         both = [

@@ -17,6 +17,7 @@ import numpy as np
 from holdfast.analysis.statistics import SCORES, bounds_of, estimate, paired_difference
 from holdfast.drift.traces import TurnTrace
 from holdfast.errors import UsageError
+from holdfast.records import Conversation
 
 Dialog = dict[int, TurnTrace]  # the agent's turns, by round
 _Level = Callable[[TurnTrace], np.ndarray]  # takes a turn and returns its masses, [step]
@@ -35,12 +36,12 @@ class Changes(NamedTuple):
 
 
 def describe(
-    name: str, records: Sequence[dict[str, Any]], dialogs: Sequence[Dialog]
+    name: str, records: Sequence[Conversation], dialogs: Sequence[Dialog]
 ) -> dict[str, Any]:
     """All measurements of a model's self-chats, as JSON values."""
     return {
         "model": name,
-        "method": records[0]["method"],
+        "method": records[0].method,
         **decay(dialogs),
         "behaviour": behaviour(records),
     }
@@ -157,7 +158,7 @@ def _uniform_mass(turn: TurnTrace) -> np.ndarray:
     return np.asarray(turn.uniform.mean(0))
 
 
-def behaviour(records: Sequence[dict[str, Any]]) -> dict[str, Any]:
+def behaviour(records: Sequence[Conversation]) -> dict[str, Any]:
     """Correlations of a probe's mean mass with its score: overall, within and between dialogs."""
     dialogs = [probes for record in records if len(probes := _probes(record))]
     every = np.concatenate([np.empty((0, 3)), *dialogs])
@@ -177,11 +178,11 @@ def behaviour(records: Sequence[dict[str, Any]]) -> dict[str, Any]:
     }
 
 
-def _probes(record: dict[str, Any]) -> np.ndarray:
+def _probes(record: Conversation) -> np.ndarray:
     rows = [
-        (probe["round"], probe["mass"], probe["score"])
-        for probe in record["probes"]
-        if probe["kind"] == "stability" and probe["mass"] is not None
+        (probe.round, probe.mass, probe.score)
+        for probe in record.probes
+        if probe.kind == "stability" and probe.mass is not None
     ]
     return np.array(rows, dtype=float)
 

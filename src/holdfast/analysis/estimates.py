@@ -4,7 +4,7 @@ import functools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 
@@ -12,6 +12,9 @@ from holdfast.analysis import statistics
 from holdfast.analysis.series import Series, category_of, probe_means
 from holdfast.analysis.unscored import without_score
 from holdfast.analysis.verdicts import MIN_SAMPLES, SUPPORTED, tell, within
+from holdfast.records import Agent, Conversation, Probe, ProbePlace
+
+P = TypeVar("P", bound=ProbePlace)
 
 KEPT = 0.5  # the lowest score of a reply that keeps a rule
 LOW = 0.2  # a rule that certainly scores less counts as never followed
@@ -113,9 +116,9 @@ class EstimateRow:
     def judge(self) -> str:
         """The model that judges these replies; "" if scores are computed from the text."""
         records = (r for r, member in zip(self.series.records, self.members, strict=True) if member)
-        probes = (probe for record in records for probe in _of_agent(record["probes"]))
-        judged = (p for p in probes if "judge" in p and self.rule in ("", p.get("rule")))
-        return next((str(probe["judge"]) for probe in judged), "")
+        probes = (probe for record in records for probe in _of_agent(record.probes))
+        judges = (probe.judge for probe in probes if self.rule in ("", probe.rule))
+        return next(filter(None, judges), "")
 
 
 @dataclass(frozen=True, eq=False)
@@ -200,20 +203,20 @@ def rule_rows(series: Sequence[Series]) -> list[EstimateRow]:
     return rows
 
 
-def _rules(record: dict[str, Any]) -> list[tuple[str, str]]:
-    rules = (probe["rule"] for probe in _of_agent(record["probes"]) if probe.get("rule"))
-    return list(dict.fromkeys((record["agent"]["id"], rule) for rule in rules))
+def _rules(record: Conversation) -> list[tuple[str, str]]:
+    rules = (probe.rule for probe in _of_agent(record.probes) if probe.rule)
+    return list(dict.fromkeys((record.agent.id, rule) for rule in rules))
 
 
 def _rule_values(item: Series, case: str | None, rule: str) -> np.ndarray:
     """A rule's mean scores, [conversation, round]; NaN where it was not asked."""
 
-    def counts(probe: dict[str, Any]) -> bool:
-        asks = probe["kind"] == "stability" and probe.get("rule") == rule
-        return asks and probe["round"] <= item.rounds  # the series may have been truncated
+    def counts(probe: Probe) -> bool:
+        asks = probe.kind == "stability" and probe.rule == rule
+        return asks and probe.round <= item.rounds  # the series may have been truncated
 
     values = probe_means(item.records, item.rounds, counts)
-    others = [case not in (None, record["agent"]["id"]) for record in item.records]
+    others = [case not in (None, record.agent.id) for record in item.records]
     values[np.array(others)] = np.nan
     return values
 
@@ -308,12 +311,12 @@ def fixes(series: Sequence[Series]) -> list[Difference]:
 
 def by_prompt(item: Series) -> list[PromptRow]:
     """A row per system prompt the agent had, least stable (mean over all rounds) first."""
-    adopted: dict[str, list[float]] = {}
+    adopted: dict[str | None, list[float]] = {}
     for record, value in zip(item.records, item.adoption[:, -1], strict=True):
         if not np.isnan(value):
-            adopted.setdefault(record["user"]["id"], []).append(float(value))
-    agents = {record["agent"]["id"]: record["agent"] for record in reversed(item.records)}
-    ids = np.array([record["agent"]["id"] for record in item.records])
+            adopted.setdefault(record.user.id, []).append(float(value))
+    agents = {record.agent.id: record.agent for record in reversed(item.records)}
+    ids = np.array([record.agent.id for record in item.records])
     rows = [
         _prompt_row(agents[name], item, ids == name, adopted.get(name, []))
         for name in dict.fromkeys(ids.tolist())
@@ -322,16 +325,16 @@ def by_prompt(item: Series) -> list[PromptRow]:
 
 
 def _prompt_row(
-    agent: dict[str, Any], item: Series, members: np.ndarray, adopted: Sequence[float]
+    agent: Agent, item: Series, members: np.ndarray, adopted: Sequence[float]
 ) -> PromptRow | None:
     """The row of a prompt's conversations; None if none was measured."""
     stability = item.stability[members]
     if np.isnan(stability).all():
         return None
     return PromptRow(
-        id=agent["id"],
-        category=agent["category"] or "",
-        text=agent["system_prompt"],
+        id=agent.id,
+        category=agent.category or "",
+        text=agent.system_prompt,
         n=len(stability),
         by_round=tuple(_mean(column[~np.isnan(column)]) for column in stability.T),
         mean=float(np.nanmean(statistics.row_means(stability))),
@@ -351,8 +354,8 @@ def accuracy_of(series: Series) -> dict[str, list[statistics.Estimate]] | None:
     (its interval is over conversations too, and it has no standard deviation). None if a prompt's
     rules are scored on separate replies, or no prompt has several.
     """
-    stability = [probe for record in series.records for probe in _of_agent(record["probes"])]
-    if not any("reply_of" in probe for probe in stability):
+    stability = [probe for record in series.records for probe in _of_agent(record.probes)]
+    if not any(probe.reply_of for probe in stability):
         return None
     cells: list[tuple[int, int, list[bool]]] = []
     for index, record in enumerate(series.records):
@@ -373,18 +376,18 @@ def accuracy_of(series: Series) -> dict[str, list[statistics.Estimate]] | None:
     }
 
 
-def _replies(record: dict[str, Any]) -> list[tuple[int, list[bool]]] | None:
+def _replies(record: Conversation) -> list[tuple[int, list[bool]]] | None:
     """Each reply's round, and whether it kept each rule; None if a rule has its own reply."""
-    probes = _of_agent(record["probes"])
-    rules = {probe.get("rule") for probe in (*probes, *_of_agent(without_score(record)))}
+    probes = _of_agent(record.probes)
+    rules = {probe.rule for probe in (*probes, *_of_agent(without_score(record)))}
     replies: dict[tuple[int, int, str | None], list[bool]] = {}
     for probe in probes:
-        key = probe["round"], probe["probe"], probe.get("reply_of", probe.get("rule"))
-        replies.setdefault(key, []).append(probe["score"] >= KEPT)
+        key = probe.round, probe.probe, probe.reply_of or probe.rule
+        replies.setdefault(key, []).append(probe.score >= KEPT)
     if len({rule for _, _, rule in replies}) > 1:
         return None
     return [(number, kept) for (number, *_), kept in replies.items() if len(kept) == len(rules)]
 
 
-def _of_agent(probes: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    return [probe for probe in probes if probe["kind"] == "stability"]
+def _of_agent(probes: Sequence[P]) -> list[P]:
+    return [probe for probe in probes if probe.kind == "stability"]

@@ -2,42 +2,38 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from holdfast.analysis.sequential import falls
 from holdfast.analysis.statistics import cell_means
 from holdfast.analysis.unscored import without_score
-
-Record = dict[str, Any]
+from holdfast.records import Conversation, ProbePlace
 
 
 def cell_scores(
-    records: Sequence[Record], rounds: int
+    records: Sequence[Conversation], rounds: int
 ) -> tuple[list[tuple[str | None, int]], np.ndarray]:
     """The rules and rounds of a prompt, and its mean scores, [conversation, cell]."""
     probes = [
         (row, probe)
         for row, record in enumerate(records)
-        for probe in record["probes"]
-        if probe["kind"] == "stability" and probe["round"] <= rounds
+        for probe in record.probes
+        if probe.kind == "stability" and probe.round <= rounds
     ]
     # a rule without any score is still one that the prompt has to keep
-    asked = [probe for _, probe in probes]
+    asked: list[ProbePlace] = [probe for _, probe in probes]
     asked += [probe for record in records for probe in without_score(record)]
-    rules = list(
-        dict.fromkeys(probe.get("rule") for probe in asked if probe["kind"] == "stability")
-    ) or [None]
+    rules = list(dict.fromkeys(probe.rule for probe in asked if probe.kind == "stability")) or [
+        None
+    ]
     keys = [(rule, number) for number in range(1, rounds + 1) for rule in rules]
     columns = {key: column for column, key in enumerate(keys)}
-    scores = (
-        (row, columns[probe.get("rule"), probe["round"]], probe["score"]) for row, probe in probes
-    )
+    scores = ((row, columns[probe.rule, probe.round], probe.score) for row, probe in probes)
     return keys, cell_means(scores, (len(records), len(keys)))
 
 
-def _rule_scores(records: Sequence[Record], rounds: int) -> dict[str | None, np.ndarray]:
+def _rule_scores(records: Sequence[Conversation], rounds: int) -> dict[str | None, np.ndarray]:
     """The mean scores by rule, each [conversation, round]."""
     keys, values = cell_scores(records, rounds)
     return {
@@ -78,7 +74,11 @@ class Fall:
 
 
 def compare_runs(
-    current: Sequence[Record], earlier: Sequence[Record], rounds: int, budget: int, error: float
+    current: Sequence[Conversation],
+    earlier: Sequence[Conversation],
+    rounds: int,
+    budget: int,
+    error: float,
 ) -> Fall:
     """Compares a prompt's conversations, at most `budget`, with those of an earlier run, in order;
     `error` bounds the probability that a rule which has not fallen is reported as fallen.
@@ -120,6 +120,6 @@ def _rule_fall(rule: str | None, fell: bool, now: np.ndarray, then: np.ndarray) 
     return RuleFall(rule, fell, most + 1, *means[most])
 
 
-def _opening(record: Record) -> tuple[Any, ...]:
-    starter = record["turns"][0]["text"] if record["turns"] else None
-    return record["conversation"], record["user"].get("system_prompt"), starter
+def _opening(record: Conversation) -> tuple[int, str, str | None]:
+    starter = record.turns[0].text if record.turns else None
+    return record.conversation, record.user.system_prompt, starter

@@ -148,8 +148,8 @@ def _cannot_show_drift(findings: Findings, baseline: Baseline) -> bool:
 
 def most_are_cut(series: Series) -> bool:
     """Whether more probes of stability are not judged, as their replies were cut, than are."""
-    probes = (probe for record in series.records for probe in record["probes"])
-    scored = sum(probe["kind"] == "stability" for probe in probes)
+    probes = (probe for record in series.records for probe in record.probes)
+    scored = sum(probe.kind == "stability" for probe in probes)
     cut = unscored_by_reason(series.records, "stability")["cut"]
     return bool(cut > scored)
 

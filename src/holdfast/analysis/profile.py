@@ -1,10 +1,9 @@
 """A profile of attention heads: the effect of steering each one alone, and which heads gain."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -13,7 +12,7 @@ from holdfast.analysis.verdicts import MIN_SAMPLES, tell
 from holdfast.common.files import write_whole
 from holdfast.errors import HoldfastError, UsageError
 from holdfast.methods.heads import Head, HeadSet, Ranking, Shape
-from holdfast.records import RunData, read_run
+from holdfast.records import HeadScores, Run, read_run
 
 UNSTEERED = "none"  # in records, in place of a head's name
 _BY_CHANCE = 0.025  # the share of heads without any gain whose interval still lies above 0
@@ -76,16 +75,16 @@ def read_profile(out: Path | str) -> Profile:
 def rank_first(out: Path | str, count: int) -> Ranking:
     """The ranking that the first `count` samples of a finished run alone would have given."""
     run = read_run(out)
-    records = [record for record in run.records if record["conversation"] < count]
+    records = tuple(record for record in run.records if record.conversation < count)
     return profile_of(replace(run, records=records)).ranking
 
 
-def profile_of(run: RunData) -> Profile:
+def profile_of(run: Run) -> Profile:
     identity = run.manifest["identity"]
     totals: dict[str, list[float]] = {}
-    records = sorted(run.records, key=lambda record: record["conversation"])
+    records = sorted(run.head_scores, key=lambda record: record.conversation)
     for record in records:
-        for name, score in record["scores"].items():
+        for name, score in record.scores.items():
             totals.setdefault(name, []).append(score)
     unsteered = totals.pop(UNSTEERED)
     if not totals:
@@ -107,10 +106,10 @@ def profile_of(run: RunData) -> Profile:
     )
 
 
-def _gains_of(records: Sequence[Mapping[str, Any]]) -> Gains:
-    names = sorted({name for record in records for name in record["scores"]} - {UNSTEERED})
-    steered = [[record["scores"].get(name, np.nan) for name in names] for record in records]
-    unsteered = [record["scores"][UNSTEERED] for record in records]
+def _gains_of(records: Sequence[HeadScores]) -> Gains:
+    names = sorted({name for record in records for name in record.scores} - {UNSTEERED})
+    steered = [[record.scores.get(name, np.nan) for name in names] for record in records]
+    unsteered = [record.scores[UNSTEERED] for record in records]
     gains = estimate_columns(np.array(steered) - np.array(unsteered)[:, None], DIFFERENCES)
     return dict(zip(map(_head_named, names), gains, strict=True))
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from holdfast.analysis.statistics import cell_means
 from holdfast.analysis.verdicts import MIN_SAMPLES, error_at
 from holdfast.errors import RecordsError
-from holdfast.records import RunData
+from holdfast.records import Conversation, Probe, Run
 from holdfast.records.manifest import EARLIER_SIZES
 
 KINDS = ("stability", "adoption")  # what probes score
@@ -29,7 +28,7 @@ class Series:
 
     run: str  # the label of its folder; "" where the report shows a single run
     method: str
-    records: tuple[dict[str, Any], ...]  # in the order of the rows below
+    records: tuple[Conversation, ...]  # in the order of the rows below
     conversations: np.ndarray  # [n] their numbers
     matrices: Mapping[str, np.ndarray]  # by measure, [n, rounds], NaN where not measured
     short: str = ""  # the method without its parameters, if no other of the run has that name
@@ -76,7 +75,7 @@ class Series:
 
     @property
     def prompts(self) -> list[str]:
-        return [record["agent"]["system_prompt"] for record in self.records]
+        return [record.agent.system_prompt for record in self.records]
 
     @property
     def shared_rounds(self) -> int:
@@ -98,14 +97,14 @@ class Series:
         )
 
 
-def read_series(run: RunData, label: str = "") -> list[Series]:
+def read_series(run: Run, label: str = "") -> list[Series]:
     """One series per method of a run: no fix first, the others in the manifest's order."""
     if not run.records:
         raise RecordsError(
             f"{run.folder} has no finished conversation yet; repeat its command to continue, then"
             " report again."
         )
-    rounds = max(map(_last_round, run.records))
+    rounds = max(map(_last_round, run.conversations))
     return [_series(run, label, method, rounds) for method in _methods(run)]
 
 
@@ -117,15 +116,15 @@ def leaving_out(series: Series, rules: Sequence[tuple[str | None, str]]) -> Seri
         return series
     matrix = series.stability.copy()
     for row, record in enumerate(series.records):
-        left_out = {rule for case, rule in rules if case in (None, record["agent"]["id"])}
+        left_out = {rule for case, rule in rules if case in (None, record.agent.id)}
         counted = [
             probe
-            for probe in record["probes"]
-            if probe["kind"] == "stability" and probe.get("rule") not in left_out
+            for probe in record.probes
+            if probe.kind == "stability" and probe.rule not in left_out
         ]
-        within = [probe for probe in counted if probe["round"] <= series.rounds]
+        within = [probe for probe in counted if probe.round <= series.rounds]
         matrix[row] = cell_means(
-            ((0, probe["round"] - 1, probe["score"]) for probe in within), (1, series.rounds)
+            ((0, probe.round - 1, probe.score) for probe in within), (1, series.rounds)
         )[0]
     return replace(series, matrices={**series.matrices, "stability": matrix})
 
@@ -142,25 +141,24 @@ def label_runs(folders: list[Path]) -> list[str]:
     raise RecordsError(f"{folders[0]} is given more than once; give each run's folder once.")
 
 
-def category_of(record: dict[str, Any], kind: str) -> str | None:
+def category_of(record: Conversation, kind: str) -> str | None:
     """The category of the agent's prompt for stability, and of the user's for adoption."""
-    category = record["user" if kind == "adoption" else "agent"]["category"]
-    return None if category is None else str(category)
+    return (record.user if kind == "adoption" else record.agent).category
 
 
 def probe_means(
-    records: Sequence[dict[str, Any]], rounds: int, counts: Callable[[dict[str, Any]], bool]
+    records: Sequence[Conversation], rounds: int, counts: Callable[[Probe], bool]
 ) -> np.ndarray:
     """The mean score of the probes that count, [conversation, round]; NaN where there are none."""
     cells: list[tuple[int, int, float]] = []
     for row, record in enumerate(records):
-        probes = filter(counts, record["probes"])
-        cells += [(row, probe["round"] - 1, probe["score"]) for probe in probes]
+        probes = filter(counts, record.probes)
+        cells += [(row, probe.round - 1, probe.score) for probe in probes]
     return cell_means(cells, (len(records), rounds))
 
 
-def _methods(run: RunData) -> list[str]:
-    methods = list(dict.fromkeys(record["method"] for record in run.records))
+def _methods(run: Run) -> list[str]:
+    methods = list(dict.fromkeys(record.method for record in run.conversations))
     named = run.manifest.get("identity", {}).get("methods")
     order = [str(method) for method in named] if isinstance(named, list) else []
 
@@ -170,18 +168,18 @@ def _methods(run: RunData) -> list[str]:
     return sorted(methods, key=sort_key)
 
 
-def _last_round(record: dict[str, Any]) -> int:
-    spoken = (*record["turns"], *record["probes"])
-    return max((turn["round"] for turn in spoken), default=0)
+def _last_round(record: Conversation) -> int:
+    rounds = [turn.round for turn in record.turns] + [probe.round for probe in record.probes]
+    return max(rounds, default=0)
 
 
-def _series(run: RunData, label: str, method: str, rounds: int) -> Series:
-    records = [record for record in run.records if record["method"] == method]
-    records.sort(key=lambda record: record["conversation"])
-    numbers = np.array([record["conversation"] for record in records])
+def _series(run: Run, label: str, method: str, rounds: int) -> Series:
+    records = [record for record in run.conversations if record.method == method]
+    records.sort(key=lambda record: record.conversation)
+    numbers = np.array([record.conversation for record in records])
     matrices = {
-        "stability": probe_means(records, rounds, lambda probe: probe["kind"] == "stability"),
-        "adoption": probe_means(records, rounds, lambda probe: probe["kind"] == "adoption"),
+        "stability": probe_means(records, rounds, lambda probe: probe.kind == "stability"),
+        "adoption": probe_means(records, rounds, lambda probe: probe.kind == "adoption"),
         "mass": _masses(records, rounds),
     }
     kinds = [other.partition(":")[0] for other in _methods(run)]
@@ -190,7 +188,7 @@ def _series(run: RunData, label: str, method: str, rounds: int) -> Series:
     return Series(label, method, tuple(records), numbers, matrices, short, look_of(run))
 
 
-def look_of(run: RunData) -> int:
+def look_of(run: Run) -> int:
     """How often verdicts on a run can have been read: once, and once before each time that it got
     more conversations, if it already had enough for a verdict.
     """
@@ -198,11 +196,11 @@ def look_of(run: RunData) -> int:
     return 1 + sum(size >= MIN_SAMPLES for size in sizes)
 
 
-def _masses(records: Sequence[dict[str, Any]], rounds: int) -> np.ndarray:
+def _masses(records: Sequence[Conversation], rounds: int) -> np.ndarray:
     """The mass of the agent's turn, [conversation, round]; NaN where none was recorded."""
     values = np.full((len(records), rounds), np.nan)
     for row, record in enumerate(records):
-        for turn in record["turns"]:
-            if turn["speaker"] == "agent" and turn.get("mass") is not None:
-                values[row, turn["round"] - 1] = turn["mass"]
+        for turn in record.turns:
+            if turn.speaker == "agent" and turn.mass is not None:
+                values[row, turn.round - 1] = turn.mass
     return values

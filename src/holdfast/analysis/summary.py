@@ -27,7 +27,7 @@ from holdfast.analysis.unscored import unscored_by_reason
 from holdfast.analysis.verdicts import tell
 from holdfast.common.files import write_whole
 from holdfast.errors import AnotherRun
-from holdfast.records import MANIFEST, RunData, command_of, read_run
+from holdfast.records import MANIFEST, Run, command_of, read_run
 from holdfast.records.manifest import read_manifest, typed_command
 
 SCHEMA = 2
@@ -52,9 +52,9 @@ def _write(folder: Path, summary: dict[str, Any]) -> Path:
     return write_whole(folder / NAME, text + "\n")
 
 
-def summarise(run: RunData) -> dict[str, Any]:
+def summarise(run: Run) -> dict[str, Any]:
     command = str(run.manifest.get("command", "drift"))
-    read: Callable[[RunData], Any] = _RESULTS.get(command, _drift)
+    read: Callable[[Run], Any] = _RESULTS.get(command, _drift)
     summary = _summary(command, run.manifest.get("identity", {}), len(run.records), read(run))
     check = read_check(run)
     return summary if check is None else {**summary, "check": check_json(check)}
@@ -93,7 +93,7 @@ def _spreads(values: Iterable[Estimate]) -> list[dict[str, float | int | None]]:
     return [spread(value) for value in values]
 
 
-def _drift(run: RunData) -> list[dict[str, Any]]:
+def _drift(run: Run) -> list[dict[str, Any]]:
     series = read_series(run)
     rules = estimates.rule_rows(series)
     against = {pair.row: pair for pair in estimates.rule_differences(series, rules)}
@@ -192,7 +192,7 @@ def _without(left: Sequence[Series], rest: Series) -> dict[str, Any] | None:
     }
 
 
-def _baseline(run: RunData, first: Series) -> dict[str, Any] | None:
+def _baseline(run: Run, first: Series) -> dict[str, Any] | None:
     baseline = baseline_beside(run, first)
     if baseline is None:
         return None
@@ -237,7 +237,7 @@ def _rule(row: estimates.EstimateRow, pair: estimates.Difference | None) -> dict
     }
 
 
-def _tasks(run: RunData) -> list[dict[str, Any]]:
+def _tasks(run: Run) -> list[dict[str, Any]]:
     return [
         {
             "task": result.task,
@@ -251,7 +251,7 @@ def _tasks(run: RunData) -> list[dict[str, Any]]:
     ]
 
 
-def _profile(run: RunData) -> dict[str, Any]:
+def _profile(run: Run) -> dict[str, Any]:
     profile = profile_of(run)
     ranking = [
         {
@@ -265,11 +265,11 @@ def _profile(run: RunData) -> dict[str, Any]:
     return {"unsteered": _rounded(profile.unsteered), "ranking": ranking}
 
 
-def _capability(run: RunData) -> list[dict[str, Any]]:
+def _capability(run: Run) -> list[dict[str, Any]]:
     by_method: dict[str, dict[int, float]] = {}
-    for record in run.records:
-        mean = float(np.mean([probe["score"] for probe in record["probes"]]))
-        by_method.setdefault(record["method"], {})[record["conversation"]] = mean
+    for record in run.capabilities:
+        mean = float(np.mean([probe.score for probe in record.probes]))
+        by_method.setdefault(record.method, {})[record.conversation] = mean
     rows = []
     for method in run.manifest["identity"]["methods"]:
         if scores := by_method.get(method):
@@ -278,7 +278,7 @@ def _capability(run: RunData) -> list[dict[str, Any]]:
     return rows
 
 
-_RESULTS: dict[str, Callable[[RunData], Any]] = {
+_RESULTS: dict[str, Callable[[Run], Any]] = {
     "tasks": _tasks,
     "profile": _profile,
     "calibrate": _capability,

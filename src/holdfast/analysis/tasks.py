@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from holdfast.analysis.statistics import SCORES, Estimate, estimate, paired_difference
 from holdfast.errors import RecordsError
-from holdfast.records import RunData
+from holdfast.records import Run, TaskSample
 
 ZERO_SHOT = "zero-shot"
 LEAST_FLUENCY = 3.0  # results below this are excluded, as in the paper
-_Record = dict[str, Any]
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +61,7 @@ class Average:
     finished: bool
 
 
-def read_results(run: RunData) -> list[Result]:
+def read_results(run: Run) -> list[Result]:
     """The results of a run, in the order of its tasks and variants."""
     if run.manifest.get("command") != "tasks":
         raise RecordsError(f"{run.folder} holds no run of `holdfast tasks`; give one that does.")
@@ -71,9 +69,9 @@ def read_results(run: RunData) -> list[Result]:
         raise RecordsError(
             f"{run.folder} has no finished sample yet; repeat its command to continue."
         )
-    groups: dict[tuple[str, str], list[_Record]] = {}
-    for record in run.records:
-        groups.setdefault((record["task"], record["variant"]), []).append(record)
+    groups: dict[tuple[str, str], list[TaskSample]] = {}
+    for record in run.samples:
+        groups.setdefault((record.task, record.variant), []).append(record)
     identity = run.manifest["identity"]
     order = {name: index for index, name in enumerate(identity["settings"]["tasks"])}
     variants = {name: index for index, name in enumerate(identity["variants"])}
@@ -141,11 +139,11 @@ def _difference(
     return paired_difference(values[np.isin(numbers, shared)], base[np.isin(base_numbers, shared)])
 
 
-def _result(task: str, variant: str, records: Sequence[_Record]) -> Result:
-    numbers = sorted({record["conversation"] for record in records})
-    names = list(dict.fromkeys(name for record in records for name in record["scores"]))
-    judged = [record for record in records if "fluency" in record]
-    fluencies = [record["fluency"] for record in judged if record["fluency"] is not None]
+def _result(task: str, variant: str, records: Sequence[TaskSample]) -> Result:
+    numbers = sorted({record.conversation for record in records})
+    names = list(dict.fromkeys(name for record in records for name in record.scores))
+    judged = [record for record in records if record.has_fluency]
+    fluencies = [record.fluency for record in judged if record.fluency is not None]
     return Result(
         task=task,
         variant=variant,
@@ -159,19 +157,19 @@ def _result(task: str, variant: str, records: Sequence[_Record]) -> Result:
     )
 
 
-def _by_sample(records: Sequence[_Record], metric: str, numbers: Sequence[int]) -> np.ndarray:
+def _by_sample(records: Sequence[TaskSample], metric: str, numbers: Sequence[int]) -> np.ndarray:
     """A metric by sample, [sample], in the order of `numbers`; NaN where a sample has none."""
     scores: dict[int, list[float]] = {}
     for record in records:
-        if metric in record["scores"]:
-            scores.setdefault(record["conversation"], []).append(record["scores"][metric])
+        if metric in record.scores:
+            scores.setdefault(record.conversation, []).append(record.scores[metric])
     return np.array([np.mean(scores[number]) if number in scores else np.nan for number in numbers])
 
 
-def _draw_means(records: Sequence[_Record], metrics: Sequence[str]) -> list[dict[str, float]]:
+def _draw_means(records: Sequence[TaskSample], metrics: Sequence[str]) -> list[dict[str, float]]:
     means = []
-    for draw in sorted({record["draw"] for record in records} - {0}):
-        scores = [record["scores"] for record in records if record["draw"] == draw]
+    for draw in sorted({record.draw for record in records} - {0}):
+        scores = [record.scores for record in records if record.draw == draw]
         means.append(
             {
                 metric: float(np.mean([score[metric] for score in scores if metric in score]))

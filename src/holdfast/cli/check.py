@@ -32,7 +32,7 @@ from holdfast.common.model_names import is_url
 from holdfast.drift import Settings
 from holdfast.drift.benchmark import check_folder
 from holdfast.drift.pairing import settled
-from holdfast.records import RunData
+from holdfast.records import Run
 from holdfast.report.checks import counted, lines_of
 from holdfast.report.context import truncation_lines
 from holdfast.report.junit import write_junit
@@ -140,7 +140,7 @@ def run(arguments: Namespace) -> int:
 
 def _converse(
     run: DriftRun, settings: Settings, terms: Terms, before: Earlier | None
-) -> tuple[RunData, list[PromptCheck]]:
+) -> tuple[Run, list[PromptCheck]]:
     """Runs conversations, with a progress bar, until every prompt has a verdict."""
     count = len(run.suite.cases)
     title = (
@@ -161,7 +161,7 @@ def _converse(
 
 
 def _print_result(
-    arguments: Namespace, data: RunData, checks: Sequence[PromptCheck], terms: Terms, seconds: float
+    arguments: Namespace, data: Run, checks: Sequence[PromptCheck], terms: Terms, seconds: float
 ) -> None:
     out, page = data.folder, page_path(arguments, data.folder)
     print("\n".join([*lines_of(checks, terms), *truncation_lines(read_series(data))]))
@@ -176,7 +176,7 @@ def _print_result(
 
 
 def _next_step(
-    arguments: Namespace, checks: Sequence[PromptCheck], terms: Terms, data: RunData, page: Path
+    arguments: Namespace, checks: Sequence[PromptCheck], terms: Terms, data: Run, page: Path
 ) -> str:
     code = exit_code([checked.verdict for checked in checks])
     if code == PASSED:
@@ -213,7 +213,7 @@ def _next_step(
     )
 
 
-def _calibration(arguments: Namespace, data: RunData) -> str:
+def _calibration(arguments: Namespace, data: Run) -> str:
     words = ["holdfast", "calibrate", "--suite", arguments.suite]
     for name in _SHARED:
         if (value := getattr(arguments, name)) != arguments.default(name):

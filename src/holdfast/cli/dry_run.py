@@ -9,7 +9,6 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from holdfast import methods
 from holdfast.cli.output import DriftRun
@@ -20,7 +19,7 @@ from holdfast.drift.pairing import draw
 from holdfast.drift.work import count_replies, missing_numbers
 from holdfast.errors import UsageError
 from holdfast.methods import Method
-from holdfast.records import read_run
+from holdfast.records import Conversation, read_run
 from holdfast.report.wording import aligned, count_of
 
 # the most conversations to run, for a model in this process and for an endpoint, and at most a
@@ -78,7 +77,7 @@ class _Limit:
 class Measured:
     """The conversations that a dry run ran."""
 
-    records: Sequence[dict[str, Any]]  # of those that ended
+    records: Sequence[Conversation]  # of those that ended
     count: int  # conversations
     rounds: int  # of each
     done: int  # rounds that ended
@@ -126,8 +125,8 @@ def estimate_run(arguments: argparse.Namespace, run: DriftRun, *more: WorkItem) 
     numbers = missing.get(name, [])[:most]
     measured = _measure(run, name, by_name.get(name, ()), numbers)
     records = measured.records
-    ended = [record.get("ended") or {} for record in records]
-    if full := [end["round"] for end in ended if end.get("why") == "context"]:
+    ended = [record.ended for record in records if record.ended]
+    if full := [end.round for end in ended if end.why == "context"]:
         note(
             f"{len(full)} of {len(records)} conversations filled the model's context, the first in"
             f" round {min(full)} of {rounds}; give fewer --rounds, or leave out the oldest ones"
@@ -168,8 +167,8 @@ def _measure(
             )
     done = [
         record
-        for record in read_run(run.out).records
-        if record["method"] == name and record["conversation"] in numbers
+        for record in read_run(run.out).conversations
+        if record.method == name and record.conversation in numbers
     ]
     return Measured(done, count, rounds, limit.done, limit.seconds)
 
@@ -198,11 +197,12 @@ def estimate_lines(
     per_unit = [part.requests / part.units for part in parts]
     requests = sum(count * part.left for count, part in zip(per_unit, parts, strict=True))
     scale = requests / (per_unit[0] * done) if done else 0.0
-    tokens = [record.get("tokens", {}) for record in records]
+    tokens = [record.tokens for record in records]
     if not records:
         lines.append("Tokens left: unknown, as no conversation has ended.")
-    elif all("read" in counts for counts in tokens):
-        read, written = (scale * sum(row[way] for row in tokens) for way in ("read", "written"))
+    elif all(counts.read is not None for counts in tokens):
+        read = scale * sum(counts.read or 0 for counts in tokens)
+        written = scale * sum(counts.written or 0 for counts in tokens)
         texts = [f"{float(f'{number:.2g}'):,.0f}" for number in (read, written)]
         lines.append(
             f"Tokens left: about {texts[0]} read and {texts[1]} written, in at most"

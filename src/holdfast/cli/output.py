@@ -15,7 +15,7 @@ from holdfast.common.progress import Progress
 from holdfast.drift import Cast, Settings, Suite
 from holdfast.methods import Method
 from holdfast.models.protocol import ChatModel
-from holdfast.records import RunData
+from holdfast.records import Run
 from holdfast.report import check_page
 from holdfast.report.about import ending_lines, reply_lines
 from holdfast.report.next_step import repeated
@@ -44,7 +44,7 @@ class DriftRun:
     methods: Sequence[Sequence[Method]]
     cast: Cast
 
-    def converse(self, bar: Progress) -> RunData:
+    def converse(self, bar: Progress) -> Run:
         """Runs and records the missing conversations."""
         running = drift.Running(progress=bar, command=command_line())
         arguments = (self.model, self.suite, self.out, self.settings, self.methods)
@@ -81,9 +81,9 @@ def write_run_page(arguments: argparse.Namespace, out: Path, page: Path) -> None
     print(f"Report: {report.write([out], page, page_option(arguments)).resolve()}")
 
 
-def print_replies(run: RunData) -> None:
+def print_replies(run: Run) -> None:
     """Prints which replies of a run are not scored, and what is left out of others."""
-    for name, line in reply_lines(run.records):
+    for name, line in reply_lines([*run.conversations, *run.dialogs]):
         print(f"{name[0].upper()}{name[1:]}: {line}.")
 
 
@@ -94,12 +94,12 @@ def print_figures(paths: Iterable[Path]) -> None:
             print(f"Figure: {path.resolve()}")
 
 
-def print_run(run: RunData) -> None:
+def print_run(run: Run) -> None:
     """Prints a run's results, how its dialogs ended, how long it took, and what to do next."""
     print(table(run))
     print("The page has more tables.")
-    for name, line in ending_lines(run.records):
+    for name, line in ending_lines(run.conversations):
         print(f"{name[0].upper()}{name[1:]}: {line}.")
-    seconds = sum(record["seconds"] for record in run.records)
+    seconds = sum(record.seconds for record in run.conversations)
     print(f"The conversations took {duration(seconds)} in all.")
     print(f"\n{next_line(run)}")

@@ -23,7 +23,7 @@ from holdfast.models.failures import Name, OutageWatch, answer_each
 from holdfast.models.protocol import ChatModel, facts_about
 from holdfast.models.replicas import BatchWork, Keep, ask_batches
 from holdfast.models.requests import Reply, Request
-from holdfast.records import MANIFEST, RunData, batches, open_run, read_run, resume
+from holdfast.records import MANIFEST, Run, batches, open_run, read_run, resume
 
 FOLDER = "baseline"
 KIND = "baseline"
@@ -39,7 +39,7 @@ def ask_baseline(
     *,
     cast: Cast = Cast(),
     running: Running = Running(),
-) -> RunData:
+) -> Run:
     """Asks every conversation's stability probes once more, without a system prompt; resumes an
     earlier baseline.
 
@@ -81,7 +81,7 @@ def ask_baseline(
     return read_run(folder)
 
 
-def read_baseline(out: Path | str) -> RunData | None:
+def read_baseline(out: Path | str) -> Run | None:
     """The baseline of a run; None if there is none."""
     folder = Path(out) / FOLDER
     return read_run(folder) if (folder / MANIFEST).is_file() else None

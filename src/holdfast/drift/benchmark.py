@@ -55,7 +55,7 @@ def run(
     cast: Cast = Cast(),
     running: Running = Running(),
     numbers: Iterable[Sequence[int]] | None = None,
-) -> records.RunData:
+) -> records.Run:
     """Measures drift (Li et al. 2024, Figure 3) and records every conversation in the folder `out`;
     resumes an earlier run there.
 

@@ -16,6 +16,7 @@ from holdfast.measures import Measure
 from holdfast.measures.phrases import phrases_in_prompt, phrases_of_measure
 from holdfast.measures.repetition import repetitions
 from holdfast.models.requests import Reply
+from holdfast.records import Turn
 
 AGENT_VIEW, USER_VIEW = "agent", "user"  # views of a dialog; each is a thread of the session
 _ROLES = {"user": "user", "agent": "assistant"}
@@ -199,7 +200,7 @@ def record_of(dialog: Dialog, seconds: float) -> dict[str, Any]:
         "conversation": pairing.number,
         "agent": person_of(pairing.agent),
         "user": person_of(pairing.user),
-        "turns": with_repetition(dialog.turns, {"agent": pairing.agent, "user": pairing.user}),
+        "turns": [turn.to_json() for turn in _measured_turns(dialog)],
         "probes": sorted(dialog.probes, key=order),
         "tokens": _tokens(dialog),
         "seconds": round(seconds, 3),
@@ -226,23 +227,29 @@ def record_of(dialog: Dialog, seconds: float) -> dict[str, Any]:
     return record
 
 
+def _measured_turns(dialog: Dialog) -> list[Turn]:
+    turns = [Turn.model_validate(turn) for turn in dialog.turns]
+    return with_repetition(turns, {"agent": dialog.pairing.agent, "user": dialog.pairing.user})
+
+
 def with_repetition(
-    turns: Sequence[dict[str, Any]], speakers: Mapping[str, Case | Persona | None]
-) -> list[dict[str, Any]]:
+    turns: Sequence[Turn], speakers: Mapping[str, Case | Persona | None]
+) -> list[Turn]:
     """The turns of a dialog, each with how much of it repeats (`measures.repetition`); and, if that
     is much, how much of it repeats besides what its speaker is asked to say.
     """
-    spoken = [(turn["speaker"], turn["text"]) for turn in turns]
+    spoken = [(turn.speaker, turn.text) for turn in turns]
     repeats = repetitions(spoken)
     measured = [
-        turn | {"repeats": repeated.shares} for turn, repeated in zip(turns, repeats, strict=True)
+        turn.model_copy(update={"repeats": repeated})
+        for turn, repeated in zip(turns, repeats, strict=True)
     ]
     if not any(repeated.broken for repeated in repeats):
         return measured
     phrases = [_phrases_for(speakers.get(speaker), text) for speaker, text in spoken]
     unprompted = repetitions(spoken, phrases)
     return [
-        turn | ({"repeats_unprompted": besides.shares} if repeated.broken else {})
+        turn.model_copy(update={"repeats_unprompted": besides}) if repeated.broken else turn
         for turn, repeated, besides in zip(measured, repeats, unprompted, strict=True)
     ]
 

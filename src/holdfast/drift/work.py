@@ -172,8 +172,8 @@ def missing_numbers(
 ) -> dict[str, list[int]]:
     """The conversations still missing from a run's folder, by method; the folder need not exist."""
     folder = Path(out)
-    records = read_run(folder).records if (folder / MANIFEST).is_file() else []
-    recorded = {(record["method"], record["conversation"]) for record in records}
+    records = read_run(folder).records if (folder / MANIFEST).is_file() else ()
+    recorded = {(record.method, record.conversation) for record in records}
     return {
         method: [number for number in range(conversations) if (method, number) not in recorded]
         for method in methods

@@ -16,7 +16,7 @@ from holdfast.errors import UsageError, cut
 from holdfast.logs.dialogs import LoggedDialog, LoggedTurn, Logs
 from holdfast.measures.registry import read_spec
 from holdfast.measures.turns import EVERY_TURN
-from holdfast.records import RunData, batches, open_run, read_run, resume
+from holdfast.records import Run, batches, open_run, read_run, resume
 
 # Measures of what a reply says, and not of its form. A reply to a probe says it; another reply has
 # no occasion to.
@@ -38,7 +38,7 @@ def score_logs(
     out: Path | str,
     judging: Judging | None = None,
     command: str = "",
-) -> RunData:
+) -> Run:
     """Scores logs into a run folder; dialogs already scored there are skipped.
 
     Raises:

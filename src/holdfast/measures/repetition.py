@@ -13,7 +13,7 @@ second "Yes." or "Thank you!" is not a repetition.
 - A turn *loops* by the share of its units that lie in runs that occurred earlier in the turn: a
   turn that says one sentence k times gives (k - 1) / k.
 
-Either counts from `NO_NEWS_FROM` on, that is, if half of the turn is not new.
+Either counts from `records.conversation.NO_NEWS_FROM` on, that is, if half of the turn is not new.
 
 What the speaker's prompt tells it to say is left out of the count, each phrase once: "I can only
 help with bicycles." in every turn is obedience, and three times in one turn is a loop. A turn of
@@ -22,13 +22,12 @@ fewer than `RUN` units besides such phrases repeats nothing.
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from holdfast.measures.text import fold
+from holdfast.records import Repeated
 
 RUN = 4
 RUN_OF_CHARACTERS = 8
-NO_NEWS_FROM = 0.5
 _DIGITS = 3
 _UNSPACED = (  # Thai, Lao, Tibetan, Myanmar, Khmer, kana, Han (with its extensions), and emoji
     "\u0e00-\u0eff\u0f00-\u0fff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
@@ -38,35 +37,16 @@ UNSPACED_SIGN = re.compile(f"[{_UNSPACED}]")
 _UNIT = re.compile(rf"[{_UNSPACED}]|(?:[^\W_{_UNSPACED}]|(?<=\w)'(?=\w))+")
 
 
-@dataclass(frozen=True)
-class Repeats:
-    """How much of a turn is repeated, in shares from 0 to 1."""
-
-    same: float  # of its units, in runs of an earlier turn of the same speaker
-    other: float  # in runs of an earlier turn of another speaker
-    loops: float  # in runs that occurred earlier in the turn itself
-
-    @property
-    def shares(self) -> dict[str, float]:
-        """The three shares, by their names in records."""
-        return {"own": self.same, "other": self.other, "loops": self.loops}
-
-    @property
-    def broken(self) -> bool:
-        """Whether half of the turn or more is not new."""
-        return max(self.shares.values()) >= NO_NEWS_FROM
-
-
 def repetitions(
     turns: Sequence[tuple[str, str]], phrases: Sequence[Sequence[str]] | None = None
-) -> list[Repeats]:
+) -> list[Repeated]:
     """The repetition of every turn of a dialog, given as (speaker, text); `phrases` has for each
     turn those that its speaker is asked to say (`measures.phrases`), which are left out.
 
     Time is linear in the length of a dialog whose turns differ; each further copy of a turn is
     compared with all the copies before it.
     """
-    measured: list[Repeats] = []
+    measured: list[Repeated] = []
     turns_with: dict[tuple[str, ...], list[int]] = {}  # a run -> the earlier turns that have it
     for number, (speaker, text) in enumerate(turns):
         units = units_of(text)
@@ -75,12 +55,12 @@ def repetitions(
         for position, run in enumerate(_runs(units)):
             for earlier in turns_with.get(run, ()):
                 places.setdefault(earlier, []).append(position)
-        shares = {"same": 0.0, "other": 0.0}
+        shares = {"own": 0.0, "other": 0.0}
         for earlier, begins in places.items():
-            whose = "same" if turns[earlier][0] == speaker else "other"
+            whose = "own" if turns[earlier][0] == speaker else "other"
             shares[whose] = max(shares[whose], _share(units, begins, left_out))
         again = _share(units, _again(units), left_out)
-        measured.append(Repeats(**shares, loops=again))
+        measured.append(Repeated(**shares, loops=again))
         for run in {*_runs(units, RUN), *_runs(units, RUN_OF_CHARACTERS)}:
             turns_with.setdefault(run, []).append(number)
     return measured

@@ -18,7 +18,7 @@ from holdfast.common.event_loop import run_sync
 from holdfast.errors import HoldfastError, ModelError, RequestFailed
 from holdfast.models.failures import Name, OutageWatch, Unanswered
 from holdfast.models.protocol import ChatModel
-from holdfast.records import PendingBatch
+from holdfast.records import Conversation, PendingBatch, Record
 
 Units = Iterator[tuple[int, Any]]  # each with its number
 Keep = Callable[[Any], None]  # receives a record
@@ -121,7 +121,7 @@ def ask_batches(
     progress: Callable[[int, int], None],
     *,
     record_of: Callable[[Name], Name] = lambda name: name,
-    resolve: Callable[[dict[str, Any]], dict[str, Any]] = lambda record: record,
+    resolve: Callable[[Any], Any] = lambda record: record,
 ) -> None:
     """Does the unfinished batches of a run, and keeps their records.
 
@@ -138,12 +138,15 @@ def ask_batches(
             progress(len(batch.numbers), 0)
     tokens: Counter[int] = Counter()
 
-    def take(number: int, outcome: dict[str, Any] | Unanswered) -> None:
+    def take(number: int, outcome: Record | dict[str, Any] | Unanswered) -> None:
         batch = pending[number]
         if isinstance(outcome, Unanswered):
             batch.run.note_failure(*record_of(outcome.name), outcome.why, outcome.reason)
             return
-        tokens[number] += outcome.get("tokens", {}).get("forwarded", 0)
+        if isinstance(outcome, Mapping):
+            tokens[number] += outcome.get("tokens", {}).get("forwarded", 0)
+        elif isinstance(outcome, Conversation):
+            tokens[number] += outcome.tokens.forwarded
         batch.keep(resolve(outcome))
 
     def over(number: int) -> None:

@@ -9,6 +9,7 @@ Requests that were not answered are noted in `failures.jsonl`, and stay missing 
 
 from holdfast.records.belonging import Record
 from holdfast.records.conversation import (
+    Agent,
     CapabilityAnswer,
     CapabilityConversation,
     ContextSummary,
@@ -29,6 +30,16 @@ from holdfast.records.conversation import (
     Unanswered,
     Unscored,
 )
+from holdfast.records.folder import (
+    FAILURES,
+    RECORDS,
+    Key,
+    OpenRun,
+    open_run,
+    read_earlier,
+    read_run,
+    refuse_early,
+)
 from holdfast.records.lines import append_line, cut_torn_line, read_notes, to_line
 from holdfast.records.lock import LOCK
 from holdfast.records.manifest import (
@@ -39,17 +50,7 @@ from holdfast.records.manifest import (
     superset,
     union,
 )
+from holdfast.records.model import Failure
 from holdfast.records.resuming import PendingBatch, batches, resume
-from holdfast.records.run import (
-    FAILURES,
-    RECORDS,
-    Key,
-    Run,
-    RunData,
-    open_run,
-    read_earlier,
-    read_run,
-    refuse_early,
-)
+from holdfast.records.run import Run, columns_of, write_csv, write_parquet
 from holdfast.records.samples import HeadScores, TaskSample, Usage
-from holdfast.records.tables import columns_of, write_csv, write_parquet

@@ -10,23 +10,35 @@ from pydantic import Field
 
 from holdfast.records.model import List, Number, Optional, OptionalList, RecordModel
 
+NO_NEWS_FROM = 0.5  # the share from which a turn counts as repeated
 RoundNumber = Annotated[int, Field(ge=1)]
 
 
 class Participant(RecordModel):
-    """One side of a conversation; a user model without a prompt has no id and no category."""
+    """One side of a conversation; a user model without a prompt has neither id nor category."""
 
     id: str | None
     category: str | None
     system_prompt: str
 
 
+class Agent(Participant):
+    """The side that is probed."""
+
+    id: str
+
+
 class Repeated(RecordModel):
-    """The shares of a turn that are repeated (`measures.repetition`)."""
+    """How much of a turn is repeated, in shares from 0 to 1 (`measures.repetition`)."""
 
     own: float  # from an earlier turn of the same speaker
     other: float  # from an earlier turn of the other speaker
     loops: float  # from earlier in the turn itself
+
+    @property
+    def broken(self) -> bool:
+        """Whether half of the turn or more is not new."""
+        return max(self.own, self.other, self.loops) >= NO_NEWS_FROM
 
 
 class Turn(RecordModel):
@@ -151,17 +163,12 @@ class LastReply(RecordModel):
     tokens: int
 
 
-class Dialog(RecordModel):
-    """The fields that records of conversations and of logged dialogs share."""
+class Conversation(RecordModel):
+    """One conversation of a run."""
 
     method: str  # as it is written; with `conversation`, the key of the record
     conversation: Number  # the same number under two methods: the same prompts, starter and seeds
-
-
-class Conversation(Dialog):
-    """One conversation of a run."""
-
-    agent: Participant
+    agent: Agent
     user: Participant
     turns: List[Turn]
     probes: List[Probe]
@@ -176,6 +183,11 @@ class Conversation(Dialog):
     scripted: Optional[Scripted] = None
     # the most requests at once, once the device ran out of memory
     rows_at_most: Optional[int] = None
+
+    @property
+    def answered(self) -> tuple[Probe | Unscored, ...]:
+        """The probes that have a reply, with and without a score."""
+        return (*self.probes, *self.unscored)
 
 
 class CapabilityConversation(Conversation):
@@ -199,9 +211,11 @@ class LogTurn(Turn):
     tools: List[str]  # the names of the tools it called
 
 
-class LogDialog(Dialog):
+class LogDialog(RecordModel):
     """The scores of a logged dialog."""
 
+    method: str  # "logs"
+    conversation: Number
     source: str
     agent: LogPrompt
     user: LogPrompt
@@ -209,3 +223,8 @@ class LogDialog(Dialog):
     probes: List[Probe]
     unscored: OptionalList[Unscored] = ()
     unanswered: OptionalList[Unanswered] = ()
+
+    @property
+    def answered(self) -> tuple[Probe | Unscored, ...]:
+        """The scores, and what could not be scored."""
+        return (*self.probes, *self.unscored)

@@ -57,9 +57,7 @@ def whole_lines(data: bytes) -> int:
     return len(data) if checked and checked[1] else len(data) - len(tail)
 
 
-def read_lines(
-    data: bytes, path: Path, manifest: Mapping[str, Any]
-) -> list[tuple[dict[str, Any], Record]]:
+def read_lines(data: bytes, path: Path, manifest: Mapping[str, Any]) -> list[Record]:
     """The records of a file, each checked for damage and for belonging to the run.
 
     A last line whose writing was cut short is left out. The manifest's `lines_without_crc32` counts
@@ -69,13 +67,12 @@ def read_lines(
     if not lines[-1]:
         lines.pop()
     old = manifest.get("lines_without_crc32", len(lines))
-    records: list[tuple[dict[str, Any], Record]] = []
+    records: list[Record] = []
     first: dict[tuple[str, int], int] = {}
     for number, line in enumerate(lines, start=1):
         where = f"Line {number} of {path}"
         try:
-            fields = _read(line, where, needs_checksum=number > old)
-            record = record_of(fields, manifest)
+            record = record_of(_read(line, where, needs_checksum=number > old), manifest)
         except NotOfRun as error:
             raise RecordsError(f"{where} {error}; {_CURE}.") from None
         key = record.method, record.conversation
@@ -85,7 +82,7 @@ def read_lines(
                 f"{first[key]}; delete one of the two lines."
             )
         first[key] = number
-        records.append((fields, record))
+        records.append(record)
     return records
 
 

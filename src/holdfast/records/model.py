@@ -25,3 +25,12 @@ class RecordModel(BaseModel):
     def to_json(self) -> dict[str, Any]:
         """The record as JSON values, fields in their order; absent ones are left out."""
         return self.model_dump()
+
+
+class Failure(RecordModel):
+    """A request that was not answered, as `failures.jsonl` has it."""
+
+    method: str  # with `conversation`, the key of the record that is missing
+    conversation: int
+    why: str  # of `RequestFailed`
+    reason: str

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from holdfast.records.belonging import Record
-from holdfast.records.run import Run
+from holdfast.records.folder import OpenRun
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class PendingBatch:
     what runs beside it.
     """
 
-    run: Run  # where their records go
+    run: OpenRun  # where their records go
     name: str  # the first part of their keys: a method, a task and variant, or a stage
     numbers: tuple[int, ...]  # the second parts, for the whole batch
     missing: frozenset[int]  # those that are not recorded
@@ -47,7 +47,7 @@ class PendingBatch:
 
 
 def resume(
-    run: Run, name: str, batches: Iterable[Sequence[int]], *, alone: bool = False
+    run: OpenRun, name: str, batches: Iterable[Sequence[int]], *, alone: bool = False
 ) -> Iterator[PendingBatch]:
     """The batches of a run in order, including finished ones.
 

@@ -1,311 +1,222 @@
-"""Opens run folders for appending, and reads them."""
+"""A run as it is read: its manifest, its records, and these as one tidy table (docs/runs.md).
 
-from __future__ import annotations
+The columns of the table depend only on the command, so that tables can be concatenated.
+"""
 
-import contextlib
-import datetime
-import os
-from collections.abc import Mapping
+import csv
+import importlib
+import io
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import ModuleType
+from typing import Any
 
-from holdfast.common.files import FULL, sync, write_whole
-from holdfast.errors import AnotherRun, RecordsError, Unreachable, reason_of
-from holdfast.records.belonging import Record, record_of
-from holdfast.records.lines import (
-    append_line,
-    cut_torn_line,
-    read_lines,
-    read_notes,
-    to_line,
-    to_manifest,
-    write_all,
+from holdfast.common.files import write_whole
+from holdfast.errors import UsageError
+from holdfast.records.belonging import Record
+from holdfast.records.conversation import CapabilityConversation, Conversation, LogDialog
+from holdfast.records.manifest import SCHEMA
+from holdfast.records.model import Failure
+from holdfast.records.samples import HeadScores, TaskSample
+
+Columns = dict[str, list[Any]]
+
+_INTS = ("seed", "conversation", "round", "probe", "sample")
+_FLOATS = ("score", "mass", "turn_mass")
+_PROBES = (
+    *("model", "suite", "seed", "method", "conversation", "agent", "category", "user"),
+    *("user_category", "round", "kind", "rule", "probe", "question", "reply", "score", "reason"),
+    *("mass", "turn_mass", "stop_reason"),
 )
-from holdfast.records.lock import LOCK, take_lock
-from holdfast.records.manifest import (
-    ALIKE,
-    CURRENT,
-    EARLIER_SIZES,
-    EXTENDED_BY,
-    MANIFEST,
-    OLD_LINES,
-    SCHEMA,
-    Compatibility,
-    as_current,
-    as_json,
-    holds_lines,
-    joined,
-    read_manifest,
-    refuse_another,
+_SCORES = (
+    *("model", "data", "method", "sample", "task", "variant", "target", "reply", "name", "score"),
 )
-from holdfast.records.tables import RunData
-
-if TYPE_CHECKING:
-    from filelock import BaseFileLock
-
-Key = tuple[str, int]
-
-RECORDS = "records.jsonl"
-FAILURES = "failures.jsonl"
-_OURS = (LOCK, MANIFEST)
+_OF_SAMPLES = ("tasks", "profile")  # the commands whose records are samples
 
 
+@dataclass(frozen=True)
 class Run:
-    """A run folder open for appending, and locked until `close()` or the end of the process."""
+    """The contents of a run folder.
 
-    def __init__(
-        self, folder: Path, manifest: dict[str, Any], keys: set[Key], lock: BaseFileLock | None
-    ):
-        self.folder = folder
-        self.manifest = manifest
-        self._keys = keys
-        self._lock = lock
-        self._open = True
-        self._file = os.open(folder / RECORDS, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
-
-    def keys(self) -> set[Key]:
-        """The (method, conversation) pairs already recorded."""
-        return set(self._keys)
-
-    def __contains__(self, key: object) -> bool:
-        return key in self._keys
-
-    def append(self, record: Record | Mapping[str, Any]) -> None:
-        """Writes one record as one line, and waits until it is on the disk."""
-        if isinstance(record, Mapping):
-            record = record_of(record, self.manifest)
-        key = record.method, record.conversation
-        if key in self._keys:
-            raise RecordsError(
-                f"Conversation {key[1]} with method {key[0]!r} is already recorded in "
-                f"{self.folder}; each is written once."
-            )
-        line = to_line(record)
-        size = os.fstat(self._file).st_size
-        try:
-            write_all(self._file, line)
-            self._keys.add(key)  # from here on an interrupt keeps the line
-            sync(self._file, self.folder)
-        except OSError as error:
-            self._keys.discard(key)
-            _cut(self._file, size)
-            raise _unwritable(self.folder, error, len(self._keys)) from error
-        except BaseException:
-            if key not in self._keys:
-                _cut(self._file, size)
-            raise
-
-    def note_failure(self, method: str, conversation: int, why: str, reason: str) -> None:
-        """Notes a request that was not answered, to be asked again; `why` as in `RequestFailed`."""
-        noted = {"method": method, "conversation": conversation, "why": why, "reason": reason}
-        try:
-            append_line(self.folder / FAILURES, noted)
-        except OSError as error:
-            raise _unwritable(self.folder, error, len(self._keys)) from error
-
-    def close(self) -> None:
-        """Release the folder; a second call does nothing."""
-        if self._open:
-            self._open = False
-            os.close(self._file)
-            if self._lock is not None:
-                self._lock.release()
-
-    def __enter__(self) -> Run:
-        return self
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        self.close()
-        if isinstance(error, Unreachable):
-            raise Unreachable(
-                str(error).rstrip(".")
-                + f", then repeat the command: what is finished is kept in {self.folder}."
-            ) from None
-
-
-def open_run(
-    folder: Path | str,
-    identity: Mapping[str, Any],
-    about: Mapping[str, Any],
-    compatibility: Compatibility = ALIKE,
-) -> Run:
-    """Create a run folder, or open it again if it holds the same run or one that this extends.
-
-    Args:
-        identity: everything that must be equal for two commands to be the same run (JSON values).
-        about: the rest of the manifest (command, versions, seed, argv); `created` is added. When a
-            run is resumed, its first manifest stays and `about` is appended to its list `resumed`;
-            if nothing was recorded yet, another identity starts a new run.
-        compatibility: how the identity may differ.
-
-    Raises:
-        RecordsError: the folder holds another run (the message names the first difference), is in
-            use by another process, is not a run, or cannot be written.
+    Attributes:
+        folder: the path of the run folder.
+        manifest: what the run was started with, in the current form (`manifest.version_of`).
+        records: in the order they were written.
+        failures: requests that were not answered and are still not recorded, which the next
+            command asks again: the latest of each key.
     """
-    folder = Path(folder)
-    created = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        lock = take_lock(folder)
-    except OSError as error:
-        raise _unwritable(folder, error, 0) from error
-    try:
-        if not (folder / MANIFEST).exists():
-            _refuse_foreign(folder)  # before anything in it is touched
-        for name in (RECORDS, FAILURES):
-            cut_torn_line(folder / name)
-        facts = {"created": created, **about}
-        manifest = _start_or_resume(folder, as_json(identity), facts, compatibility)
-        data = read_run(folder)
-        return Run(folder, manifest, {(r.method, r.conversation) for r in data.typed}, lock)
-    except BaseException as error:
-        if lock is not None:
-            lock.release()
-        if isinstance(error, OSError):
-            raise _unwritable(folder, error, 0) from error
-        raise
+
+    folder: Path
+    manifest: dict[str, Any]
+    records: tuple[Record, ...]
+    failures: tuple[Failure, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"Run({str(self.folder)!r}, {len(self.records)} records)"
+
+    @property
+    def conversations(self) -> list[Conversation]:
+        """The conversations, of a run of `drift`, `check`, `calibrate`, `trace` or `geometry`."""
+        return [record for record in self.records if isinstance(record, Conversation)]
+
+    @property
+    def capabilities(self) -> list[CapabilityConversation]:
+        """The answered capability questions of a calibration, by conversation."""
+        return [record for record in self.records if isinstance(record, CapabilityConversation)]
+
+    @property
+    def dialogs(self) -> list[LogDialog]:
+        """The scored dialogs of a run of `logs`."""
+        return [record for record in self.records if isinstance(record, LogDialog)]
+
+    @property
+    def samples(self) -> list[TaskSample]:
+        """The samples of a run of `tasks`."""
+        return [record for record in self.records if isinstance(record, TaskSample)]
+
+    @property
+    def head_scores(self) -> list[HeadScores]:
+        """The samples of a run of `profile`."""
+        return [record for record in self.records if isinstance(record, HeadScores)]
+
+    def to_columns(self) -> Columns:
+        """The records as a tidy table: a row for each probe of each round of each conversation, or
+        for each score of each sample (docs/runs.md describes the columns).
+
+        Columns are lists by name, with None where nothing was measured; `polars.DataFrame`,
+        `pyarrow.table` and `pandas.DataFrame` take them.
+        """
+        return columns_of(self)
+
+    def to_pandas(self) -> Any:
+        """The same table as a pandas data frame.
+
+        Raises:
+            UsageError: pandas is not installed.
+        """
+        pandas = package("pandas", "pandas", "run.to_pandas()")
+        # a column in which nothing was measured would otherwise have no type
+        types = {name: kind for name, kind in types_of(self).items() if kind is float}
+        return pandas.DataFrame(columns_of(self)).astype(types)
 
 
-def refuse_early(
-    folder: Path | str,
-    identity: Mapping[str, Any],
-    about: Mapping[str, Any],
-    compatibility: Compatibility = ALIKE,
-) -> None:
-    """Refuses what `open_run` would, given the identity known without a model; writes nothing."""
-    folder = Path(folder)
-    if (folder / MANIFEST).exists():
-        refuse_another(folder, identity, compatibility, about)
-    elif folder.is_dir():
-        _refuse_foreign(folder)
+def types_of(run: Run) -> Mapping[str, type]:
+    """The columns of a run's table in their order, and whether each holds str, int or float."""
+    names = _SCORES if run.manifest.get("command") in _OF_SAMPLES else _PROBES
+    return {n: float if n in _FLOATS else int if n in _INTS else str for n in names}
 
 
-def read_run(folder: Path | str) -> RunData:
-    """Reads a run folder, finished or still growing; a torn last line is left out.
+def columns_of(run: Run) -> Columns:
+    """The table of a run, column by column; None where nothing was measured or nothing applies."""
+    of_samples = run.manifest.get("command") in _OF_SAMPLES
+    rows = _rows_of_scores(run) if of_samples else _rows_of_probes(run)
+    columns: Columns = {name: [] for name in types_of(run)}
+    for row in rows:
+        for name, column in columns.items():
+            column.append(row.get(name))
+    for name, kind in types_of(run).items():
+        if kind is float:
+            columns[name] = [None if value is None else float(value) for value in columns[name]]
+    return columns
 
-    Raises:
-        AnotherRun: not a run folder.
-        RecordsError: a line that is damaged or not of this run (named by its number).
+
+def write_csv(run: Run, path: Path | str) -> Path:
+    """Writes the table of a run as CSV (UTF-8, RFC 4180); None is an empty field.
+
+    A text that a spreadsheet would run as a formula has an apostrophe before it.
     """
-    folder = Path(folder)
-    if not (folder / MANIFEST).is_file():
-        raise AnotherRun(f"{folder} is not a run: {_why_no_run(folder)}.")
-    # read before the manifest, which is always written before the records that it allows
-    lines, noted = _bytes_of(folder / RECORDS), _bytes_of(folder / FAILURES)
-    manifest = read_manifest(folder)
-    records = read_lines(lines, folder / RECORDS, manifest)
-    typed = tuple(record for _, record in records)
-    recorded = {(record.method, record.conversation) for record in typed}
-    failures = {
-        (failure["method"], failure["conversation"]): failure
-        for failure in read_notes(noted, folder / FAILURES)
-    }
-    left = [failure for key, failure in failures.items() if key not in recorded]
-    return RunData(folder, as_current(manifest), [fields for fields, _ in records], left, typed)
+    text, columns = io.StringIO(newline=""), columns_of(run)
+    kinds = types_of(run)
+    safe = [
+        [_without_formula(value) for value in column] if kinds[name] is str else column
+        for name, column in columns.items()
+    ]
+    for row in ([*columns], *zip(*safe, strict=True)):
+        line = io.StringIO(newline="")
+        # the writer quotes the characters of its line ends, so carriage returns are quoted too
+        csv.writer(line, lineterminator="\r\n").writerow(row)
+        text.write(line.getvalue().removesuffix("\r\n") + "\n")
+    return write_whole(path, text.getvalue(), "another file with --csv")
 
 
-def read_earlier(folder: Path | str, command: str) -> RunData:
-    """Reads the run that `--against` names; refuses one that another command made."""
-    run = read_run(folder)
-    if (there := run.manifest.get("command") or "drift") != command:
-        raise AnotherRun(
-            f"{folder} holds a run of `holdfast {there}`; give --against one of `holdfast"
-            f" {command}`."
-        )
-    return run
+# also in full width, which some spreadsheets take for the same
+_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
+_NUMBER = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?")
 
 
-def _why_no_run(folder: Path) -> str:
-    """A hint: what a folder that is no run contains, and what to give instead."""
-    cure = "give the folder that a command's --out named"
-    if folder.is_file():
-        beside = folder.parent
-        if (beside / MANIFEST).is_file():
-            cure = f"give the run's folder, {beside}"
-        return f"it is a file; {cure}"
-    if not folder.is_dir():
-        return f"it does not exist; {cure}"
-    parts = sorted(part.parent for part in folder.glob(f"*/{MANIFEST}"))
-    drift_runs = [part for part in parts if read_manifest(part).get("command", "drift") == "drift"]
-    if not drift_runs:
-        return f"it holds no {MANIFEST}; {cure}"
-    page = folder / "report.html"
-    page_hint = f"its own page is {page}, and " if page.is_file() else ""
-    return f"{page_hint}its conversations are in {drift_runs[0]}; give that folder"
+def _without_formula(text: str | None) -> str | None:
+    """A text cell that no spreadsheet takes for a formula; a number stays one."""
+    if text is None or not text.startswith(_FORMULA_STARTS) or _NUMBER.fullmatch(text):
+        return text
+    return f"'{text}"
 
 
-def _bytes_of(path: Path) -> bytes:
+def write_parquet(run: Run, path: Path | str) -> Path:
+    """Writes the table of a run as Parquet; the schema holds the identity of the run as JSON."""
+    arrow = package("pyarrow", "parquet", "--parquet")
+    parquet = importlib.import_module("pyarrow.parquet")
+    kinds = {str: arrow.string(), int: arrow.int64(), float: arrow.float64()}
+    about = {"identity": json.dumps(run.manifest["identity"]), SCHEMA: str(run.manifest[SCHEMA])}
+    schema = arrow.schema(
+        [(name, kinds[kind]) for name, kind in types_of(run).items()],
+        metadata={f"holdfast.{name}": text for name, text in about.items()},
+    )
+    columns = {name: list(map(_valid, column)) for name, column in columns_of(run).items()}
+    content = io.BytesIO()
+    parquet.write_table(arrow.table(columns, schema=schema), content)
+    return write_whole(path, content.getvalue(), "another file with --parquet")
+
+
+def package(name: str, extra: str, needed_by: str) -> ModuleType:
+    """Imports a package that comes with one of our extras."""
     try:
-        return path.read_bytes() if path.exists() else b""
-    except OSError as error:
-        raise RecordsError(
-            f"Cannot read {path}: {error.strerror}; make it readable, or give another folder."
+        return importlib.import_module(name)
+    except ImportError as error:
+        raise UsageError(
+            f"{needed_by} needs {name}; pip install 'holdfast-llm[{extra}]' ({error})."
         ) from error
 
 
-def _start_or_resume(
-    folder: Path, identity: dict[str, Any], about: Mapping[str, Any], compatibility: Compatibility
-) -> dict[str, Any]:
-    """Writes the manifest: a new one, or the existing run's, extended by this command."""
-    new_manifest = {SCHEMA: CURRENT, **about, "identity": identity, OLD_LINES: 0}
-    if not (folder / MANIFEST).exists():
-        manifest = new_manifest
-    else:
-        lines = (folder / RECORDS).read_bytes().count(b"\n") if holds_lines(folder / RECORDS) else 0
-        manifest = read_manifest(folder)
-        if not lines and manifest["identity"] != identity:
-            (folder / FAILURES).unlink(missing_ok=True)  # they are of the other run
-            manifest = new_manifest
-        else:
-            both = joined(folder, manifest, identity, compatibility, about)
-            if both != manifest["identity"] and about.get("argv"):
-                manifest[EXTENDED_BY] = about["argv"]
-            if earlier := _earlier_sizes(manifest, both):
-                manifest[EARLIER_SIZES] = earlier
-            manifest |= {
-                "identity": both,
-                "resumed": [*manifest.get("resumed", []), about],
-                OLD_LINES: manifest.get(OLD_LINES, lines),
-                SCHEMA: CURRENT,
-            }
-    write_whole(folder / MANIFEST, to_manifest(manifest), "another folder with --out")
-    return manifest
+def _rows_of_probes(run: Run) -> Iterator[dict[str, Any]]:
+    identity = run.manifest["identity"]
+    of_run = {
+        "model": identity.get("model"),
+        "suite": identity.get("suite"),
+        "seed": identity.get("settings", {}).get("seed"),
+    }
+    dialogs: list[Conversation | LogDialog] = [*run.conversations, *run.dialogs]
+    for record in dialogs:
+        of_dialog = {
+            "method": record.method,
+            "conversation": record.conversation,
+            "agent": record.agent.id,
+            "category": record.agent.category,
+            "user": record.user.id,
+            "user_category": record.user.category,
+        }
+        masses = {turn.round: turn.mass for turn in record.turns if turn.speaker == "agent"}
+        for probe in record.answered:
+            of_turn = {"turn_mass": masses.get(probe.round)}
+            yield {**of_run, **of_dialog, **of_turn, **probe.to_json()}
 
 
-def _earlier_sizes(manifest: Mapping[str, Any], extended: Mapping[str, Any]) -> list[int]:
-    """How many conversations the run had each time before it got more; verdicts on it could be
-    read that often (`analysis.verdicts.error_at`).
-    """
-    sizes = [
-        side.get("settings", {}).get("conversations") for side in (manifest["identity"], extended)
-    ]
-    earlier = list(manifest.get(EARLIER_SIZES, []))
-    return [*earlier, sizes[0]] if sizes[0] != sizes[1] else earlier
+def _rows_of_scores(run: Run) -> Iterator[dict[str, Any]]:
+    identity = run.manifest["identity"]
+    samples: list[TaskSample | HeadScores] = [*run.samples, *run.head_scores]
+    for record in samples:
+        of_sample = {
+            **record.to_json(),
+            "model": identity.get("model"),
+            "data": identity.get("data"),
+            "sample": record.conversation,
+        }
+        for name, score in record.scores.items():
+            yield {**of_sample, "name": name, "score": score}
 
 
-def _refuse_foreign(folder: Path) -> None:
-    names = sorted(path.name for path in folder.iterdir())
-    foreign = [name for name in names if name not in _OURS and not name.startswith(".")]
-    if foreign:
-        raise AnotherRun(
-            f"{folder} is not empty and is not a run (it holds {foreign[0]!r}); "
-            "choose a new or empty folder with --out."
-        )
-
-
-def _cut(file: int, size: int) -> None:
-    """Remove a half-written line; if even that fails, the next opening removes it."""
-    with contextlib.suppress(OSError):
-        os.ftruncate(file, size)
-
-
-def _unwritable(folder: Path, error: OSError, kept: int) -> RecordsError:
-    why = FULL.get(error.errno or 0, reason_of(error))
-    if error.errno in FULL:
-        return RecordsError(
-            f"Cannot write to {folder}: {why}; the {kept} conversations recorded there are safe, "
-            "so free some space and repeat the command to resume."
-        )
-    return RecordsError(
-        f"Cannot write to {folder}: {why}; choose a folder you may write to with --out."
-    )
+def _valid(value: Any) -> Any:
+    """A text without lone surrogates, which Parquet does not take."""
+    return value.encode("utf-8", "replace").decode() if isinstance(value, str) else value

@@ -6,11 +6,23 @@ from dataclasses import dataclass
 from typing import Any
 
 from holdfast.analysis.collapse import count_turns
-from holdfast.analysis.unscored import unscored_of
 from holdfast.common.sampling import NO_CONTENT
 from holdfast.drift.dialogs import GIVEN
-from holdfast.records import RunData, command_of
+from holdfast.records import (
+    Conversation,
+    Ended,
+    Failure,
+    LogDialog,
+    Probe,
+    Run,
+    Turn,
+    Unscored,
+    command_of,
+)
 from holdfast.report.sentences import default_prompt_sentence
+
+Dialog = Conversation | LogDialog
+Reply = Turn | Probe | Unscored
 
 
 def conversation_kind(manifest: Mapping[str, Any]) -> str:
@@ -30,7 +42,7 @@ class About:
     rows: tuple[tuple[str, str], ...]
 
 
-def about_runs(runs: Sequence[RunData], labels: Sequence[str]) -> list[About]:
+def about_runs(runs: Sequence[Run], labels: Sequence[str]) -> list[About]:
     """Describes how each run was measured."""
     return [
         About(
@@ -70,20 +82,20 @@ def _flat(value: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, str]]
             yield here, "–" if item is None else str(item)
 
 
-def _rows(run: RunData) -> list[tuple[str, str]]:
+def _rows(run: Run) -> list[tuple[str, str]]:
     manifest = run.manifest
     rows = [("started", _time(manifest.get("created")))]
     if resumed := manifest.get("resumed"):
         often = "once" if len(resumed) == 1 else f"{len(resumed)} times"
         rows.append(("resumed", f"{often}, last {_time(resumed[-1].get('created'))}"))
     rows += [(name, str(value)) for name, value in manifest.get("versions", {}).items()]
-    count = len({record.get("conversation") for record in run.records})
+    count = len({record.conversation for record in run.records})
     for name, value in _flat(manifest.get("identity", {})):
         if name == "settings.conversations" and str(count) != value:
             value = f"{count} of the {value} that the command allows"
         rows.append((name, value))
     rows += _cost(run)
-    if narrowed := [record["rows_at_most"] for record in run.records if "rows_at_most" in record]:
+    if narrowed := [r.rows_at_most for r in run.conversations if r.rows_at_most is not None]:
         text = f"{len(narrowed)} conversations ended after it had, with at most {min(narrowed)}"
         rows.append(("memory ran out", f"{text} rows at a time"))
     return rows
@@ -93,12 +105,12 @@ def _time(stamp: object) -> str:
     return str(stamp or "–").replace("T", " ").replace("+00:00", " UTC")
 
 
-def _turns(records: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
+def _turns(records: Sequence[Dialog]) -> list[tuple[str, str]]:
     """How many turns are cut or repeated, and how many conversations have collapsed."""
-    by_method: dict[str, list[Mapping[str, Any]]] = {}
+    by_method: dict[str, list[Dialog]] = {}
     for record in records:
-        if record.get("turns"):
-            by_method.setdefault(record["method"], []).append(record)
+        if record.turns:
+            by_method.setdefault(record.method, []).append(record)
     counted = [count_turns(group) for group in by_method.values()]
     turns = sum(counts.turns for counts in counted)
     if not turns:
@@ -113,29 +125,29 @@ def _turns(records: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
     ]
 
 
-def _cost(run: RunData) -> list[tuple[str, str]]:
+def _cost(run: Run) -> list[tuple[str, str]]:
     """Completeness and cost, from the records."""
     records = run.records
-    methods = {record["method"] for record in records}
-    count = len({record["conversation"] for record in records})
+    methods = {record.method for record in records}
+    count = len({record.conversation for record in records})
     under = f", under {len(methods)} methods: {len(records):,} in all" if len(methods) > 1 else ""
     rows = [("records", f"{len(records):,}")]
     if run.manifest.get("command", "drift") == "drift":
         rows = [("conversations recorded", f"{count:,}{under}")]
-    turns = _turns(records)
-    rows += turns[1:] if run.manifest.get("command") == "logs" else turns  # logs have no limit
-    # task samples have no turns
-    rows += ending_lines([record for record in records if "turns" in record])
+    if run.dialogs:
+        rows += _turns(run.dialogs)[1:]  # logs have no token limit
+        rows += [*reply_lines(run.dialogs), *_unanswered_lines(run.dialogs)]
+    else:
+        rows += [*_turns(run.conversations), *ending_lines(run.conversations)]
     rows += failure_lines(run.failures)
-    tokens = [record["tokens"] for record in records if record.get("tokens")]
-    forwarded, least = (
-        sum(token.get(name) or 0 for token in tokens) for name in ("forwarded", "least")
-    )
+    forwarded = sum(record.tokens.forwarded for record in run.conversations)
+    least = sum(record.tokens.least or 0 for record in run.conversations)
     if forwarded and least:
         rows.append(
             ("tokens forwarded", f"{forwarded:,}, {forwarded / least:.2f} times the least possible")
         )
-    seconds = sum(record.get("seconds") or 0.0 for record in records)
+    timed = (record for record in records if not isinstance(record, LogDialog))
+    seconds = sum(record.seconds for record in timed)
     if seconds:
         rows.append(("time", f"{seconds:,.0f} s for all conversations"))
     return rows
@@ -161,65 +173,70 @@ _EMPTY = {
 }
 
 
-def ending_lines(records: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
+def ending_lines(records: Sequence[Conversation]) -> list[tuple[str, str]]:
     """Ways in which dialogs of a run fell short, each as a heading and a sentence."""
     lines = []
-    if replayed := Counter(r["replayed"]["system_prompt"] for r in records if "replayed" in r):
+    if replayed := Counter(r.replayed.system_prompt for r in records if r.replayed):
         text = f"{replayed.total():,} ({_listed(replayed.most_common(), _REPLAYED)})"
         lines.append(
             ("dialogs replayed", f"{text}; later rounds are means over the longer dialogs")
         )
-    spoken = [(*record["turns"], *record["probes"]) for record in records]
-    narrowed = [[reply["round"] for reply in there if reply.get("left_out")] for there in spoken]
+    spoken: list[list[Turn | Probe]] = [[*record.turns, *record.probes] for record in records]
+    narrowed = [[reply.round for reply in replies if reply.left_out] for replies in spoken]
     if rounds := [min(there) for there in narrowed if there]:
         text = (
             f"in {len(rounds):,} of {len(records):,} dialogs replies saw only the latest rounds,"
             f" from round {min(rounds)} on at the earliest"
         )
-        if summaries := sum(len(record.get("summaries", ())) for record in records):
+        if summaries := sum(len(record.summaries) for record in records):
             text += f", and {summaries:,} summaries replace the older rounds"
         lines.append(("rounds left out", text))
-    if ended := [record for record in records if "ended" in record]:
+    if ended := [(r.conversation, r.ended) for r in records if r.ended]:
         lines.append(("dialogs that ended early", _ended(ended, len(records))))
-    lines += reply_lines(records)
-    if why := Counter(probe["why"] for r in records for probe in r.get("unanswered", ())):
-        text = f"{why.total():,} ({_listed(why.most_common(), _ENDED)}); left out of the means"
-        lines.append(("probes not answered", text))
-    return lines
+    return [*lines, *reply_lines(records), *_unanswered_lines(records)]
 
 
-def reply_lines(records: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
+def _unanswered_lines(records: Sequence[Dialog]) -> list[tuple[str, str]]:
+    why = Counter(probe.why for record in records for probe in record.unanswered)
+    if not why:
+        return []
+    text = f"{why.total():,} ({_listed(why.most_common(), _ENDED)}); left out of the means"
+    return [("probes not answered", text)]
+
+
+def reply_lines(records: Sequence[Dialog]) -> list[tuple[str, str]]:
     """The replies that the scores of a run leave out: those without text, cut ends, reasoning."""
     # the first turn is the given starter
-    spoken = [reply for there in records for reply in there["turns"][1:]]
+    spoken = [turn for record in records for turn in record.turns[1:]]
     probes = [
         probe
-        for there in records
-        for probe in (*there["probes"], *unscored_of(there))
-        if "reply_of" not in probe and probe["kind"] in _IN_DIALOGS
+        for record in records
+        for probe in record.answered
+        if not probe.reply_of and probe.kind in _IN_DIALOGS
     ]
-    replies = [reply for reply in (*spoken, *probes) if reply.get("stop_reason") not in GIVEN]
+    every: list[Reply] = [*spoken, *probes]
+    replies = [reply for reply in every if reply.stop_reason not in GIVEN]
     lines = []
     reasons = Counter(_why_empty(reply) for reply in replies if _is_empty(reply))
     if count := reasons.total():
         text = f"{count:,} of {len(replies):,} ({_listed(reasons.most_common(), _EMPTY)})"
         # earlier versions gave them a score
-        rated = any(_is_empty(probe) and "score" in probe for probe in probes)
+        rated = any(_is_empty(probe) and isinstance(probe, Probe) for probe in probes)
         how = "probes are scored as empty" if rated else "they are not scored"
         lines.append(("replies without content", f"{text}; {how}"))
     cut = sum(
-        probe["why"] == "cut" and bool(probe["reply"].strip())
+        probe.why == "cut" and bool(probe.reply.strip())
         for record in records
-        for probe in unscored_of(record)
+        for probe in record.unscored
     )
     if cut:
-        every = sum(len(record["probes"]) + len(unscored_of(record)) for record in records)
+        scores = sum(len(record.answered) for record in records)
         text = (
-            f"{cut:,} of {every:,} scores, as the replies were cut at the token limit and these"
+            f"{cut:,} of {scores:,} scores, as the replies were cut at the token limit and these"
             " rules need the end; left out of the means (--max-new-tokens raises the limit)"
         )
         lines.append(("cut, not judged", text))
-    if count := sum(bool(reply.get("reasoning")) for reply in replies):
+    if count := sum(bool(reply.reasoning) for reply in replies):
         text = (
             f"{count:,} of {len(replies):,}; the reasoning is recorded, and neither scored nor"
             " part of the dialog"
@@ -228,38 +245,38 @@ def reply_lines(records: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
     return lines
 
 
-def _why_empty(reply: Mapping[str, Any]) -> str:
-    why = reply.get("stop_reason")
+def _why_empty(reply: Reply) -> str:
+    why = reply.stop_reason
     return "cut" if why == "length" else str(why) if why in NO_CONTENT else "empty"
 
 
-def _is_empty(reply: Mapping[str, Any]) -> bool:
+def _is_empty(reply: Reply) -> bool:
     """Whether a recorded turn or probe has no content; the text of a refusal is not the reply."""
-    text = reply["reply"] if "reply" in reply else reply["text"]
-    return reply.get("stop_reason") == "refusal" or not text.strip()
+    text = reply.text if isinstance(reply, Turn) else reply.reply
+    return reply.stop_reason == "refusal" or not text.strip()
 
 
-def _ended(ended: Sequence[Mapping[str, Any]], dialogs: int) -> str:
+def _ended(ended: Sequence[tuple[int, Ended]], dialogs: int) -> str:
     count = len(ended)
-    why = _listed(Counter(record["ended"]["why"] for record in ended).most_common(), _ENDED)
+    why = _listed(Counter(end.why for _, end in ended).most_common(), _ENDED)
     text = (
         f"{count:,} of {dialogs:,} ({why}), and {dialogs - count:,} are whole; later rounds are"
         " means over the dialogs that reached them"
     )
-    first = next((record for record in ended if record["ended"].get("reason")), None)
+    first = next(((number, end) for number, end in ended if end.reason), None)
     if first is None:
         return text
-    number, end = first["conversation"], first["ended"]
-    example = f"the first, conversation {number} in round {end['round']}: {end['reason']}"
+    number, end = first
+    example = f"the first, conversation {number} in round {end.round}: {end.reason}"
     return f"{text}; {example}".rstrip(".")
 
 
-def failure_lines(failures: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
+def failure_lines(failures: Sequence[Failure]) -> list[tuple[str, str]]:
     """A heading and a sentence on unanswered requests; [] if there are none."""
     if not failures:
         return []
-    why = _listed(Counter(failure["why"] for failure in failures).most_common(), _ENDED)
-    count, reason = len(failures), failures[0]["reason"].rstrip(".")
+    why = _listed(Counter(failure.why for failure in failures).most_common(), _ENDED)
+    count, reason = len(failures), failures[0].reason.rstrip(".")
     text = (
         f"{count:,} ({why}); left out of the means, and asked again when the command is repeated;"
         f" the first: {reason}"
@@ -267,11 +284,11 @@ def failure_lines(failures: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]
     return [("not answered", text)]
 
 
-def early_end(ended: Mapping[str, Any]) -> str:
+def early_end(ended: Ended) -> str:
     """'The dialog ended in round 3, as it met a content filter: the reason.'"""
-    why = _ENDED.get(ended["why"], ended["why"])
-    reason = f": {ended['reason']}" if ended.get("reason") else ""
-    return f"The dialog ended in round {ended['round']}, as it {why}{reason}".rstrip(".") + "."
+    why = _ENDED.get(ended.why, ended.why)
+    reason = f": {ended.reason}" if ended.reason else ""
+    return f"The dialog ended in round {ended.round}, as it {why}{reason}".rstrip(".") + "."
 
 
 def _listed(counts: Iterable[tuple[str, int]], words: Mapping[str, str]) -> str:

@@ -12,7 +12,7 @@ from holdfast.analysis.estimates import rule_rows
 from holdfast.analysis.series import NO_FIX, read_series
 from holdfast.analysis.statistics import SCORES, Estimate, estimate
 from holdfast.analysis.verdicts import MIN_SAMPLES, tell
-from holdfast.records import RunData, read_run
+from holdfast.records import Run, read_run
 from holdfast.report.page import Table, pictures, render_study
 from holdfast.report.sentences import baseline_hint, baseline_lines
 from holdfast.report.wording import aligned, percent, plain, signed, with_interval
@@ -173,7 +173,7 @@ def detail_lines(calibration: Calibration) -> list[str]:
     return lines
 
 
-def unprompted_lines(run: RunData) -> list[str]:
+def unprompted_lines(run: Run) -> list[str]:
     """Which prompts or rules score as well without the system prompt, or how to measure it."""
     first = read_series(run)[0]
     baseline = baseline_beside(run, first)
@@ -226,7 +226,7 @@ def calibration_page(calibration: Calibration, chosen: Pick, folder: Path, step:
     )
 
 
-def _unprompted_table(run: RunData) -> Table | None:
+def _unprompted_table(run: Run) -> Table | None:
     """Round 1 scores with and without the system prompt; None if not measured."""
     baseline = baseline_beside(run, read_series(run)[0])
     if baseline is None:

@@ -5,12 +5,12 @@ import textwrap
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 from holdfast.analysis.checks import Cell, PromptCheck, RuleCheck, Terms
-from holdfast.analysis.falls import Fall, Record, RuleFall
+from holdfast.analysis.falls import Fall, RuleFall
 from holdfast.analysis.sequential import FAIL, PASS, UNDECIDED
-from holdfast.analysis.unscored import WITHOUT_SCORE, unscored_of
+from holdfast.analysis.unscored import WITHOUT_SCORE
+from holdfast.records import Conversation, Probe
 from holdfast.report.sentences import nothing_measured
 from holdfast.report.wording import count_of
 
@@ -123,12 +123,12 @@ def missing_text(checked: PromptCheck, rule: str | None = None) -> str:
     probes = [
         (row, probe)
         for row, record in enumerate(checked.records)
-        for probe in unscored_of(record)
-        if probe["kind"] == "stability" and rule in (None, probe.get("rule"))
+        for probe in record.unscored
+        if probe.kind == "stability" and rule in (None, probe.rule)
     ]
-    reasons = Counter(probe["why"] for _, probe in probes)
+    reasons = Counter(probe.why for _, probe in probes)
     parts = [f"{count:,} {WITHOUT_SCORE[why]}" for why, count in reasons.most_common()]
-    cells = {(row, probe.get("rule"), probe["round"]) for row, probe in probes}
+    cells = {(row, probe.rule, probe.round) for row, probe in probes}
     others = checked.unanswered - len(cells) if rule is None else 0
     if others > 0:
         parts.append(f"{others:,} were not asked or not answered")
@@ -230,13 +230,12 @@ def _by_round(checked: PromptCheck, rule: str | None) -> str:
 def _worst(checked: PromptCheck, cell: Cell | None, most: int) -> list[str]:
     """The conversations that broke the rule of a cell in its round, lowest score first."""
     broken = [
-        (probe["score"], index, probe)
+        (probe.score, index, probe)
         for index, record in enumerate(checked.records)
-        for probe in record["probes"]
+        for probe in record.probes
         if cell is not None
-        and (probe["kind"], probe["round"], probe.get("rule"))
-        == ("stability", cell.round, cell.rule)
-        and probe["score"] < 1
+        and (probe.kind, probe.round, probe.rule) == ("stability", cell.round, cell.rule)
+        and probe.score < 1
     ]
     lines: list[str] = []
     for _, index, probe in sorted(broken, key=lambda item: item[:2])[:most]:
@@ -244,14 +243,14 @@ def _worst(checked: PromptCheck, cell: Cell | None, most: int) -> list[str]:
     return lines
 
 
-def _transcript(record: Record, probe: Record) -> list[str]:
-    lines = [f"conversation {record['conversation']}, up to the probe of round {probe['round']}:"]
-    lines += _quoted("system", record["agent"].get("system_prompt", ""))
-    for turn in record["turns"]:
-        if turn["round"] < probe["round"]:
-            lines += _quoted(turn["speaker"], turn["text"])
-    lines += [*_quoted("probe", probe["question"]), *_quoted("reply", probe["reply"])]
-    return [*lines, *_quoted("score", f"{probe['score']:.2f}: {probe['reason']}")]
+def _transcript(record: Conversation, probe: Probe) -> list[str]:
+    lines = [f"conversation {record.conversation}, up to the probe of round {probe.round}:"]
+    lines += _quoted("system", record.agent.system_prompt)
+    for turn in record.turns:
+        if turn.round < probe.round:
+            lines += _quoted(turn.speaker, turn.text)
+    lines += [*_quoted("probe", probe.question), *_quoted("reply", probe.reply)]
+    return [*lines, *_quoted("score", f"{probe.score:.2f}: {probe.reason}")]
 
 
 def _cell_at(checked: PromptCheck, fall: RuleFall) -> Cell:
@@ -260,8 +259,8 @@ def _cell_at(checked: PromptCheck, fall: RuleFall) -> Cell:
     )
 
 
-def _quoted(who: str, text: Any) -> list[str]:
+def _quoted(who: str, text: str) -> list[str]:
     lines: list[str] = []
-    for paragraph in str(text).splitlines() or [""]:
+    for paragraph in text.splitlines() or [""]:
         lines += textwrap.wrap(paragraph, _WIDTH - 10) or [""]
     return [f"  {who if not row else '':>7} {line}".rstrip() for row, line in enumerate(lines)]

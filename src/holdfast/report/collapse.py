@@ -13,7 +13,7 @@ from holdfast.analysis.collapse import (
 from holdfast.analysis.estimates import difference, row_of
 from holdfast.analysis.outcome import findings_of
 from holdfast.analysis.series import NO_FIX, Series
-from holdfast.records import RunData
+from holdfast.records import Run
 from holdfast.report.page import Table
 from holdfast.report.wording import count_of, percent, plain, with_verdict
 
@@ -25,7 +25,7 @@ _REPEATED = {
 _WORTH_SAYING = 0.05  # smallest share of turns of one kind to report
 
 
-def collapse_lines(series: Sequence[Series], run: RunData) -> list[str]:
+def collapse_lines(series: Sequence[Series], run: Run) -> list[str]:
     """A sentence on how many turns of a run are cut or repeated; [] if few are."""
     counted = {item: counts for item in series if (counts := count_turns(item.records)).notable}
     if not counted:
@@ -41,7 +41,7 @@ def collapse_lines(series: Sequence[Series], run: RunData) -> list[str]:
     return [f"{text[0].upper()}{text[1:]}: {_meaning(series, counted, run)}."]
 
 
-def _meaning(series: Sequence[Series], counted: Mapping[Series, Collapse], run: RunData) -> str:
+def _meaning(series: Sequence[Series], counted: Mapping[Series, Collapse], run: Run) -> str:
     """The consequence of these turns for the scores; it never takes back the title of the run."""
     broken = [item for item, counts in counted.items() if counts.share("broken") >= MANY_BROKEN]
     if not broken:
@@ -55,9 +55,7 @@ def _meaning(series: Sequence[Series], counted: Mapping[Series, Collapse], run: 
 def collapse_cures(series: Sequence[Series]) -> list[str]:
     """Ways to keep self-chats from breaking down, if many do; given user messages cannot derail."""
     counted = [count_turns(item.records) for item in series]
-    if {"replayed", "scripted"} & {
-        kind for item in series for chat in item.records for kind in chat
-    }:
+    if any(chat.replayed or chat.scripted for item in series for chat in item.records):
         return []
     cures = []
     if any(counts.share("cut") >= MANY_CUT for counts in counted):

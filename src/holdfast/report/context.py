@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from holdfast.analysis.context import Truncation, survivals_of, truncation_of
 from holdfast.analysis.series import NO_FIX, Series
-from holdfast.records import RunData
+from holdfast.records import Run
 from holdfast.report.about import setting
 from holdfast.report.page import Table
 from holdfast.report.wording import count_of, plain, with_verdict
@@ -74,7 +74,7 @@ def _prompts_lost(series: Sequence[Series]) -> list[Truncation]:
     return [cut for cut in cuts if cut and cut.verdict == "prompt lost"]
 
 
-def survival_lines(series: Sequence[Series], run: RunData) -> list[str]:
+def survival_lines(series: Sequence[Series], run: Run) -> list[str]:
     """A sentence for each series on what is kept once the older rounds are summarised."""
     lines = []
     for item in series:

@@ -4,15 +4,14 @@ import base64
 import gzip
 import json
 from collections.abc import Sequence
-from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
 from markupsafe import Markup
 
 from holdfast.analysis.series import Series
-from holdfast.analysis.unscored import unscored_of
 from holdfast.drift.dialogs import RECORDED, SCRIPTED
+from holdfast.records import Conversation, Participant, Probe, Turn, Unscored
 from holdfast.report.about import early_end
 
 PER_CHUNK = 24
@@ -36,8 +35,7 @@ def pack(series: Sequence[Series]) -> tuple[dict[str, Any], list[list[dict[str, 
     series, number, prompts, scores by round and the round in which it ended early. One pair's
     conversations under several methods are adjacent, so that they share a chunk.
     """
-    prompt_of = itemgetter("id", "category", "system_prompt")
-    prompts: dict[tuple[Any, ...], int] = {}
+    prompts: dict[tuple[str | None, ...], int] = {}
     questions: dict[str, int] = {}
     runs = list(dict.fromkeys(item.run for item in series))
     order = sorted(
@@ -51,10 +49,11 @@ def pack(series: Sequence[Series]) -> tuple[dict[str, Any], list[list[dict[str, 
         item = series[at]
         record = item.records[row]
         agent, user = (
-            prompts.setdefault(prompt_of(record[who]), len(prompts)) for who in ("agent", "user")
+            prompts.setdefault(_prompt_of(side), len(prompts))
+            for side in (record.agent, record.user)
         )
         stability, adoption = _numbers(item.stability[row]), _numbers(item.adoption[row])
-        ended = record.get("ended", {}).get("round")
+        ended = record.ended.round if record.ended else None
         rows.append([at, number, agent, user, stability, adoption, ended])
         if position % PER_CHUNK == 0:
             chunks.append([])
@@ -70,6 +69,10 @@ def pack(series: Sequence[Series]) -> tuple[dict[str, Any], list[list[dict[str, 
         "rounds": max(item.rounds for item in series),
     }
     return index, chunks
+
+
+def _prompt_of(side: Participant) -> tuple[str | None, ...]:
+    return side.id, side.category, side.system_prompt
 
 
 def script_json(value: Any) -> Markup:
@@ -100,53 +103,52 @@ def _numbers(values: np.ndarray) -> list[float | None]:
     return [None if np.isnan(value) else round(float(value), 3) for value in values]
 
 
-def _texts(record: dict[str, Any], questions: dict[str, int]) -> dict[str, Any]:
+def _texts(record: Conversation, questions: dict[str, int]) -> dict[str, Any]:
     """Turns as [round, speaker, text, note, mass], probes as [round, kind, question,
     reply, score, reason, mass, rule, note], and why the dialog ended early. A note says how a reply
     ended and what it did not see; a score is null if the reply is no evidence.
     """
-    spoken = itemgetter("round", "speaker", "text")
-    summed = {(summary["view"], summary["rounds"][1]) for summary in record.get("summaries", ())}
+    summed = {(summary.view, summary.rounds[1]) for summary in record.summaries}
     return {
         "turns": [
-            [*spoken(turn), _note(turn, turn["speaker"], summed), _mass(turn)]
-            for turn in record["turns"]
+            [turn.round, turn.speaker, turn.text, _note(turn, turn.speaker, summed), _mass(turn)]
+            for turn in record.turns
         ],
         "probes": [
             [
-                *(probe["round"], probe["kind"]),
-                questions.setdefault(probe["question"], len(questions)),
-                *(probe["reply"], _score(probe), probe["reason"]),
-                *(_mass(probe), probe.get("rule"), _note(probe, "agent", summed)),
+                *(probe.round, probe.kind),
+                questions.setdefault(probe.question, len(questions)),
+                *(probe.reply, _score(probe), probe.reason),
+                *(_mass(probe), probe.rule, _note(probe, "agent", summed)),
             ]
-            for probe in (*record["probes"], *unscored_of(record))
+            for probe in record.answered
         ],
-        "ended": early_end(record["ended"]) if "ended" in record else None,
+        "ended": early_end(record.ended) if record.ended else None,
     }
 
 
-def _score(probe: dict[str, Any]) -> float | None:
+def _score(probe: Probe | Unscored) -> float | None:
     """The score of a probe; None if its reply is no evidence."""
-    return round(probe["score"], 4) if "score" in probe else None
+    return round(probe.score, 4) if isinstance(probe, Probe) else None
 
 
-def _note(reply: dict[str, Any], view: str, summed: set[tuple[str, int]]) -> str:
+def _note(reply: Turn | Probe | Unscored, view: str, summed: set[tuple[str, int]]) -> str:
     """How a reply ended and which rounds it saw; `summed`: (view, last round) of summaries."""
-    notes = [_NOTES.get(reply.get("stop_reason", ""), "")]
+    notes = [_NOTES.get(reply.stop_reason or "", "")]
     names = dict.fromkeys(
         call["function"]["name"]
-        for message in reply.get("messages", ())
+        for message in (reply.messages if isinstance(reply, Turn) else ())
         for call in message.get("tool_calls", ())
     )
-    if reply.get("reasoning"):
+    if reply.reasoning:
         notes.append("after reasoning")
     if names:
         notes.append(f"with calls of {', '.join(names)}")
-    if count := reply.get("left_out"):
+    if count := reply.left_out:
         before = "a summary of those before" if (view, count) in summed else "nothing before"
         notes.append(f"saw round {count + 1} and later, and {before}")
     return "; ".join(filter(None, notes))
 
 
-def _mass(item: dict[str, Any]) -> float | None:
-    return None if item.get("mass") is None else round(item["mass"], 4)
+def _mass(item: Turn | Probe | Unscored) -> float | None:
+    return None if item.mass is None else round(item.mass, 4)

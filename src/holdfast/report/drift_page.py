@@ -8,7 +8,7 @@ from holdfast.analysis.baseline import Baseline, baseline_beside
 from holdfast.analysis.check_file import Check, read_check
 from holdfast.analysis.series import KINDS, MEASURED, Series
 from holdfast.drift.cases import NO_CATEGORY
-from holdfast.records import RunData
+from holdfast.records import Run
 from holdfast.report import charts
 from holdfast.report.about import about_runs, conversation_kind, setting
 from holdfast.report.check_section import check_headline, check_lines, check_sections
@@ -81,7 +81,7 @@ def prompts_section(series: Sequence[Series]) -> dict[str, Any]:
     }
 
 
-def render_page(runs: Sequence[RunData], labels: Sequence[str], series: Sequence[Series]) -> str:
+def render_page(runs: Sequence[Run], labels: Sequence[str], series: Sequence[Series]) -> str:
     """The HTML of the report; model output is escaped, or inert JSON."""
     index, chunks = pack(series)
     of_run = dict(zip(labels, runs, strict=True))
@@ -93,8 +93,8 @@ def render_page(runs: Sequence[RunData], labels: Sequence[str], series: Sequence
     baseline = baseline_beside(runs[0], series[0])
     rules = estimates.rule_rows(series)
     enough = [row for row in rules if row.n >= estimates.LEAST_DRAWN]
-    agents = [record["agent"] for item in series for record in item.records]
-    categories = sorted({agent["category"] for agent in agents if agent["category"]})
+    agents = [record.agent for item in series for record in item.records]
+    categories = sorted({agent.category for agent in agents if agent.category})
     one_category = len(categories) < 2 and (rules or categories == [NO_CATEGORY])
     shown = list(zip(charts.looks(series), series, strict=True))
     kinds = {kind: [look for look, item in shown if item.measured(kind)] for kind in MEASURED}
@@ -142,7 +142,7 @@ def render_page(runs: Sequence[RunData], labels: Sequence[str], series: Sequence
 
 
 def _opening(
-    run: RunData, check: Check | None, series: Sequence[Series], baseline: Baseline | None
+    run: Run, check: Check | None, series: Sequence[Series], baseline: Baseline | None
 ) -> list[str]:
     """The opening sentences of the page: on a check if there is one, else on the first run."""
     first = [item for item in series if item.run == series[0].run]
@@ -153,7 +153,7 @@ def _opening(
     return [*lines, next_step(finding_of(run, first))]
 
 
-def _facts(runs: Sequence[RunData], series: Sequence[Series]) -> list[str]:
+def _facts(runs: Sequence[Run], series: Sequence[Series]) -> list[str]:
     manifest = runs[0].manifest
     identity = manifest.get("identity", {})
     seed = setting(manifest, "seed")

@@ -11,9 +11,8 @@ from holdfast.analysis.adherence import TOKEN_BINS, TURN_BINS, Adherence, label_
 from holdfast.analysis.sequential import FAIL, PASS, UNDECIDED
 from holdfast.analysis.statistics import Estimate
 from holdfast.analysis.summary import spread, write_results
-from holdfast.analysis.unscored import unscored_of
 from holdfast.analysis.verdicts import MIN_SAMPLES, tell
-from holdfast.records import RunData
+from holdfast.records import Run
 from holdfast.report.figures import legend_below, look, means, panels, save, styled, whiskers
 from holdfast.report.junit import TestCase, write_cases
 from holdfast.report.page import Table, pictures, render_study
@@ -30,7 +29,7 @@ _MOST_DRAWN = 12  # most rules in a figure: those kept least
 _MOST_TOLD = 3  # most turns that a test case shows
 
 
-def table(run: RunData, rows: Rows, shown: Rows, bar: float | None) -> str:
+def table(run: Run, rows: Rows, shown: Rows, bar: float | None) -> str:
     """The text for the terminal: the opening sentences of the page, then a row for each rule or
     category that is shown.
     """
@@ -62,7 +61,7 @@ def _verdict_head(bar: float | None) -> str:
     return "verdict" if bar is None else "verdict [bounds that decide it]"
 
 
-def headline(run: RunData, rows: Rows) -> str:
+def headline(run: Run, rows: Rows) -> str:
     """The first line, on the rule that fell most against earlier logs, or is kept least."""
     if not rows:
         return f"No rule applied to any turn of {count_of(len(run.records), 'dialog')}."
@@ -96,14 +95,12 @@ def _least(rows: Rows) -> Adherence:
     return min(enough, key=lambda row: row.overall.mean or 0)
 
 
-def cut_rules(run: RunData) -> dict[str, int]:
+def cut_rules(run: Run) -> dict[str, int]:
     """How often each rule was not judged, as the turn was cut and the rule needs its end."""
-    return Counter(
-        label_of(record, probe) for record in run.records for probe in unscored_of(record)
-    )
+    return Counter(label_of(record, probe) for record in run.dialogs for probe in record.unscored)
 
 
-def lines(run: RunData, rows: Rows, bar: float | None) -> list[str]:
+def lines(run: Run, rows: Rows, bar: float | None) -> list[str]:
     """The lines below the headline: when its rule is lost, verdicts, and what was left out."""
     sentences = []
     if tested := [row for row in rows if not row.for_probes]:
@@ -207,7 +204,7 @@ def _median(row: Adherence) -> str:
     return f"turn {row.survival.median}" if row.survival.median else "–"
 
 
-def write_logs_summary(run: RunData, rows: Rows, bar: float | None, error: float) -> Path:
+def write_logs_summary(run: Run, rows: Rows, bar: float | None, error: float) -> Path:
     """Writes `summary.json` into the run's folder."""
     results = {
         "min_adherence": bar,
@@ -328,7 +325,7 @@ def _finish(figure: Figure, axis: Axes, rows: Rows, x: str, y: str, note: str) -
     legend_below(figure, handles, [row.rule for row in rows], note)
 
 
-def logs_page(run: RunData, rows: Rows, shown: Rows, bar: float | None) -> str:
+def logs_page(run: Run, rows: Rows, shown: Rows, bar: float | None) -> str:
     """The HTML of the page; `shown` holds the rules or categories of the figures."""
     folder = run.folder / "figures"
     head = (
@@ -382,31 +379,31 @@ def logs_page(run: RunData, rows: Rows, shown: Rows, bar: float | None) -> str:
     )
 
 
-def _broken_turns(run: RunData, row: Adherence) -> list[dict[str, Any]]:
+def _broken_turns(run: Run, row: Adherence) -> list[dict[str, Any]]:
     shown = []
     for index, number, score in row.broken[:_MOST_BROKEN]:
-        record = run.records[index]
+        record = run.dialogs[index]
         probe = next(
             probe
-            for probe in record["probes"]
-            if probe["round"] == number and label_of(record, probe) == row.rule
+            for probe in record.probes
+            if probe.round == number and label_of(record, probe) == row.rule
         )
-        turn = next(turn for turn in record["turns"] if turn["round"] == number)
+        turn = next(turn for turn in record.turns if turn.round == number)
         shown.append(
             {
-                "where": f"{record['source']}, turn {number}",
+                "where": f"{record.source}, turn {number}",
                 "score": f"{score:.2f}",
-                "reason": probe["reason"],
-                "user": probe["question"],
-                "reply": turn["text"],
-                "tools": ", ".join(turn["tools"]),
+                "reason": probe.reason,
+                "user": probe.question,
+                "reply": turn.text,
+                "tools": ", ".join(turn.tools),
             }
         )
     return shown
 
 
 def write_logs_junit(
-    run: RunData, rows: Rows, bar: float | None, path: Path | str, seconds: float
+    run: Run, rows: Rows, bar: float | None, path: Path | str, seconds: float
 ) -> Path:
     """Writes the verdicts as JUnit XML: a test case for each rule; undecided is an error."""
     suite, cases = run.manifest["identity"]["suite"], []

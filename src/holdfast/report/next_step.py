@@ -12,7 +12,7 @@ from holdfast.analysis.series import Series
 from holdfast.analysis.unscored import is_unmeasured, unscored_by_reason
 from holdfast.analysis.verdicts import MIN_SAMPLES, tell
 from holdfast.common.model_names import is_served
-from holdfast.records import RunData, command_of
+from holdfast.records import Run, command_of
 from holdfast.records.manifest import typed_command
 from holdfast.report.collapse import collapse_cures
 from holdfast.report.context import CURE, was_cut_off
@@ -160,7 +160,7 @@ def repeated(words: Sequence[str], options: Mapping[str, str]) -> str:
     return shlex.join([*kept, *(word for pair in options.items() for word in pair)])
 
 
-def finding_of(run: RunData, series: Sequence[Series]) -> Finding:
+def finding_of(run: Run, series: Sequence[Series]) -> Finding:
     """The facts that the next step of a run depends on."""
     command = command_of(run.manifest)
     words = _words(command)

@@ -21,7 +21,7 @@ from holdfast.analysis.statistics import MIN_PROMPTS, RESAMPLES
 from holdfast.analysis.verdicts import CANNOT_TELL, MIN_SAMPLES, tell
 from holdfast.common.version import __version__
 from holdfast.drift.judges import LEAST_KAPPA
-from holdfast.records import RunData
+from holdfast.records import Run
 from holdfast.report.about import about_runs
 from holdfast.report.charts import MOST_ACROSS, small, spark_path
 from holdfast.report.judges import counts_text
@@ -84,7 +84,7 @@ def render(
 def render_study(
     command: str,
     headline: str,
-    runs: Mapping[str, RunData],
+    runs: Mapping[str, Run],
     facts: Sequence[str],
     lines: Sequence[str] = (),
     **values: Any,

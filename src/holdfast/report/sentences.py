@@ -24,6 +24,7 @@ from holdfast.analysis.series import NO_FIX, Series
 from holdfast.analysis.statistics import MIN_PROMPTS, Estimate
 from holdfast.analysis.unscored import WITHOUT_SCORE, is_unmeasured, unscored_by_reason
 from holdfast.analysis.verdicts import CANNOT_TELL, INCLUDES_ZERO, MIN_SAMPLES, tell
+from holdfast.records import Conversation
 from holdfast.report.wording import count_of, percent, plain, points, points_apart, with_interval
 
 Rows = Sequence[EstimateRow]
@@ -93,7 +94,7 @@ def _broken_down(collapse: Collapse) -> str:
     )
 
 
-def nothing_measured(records: Sequence[Mapping[str, Any]]) -> str | None:
+def nothing_measured(records: Sequence[Conversation]) -> str | None:
     """Says that none of the replies is evidence, and why; None if one is."""
     if not is_unmeasured(records):
         return None
@@ -345,7 +346,7 @@ def _where(item: Series) -> str:
     moved = row_of(item, "stability").change
     others = moved.other_prompts
     holds = others and (others.excludes_zero or not moved.excludes_zero)
-    ruled = any(probe.get("rule") for record in item.records for probe in record["probes"])
+    ruled = any(probe.rule for record in item.records for probe in record.probes)
     return "" if holds and not ruled else f" on these {count} prompts"
 
 

@@ -13,7 +13,7 @@ from holdfast.analysis.tasks import (
     read_results,
 )
 from holdfast.analysis.verdicts import MIN_SAMPLES, tell
-from holdfast.records import RunData, read_run
+from holdfast.records import Run, read_run
 from holdfast.report.about import failure_lines
 from holdfast.report.page import Table, pictures, render_study
 from holdfast.report.study_figures import write_heat_map
@@ -22,7 +22,7 @@ from holdfast.report.wording import aligned, plain, signed, with_interval
 _SHOWN = 5  # best heads of a profile
 
 
-def table(run: RunData) -> str:
+def table(run: Run) -> str:
     """Every metric with its 95% interval, differences from zero-shot, fluency, exclusions."""
     results = read_results(run)
     settings = run.manifest["identity"]["settings"]
@@ -106,7 +106,7 @@ def _average_lines(results: Sequence[Result]) -> list[str]:
     return lines
 
 
-def tasks_page(run: RunData) -> str:
+def tasks_page(run: Run) -> str:
     """The HTML of the page of a run of tasks."""
     results = read_results(run)
     settings = run.manifest["identity"]["settings"]
@@ -186,7 +186,7 @@ def profile_page(folder: Path, lines: Mapping[str, Sequence[str]]) -> str:
             }
         )
     samples = (
-        f"{len({record['conversation'] for record in run.records})} samples of {name}"
+        f"{len({record.conversation for record in run.records})} samples of {name}"
         for name, run in runs.items()
     )
     model = next(iter(runs.values())).manifest["identity"]["model"]

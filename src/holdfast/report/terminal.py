@@ -9,7 +9,7 @@ from holdfast.analysis.baseline import Baseline, baseline_beside
 from holdfast.analysis.series import KINDS, Series, read_series
 from holdfast.analysis.statistics import Estimate
 from holdfast.analysis.verdicts import CANNOT_TELL, INCLUDES_ZERO, MIN_SAMPLES, tell
-from holdfast.records import RunData, read_run
+from holdfast.records import Run, read_run
 from holdfast.report.charts import numbered
 from holdfast.report.collapse import collapse_lines
 from holdfast.report.context import read_whole, survival_lines, truncation_lines
@@ -29,13 +29,13 @@ _MOST_ROUNDS = 24  # most rounds as lines; the page has every round
 _MOST_ACROSS = 10  # most rounds as columns
 
 
-def table(run: RunData | Path | str) -> str:
+def table(run: Run | Path | str) -> str:
     """A summary of a run, or of the run in a folder: its sentences, stability by round and method,
     and rules by method.
     """
-    run = run if isinstance(run, RunData) else read_run(run)
+    run = run if isinstance(run, Run) else read_run(run)
     series = read_series(run)
-    if nothing := nothing_measured(run.records):
+    if nothing := nothing_measured(run.conversations):
         return "\n".join(textwrap.wrap(nothing, WIDTH)) + "\n"
     baseline = baseline_beside(run, series[0])
     rules = estimates.rule_rows(series)
@@ -55,7 +55,7 @@ def table(run: RunData | Path | str) -> str:
     return "\n\n".join("\n".join(lines) for lines in paragraphs if lines) + "\n"
 
 
-def next_line(run: RunData) -> str:
+def next_line(run: Run) -> str:
     """The next step, as a sentence or a command."""
     return next_step(finding_of(run, read_series(run)))
 

@@ -62,7 +62,7 @@ def calibrate(
     out: Path | str,
     plan: Plan = Plan(),
     running: drift.Running = drift.Running(),
-) -> tuple[records.RunData, records.RunData]:
+) -> tuple[records.Run, records.Run]:
     """Measures stability and capability without any method and at every point of the sweeps;
     resumes what `out` holds.
 
@@ -92,7 +92,7 @@ def calibrate(
     about = {"command": "calibrate", "argv": running.command, **facts_about(model)}
     with records.open_run(Path(out) / "capability", identity, about, COMPATIBILITY) as run:
         groups = records.batches(range(min(count, len(capability.items))), plan.batch)
-        dialogs = {(row["method"], row["conversation"]): row for row in stability.records}
+        dialogs = {(row.method, row.conversation): row for row in stability.conversations}
         pending = (
             batch
             for name in methods

@@ -10,7 +10,6 @@ import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from holdfast import drift
 from holdfast import methods as steering
@@ -21,12 +20,12 @@ from holdfast.analysis.unscored import WITHOUT_SCORE, is_unmeasured, unscored_by
 from holdfast.errors import ModelError, RecordsError, UsageError
 from holdfast.methods import Method, read_methods
 from holdfast.models.protocol import ChatModel
-from holdfast.records import RunData, read_earlier, read_run
+from holdfast.records import Conversation, Run, read_earlier, read_run
 
 FIRST = 8  # conversations of each prompt in the first batch
 GROWTH = 1.5  # of a prompt's conversations so far, from one look to the next
 
-Earlier = Mapping[str, Sequence[dict[str, Any]]]  # an earlier run's conversations by prompt
+Earlier = Mapping[str, Sequence[Conversation]]  # an earlier run's conversations by prompt
 
 
 @dataclass(frozen=True)
@@ -51,7 +50,7 @@ def check(
     settings: drift.Settings = drift.Settings(),
     terms: Terms = Terms(),
     options: CheckOptions = CheckOptions(),
-) -> tuple[RunData, list[PromptCheck]]:
+) -> tuple[Run, list[PromptCheck]]:
     """Runs conversations of every prompt of a suite until each has a verdict, or its budget is
     spent; resumes what `out` holds.
 
@@ -68,7 +67,7 @@ def check(
     name = steering.spell(method)
 
     def judge() -> list[PromptCheck]:
-        records = [record for record in read_run(out).records if record["method"] == name]
+        records = [record for record in read_run(out).conversations if record.method == name]
         return check_prompts(records, prompts, settings.rounds, terms, options.before)
 
     def batches() -> Iterator[list[int]]:
@@ -143,17 +142,17 @@ def _wanted(checked: PromptCheck, terms: Terms, before: Earlier) -> int:
 def earlier_conversations(folder: Path | str, suite: drift.Suite, method: str) -> Earlier:
     """An earlier run's conversations by prompt, under the method or, lacking it, its only one."""
     run = read_earlier(folder, "drift")
-    there = list(dict.fromkeys(record["method"] for record in run.records))
+    there = list(dict.fromkeys(record.method for record in run.records))
     if method not in there and len(there) != 1:
         raise RecordsError(
             f"{folder} has the methods {', '.join(there) or '(none yet)'}, and not {method}; give a"
             " run of that method, or of one method, with --against."
         )
     chosen = method if method in there else there[0]
-    by_case: dict[str, list[dict[str, Any]]] = {case.id: [] for case in suite.cases}
-    for record in sorted(run.records, key=lambda record: record["conversation"]):
-        if record["method"] == chosen and record["agent"]["id"] in by_case:
-            by_case[record["agent"]["id"]].append(record)
+    by_case: dict[str, list[Conversation]] = {case.id: [] for case in suite.cases}
+    for record in sorted(run.conversations, key=lambda record: record.conversation):
+        if record.method == chosen and record.agent.id in by_case:
+            by_case[record.agent.id].append(record)
     if not any(by_case.values()):
         raise RecordsError(
             f"{folder} has none of the prompts of this suite ({', '.join(by_case)}); give a run of"

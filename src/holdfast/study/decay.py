@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from holdfast import drift
 from holdfast.analysis.decay import Dialog
@@ -14,6 +14,7 @@ from holdfast.drift.traces import read_traces
 from holdfast.errors import ModelError
 from holdfast.methods import Method
 from holdfast.models.capabilities import require_layers
+from holdfast.records import Conversation
 
 if TYPE_CHECKING:
     from holdfast.models.local import LocalModel
@@ -26,14 +27,14 @@ def hold(
     settings: drift.Settings,
     methods: Sequence[Method] = (),
     running: drift.Running = drift.Running(),
-) -> tuple[list[dict[str, Any]], list[Dialog]]:
+) -> tuple[list[Conversation], list[Dialog]]:
     """Runs self-chats, or resumes those in `out`; returns their records and attention traces."""
     check(model)
     running = replace(running, traces=True)
     run = drift.run(model, suite, out, settings, [methods], running=running)
-    records = sorted(run.records, key=lambda record: record["conversation"])
+    records = sorted(run.conversations, key=lambda record: record.conversation)
     return records, [
-        read_traces(Path(out), record["method"], record["conversation"]) for record in records
+        read_traces(Path(out), record.method, record.conversation) for record in records
     ]
 
 

@@ -19,6 +19,13 @@ from holdfast.models.failures import OutageWatch, answer_each
 from holdfast.models.protocol import ChatModel, Engine
 from holdfast.models.replicas import Keep
 from holdfast.models.requests import Reply, Request
+from holdfast.records import (
+    CapabilityAnswer,
+    CapabilityConversation,
+    Conversation,
+    LastReply,
+    Tokens,
+)
 from holdfast.study.calibration_plan import Plan
 from holdfast.study.capability import LETTERS, Capability, Item
 
@@ -30,7 +37,7 @@ if TYPE_CHECKING:
 class CapabilityQuestion:
     """One item, by its number, in the dialog of a record."""
 
-    dialog: Mapping[str, Any]
+    dialog: Conversation
     number: int
     item: Item
 
@@ -48,7 +55,7 @@ async def ask_questions(
     plan: Plan,
     count: int,
     model: ChatModel,
-    batch: tuple[tuple[Method, ...], Sequence[Mapping[str, Any]]],
+    batch: tuple[tuple[Method, ...], Sequence[Conversation]],
     watch: OutageWatch,
     keep: Keep,
 ) -> None:
@@ -70,7 +77,7 @@ class Questioner:
     count: int  # conversations of the run
     watch: OutageWatch  # of the run; a question that is not answered is reported there
 
-    async def ask(self, dialogs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    async def ask(self, dialogs: Sequence[Conversation]) -> list[CapabilityConversation]:
         """Records of these dialogs, asked together; none for one with an unanswered question."""
         began = time.monotonic()
         questions = [question for dialog in dialogs for question in self._of(dialog)]
@@ -81,15 +88,14 @@ class Questioner:
             for dialog in dialogs
             if not self._writes or all(q.number in responses.written for q in self._of(dialog))
         ]
-        scores = self._reply_scores(whole)
         return [
-            {**self._record(dialog, responses), **score, "seconds": seconds}
-            for dialog, score in zip(whole, scores, strict=True)
+            self._record(dialog, responses, last_reply, seconds)
+            for dialog, last_reply in zip(whole, self._last_replies(whole), strict=True)
         ]
 
-    def _reply_scores(self, dialogs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    def _last_replies(self, dialogs: Sequence[Conversation]) -> list[LastReply | None]:
         """The log-probability of each dialog's last reply without methods, if there is a reply."""
-        scores: list[dict[str, Any]] = [{} for _ in dialogs]
+        last_replies: list[LastReply | None] = [None for _ in dialogs]
         histories = [_history(dialog, self.plan) for dialog in dialogs]
         some = [
             at
@@ -97,7 +103,7 @@ class Questioner:
             if len(history) > 1 and str(history[-1]["content"]).strip()
         ]
         if not some or not supports(self.model, Ability.REPLY_SCORES):
-            return scores
+            return last_replies
         session: Any = self.model.session()
         system_as = self.plan.system_as
         requests = [Request(tuple(histories[at][:-1]), system_as=system_as) for at in some]
@@ -105,13 +111,12 @@ class Questioner:
         for at, scored in zip(some, session.score(requests, replies), strict=True):
             chance = scored.log_probabilities[0]
             if math.isfinite(chance):
-                last = {"log_probability": chance, "tokens": scored.tokens[0]}
-                scores[at] = {"last_reply": last}
-        return scores
+                last_replies[at] = LastReply(log_probability=chance, tokens=scored.tokens[0])
+        return last_replies
 
-    def _of(self, dialog: Mapping[str, Any]) -> list[CapabilityQuestion]:
+    def _of(self, dialog: Conversation) -> list[CapabilityQuestion]:
         items = self.capability.items
-        numbers = range(dialog["conversation"], len(items), self.count)
+        numbers = range(dialog.conversation, len(items), self.count)
         return [CapabilityQuestion(dialog, number, items[number]) for number in numbers]
 
     async def _responses(self, questions: Sequence[CapabilityQuestion]) -> Answers:
@@ -165,7 +170,7 @@ class Questioner:
         return replies
 
     def _request(self, question: CapabilityQuestion, *, keep: bool = False) -> Request:
-        number = question.dialog["conversation"]
+        number = question.dialog.conversation
         message: Message = {"role": "user", "content": question.item.question}
         return Request(
             (*_history(question.dialog, self.plan), message),
@@ -178,7 +183,9 @@ class Questioner:
             system_as=self.plan.system_as,
         )
 
-    def _record(self, dialog: Mapping[str, Any], responses: Answers) -> dict[str, Any]:
+    def _record(
+        self, dialog: Conversation, responses: Answers, last_reply: LastReply | None, seconds: float
+    ) -> CapabilityConversation:
         questions, ask_at = self._of(dialog), self.plan.ask_at
         costs = [
             answers_of[question.number].forwarded
@@ -186,30 +193,33 @@ class Questioner:
             for answers_of in (responses.chances, responses.written)
             if question.number in answers_of
         ]
-        return {
-            "conversation": dialog["conversation"],
-            "agent": dialog["agent"],
-            "user": dialog["user"],
-            "turns": [turn for turn in dialog["turns"] if turn["round"] < ask_at],
-            "probes": [_answered(question, responses, self.plan) for question in questions],
-            "tokens": {"forwarded": sum(costs)},
-        }
+        return CapabilityConversation(
+            method=steering.spell(self.setting),
+            conversation=dialog.conversation,
+            agent=dialog.agent,
+            user=dialog.user,
+            turns=tuple(turn for turn in dialog.turns if turn.round < ask_at),
+            probes=tuple(_answered(question, responses, self.plan) for question in questions),
+            tokens=Tokens(forwarded=sum(costs)),
+            last_reply=last_reply,
+            seconds=seconds,
+        )
 
 
-def _history(dialog: Mapping[str, Any], plan: Plan) -> list[Message]:
-    system = dialog["agent"]["system_prompt"]
+def _history(dialog: Conversation, plan: Plan) -> list[Message]:
+    system = dialog.agent.system_prompt
     roles = {"user": "user", "agent": "assistant"}
     turns = [
-        {"role": roles[turn["speaker"]], "content": turn["text"]}
-        for turn in dialog["turns"]
-        if turn["round"] < plan.ask_at
+        {"role": roles[turn.speaker], "content": turn.text}
+        for turn in dialog.turns
+        if turn.round < plan.ask_at
     ]
     if turns and turns[-1]["role"] == "user":  # the dialog ended here
         turns.pop()
     return [*([{"role": "system", "content": system}] if system else []), *turns]
 
 
-def _answered(question: CapabilityQuestion, responses: Answers, plan: Plan) -> dict[str, Any]:
+def _answered(question: CapabilityQuestion, responses: Answers, plan: Plan) -> CapabilityAnswer:
     item, written = question.item, responses.written.get(question.number)
     scored = responses.chances.get(question.number)
     chances = None if scored is None else scored.log_probabilities
@@ -223,18 +233,20 @@ def _answered(question: CapabilityQuestion, responses: Answers, plan: Plan) -> d
     value = likeliest if plan.reading == "likeliest" else read
     if item.answer is None and scored is not None:
         value = scored.log_probabilities[0] / scored.tokens[0]
-    return {
-        "round": plan.ask_at,
-        "kind": "capability",
-        "probe": question.number,
-        "question": item.question,
-        "reply": written.text if written else "",
-        "score": value,
-        "reason": reason,
-        "mass": None,
-        "likeliest": likeliest,
-        "written": read,
-        "answer": item.answer,
-        "log_probabilities": chances and [c if math.isfinite(c) else None for c in chances],
-        "tokens": None if scored is None else scored.tokens[0],
-    }
+    assert value is not None  # every model and capability has one of the readings
+    return CapabilityAnswer(
+        round=plan.ask_at,
+        kind="capability",
+        probe=question.number,
+        question=item.question,
+        reply=written.text if written else "",
+        score=value,
+        reason=reason,
+        likeliest=likeliest,
+        written=read,
+        answer=item.answer,
+        log_probabilities=(
+            None if chances is None else tuple(c if math.isfinite(c) else None for c in chances)
+        ),
+        tokens=None if scored is None else scored.tokens[0],
+    )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from statistics import fmean
 from typing import Any
@@ -44,7 +44,8 @@ from holdfast.integrations.inspect.speaking import (
     in_one_sentence,
     read_settings,
 )
-from holdfast.methods import Method, parse
+from holdfast.methods import Method, parse, spell
+from holdfast.records import Conversation
 
 RECORD = "holdfast_record"  # the key of the conversation in a sample's store
 USER = "user"  # the role of a separate model that plays the user
@@ -94,8 +95,9 @@ def self_chat(suite: str = "starter", method: str | None = None, **settings: Any
         await hold_one_dialog(
             Speakers(agent, user), dialog, methods, _of_epoch(protocol, state.epoch)
         )
-        record = record_of(dialog, time.monotonic() - began)
-        state.store.set(RECORD, record)
+        fields = {"method": spell(methods), **record_of(dialog, time.monotonic() - began)}
+        record = Conversation.model_validate(fields)
+        state.store.set(RECORD, record.to_json())
         state.messages = messages_of(record, str(agent.model))
         state.output = ModelOutput.from_message(state.messages[-1])
         return state
@@ -108,7 +110,7 @@ def stability_and_adoption(rounds: int = 8) -> Scorer:
     """Stability (the agent follows its own prompt) and adoption (the user's), by round too."""
 
     async def score(state: TaskState, target: Target) -> Score:
-        return score_of(state.store.get(RECORD), rounds)
+        return score_of(Conversation.model_validate(state.store.get(RECORD)), rounds)
 
     return score
 
@@ -160,22 +162,22 @@ def _sampled(sampling: Sampling) -> GenerateConfig:
     )
 
 
-def messages_of(record: Mapping[str, Any], model: str = "") -> list[ChatMessage]:
+def messages_of(record: Conversation, model: str = "") -> list[ChatMessage]:
     """The dialog of a record as the agent saw it, with the mass of each of the agent's turns."""
-    prompt = record["agent"]["system_prompt"]
+    prompt = record.agent.system_prompt
     shown: list[ChatMessage] = [ChatMessageSystem(content=prompt)] if prompt else []
-    for turn in record["turns"]:
-        if turn["speaker"] == "user":
-            shown.append(ChatMessageUser(content=turn["text"], metadata={"round": turn["round"]}))
+    for turn in record.turns:
+        if turn.speaker == "user":
+            shown.append(ChatMessageUser(content=turn.text, metadata={"round": turn.round}))
         else:
-            details = {name: turn.get(name) for name in ("round", "stop_reason", "mass")}
+            details = {"round": turn.round, "stop_reason": turn.stop_reason, "mass": turn.mass}
             shown.append(
-                ChatMessageAssistant(content=turn["text"], model=model or None, metadata=details)
+                ChatMessageAssistant(content=turn.text, model=model or None, metadata=details)
             )
     return shown
 
 
-def score_of(record: Mapping[str, Any], rounds: int) -> Score:
+def score_of(record: Conversation, rounds: int) -> Score:
     """Stability and adoption of a conversation, in every round of the run and over all of them.
 
     The values are named `stability`, `stability_round_1` and so on, NaN if nothing was asked;
@@ -183,15 +185,14 @@ def score_of(record: Mapping[str, Any], rounds: int) -> Score:
     """
     values: dict[str, float] = {}
     for kind in ("stability", "adoption"):
-        of_kind = [probe for probe in record["probes"] if probe["kind"] == kind]
+        of_kind = [probe for probe in record.probes if probe.kind == kind]
         by_round = {
-            number: _mean([probe["score"] for probe in of_kind if probe["round"] == number])
+            number: _mean([probe.score for probe in of_kind if probe.round == number])
             for number in range(1, rounds + 1)
         }
         values[kind] = _mean([value for value in by_round.values() if not math.isnan(value)])
         values |= {f"{kind}_round_{number}": value for number, value in by_round.items()}
-    names = ("probes", "unscored", "ended", "unanswered")
-    kept = {name: record[name] for name in names if name in record}
+    kept = record.model_dump(include={"probes", "unscored", "ended", "unanswered"})
     return Score(value=values, explanation=_listed(record), metadata=kept)
 
 
@@ -199,15 +200,15 @@ def _mean(values: Sequence[float]) -> float:
     return fmean(values) if values else math.nan
 
 
-def _listed(record: Mapping[str, Any]) -> str:
+def _listed(record: Conversation) -> str:
     entries = []
-    for probe in record["probes"]:
-        mass = "" if probe.get("mass") is None else f", mass {probe['mass']:.3f}"
+    for probe in record.probes:
+        mass = "" if probe.mass is None else f", mass {probe.mass:.3f}"
         entries.append(
-            f"- **Round {probe['round']}, {probe['kind']} {probe['score']:.2f}**"
-            f" ({_line(probe['reason'])}{mass})\n"
-            f"    - {_line(probe['question'])}\n"
-            f"    - {_line(probe['reply'])}"
+            f"- **Round {probe.round}, {probe.kind} {probe.score:.2f}**"
+            f" ({_line(probe.reason)}{mass})\n"
+            f"    - {_line(probe.question)}\n"
+            f"    - {_line(probe.reply)}"
         )
     return "\n".join(entries)
 

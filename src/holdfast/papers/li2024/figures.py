@@ -32,7 +32,7 @@ from holdfast.models.capabilities import require_layers
 from holdfast.models.protocol import ChatModel
 from holdfast.papers.findings import Claim, Figure, claim_that, in_words, not_run, pngs
 from holdfast.papers.li2024.geometry import embedding_norms
-from holdfast.records import RunData, read_run
+from holdfast.records import Run, read_run
 from holdfast.report import study_figures
 from holdfast.report.figures import write_figures
 from holdfast.study import decay
@@ -102,7 +102,7 @@ class Li2024Setup:
     def sampling(self) -> Sampling:
         return Sampling(max_new_tokens=self.scale.max_new_tokens)
 
-    def self_chats(self, step: str, model: ChatModel, **changed: Any) -> RunData:
+    def self_chats(self, step: str, model: ChatModel, **changed: Any) -> Run:
         """Runs self-chats in a folder named after the step, with some of the settings changed."""
         settings = drift.Settings(
             rounds=self.scale.rounds,

@@ -16,6 +16,7 @@ from holdfast.common.files import write_whole
 from holdfast.common.progress import Watch, unwatched
 from holdfast.errors import ModelError
 from holdfast.models.capabilities import require_layers
+from holdfast.records import Conversation, Turn
 
 if TYPE_CHECKING:
     from holdfast.models.local import LocalModel
@@ -54,11 +55,11 @@ _Key = tuple[int, str, str]  # round, quantity, group
 
 
 def read_dialogs(
-    model: LocalModel, records: Sequence[dict[str, Any]], seed: int, done: Callable[[], None]
+    model: LocalModel, records: Sequence[Conversation], seed: int, done: Callable[[], None]
 ) -> list[dict[str, Any]]:
     """Per round, both quantities of every group of tokens, averaged over layers and dialogs."""
     totals: dict[_Key, list[float]] = {}
-    for record in sorted(records, key=lambda record: record["conversation"]):
+    for record in sorted(records, key=lambda record: record.conversation):
         for key, value in _measure(model, record, seed):
             totals.setdefault(key, []).append(value)
         done()
@@ -74,14 +75,14 @@ def read_dialogs(
     return list(rows.values())
 
 
-def _measure(model: LocalModel, record: dict[str, Any], seed: int) -> Iterator[tuple[_Key, float]]:
+def _measure(model: LocalModel, record: Conversation, seed: int) -> Iterator[tuple[_Key, float]]:
     """The quantities of one dialog; none if a group in round 1 has fewer than two tokens."""
     hidden, owners = _read_dialog(model, record)
-    rng = np.random.default_rng([seed, record["conversation"]])
+    rng = np.random.default_rng([seed, record.conversation])
     least = min(len(_tokens_of(owners, 1, group)) for group in _ALIKE)
     if least < 2:
         return
-    for number in range(1, max(turn["round"] for turn in record["turns"]) + 1):
+    for number in range(1, max(turn.round for turn in record.turns) + 1):
         groups = {group: _tokens_of(owners, number, group) for group in ("all", *_ALIKE)}
         for layer in hidden:
             for group, tokens in groups.items():
@@ -101,15 +102,13 @@ def _tokens_of(owners: Sequence[Owner], last: int, group: str) -> np.ndarray:
     return np.flatnonzero(owned)
 
 
-def _read_dialog(model: LocalModel, record: dict[str, Any]) -> tuple[np.ndarray, list[Owner]]:
+def _read_dialog(model: LocalModel, record: Conversation) -> tuple[np.ndarray, list[Owner]]:
     """Hidden states [layer, token, size] after every layer, and the owner of each token."""
     import torch
 
-    system = record["agent"]["system_prompt"]
+    system = record.agent.system_prompt
     messages = [{"role": "system", "content": system}] if system else []
-    messages += [
-        {"role": _ROLES[turn["speaker"]], "content": turn["text"]} for turn in record["turns"]
-    ]
+    messages += [{"role": _ROLES[turn.speaker], "content": turn.text} for turn in record.turns]
     prompt = render(messages, model.tokenizer)
     with torch.inference_mode():
         ids = torch.tensor([prompt.token_ids[: model.context]], device=model.hf_model.device)
@@ -118,21 +117,21 @@ def _read_dialog(model: LocalModel, record: dict[str, Any]) -> tuple[np.ndarray,
         output = model.runner.call(read, places, None, None, 1, output_hidden_states=True)
         states = output.hidden_states[1:]
     hidden = torch.stack([state[0].float().cpu() for state in states]).numpy().astype(np.float64)
-    return hidden, _owners(prompt, record["turns"])[: ids.shape[1]]
+    return hidden, _owners(prompt, record.turns)[: ids.shape[1]]
 
 
-def _owners(prompt: Prompt, turns: Sequence[dict[str, Any]]) -> list[Owner]:
+def _owners(prompt: Prompt, turns: Sequence[Turn]) -> list[Owner]:
     owners = [Owner(0, "system" if inside else "template") for inside in prompt.span_mask]
     end = 0  # of the previous turn's text
     for turn in turns:
-        text = turn["text"].strip()
+        text = turn.text.strip()
         start = prompt.text.find(text, end) if text else -1
         if start < 0:
             continue
         end = start + len(text)
         for index, begins in enumerate(prompt.starts):
             if start <= begins < end and owners[index].speaker == "template":
-                owners[index] = Owner(turn["round"], turn["speaker"])
+                owners[index] = Owner(turn.round, turn.speaker)
     return owners
 
 
@@ -193,5 +192,6 @@ def hidden_geometry(
     with watch("dialogs", settings.conversations * settings.rounds) as progress:
         running = drift.Running(progress=progress, command=command)
         run = drift.run(model, suite, out, settings, running=running)
-    with watch("hidden states", len(run.records) * settings.rounds) as progress:
-        return read_dialogs(model, run.records, settings.seed, lambda: progress(settings.rounds, 0))
+    with watch("hidden states", len(run.conversations) * settings.rounds) as progress:
+        records = run.conversations
+        return read_dialogs(model, records, settings.seed, lambda: progress(settings.rounds, 0))

@@ -33,6 +33,7 @@ from holdfast.papers.zhang2024.settings import (
     user_message,
     variants_of,
 )
+from holdfast.records import TaskSample, Usage
 
 _SIGNS = {"marked": "*", "quoted": '"'}
 
@@ -66,7 +67,7 @@ async def _ask(
     def write(number: int, reply: Reply) -> None:
         nonlocal last
         now = time.monotonic()
-        scores = {"scores": task.score(batch.samples[number], reply.text)}
+        scores = task.score(batch.samples[number], reply.text)
         keep(_record(batch, number, now - last, scores, reply))
         last = now
 
@@ -83,35 +84,39 @@ async def _ask(
     seconds = (time.monotonic() - last) / max(len(samples), 1)
     for number, sample in samples.items():
         values = [next(scored).log_probabilities for _ in sample.prompts]
-        scores = {
-            "log_probabilities": [list(map(_round, row)) for row in values],
-            "scores": task.score(sample, values),
-        }
-        keep(_record(batch, number, seconds, scores, replies.get(number)))
+        scores = task.score(sample, values)
+        keep(_record(batch, number, seconds, scores, replies.get(number), values))
 
 
 def _record(
-    batch: TaskBatch, number: int, seconds: float, scores: Mapping[str, Any], reply: Reply | None
-) -> dict[str, Any]:
+    batch: TaskBatch,
+    number: int,
+    seconds: float,
+    scores: Mapping[str, float],
+    reply: Reply | None,
+    log_probabilities: Sequence[Sequence[float]] = (),
+) -> TaskSample:
     sample, variant = batch.samples[number], batch.variant
     fields: dict[str, Any] = {}
     if reply is not None:
         fields = {"reply": reply.text, "stop_reason": reply.stop_reason}
         if reply.usage is not None:
-            fields["tokens"] = dict(zip(("read", "written"), reply.usage, strict=True))
+            fields["tokens"] = Usage(read=reply.usage[0], written=reply.usage[1])
         if CATALOGUE[batch.task].fluent:
             fields["fluency"] = _round(fluency(reply.text))
-    return {
-        "conversation": number,
-        "task": batch.task,
-        "variant": variant.name,
-        "draw": variant.draw,
-        "prompt": sample.prompts[0],
-        "target": sample.target,
-        **scores,
+    return TaskSample(
+        method=variant.key(batch.task),
+        conversation=number,
+        task=batch.task,
+        variant=variant.name,
+        draw=variant.draw,
+        prompt=sample.prompts[0],
+        target=sample.target,
+        log_probabilities=tuple(tuple(map(_round, row)) for row in log_probabilities),
+        scores=dict(scores),
+        seconds=round(seconds, 4),
         **fields,
-        "seconds": round(seconds, 4),
-    }
+    )
 
 
 def _request(batch: TaskBatch, sample: Sample, prompt: str) -> Request:
@@ -149,7 +154,7 @@ def run(
     settings: TaskSettings = TaskSettings(),
     methods: Sequence[Sequence[Method]] = (),
     running: Running = Running(),
-) -> records.RunData:
+) -> records.Run:
     """Asks every sample under every baseline and method and records the answers in the folder
     `out`; resumes an earlier run.
 

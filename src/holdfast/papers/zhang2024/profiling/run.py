@@ -24,7 +24,7 @@ from holdfast.papers.zhang2024.profiling.samples import (
     read_material,
 )
 from holdfast.papers.zhang2024.profiling.scoring import Scorer, scorer_of
-from holdfast.records import RunData, open_run, read_run, refuse_early, resume
+from holdfast.records import HeadScores, Run, open_run, read_run, refuse_early, resume
 
 _NAME = "stage 1"  # of the batches in records
 # in every identity, as version 0.2 could drop the worse half of the heads, in a seeded order
@@ -56,7 +56,13 @@ class Scoring:
             scored, tokens = scorer.score(numbers, heads)
             seconds = round((time.monotonic() - began) / len(numbers), 3)
             for number, sample in zip(numbers, scored, strict=True):
-                record = {"conversation": number, **sample.record(), "seconds": seconds}
+                record = HeadScores(
+                    method=_NAME,
+                    conversation=number,
+                    scores=sample.scores,
+                    replies=sample.heads_by_reply(),
+                    seconds=seconds,
+                )
                 listener.outcome(unit, record)
             listener.progress(len(numbers), tokens)
             listener.over(unit)
@@ -90,7 +96,7 @@ def profile(
             some = ", ".join(str(number + 1) for number in left[unit].again)
             raise ModelError(f"Sample {some} could not be scored: {error}")
 
-        def keep(unit: int, record: dict[str, Any]) -> None:
+        def keep(unit: int, record: HeadScores) -> None:
             left[unit].keep(record)
 
         if left:
@@ -134,15 +140,15 @@ def _steerable_heads(model: LocalModel) -> list[Head]:
     return [(layer, head) for layer in layers for head in range(model.shape.heads)]
 
 
-def _check_scores(run: RunData, samples: Samples) -> None:
+def _check_scores(run: Run, samples: Samples) -> None:
     """Refuses to continue with replies that the samples now score differently."""
-    for record in run.records:
-        number = record["conversation"]
+    for record in run.head_scores:
+        number = record.conversation
         question = samples[number]
         if not isinstance(question, Question):
             continue
-        for text, names in record.get("replies", {}).items():
-            there, here = record["scores"][names[0]], float(question.score(text))
+        for text, names in (record.replies or {}).items():
+            there, here = record.scores[names[0]], float(question.score(text))
             if there != here:
                 raise AnotherRun(
                     f"{run.folder} holds another run: sample {number + 1}'s reply {text[:60]!r} is"

@@ -4,7 +4,7 @@ A scorer divides samples into groups; `score` also returns the tokens it forward
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from holdfast.analysis.profile import head_name
 from holdfast.common.sampling import Sampling
@@ -34,12 +34,12 @@ class SampleScores:
     scores: dict[str, float] = field(default_factory=dict)
     replies: dict[str, str] = field(default_factory=dict)
 
-    def record(self) -> dict[str, Any]:
-        """The fields of a record: each distinct reply once, with the names it belongs to."""
-        names: dict[str, list[str]] = {}
-        for name, text in self.replies.items():
-            names.setdefault(text, []).append(name)
-        return {"scores": self.scores, **({"replies": names} if names else {})}
+    def heads_by_reply(self) -> dict[str, tuple[str, ...]] | None:
+        """Each distinct reply once, with the heads that gave it; None if none were written."""
+        heads: dict[str, list[str]] = {}
+        for head, text in self.replies.items():
+            heads.setdefault(text, []).append(head)
+        return {text: tuple(some) for text, some in heads.items()} or None
 
 
 _Scored = tuple[list[SampleScores], int]  # scores of samples, and the tokens forwarded

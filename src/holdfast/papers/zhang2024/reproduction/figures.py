@@ -79,7 +79,7 @@ def _single_heads(study: Study, name: str) -> np.ndarray:
     """[sample, layer, head]: the score with one head steered, less that without."""
     shape = study.setup.model.shape
     heads = [(layer, head) for layer in range(shape.layers) for head in range(shape.heads)]
-    scores = [record["scores"] for record in read_run(study.profile_folder(name)).records]
+    scores = [record.scores for record in read_run(study.profile_folder(name)).head_scores]
     gains = [[score[head_name(head)] - score[UNSTEERED] for head in heads] for score in scores]
     return np.array(gains).reshape(len(scores), shape.layers, shape.heads)
 

@@ -289,10 +289,10 @@ def table_11(study: Study) -> Figure:
     for number, draw in enumerate(result.draws, 1):
         rows.append((str(number), *(f"{100 * draw[name]:.1f}" for name in result.scores)))
     values = np.full((study.setup.scale.tested, len(result.draws)), np.nan)
-    for record in read_run(study.setup.out / "test" / "pronouns").records:
-        if record["variant"] == "few-shot":
-            score = np.mean(list(record["scores"].values()))
-            values[record["conversation"], record["draw"] - 1] = score
+    for record in read_run(study.setup.out / "test" / "pronouns").samples:
+        if record.variant == "few-shot":
+            score = np.mean(list(record.scores.values()))
+            values[record.conversation, record.draw - 1] = score
     claim = claim_that(varies, best_less_worst(values), +1, f"{HALVES}:")
     claims = judged([claim], beyond_reach("pronouns", values_of(result)))
     return Figure(*figure, "Pronouns changing.", (), claims, "Table", tuple(rows))

@@ -1,0 +1,309 @@
+"""Opens run folders for appending, and reads them."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from holdfast.common.files import FULL, sync, write_whole
+from holdfast.errors import AnotherRun, RecordsError, Unreachable, reason_of
+from holdfast.records.belonging import Record, record_of
+from holdfast.records.lines import (
+    append_line,
+    cut_torn_line,
+    read_lines,
+    read_notes,
+    to_line,
+    to_manifest,
+    write_all,
+)
+from holdfast.records.lock import LOCK, take_lock
+from holdfast.records.manifest import (
+    ALIKE,
+    CURRENT,
+    EARLIER_SIZES,
+    EXTENDED_BY,
+    MANIFEST,
+    OLD_LINES,
+    SCHEMA,
+    Compatibility,
+    as_current,
+    as_json,
+    holds_lines,
+    joined,
+    read_manifest,
+    refuse_another,
+)
+from holdfast.records.model import Failure
+from holdfast.records.run import Run
+
+if TYPE_CHECKING:
+    from filelock import BaseFileLock
+
+Key = tuple[str, int]
+
+RECORDS = "records.jsonl"
+FAILURES = "failures.jsonl"
+_OURS = (LOCK, MANIFEST)
+
+
+class OpenRun:
+    """A run folder open for appending, and locked until `close()` or the end of the process."""
+
+    def __init__(
+        self, folder: Path, manifest: dict[str, Any], keys: set[Key], lock: BaseFileLock | None
+    ):
+        self.folder = folder
+        self.manifest = manifest
+        self._keys = keys
+        self._lock = lock
+        self._open = True
+        self._file = os.open(folder / RECORDS, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+
+    def keys(self) -> set[Key]:
+        """The (method, conversation) pairs already recorded."""
+        return set(self._keys)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._keys
+
+    def append(self, record: Record | Mapping[str, Any]) -> None:
+        """Writes one record as one line, and waits until it is on the disk."""
+        if isinstance(record, Mapping):
+            record = record_of(record, self.manifest)
+        key = record.method, record.conversation
+        if key in self._keys:
+            raise RecordsError(
+                f"Conversation {key[1]} with method {key[0]!r} is already recorded in "
+                f"{self.folder}; each is written once."
+            )
+        line = to_line(record)
+        size = os.fstat(self._file).st_size
+        try:
+            write_all(self._file, line)
+            self._keys.add(key)  # from here on an interrupt keeps the line
+            sync(self._file, self.folder)
+        except OSError as error:
+            self._keys.discard(key)
+            _cut(self._file, size)
+            raise _unwritable(self.folder, error, len(self._keys)) from error
+        except BaseException:
+            if key not in self._keys:
+                _cut(self._file, size)
+            raise
+
+    def note_failure(self, method: str, conversation: int, why: str, reason: str) -> None:
+        """Notes a request that was not answered, to be asked again; `why` as in `RequestFailed`."""
+        noted = Failure(method=method, conversation=conversation, why=why, reason=reason)
+        try:
+            append_line(self.folder / FAILURES, noted)
+        except OSError as error:
+            raise _unwritable(self.folder, error, len(self._keys)) from error
+
+    def close(self) -> None:
+        """Release the folder; a second call does nothing."""
+        if self._open:
+            self._open = False
+            os.close(self._file)
+            if self._lock is not None:
+                self._lock.release()
+
+    def __enter__(self) -> OpenRun:
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        self.close()
+        if isinstance(error, Unreachable):
+            raise Unreachable(
+                str(error).rstrip(".")
+                + f", then repeat the command: what is finished is kept in {self.folder}."
+            ) from None
+
+
+def open_run(
+    folder: Path | str,
+    identity: Mapping[str, Any],
+    about: Mapping[str, Any],
+    compatibility: Compatibility = ALIKE,
+) -> OpenRun:
+    """Create a run folder, or open it again if it holds the same run or one that this extends.
+
+    Args:
+        identity: everything that must be equal for two commands to be the same run (JSON values).
+        about: the rest of the manifest (command, versions, seed, argv); `created` is added. When a
+            run is resumed, its first manifest stays and `about` is appended to its list `resumed`;
+            if nothing was recorded yet, another identity starts a new run.
+        compatibility: how the identity may differ.
+
+    Raises:
+        RecordsError: the folder holds another run (the message names the first difference), is in
+            use by another process, is not a run, or cannot be written.
+    """
+    folder = Path(folder)
+    created = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = take_lock(folder)
+    except OSError as error:
+        raise _unwritable(folder, error, 0) from error
+    try:
+        if not (folder / MANIFEST).exists():
+            _refuse_foreign(folder)  # before anything in it is touched
+        for name in (RECORDS, FAILURES):
+            cut_torn_line(folder / name)
+        facts = {"created": created, **about}
+        manifest = _start_or_resume(folder, as_json(identity), facts, compatibility)
+        data = read_run(folder)
+        return OpenRun(folder, manifest, {(r.method, r.conversation) for r in data.records}, lock)
+    except BaseException as error:
+        if lock is not None:
+            lock.release()
+        if isinstance(error, OSError):
+            raise _unwritable(folder, error, 0) from error
+        raise
+
+
+def refuse_early(
+    folder: Path | str,
+    identity: Mapping[str, Any],
+    about: Mapping[str, Any],
+    compatibility: Compatibility = ALIKE,
+) -> None:
+    """Refuses what `open_run` would, given the identity known without a model; writes nothing."""
+    folder = Path(folder)
+    if (folder / MANIFEST).exists():
+        refuse_another(folder, identity, compatibility, about)
+    elif folder.is_dir():
+        _refuse_foreign(folder)
+
+
+def read_run(folder: Path | str) -> Run:
+    """Reads a run folder, finished or still growing; a torn last line is left out.
+
+    Raises:
+        AnotherRun: not a run folder.
+        RecordsError: a line that is damaged or not of this run (named by its number).
+    """
+    folder = Path(folder)
+    if not (folder / MANIFEST).is_file():
+        raise AnotherRun(f"{folder} is not a run: {_why_no_run(folder)}.")
+    # read before the manifest, which is always written before the records that it allows
+    lines, noted = _bytes_of(folder / RECORDS), _bytes_of(folder / FAILURES)
+    manifest = read_manifest(folder)
+    records = read_lines(lines, folder / RECORDS, manifest)
+    recorded = {(record.method, record.conversation) for record in records}
+    notes = read_notes(noted, folder / FAILURES)
+    failures = {(note["method"], note["conversation"]): note for note in notes}
+    left = [Failure.model_validate(note) for key, note in failures.items() if key not in recorded]
+    return Run(folder, as_current(manifest), tuple(records), tuple(left))
+
+
+def read_earlier(folder: Path | str, command: str) -> Run:
+    """Reads the run that `--against` names; refuses one that another command made."""
+    run = read_run(folder)
+    if (there := run.manifest.get("command") or "drift") != command:
+        raise AnotherRun(
+            f"{folder} holds a run of `holdfast {there}`; give --against one of `holdfast"
+            f" {command}`."
+        )
+    return run
+
+
+def _why_no_run(folder: Path) -> str:
+    """A hint: what a folder that is no run contains, and what to give instead."""
+    cure = "give the folder that a command's --out named"
+    if folder.is_file():
+        beside = folder.parent
+        if (beside / MANIFEST).is_file():
+            cure = f"give the run's folder, {beside}"
+        return f"it is a file; {cure}"
+    if not folder.is_dir():
+        return f"it does not exist; {cure}"
+    parts = sorted(part.parent for part in folder.glob(f"*/{MANIFEST}"))
+    drift_runs = [part for part in parts if read_manifest(part).get("command", "drift") == "drift"]
+    if not drift_runs:
+        return f"it holds no {MANIFEST}; {cure}"
+    page = folder / "report.html"
+    page_hint = f"its own page is {page}, and " if page.is_file() else ""
+    return f"{page_hint}its conversations are in {drift_runs[0]}; give that folder"
+
+
+def _bytes_of(path: Path) -> bytes:
+    try:
+        return path.read_bytes() if path.exists() else b""
+    except OSError as error:
+        raise RecordsError(
+            f"Cannot read {path}: {error.strerror}; make it readable, or give another folder."
+        ) from error
+
+
+def _start_or_resume(
+    folder: Path, identity: dict[str, Any], about: Mapping[str, Any], compatibility: Compatibility
+) -> dict[str, Any]:
+    """Writes the manifest: a new one, or the existing run's, extended by this command."""
+    new_manifest = {SCHEMA: CURRENT, **about, "identity": identity, OLD_LINES: 0}
+    if not (folder / MANIFEST).exists():
+        manifest = new_manifest
+    else:
+        lines = (folder / RECORDS).read_bytes().count(b"\n") if holds_lines(folder / RECORDS) else 0
+        manifest = read_manifest(folder)
+        if not lines and manifest["identity"] != identity:
+            (folder / FAILURES).unlink(missing_ok=True)  # they are of the other run
+            manifest = new_manifest
+        else:
+            both = joined(folder, manifest, identity, compatibility, about)
+            if both != manifest["identity"] and about.get("argv"):
+                manifest[EXTENDED_BY] = about["argv"]
+            if earlier := _earlier_sizes(manifest, both):
+                manifest[EARLIER_SIZES] = earlier
+            manifest |= {
+                "identity": both,
+                "resumed": [*manifest.get("resumed", []), about],
+                OLD_LINES: manifest.get(OLD_LINES, lines),
+                SCHEMA: CURRENT,
+            }
+    write_whole(folder / MANIFEST, to_manifest(manifest), "another folder with --out")
+    return manifest
+
+
+def _earlier_sizes(manifest: Mapping[str, Any], extended: Mapping[str, Any]) -> list[int]:
+    """How many conversations the run had each time before it got more; verdicts on it could be
+    read that often (`analysis.verdicts.error_at`).
+    """
+    sizes = [
+        side.get("settings", {}).get("conversations") for side in (manifest["identity"], extended)
+    ]
+    earlier = list(manifest.get(EARLIER_SIZES, []))
+    return [*earlier, sizes[0]] if sizes[0] != sizes[1] else earlier
+
+
+def _refuse_foreign(folder: Path) -> None:
+    names = sorted(path.name for path in folder.iterdir())
+    foreign = [name for name in names if name not in _OURS and not name.startswith(".")]
+    if foreign:
+        raise AnotherRun(
+            f"{folder} is not empty and is not a run (it holds {foreign[0]!r}); "
+            "choose a new or empty folder with --out."
+        )
+
+
+def _cut(file: int, size: int) -> None:
+    """Remove a half-written line; if even that fails, the next opening removes it."""
+    with contextlib.suppress(OSError):
+        os.ftruncate(file, size)
+
+
+def _unwritable(folder: Path, error: OSError, kept: int) -> RecordsError:
+    why = FULL.get(error.errno or 0, reason_of(error))
+    if error.errno in FULL:
+        return RecordsError(
+            f"Cannot write to {folder}: {why}; the {kept} conversations recorded there are safe, "
+            "so free some space and repeat the command to resume."
+        )
+    return RecordsError(
+        f"Cannot write to {folder}: {why}; choose a folder you may write to with --out."
+    )
