@@ -119,13 +119,10 @@ class Tree:
 
     def path(self) -> list[tuple[int, Event]]:
         """The events from the first to the tip, with their positions."""
-        return [(position, self._events[position]) for position in self._positions()]
+        return [(n, self._events[n]) for n in _path_to(self.tip, self._parents)]
 
     def transcript(self, source: str) -> Transcript:
         return Transcript(source, tuple(self._events), tuple(self._parents), self.tip)
-
-    def _positions(self) -> list[int]:
-        return _path_to(self.tip, self._parents)
 
 
 def _path_to(last: int | None, parents: Sequence[int | None]) -> list[int]:
@@ -156,12 +153,15 @@ def branched(
         ends[name] = tree.tip
     last = tree.tip
     for name in nodes:
-        for ancestor in path_to(name, parents):
-            if ancestor not in ends:
-                tree.add(nodes.get(ancestor, ()))
-                ends[ancestor] = tree.tip
-            tree.tip = ends[ancestor]
-        tree.tip = None
+        missing: dict[str, None] = {}  # from the entry up to the first that is in the tree
+        above: str | None = name
+        while above is not None and above in parents and not (above in ends or above in missing):
+            missing[above] = None
+            above = parents[above]
+        tree.tip = None if above is None else ends.get(above)
+        for entry in reversed(missing):
+            tree.add(nodes.get(entry, ()))
+            ends[entry] = tree.tip
     tree.tip = last
     return tree.transcript(source)
 

@@ -230,12 +230,20 @@ def _linked(events: Sequence[_Line]) -> dict[str, str | None]:
     return parents
 
 
-def _trees(events: Sequence[_Line]) -> list[list[_Line]]:
+def _trees(lines: Sequence[_Line]) -> list[list[_Line]]:
     """The events that have a root in common, in order."""
-    parents = _linked(events)
+    parents = _linked(lines)
+    roots: dict[str, str] = {}
     trees: dict[str, list[_Line]] = {}
-    for event in events:
-        trees.setdefault(path_to(event.id, parents)[0], []).append(event)
+    for line in lines:
+        unknown: dict[str, None] = {}  # from the line up to the first whose root is known
+        above: str | None = line.id
+        while above is not None and above in parents and not (above in roots or above in unknown):
+            unknown[above] = None
+            above = parents[above]
+        root = roots.get(above or "") or next(reversed(unknown))
+        roots.update(dict.fromkeys(unknown, root))
+        trees.setdefault(root, []).append(line)
     return list(trees.values())
 
 
