@@ -12,7 +12,7 @@ from holdfast.models.local import LocalModel
 from holdfast.serve.access import AccessRules
 from holdfast.serve.app import application
 from holdfast.serve.connections import configuration
-from holdfast.serve.engine_thread import EngineThread
+from holdfast.serve.engine import ServedEngine
 from holdfast.serve.metrics import Metrics
 from holdfast.serve.server import bind
 from holdfast.serve.service import Limits, Service
@@ -39,13 +39,12 @@ def served(
     prompts=(),
 ) -> Iterator[Served]:
     """Serves a model as "default" inside the block."""
-    engine = EngineThread(model, queue)
-    metrics = Metrics(engine)
-    service = Service(model, engine, "default", metrics, limits, default, "0", watched, prompts)
+    engine = ServedEngine(model, queue)
+    metrics = Metrics(engine, watched)
+    service = Service(model, engine, "default", metrics, limits, default, "0", prompts)
     bound = bind("127.0.0.1", 0)
     app = application(service, gate or AccessRules(), origins)
     server = uvicorn.Server(configuration(app, limits))
-    engine.start()
     thread = threading.Thread(target=server.run, args=([bound],))
     thread.start()
     while not server.started and thread.is_alive():

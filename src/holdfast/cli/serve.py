@@ -104,7 +104,6 @@ def run(arguments: argparse.Namespace) -> None:
             service = _service(arguments)
             from holdfast.serve.access import AccessRules
             from holdfast.serve.app import application
-        service.engine.start()
         host = f"[{arguments.host}]" if ":" in arguments.host else arguments.host
         url = f"http://{host}:{bound.getsockname()[1]}"
         hosts = () if key else ("localhost", "127.0.0.1", "::1", arguments.host)
@@ -140,7 +139,7 @@ def _service(arguments: argparse.Namespace) -> Service:
         )
     if not (in_engine := bool(engine_in(arguments.model))):
         begin_loading(arguments.model)
-    from holdfast.serve.engine_thread import EngineThread
+    from holdfast.serve.engine import ServedEngine
     from holdfast.serve.metrics import Metrics
     from holdfast.serve.service import Service
 
@@ -156,12 +155,10 @@ def _service(arguments: argparse.Namespace) -> Service:
         )
     if default:
         model.check(default)
-    engine = EngineThread(model, queue)
+    engine = ServedEngine(model, queue)
     name = Path(model.name).resolve().name if os.path.isdir(model.name) else model.name
-    metrics = Metrics(engine)
-    return Service(
-        model, engine, name, metrics, limits, default, __version__, watched, prompts, fitted
-    )
+    metrics = Metrics(engine, watched)
+    return Service(model, engine, name, metrics, limits, default, __version__, prompts, fitted)
 
 
 def playground_prompts(suite: str) -> list[dict[str, str]]:

@@ -24,8 +24,8 @@ from holdfast.common.validation import problem_of
 from holdfast.errors import PromptError
 from holdfast.serve import about
 from holdfast.serve.access import AccessControl, AccessRules
+from holdfast.serve.answering import answer
 from holdfast.serve.bodies import ChatBody, CompletionBody, TokenizeBody, within_limits
-from holdfast.serve.generating import Exchange
 from holdfast.serve.refusals import refusal_of, refusal_of_problem
 from holdfast.serve.requests import (
     check_model,
@@ -68,7 +68,7 @@ _TYPES = {
 }
 _FIRST = "index.html"  # served at "/", all other files under "/page/"
 
-Answer = Callable[[Any, float], Awaitable[Response]]
+Route = Callable[[Any, float], Awaitable[Response]]
 
 
 def application(service: Service, gate: AccessRules, origins: Sequence[str] = ()) -> ASGIApp:
@@ -148,11 +148,11 @@ class _JsonRoute(APIRoute):
         return read_first
 
 
-def _post(app: FastAPI, path: str, model: Any, answer: Answer, **documented: Any) -> None:
+def _post(app: FastAPI, path: str, model: Any, route: Route, **documented: Any) -> None:
     """Adds a POST route whose body model is only known at server start."""
 
     async def endpoint(request: Request, body: Any) -> Response:
-        return await answer(body, request.state.arrived)
+        return await route(body, request.state.arrived)
 
     endpoint.__annotations__["body"] = model
     app.post(path, **documented)(endpoint)
@@ -168,12 +168,13 @@ def _add_generating(app: FastAPI, service: Service) -> None:
         check_model(body.model, service.name)
         check_template(service.name, tokenizer)
         submission = read_chat(body, default, limits, parser)
-        return Writing(Exchange(service, submission, ChatShapes(), arrived).answer)
+        return Writing(functools.partial(answer, service, submission, ChatShapes(), arrived))
 
     async def completion(body: CompletionBody, arrived: float) -> Response:
         check_model(body.model, service.name)
         submission = read_completion(body, default, limits, tokenizer)
-        return Writing(Exchange(service, submission, CompletionShapes(), arrived).answer)
+        shapes = CompletionShapes()
+        return Writing(functools.partial(answer, service, submission, shapes, arrived))
 
     async def tokens(body: TokenizeBody, arrived: float) -> Response:
         check_model(body.model, service.name)
@@ -185,14 +186,14 @@ def _add_generating(app: FastAPI, service: Service) -> None:
         except PromptError as error:
             raise refusal_of(error, body.text_field) from None
 
-    for path, body, answer, summary, model in (
+    for path, body, route, summary, model in (
         ("/v1/chat/completions", ChatBody, chat, "Answers a chat.", ChatAnswer),
         ("/v1/completions", CompletionBody, completion, "Continues a text.", CompletionAnswer),
         ("/tokenize", TokenizeBody, tokens, "A chat's tokens, and its span.", TokensAnswer),
     ):
         streams = {} if body is TokenizeBody else {"responses": stream}
         bounded = within_limits(body, limits)
-        _post(app, path, bounded, answer, summary=summary, response_model=model, **streams)
+        _post(app, path, bounded, route, summary=summary, response_model=model, **streams)
 
 
 @dataclass(frozen=True)

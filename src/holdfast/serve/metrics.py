@@ -1,13 +1,14 @@
 """Prometheus metrics at `/metrics`; each server has its own registry."""
 
+import itertools
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
-from holdfast.serve.engine_thread import EngineThread
-from holdfast.serve.generation import Piece
+from holdfast.serve.decoding import Delta
+from holdfast.serve.engine import ServedEngine
 
 _SECONDS = (
     0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 600,
@@ -17,24 +18,28 @@ _ROUNDS = 16  # later ones share a label, so that no client can create labels wi
 
 
 class Stopwatch:
-    """Times one choice's tokens and adds up their mass; values are None if nothing was measured."""
+    """Times one choice's tokens and adds up their mass; values are None if nothing was measured.
+
+    `arrived` is when its request arrived, by `time.monotonic`.
+    """
 
     def __init__(self, arrived: float):
-        self.tokens = 0
+        self.tokens = self.cached = 0
         self.first: float | None = None
         self._arrived, self._began, self._latest = arrived, 0.0, 0.0
         self._mass, self._traced = 0.0, 0
 
-    def note(self, piece: Piece) -> None:
-        """Records a piece."""
-        if not piece.tokens:
+    def note(self, delta: Delta) -> None:
+        """Records a piece of the reply."""
+        self.cached = delta.cached
+        if not delta.tokens:
             return
         self._latest = time.monotonic()
         if self.first is None:
             self._began = self._latest
             self.first = self._latest - self._arrived
-        self.tokens += len(piece.tokens)
-        for token in piece.tokens:
+        self.tokens += len(delta.tokens)
+        for token in delta.tokens:
             if token.mass is not None:
                 self._mass, self._traced = self._mass + token.mass, self._traced + 1
 
@@ -48,9 +53,10 @@ class Stopwatch:
 
 
 class Metrics:
-    """Counters and histograms of one server."""
+    """Counters and histograms of one server; one submission in `watched` is traced (0: none)."""
 
-    def __init__(self, engine: EngineThread):
+    def __init__(self, engine: ServedEngine, watched: int = 0):
+        self._submissions, self._watched = itertools.count(1), watched
         self._registry = registry = CollectorRegistry()
 
         def histogram(name: str, text: str, buckets: Any = _SECONDS, *labels: str) -> Histogram:
@@ -72,6 +78,10 @@ class Metrics:
             ("holdfast_open", "Requests taken that have not ended.", lambda: engine.open),
         ):
             Gauge(name, description, registry=registry).set_function(count)
+
+    def trace_next(self) -> bool:
+        """Counts a submission; returns whether its mass is to be measured."""
+        return bool(self._watched) and next(self._submissions) % self._watched == 0
 
     def exposition(self) -> bytes:
         """Returns all metrics in Prometheus's text format."""

@@ -8,7 +8,8 @@ from typing import Any, Literal, NotRequired
 from transformers import PreTrainedTokenizerFast
 from typing_extensions import TypedDict
 
-from holdfast.serve.generation import Finish, Piece, Token
+from holdfast.models.requests import Token
+from holdfast.serve.decoding import Delta, Finish
 from holdfast.serve.tool_calls import ParsedCall
 
 _DIGITS = 4  # of masses
@@ -150,25 +151,25 @@ class ErrorResponse(TypedDict):
 
 
 class ChatShapes:
-    """Builds the choices of `/v1/chat/completions`, whole or in pieces (`delta`)."""
+    """Builds the choices of `/v1/chat/completions`, whole or in pieces (`chunk_choice`)."""
 
     prefix, whole, chunk = "chatcmpl-", "chat.completion", "chat.completion.chunk"
 
-    def choice(self, index: int, piece: Piece, details: Details) -> ChatChoice:
-        message = ReplyMessage(role="assistant", content=piece.text, refusal=None)
-        if piece.calls:
-            message["tool_calls"] = list(piece.calls)
-        logprobs = details.chat_logprobs(piece.tokens)
-        return {"message": message, **_choice(index, piece, details, logprobs)}
+    def choice(self, index: int, reply: Delta, details: Details) -> ChatChoice:
+        message = ReplyMessage(role="assistant", content=reply.text, refusal=None)
+        if reply.calls:
+            message["tool_calls"] = list(reply.calls)
+        logprobs = details.chat_logprobs(reply.tokens)
+        return {"message": message, **_choice(index, reply, details, logprobs)}
 
-    def delta(self, index: int, piece: Piece, details: Details, first: bool) -> ChatDelta:
-        delta: dict[str, Any] = {"role": "assistant"} if first else {}
-        if piece.text or first:
-            delta["content"] = piece.text
-        if piece.calls:
-            delta["tool_calls"] = [{"index": at, **call} for at, call in enumerate(piece.calls)]
-        logprobs = details.chat_logprobs(piece.tokens)
-        return {"delta": delta, **_choice(index, piece, details, logprobs)}
+    def chunk_choice(self, index: int, delta: Delta, details: Details, first: bool) -> ChatDelta:
+        message: dict[str, Any] = {"role": "assistant"} if first else {}
+        if delta.text or first:
+            message["content"] = delta.text
+        if delta.calls:
+            message["tool_calls"] = [{"index": at, **call} for at, call in enumerate(delta.calls)]
+        logprobs = details.chat_logprobs(delta.tokens)
+        return {"delta": message, **_choice(index, delta, details, logprobs)}
 
 
 class CompletionShapes:
@@ -176,23 +177,23 @@ class CompletionShapes:
 
     prefix, whole, chunk = "cmpl-", "text_completion", "text_completion"
 
-    def choice(self, index: int, piece: Piece, details: Details) -> TextChoice:
-        logprobs = details.completion_logprobs(piece.tokens)
-        return {"text": piece.text, **_choice(index, piece, details, logprobs)}
+    def choice(self, index: int, reply: Delta, details: Details) -> TextChoice:
+        logprobs = details.completion_logprobs(reply.tokens)
+        return {"text": reply.text, **_choice(index, reply, details, logprobs)}
 
-    def delta(self, index: int, piece: Piece, details: Details, first: bool) -> TextChoice:
-        return self.choice(index, piece, details)
+    def chunk_choice(self, index: int, delta: Delta, details: Details, first: bool) -> TextChoice:
+        return self.choice(index, delta, details)
 
 
 Shapes = ChatShapes | CompletionShapes
 
 
-def _choice(index: int, piece: Piece, details: Details, logprobs: dict[str, Any] | None) -> _Choice:
-    choice = _Choice(index=index, logprobs=logprobs, finish_reason=piece.finish_reason)
+def _choice(index: int, delta: Delta, details: Details, logprobs: dict[str, Any] | None) -> _Choice:
+    choice = _Choice(index=index, logprobs=logprobs, finish_reason=delta.finish_reason)
     if details.trace:
-        masses = Masses(tokens=details.masses(piece.tokens))
-        if piece.end_mass is not None:
-            masses["end"] = _share(piece.end_mass, piece.end_uniform)
+        masses = Masses(tokens=details.masses(delta.tokens))
+        if delta.end_mass is not None:
+            masses["end"] = _share(delta.end_mass, delta.end_uniform)
         choice["holdfast"] = masses
     return choice
 

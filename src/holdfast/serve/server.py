@@ -16,7 +16,7 @@ from starlette.types import ASGIApp
 from holdfast.errors import UsageError, reason_of
 
 if TYPE_CHECKING:
-    from holdfast.serve.engine_thread import EngineThread
+    from holdfast.serve.engine import ServedEngine
     from holdfast.serve.service import Limits
 
 _BACKLOG = 2048  # connections that wait to be accepted, as uvicorn has it
@@ -64,7 +64,7 @@ def is_loopback(host: str) -> bool:
 
 def run(
     app: ASGIApp,
-    engine: EngineThread,
+    engine: ServedEngine,
     limits: Limits,
     bound: socket.socket,
     tell: Callable[[str], None],
@@ -82,7 +82,7 @@ def run(
 
 
 async def _serve(
-    server: uvicorn.Server, engine: EngineThread, bound: socket.socket, tell: Callable[[str], None]
+    server: uvicorn.Server, engine: ServedEngine, bound: socket.socket, tell: Callable[[str], None]
 ) -> None:
     serving = asyncio.ensure_future(server.serve([bound]))
     while not (server.started or serving.done()):
@@ -92,7 +92,7 @@ async def _serve(
 
 
 class _Ending:
-    def __init__(self, server: uvicorn.Server, engine: EngineThread, tell: Callable[[str], None]):
+    def __init__(self, server: uvicorn.Server, engine: ServedEngine, tell: Callable[[str], None]):
         self._server, self._engine, self._tell = server, engine, tell
         self._draining: asyncio.Task[None] | None = None
 

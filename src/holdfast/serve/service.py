@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from holdfast.methods import Method
 from holdfast.models.local import LocalModel
-from holdfast.serve.engine_thread import EngineThread
+from holdfast.serve.engine import ServedEngine
 from holdfast.serve.metrics import Metrics
 
 
@@ -28,13 +28,12 @@ class Service:
     """One model behind one address."""
 
     model: LocalModel
-    engine: EngineThread  # the thread that runs it
+    engine: ServedEngine  # which runs it
     name: str  # the model's name for clients
     metrics: Metrics
     limits: Limits = field(default_factory=Limits)
     default: Sequence[Method] = ()  # steering of requests that do not specify it
     version: str = ""  # of this package
-    watched: int = 8  # one request in this many is traced for the metrics; 0: none
     # offered by the playground in place of its own: name, system prompt, message
     prompts: Sequence[Mapping[str, str]] = ()
     fitted: Sequence[str] = ()  # the specs of the fitted files that requests may name

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from contextlib import aclosing
 from dataclasses import replace
 from typing import Any
 
@@ -31,15 +32,17 @@ from inspect_ai.tool import ToolChoice, ToolInfo
 from transformers.utils import logging
 
 from holdfast.chat.messages import Message
+from holdfast.common.event_loop import task_group
 from holdfast.errors import PromptTooLong, UsageError, shortened
 from holdfast.integrations.inspect.speaking import PROVIDER, as_text, check_names, in_one_sentence
 from holdfast.methods import Method, parse
 from holdfast.models.loading import load
 from holdfast.models.local import LocalModel
-from holdfast.models.requests import ReplyTokens, Request
+from holdfast.models.rendering import Rendered
+from holdfast.models.requests import ReplyTokens, Token
 from holdfast.serve.bodies import ChatBody, read_body
-from holdfast.serve.engine_thread import EngineThread
-from holdfast.serve.generation import LiveReply, Token, speak
+from holdfast.serve.decoding import Delta, TextDecoder, decode_reply
+from holdfast.serve.engine import ServedEngine
 from holdfast.serve.refusals import Refusal
 from holdfast.serve.requests import Submission, dialog_seed, read_chat
 from holdfast.serve.responses import Details
@@ -116,10 +119,10 @@ class HoldfastAPI(ModelAPI):
                 self.model.check(self.methods)
         # otherwise Inspect creates the model once more to find this out
         set_model_info(f"{PROVIDER}/{model_name}", ModelInfo(context_length=self.model.context))
-        self._engine: EngineThread | None = None
+        self._engine: ServedEngine | None = None
 
     def close(self) -> None:
-        """Stops the engine thread; the next call starts another."""
+        """Stops the engine; the next call starts another."""
         if self._engine is not None:
             self._engine.close()
             self._engine = None
@@ -150,70 +153,69 @@ class HoldfastAPI(ModelAPI):
         """Answers a chat, batched with others; `model_length`: there is no room for a reply."""
         began = time.monotonic()
         submission = read_call(input, tools, config, self.methods, self.model)
-        engine, generations = self._running(), list[LiveReply]()
+        engine, requests = self._running(), submission.requests
         try:
-            for request in submission.requests:
-                generations.append(await engine.submit(request, submission.body.likeliest))
-            choices = [
-                await self._choice(submission, request, generation)
-                for request, generation in zip(submission.requests, generations, strict=True)
-            ]
+            with engine.admit(len(requests)):
+                chats = await engine.render(requests, submission.body.likeliest)
+                async with task_group() as group:
+                    choices = [
+                        group.create_task(self._choice(engine, submission, chat)) for chat in chats
+                    ]
         except PromptTooLong as error:
             return ModelOutput.from_content(self.model_name, str(error), "model_length")
-        finally:  # an evaluation may be cancelled at any time
-            for generation in generations:
-                generation.cancel()
+        replies = [task.result() for task in choices]
         return ModelOutput(
             model=self.model_name,
-            choices=[choice for choice, _ in choices],
-            usage=_usage(generations, sum(count for _, count in choices)),
+            choices=[choice for choice, _ in replies],
+            usage=_usage(chats[0], [reply for _, reply in replies]),
             time=time.monotonic() - began,
         )
 
-    def _running(self) -> EngineThread:
+    def _running(self) -> ServedEngine:
         if sniffio.current_async_library() != "asyncio":
             raise UsageError(
                 "Holdfast's engine answers asyncio, and Inspect runs"
                 f" {sniffio.current_async_library()!r}; set INSPECT_ASYNC_BACKEND=asyncio."
             )
         if self._engine is None:
-            self._engine = EngineThread(self.model, _QUEUE)
-            self._engine.start()
+            self._engine = ServedEngine(self.model, _QUEUE)
         return self._engine
 
     async def _choice(
-        self, submission: Submission, request: Request, generation: LiveReply
-    ) -> tuple[ChatCompletionChoice, int]:
-        tokens, finish, masses = list[Token](), "stop", list[float]()
-        async for piece in speak(generation, self.model.tokenizer, submission.body.stops):
-            tokens += piece.tokens
-            masses += [token.mass for token in piece.tokens if token.mass is not None]
-            if piece.finish_reason is not None:
-                finish = piece.finish_reason
-                masses += [] if piece.end_mass is None else [piece.end_mass]
-        text = "".join(token.text for token in tokens)
+        self, engine: ServedEngine, submission: Submission, chat: Rendered
+    ) -> tuple[ChatCompletionChoice, Delta]:
+        """A reply to a chat, also as one piece."""
+        decoder = TextDecoder(self.model.tokenizer, submission.body.stops)
+        tokens, last = list[Token](), Delta()
+        async with aclosing(decode_reply(engine.stream(chat), decoder)) as deltas:
+            async for last in deltas:
+                tokens += last.tokens
+        reply = replace(last, tokens=tuple(tokens))
+        masses = [token.mass for token in tokens if token.mass is not None]
+        masses += [] if reply.end_mass is None else [reply.end_mass]
         details = Details(self.model.tokenizer, submission.body.likeliest, submission.body.trace)
         logprobs = details.chat_logprobs(tokens)
-        written = [token.token_id for token in tokens]
-        metadata = submission.steering.report([request]) | tokens_of(written, text, self.model)
+        token_ids = [token.token_id for token in tokens]
+        applied = submission.steering.report([chat.request])
+        metadata = applied | tokens_of(token_ids, reply.text, self.model)
         if masses:
             metadata["masses"] = masses
         if submission.body.trace == "heads":
             metadata["tokens"] = details.masses(tokens)
         message = ChatMessageAssistant(
-            content=text, model=self.model_name, source="generate", metadata=metadata
+            content=reply.text, model=self.model_name, source="generate", metadata=metadata
         )
         choice = ChatCompletionChoice(
             message=message,
-            stop_reason=_ENDS[finish],
+            stop_reason=_ENDS[reply.finish_reason or "stop"],
             logprobs=None if logprobs is None else Logprobs(content=logprobs["content"]),
         )
-        return choice, len(tokens)
+        return choice, reply
 
 
-def _usage(generations: list[LiveReply], generated: int) -> ModelUsage:
-    prompt = len(generations[0].prompt_ids)
-    cached = generations[0].cached_tokens
+def _usage(chat: Rendered, replies: Sequence[Delta]) -> ModelUsage:
+    prompt, cached = len(chat.prompt_ids), replies[0].cached
+    generated = sum(len(reply.tokens) for reply in replies)
     return ModelUsage(
         input_tokens=prompt - cached,
         input_tokens_cache_read=cached,

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import itertools
+import asyncio
 from collections.abc import Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from lm_eval.models.utils import normalize_gen_kwargs
 from tqdm import tqdm
 
+from holdfast.common.event_loop import run_sync, task_group
 from holdfast.common.sampling import Sampling
 from holdfast.errors import UsageError
-from holdfast.models.reader import Answer
 from holdfast.models.requests import Request
 from holdfast.models.session import LocalSession
-from holdfast.serve.generation import Speech, Token
+from holdfast.serve.decoding import TextDecoder, decode_reply
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
@@ -55,25 +56,6 @@ def read_wanted(request: Request, options: Mapping[str, Any], end: str) -> Wante
     return Wanted(replace(request, sampling=sampling), stops)
 
 
-@dataclass
-class _Writing:
-    """A reply in progress: the number of its request, and its text so far."""
-
-    number: int
-    speech: Speech
-    text: str = ""
-
-    def take(self, answer: Answer) -> None:
-        """Adds the tokens drawn; none once a stop string has ended the reply."""
-        spoken = list[Token]()
-        for token_id in answer.take():
-            if not self.speech.stopped:
-                spoken += self.speech.add(Token(token_id))
-        if answer.done and not self.speech.stopped:
-            spoken += self.speech.finish(answer.result().text)
-        self.text += "".join(item.text for item in spoken)
-
-
 def write(
     session: LocalSession,
     wanted: Sequence[Wanted],
@@ -81,27 +63,19 @@ def write(
     quiet: bool = False,
 ) -> list[str]:
     """Generates replies, in the order given; each leaves the batch at its stop string."""
-    texts: dict[int, str] = {}
-    running: dict[Answer, _Writing] = {}
-    waiting = iter(enumerate(wanted))
-    with tqdm(total=len(wanted), desc="Writing replies", disable=quiet) as bar:
-        try:
-            while len(texts) < len(wanted):
-                room = session.capacity + _WAITING - len(running)
-                for number, item in itertools.islice(waiting, max(room, 0)):
-                    speech = Speech(tokenizer, item.stops)
-                    running[session.submit(item.request)] = _Writing(number, speech)
-                for answer in session.step():
-                    if answer not in running:
-                        continue
-                    writing = running[answer]
-                    writing.take(answer)
-                    if answer.done or writing.speech.stopped:
-                        session.cancel(answer)
-                        texts[writing.number] = writing.text
-                        del running[answer]
-                        bar.update()
-        finally:
-            for answer in running:
-                session.cancel(answer)
-    return [texts[number] for number in range(len(wanted))]
+    room = asyncio.Semaphore(session.capacity + _WAITING)
+
+    async def write_one(item: Wanted, bar: tqdm) -> str:
+        decoder = TextDecoder(tokenizer, item.stops)
+        async with room, aclosing(decode_reply(session.stream(item.request), decoder)) as deltas:
+            text = "".join([delta.text async for delta in deltas])
+        bar.update()
+        return text
+
+    async def write_all() -> list[str]:
+        with tqdm(total=len(wanted), desc="Writing replies", disable=quiet) as bar:
+            async with session, task_group() as group:
+                tasks = [group.create_task(write_one(item, bar)) for item in wanted]
+        return [task.result() for task in tasks]
+
+    return run_sync(write_all())

@@ -1,0 +1,135 @@
+"""The text of a reply, decoded as its tokens are drawn and released once it is certain."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from tokenizers.decoders import DecodeStream
+from transformers import PreTrainedTokenizerFast
+
+from holdfast.models.requests import Reply, Token
+from holdfast.serve.tool_calls import ParsedCall
+
+Finish = Literal["stop", "length", "tool_calls"]
+
+
+@dataclass(frozen=True, slots=True)
+class Delta:
+    """A piece of a reply, sent at once; only the last one has the fields after `cached`."""
+
+    tokens: tuple[Token, ...] = ()  # decoded; the last one's text may be cut by a stop string
+    cached: int = 0  # tokens of the chat that did not go through the model, as in `Reply`
+    finish_reason: Finish | None = None
+    end_mass: float | None = None  # of the token that ended the reply, if one did and it is traced
+    end_uniform: float | None = None  # the same if every layer attended evenly
+    calls: tuple[ParsedCall, ...] = ()  # tool calls in the whole text
+
+    @property
+    def text(self) -> str:
+        """The text of its tokens."""
+        tokens = self.tokens
+        return tokens[0].text if len(tokens) == 1 else "".join(token.text for token in tokens)
+
+
+class TextDecoder:
+    """Decodes a reply, and releases tokens once their text is certain.
+
+    Args:
+        tokenizer: of the model.
+        stops: texts that end the reply, and are not part of it.
+        special: whether special tokens count as text.
+    """
+
+    def __init__(
+        self, tokenizer: PreTrainedTokenizerFast, stops: Sequence[str] = (), special: bool = False
+    ):
+        self.stopped = False  # whether a stop string has ended the reply
+        self._tokenizer, self._special = tokenizer, special
+        self._decoder = DecodeStream(skip_special_tokens=not special)
+        self._stops = tuple(stops)
+        self._pending: list[Token] = []
+        self._characters = 0  # of the reply so far, pending ones included
+
+    def add(self, token: Token) -> tuple[Token, ...]:
+        """Adds the next token; returns the tokens whose text is now certain."""
+        text = self._decoder.step(self._tokenizer.backend_tokenizer, token.token_id) or ""
+        self._pending.append(replace(token, text=text))
+        self._characters += len(text)
+        return self._release() if text else ()
+
+    def finish(self, reply: Reply) -> tuple[Token, ...]:
+        """The remaining tokens of the whole reply; invalid bytes become U+FFFD."""
+        text = reply.text
+        if self._special:
+            text = str(self._tokenizer.decode(list(reply.token_ids or ())))
+        if (missing := text[self._characters :]) and self._pending:
+            last = self._pending.pop()
+            self._pending.append(replace(last, text=last.text + missing))
+        return self._release(last=True)
+
+    def _release(self, last: bool = False) -> tuple[Token, ...]:
+        if not self._stops:
+            released, self._pending = tuple(self._pending), []
+            return released
+        text = "".join(token.text for token in self._pending)
+        places = [position for stop in self._stops if (position := text.find(stop)) >= 0]
+        if places:
+            self.stopped = True
+            return self._take(min(places), cut=True)
+        open_end = 0 if last else max(_overlap(text, stop) for stop in self._stops)
+        return self._take(len(text) - open_end)
+
+    def _take(self, characters: int, cut: bool = False) -> tuple[Token, ...]:
+        """Pops pending tokens whose text ends within `characters`; with `cut`, part of the next."""
+        count = position = 0
+        for token in self._pending:
+            if position + len(token.text) > characters:
+                break
+            count, position = count + 1, position + len(token.text)
+        while count < len(self._pending) and count and not self._pending[count - 1].text:
+            count -= 1  # it begins a character that a remaining token completes
+        taken, self._pending = self._pending[:count], self._pending[count:]
+        if cut and position < characters:
+            rest = self._pending[0]
+            taken.append(replace(rest, text=rest.text[: characters - position]))
+        return tuple(taken)
+
+
+def _overlap(text: str, stop: str) -> int:
+    """The length of the longest suffix of `text` that is a proper prefix of `stop`."""
+    lengths = range(min(len(text), len(stop) - 1), 0, -1)
+    return next((length for length in lengths if text.endswith(stop[:length])), 0)
+
+
+async def decode_reply(
+    events: AsyncGenerator[Token | Reply], decoder: TextDecoder
+) -> AsyncGenerator[Delta]:
+    """Yields a reply piece by piece, from the stream of its tokens, which is closed in the end.
+
+    The last piece says why the reply ended.
+    """
+    async with aclosing(events):
+        async for event in events:
+            if isinstance(event, Reply):
+                yield _last_delta(event, decoder)
+                return
+            tokens = decoder.add(event)
+            if decoder.stopped:
+                yield Delta(tokens, event.cached, "stop")
+                return
+            if tokens:
+                yield Delta(tokens, event.cached)
+
+
+def _last_delta(reply: Reply, decoder: TextDecoder) -> Delta:
+    tokens = decoder.finish(reply)
+    cut_off = reply.stop_reason == "length" and not decoder.stopped
+    delta = Delta(tokens, reply.cached, "length" if cut_off else "stop")
+    masses, trace, count = reply.token_masses, reply.trace, len(reply.token_ids or ())
+    if trace is None or trace.uniform is None or len(masses) <= count:
+        return delta
+    uniform = float(trace.uniform[:, count].mean())
+    return replace(delta, end_mass=masses[count], end_uniform=uniform)

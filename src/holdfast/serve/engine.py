@@ -1,0 +1,163 @@
+"""The engine of a server: which requests it takes, and what becomes of them if a step fails.
+
+The model computes in one thread, and chats are rendered and tokenized in another, so that neither
+delays the event loop, and a long prompt does not delay the rows that are running.
+"""
+
+import asyncio
+import logging
+import weakref
+from collections.abc import AsyncGenerator, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, nullcontext
+
+from holdfast.common.threads import one_thread
+from holdfast.errors import Busy, Draining, ModelError
+from holdfast.models.local import LocalModel
+from holdfast.models.reader import Answer
+from holdfast.models.rendering import Rendered
+from holdfast.models.requests import Reply, Request, Token
+from holdfast.models.step_loop import StepLoop
+
+_LOG = logging.getLogger("holdfast")
+_FAILURES = 3  # failed steps with no reply in between after which the engine gives up
+
+
+class ServedEngine:
+    """Answers requests in one batch, and queues up to `queue` more; used in one event loop.
+
+        with engine.admit(1):
+            (chat,) = await engine.render([request])
+            async for event in engine.stream(chat): ...
+
+    Attributes:
+        open: requests that were taken and have not ended.
+        error: why it has failed for good; None: it has not.
+    """
+
+    def __init__(self, model: LocalModel, queue: int = 64):
+        self.model, self.queue = model, queue
+        self.open = 0
+        self.error: ModelError | None = None
+        self._session = model.session(long_lived=True)
+        self._failures = 0
+        self._draining = self._closed = False
+        self._renderer = ThreadPoolExecutor(1, "holdfast-rendering")
+        self._stepper = ThreadPoolExecutor(1, "holdfast-engine")
+        # no cycle, so that what was computed is freed with the last use of the engine
+        self._loop = StepLoop[Answer](weakref.proxy(self), self._stepper)
+
+    @property
+    def ready(self) -> bool:
+        """Whether it takes requests: it is not draining, and has not failed for good."""
+        return not self._draining and self.error is None
+
+    @property
+    def running(self) -> int:
+        """How many requests are in the batch; the other open ones wait."""
+        return self._session.running
+
+    @contextmanager
+    def admit(self, count: int) -> Iterator[None]:
+        """Takes requests, which are open while the block runs.
+
+        Raises:
+            Busy: there are too many.
+            Draining: it is shutting down.
+            ModelError: it does not run.
+        """
+        if self._draining:
+            raise Draining("The server is shutting down and takes no more requests; ask another.")
+        self._check_running()
+        if self.open + count > self._session.capacity + self.queue:
+            raise Busy(
+                f"{self.open} requests are open, and {count} more are too many for this server; ask"
+                " again in a moment."
+            )
+        self.open += count
+        try:
+            yield
+        finally:
+            self.open -= count
+
+    async def render(
+        self, requests: Sequence[Request], top_logprobs: int | None = None
+    ) -> list[Rendered]:
+        """The chats of requests as the engine reads them; see `LocalSession.render`."""
+
+        def render_all() -> list[Rendered]:
+            return [self._session.render(request, top_logprobs) for request in requests]
+
+        chats = await asyncio.get_running_loop().run_in_executor(self._renderer, render_all)
+        self._check_running()  # it may have ended in the meantime
+        return chats
+
+    def stream(self, chat: Rendered) -> AsyncGenerator[Token | Reply]:
+        """Answers a chat; yields every token as it is drawn, and the reply last.
+
+        Closing the stream frees its row within a step.
+
+        Raises:
+            ModelError: a step has failed, or the engine was closed.
+        """
+        return self._loop.stream(chat)
+
+    async def drain(self) -> None:
+        """Refuses new requests, and waits until all that were taken have ended."""
+        self._draining = True
+        while self.open:
+            await asyncio.sleep(0.02)
+
+    def close(self) -> None:
+        """Stops; unfinished requests end with an error. Called in its event loop, or after it."""
+        self._draining = self._closed = True
+        self._loop.close(ModelError("The server was shut down before it had answered."))
+        self._renderer.shutdown(cancel_futures=True)
+        self._stepper.shutdown()
+
+    def _check_running(self) -> None:
+        if self._closed or self.error is not None:
+            why = self.error or "shut down"
+            raise ModelError(f"The engine does not run ({why}); restart it.")
+
+    # In the thread that computes, for the loop that steps it
+
+    def begin(
+        self, chats: Sequence[Request | Rendered], streamed: Sequence[bool]
+    ) -> list[Answer | Exception]:
+        """Queues chats; refused once it has failed for good."""
+        self._check_running()
+        return self._session.begin(chats, streamed)
+
+    def step(self) -> list[Answer]:
+        """Makes a pass; returns the answers that have new tokens or have ended."""
+        try:
+            # the other processors are left to the clients
+            with one_thread() if self.model.runner.small else nullcontext():
+                changed = self._session.step()
+        except BaseException as error:
+            raise self._failed(error) from error
+        if any(answer.reply is not None for answer in changed):
+            self._failures = 0
+        return changed
+
+    def take(self, answers: Sequence[Answer]) -> list[list[Token]]:
+        """The tokens of each answer since the last call."""
+        return self._session.take(answers)
+
+    def cancel(self, answer: Answer) -> None:
+        """Frees the row of an answer."""
+        self._session.cancel(answer)
+
+    def _failed(self, error: BaseException) -> ModelError:
+        """The error of all requests whose step has failed; the engine may have failed for good."""
+        _LOG.error("A step of the engine has failed", exc_info=error)
+        failure = ModelError(
+            f"The engine failed before it had answered ({type(error).__name__}: {error}); ask"
+            " again, and look into the server's log."
+        )
+        self._failures += 1
+        if self._failures == _FAILURES or not isinstance(error, Exception):
+            _LOG.error("The engine has ended")
+            self.error = failure
+        return failure
