@@ -81,7 +81,7 @@ def ask_others(model, profiled: list[str], runs: Path) -> dict[str, dict]:
     """
     names = [task.name for task in tasks.CATALOGUE.values() if not task.chooses]
     settings = tasks.Settings(tuple(name for name in names if name not in profiled), OTHERS)
-    variants = read_run(runs / "test" / profiled[0]).manifest["identity"]["variants"]
+    variants = read_run(runs / "test" / profiled[0]).manifest.identity.to_json()["variants"]
     steered = next(name for name in variants if name.startswith("pasta"))
     data = tasks.load_data([tasks.SYNTHETIC], settings)
     done = read_results(tasks.run(model, data, runs / "others", settings, [steered]))

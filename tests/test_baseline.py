@@ -22,6 +22,7 @@ from holdfast.drift.pairing import draw_pairing
 from holdfast.errors import RecordsError
 from holdfast.measures import build
 from holdfast.records import read_run
+from holdfast.records.identity import DefaultPrompt
 from holdfast.report.sentences import baseline_lines, opening
 
 DISCOUNT, TENT = "Can I have it cheaper?", "Which tent is warm?"
@@ -89,12 +90,12 @@ def test_the_prompt_that_a_template_inserts_is_left_out_and_named(tmp_path):
     tokens = copy.deepcopy(tokenizer())
     tokens.chat_template = tokens.chat_template.replace("<s>", "<s>" + default, 1)
     tiny, settings = replace(model(), tokenizer=tokens), drift.Settings(rounds=1, conversations=4)
-    named = {"text": "You are Tiny.", "can_be_left_out": True}
+    named = DefaultPrompt(text="You are Tiny.", can_be_left_out=True)
     run = drift.run(tiny, SHOP, tmp_path / "run", settings)
     found = ask_baseline(tiny, SHOP, tmp_path / "run", settings)
-    assert run.manifest["default_system_prompt"] == named
-    assert found.manifest["default_system_prompt"] == named
-    assert "default_system_prompt" not in run.manifest["identity"]
+    assert run.manifest.default_system_prompt == named
+    assert found.manifest.default_system_prompt == named
+    assert "default_system_prompt" not in run.manifest.identity.to_json()
     baseline = baseline_beside(run, read_series(run)[0])
     sentence = "Without a system prompt this template inserts 'You are Tiny.'"
     assert sentence in " ".join(baseline_lines(baseline))

@@ -29,6 +29,7 @@ from holdfast.errors import (
     UnknownName,
     UsageError,
 )
+from holdfast.records.identity import CalibrationIdentity, PlanIdentity
 from holdfast.report import calibration as calibration_report
 from holdfast.report.calibration import answer, chance_line, next_step, sizes_needed, table
 from holdfast.report.study_figures import write_calibration_figures
@@ -95,8 +96,8 @@ def test_questions_are_asked_in_the_dialogs_of_the_same_method(finished):
     _, stability, asked = finished
     names = ["none", *(f"split-softmax:exponent={value}" for value in (0.7, 0.3))]
     names += ["repetition:probability=0.5", "repetition:probability=1"]
-    assert stability.manifest["identity"]["methods"] == names
-    assert stability.manifest["identity"]["settings"]["pairs"] == "all"
+    assert stability.manifest.identity.to_json()["methods"] == names
+    assert stability.manifest.identity.to_json()["settings"]["pairs"] == "all"
     dialogs = {(r["method"], r["conversation"]): r for r in as_json(stability)}
     of_questions = {(r["method"], r["conversation"]) for r in as_json(asked)}
     assert of_questions == set(dialogs) == set(itertools.product(names, range(12)))
@@ -140,7 +141,9 @@ def test_items_of_one_dialog_share_its_history(finished):
 def test_the_last_reply_is_scored_without_a_method(finished):
     out, _, asked = finished
     scored = [record for record in as_json(asked) if "last_reply" in record]
-    assert {record["method"] for record in scored} == set(asked.manifest["identity"]["methods"])
+    assert {record["method"] for record in scored} == set(
+        asked.manifest.identity.to_json()["methods"]
+    )
     for record in scored[::5]:
         *before, last = record["turns"]
         alone = model().score(history_of(record, before), [last["text"]])
@@ -170,7 +173,9 @@ def test_an_interrupted_sweep_resumes(finished, tmp_path):
 def test_findings_figures_and_method_file(finished, tmp_path):
     out, stability, asked = finished
     found = read_calibration(out)
-    assert [one.method for one in found.candidates] == stability.manifest["identity"]["methods"]
+    assert [one.method for one in found.candidates] == stability.manifest.identity.to_json()[
+        "methods"
+    ]
     by_hand = {}
     for record in as_json(asked):
         score = np.mean([probe["score"] for probe in record["probes"]])
@@ -194,7 +199,7 @@ def test_findings_figures_and_method_file(finished, tmp_path):
     assert "split-softmax, exponent" in svg and "Pareto front" in svg and "0.3" in svg
 
 
-ABOUT = {"is_text": False, "capability": "towns", "plan": {"draws": 1, "conversations": None}}
+ABOUT = CalibrationIdentity(capability="towns", plan=PlanIdentity(draws=1))
 
 
 def synthetic(rows: dict[str, tuple[list[float], list[float]]], conversations=8) -> Calibration:
@@ -681,14 +686,14 @@ def test_from_the_command_line_to_a_method_that_drift_accepts(tmp_path, capsys, 
     drifted += ["--method", str(file), "--out", str(tmp_path / "drift")]
     assert cli.main(drifted) == 0
     assert "calibrated on another model" in capsys.readouterr().err
-    identity = holdfast.records.read_run(tmp_path / "drift").manifest["identity"]
+    identity = holdfast.records.read_run(tmp_path / "drift").manifest.identity.to_json()
     assert identity["methods"] == [content["method"]]
     assert cli.main(["calibrate", "--budget", "-1"]) == 2 and "budget" in capsys.readouterr().err
 
 
 def test_a_calibration_accepts_more_sweeps_and_refuses_more_draws(finished, tmp_path):
     narrow = run(tmp_path / "run", sweeps=("split-softmax:exponent=0.7,0.3",))
-    assert len(narrow[0].manifest["identity"]["methods"]) == 3
+    assert len(narrow[0].manifest.identity.to_json()["methods"]) == 3
     with pytest.raises(RecordsError, match=r"draws is 2 there and 3 here \(the questions are"):
         run(tmp_path / "run", plan=dataclasses.replace(SMALL, draws=3))
     wide = run(tmp_path / "run")

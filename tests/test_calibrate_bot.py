@@ -53,7 +53,7 @@ cases:
 def test_one_prompt_talks_to_every_persona(tmp_path):
     plan = dataclasses.replace(SMALL, draws=4)
     stability, _ = run(tmp_path, sweeps=POINTS, suite=choose_prompts(BOT), plan=plan)
-    assert stability.manifest["identity"]["settings"]["user_prompt"] == "persona"
+    assert stability.manifest.identity.to_json()["settings"]["user_prompt"] == "persona"
     calibration = read_calibration(tmp_path)
     assert [each.method for each in calibration.candidates] == ["none", *POINTS]
     report = calibration.report

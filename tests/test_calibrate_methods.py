@@ -54,7 +54,7 @@ def test_questions_are_answered_as_the_model_answers_under_the_method(name, swee
     stability, asked = calibrate(own, SUITE, ITEMS, tmp_path / "run", plan)
     settings = methods.parse_sweep(sweeps[name]).settings
     names = ["none", *map(methods.spell, settings)]
-    assert stability.manifest["identity"]["methods"] == names
+    assert stability.manifest.identity.to_json()["methods"] == names
     of_questions = {(r["method"], r["conversation"]) for r in as_json(asked)}
     assert of_questions == set(itertools.product(names, range(12)))
     for record in as_json(asked):

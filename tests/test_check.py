@@ -78,7 +78,7 @@ def test_each_prompt_has_its_verdict(checked):
     assert good.let_go is None and good.lowest.low >= 0.8
     assert len(edge.records) == TERMS.budget == edge.decided_after
     assert late.decided_after < good.decided_after < 60
-    assert run.manifest["identity"]["settings"]["pairs"] == "in-turn"
+    assert run.manifest.identity.to_json()["settings"]["pairs"] == "in-turn"
 
 
 def test_a_prompt_with_a_verdict_gets_no_further_conversations(checked):

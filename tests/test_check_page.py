@@ -17,6 +17,7 @@ from holdfast.analysis.series import read_series
 from holdfast.analysis.summary import summarise
 from holdfast.errors import RecordsError
 from holdfast.records import Run
+from holdfast.records.identity import Manifest
 from holdfast.report.check_section import check_headline, check_lines, check_sections
 from holdfast.report.checks import lines_of, numbers_text
 from holdfast.report.drift_page import render_page
@@ -159,7 +160,7 @@ def test_the_page_without_a_bar_names_the_rule_that_fell(tmp_path):
     verdicts = [(rule.rule, rule.verdict) for rule in checks[0].rules]
     assert verdicts == [("brief", PASS), ("signs", FAIL)]
     write_check(tmp_path, "none", terms, checks, 3)
-    run = Run(tmp_path, {}, tuple(records_of(lost, names)))
+    run = Run(tmp_path, Manifest(), tuple(records_of(lost, names)))
     again = read_check(run)
     assert again.terms == terms and again.prompts[0].fall == checks[0].fall
     told = check_headline(again)

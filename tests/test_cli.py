@@ -344,7 +344,7 @@ def test_the_user_model_plays_the_personas_of_the_command_line(folder, bot, tmp_
     records = sorted(run.records, key=lambda record: record.conversation)
     users = [record.user.system_prompt for record in records]
     assert users == ["You are Ada.", "You are Max."]
-    assert run.manifest["identity"]["settings"]["pairs"] == "balanced"
+    assert run.manifest.identity.to_json()["settings"]["pairs"] == "balanced"
     assert "talks without any" not in capsys.readouterr().err
 
 

@@ -104,4 +104,4 @@ def test_a_turn_that_ended_is_judged(tmp_path):
     }
     _, run = score(tmp_path, [ended])
     assert [probe.score for probe in run.records[0].probes] == [0.0, 0.0]
-    assert "unscored" not in run.records[0]
+    assert not run.records[0].unscored

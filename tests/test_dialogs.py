@@ -197,7 +197,7 @@ def test_dialogs_whose_tools_the_template_omits_are_skipped_and_named(tmp_path, 
         run = drift.run(plain, SUITE, tmp_path / "run", REPLAY, cast=cast)
     (record,) = as_json(run)
     assert record["replayed"]["line"] == 1
-    (note,) = run.manifest["notes"]
+    (note,) = run.manifest.notes
     assert note.endswith("the declared tool 'look'; use a model whose template renders tools, or"
                          " leave them out.")  # fmt: skip
     assert "the declared tool" in report.write([run.folder], tmp_path / "page.html").read_text()
@@ -265,8 +265,8 @@ def test_the_dialogs_are_part_of_a_runs_identity(logs, tmp_path):
         return drift.run(Scripted(), SUITE, tmp_path / "run", REPLAY, cast=cast)
 
     run = again(logs)
-    assert run.manifest["identity"]["dialogs"]["name"] == "logs.jsonl"
-    assert run.manifest["identity"]["settings"]["user_prompt"] == "replayed"
+    assert run.manifest.identity.to_json()["dialogs"]["name"] == "logs.jsonl"
+    assert run.manifest.identity.to_json()["settings"]["user_prompt"] == "replayed"
     assert as_json(again(logs)) == as_json(run)
     other = write(tmp_path / "other.jsonl", said("u1", "a1"))
     with pytest.raises(RecordsError, match=r"dialogs.name is \"logs.jsonl\""):

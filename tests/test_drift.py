@@ -234,8 +234,8 @@ def test_an_extended_run_equals_one_made_at_once(tmp_path):
     extended = drift.run(exact(), SUITE, out, more, [fixes[0]])
     assert texts(extended) == texts(whole)
     assert without_time(extended) == without_time(whole)
-    identity = extended.manifest["identity"]
-    assert identity["methods"] == whole.manifest["identity"]["methods"]
+    identity = extended.manifest.identity.to_json()
+    assert identity["methods"] == whole.manifest.identity.to_json()["methods"]
     assert identity["settings"]["conversations"] == 8
     fewer = drift.run(exact(), SUITE, out, replace(few, conversations=2), [()])
     assert len(fewer.records) == 24
@@ -247,7 +247,7 @@ def test_a_smaller_command_completes_its_part_of_the_run(tmp_path):
         drift.run(Scripted(), SUITE, tmp_path / "run", QUICK, running=running)
     few = replace(QUICK, conversations=2)
     run = drift.run(Scripted(), SUITE, tmp_path / "run", few)
-    assert run.manifest["identity"]["settings"]["conversations"] == QUICK.conversations
+    assert run.manifest.identity.to_json()["settings"]["conversations"] == QUICK.conversations
     assert {0, 1} <= {record["conversation"] for record in as_json(run)} < set(range(5))
 
 
@@ -283,7 +283,7 @@ def test_an_older_manifest_without_a_setting_is_resumed(tmp_path):
     del settings["adoption"], settings["sampling"]["top_p"]
     path.write_text(json.dumps(manifest))
     assert len(drift.run(Scripted(), SUITE, tmp_path / "run", QUICK).records) == 5
-    assert read_run(tmp_path / "run").manifest["identity"]["settings"]["adoption"] is True
+    assert read_run(tmp_path / "run").manifest.identity.to_json()["settings"]["adoption"] is True
     path.write_text(json.dumps(manifest))
     with pytest.raises(RecordsError, match=r"adoption is true there and false here"):
         drift.run(Scripted(), SUITE, tmp_path / "run", replace(QUICK, adoption=False))
@@ -345,7 +345,7 @@ BRIEF = drift.Settings(rounds=2, conversations=6, seed=2)
 
 def test_one_bot_with_several_rules_is_probed_for_each_at_every_round(tmp_path):
     run = drift.run(Scripted(), ONE_BOT, tmp_path / "run", BRIEF)
-    assert run.manifest["identity"]["settings"]["user_prompt"] == "empty"
+    assert run.manifest.identity.to_json()["settings"]["user_prompt"] == "empty"
     expected = list(itertools.product((1, 2), ("bread", "rain", "music")))
     for record in as_json(run):
         assert [(p["round"], p["rule"]) for p in record["probes"]] == expected

@@ -11,6 +11,7 @@ from synthetic_run import conversation_of
 from holdfast import drift
 from holdfast.analysis.calibration import Calibration, Candidate
 from holdfast.analysis.statistics import estimate
+from holdfast.records.identity import CalibrationIdentity
 
 BENCHMARKS = Path(__file__).parent.parent / "benchmarks"
 sys.path.insert(0, str(BENCHMARKS))
@@ -37,7 +38,7 @@ DEAR = setting("b", 1, 0.75, 70)
 def lead_of(candidate: Candidate) -> dict:
     settings = (NONE, MILD, STRONG, DEAR, candidate)
     names, halves = tuple((name, "x") for name in "abc"), np.zeros(CONVERSATIONS, bool)
-    calibration = Calibration(settings, names, halves, {})
+    calibration = Calibration(settings, names, halves, CalibrationIdentity())
     everyone = range(CONVERSATIONS)
     return equal_cost.lead(calibration, candidate, [[MILD, STRONG], [DEAR]], 0.95, everyone)
 

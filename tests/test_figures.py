@@ -12,6 +12,7 @@ from synthetic_run import write_run
 from holdfast.analysis.calibration import Calibration, Candidate
 from holdfast.analysis.series import read_series
 from holdfast.records import read_run
+from holdfast.records.identity import CalibrationIdentity
 from holdfast.report.figures import write_figures
 from holdfast.report.study_figures import write_calibration_figures, write_trace_figures
 
@@ -92,7 +93,7 @@ def calibration(sweeps, values=3, conversations=20, seed=0, name="split-softmax"
             candidates.append(
                 Candidate(method, sweep, told, by_round, stability + moved, points, 0)
             )
-    halves, about = np.arange(conversations) % 2 == 1, {"is_text": False, "capability": "knowledge"}
+    halves, about = np.arange(conversations) % 2 == 1, CalibrationIdentity(capability="knowledge")
     return Calibration(tuple(candidates), tuple(names), halves, about)
 
 

@@ -113,7 +113,7 @@ def test_using_a_model_changes_nothing(model):
 def test_a_run_is_not_continued_with_other_weights(model, tmp_path):
     settings = Settings(rounds=1, conversations=2)
     run = holdfast.drift.run(model, "starter", out=tmp_path / "run", settings=settings)
-    assert run.manifest["identity"]["model_fingerprint"] == model.fingerprint
+    assert run.manifest.identity.to_json()["model_fingerprint"] == model.fingerprint
     in_place(model)
     with pytest.raises(UsageError, match="model 'default' has changed"):
         holdfast.drift.run(model, "starter", out=tmp_path / "run", settings=settings)

@@ -6,10 +6,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from synthetic_run import conversation_of
 
 from holdfast.analysis.calibration import Calibration, Candidate
 from holdfast.analysis.choice import pick
 from holdfast.analysis.collapse import broken_share, is_broken, no_words
+from holdfast.records.identity import CalibrationIdentity, PlanIdentity
 from holdfast.report.calibration import answer, table
 
 # from two models, most strongly steered, labelled by a reader; one rule was tuned on them
@@ -56,9 +58,10 @@ def test_strung_letters_and_unknown_words_are_not_words(text, share):
 
 def test_only_replies_of_the_agent_count_towards_the_broken_share():
     spoken = ("user", ""), ("agent", "A-B-l-m-o-n-y"), ("agent", "Fine.")
-    turns = [{"speaker": who, "text": text, "stop_reason": "stop"} for who, text in spoken]
-    probes = [{"reply": ""}, {"reply": "Good."}, {"reply": "", "reply_of": "first"}]
-    assert broken_share({"turns": turns, "probes": probes}) == 0.5
+    turns = [{"round": 1, "speaker": who, "text": text} for who, text in spoken]
+    replies = {"reply": ""}, {"reply": "Good."}, {"reply": "", "reply_of": "first"}
+    probes = [{"round": 1, "score": 1.0, **reply} for reply in replies]
+    assert broken_share(conversation_of(turns=turns, probes=probes)) == 0.5
 
 
 def calibration(broken):
@@ -69,7 +72,8 @@ def calibration(broken):
     none = Candidate("none", None, "", ones, 0.5 + noise, points, 0, np.zeros(count), noise + 1)
     spread = np.clip(broken + np.tile([-0.05, 0.05], 40), 0, 1)
     fix = Candidate("fix", 0, "1", ones, 0.8 + noise[::-1], points, 0, spread, noise + 2)
-    about = {"is_text": False, "capability": "knowledge", "plan": {"conversations": 80, "draws": 5}}
+    plan = PlanIdentity(conversations=80, draws=5)
+    about = CalibrationIdentity(capability="knowledge", plan=plan)
     return Calibration((none, fix), (("fix", "strength"),), np.arange(count) % 2 == 1, about, 80)
 
 

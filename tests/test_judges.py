@@ -94,7 +94,7 @@ def test_a_judge_is_checked_on_labelled_replies_before_it_scores(tmp_path):
         assert not any("judge" in probe for probe in short)
     assert all(r.sampling.temperature == 0 and not r.methods for r in judge.requests)
     assert "Is the reply polite?" in judge.requests[0].messages[0]["content"]
-    assert run.manifest["identity"]["judges"] == {"judge": "a judge"}
+    assert run.manifest.identity.to_json()["judges"] == {"judge": "a judge"}
 
 
 def test_nothing_is_asked_twice_not_even_by_a_later_command(tmp_path):

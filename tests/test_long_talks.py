@@ -248,7 +248,7 @@ def test_settings_that_make_no_sense_are_refused(tmp_path, capsys):
 def test_a_runs_identity_includes_what_happens_at_the_contexts_end(tmp_path):
     settings = replace(LONG, context="summarise", summary_prompt="In ten words:", conversations=1)
     run = drift.run(Narrow(context=6), SUITE, tmp_path / "run", settings)
-    told = run.manifest["identity"]["settings"]
+    told = run.manifest.identity.to_json()["settings"]
     assert (told["context"], told["summary_prompt"]) == ("summarise", "In ten words:")
     assert as_json(read_run(tmp_path / "run")) == as_json(run)
     assert draw_pairing(SUITE, settings, 0) == draw_pairing(SUITE, LONG, 0)

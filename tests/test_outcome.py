@@ -135,6 +135,6 @@ def test_repeating_a_command_leaves_the_manifest_and_the_summary_alone(tmp_path)
     def summary():
         drift.run(Scripted(), SUITE, tmp_path / "run", settings)
         text = report.write_summary(tmp_path / "run").read_bytes()
-        return text, read_run(tmp_path / "run").manifest["identity"]
+        return text, read_run(tmp_path / "run").manifest.identity.to_json()
 
     assert summary() == summary()

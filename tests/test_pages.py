@@ -16,6 +16,7 @@ from holdfast.cli import main
 from holdfast.errors import RecordsError
 from holdfast.records import open_run, read_run
 from holdfast.records.lines import to_line, to_manifest
+from holdfast.records.manifest import read_manifest
 from holdfast.report.page import Picture, Table, render_study
 from holdfast.report.tasks import tasks_page
 
@@ -24,7 +25,7 @@ PAGES = ("drift", "trace", "geometry", "calibrate", "tasks", "profile")
 
 def rewrite(folder, records, **manifest):
     """Replaces the records and these manifest fields of a run folder."""
-    old = read_run(folder).manifest
+    old = read_manifest(folder)
     kept = {name: value for name, value in old.items() if name != "crc32"}
     (folder / "manifest.json").write_bytes(to_manifest({**kept, **manifest}))
     (folder / "records.jsonl").write_bytes(b"".join(map(to_line, records)))
@@ -50,7 +51,7 @@ def test_a_summary_says_what_the_records_say(tmp_path):
     folder = write_run(tmp_path / "run", conversations=24, rounds=3)
     found = json.loads(report.write_summary(folder).read_text(encoding="utf-8"))
     assert (found["schema"], found["command"], found["records"]) == (2, "drift", 48)
-    assert found["identity"] == read_run(folder).manifest["identity"]
+    assert found["identity"] == read_run(folder).manifest.identity.to_json()
     both = read_series(read_run(folder))
     for item, method in zip(both, found["results"], strict=True):
         assert method["method"] == item.method and method["conversations"] == 24

@@ -15,8 +15,8 @@ from holdfast.drift.benchmark import COMPATIBILITY
 from holdfast.drift.settings import Settings
 from holdfast.errors import RecordsError
 from holdfast.records import open_run, read_run, to_line
+from holdfast.records.earlier import CURRENT, version_of
 from holdfast.records.lines import to_manifest, without_checksum
-from holdfast.records.manifest import CURRENT, version_of
 
 RUNS = Path(__file__).parent / "data" / "recorded"
 FOLDERS = sorted(path.parent for path in RUNS.rglob("manifest.json"))
@@ -48,7 +48,7 @@ def test_every_version_is_kept_and_has_a_reader():
 def test_a_folder_of_every_version_opens_and_is_summarised(folder):
     run = read_run(folder)
     assert len(run.records) == len(plainly(folder)) > 0
-    assert run.manifest["schema"] == CURRENT and "runtime" in run.manifest["identity"]
+    assert run.manifest.version == CURRENT and "runtime" in run.manifest.identity.to_json()
     assert summarise(run)["results"]
 
 

@@ -19,6 +19,7 @@ from holdfast.drift.work import count_replies
 from holdfast.errors import RecordsError, RequestFailed
 from holdfast.models.requests import Reply
 from holdfast.records import Run
+from holdfast.records.identity import Manifest
 
 ASKED = ("Name a fruit.",)
 
@@ -141,7 +142,7 @@ def record(number, scores, agent="bot"):
 
 
 def series_of(records, tmp_path):
-    manifest = {"identity": {"methods": ["none"]}, "command": "drift"}
+    manifest = Manifest.read({"identity": {"methods": ["none"]}})
     return read_series(Run(tmp_path, manifest, tuple(records)))[0]
 
 

@@ -54,8 +54,8 @@ def test_conversations_are_spread_and_each_stays_with_its_server(serve, tmp_path
     assert all(server.most_under_way <= 2 for server in servers)
     stays_with = [servers_of(record, servers) for record in run.records]
     assert [len(asked) for asked in stays_with] == [1] * 8
-    assert {server.url for (server,) in stays_with} == set(run.manifest["servers"])
-    assert run.manifest["servers"] == [server.url for server in servers]
+    assert {server.url for (server,) in stays_with} == set(run.manifest.servers)
+    assert run.manifest.servers == [server.url for server in servers]
     assert texts(run) == texts(measure(connected(servers[:1]), tmp_path / "alone", 8))
 
 
@@ -217,7 +217,7 @@ def test_a_run_continues_when_one_of_two_real_servers_is_killed(processes, tmp_p
     run = read_run(tmp_path / "run")
     local = drift.run(holdfast.load(), "starter", tmp_path / "local", ONE, ["boost:factor=4"])
     assert texts(run) == texts(local) and len(run.records) == 6
-    assert run.manifest["servers"] == urls
+    assert run.manifest.servers == urls
     before = records.read_bytes()
     assert main(["drift", "--model", urls[1], *options]) == 0  # the same run: nothing is left to do
     assert records.read_bytes() == before

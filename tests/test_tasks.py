@@ -697,4 +697,4 @@ def test_the_command_runs_every_task_on_the_default_model(tmp_path, capsys):
     assert (tmp_path / "out" / "summary.json").read_bytes() == before
     read_page(tmp_path / "out" / "report.html")
     run = records.read_run(tmp_path / "out")
-    assert len(run.records) == 4 * 2 * 4 and run.manifest["identity"]["model"] == "default"
+    assert len(run.records) == 4 * 2 * 4 and run.manifest.identity.to_json()["model"] == "default"

@@ -85,7 +85,7 @@ def test_a_missing_user_model_stops_the_run_which_can_be_resumed(tmp_path):
 def test_a_run_is_identified_by_its_user_model(tmp_path):
     two = {"model": Named("agent"), "suite": SUITE, "out": tmp_path / "two", "settings": QUICK}
     run = drift.run(**two, cast=drift.Cast(user_model=Named("Ada")))
-    assert run.manifest["identity"]["user_model"]["name"] == "Ada"
+    assert run.manifest.identity.to_json()["user_model"]["name"] == "Ada"
     again = drift.run(**two, cast=drift.Cast(user_model=Named("Ada")))
     assert len(again.records) == QUICK.conversations
     with pytest.raises(RecordsError, match=r"user_model.name is \"Ada\" there and \"Bo\""):
@@ -95,7 +95,9 @@ def test_a_run_is_identified_by_its_user_model(tmp_path):
     page = report.write([tmp_path / "two"], tmp_path / "page.html").read_text()
     assert "user model Ada" in page and "Two models talk" in page
     one = {**two, "out": tmp_path / "one"}
-    assert "user_model" not in drift.run(**one).manifest["identity"]  # as older versions wrote it
+    assert (
+        "user_model" not in drift.run(**one).manifest.identity.to_json()
+    )  # as older versions wrote it
 
 
 def test_invalid_user_models_and_their_options_are_refused(tmp_path, capsys):
@@ -119,5 +121,5 @@ def test_the_command_takes_a_user_model(tmp_path, capsys):
     command += ["--rounds", "2", "--conversations", "2", "--max-new-tokens", "8"]
     assert main([*command, "--out", str(tmp_path / "run")]) == 0, capsys.readouterr().err
     run = read_run(tmp_path / "run")
-    assert run.manifest["identity"]["user_model"]["name"] == str(tmp_path / "user")
+    assert run.manifest.identity.to_json()["user_model"]["name"] == str(tmp_path / "user")
     assert len(run.records) == 2

@@ -132,7 +132,7 @@ def test_calibrate_and_check_take_user_turns_too(tmp_path, scripts, capsys):
     more = ["--questions", "4", "--sweep", "boost:factor=2", "--out", str(folder)]
     main(["calibrate", *options, *more, *sizes])
     stability = read_run(folder / "stability")
-    assert stability.manifest["identity"]["user_turns"]["name"] == "scripts.jsonl"
+    assert stability.manifest.identity.to_json()["user_turns"]["name"] == "scripts.jsonl"
     texts = {turn["text"] for record in as_json(stability) for turn in record["turns"][::2]}
     assert texts <= {text for script in SCRIPTS for text in script}
     main(["check", "bot", "--budget", "1", "--out", str(tmp_path / "check"), *sizes])

@@ -33,9 +33,9 @@ def test_junit_is_read_by_its_consumers(tmp_path):
 
 def _scored(number, score):
     """A recorded conversation under another number, with these scores."""
-    record = read_run(RUN).records[0]
-    probes = [{**probe, "score": score} for probe in record.probes]
-    return {**record, "conversation": number, "probes": probes}
+    record = read_run(RUN).conversations[0]
+    probes = tuple(probe.model_copy(update={"score": score}) for probe in record.probes)
+    return record.model_copy(update={"conversation": number, "probes": probes})
 
 
 @pytest.mark.parametrize(

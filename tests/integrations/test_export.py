@@ -1,6 +1,7 @@
 """Runs in Parquet and polars."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -30,7 +31,7 @@ def test_parquet_of_every_version(folder, tmp_path):
     assert table["reply"].isna().tolist() == frame["reply"].isna().tolist()
     schema = pyarrow.parquet.read_schema(out)
     assert {str(kind) for kind in schema.types} <= {"string", "int64", "double"}
-    assert json.loads(schema.metadata[b"holdfast.identity"]) == run.manifest["identity"]
+    assert json.loads(schema.metadata[b"holdfast.identity"]) == run.manifest.identity.to_json()
     by_polars = polars.DataFrame(run.to_columns())
     assert by_polars["score"].to_list() == frame["score"].tolist()
     assert polars.read_parquet(out).height == by_polars.height == len(frame)
@@ -43,6 +44,9 @@ def test_parquet_takes_text_that_is_not_valid_unicode(tmp_path, monkeypatch):
     from holdfast.records import write_parquet
 
     run = read_run(DRIFT)
-    run.records[0].probes[0]["reply"] = "half \ud83d of one"
+    first, *others = run.conversations
+    probe = first.probes[0].model_copy(update={"reply": "half \ud83d of one"})
+    changed = first.model_copy(update={"probes": (probe, *first.probes[1:])})
+    run = replace(run, records=(changed, *others))
     table = pandas.read_parquet(write_parquet(run, tmp_path / "t.parquet"))
     assert table["reply"][0] == "half ? of one"

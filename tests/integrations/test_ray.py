@@ -132,7 +132,7 @@ def test_records_match_those_of_one_process_which_can_extend_the_run(exact, alon
     assert sum(done for done, _ in seen) == 2 * QUICK.conversations * QUICK.rounds
     assert sum(tokens for _, tokens in seen) > 0
     assert len(list((tmp_path / "run" / "traces").glob("*.npz"))) == 16
-    assert run.manifest["ray"]["replicas"] == 2
+    assert run.manifest.ray["replicas"] == 2
     further = replace(QUICK, conversations=10)
     longer = drift.run(alone.model, SUITE, tmp_path / "run", further, methods)
     assert same(longer, alone(further, methods))

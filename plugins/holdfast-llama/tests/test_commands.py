@@ -58,7 +58,7 @@ def test_the_commands_run(file_of, tmp_path, capsys):
     run = ["drift", *model, *small, "--max-new-tokens", "30", "--out", str(tmp_path / "drift")]
     assert main([*run, "--method", "none", "--method", "boost:factor=4"]) == 0
     assert "boost:factor=4" in capsys.readouterr().out
-    identity = read_run(tmp_path / "drift").manifest["identity"]
+    identity = read_run(tmp_path / "drift").manifest.identity.to_json()
     assert identity["runtime"]["llama-cpp-python"] and identity["runtime"]["context"] == 1024
     assert main([*run, "--method", "none", "--method", "boost:factor=4"]) == 0, "it is resumed"
     assert main(["trace", *model, *small, "--out", str(tmp_path / "trace")]) == 0

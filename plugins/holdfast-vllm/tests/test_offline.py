@@ -109,7 +109,7 @@ def test_the_command_with_the_engine_in_its_own_process(tmp_path):
     assert done.returncode == 0, done.stdout[-1000:] + done.stderr[-3000:]
     assert "boost:factor=4" in done.stdout
     run = read_run(tmp_path)
-    identity = run.manifest["identity"]
+    identity = run.manifest.identity.to_json()
     assert identity["model"] == "vllm:default"
     assert identity["runtime"]["vllm"] and identity["runtime"]["context"] == 1024
     assert identity["model_fingerprint"] == in_vllm().fingerprint

@@ -123,7 +123,7 @@ def adherence(
     rules = read_scores(run, by_category)
     # a rule may fail its bar, and its comparison too
     tests = 1 if min_adherence is None or before is None else 2
-    for_probes = set() if by_category else set(run.manifest.get("probe_rules", ()))
+    for_probes = set() if by_category else set(run.manifest.probe_rules)
     share = error / max(1, sum(scores.rule not in for_probes for scores in rules)) / tests
     order = {name: number for number, name in enumerate(_rules(run))}
     rules.sort(key=lambda scores: order.get(scores.rule, 0))
@@ -148,7 +148,7 @@ def _undecided(row: Adherence) -> Adherence:
 
 def _rules(run: Run) -> dict[str, Any]:
     """How each rule was scored, by `Adherence.rule`; {} for a folder of an earlier version."""
-    return dict(run.manifest.get("rules", {}))
+    return run.manifest.rules
 
 
 def _why_uncompared(name: str, earlier: Mapping[str, RuleScores], now: Run, before: Run) -> str:

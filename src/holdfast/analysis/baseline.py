@@ -3,7 +3,6 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
@@ -19,6 +18,7 @@ from holdfast.analysis.statistics import (
 from holdfast.analysis.verdicts import CANNOT_TELL, SUPPORTED, tell, too_few, within
 from holdfast.drift.baseline import read_baseline
 from holdfast.records import Conversation, Probe, Run
+from holdfast.records.identity import DefaultPrompt
 
 DISCRIMINATES, UNINFORMATIVE = "discriminates", "uninformative"
 MADE_WORSE = "made worse"  # the score is clearly lower with the prompt, by more than `_SAME`
@@ -59,7 +59,7 @@ class Baseline:
     measures: tuple[BaselineRow, ...]
     cases: tuple[BaselineRow, ...]
     by_rule: bool  # whether cases have several rules; each rule then has a row instead of its case
-    default: dict[str, Any] | None = None  # the system prompt that the template inserts
+    default: DefaultPrompt | None = None  # the system prompt that the template inserts
 
     def verdict_on(self, case: str | None, rule: str) -> str:
         """The verdict on a rule, for case None under every prompt; "" if its rows differ."""
@@ -116,7 +116,7 @@ def baseline_beside(run: Run, series: Series) -> Baseline | None:
         _rows(measures, series),
         _rows(cases, series),
         by_rule,
-        baseline_run.manifest.get("default_system_prompt"),
+        baseline_run.manifest.default_system_prompt,
     )
 
 

@@ -5,7 +5,6 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -22,6 +21,7 @@ from holdfast.analysis.statistics import (
 from holdfast.analysis.verdicts import CONTRADICTED, within
 from holdfast.errors import RecordsError
 from holdfast.records import CapabilityConversation, Run, read_run
+from holdfast.records.identity import CalibrationIdentity
 
 LETTERS = "ABCD"  # label the choices of a question that is answered in writing
 MOST_BROKEN = 5  # percentage points of additional broken replies that a method may cause
@@ -61,7 +61,7 @@ class Calibration:
     candidates: tuple[Candidate, ...]  # "none" first
     names: tuple[tuple[str, str], ...]  # the sweeps' names, each with its parameter
     report: np.ndarray  # [conversation], True in the half to report on, False in that to choose on
-    about: dict[str, Any]  # the identity of the run
+    about: CalibrationIdentity  # the identity of the run
     questions: int = 0  # the number asked under every setting
     chance: float | None = None  # points scored by guessing; None for a text
 
@@ -123,7 +123,7 @@ class Calibration:
         """The unit of a point, in words."""
         return (
             "hundredths of a nat per token (about % of perplexity)"
-            if self.about["is_text"]
+            if self.about.is_text
             else "percentage points"
         )
 
@@ -133,7 +133,7 @@ class Calibration:
         questions, as each is asked in a fork of its own, so that no conversation loses them all
         where others lose hardly any. None for a text, whose loss has no limit.
         """
-        if self.about["is_text"]:
+        if self.about.is_text:
             return None
         each = 100.0 * len(self.none.capability) / max(self.questions, 1)
         return -min(each, 100.0), min(each, 100.0)
@@ -146,12 +146,12 @@ def half_of(number: int, pairs: int) -> int:
 
 def read_calibration(folder: Path | str) -> Calibration:
     stability, capability_run = (read_run(Path(folder) / name) for name in FOLDERS)
-    about = capability_run.manifest["identity"]
+    about = capability_run.identity(CalibrationIdentity)
     series = {item.method: item for item in read_series(stability)}
     costs: dict[str, dict[int, CapabilityConversation]] = {}
     for record in capability_run.capabilities:
         costs.setdefault(record.method, {})[record.conversation] = record
-    count = about["settings"]["conversations"]
+    count = about.settings.conversations or 0
     # asked but not answered
     noted = Counter(failure.method for failure in capability_run.failures)
 
@@ -188,11 +188,11 @@ def read_calibration(folder: Path | str) -> Calibration:
     _require_scores(candidates, report)
     return Calibration(
         candidates=tuple(candidates),
-        names=tuple((sweep["name"], sweep["knob"]) for sweep in about["sweeps"]),
+        names=tuple((sweep.name, sweep.knob) for sweep in about.sweeps),
         report=report,
         about=about,
         questions=sum(len(r.probes) for r in capability_run.capabilities if r.method == NO_FIX),
-        chance=None if about["is_text"] else _chance(capability_run),
+        chance=None if about.is_text else _chance(capability_run),
     )
 
 
@@ -218,11 +218,11 @@ def _chance(capability_run: Run) -> float:
     return round(100 * float(np.mean([1 / count for count in choices])), 6) if choices else 0.0
 
 
-def _swept(about: dict[str, Any]) -> list[tuple[str, int | None, str]]:
+def _swept(about: CalibrationIdentity) -> list[tuple[str, int | None, str]]:
     """Every candidate's method, sweep and value; a method in two sweeps belongs to the later."""
     places: dict[str, tuple[int | None, str]] = {NO_FIX: (None, "")}
-    for number, sweep in enumerate(about["sweeps"]):
-        for method, value in zip(sweep["methods"], sweep["values"], strict=True):
+    for number, sweep in enumerate(about.sweeps):
+        for method, value in zip(sweep.methods, sweep.values, strict=True):
             places[method] = number, value
     return [(method, number, value) for method, (number, value) in places.items()]
 

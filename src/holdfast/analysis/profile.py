@@ -13,6 +13,7 @@ from holdfast.common.files import write_whole
 from holdfast.errors import HoldfastError, UsageError
 from holdfast.methods.heads import Head, HeadSet, Ranking, Shape
 from holdfast.records import HeadScores, Run, read_run
+from holdfast.records.identity import ProfileIdentity
 
 UNSTEERED = "none"  # in records, in place of a head's name
 _BY_CHANCE = 0.025  # the share of heads without any gain whose interval still lies above 0
@@ -64,7 +65,7 @@ def _head_named(name: str) -> Head:
 
 def read_profile(out: Path | str) -> Profile:
     run = read_run(out)
-    if run.manifest.get("command") != "profile" or not run.records:
+    if run.manifest.command != "profile" or not run.records:
         raise UsageError(
             f"{out} holds no profile; give a folder written by `holdfast profile`, with at least"
             " one finished sample."
@@ -80,7 +81,7 @@ def rank_first(out: Path | str, count: int) -> Ranking:
 
 
 def profile_of(run: Run) -> Profile:
-    identity = run.manifest["identity"]
+    identity = run.identity(ProfileIdentity)
     totals: dict[str, list[float]] = {}
     records = sorted(run.head_scores, key=lambda record: record.conversation)
     for record in records:
@@ -92,12 +93,14 @@ def profile_of(run: Run) -> Profile:
     by_head = {_head_named(name): values for name, values in totals.items()}
     scores = {head: sum(values) / len(values) for head, values in by_head.items()}
     samples = {head: len(values) for head, values in by_head.items()}
-    shape = Shape(*(identity[name] for name in ("layers", "heads", "model", "model_fingerprint")))
+    shape = Shape(
+        identity.layers, identity.heads, identity.model or "", identity.model_fingerprint or ""
+    )
     order = sorted(scores, key=lambda head: (-samples[head], -scores[head], head))
     return Profile(
         shape=shape,
-        method=identity["method"],
-        by=identity["by"],
+        method=identity.method,
+        by=identity.by,
         unsteered=sum(unsteered) / len(unsteered),
         scores=scores,
         gains=_gains_of(records),

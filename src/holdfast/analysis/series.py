@@ -12,7 +12,7 @@ from holdfast.analysis.statistics import cell_means
 from holdfast.analysis.verdicts import MIN_SAMPLES, error_at
 from holdfast.errors import RecordsError
 from holdfast.records import Conversation, Probe, Run
-from holdfast.records.manifest import EARLIER_SIZES
+from holdfast.records.identity import ConversationsIdentity
 
 KINDS = ("stability", "adoption")  # what probes score
 MEASURED = (*KINDS, "mass")  # what may be measured in a round
@@ -159,8 +159,7 @@ def probe_means(
 
 def _methods(run: Run) -> list[str]:
     methods = list(dict.fromkeys(record.method for record in run.conversations))
-    named = run.manifest.get("identity", {}).get("methods")
-    order = [str(method) for method in named] if isinstance(named, list) else []
+    order = run.identity(ConversationsIdentity).methods
 
     def sort_key(method: str) -> tuple[bool, int]:
         return method != NO_FIX, order.index(method) if method in order else len(order)
@@ -192,8 +191,7 @@ def look_of(run: Run) -> int:
     """How often verdicts on a run can have been read: once, and once before each time that it got
     more conversations, if it already had enough for a verdict.
     """
-    sizes: list[int] = run.manifest.get(EARLIER_SIZES, [])
-    return 1 + sum(size >= MIN_SAMPLES for size in sizes)
+    return 1 + sum(size >= MIN_SAMPLES for size in run.manifest.earlier_sizes)
 
 
 def _masses(records: Sequence[Conversation], rounds: int) -> np.ndarray:

@@ -41,7 +41,7 @@ def write_calibration_summaries(calibration: Calibration, folder: Path) -> None:
         for candidate, star in zip(calibration.candidates, front(calibration), strict=True)
     ]
     records = 2 * sum(len(candidate.stability) for candidate in calibration.candidates)
-    write_results(folder, "calibrate", calibration.about, records, results)
+    write_results(folder, "calibrate", calibration.about.to_json(), records, results)
 
 
 def write_trace_summaries(traces: Sequence[dict[str, Any]], folder: Path) -> None:
@@ -74,11 +74,11 @@ def write_method_file(calibration: Calibration, chosen: Pick, path: Path) -> Non
     about = calibration.about
     content = {
         "method": chosen.method,
-        "model": about["model"],
-        "model_fingerprint": about["model_fingerprint"],
+        "model": about.model,
+        "model_fingerprint": about.model_fingerprint,
         "budget": chosen.budget,
-        "capability": about["capability"],
-        "prompts": about["prompts"],
+        "capability": about.capability,
+        "prompts": about.prompts,
         "stability_none": chosen.stability_none,
         "stability": _interval(chosen.stability),
         "gain": _interval(chosen.gain),

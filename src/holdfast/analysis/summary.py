@@ -28,7 +28,8 @@ from holdfast.analysis.verdicts import tell
 from holdfast.common.files import write_whole
 from holdfast.errors import AnotherRun
 from holdfast.records import MANIFEST, Run, command_of, read_run
-from holdfast.records.manifest import read_manifest, typed_command
+from holdfast.records.identity import CalibrationIdentity
+from holdfast.records.manifest import described, typed_command
 
 SCHEMA = 2
 NAME = "summary.json"
@@ -53,9 +54,9 @@ def _write(folder: Path, summary: dict[str, Any]) -> Path:
 
 
 def summarise(run: Run) -> dict[str, Any]:
-    command = str(run.manifest.get("command", "drift"))
+    command = run.manifest.command
     read: Callable[[Run], Any] = _RESULTS.get(command, _drift)
-    summary = _summary(command, run.manifest.get("identity", {}), len(run.records), read(run))
+    summary = _summary(command, run.manifest.identity.to_json(), len(run.records), read(run))
     check = read_check(run)
     return summary if check is None else {**summary, "check": check_json(check)}
 
@@ -271,7 +272,7 @@ def _capability(run: Run) -> list[dict[str, Any]]:
         mean = float(np.mean([probe.score for probe in record.probes]))
         by_method.setdefault(record.method, {})[record.conversation] = mean
     rows = []
-    for method in run.manifest["identity"]["methods"]:
+    for method in run.identity(CalibrationIdentity).methods:
         if scores := by_method.get(method):
             in_order = np.array([scores[conversation] for conversation in sorted(scores)])
             rows.append({"method": method, "score": spread(estimate(in_order, None))})
@@ -298,8 +299,8 @@ def refuse_other_command(folder: Path | str, command: str) -> None:
 def _command_in(folder: Path) -> str:
     """The command that wrote the manifest or the summary in a folder; "" if there is neither."""
     if (folder / MANIFEST).is_file():
-        manifest = read_manifest(folder)
-        return typed_command(command_of(manifest)) or str(manifest.get("command") or "drift")
+        manifest = described(folder)
+        return typed_command(command_of(manifest)) or manifest.command
     try:
         return str(json.loads((folder / NAME).read_text(encoding="utf-8"))["command"])
     except (OSError, ValueError, LookupError, TypeError):  # no summary, or not one of ours

@@ -10,6 +10,7 @@ import numpy as np
 from holdfast.analysis.statistics import SCORES, Estimate, estimate, paired_difference
 from holdfast.errors import RecordsError
 from holdfast.records import Run, TaskSample
+from holdfast.records.identity import TasksIdentity
 
 ZERO_SHOT = "zero-shot"
 LEAST_FLUENCY = 3.0  # results below this are excluded, as in the paper
@@ -63,7 +64,7 @@ class Average:
 
 def read_results(run: Run) -> list[Result]:
     """The results of a run, in the order of its tasks and variants."""
-    if run.manifest.get("command") != "tasks":
+    if run.manifest.command != "tasks":
         raise RecordsError(f"{run.folder} holds no run of `holdfast tasks`; give one that does.")
     if not run.records:
         raise RecordsError(
@@ -72,9 +73,9 @@ def read_results(run: Run) -> list[Result]:
     groups: dict[tuple[str, str], list[TaskSample]] = {}
     for record in run.samples:
         groups.setdefault((record.task, record.variant), []).append(record)
-    identity = run.manifest["identity"]
-    order = {name: index for index, name in enumerate(identity["settings"]["tasks"])}
-    variants = {name: index for index, name in enumerate(identity["variants"])}
+    identity = run.identity(TasksIdentity)
+    order = {name: index for index, name in enumerate(identity.settings.tasks)}
+    variants = {name: index for index, name in enumerate(identity.variants)}
     wanted = [key for key in groups if key[0] in order and key[1] in variants]
     wanted.sort(key=lambda key: (order[key[0]], variants[key[1]]))
     return [_result(task, variant, groups[task, variant]) for task, variant in wanted]

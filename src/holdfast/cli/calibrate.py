@@ -23,7 +23,7 @@ from holdfast.common.sampling import Sampling
 from holdfast.drift.baseline import read_baseline
 from holdfast.errors import HoldfastError, UsageError
 from holdfast.records import MANIFEST, read_run
-from holdfast.records.manifest import read_manifest
+from holdfast.records.identity import CalibrationIdentity
 from holdfast.report import calibration as report
 from holdfast.report.about import failure_lines
 from holdfast.report.calibration import chance_line, next_step, sizes_needed
@@ -145,7 +145,8 @@ def _measure(
             calibrate(run.model, run.suite, capability, arguments.out, plan, running)
 
     folder = arguments.out / "capability"
-    is_swept = (folder / MANIFEST).is_file() and read_manifest(folder)["identity"]["sweeps"]
+    begun = (folder / MANIFEST).is_file()
+    is_swept = begun and read_run(folder).identity(CalibrationIdentity).sweeps
     if not capability.is_text and not is_swept:
         unswept = dataclasses.replace(plan, sweeps=())
         measure(unswept, f"{title}; the model as it is comes first")

@@ -33,6 +33,7 @@ from holdfast.drift import Settings
 from holdfast.drift.benchmark import check_folder
 from holdfast.drift.pairing import settled
 from holdfast.records import Run
+from holdfast.records.identity import ConversationsIdentity
 from holdfast.report.checks import counted, lines_of
 from holdfast.report.context import truncation_lines
 from holdfast.report.junit import write_junit
@@ -167,7 +168,7 @@ def _print_result(
     print("\n".join([*lines_of(checks, terms), *truncation_lines(read_series(data))]))
     print_replies(data)
     if arguments.junit is not None:
-        suite = data.manifest["identity"]["suite"]
+        suite = data.identity(ConversationsIdentity).suite or ""
         path = write_junit(checks, terms, suite, arguments.junit, seconds)
         print(f"JUnit: {path.resolve()}")
     if data.records:

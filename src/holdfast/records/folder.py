@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 from holdfast.common.files import FULL, sync, write_whole
 from holdfast.errors import AnotherRun, RecordsError, Unreachable, reason_of
 from holdfast.records.belonging import Record, record_of
+from holdfast.records.earlier import CURRENT, OLD_LINES, SCHEMA
+from holdfast.records.identity import Manifest
 from holdfast.records.lines import (
     append_line,
     cut_torn_line,
@@ -24,15 +26,12 @@ from holdfast.records.lines import (
 from holdfast.records.lock import LOCK, take_lock
 from holdfast.records.manifest import (
     ALIKE,
-    CURRENT,
     EARLIER_SIZES,
     EXTENDED_BY,
     MANIFEST,
-    OLD_LINES,
-    SCHEMA,
     Compatibility,
-    as_current,
     as_json,
+    described,
     holds_lines,
     joined,
     read_manifest,
@@ -54,9 +53,7 @@ _OURS = (LOCK, MANIFEST)
 class OpenRun:
     """A run folder open for appending, and locked until `close()` or the end of the process."""
 
-    def __init__(
-        self, folder: Path, manifest: dict[str, Any], keys: set[Key], lock: BaseFileLock | None
-    ):
+    def __init__(self, folder: Path, manifest: Manifest, keys: set[Key], lock: BaseFileLock | None):
         self.folder = folder
         self.manifest = manifest
         self._keys = keys
@@ -156,9 +153,11 @@ def open_run(
         for name in (RECORDS, FAILURES):
             cut_torn_line(folder / name)
         facts = {"created": created, **about}
-        manifest = _start_or_resume(folder, as_json(identity), facts, compatibility)
+        _start_or_resume(folder, as_json(identity), facts, compatibility)
         data = read_run(folder)
-        return OpenRun(folder, manifest, {(r.method, r.conversation) for r in data.records}, lock)
+        return OpenRun(
+            folder, data.manifest, {(r.method, r.conversation) for r in data.records}, lock
+        )
     except BaseException as error:
         if lock is not None:
             lock.release()
@@ -193,22 +192,22 @@ def read_run(folder: Path | str) -> Run:
         raise AnotherRun(f"{folder} is not a run: {_why_no_run(folder)}.")
     # read before the manifest, which is always written before the records that it allows
     lines, noted = _bytes_of(folder / RECORDS), _bytes_of(folder / FAILURES)
-    manifest = read_manifest(folder)
+    manifest = described(folder)
     records = read_lines(lines, folder / RECORDS, manifest)
     recorded = {(record.method, record.conversation) for record in records}
     notes = read_notes(noted, folder / FAILURES)
     failures = {(note["method"], note["conversation"]): note for note in notes}
     left = [Failure.model_validate(note) for key, note in failures.items() if key not in recorded]
-    return Run(folder, as_current(manifest), tuple(records), tuple(left))
+    return Run(folder, manifest, tuple(records), tuple(left))
 
 
 def read_earlier(folder: Path | str, command: str) -> Run:
     """Reads the run that `--against` names; refuses one that another command made."""
     run = read_run(folder)
-    if (there := run.manifest.get("command") or "drift") != command:
+    if run.manifest.command != command:
         raise AnotherRun(
-            f"{folder} holds a run of `holdfast {there}`; give --against one of `holdfast"
-            f" {command}`."
+            f"{folder} holds a run of `holdfast {run.manifest.command}`; give --against one of"
+            f" `holdfast {command}`."
         )
     return run
 
@@ -243,7 +242,7 @@ def _bytes_of(path: Path) -> bytes:
 
 def _start_or_resume(
     folder: Path, identity: dict[str, Any], about: Mapping[str, Any], compatibility: Compatibility
-) -> dict[str, Any]:
+) -> None:
     """Writes the manifest: a new one, or the existing run's, extended by this command."""
     new_manifest = {SCHEMA: CURRENT, **about, "identity": identity, OLD_LINES: 0}
     if not (folder / MANIFEST).exists():
@@ -267,7 +266,6 @@ def _start_or_resume(
                 SCHEMA: CURRENT,
             }
     write_whole(folder / MANIFEST, to_manifest(manifest), "another folder with --out")
-    return manifest
 
 
 def _earlier_sizes(manifest: Mapping[str, Any], extended: Mapping[str, Any]) -> list[int]:

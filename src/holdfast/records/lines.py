@@ -11,6 +11,7 @@ from typing import Any
 from holdfast.common.files import sync
 from holdfast.errors import RecordsError, json_type_in_words
 from holdfast.records.belonging import NotOfRun, Record, record_of
+from holdfast.records.identity import Manifest
 from holdfast.records.model import RecordModel
 
 FIELD = "crc32"
@@ -57,7 +58,7 @@ def whole_lines(data: bytes) -> int:
     return len(data) if checked and checked[1] else len(data) - len(tail)
 
 
-def read_lines(data: bytes, path: Path, manifest: Mapping[str, Any]) -> list[Record]:
+def read_lines(data: bytes, path: Path, manifest: Manifest) -> list[Record]:
     """The records of a file, each checked for damage and for belonging to the run.
 
     A last line whose writing was cut short is left out. The manifest's `lines_without_crc32` counts
@@ -66,7 +67,7 @@ def read_lines(data: bytes, path: Path, manifest: Mapping[str, Any]) -> list[Rec
     lines = data[: whole_lines(data)].split(b"\n")
     if not lines[-1]:
         lines.pop()
-    old = manifest.get("lines_without_crc32", len(lines))
+    old = len(lines) if manifest.lines_without_crc32 is None else manifest.lines_without_crc32
     records: list[Record] = []
     first: dict[tuple[str, int], int] = {}
     for number, line in enumerate(lines, start=1):

@@ -8,53 +8,18 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from pydantic import ValidationError
+
 from holdfast.errors import AnotherRun, RecordsError, cut, json_type_in_words, reason_of
+from holdfast.records.belonging import first_fault
+from holdfast.records.earlier import OLD_LINES, as_current, refuse_unknown
+from holdfast.records.identity import Manifest
 from holdfast.records.lines import FIELD, without_checksum
 
 MANIFEST = "manifest.json"
 EXTENDED_BY = "extended_by"  # the command that last made the run larger
 EARLIER_SIZES = "earlier_sizes"  # the conversations it had each time before it got more
 _ABSENT = object()
-
-SCHEMA = "schema"
-CURRENT = 3  # the version of the run folder format
-OLD_LINES = "lines_without_crc32"
-
-
-def version_of(manifest: Mapping[str, Any]) -> int:
-    """The version of a manifest; versions before 3 do not state it.
-
-    1: neither the manifest nor the lines have checksums; the identity may lack `runtime`, the
-    settings `pairs`. 2: both end with a checksum; lines that version 1 wrote stay without one, and
-    `lines_without_crc32` counts them. 3: the manifest has its version, in `schema`. A field that
-    earlier readers would misread requires a new version, and a new step in `as_current`.
-    """
-    return manifest.get(SCHEMA, 2 if OLD_LINES in manifest else 1)
-
-
-def _refuse_unknown(manifest: Mapping[str, Any], path: Path) -> None:
-    version = version_of(manifest)
-    if not isinstance(version, int) or isinstance(version, bool) or version < 1:
-        raise RecordsError(
-            f"{path} has the schema {version!r}, which is no version; restore it, or start a new"
-            " run in another folder."
-        )
-    if version > CURRENT:
-        raise RecordsError(
-            f"{path} was written by a newer Holdfast (schema {version}; this one reads up to"
-            f" {CURRENT}); read it with that version or a later one."
-        )
-
-
-def as_current(manifest: Mapping[str, Any]) -> dict[str, Any]:
-    """Converts a manifest of any known version to the current form; the file keeps its own."""
-    current = {**manifest, SCHEMA: CURRENT}
-    if version_of(manifest) == 1:  # pairs were drawn at random, and no runtime was recorded
-        current["identity"] = identity = {"runtime": {}, **manifest["identity"]}
-        settings = identity.get("settings")
-        if manifest.get("command") == "drift" and isinstance(settings, dict):
-            identity["settings"] = {"pairs": "random", **settings}
-    return current
 
 
 @dataclass(frozen=True)
@@ -112,7 +77,7 @@ def _another_run(
     if name == "model_fingerprint" and all(dtypes) and dtypes[0] != dtypes[1]:
         name, is_there, is_here = "dtype", *dtypes
     which = "last command that extended it" if manifest.get(EXTENDED_BY) else "first command"
-    command = command_of(manifest)
+    command = command_of(Manifest.read(manifest))
     repeat = f", or repeat the {which} to resume it" + (f" (`{command}`)" if command else "")
     if command and command == about.get("argv"):  # it would be refused again
         repeat = ""
@@ -155,24 +120,24 @@ def typed_command(argv: str | None) -> str:
 def _commands(manifest: Mapping[str, Any], about: Mapping[str, Any]) -> tuple[str, str]:
     """The names of the run's command and of this one, both "" if they are not known."""
     # check and calibrate run their conversations as drift runs, so the typed command says more
-    typed = typed_command(command_of(manifest)), typed_command(about.get("argv"))
+    typed = typed_command(command_of(Manifest.read(manifest))), typed_command(about.get("argv"))
     if all(typed):
         return typed
     there, here = manifest.get("command"), about.get("command")
     return (str(there), str(here)) if there and here else ("", "")
 
 
-def command_of(manifest: Mapping[str, Any]) -> str:
+def command_of(manifest: Manifest) -> str:
     """The command that resumes a run: its first one, or the last that extended it.
 
     A `--dry-run` starts a run and does not finish it, so the last command that continued the run
     replaces it, if there is one.
     """
-    command = str(manifest.get(EXTENDED_BY) or manifest.get("argv") or "")
+    command = manifest.extended_by or manifest.argv or ""
     if not _is_dry(command):
         return command
-    later = (str(about.get("argv") or "") for about in reversed(manifest.get("resumed", ())))
-    return next((parent for parent in later if parent and not _is_dry(parent)), command)
+    later = (about.argv for about in reversed(manifest.resumed))
+    return next((argv for argv in later if argv and not _is_dry(argv)), command)
 
 
 def _is_dry(command: str) -> bool:
@@ -229,8 +194,19 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     identity = manifest.get("identity")
     if not isinstance(identity, dict) or not isinstance(identity.get("settings", {}), dict):
         raise RecordsError(f"{path} has no 'identity', or one without settings; {cure}.")
-    _refuse_unknown(manifest, path)
+    refuse_unknown(manifest, path)
     return manifest
+
+
+def described(folder: Path) -> Manifest:
+    """The manifest of a run folder by its model, in the current form."""
+    path = folder / MANIFEST
+    try:
+        return Manifest.read(as_current(read_manifest(folder)))
+    except ValidationError as error:
+        raise RecordsError(
+            f"{path} {first_fault(error)}; restore it, or start a new run in another folder."
+        ) from None
 
 
 def first_difference(there: Any, here: Any, path: str = "") -> tuple[str, Any, Any] | None:

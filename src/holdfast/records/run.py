@@ -12,15 +12,24 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, TypeVar
 
 from holdfast.common.files import write_whole
-from holdfast.errors import UsageError
+from holdfast.errors import RecordsError, UsageError
 from holdfast.records.belonging import Record
 from holdfast.records.conversation import CapabilityConversation, Conversation, LogDialog
-from holdfast.records.manifest import SCHEMA
+from holdfast.records.earlier import SCHEMA
+from holdfast.records.identity import (
+    ConversationsIdentity,
+    Identity,
+    LogsIdentity,
+    Manifest,
+    TasksIdentity,
+)
 from holdfast.records.model import Failure
 from holdfast.records.samples import HeadScores, TaskSample
+
+Kind = TypeVar("Kind", bound=Identity)
 
 Columns = dict[str, list[Any]]
 
@@ -43,19 +52,29 @@ class Run:
 
     Attributes:
         folder: the path of the run folder.
-        manifest: what the run was started with, in the current form (`manifest.version_of`).
+        manifest: what the run was started with, in the current form (`earlier.version_of`).
         records: in the order they were written.
         failures: requests that were not answered and are still not recorded, which the next
             command asks again: the latest of each key.
     """
 
     folder: Path
-    manifest: dict[str, Any]
+    manifest: Manifest
     records: tuple[Record, ...]
     failures: tuple[Failure, ...] = ()
 
     def __repr__(self) -> str:
         return f"Run({str(self.folder)!r}, {len(self.records)} records)"
+
+    def identity(self, kind: type[Kind]) -> Kind:
+        """The identity of the run, of the kind that its command has.
+
+        Raises:
+            RecordsError: another command made the run.
+        """
+        if not isinstance(self.manifest.identity, kind):
+            raise RecordsError(f"{self.folder} holds a run of `holdfast {self.manifest.command}`.")
+        return self.manifest.identity
 
     @property
     def conversations(self) -> list[Conversation]:
@@ -105,13 +124,13 @@ class Run:
 
 def types_of(run: Run) -> Mapping[str, type]:
     """The columns of a run's table in their order, and whether each holds str, int or float."""
-    names = _SCORES if run.manifest.get("command") in _OF_SAMPLES else _PROBES
+    names = _SCORES if run.manifest.command in _OF_SAMPLES else _PROBES
     return {n: float if n in _FLOATS else int if n in _INTS else str for n in names}
 
 
 def columns_of(run: Run) -> Columns:
     """The table of a run, column by column; None where nothing was measured or nothing applies."""
-    of_samples = run.manifest.get("command") in _OF_SAMPLES
+    of_samples = run.manifest.command in _OF_SAMPLES
     rows = _rows_of_scores(run) if of_samples else _rows_of_probes(run)
     columns: Columns = {name: [] for name in types_of(run)}
     for row in rows:
@@ -159,7 +178,10 @@ def write_parquet(run: Run, path: Path | str) -> Path:
     arrow = package("pyarrow", "parquet", "--parquet")
     parquet = importlib.import_module("pyarrow.parquet")
     kinds = {str: arrow.string(), int: arrow.int64(), float: arrow.float64()}
-    about = {"identity": json.dumps(run.manifest["identity"]), SCHEMA: str(run.manifest[SCHEMA])}
+    about = {
+        "identity": json.dumps(run.manifest.identity.to_json()),
+        SCHEMA: str(run.manifest.version),
+    }
     schema = arrow.schema(
         [(name, kinds[kind]) for name, kind in types_of(run).items()],
         metadata={f"holdfast.{name}": text for name, text in about.items()},
@@ -181,12 +203,12 @@ def package(name: str, extra: str, needed_by: str) -> ModuleType:
 
 
 def _rows_of_probes(run: Run) -> Iterator[dict[str, Any]]:
-    identity = run.manifest["identity"]
-    of_run = {
-        "model": identity.get("model"),
-        "suite": identity.get("suite"),
-        "seed": identity.get("settings", {}).get("seed"),
-    }
+    identity = run.manifest.identity
+    of_run: dict[str, Any] = {"model": identity.model}
+    if isinstance(identity, ConversationsIdentity):
+        of_run |= {"suite": identity.suite, "seed": identity.settings.seed}
+    elif isinstance(identity, LogsIdentity):
+        of_run |= {"suite": identity.suite}
     dialogs: list[Conversation | LogDialog] = [*run.conversations, *run.dialogs]
     for record in dialogs:
         of_dialog = {
@@ -204,13 +226,14 @@ def _rows_of_probes(run: Run) -> Iterator[dict[str, Any]]:
 
 
 def _rows_of_scores(run: Run) -> Iterator[dict[str, Any]]:
-    identity = run.manifest["identity"]
+    identity = run.manifest.identity
+    data = identity.data if isinstance(identity, TasksIdentity) else None
     samples: list[TaskSample | HeadScores] = [*run.samples, *run.head_scores]
     for record in samples:
         of_sample = {
             **record.to_json(),
-            "model": identity.get("model"),
-            "data": identity.get("data"),
+            "model": identity.model,
+            "data": data,
             "sample": record.conversation,
         }
         for name, score in record.scores.items():

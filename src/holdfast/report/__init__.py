@@ -47,10 +47,10 @@ def write(
     paths = [Path(folder) for folder in folders]
     runs = [read_run(path) for path in paths]
     for run in runs:
-        if (command := run.manifest.get("command", "drift")) != "drift":
+        if (command := run.manifest.command) != "drift":
             raise RecordsError(
-                f"{run.folder} holds a run of `holdfast {command}`, which writes a page of its own "
-                "when its command is repeated; give runs of `holdfast drift`."
+                f"{run.folder} holds a run of `holdfast {command}`, which writes a page of its own"
+                " when its command is repeated; give runs of `holdfast drift`."
             )
     labels = label_runs(paths)
     series = [

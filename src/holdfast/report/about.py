@@ -19,17 +19,20 @@ from holdfast.records import (
     Unscored,
     command_of,
 )
+from holdfast.records.identity import ConversationsIdentity, Manifest
 from holdfast.report.sentences import default_prompt_sentence
 
 Dialog = Conversation | LogDialog
 Reply = Turn | Probe | Unscored
 
 
-def conversation_kind(manifest: Mapping[str, Any]) -> str:
+def conversation_kind(identity: ConversationsIdentity) -> str:
     """How the conversations of a run were made, such as "scripted" or "two models"."""
-    identity = manifest.get("identity", {})
-    kinds = {"dialogs": "replayed", "user_turns": "scripted", "user_model": "two models"}
-    return next((kind for name, kind in kinds.items() if name in identity), "one model")
+    if identity.dialogs is not None:
+        return "replayed"
+    if identity.user_turns is not None:
+        return "scripted"
+    return "one model" if identity.user_model is None else "two models"
 
 
 @dataclass(frozen=True)
@@ -55,19 +58,9 @@ def about_runs(runs: Sequence[Run], labels: Sequence[str]) -> list[About]:
     ]
 
 
-def _notes(manifest: Mapping[str, Any]) -> tuple[str, ...]:
-    default = manifest.get("default_system_prompt")
-    return *manifest.get("notes", ()), *([default_prompt_sentence(default)] if default else [])
-
-
-def setting(manifest: Mapping[str, Any], name: str, default: Any = None) -> Any:
-    """A setting of the run, wherever its manifest stores it."""
-    identity = manifest.get("identity", {})
-    places = (identity.get("settings", {}), identity, manifest)
-    return next(
-        (mapping[name] for mapping in places if isinstance(mapping, Mapping) and name in mapping),
-        default,
-    )
+def _notes(manifest: Manifest) -> tuple[str, ...]:
+    default = manifest.default_system_prompt
+    return *manifest.notes, *([default_prompt_sentence(default)] if default else [])
 
 
 def _flat(value: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, str]]:
@@ -84,13 +77,13 @@ def _flat(value: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, str]]
 
 def _rows(run: Run) -> list[tuple[str, str]]:
     manifest = run.manifest
-    rows = [("started", _time(manifest.get("created")))]
-    if resumed := manifest.get("resumed"):
+    rows = [("started", _time(manifest.created))]
+    if resumed := manifest.resumed:
         often = "once" if len(resumed) == 1 else f"{len(resumed)} times"
-        rows.append(("resumed", f"{often}, last {_time(resumed[-1].get('created'))}"))
-    rows += [(name, str(value)) for name, value in manifest.get("versions", {}).items()]
+        rows.append(("resumed", f"{often}, last {_time(resumed[-1].created)}"))
+    rows += manifest.versions.items()
     count = len({record.conversation for record in run.records})
-    for name, value in _flat(manifest.get("identity", {})):
+    for name, value in _flat(manifest.identity.to_json()):
         if name == "settings.conversations" and str(count) != value:
             value = f"{count} of the {value} that the command allows"
         rows.append((name, value))
@@ -101,8 +94,8 @@ def _rows(run: Run) -> list[tuple[str, str]]:
     return rows
 
 
-def _time(stamp: object) -> str:
-    return str(stamp or "–").replace("T", " ").replace("+00:00", " UTC")
+def _time(stamp: str | None) -> str:
+    return (stamp or "–").replace("T", " ").replace("+00:00", " UTC")
 
 
 def _turns(records: Sequence[Dialog]) -> list[tuple[str, str]]:
@@ -132,7 +125,7 @@ def _cost(run: Run) -> list[tuple[str, str]]:
     count = len({record.conversation for record in records})
     under = f", under {len(methods)} methods: {len(records):,} in all" if len(methods) > 1 else ""
     rows = [("records", f"{len(records):,}")]
-    if run.manifest.get("command", "drift") == "drift":
+    if run.manifest.command == "drift":
         rows = [("conversations recorded", f"{count:,}{under}")]
     if run.dialogs:
         rows += _turns(run.dialogs)[1:]  # logs have no token limit

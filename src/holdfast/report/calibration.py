@@ -84,7 +84,7 @@ def chance_line(calibration: Calibration) -> str:
         estimate(calibration.none.capability, None), lambda points: f"{points:.1f}"
     )
     return (
-        f"{calibration.about['capability']} is at chance: the model without a method scores {score}"
+        f"{calibration.about.capability} is at chance: the model without a method scores {score}"
         f"%, and guessing {calibration.chance:.1f}%, so there is no capability to lose; give"
         " another --capability (perplexity:FILE works with any model)"
     )
@@ -92,7 +92,7 @@ def chance_line(calibration: Calibration) -> str:
 
 def sizes_needed(calibration: Calibration, chosen: Pick) -> dict[str, int]:
     """Options large enough to decide if the means hold, and the `count` per setting; {} if none."""
-    plan, count = calibration.about["plan"], len(calibration.none.stability)
+    plan, count = calibration.about.plan, len(calibration.none.stability)
     questions = calibration.questions
     times = times_needed(calibration, chosen) or (1.0, 1.0)
     longer, more = (
@@ -101,9 +101,10 @@ def sizes_needed(calibration: Calibration, chosen: Pick) -> dict[str, int]:
     )
     if not 1 < max(longer, more) <= _MOST:
         return {}
-    option = "draws" if plan["conversations"] is None else "conversations"
-    value = math.ceil(longer * plan[option])
-    larger = count * value // plan[option]
+    option = "draws" if plan.conversations is None else "conversations"
+    size = plan.conversations or plan.draws or 1
+    value = math.ceil(longer * size)
+    larger = count * value // size
     return {option: value, "questions": max(math.ceil(more * questions), larger), "count": larger}
 
 
@@ -128,12 +129,12 @@ def table(calibration: Calibration) -> str:
         word = verdict.partition(":")[0]
         short.append((star, method, stability, against, word, capability, *others))
     count = len(calibration.none.stability)
-    is_drawn = calibration.about["plan"]["conversations"] is not None
+    is_drawn = calibration.about.plan.conversations is not None
     scope = "" if is_drawn else " for these prompts only"
     note = (
         f"{count} conversations per setting, 95% intervals{scope}. * no setting is both more"
         f" stable and cheaper. Points are {calibration.unit} on"
-        f" {calibration.about['capability']}."
+        f" {calibration.about.capability}."
     )
     return "\n".join([*aligned(short), note, *_health_lines(calibration)])
 
@@ -162,7 +163,7 @@ def _health_lines(calibration: Calibration) -> list[str]:
 def detail_lines(calibration: Calibration) -> list[str]:
     """The tokens spent on capability and, if question counts vary, how it is averaged."""
     tokens = sum(candidate.tokens for candidate in calibration.candidates)
-    lines = [f"{tokens:,} tokens forwarded for {calibration.about['capability']}."]
+    lines = [f"{tokens:,} tokens forwarded for {calibration.about.capability}."]
     questions, count = calibration.questions, len(calibration.none.stability)
     quotient = questions // count
     if quotient and questions % count:
@@ -210,7 +211,7 @@ def calibration_page(calibration: Calibration, chosen: Pick, folder: Path, step:
         (
             f"{len(calibration.none.stability)} conversations per setting",
             f"{len(calibration.candidates)} settings",
-            calibration.about["capability"],
+            calibration.about.capability,
         ),
         lines=(more, chance and f"{chance}.", f"Next: {step}"),
         calibration=calibration,

@@ -14,6 +14,7 @@ from holdfast.analysis.estimates import difference, row_of
 from holdfast.analysis.outcome import findings_of
 from holdfast.analysis.series import NO_FIX, Series
 from holdfast.records import Run
+from holdfast.records.identity import ConversationsIdentity
 from holdfast.report.page import Table
 from holdfast.report.wording import count_of, percent, plain, with_verdict
 
@@ -30,8 +31,7 @@ def collapse_lines(series: Sequence[Series], run: Run) -> list[str]:
     counted = {item: counts for item in series if (counts := count_turns(item.records)).notable}
     if not counted:
         return []
-    settings = run.manifest.get("identity", {}).get("settings", {})
-    tokens = settings.get("sampling", {}).get("max_new_tokens")
+    tokens = run.identity(ConversationsIdentity).settings.sampling.max_new_tokens
     limit = "the token limit" if tokens is None else count_of(tokens, "token")
     parts = []
     for item, counts in counted.items():

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from holdfast.analysis.context import Truncation, survivals_of, truncation_of
 from holdfast.analysis.series import NO_FIX, Series
 from holdfast.records import Run
-from holdfast.report.about import setting
+from holdfast.records.identity import ConversationsIdentity
 from holdfast.report.page import Table
 from holdfast.report.wording import count_of, plain, with_verdict
 
@@ -89,7 +89,7 @@ def survival_lines(series: Sequence[Series], run: Run) -> list[str]:
         lost = [row.name for row in rules if (row.after.mean or 0) < 0.5 <= (row.before.mean or 0)]
         if lost and len(rules) > 1:
             text += f"; {len(lost)} of {len(rules)} rules that were mostly kept no longer are"
-        replaced = setting(run.manifest, "context") == "compact"
+        replaced = run.identity(ConversationsIdentity).settings.context == "compact"
         stays = (
             "the summary takes the system prompt's place" if replaced else "the system prompt stays"
         )

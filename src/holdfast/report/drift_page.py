@@ -9,8 +9,9 @@ from holdfast.analysis.check_file import Check, read_check
 from holdfast.analysis.series import KINDS, MEASURED, Series
 from holdfast.drift.cases import NO_CATEGORY
 from holdfast.records import Run
+from holdfast.records.identity import ConversationsIdentity
 from holdfast.report import charts
-from holdfast.report.about import about_runs, conversation_kind, setting
+from holdfast.report.about import about_runs, conversation_kind
 from holdfast.report.check_section import check_headline, check_lines, check_sections
 from holdfast.report.collapse import collapse_lines, collapse_section
 from holdfast.report.context import read_whole, survival_lines, survival_table, truncation_lines
@@ -22,13 +23,6 @@ from holdfast.report.sentences import counted, opening
 
 _EXTREMES = 5
 SHOWN_CATEGORIES = 6  # the others are folded away
-_NAMED = (
-    ("model", "model"),
-    ("user_model", "user model"),
-    ("dialogs", "replayed"),
-    ("user_turns", "user turns of"),
-    ("suite", "suite"),
-)
 
 
 def methods_section(series: Sequence[Series]) -> dict[str, Any] | None:
@@ -86,9 +80,10 @@ def render_page(runs: Sequence[Run], labels: Sequence[str], series: Sequence[Ser
     index, chunks = pack(series)
     of_run = dict(zip(labels, runs, strict=True))
     for item, entry in zip(series, index["series"], strict=True):
-        manifest = of_run[item.run].manifest
-        entry["isGiven"] = conversation_kind(manifest) in ("scripted", "replayed")
-        entry["probedAfter"] = setting(manifest, "probe_at") == "after-round"
+        identity = of_run[item.run].identity(ConversationsIdentity)
+        entry["isGiven"] = conversation_kind(identity) in ("scripted", "replayed")
+        entry["probedAfter"] = identity.settings.probe_at == "after-round"
+    identities = [run.identity(ConversationsIdentity) for run in runs]
     checks = [read_check(run) for run in runs]
     baseline = baseline_beside(runs[0], series[0])
     rules = estimates.rule_rows(series)
@@ -133,8 +128,8 @@ def render_page(runs: Sequence[Run], labels: Sequence[str], series: Sequence[Ser
         collapse=collapse_section(series),
         compaction=survival_table(series),
         agent_categories=categories,
-        conversation_kinds=sorted({conversation_kind(run.manifest) for run in runs}),
-        probe_places=sorted({str(setting(run.manifest, "probe_at", "in-place")) for run in runs}),
+        conversation_kinds=sorted({conversation_kind(identity) for identity in identities}),
+        probe_places=sorted({identity.settings.probe_at for identity in identities}),
         runs=about_runs(runs, labels),
         index=script_json(index),
         chunks=script_chunks(chunks),
@@ -154,17 +149,18 @@ def _opening(
 
 
 def _facts(runs: Sequence[Run], series: Sequence[Series]) -> list[str]:
-    manifest = runs[0].manifest
-    identity = manifest.get("identity", {})
-    seed = setting(manifest, "seed")
+    identity = runs[0].identity(ConversationsIdentity)
+    named = {
+        "model": identity.model,
+        "user model": identity.user_model and identity.user_model.name,
+        "replayed": identity.dialogs and identity.dialogs.name,
+        "user turns of": identity.user_turns and identity.user_turns.name,
+        "suite": identity.suite,
+    }
     return [
         f"{len(runs)} runs" if len(runs) > 1 else "",
         counted(series),
-        *(f"{word} {text}" for name, word in _NAMED if (text := _name(identity.get(name)))),
-        "" if seed is None else f"seed {seed}",
-        str(manifest.get("created") or "")[:10],
+        *(f"{word} {name}" for word, name in named.items() if name),
+        "" if identity.settings.seed is None else f"seed {identity.settings.seed}",
+        (runs[0].manifest.created or "")[:10],
     ]
-
-
-def _name(value: object) -> str:
-    return str(value.get("name", "")) if isinstance(value, dict) else str(value or "")

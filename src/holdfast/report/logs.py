@@ -13,6 +13,7 @@ from holdfast.analysis.statistics import Estimate
 from holdfast.analysis.summary import spread, write_results
 from holdfast.analysis.verdicts import MIN_SAMPLES, tell
 from holdfast.records import Run
+from holdfast.records.identity import LogsIdentity
 from holdfast.report.figures import legend_below, look, means, panels, save, styled, whiskers
 from holdfast.report.junit import TestCase, write_cases
 from holdfast.report.page import Table, pictures, render_study
@@ -118,7 +119,7 @@ def lines(run: Run, rows: Rows, bar: float | None) -> list[str]:
             " with `when` which turns they are for ({user: '.'} for all)."
         )
     if rows:
-        seen, names = {row.rule for row in rows}, list(run.manifest.get("rules", ()))
+        seen, names = {row.rule for row in rows}, list(run.manifest.rules)
         rare = [name for name in names if name not in seen | set(cut_rules(run))]
         if rare:
             sentences.append(f"Rules that apply to no turn: {_listed(rare)}.")
@@ -141,24 +142,24 @@ def lines(run: Run, rows: Rows, bar: float | None) -> list[str]:
         which = ", ".join(row.rule for row in rows if row.uncompared == why)
         sentences.append(f"Not compared: {which}, as {why}.")
     manifest = run.manifest
-    if unmatched := manifest.get("unmatched"):
+    if unmatched := manifest.unmatched:
         are = "is" if unmatched == 1 else "are"
         sentences.append(
-            f"{unmatched} of {count_of(manifest['dialogs'], 'dialog')} {are} under none of the"
+            f"{unmatched} of {count_of(manifest.dialogs, 'dialog')} {are} under none of the"
             f" suite's prompts, and {are} not scored."
         )
-    if others := manifest.get("other_prompts"):
+    if others := manifest.other_prompts:
         sentences.append(
             f"{count_of(others, 'dialog')} with another system prompt:"
             " scored by the rules of the suite's only prompt."
         )
-    if reasoned := manifest.get("reasoning_turns"):
+    if reasoned := manifest.reasoning_turns:
         begins = "begins" if reasoned == 1 else "begin"
         sentences.append(
             f"{count_of(reasoned, 'turn')} {begins} with reasoning (such as <think>), which is"
             " recorded and not scored."
         )
-    if problems := manifest.get("problems"):
+    if problems := manifest.problems:
         were = "was" if len(problems) == 1 else "were"
         sentences.append(
             f"{count_of(len(problems), 'part')} of the files {were} not read or {were} left out."
@@ -210,10 +211,12 @@ def write_logs_summary(run: Run, rows: Rows, bar: float | None, error: float) ->
         "min_adherence": bar,
         "error": error,
         "rules": [_as_json(row) for row in rows],
-        "unmatched": run.manifest.get("unmatched", 0),
-        "problems": run.manifest.get("problems", []),
+        "unmatched": run.manifest.unmatched,
+        "problems": run.manifest.problems,
     }
-    return write_results(run.folder, "logs", run.manifest["identity"], len(run.records), results)
+    return write_results(
+        run.folder, "logs", run.manifest.identity.to_json(), len(run.records), results
+    )
 
 
 def _as_json(row: Adherence) -> dict[str, Any]:
@@ -350,7 +353,7 @@ def logs_page(run: Run, rows: Rows, shown: Rows, bar: float | None) -> str:
         for row in rows
         if row.earlier
     ]
-    formats = ", ".join(f"{n} in {name}" for name, n in run.manifest.get("formats", {}).items())
+    formats = ", ".join(f"{n} in {name}" for name, n in run.manifest.formats.items())
     return render_study(
         "logs",
         headline(run, rows),
@@ -375,7 +378,7 @@ def logs_page(run: Run, rows: Rows, shown: Rows, bar: float | None) -> str:
             for row in rows
             if row.broken
         ],
-        problems=run.manifest.get("problems", []),
+        problems=run.manifest.problems,
     )
 
 
@@ -406,7 +409,7 @@ def write_logs_junit(
     run: Run, rows: Rows, bar: float | None, path: Path | str, seconds: float
 ) -> Path:
     """Writes the verdicts as JUnit XML: a test case for each rule; undecided is an error."""
-    suite, cases = run.manifest["identity"]["suite"], []
+    suite, cases = run.identity(LogsIdentity).suite, []
     for row in rows:
         prompt, _, rule = row.rule.partition("/")
         message = f"kept {plain(row.overall)}, {row.applied} of {count_of(row.turns, 'turn')}"

@@ -3,7 +3,6 @@
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from holdfast.analysis.baseline import baseline_beside
 from holdfast.analysis.estimates import rule_rows
@@ -13,6 +12,7 @@ from holdfast.analysis.unscored import is_unmeasured, unscored_by_reason
 from holdfast.analysis.verdicts import MIN_SAMPLES, tell
 from holdfast.common.model_names import is_served
 from holdfast.records import Run, command_of
+from holdfast.records.identity import ConversationsIdentity, Manifest
 from holdfast.records.manifest import typed_command
 from holdfast.report.collapse import collapse_cures
 from holdfast.report.context import CURE, was_cut_off
@@ -164,7 +164,7 @@ def finding_of(run: Run, series: Sequence[Series]) -> Finding:
     """The facts that the next step of a run depends on."""
     command = command_of(run.manifest)
     words = _words(command)
-    identity = run.manifest.get("identity", {})
+    identity = run.identity(ConversationsIdentity)
     model = _option(words, "--model")
     first, best = series[0], best_fix(series)
     findings = findings_of(first, baseline_beside(run, first))
@@ -180,7 +180,7 @@ def finding_of(run: Run, series: Sequence[Series]) -> Finding:
         suite=shlex.quote(_option(words, "--suite") or "starter"),
         chats=_options(words, _CHATS),
         endpoint=is_served(model),
-        replayed="dialogs" in identity,
+        replayed=identity.dialogs is not None,
         conversations=len(first.records),
         rounds=first.rounds,
         outcome=findings.outcome,
@@ -206,11 +206,11 @@ def _unmeasured(first: Series) -> str:
     return unscored_by_reason(first.records, "stability").most_common(1)[0][0]
 
 
-def first_fix(manifest: Mapping[str, Any]) -> str:
+def first_fix(manifest: Manifest) -> str:
     """The setting that helped at little cost on the default model, or on SmolLM2 for others."""
-    if manifest.get("identity", {}).get("model") == "default":
+    if manifest.identity.model == "default":
         return Finding.first_fix
-    layers, heads = manifest.get("layers"), manifest.get("heads")
+    layers, heads = manifest.layers, manifest.heads
     last_third = f",heads={2 * layers // 3}-{layers - 1}.0-{heads - 1}" if layers and heads else ""
     return f"split-softmax:exponent=0.7{last_third}"
 

@@ -91,8 +91,8 @@ def render_study(
 ) -> str:
     """Renders `{command}.html.j2`, which ends with how its runs, by name, were measured."""
     manifest = next(iter(runs.values())).manifest
-    model = manifest.get("identity", {}).get("model")
-    more = (f"model {model}" if model else "", str(manifest.get("created") or "")[:10])
+    model = manifest.identity.model
+    more = (f"model {model}" if model else "", (manifest.created or "")[:10])
     about = about_runs(list(runs.values()), list(runs))
     template = f"{command}.html.j2"
     return render(

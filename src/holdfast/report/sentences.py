@@ -1,7 +1,6 @@
 """The sentences on a drift run, shared by its page and the terminal."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 from holdfast.analysis.baseline import (
     MADE_WORSE,
@@ -25,6 +24,7 @@ from holdfast.analysis.statistics import MIN_PROMPTS, Estimate
 from holdfast.analysis.unscored import WITHOUT_SCORE, is_unmeasured, unscored_by_reason
 from holdfast.analysis.verdicts import CANNOT_TELL, INCLUDES_ZERO, MIN_SAMPLES, tell
 from holdfast.records import Conversation
+from holdfast.records.identity import DefaultPrompt
 from holdfast.report.wording import count_of, percent, plain, points, points_apart, with_interval
 
 Rows = Sequence[EstimateRow]
@@ -415,14 +415,14 @@ def broken_text(row: EstimateRow) -> str:
     return f"{start}kept throughout: {row.kept} of {row.n}"
 
 
-def default_prompt_sentence(default: Mapping[str, Any]) -> str:
-    """Describes a manifest's `default_system_prompt`, which the template inserts by itself."""
+def default_prompt_sentence(default: DefaultPrompt) -> str:
+    """Describes the system prompt that the template inserts by itself."""
     left_out = (
         "what is asked without a prompt is asked under an empty one instead"
-        if default["can_be_left_out"]
+        if default.can_be_left_out
         else "an empty one does not replace it, so it is part of what is asked without a prompt"
     )
-    return f"Without a system prompt this template inserts '{default['text']}'; {left_out}."
+    return f"Without a system prompt this template inserts '{default.text}'; {left_out}."
 
 
 def baseline_lines(baseline: Baseline, by_case: bool = False) -> list[str]:

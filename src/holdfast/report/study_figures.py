@@ -137,7 +137,7 @@ def _label(name: str, parameter: str) -> str:
 
 def _short(calibration: Calibration) -> str:
     """The name of the capability, without the folders of its file."""
-    kind, _, where = calibration.about["capability"].partition(":")
+    kind, _, where = calibration.about.capability.partition(":")
     if kind == "mmlu":
         return "MMLU"
     return " ".join(filter(None, (kind, where.rstrip("/").rsplit("/", 1)[-1]))).replace("$", r"\$")

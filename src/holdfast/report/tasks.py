@@ -14,6 +14,7 @@ from holdfast.analysis.tasks import (
 )
 from holdfast.analysis.verdicts import MIN_SAMPLES, tell
 from holdfast.records import Run, read_run
+from holdfast.records.identity import TasksIdentity
 from holdfast.report.about import failure_lines
 from holdfast.report.page import Table, pictures, render_study
 from holdfast.report.study_figures import write_heat_map
@@ -25,7 +26,7 @@ _SHOWN = 5  # best heads of a profile
 def table(run: Run) -> str:
     """Every metric with its 95% interval, differences from zero-shot, fluency, exclusions."""
     results = read_results(run)
-    settings = run.manifest["identity"]["settings"]
+    settings = run.identity(TasksIdentity).settings
     lines: list[str] = []
     for task, there in _by_task(results).items():
         judged = any(result.replies for result in there)
@@ -35,7 +36,7 @@ def table(run: Run) -> str:
                 rows[at] = (f"{result.variant} ({len(result.draws)} draws)", *rows[at][1:])
         count = max(len(result.numbers) for result in there)
         lines += [
-            f"{task}: {count} {settings['split']} samples, {settings['instruction']} instruction",
+            f"{task}: {count} {settings.split} samples, {settings.instruction} instruction",
             *aligned([head, *rows], "  "),
             *(f"  {note}" for note in _notes(there)),
             "",
@@ -109,7 +110,7 @@ def _average_lines(results: Sequence[Result]) -> list[str]:
 def tasks_page(run: Run) -> str:
     """The HTML of the page of a run of tasks."""
     results = read_results(run)
-    settings = run.manifest["identity"]["settings"]
+    settings = run.identity(TasksIdentity).settings
     by_task = _by_task(results)
     counts = sorted({len(result.numbers) for result in results})
     samples = str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
@@ -124,8 +125,8 @@ def tasks_page(run: Run) -> str:
         f"{', '.join(by_task)} under {variants}, on {samples} samples each.",
         {run.folder.name: run},
         (
-            f"{samples} {settings['split']} samples per task",
-            f"{settings['instruction']} instruction",
+            f"{samples} {settings.split} samples per task",
+            f"{settings.instruction} instruction",
         ),
         tasks=tasks,
         average=_average_lines(results),
@@ -189,7 +190,7 @@ def profile_page(folder: Path, lines: Mapping[str, Sequence[str]]) -> str:
         f"{len({record.conversation for record in run.records})} samples of {name}"
         for name, run in runs.items()
     )
-    model = next(iter(runs.values())).manifest["identity"]["model"]
+    model = next(iter(runs.values())).manifest.identity.model
     return render_study(
         "profile",
         f"The heads of {model}, ranked by what steering each alone changes on {', '.join(runs)}.",

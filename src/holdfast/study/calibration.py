@@ -88,7 +88,7 @@ def calibrate(
     protocol = settings_for(suite, plan)
     stability = drift.run(model, suite, folder, protocol, settings, cast=cast, running=running)
     methods = {steering.spell(setting): setting for setting in settings}
-    identity = {**stability.manifest["identity"], "methods": list(methods), **asked_for}
+    identity = {**stability.manifest.identity.to_json(), "methods": list(methods), **asked_for}
     about = {"command": "calibrate", "argv": running.command, **facts_about(model)}
     with records.open_run(Path(out) / "capability", identity, about, COMPATIBILITY) as run:
         groups = records.batches(range(min(count, len(capability.items))), plan.batch)

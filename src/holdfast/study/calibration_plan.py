@@ -17,8 +17,8 @@ from holdfast.drift.dialogs import UserTurns
 from holdfast.errors import ParameterOutOfRange, UnknownName, UsageError, option
 from holdfast.measures.text import plural
 from holdfast.methods import Method, Sweep, parse_sweep, spell
-from holdfast.records import MANIFEST
-from holdfast.records.manifest import read_manifest
+from holdfast.records import MANIFEST, read_run
+from holdfast.records.identity import CalibrationIdentity
 
 READINGS = ("likeliest", "written")
 DEFAULT_SWEEPS = (
@@ -169,7 +169,8 @@ def usual_draws(suite: drift.Suite, out: Path | str) -> int:
     """The draws of the calibration in the folder; else at least 5, enough for 60 conversations."""
     folder = Path(out) / "capability"  # `--dry-run` makes only stability/, with fewer conversations
     if (folder / MANIFEST).is_file():
-        return read_manifest(folder)["identity"]["plan"]["draws"]
+        draws = read_run(folder).identity(CalibrationIdentity).plan.draws
+        return Plan().draws if draws is None else draws
     return max(Plan().draws, math.ceil(MEANT / pairs_of(suite)))
 
 

@@ -1,0 +1,200 @@
+"""What a run was started with, as its manifest says: the command, and the identity of the run.
+
+Fields have defaults, as earlier versions wrote fewer of them; fields that are not named here are
+kept, and compared when a run is resumed (`records.manifest`).
+"""
+
+from collections.abc import Mapping
+from typing import Any, Self
+
+from pydantic import ConfigDict, Field, PrivateAttr
+
+from holdfast.records.model import List, Optional, RecordModel
+
+
+class Named(RecordModel):
+    """The name and the fingerprint of a model or a file that took part in a run."""
+
+    name: str
+    fingerprint: str = ""
+
+
+class SamplingSettings(RecordModel):
+    """How replies were drawn, as `holdfast.Sampling`."""
+
+    temperature: float | None = None
+    top_p: float | None = None
+    max_new_tokens: int | None = None
+
+
+class ProtocolSettings(RecordModel):
+    """The protocol of conversations, as `drift.Settings`."""
+
+    rounds: int | None = None
+    conversations: int | None = None
+    seed: int | None = None
+    sampling: SamplingSettings = SamplingSettings()
+    user_prompt: str = ""
+    probe_at: str = "in-place"
+    pairs: str = ""
+    context: str = "stop"
+
+
+class TaskRunSettings(RecordModel):
+    """How samples were asked, as `tasks.Settings`."""
+
+    tasks: List[str] = ()
+    samples: int | None = None
+    seed: int | None = None
+    split: str = ""
+    instruction: str = ""
+
+
+class Identity(RecordModel):
+    """What distinguishes a run from others."""
+
+    model: str | None = None
+    model_fingerprint: str | None = None
+    runtime: dict[str, Any] = Field(default_factory=dict)  # what rounding depends on
+    _stored: dict[str, Any] = PrivateAttr(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        """The identity exactly as the manifest has it."""
+        return self._stored
+
+    @classmethod
+    def read(cls, stored: dict[str, Any]) -> Self:
+        identity = cls.model_validate(stored)
+        identity._stored = stored
+        return identity
+
+
+class ConversationsIdentity(Identity):
+    """The identity of a run of conversations."""
+
+    suite: str | None = None
+    suite_fingerprint: str | None = None
+    methods: List[str] = ()
+    settings: ProtocolSettings = ProtocolSettings()
+    user_model: Optional[Named] = None
+    dialogs: Optional[Named] = None
+    user_turns: Optional[Named] = None
+    judges: Optional[dict[str, str]] = None  # fingerprints, by name
+
+
+class SweepIdentity(RecordModel):
+    """A method with the values of its parameter that a calibration tried."""
+
+    name: str
+    knob: str  # the parameter
+    values: List[str]
+    methods: List[str]
+
+
+class PlanIdentity(RecordModel):
+    """How a calibration was run, as `study.calibration_plan.Plan`."""
+
+    draws: int | None = None
+    rounds: int | None = None
+    ask_at: int | None = None
+    conversations: int | None = None
+
+
+class CalibrationIdentity(ConversationsIdentity):
+    """The identity of the capability questions of a calibration."""
+
+    prompts: List[str] = ()
+    capability: str = ""
+    capability_fingerprint: str = ""
+    is_text: bool = False
+    sweeps: List[SweepIdentity] = ()
+    plan: PlanIdentity = PlanIdentity()
+
+
+class TasksIdentity(Identity):
+    """The identity of a run of tasks."""
+
+    variants: List[str] = ()
+    settings: TaskRunSettings = TaskRunSettings()
+    data: str | None = None
+    data_fingerprint: str | None = None
+
+
+class ProfileIdentity(Identity):
+    """The identity of a profile of heads."""
+
+    layers: int = 0
+    heads: int = 0
+    method: str = ""  # without heads
+    samples: int | None = None
+    by: str = ""
+
+
+class LogsIdentity(Identity):
+    """The identity of the scores of logs."""
+
+    suite: str = ""
+    rules: str = ""  # a fingerprint
+    logs: str = ""  # a fingerprint
+
+
+IDENTITIES: dict[str, type[Identity]] = {  # by command; of all others, conversations
+    "calibrate": CalibrationIdentity,
+    "tasks": TasksIdentity,
+    "profile": ProfileIdentity,
+    "logs": LogsIdentity,
+}
+
+
+class DefaultPrompt(RecordModel):
+    """The system prompt that a chat template inserts by itself."""
+
+    text: str
+    can_be_left_out: bool
+
+
+class Resumed(RecordModel):
+    """A command that continued a run."""
+
+    created: str | None = None
+    argv: str | None = None
+    versions: dict[str, str] = Field(default_factory=dict)
+
+
+class Manifest(RecordModel):
+    """The manifest of a run."""
+
+    model_config = ConfigDict(validate_by_name=True, validate_by_alias=True)
+
+    version: int = Field(default=1, alias="schema")  # of the folder's format
+    created: str | None = None
+    command: str = "drift"
+    argv: str | None = None
+    extended_by: str | None = None  # the command that last made the run larger
+    earlier_sizes: List[int] = ()  # the conversations it had each time before it got more
+    resumed: List[Resumed] = ()
+    versions: dict[str, str] = Field(default_factory=dict)
+    identity: Identity = Identity()
+    notes: List[str] = ()
+    default_system_prompt: Optional[DefaultPrompt] = None
+    servers: List[str] = ()  # that answered
+    ray: Optional[dict[str, Any]] = None  # the actors that answered
+    dtype: Optional[str] = None
+    layers: Optional[int] = None
+    heads: Optional[int] = None
+    lines_without_crc32: Optional[int] = None  # leading lines, of a version without checksums
+    # of logs
+    dialogs: int = 0  # how many were read
+    unmatched: int = 0  # how many of them are under none of the suite's prompts
+    other_prompts: int = 0  # how many have another system prompt
+    reasoning_turns: int = 0
+    formats: dict[str, int] = Field(default_factory=dict)
+    problems: List[str] = ()  # what was not read
+    rules: dict[str, Any] = Field(default_factory=dict)  # how each was scored
+    probe_rules: List[str] = ()  # those made for the answers to probes
+
+    @classmethod
+    def read(cls, stored: Mapping[str, Any]) -> Self:
+        """The manifest in a file, with the identity of its command."""
+        kind = IDENTITIES.get(str(stored.get("command")), ConversationsIdentity)
+        return cls.model_validate({**stored, "identity": kind.read(stored.get("identity", {}))})
