@@ -3,6 +3,7 @@
 import csv
 import dataclasses
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -14,7 +15,18 @@ from holdfast.cli import main
 from holdfast.drift.benchmark import COMPATIBILITY
 from holdfast.drift.settings import Settings
 from holdfast.errors import RecordsError
-from holdfast.records import open_run, read_run, to_line
+from holdfast.records import (
+    CapabilityAnswer,
+    Conversation,
+    HeadScores,
+    Probe,
+    TaskSample,
+    Turn,
+    Unscored,
+    open_run,
+    read_run,
+    to_line,
+)
 from holdfast.records.earlier import CURRENT, version_of
 from holdfast.records.lines import to_manifest, without_checksum
 
@@ -154,3 +166,22 @@ REFUSED = [
 def test_exports_that_cannot_work_are_refused(words, code, sentence, capsys):
     assert main(["export", *words]) == code
     assert sentence in capsys.readouterr().err
+
+
+DOCUMENTED = [Conversation, Turn, Probe, Unscored, TaskSample, HeadScores, CapabilityAnswer]
+
+
+@pytest.mark.parametrize("model", DOCUMENTED)
+def test_the_page_on_records_names_every_field_of_the_models(model):
+    page = (Path(__file__).parents[1] / "docs" / "records.md").read_text(encoding="utf-8")
+    cells = {line.split("|")[1] for line in page.splitlines() if line.startswith("|")}
+    named = set(re.findall(r"`(\w+)`", " ".join(cells)))
+    assert not set(model.model_fields) - named
+    assert set(model.model_json_schema()["properties"]) == set(model.model_fields)
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=name_of)
+def test_a_record_of_every_version_is_written_as_it_was_read(folder):
+    for line, record in zip(plainly(folder), read_run(folder).records, strict=True):
+        line.pop("crc32", None)
+        assert json.dumps(record.to_json()) == json.dumps(line)
