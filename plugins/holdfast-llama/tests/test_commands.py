@@ -128,7 +128,8 @@ def test_a_server_gives_each_of_many_mixed_requests_its_own_reply(file_of, in_ll
         requests.append(
             Request(CHATS[number % 3], specs[number % len(specs)], sampling, seed=number)
         )
-    alone = [in_llama("F32").session().generate(request).text for request in requests]
+    session = in_llama("F32").session()
+    alone = [session.generate_batch([request])[0].text for request in requests]
     bodies = [
         {
             "messages": list(request.messages),
