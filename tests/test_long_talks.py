@@ -20,7 +20,7 @@ from holdfast.errors import ParameterOutOfRange, UsageError
 from holdfast.models.checkpoint import DEFAULT_FOLDER
 from holdfast.models.connecting import connect
 from holdfast.models.requests import Reply, Request
-from holdfast.records import read_run
+from holdfast.records import Turn, read_run
 from holdfast.serve.service import Limits
 
 LONG = drift.Settings(rounds=7, conversations=2, sampling=Sampling(max_new_tokens=24), seed=4)
@@ -223,8 +223,8 @@ def test_a_summary_precedes_the_first_message_or_if_compacted_replaces_the_syste
     assert system == chat[0] and user["content"].endswith(" They met.\n\nu")
     system, user = with_summary(chat, Shown(2, "They met.", compacts=True))
     assert system["content"].endswith(" They met.") and user == chat[1]
-    turns = [{"round": 1, "speaker": "user", "text": "a"}]
-    turns.append({"round": 2, "speaker": "agent", "text": "b"})
+    turns = [Turn(round=1, speaker="user", text="a", stop_reason="stop")]
+    turns.append(Turn(round=2, speaker="agent", text="b", stop_reason="stop"))
     (asked,) = to_summarise("Sum up.", turns, Shown(2, "Before."), 3)
     assert asked["content"].split("\n\n")[0] == "Sum up." and "User: a" not in asked["content"]
     assert "Before." in asked["content"] and asked["content"].endswith("Assistant: b")

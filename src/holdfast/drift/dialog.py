@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from holdfast.chat.messages import Message, Tool
 from holdfast.chat.templates import common_length
@@ -18,7 +18,10 @@ from holdfast.measures.repetition import repetitions
 from holdfast.models.requests import Reply
 from holdfast.records import Turn
 
-AGENT_VIEW, USER_VIEW = "agent", "user"  # views of a dialog; each is a thread of the session
+Speaker = Literal["user", "agent"]
+# the views of a dialog, each a thread of the engine
+AGENT_VIEW: Speaker = "agent"
+USER_VIEW: Speaker = "user"
 _ROLES = {"user": "user", "agent": "assistant"}
 _LONGEST_REASON = 500  # characters
 WORTH_NOTING = (*NO_CONTENT, "length")  # stop reasons that a probe is recorded with
@@ -35,7 +38,7 @@ class Dialog:
     """One conversation in progress."""
 
     pairing: Pairing
-    turns: list[dict[str, Any]] = field(default_factory=list)  # of both sides, as recorded
+    turns: list[Turn] = field(default_factory=list)  # of both sides
     probes: list[dict[str, Any]] = field(default_factory=list)  # in the order of their answers
     unscored: list[dict[str, Any]] = field(default_factory=list)  # probes with replies of no use
     unanswered: list[dict[str, Any]] = field(default_factory=list)
@@ -77,40 +80,48 @@ def agent_view(dialog: Dialog, before: int | None = None, shown: Shown = WHOLE) 
     """[s_B, a1, b1, ...] with all turns, or only those of the rounds before `before`."""
     messages = _system(system_of(dialog.pairing))
     for turn in dialog.turns:
-        if shown.first <= turn["round"] and (before is None or turn["round"] < before):
+        if shown.first <= turn.round and (before is None or turn.round < before):
             messages += messages_of(turn)
     return messages
 
 
-def messages_of(turn: Mapping[str, Any]) -> list[Message]:
-    """The messages of a recorded turn: one, unless the agent called tools."""
-    text: Message = {"role": _ROLES[turn["speaker"]], "content": turn["text"]}
-    return list(turn.get("messages") or [text])
+def messages_of(turn: Turn) -> list[Message]:
+    """The messages of a turn: one, unless the agent called tools."""
+    text: Message = {"role": _ROLES[turn.speaker], "content": turn.text}
+    return list(turn.messages) or [text]
 
 
 def user_view(dialog: Dialog, shown: Shown = WHOLE) -> list[Message]:
     """The dialog with roles swapped under s_A; the first message recaps the first round shown."""
-    opening, first, *rest = (turn for turn in dialog.turns if shown.first <= turn["round"])
-    recap = f"You asked: {opening['text']}\nI answered: {first['text']}"
+    opening, first, *rest = (turn for turn in dialog.turns if shown.first <= turn.round)
+    recap = f"You asked: {opening.text}\nI answered: {first.text}"
     roles = {"user": "assistant", "agent": "user"}
     return [
         *_system(dialog.pairing.user.system_prompt if dialog.pairing.user else ""),
         {"role": "user", "content": recap},
-        *({"role": roles[turn["speaker"]], "content": turn["text"]} for turn in rest),
+        *({"role": roles[turn.speaker], "content": turn.text} for turn in rest),
     ]
 
 
-def turn_of(number: int, speaker: str, reply: Reply, shown: Shown = WHOLE) -> dict[str, Any]:
-    return {
-        "round": number,
-        "speaker": speaker,
-        "text": reply.text,
-        "stop_reason": reply.stop_reason,
-        "mass": _mass(reply),
-        **_reasoning(reply),
-        **_prompt_tokens(reply),
-        **shown.fields,
-    }
+def turn_of(
+    number: int,
+    speaker: Speaker,
+    reply: Reply,
+    shown: Shown = WHOLE,
+    messages: Sequence[Message] = (),
+) -> Turn:
+    """A turn of round `number`; `messages` are those of a replayed turn with tool calls."""
+    return Turn(
+        round=number,
+        speaker=speaker,
+        text=reply.text,
+        stop_reason=reply.stop_reason,
+        mass=_mass(reply),
+        reasoning=reply.reasoning or None,
+        prompt_tokens=reply.billed[0] if reply.billed else None,
+        left_out=shown.first - 1 or None,
+        messages=tuple(messages),
+    )
 
 
 def _reasoning(reply: Reply) -> dict[str, str]:
@@ -196,11 +207,12 @@ def record_of(dialog: Dialog, seconds: float) -> dict[str, Any]:
     def order(probe: dict[str, Any]) -> tuple[int, int, int]:
         return probe["round"], places[probe["kind"], probe.get("rule")], probe["probe"]
 
+    speakers = {"agent": pairing.agent, "user": pairing.user}
     record = {
         "conversation": pairing.number,
         "agent": person_of(pairing.agent),
         "user": person_of(pairing.user),
-        "turns": [turn.to_json() for turn in _measured_turns(dialog)],
+        "turns": [turn.to_json() for turn in with_repetition(dialog.turns, speakers)],
         "probes": sorted(dialog.probes, key=order),
         "tokens": _tokens(dialog),
         "seconds": round(seconds, 3),
@@ -225,11 +237,6 @@ def record_of(dialog: Dialog, seconds: float) -> dict[str, Any]:
     if pairing.script:
         record["scripted"] = {"line": pairing.script.line}
     return record
-
-
-def _measured_turns(dialog: Dialog) -> list[Turn]:
-    turns = [Turn.model_validate(turn) for turn in dialog.turns]
-    return with_repetition(turns, {"agent": dialog.pairing.agent, "user": dialog.pairing.user})
 
 
 def with_repetition(

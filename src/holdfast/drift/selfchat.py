@@ -19,6 +19,7 @@ from holdfast.drift.dialog import (
     AGENT_VIEW,
     USER_VIEW,
     Dialog,
+    Speaker,
     agent_view,
     record_of,
     turn_of,
@@ -162,7 +163,7 @@ async def agent_turn(asking: Asking, number: int) -> bool:
     return await _generated_turn(asking, AGENT_VIEW, number, number)
 
 
-async def _generated_turn(asking: Asking, speaker: str, number: int, rounds: int) -> bool:
+async def _generated_turn(asking: Asking, speaker: Speaker, number: int, rounds: int) -> bool:
     """Adds a turn of a model that sees the dialog up to round `rounds`.
 
     Raises:
@@ -226,10 +227,9 @@ def add_recorded_turns(dialog: Dialog, recorded: RecordedDialog, settings: Setti
     """Adds the turns of a recorded dialog as they are."""
     for number, exchange in enumerate(recorded.rounds[: settings.rounds], start=1):
         dialog.turns.append(turn_of(number, "user", Reply(exchange.user, None, RECORDED)))
-        turn = turn_of(number, "agent", Reply(exchange.answer, None, RECORDED))
-        if uses_tools(exchange.messages):
-            turn["messages"] = list(exchange.messages)
-        dialog.turns.append(turn)
+        answer = Reply(exchange.answer, None, RECORDED)
+        messages = exchange.messages if uses_tools(exchange.messages) else ()
+        dialog.turns.append(turn_of(number, "agent", answer, messages=messages))
 
 
 def _prompt_too_long(dialog: Dialog) -> PromptError:

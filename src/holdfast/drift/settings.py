@@ -6,10 +6,9 @@ begins with a user message; the system prompt stays, unless it is compacted too.
 """
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from holdfast.chat.messages import SYSTEM_AS, Message
 from holdfast.common import ranges
@@ -18,6 +17,7 @@ from holdfast.drift.dialogs import Dialogs, UserTurns, read_dialogs, read_user_t
 from holdfast.drift.judges import Judging
 from holdfast.errors import UsageError, option
 from holdfast.models.protocol import ChatModel
+from holdfast.records import Turn
 
 CONTEXTS = ("stop", "cut", "slide", "summarise", "compact")
 SUMMARY_PROMPT = (
@@ -64,21 +64,21 @@ def with_summary(messages: Sequence[Message], shown: Shown) -> list[Message]:
 
 
 def to_summarise(
-    prompt: str, turns: Sequence[Mapping[str, Any]], shown: Shown, before: int, system: str = ""
+    prompt: str, turns: Sequence[Turn], shown: Shown, before: int, system: str = ""
 ) -> list[Message]:
     """The chat that asks for a summary of the rounds before `before`, with any earlier summary."""
     earlier = [f"System: {system}"] if system and not shown.compacts else []
     earlier += [f"{_LEAD} {shown.summary}"] if shown.summary else []
-    lines = [_spoken(turn) for turn in turns if shown.first <= turn["round"] < before]
+    lines = [_spoken(turn) for turn in turns if shown.first <= turn.round < before]
     return [{"role": "user", "content": "\n\n".join([prompt, *earlier, *lines])}]
 
 
-def _spoken(turn: Mapping[str, Any]) -> str:
+def _spoken(turn: Turn) -> str:
     """A turn as text to summarise, with the tool calls of a replayed one."""
-    parts = [(turn["speaker"], turn["text"])]
-    if "messages" in turn:
+    parts: list[tuple[str, str]] = [(turn.speaker, turn.text)]
+    if turn.messages:
         parts = []
-        for message in turn["messages"]:
+        for message in turn.messages:
             speaker = "tool" if message["role"] == "tool" else "agent"
             calls = [json.dumps(call["function"]) for call in message.get("tool_calls", ())]
             parts.append((speaker, "\n".join(filter(None, [message["content"], *calls]))))
