@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import AsyncGenerator, Sequence
 from concurrent.futures import Executor
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
@@ -90,10 +92,11 @@ class StepLoop(Generic[ReplyT]):
     def __init__(self, engine: Stepped[ReplyT], executor: Executor | None = None):
         self._engine, self._executor = engine, executor
         self._waiters: set[_Waiter[ReplyT]] = set()
-        self._new: list[_Waiter[ReplyT]] = []  # of them, those not queued yet
-        self._left: list[_Waiter[ReplyT]] = []  # no longer wait, but may still have rows
-        self._ongoing: dict[ReplyT, _Waiter[ReplyT]] = {}  # used only where the engine computes
         self._stepping: asyncio.Task[None] | None = None
+        # passed on to where the engine computes
+        self._new: deque[_Waiter[ReplyT]] = deque()
+        self._left: deque[_Waiter[ReplyT]] = deque()  # no longer wait, but may still have rows
+        self._ongoing: dict[ReplyT, _Waiter[ReplyT]] = {}  # used only there
 
     async def generate(self, request: Request | Rendered) -> Reply:
         """The reply to a request."""
@@ -142,9 +145,7 @@ class StepLoop(Generic[ReplyT]):
         if waiter not in self._waiters:
             return
         self._waiters.remove(waiter)
-        if waiter in self._new:
-            self._new.remove(waiter)
-        elif self._executor is None:
+        if self._executor is None:
             self._free(waiter)
         else:
             self._left.append(waiter)
@@ -155,15 +156,17 @@ class StepLoop(Generic[ReplyT]):
             self._remove(waiter)
 
     async def _step_while_awaited(self) -> None:
-        any_ended = True  # which may lead to further requests
+        loop, any_ended = asyncio.get_running_loop(), True  # which may lead to further requests
         try:
             while self._waiters or self._left:
-                if self._executor is None:
-                    for _ in range(_TURNS_OF_OTHERS if any_ended else 1):
-                        await asyncio.sleep(0)
-                any_ended = False
-                for update in await self._compute():
-                    any_ended |= self._report(update)
+                if self._executor is not None:
+                    await loop.run_in_executor(self._executor, self._step_in_thread)
+                    continue
+                for _ in range(_TURNS_OF_OTHERS if any_ended else 1):
+                    await asyncio.sleep(0)
+                updates = self._advance()
+                self._report(updates)
+                any_ended = any(update.outcome is not None for update in updates)
         except Exception as error:  # a failed step has ended its requests; this one is a bug
             self._end_all(error)
             raise
@@ -172,35 +175,35 @@ class StepLoop(Generic[ReplyT]):
             for waiter in list(self._waiters):  # only if this task was cancelled
                 self._remove(waiter)
 
-    async def _compute(self) -> list[_Update[ReplyT]]:
-        new, self._new = self._new, []
-        left, self._left = self._left, []
-        if self._executor is None:
-            return self._advance(new, left)
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._executor, self._advance, new, left)
-
-    def _report(self, update: _Update[ReplyT]) -> bool:
-        """Passes an update on to its task; returns whether its reply ended."""
-        waiter = update.waiter
-        if waiter.tokens is not None:
-            for token in update.tokens:
-                waiter.tokens.put_nowait(token)
-        if update.outcome is None:
-            return False
-        self._waiters.discard(waiter)
-        waiter.end(update.outcome)
-        return True
+    def _report(self, updates: Sequence[_Update[ReplyT]]) -> None:
+        """Passes updates on to their tasks."""
+        for update in updates:
+            waiter = update.waiter
+            if waiter.tokens is not None:
+                for token in update.tokens:
+                    waiter.tokens.put_nowait(token)
+            if update.outcome is not None:
+                self._waiters.discard(waiter)
+                waiter.end(update.outcome)
 
     # Where the engine computes
 
-    def _advance(
-        self, new: Sequence[_Waiter[ReplyT]], left: Sequence[_Waiter[ReplyT]]
-    ) -> list[_Update[ReplyT]]:
+    def _step_in_thread(self) -> None:
+        """Makes steps as long as there is anything to do, without waiting for the event loop."""
+        while self._new or self._left or self._ongoing:
+            by_loop: dict[asyncio.AbstractEventLoop, list[_Update[ReplyT]]] = {}
+            for update in self._advance():
+                by_loop.setdefault(update.waiter.reply.get_loop(), []).append(update)
+            for loop, updates in by_loop.items():
+                with suppress(RuntimeError):  # the loop was closed, so nobody waits there
+                    loop.call_soon_threadsafe(self._report, updates)
+
+    def _advance(self) -> list[_Update[ReplyT]]:
         """Frees what nobody waits for, queues new requests, and makes a step."""
-        for waiter in left:
-            self._free(waiter)
-        updates = self._begin(new) if new else []
+        while self._left:
+            self._free(self._left.popleft())
+        new = [self._new.popleft() for _ in range(len(self._new))]
+        updates = self._begin([waiter for waiter in new if not waiter.reply.done()])
         return updates + self._step() if self._ongoing else updates
 
     def _free(self, waiter: _Waiter[ReplyT]) -> None:
@@ -210,6 +213,8 @@ class StepLoop(Generic[ReplyT]):
 
     def _begin(self, new: Sequence[_Waiter[ReplyT]]) -> list[_Update[ReplyT]]:
         """Queues requests; returns the refusals."""
+        if not new:
+            return []
         requests = [waiter.request for waiter in new]
         streamed = [waiter.tokens is not None for waiter in new]
         begun: Sequence[ReplyT | Exception]
