@@ -1,11 +1,11 @@
 """Simulates 10,000 conversations of a 70 B model on a Ray cluster of 1 to 64 engines.
 
-Real: the shares that Ray's actors are given (`holdfast.integrations.ray.actor.Shares`); the head's
-process, which receives and writes every record and reads the run at the end; and its memory.
-Simulated: the engines. One of their turns takes as long as the roofline of scaling.py gives for
-four H100 GPUs, in the best and the worst case, for that many concurrent conversations; records are
-those of the default model under new numbers, and arrive when an engine would have finished them.
-Ray's own overhead and loading the weights are left out.
+Real: the process of the command, which holds the conversations, scores their probes and writes
+every record, with an engine that gives recorded replies at once; and its memory. Simulated: the
+engines. One of their turns takes as long as the roofline of scaling.py gives for four H100 GPUs, in
+the best and the worst case, for that many concurrent conversations. As on Ray, a conversation
+begins as soon as one has ended, on the engine that holds the fewest. Ray's own overhead and loading
+the weights are left out.
 
     python benchmarks/cluster.py --out benchmarks/results/cluster.json
 """
@@ -13,30 +13,28 @@ Ray's own overhead and loading the weights are left out.
 from __future__ import annotations
 
 import argparse
+import asyncio
 import heapq
 import itertools
 import json
 import tempfile
 import time
-from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from growth import memory
 from scaling import BOUNDS, GPUS, MEMORY_USED, MODELS, Bound, Tokens
 from stamp import measured_on
 
 import holdfast
-from holdfast import drift
-from holdfast.integrations.ray.actor import Shares
-from holdfast.models.replicas import Listener, Local, Work
+from holdfast import Reply, Request, drift
 
 ENGINES = (1, 2, 4, 8, 16, 32, 64)
 REPLY_TOKENS = "150"
 SIDE_BY_SIDE = (48, 512, 6144)  # concurrent conversations of all engines (`--batch`; default: 48)
-PLAYED = 24  # conversations whose records are used for all
+PLAYED = 24  # conversations whose replies are used for all
 TOKENS = Path(__file__).parent / "results" / "scaling.json"
 (MODEL,) = (model for model in MODELS if model.name == "70 B")
 (GPU,) = (gpu for gpu in GPUS if gpu.name.startswith("H100"))
@@ -75,90 +73,109 @@ class Engine:
             left -= rows
         return seconds
 
-    def ends(self, share: Sequence[int], side_by_side: int, now: float) -> Iterator[tuple]:
-        """When each conversation of a share ends; a waiting one joins a turn after another ends."""
-        waiting, running = deque(share), dict[int, int]()
-        while waiting or running:
-            while waiting and len(running) < side_by_side:
-                number = waiting.popleft()
-                running[number] = 2 * self.rounds
-            now += self.turn(len(running))
-            for number in list(running):
-                running[number] -= 1
-                if not running[number]:
-                    del running[number]
-                    yield now, number
 
-
-def played(
-    engines: int, conversations: Sequence[int], batch: int, engine: Engine
-) -> Iterator[tuple[float, int]]:
-    """The end of each conversation, in order, with shares assigned as by `RayModel.work`."""
-    side_by_side = -(-batch // engines)
-    shares = Shares(conversations, side_by_side, engines)
-    order, going = itertools.count(), []
+def played(engines: int, conversations: int, batch: int, engine: Engine) -> Iterator[float]:
+    """When each conversation ends, in order; `batch` of them run at once on all engines."""
+    left = iter(range(conversations))
+    turns_left: list[list[int]] = [[] for _ in range(engines)]  # of the conversations each holds
+    joining: list[list[int]] = [[] for _ in range(engines)]  # with their next turn
+    going: list[tuple[float, int]] = []  # when an engine's turn ends
 
     def begin(now: float) -> None:
-        if share := shares.next():
-            ends = engine.ends(share, side_by_side, now)
-            heapq.heappush(going, (*next(ends), next(order), ends))
+        """Starts the next conversation where the fewest are held."""
+        if next(left, None) is None:
+            return
+        place = min(range(engines), key=lambda n: len(turns_left[n]) + len(joining[n]))
+        joining[place].append(2 * engine.rounds)
+        if not turns_left[place]:
+            go_on(place, now)
 
-    for _ in range(engines):
+    def go_on(place: int, now: float) -> None:
+        turns_left[place] += joining[place]
+        joining[place].clear()
+        if turns_left[place]:
+            heapq.heappush(going, (now + engine.turn(len(turns_left[place])), place))
+
+    for _ in range(batch):
         begin(0.0)
     while going:
-        now, number, _, ends = heapq.heappop(going)
-        yield now, number
-        following = next(ends, None)
-        if following is None:
+        now, place = heapq.heappop(going)
+        after = [turns - 1 for turns in turns_left[place]]
+        turns_left[place] = [turns for turns in after if turns]
+        ended = len(after) - len(turns_left[place])
+        go_on(place, now)
+        for _ in range(ended):
+            yield now
             begin(now)
-        else:
-            heapq.heappush(going, (*following, next(order), ends))
 
 
-class Cluster:
-    """`Replicas` whose conversations arrive when simulated engines finish them."""
+@dataclass(frozen=True)
+class Recorded:
+    """A model whose replies are there already."""
 
-    def __init__(self, model: Any, plan: Callable[[Sequence[int]], Iterator[tuple[float, int]]]):
-        self.model, self.plan = model, plan
-        self.seconds: list[float] = []  # of the head, for each record
-        self.waited = 0.0  # simulated time at which the head is done
+    model: holdfast.LocalModel
+    replies: Iterator[Reply]
+
+    independent: ClassVar[bool] = False
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.model, name)
 
-    def ask(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        return function(self.model, *arguments)
+    def session(self) -> Recorded:
+        return self
 
-    def work(self, work: Work, units: Mapping[int, Any], listener: Listener) -> None:
-        kept: list[tuple] = []
-        some = {number: units[number] for number in list(units)[:PLAYED]}
-        Local(self.model).work(work, some, Listener(lambda number, outcome: kept.append(outcome)))
-        for now, number in self.plan(list(units)):
-            record, traces = kept[number % len(kept)]
-            copy = json.loads(json.dumps(record)) | {"conversation": number}
-            began = time.perf_counter()
-            listener.outcome(number, (copy, traces))
-            listener.over(number)
-            self.seconds.append(time.perf_counter() - began)
-            self.waited = max(self.waited, now) + self.seconds[-1]
+    async def __aenter__(self) -> Recorded:
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        pass
+
+    async def generate(self, request: Request) -> Reply:
+        await asyncio.sleep(0)
+        return next(self.replies)
+
+    def forget(self, thread: Hashable) -> None:
+        pass
 
 
-def head(conversations: int, engine: Engine) -> dict:
-    """Measures the head's process: time per record, and memory."""
-    model, suite = holdfast.load("default"), drift.load_suite("core")
-    cluster = Cluster(model, lambda numbers: played(64, numbers, SIDE_BY_SIDE[-1], engine))
-    settings = drift.Settings(engine.rounds, conversations)
+def replies_of(model: holdfast.LocalModel, conversations: int, rounds: int) -> list[Reply]:
+    """The replies of some conversations."""
+    replies: list[Reply] = []
+
+    @dataclass(frozen=True)
+    class Keeping(Recorded):
+        def session(self) -> Any:
+            engine = self.model.session()
+            generate = engine.generate
+
+            async def keeping(request: Request) -> Reply:
+                replies.append(await generate(request))
+                return replies[-1]
+
+            engine.generate = keeping
+            return engine
+
     with tempfile.TemporaryDirectory() as folder:
-        drift.run(model, suite, Path(folder) / "warm", drift.Settings(1, 2))
+        settings = drift.Settings(rounds, conversations)
+        drift.run(Keeping(model, iter(())), drift.load_suite("core"), folder, settings)
+    return replies
+
+
+def head(conversations: int, rounds: int) -> dict:
+    """Measures the command's process: time per conversation, and memory."""
+    model, suite = holdfast.load("default"), drift.load_suite("core")
+    recorded = Recorded(model, itertools.cycle(replies_of(model, PLAYED, rounds)))
+    settings = drift.Settings(rounds, conversations, batch=SIDE_BY_SIDE[-1])
+    with tempfile.TemporaryDirectory() as folder:
         before = memory("VmRSS")
         began = time.perf_counter()
-        drift.run(cluster, suite, Path(folder) / "run", settings)
+        drift.run(recorded, suite, Path(folder) / "run", settings)
         seconds = time.perf_counter() - began
         size = (Path(folder) / "run" / "records.jsonl").stat().st_size
     return {
         "conversations": conversations,
-        "seconds_per_record": sum(cluster.seconds) / len(cluster.seconds),
-        "records_per_second": len(cluster.seconds) / sum(cluster.seconds),
+        "seconds_per_record": seconds / conversations,
+        "records_per_second": conversations / seconds,
         "bytes_per_record": size / conversations,
         "peak_bytes_per_record": (memory("VmHWM") - before) / conversations,
         "peak_bytes": memory("VmHWM"),
@@ -172,7 +189,7 @@ def simulated(conversations: int, tokens: Tokens, rounds: int, per_record: float
     for bound, batch, engines in itertools.product(BOUNDS, SIDE_BY_SIDE, ENGINES):
         engine = Engine(tokens, rounds, bound)
         clock = end = 0.0
-        for now, _ in played(engines, range(conversations), batch, engine):
+        for now in played(engines, conversations, batch, engine):
             clock, end = max(clock, now) + per_record, now
         row = {"bound": bound.name, "side_by_side": batch, "engines": engines}
         rows.append(row | {"engines_done": end, "head_done": clock})
@@ -187,7 +204,7 @@ def main() -> None:
     arguments = parser.parse_args()
     counted = json.loads(TOKENS.read_text())
     tokens, rounds = Tokens(**counted["tokens"][REPLY_TOKENS]), counted["rounds"]
-    taken = head(arguments.conversations, Engine(tokens, rounds, BOUNDS[0]))
+    taken = head(arguments.conversations, rounds)
     print(json.dumps(taken), flush=True)
     record = {
         "benchmark": "cluster",

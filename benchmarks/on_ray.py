@@ -5,7 +5,7 @@
 
 A repetition runs all three, in alternating order, so that they see the same conditions. The time to
 start the actors is reported separately. Nodes, actors and this process share one machine, so the
-cost of a network is not measured; units and records are a few kilobytes.
+cost of a network is not measured; requests and replies are a few kilobytes.
 
     python benchmarks/on_ray.py --out benchmarks/results/ray.json
 """

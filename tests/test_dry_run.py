@@ -13,7 +13,7 @@ from holdfast import drift
 from holdfast.cli import dry_run, main
 from holdfast.cli.dry_run import Measured, WorkItem, estimate_lines, estimate_run
 from holdfast.cli.output import DriftRun
-from holdfast.drift.work import count_replies
+from holdfast.drift.remaining import count_replies
 from holdfast.records import read_run
 from holdfast.report.about import about_runs
 

@@ -15,7 +15,7 @@ from holdfast.analysis.estimates import accuracy_of
 from holdfast.analysis.series import read_series
 from holdfast.analysis.summary import summarise
 from holdfast.drift.cases import _content
-from holdfast.drift.work import count_replies
+from holdfast.drift.remaining import count_replies
 from holdfast.errors import RecordsError, RequestFailed
 from holdfast.models.requests import Reply
 from holdfast.records import Run

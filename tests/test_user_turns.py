@@ -13,7 +13,7 @@ from holdfast import drift
 from holdfast.cli import main
 from holdfast.drift.dialogs import read_user_turns
 from holdfast.drift.pairing import draw, settled
-from holdfast.drift.work import count_replies
+from holdfast.drift.remaining import count_replies
 from holdfast.errors import RecordsError, UsageError
 from holdfast.records import read_run
 

@@ -21,13 +21,12 @@ from test_drift import SUITE, texts, without_time
 
 import holdfast
 from holdfast import drift, tasks
-from holdfast.errors import ModelError, RequestFailed, UsageError
+from holdfast.errors import ModelError, UsageError
 from holdfast.integrations.ray import Specification, connect
+from holdfast.integrations.ray import actors as actors_module
 from holdfast.integrations.ray import connecting as connecting_module
-from holdfast.integrations.ray import model as model_module
-from holdfast.integrations.ray.actor import Shares, versions
+from holdfast.integrations.ray.actor import versions
 from holdfast.methods import Kind
-from holdfast.models.replicas import Listener
 from holdfast.papers.zhang2024.profiling import Choice, ProfilingPlan, Question, profile
 from holdfast.records import read_run
 from holdfast.study.calibration import calibrate
@@ -187,6 +186,7 @@ def test_heads_are_profiled_as_in_one_process(exact, alone, tmp_path, asked):
 
 
 def untimed(record):
+    record = record.to_json()
     return json.dumps({k: v for k, v in record.items() if k != "seconds"}, sort_keys=True)
 
 
@@ -221,11 +221,20 @@ def test_only_the_conversation_that_kills_its_actors_fails(exact, alone, tmp_pat
     run = drift.run(exact, SUITE, tmp_path / "run", replace(QUICK, conversations=3), [Ends("rain")])
     assert len(run.records) == 3
     (lost,) = [record for record in run.records if record.ended]
-    assert lost["agent"]["id"] == "case-rain" and lost["ended"]["round"] == 1
-    assert "Three actors were lost while they worked on it" in lost["ended"]["reason"]
+    assert lost.agent.id == "case-rain" and lost.ended.round == 1
+    assert "Three actors were lost while they worked on it" in lost.ended.reason
     others = [record for record in run.records if record is not lost]
     there = {r.conversation: r.turns for r in alone(QUICK).records}
     assert all(there[record.conversation] == record.turns for record in others)
+
+
+def test_a_user_model_in_this_process_talks_to_the_actors(exact, alone, tmp_path):
+    few, cast = replace(QUICK, conversations=3), drift.Cast(user_model=alone.model)
+    runs = [
+        drift.run(model, SUITE, tmp_path / name, few, cast=cast)
+        for name, model in (("ray", exact), ("here", alone.model))
+    ]
+    assert same(*runs)
 
 
 def test_an_error_of_an_actor_is_raised_here_and_its_conversation_is_not_recorded(exact, tmp_path):
@@ -287,14 +296,14 @@ def test_more_actors_than_there_is_room_for_are_refused(exact):
 
 
 def test_more_processors_than_any_machine_has_are_refused(exact, monkeypatch):
-    monkeypatch.setattr(model_module, "_PATIENCE", 3.0)
+    monkeypatch.setattr(actors_module, "_PATIENCE", 3.0)
     with pytest.raises(ModelError, match=r"no resources for 1 of 1 .* with 7 processors each"):
         connect(EXACT, "", 1, processors=7)
 
 
 def test_no_room_for_an_actor_is_an_error_and_not_an_endless_wait(exact, monkeypatch):
     """The two actors of `exact` occupy both processors."""
-    monkeypatch.setattr(model_module, "_PATIENCE", 3.0)
+    monkeypatch.setattr(actors_module, "_PATIENCE", 3.0)
     began = time.monotonic()
     with pytest.raises(ModelError, match="no resources for 1 of 1 actors after 3 s"):
         connect(EXACT, "", 1)
@@ -303,49 +312,47 @@ def test_no_room_for_an_actor_is_an_error_and_not_an_endless_wait(exact, monkeyp
 
 def test_other_versions_are_refused():
     there = versions()
-    model_module.check_versions(there, "node-7")
+    actors_module.check_versions(there, "node-7")
     with pytest.raises(ModelError, match=r"torch is .* here and 1\.0 on node-7; install the same"):
-        model_module.check_versions({**there, "torch": "1.0"}, "node-7")
+        actors_module.check_versions({**there, "torch": "1.0"}, "node-7")
 
 
 def test_the_reason_for_a_lost_actor_is_given_in_a_few_words():
     killed = "The actor died.\n\tpid: 7\nThe actor is dead because its node has died. Node Id: 5"
-    assert model_module.reason_of(Exception(killed)) == "its node has died"
+    assert actors_module.reason_of(Exception(killed)) == "its node has died"
     lacking = "\x1b[36mray::Actor\x1b[39m\nModuleNotFoundError: No module named 'holdfast'\n"
     told = "No module named 'holdfast' there; install the same on every machine"
-    assert model_module.reason_of(Exception(lacking)) == told
+    assert actors_module.reason_of(Exception(lacking)) == told
 
 
 def test_an_actor_with_another_model_is_refused(exact):
     first = exact.description
-    model_module.check_alike(first, "node-1", replace(first), "node-7")
+    actors_module.check_alike(first, "node-1", replace(first), "node-7")
     with pytest.raises(ModelError, match=r"fingerprint of 'default' is .* on node-1 and abc on"):
-        model_module.check_alike(first, "node-1", replace(first, fingerprint="abc"), "node-7")
+        actors_module.check_alike(first, "node-1", replace(first, fingerprint="abc"), "node-7")
     with pytest.raises(ModelError, match=r"runtime of 'default' is .* the same kind of device"):
-        model_module.check_alike(first, "node-1", replace(first, runtime={"device": "x"}), "node-7")
-
-
-def test_too_many_lost_units_in_a_row_stop_the_run():
-    lost = []
-    units = {number: number for number in range(9)}
-    listener = Listener(print, lost=lambda number, error: lost.append((number, error)))
-    round_ = model_module.Round(None, units, Shares(units, 1, 1), listener)
-    with pytest.raises(ModelError, match=r"5 units .* each lost three actors \(memory ran out\)"):
-        for _ in range(100):
-            model_module.give_up(round_, round_.shares.next(), "memory ran out")
-    assert len(lost) == 4 and all(isinstance(error, RequestFailed) for _, error in lost)
+        actors_module.check_alike(
+            first, "node-1", replace(first, runtime={"device": "x"}), "node-7"
+        )
 
 
 def test_code_that_an_actor_cannot_import_is_named(exact, tmp_path, monkeypatch):
-    module = type(sys)("measures_of_mine")
-    module.score = score_of_mine
-    monkeypatch.setitem(sys.modules, "measures_of_mine", module)
-    monkeypatch.setattr(score_of_mine, "__module__", "measures_of_mine")
-    monkeypatch.setattr(score_of_mine, "__qualname__", "score")
-    case = drift.Case("mine", "x", "Be brief.", ("What?",), score_of_mine)
+    module = type(sys)("methods_of_mine")
+    module.Ends = Ends
+    monkeypatch.setitem(sys.modules, "methods_of_mine", module)
+    monkeypatch.setattr(Ends, "__module__", "methods_of_mine")
+    with pytest.raises(ModelError, match=r"cannot be read on .*methods_of_mine.*Python finds"):
+        drift.run(exact, SUITE, tmp_path / "run", QUICK, [Ends("rain")])
+
+
+def test_measures_are_needed_only_here(exact, tmp_path):
+    def brief(text):  # of no module that an actor could import
+        return float(len(text) < 9)
+
+    case = drift.Case("mine", "x", "Be brief.", ("What?",), brief)
     suite = drift.Suite("mine", (case, replace(case, id="too")), ("hello",))
-    with pytest.raises(ModelError, match=r"cannot be read on .*measures_of_mine.*Python finds"):
-        drift.run(exact, suite, tmp_path / "run", QUICK)
+    run = drift.run(exact, suite, tmp_path / "run", replace(QUICK, conversations=2))
+    assert len(run.records) == 2
 
 
 def score_of_mine(text):

@@ -19,9 +19,9 @@ from holdfast.drift import Suite
 from holdfast.drift.benchmark import check_folder
 from holdfast.drift.dialogs import Dialogs, UserTurns
 from holdfast.drift.pairing import replayable, settled
+from holdfast.drift.remaining import count_replies
 from holdfast.drift.settings import Settings
 from holdfast.drift.suites import SHIPPED
-from holdfast.drift.work import count_replies
 from holdfast.report.wording import count_of
 
 EXAMPLES = """examples:

@@ -16,7 +16,7 @@ from holdfast.cli.progress import Bar, duration, note
 from holdfast.common.model_names import is_url
 from holdfast.common.progress import GROWTH, cost_share
 from holdfast.drift.pairing import draw
-from holdfast.drift.work import count_replies, missing_numbers
+from holdfast.drift.remaining import count_replies, missing_numbers
 from holdfast.errors import UsageError
 from holdfast.methods import Method
 from holdfast.records import Conversation, read_run

@@ -283,7 +283,10 @@ def warn_of_default_steering(model: ChatModel, chosen: Sequence[Sequence[Method]
 
 
 def load_user_model(arguments: argparse.Namespace):
-    """The model of `--user-model`, placed and rate-limited as `--model` is; None if not given."""
+    """The model of `--user-model`, placed and rate-limited as `--model` is; None if not given.
+
+    With `--ray`, it is in this process.
+    """
     if not is_url(arguments.user_model):
         user_model = arguments.user_model or "not given"
         why = f"is for a user model behind a URL, and --user-model is {user_model}; leave it out"
@@ -300,6 +303,8 @@ def load_user_model(arguments: argparse.Namespace):
             endpoint_model=arguments.user_endpoint_model,
             api_key_env=arguments.user_api_key_env or arguments.api_key_env,
             engine=arguments.engine if in_engine else None,
+            ray=None,
+            replicas=None,
             chat_template=None if elsewhere else arguments.chat_template,
         )
     )

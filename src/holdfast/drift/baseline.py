@@ -6,24 +6,23 @@ run, so they change none of its draws and may be asked at any time.
 """
 
 import dataclasses
-import functools
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from holdfast.common.event_loop import run_sync
 from holdfast.common.seeds import seed_of
 from holdfast.drift.benchmark import identity_of
 from holdfast.drift.cases import Suite
 from holdfast.drift.dialog import add_probes, person_of, places_of, scored
-from holdfast.drift.judges import Judgements, Judges, load_judges
+from holdfast.drift.judges import load_judges, open_judges
 from holdfast.drift.pairing import Pairing, draw, replayable, settled
 from holdfast.drift.settings import Cast, Running, Settings
-from holdfast.models.failures import Name, OutageWatch, answer_each
-from holdfast.models.protocol import ChatModel, facts_about
-from holdfast.models.replicas import BatchWork, Keep, ask_batches
+from holdfast.models.failures import Name, OutageWatch, Unanswered, answer_each
+from holdfast.models.protocol import ChatModel, Engine, facts_about
 from holdfast.models.requests import Reply, Request
-from holdfast.records import MANIFEST, Run, batches, open_run, read_run, resume
+from holdfast.records import MANIFEST, Run, batches, open_run, read_run, resume, unfinished
 
 FOLDER = "baseline"
 KIND = "baseline"
@@ -67,17 +66,27 @@ def ask_baseline(
         identity["default_system_prompt"] = about["default_system_prompt"]
     judged = load_judges(suite, model, cast.judging)
     with open_run(folder, identity, about) as run:
-        judges = Judges(suite, judged, Judgements.opened(Path(out)))
         groups = batches(range(settings.conversations), settings.batch)
-        ask_batches(
-            model,
-            BatchWork(functools.partial(_ask, settings), "conversation"),
-            resume(run, UNSTEERED, groups, alone=model.independent),
-            lambda batch: [draw(suite, settings, given, number) for number in batch.again],
-            running.progress,
-            record_of=lambda name: (UNSTEERED, name[1]),
-            resolve=judges.resolve,
-        )
+        every_batch = resume(run, UNSTEERED, groups, alone=model.independent)
+        left = unfinished(every_batch, running.progress)
+
+        def note(failed: Unanswered) -> None:
+            run.note_failure(UNSTEERED, failed.name[1], failed.why, failed.reason)
+
+        async def ask_all() -> None:
+            watch = OutageWatch(note, "conversation")
+            async with open_judges(suite, judged, Path(out)) as judges, model.session() as engine:
+                for batch in left:
+                    pairings = [draw(suite, settings, given, number) for number in batch.again]
+                    records = await _ask(engine, pairings, settings, watch)
+                    for record in records:
+                        batch.keep(await judges.resolve(record))
+                    tokens = sum(record["tokens"]["forwarded"] for record in records)
+                    running.progress(len(batch.numbers), tokens)
+                await watch.finish(engine)
+
+        if left:
+            run_sync(ask_all())
     return read_run(folder)
 
 
@@ -88,12 +97,9 @@ def read_baseline(out: Path | str) -> Run | None:
 
 
 async def _ask(
-    settings: Settings,
-    model: ChatModel,
-    pairings: Sequence[Pairing],
-    watch: OutageWatch,
-    keep: Keep,
-) -> None:
+    engine: Engine, pairings: Sequence[Pairing], settings: Settings, watch: OutageWatch
+) -> list[dict[str, Any]]:
+    """The records of conversations, asked together; none for one with an unanswered question."""
     began = time.monotonic()
     probes = {
         (f"question {position}", pairing.number): probe
@@ -112,8 +118,7 @@ async def _ask(
         for (question, number), probe in probes.items()
     }
     replies: dict[Name, Reply] = {}
-    async with model.session() as engine:
-        await answer_each(engine, requests, watch, replies.__setitem__)
+    await answer_each(engine, requests, watch, replies.__setitem__)
     records = {pairing.number: _record(pairing) for pairing in pairings}
     for name, probe in probes.items():
         if (reply := replies.get(name)) is None:
@@ -134,8 +139,7 @@ async def _ask(
             ]
             add_probes(record, entries)
     seconds = round((time.monotonic() - began) / len(pairings), 3)
-    for record in records.values():
-        keep({**record, "seconds": seconds})
+    return [{**record, "seconds": seconds} for record in records.values()]
 
 
 def _record(pairing: Pairing) -> dict[str, Any]:

@@ -2,28 +2,30 @@
 
 import contextlib
 import dataclasses
-import functools
 import platform
-import typing
+import time
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 from holdfast import methods as steering
 from holdfast import records
+from holdfast.common.event_loop import run_sync
 from holdfast.common.version import __version__
+from holdfast.drift.dialog import Dialog, record_of
 from holdfast.drift.dialogs import Dialogs, UserTurns
-from holdfast.drift.judges import Judgements, Judges, load_judges
-from holdfast.drift.pairing import draw, replayable, settled
+from holdfast.drift.judges import Judges, load_judges, open_judges
+from holdfast.drift.pairing import Pairing, draw, replayable, settled
+from holdfast.drift.selfchat import converse
 from holdfast.drift.settings import Cast, Running, Settings
 from holdfast.drift.suites import Suite, load_suite
-from holdfast.drift.traces import TurnTrace, write_traces
-from holdfast.drift.work import Conversations, Recorder, TwoModels
+from holdfast.drift.traces import write_traces
+from holdfast.drift.two_models import session_of
 from holdfast.errors import UsageError, shortened, type_in_words
 from holdfast.methods import Method, Methods, read_methods
-from holdfast.models.protocol import ChatModel, facts_about
-from holdfast.models.replicas import Listener, Local, Replicas, replicas_of
+from holdfast.models.protocol import ChatModel, Engine, facts_about
 from holdfast.models.served import same_served
 
 # Draws depend on a conversation and its rounds, so a larger run begins like a smaller one. In
@@ -76,7 +78,7 @@ def run(
 
     Raises:
         UsageError: the suite lacks what the settings ask for, a method is given twice, or a user
-            model is combined with dialogs or with a model on Ray.
+            model is combined with dialogs.
         RecordsError: `out` holds another run, or cannot be written.
         HoldfastError: from the models; methods that they cannot apply are refused at once.
     """
@@ -97,7 +99,6 @@ def run(
     settings = settled(suite, settings, given)
     for setting in chosen.values():
         model.check(setting)
-    shared_out = replicas_of(model) if user_model is None else Local(_both(model, user_model))
     judged = load_judges(suite, model, cast.judging)
     identity = identity_of(model, suite, chosen, dataclasses.asdict(settings), given, user_model)
     if judged:
@@ -113,19 +114,61 @@ def run(
     if notes := [*suite.notes, *([left_out] if left_out else [])]:
         about["notes"] = notes
     with records.open_run(Path(out), identity, about, COMPATIBILITY) as record:
-        judges = Judges(suite, judged, Judgements.opened(Path(out)))
-        judges.check(cast.judging)
-        groups = [range(settings.conversations)] if numbers is None else numbers
-        for name, setting in chosen.items():
-            for batch in records.resume(record, name, groups, alone=True):
-                for _ in range(settings.rounds if batch.kept else 0):
-                    running.progress(batch.kept, 0)
-                if pairings := {n: draw(suite, settings, given, n) for n in batch.again}:
-                    keep = functools.partial(_keep, batch, judges, running.traces)
-                    taker = Recorder(pairings, keep)
-                    listener = Listener(taker.take, progress=running.progress, lost=taker.lose)
-                    shared_out.work(Conversations(setting, settings), pairings, listener)
+
+        async def hold_all() -> None:
+            groups = [range(settings.conversations)] if numbers is None else numbers
+            async with open_judges(suite, judged, Path(out)) as judges:
+                await judges.check(cast.judging)
+                for name, setting in chosen.items():
+                    for batch in records.resume(record, name, groups, alone=True):
+                        for _ in range(settings.rounds if batch.kept else 0):
+                            running.progress(batch.kept, 0)
+                        if batch.again:
+                            pairings = [draw(suite, settings, given, n) for n in batch.again]
+                            await hold(batch, pairings, setting, judges)
+
+        async def hold(
+            batch: records.PendingBatch,
+            pairings: list[Pairing],
+            setting: tuple[Method, ...],
+            judges: Judges,
+        ) -> None:
+            independent = model.independent and user_model is None  # else each waits for the other
+            together = None if independent else settings.batch
+            async with session_of(model, user_model) as engine:
+                recorder = Recorder(batch, judges, engine, running.traces)
+                await converse(
+                    engine, pairings, setting, settings, recorder.take, running.progress, together
+                )
+
+        run_sync(hold_all())
     return records.read_run(out)
+
+
+@dataclass
+class Recorder:
+    """Records the conversations of a batch, each as soon as its judges have answered.
+
+    A record's seconds are counted from the previous conversation: its share of the total time.
+    """
+
+    batch: records.PendingBatch
+    judges: Judges
+    engine: Engine
+    traces: bool  # whether the masses of the turns are written too
+    last: float = field(default_factory=time.monotonic)
+
+    async def take(self, dialog: Dialog) -> None:
+        now = time.monotonic()
+        record, self.last = record_of(dialog, round(now - self.last, 3)), now
+        if (rows := getattr(self.engine, "rows_at_most", None)) is not None:
+            record["rows_at_most"] = rows
+        record = await self.judges.resolve(record)
+        number = dialog.pairing.number
+        if self.traces and number in self.batch.missing:
+            # before the record, which thus always has its trace
+            write_traces(self.batch.run.folder, self.batch.name, number, dialog.traces)
+        self.batch.keep(record)
 
 
 def check_folder(
@@ -142,16 +185,6 @@ def check_folder(
     records.refuse_early(out, known, {"command": "drift", "argv": command}, COMPATIBILITY)
 
 
-def _both(agent: ChatModel, user: ChatModel) -> ChatModel:
-    """Two models that talk to each other in one process."""
-    if isinstance(agent, Replicas):
-        raise UsageError(
-            f"{agent.name} is on Ray, where a separate user model cannot talk to it; leave out"
-            " --ray, or --user-model."
-        )
-    return typing.cast("ChatModel", TwoModels(agent, user))  # conversations use only its session
-
-
 def _by_spec(methods: Sequence[Methods]) -> dict[str, tuple[Method, ...]]:
     chosen: dict[str, tuple[Method, ...]] = {}
     for setting in map(read_methods, [methods] if isinstance(methods, str) else methods):
@@ -160,19 +193,6 @@ def _by_spec(methods: Sequence[Methods]) -> dict[str, tuple[Method, ...]]:
             raise UsageError(f"The method {name!r} is given twice; give it once.")
         chosen[name] = setting
     return chosen
-
-
-def _keep(
-    batch: records.PendingBatch,
-    judges: Judges,
-    traces: bool,
-    record: dict[str, Any],
-    masses: dict[int, TurnTrace],
-) -> None:
-    number = record["conversation"]
-    if traces and number in batch.missing:  # before the record, which thus always has its trace
-        write_traces(batch.run.folder, batch.name, number, masses)
-    batch.keep(judges.resolve(record))
 
 
 def identity_of(

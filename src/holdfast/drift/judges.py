@@ -4,14 +4,17 @@ They judge a conversation once it is over, and are first tested on labelled repl
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from holdfast.chat.messages import Message
-from holdfast.common.event_loop import run_sync, task_group
+from holdfast.common.event_loop import task_group
 from holdfast.common.files import cannot_write, write_whole
 from holdfast.common.model_names import is_url
 from holdfast.common.sampling import Sampling
@@ -126,20 +129,39 @@ class Agreement:
         return sum(self.follows) + sum(self.breaks)
 
 
+@asynccontextmanager
+async def open_judges(
+    suite: Suite, models: Mapping[tuple[str, str | None], ChatModel], folder: Path
+) -> AsyncIterator[Judges]:
+    """The judges of a run in `folder`, ready to be asked."""
+    async with AsyncExitStack() as stack:
+        engines: dict[str, Engine] = {}
+        for model in models.values():
+            if model.fingerprint not in engines:
+                session = await stack.enter_async_context(model.session())
+                engines[model.fingerprint] = session
+        yield Judges(suite, models, engines, Judgements.opened(folder))
+
+
 @dataclass
 class Judges:
-    """The judges of a run: their models, by their names in measures, and their answers."""
+    """The judges of a run, and their answers."""
 
     suite: Suite
-    models: Mapping[tuple[str, str | None], ChatModel]
+    models: Mapping[tuple[str, str | None], ChatModel]  # by their names in measures
+    engines: Mapping[str, Engine]  # of these models, by fingerprint
     judgements: Judgements
+    # no question is asked twice, even if two conversations have the same reply
+    _asking: defaultdict[JudgeQuestion, asyncio.Lock] = field(
+        default_factory=lambda: defaultdict(asyncio.Lock)
+    )
 
-    def check(self, judging: Judging) -> list[Agreement]:
+    async def check(self, judging: Judging) -> list[Agreement]:
         """Measures and records how well each judge agrees; refuses a poor one unless forced."""
         judged = list(judged_rules(self.suite))
         if not judged:
             return []
-        self._ask(
+        await self._ask(
             self._question(rule.measure, reply)
             for _, rule in judged
             for reply in (*rule.follows, *rule.breaks)
@@ -161,7 +183,7 @@ class Judges:
         write_whole(self.judgements.folder / FILE, rows + "\n")
         return agreements
 
-    def resolve(self, record: dict[str, Any]) -> dict[str, Any]:
+    async def resolve(self, record: dict[str, Any]) -> dict[str, Any]:
         """The record with its judges' scores; neither yes nor no counts as unanswered."""
         questions = {
             index: self._question(self._measure_of(record, probe), probe["reply"])
@@ -170,7 +192,7 @@ class Judges:
         }
         if not questions:
             return record
-        self._ask(questions.values())
+        await self._ask(questions.values())
         probes, unanswered = [], list(record.get("unanswered", ()))
         for index, probe in enumerate(record["probes"]):
             if index not in questions:
@@ -212,17 +234,15 @@ class Judges:
         judge = self.models[_model_of(measure)].fingerprint
         return JudgeQuestion(judge, measure.arguments["judge"], reply)
 
-    def _ask(self, wanted: Iterable[JudgeQuestion]) -> None:
-        run_sync(self._ask_all(list(dict.fromkeys(wanted))))
+    async def _ask(self, wanted: Iterable[JudgeQuestion]) -> None:
+        async with task_group() as group:
+            for question in dict.fromkeys(wanted):
+                group.create_task(self._ask_once(question))
 
-    async def _ask_all(self, questions: Sequence[JudgeQuestion]) -> None:
-        for model in self.models.values():
-            mine = [question for question in questions if question.judge == model.fingerprint]
-            new = [question for question in mine if question not in self.judgements]
-            if new:
-                async with model.session() as engine, task_group() as group:
-                    for question in new:
-                        group.create_task(self._ask_one(engine, question))
+    async def _ask_once(self, question: JudgeQuestion) -> None:
+        async with self._asking[question]:
+            if question not in self.judgements:
+                await self._ask_one(self.engines[question.judge], question)
 
     async def _ask_one(self, engine: Engine, question: JudgeQuestion) -> None:
         """Asks a judge; if its first answer says neither yes nor no, asks again after it."""

@@ -15,7 +15,7 @@ from holdfast.drift.settings import Settings
 from holdfast.errors import PromptError, UsageError
 from holdfast.measures.text import plural
 from holdfast.models.protocol import ChatModel
-from holdfast.models.replicas import replicas_of
+from holdfast.models.replicas import ask_model
 
 Given = TypeVar("Given")  # dialogs, user turns or nothing
 
@@ -182,7 +182,7 @@ def replayable(model: ChatModel, suite: Suite, settings: Settings, given: Given)
             system = {"role": "system", "content": case.system_prompt}
             probe = {"role": "user", "content": case.all_rules[0].probes[0]}
             chats[dialog.line] = ([system, *dialog.messages, probe], dialog.tools)
-    refusals = replicas_of(model).ask(_refusals, chats, settings.system_as) if chats else {}
+    refusals = ask_model(model, _refusals, chats, settings.system_as) if chats else {}
     if not refusals:
         return given
     lines = f"line{'s' * (len(refusals) > 1)} {', '.join(map(str, refusals))}"

@@ -9,8 +9,9 @@ each in a copy of the dialog up to that round.
 """
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from contextlib import suppress
+from typing import Any
 
 from holdfast.chat.messages import Message, uses_tools
 from holdfast.common.event_loop import task_group
@@ -21,7 +22,6 @@ from holdfast.drift.dialog import (
     Dialog,
     Speaker,
     agent_view,
-    record_of,
     turn_of,
     user_view,
 )
@@ -33,9 +33,9 @@ from holdfast.errors import PromptError, RequestFailed, UsageError
 from holdfast.methods import Method
 from holdfast.models.failures import OutageWatch
 from holdfast.models.protocol import Engine
-from holdfast.models.replicas import Listener
 from holdfast.models.requests import Reply
 
+Record = Callable[[Dialog], Coroutine[Any, Any, None]]  # records a conversation that is over
 Report = Callable[[int, int], None]  # takes how many rounds have ended, and the tokens they took
 
 
@@ -44,44 +44,39 @@ async def converse(
     pairings: Iterable[Pairing],
     methods: Sequence[Method],
     settings: Settings,
-    listener: Listener,
+    record: Record,
+    report: Report,
     together: int | None = None,
 ) -> None:
-    """Runs conversations side by side; each continues as soon as it can.
+    """Holds conversations side by side; each continues as soon as it can.
 
     Args:
-        engine: of the model that plays both sides, or of two that play one each (`TwoEngines`).
+        engine: of the model that plays both sides, or of two that play one each (`session_of`).
         pairings: the conversations; taken one by one, as there is room.
-        listener: receives the record of each finished conversation by number, without its method's
-            name, with the masses of its turns; and the progress in rounds.
+        record: records a conversation that is over; one with a failed request, once another
+            request is answered.
+        report: receives the progress in rounds.
         together: how many run at once; one that is over makes room for the next. None: all.
     """
+    async with task_group() as held_back:
+        watch = OutageWatch(lambda dialog: held_back.create_task(record(dialog)), "conversation")
+        room = asyncio.Semaphore(together or 1)
 
-    def record(dialog: Dialog) -> None:
-        fields = record_of(dialog, seconds=0)  # the recorder sets them
-        if (rows := getattr(engine, "rows_at_most", None)) is not None:
-            fields["rows_at_most"] = rows
-        number = dialog.pairing.number
-        listener.outcome(number, (fields, dialog.traces))
-        listener.over(number)
-        for view in (AGENT_VIEW, USER_VIEW):
-            engine.forget((view, number))
+        async def hold(pairing: Pairing) -> None:
+            dialog = Dialog(pairing)
+            await hold_dialog(Asking(engine, dialog, tuple(methods), settings, watch), report)
+            for view in (AGENT_VIEW, USER_VIEW):
+                engine.forget((view, pairing.number))
+            room.release()
+            if not watch.holds_back(pairing.number, dialog):
+                await record(dialog)
 
-    watch, room = OutageWatch(record, "conversation"), asyncio.Semaphore(together or 1)
-
-    async def run(pairing: Pairing) -> None:
-        dialog = Dialog(pairing)
-        asking = Asking(engine, dialog, tuple(methods), settings, watch)
-        await hold_dialog(asking, listener.progress)
-        watch.over(pairing.number, dialog)
-        room.release()
-
-    async with task_group() as group:
-        for pairing in pairings:
-            if together is not None:
-                await room.acquire()
-            group.create_task(run(pairing))
-    await watch.finish(engine)
+        async with task_group() as conversations:
+            for pairing in pairings:
+                if together is not None:
+                    await room.acquire()
+                conversations.create_task(hold(pairing))
+        await watch.finish(engine)
 
 
 async def hold_one_dialog(

@@ -7,11 +7,12 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from holdfast.common.event_loop import run_sync
 from holdfast.common.version import __version__
 from holdfast.drift.cases import Case, Suite
 from holdfast.drift.dialog import CUT, add_probes
 from holdfast.drift.dialogs import RECORDED
-from holdfast.drift.judges import Judgements, Judges, Judging, load_judges
+from holdfast.drift.judges import Judging, load_judges, open_judges
 from holdfast.errors import UsageError, cut
 from holdfast.logs.dialogs import LoggedDialog, LoggedTurn, Logs
 from holdfast.measures.registry import read_spec
@@ -76,13 +77,17 @@ def score_logs(
     judging = judging or Judging()
     models = load_judges(suite, None, judging)
     with open_run(out, identity, about) as run:
-        judges = Judges(suite, models, Judgements.opened(run.folder))
-        judges.check(judging)
-        for batch in resume(run, METHOD, batches(range(len(scored)), 1)):
-            for number in batch.again:
-                record = judges.resolve(_record(number, *scored[number]))
-                shown = [{**p, "reply": cut(p["reply"], _SHOWN)} for p in record["probes"]]
-                batch.keep({**record, "probes": shown})
+
+        async def score_all() -> None:
+            async with open_judges(suite, models, run.folder) as judges:
+                await judges.check(judging)
+                for batch in resume(run, METHOD, batches(range(len(scored)), 1)):
+                    for number in batch.again:
+                        record = await judges.resolve(_record(number, *scored[number]))
+                        shown = [{**p, "reply": cut(p["reply"], _SHOWN)} for p in record["probes"]]
+                        batch.keep({**record, "probes": shown})
+
+        run_sync(score_all())
     return read_run(out)
 
 

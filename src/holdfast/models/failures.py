@@ -33,7 +33,7 @@ class OutageWatch:
     command asks them all again.
     """
 
-    record: Callable[[Any], None]  # takes the outcome of a conversation or sample
+    record: Callable[[Any], object]  # takes the outcome of a conversation or sample
     unit: str  # "conversation" or "sample", for messages
     _failed: set[Hashable] = field(default_factory=set)  # units since the last answer
     _held_back: list[Any] = field(default_factory=list)  # outcomes of failed units
@@ -57,10 +57,14 @@ class OutageWatch:
 
     def over(self, unit: Hashable, outcome: Any) -> None:
         """Records the outcome of a unit, or holds it back if one of its requests just failed."""
+        if not self.holds_back(unit, outcome):
+            self.record(outcome)
+
+    def holds_back(self, unit: Hashable, outcome: Any) -> bool:
+        """Whether the outcome of a unit is held back; if so, `record` takes it later."""
         if unit in self._failed:
             self._held_back.append(outcome)
-        else:
-            self.record(outcome)
+        return unit in self._failed
 
     async def finish(self, engine: Engine) -> None:
         """Records the rest; if the last requests failed, repeats an answered one as a test."""

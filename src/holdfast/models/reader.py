@@ -311,6 +311,5 @@ class Reader:
 
     def _known(self, request: Request) -> tuple[CachedDialog, ...]:
         self.check(request.methods)
-        if request.thread is None:
-            return known_replies(request, self.model.tokenizer)
-        return self.known_of(request.thread)
+        known = () if request.thread is None else self.known_of(request.thread)
+        return known or known_replies(request, self.model.tokenizer)

@@ -149,7 +149,7 @@ class Request:
             the context; `Session.run` reports if they are not. An endpoint has its own rule.
         reply_token_ids: (message from 0, token ids) of replies among the messages, in order, as the
             model generated them. A text has several tokenizations, and a dialog would continue
-            differently after a different one. A `thread` keeps its own.
+            differently after a different one. A `thread` that the session knows keeps its own.
         tools: tools that the chat declares, in OpenAI's format. The reply is always text: an
             endpoint is asked not to call tools.
         continue_final_message: whether the reply continues the last message, which must be the

@@ -51,6 +51,6 @@ from holdfast.records.manifest import (
     union,
 )
 from holdfast.records.model import Failure
-from holdfast.records.resuming import PendingBatch, batches, resume
+from holdfast.records.resuming import PendingBatch, batches, resume, unfinished
 from holdfast.records.run import Run, columns_of, write_csv, write_parquet
 from holdfast.records.samples import HeadScores, TaskSample, Usage

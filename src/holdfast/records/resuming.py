@@ -6,7 +6,7 @@ for batch in resume(run, "none", batches(range(200), 48)):
             batch.keep(record)
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -60,6 +60,19 @@ def resume(
         missing = [number for number in numbers if (name, number) not in run]
         again = missing if alone or not missing else numbers
         yield PendingBatch(run, name, tuple(numbers), frozenset(missing), tuple(again))
+
+
+def unfinished(
+    batches: Iterable[PendingBatch], report: Callable[[int, int], None]
+) -> list[PendingBatch]:
+    """The batches of which anything is left to do; `report` receives how many others are kept."""
+    left = []
+    for batch in batches:
+        if batch.again:
+            left.append(batch)
+        else:
+            report(len(batch.numbers), 0)
+    return left
 
 
 def batches(numbers: Sequence[int], size: int) -> list[Sequence[int]]:

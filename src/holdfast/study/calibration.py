@@ -7,7 +7,6 @@ folders, `stability` and `capability`; both can be resumed.
 """
 
 import dataclasses
-import functools
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -15,18 +14,19 @@ from typing import Any
 from holdfast import drift, records
 from holdfast import methods as steering
 from holdfast.analysis.summary import refuse_other_command
+from holdfast.common.event_loop import run_sync
 from holdfast.drift.benchmark import COMPATIBILITY as OF_DRIFT
 from holdfast.drift.benchmark import identity_of_given
 from holdfast.drift.pairing import settled
 from holdfast.errors import ModelError, UsageError
 from holdfast.methods import Ability, Method
 from holdfast.models.capabilities import supports
+from holdfast.models.failures import OutageWatch, Unanswered
 from holdfast.models.protocol import ChatModel, facts_about
-from holdfast.models.replicas import BatchWork, ask_batches
 from holdfast.models.served import same_served
 from holdfast.study.calibration_plan import Plan, choose_prompts, conversations, settings_for
 from holdfast.study.capability import Capability
-from holdfast.study.questions import ask_questions
+from holdfast.study.questions import Questioner
 
 
 def _wider(there: Sequence[Any], here: Sequence[Any]) -> list[Any] | None:
@@ -93,22 +93,32 @@ def calibrate(
     with records.open_run(Path(out) / "capability", identity, about, COMPATIBILITY) as run:
         groups = records.batches(range(min(count, len(capability.items))), plan.batch)
         dialogs = {(row.method, row.conversation): row for row in stability.conversations}
-        pending = (
+        every_batch = (
             batch
             for name in methods
             for batch in records.resume(run, name, groups, alone=model.independent)
         )
-        ask_batches(
-            model,
-            BatchWork(functools.partial(ask_questions, capability, plan, count), "question"),
-            pending,
-            lambda batch: (
-                methods[batch.name],
-                [dialogs[batch.name, number] for number in batch.again],
-            ),
-            running.progress,
-            record_of=lambda name: (name[0], name[1] % count),
-        )
+        left = records.unfinished(every_batch, running.progress)
+
+        def note(failed: Unanswered) -> None:
+            name, question = failed.name
+            run.note_failure(name, question % count, failed.why, failed.reason)
+
+        async def ask_all() -> None:
+            watch = OutageWatch(note, "question")
+            for batch in left:
+                setting = methods[batch.name]
+                questioner = Questioner(model, setting, capability, plan, count, watch)
+                rows = await questioner.ask([dialogs[batch.name, n] for n in batch.again])
+                for row in rows:
+                    batch.keep(row)
+                tokens = sum(row.tokens.forwarded for row in rows)
+                running.progress(len(batch.numbers), tokens)
+            async with model.session() as engine:
+                await watch.finish(engine)
+
+        if left:
+            run_sync(ask_all())
     return stability, records.read_run(Path(out) / "capability")
 
 

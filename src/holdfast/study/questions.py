@@ -6,7 +6,7 @@ import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from holdfast import methods as steering
 from holdfast.chat.messages import Message
@@ -17,7 +17,7 @@ from holdfast.methods import Ability, Method
 from holdfast.models.capabilities import supports
 from holdfast.models.failures import OutageWatch, answer_each
 from holdfast.models.protocol import ChatModel, Engine
-from holdfast.models.replicas import Keep
+from holdfast.models.replicas import score
 from holdfast.models.requests import Reply, Request
 from holdfast.records import (
     CapabilityAnswer,
@@ -50,22 +50,6 @@ class Answers:
     written: Mapping[int, Reply]
 
 
-async def ask_questions(
-    capability: Capability,
-    plan: Plan,
-    count: int,
-    model: ChatModel,
-    batch: tuple[tuple[Method, ...], Sequence[Conversation]],
-    watch: OutageWatch,
-    keep: Keep,
-) -> None:
-    """Asks the questions of a batch: a setting, and records of some of the `count` dialogs."""
-    setting, dialogs = batch
-    questioner = Questioner(model, setting, capability, plan, count, watch)
-    for record in await questioner.ask(dialogs):
-        keep(record)
-
-
 @dataclass(frozen=True)
 class Questioner:
     """Asks the questions of a capability in the dialogs of one setting."""
@@ -88,12 +72,13 @@ class Questioner:
             for dialog in dialogs
             if not self._writes or all(q.number in responses.written for q in self._of(dialog))
         ]
+        last_replies = await self._last_replies(whole)
         return [
             self._record(dialog, responses, last_reply, seconds)
-            for dialog, last_reply in zip(whole, self._last_replies(whole), strict=True)
+            for dialog, last_reply in zip(whole, last_replies, strict=True)
         ]
 
-    def _last_replies(self, dialogs: Sequence[Conversation]) -> list[LastReply | None]:
+    async def _last_replies(self, dialogs: Sequence[Conversation]) -> list[LastReply | None]:
         """The log-probability of each dialog's last reply without methods, if there is a reply."""
         last_replies: list[LastReply | None] = [None for _ in dialogs]
         histories = [_history(dialog, self.plan) for dialog in dialogs]
@@ -104,11 +89,12 @@ class Questioner:
         ]
         if not some or not supports(self.model, Ability.REPLY_SCORES):
             return last_replies
-        session: Any = self.model.session()
         system_as = self.plan.system_as
         requests = [Request(tuple(histories[at][:-1]), system_as=system_as) for at in some]
         replies = [[str(histories[at][-1]["content"])] for at in some]
-        for at, scored in zip(some, session.score(requests, replies), strict=True):
+        async with self.model.session() as engine:
+            chances = await score(engine, requests, replies)
+        for at, scored in zip(some, chances, strict=True):
             chance = scored.log_probabilities[0]
             if math.isfinite(chance):
                 last_replies[at] = LastReply(log_probability=chance, tokens=scored.tokens[0])
@@ -130,7 +116,7 @@ class Questioner:
         async with self.model.session() as engine:
             if scores:
                 for part in parts:
-                    chances |= self._score(engine, part, keep=part is first)
+                    chances |= await self._score(engine, part, keep=part is first)
             if self._writes:
                 for part in parts:
                     keep = part is first and not chances
@@ -142,19 +128,20 @@ class Questioner:
         """Whether a written reply can be read."""
         return self.capability.lettered and not self.capability.is_text
 
-    def _score(
-        self, engine: Any, questions: Sequence[CapabilityQuestion], *, keep: bool
+    async def _score(
+        self, engine: Engine, questions: Sequence[CapabilityQuestion], *, keep: bool
     ) -> dict[int, Scored]:
         requests = [self._request(question, keep=keep) for question in questions]
-        scored = engine.score(requests, [question.item.replies for question in questions])
+        replies = [question.item.replies for question in questions]
+        every = await score(engine, requests, replies)
         chances: dict[int, Scored] = {}
-        for question, score in zip(questions, scored, strict=True):
-            if question.item.answer is None and not math.isfinite(score.log_probabilities[0]):
+        for question, scored in zip(questions, every, strict=True):
+            if question.item.answer is None and not math.isfinite(scored.log_probabilities[0]):
                 raise UsageError(
                     f"{steering.spell(self.setting)} gives a token of the text no probability, so"
                     " its perplexity is infinite; sweep without a threshold."
                 )
-            chances[question.number] = score
+            chances[question.number] = scored
         return chances
 
     async def _write(

@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
-import math
 import os
+import pickle
 import platform
-import threading
-from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import traceback
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from importlib import metadata
-from queue import SimpleQueue
+from inspect import isawaitable
 from typing import TYPE_CHECKING, Any
 
 from holdfast.common.threads import limit_spinning
 from holdfast.errors import HoldfastError, ModelError
 from holdfast.methods import Ability
-from holdfast.models.replicas import Listener, Work, portable
 
 if TYPE_CHECKING:
     from holdfast.models.local import LocalModel
-
+    from holdfast.models.session import LocalSession
 
 _PACKAGES = ("holdfast-llm", "ray", "torch", "transformers", "tokenizers", "numpy")
-
-Event = tuple[str, tuple[Any, ...]]  # the name of a field of `Listener`, or "error"; its arguments
 
 
 @dataclass(frozen=True)
@@ -48,6 +44,15 @@ class Description:
     capabilities: frozenset[Ability]
 
 
+@dataclass(frozen=True)
+class Outcome:
+    """What a call led to."""
+
+    result: Any
+    error: Exception | None
+    rows_at_most: int | None  # of the session
+
+
 def versions() -> dict[str, str]:
     """Versions that must be the same on every machine of a run."""
     python = ".".join(platform.python_version_tuple()[:2])
@@ -55,23 +60,29 @@ def versions() -> dict[str, str]:
 
 
 class Actor:
-    """One replica of the model, which uses `processors` threads on the CPU."""
+    """One replica of the model, which uses `processors` threads on the CPU.
+
+    Its methods share one event loop, so that requests that wait at the same time share a batch.
+    """
 
     def __init__(self, processors: int):
         os.environ |= {"HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false"}
         limit_spinning()
         self._processors = processors
         self._model: LocalModel | None = None
+        self._sessions: dict[int, LocalSession] = {}  # by the number of the `RaySession`
 
-    def about(self) -> tuple[str, dict[str, str]]:
+    async def about(self) -> tuple[str, dict[str, str]]:
         return platform.node(), versions()
 
-    def load(self, specification: Specification) -> Description:
+    async def load(self, specification: Specification) -> Description:
         """Loads the model; errors are those of `holdfast.load`, with the machine's name."""
+        import torch
         from transformers.utils import logging
 
         from holdfast.models.loading import load
 
+        torch.set_num_threads(self._processors)  # of this thread, in which everything runs
         logging.disable_progress_bar()
         given = {name: value for name, value in vars(specification).items() if value is not None}
         try:
@@ -84,84 +95,34 @@ class Actor:
         self._model = model
         return Description(model.name, model.fingerprint, model.runtime, model.capabilities)
 
-    def compute(
-        self, function: Callable[..., Any], arguments: Sequence[Any]
-    ) -> tuple[Any, Exception | None]:
-        """Calls a function with the model and further arguments; returns its result or error."""
-        try:
-            return function(self._loaded, *arguments), None
-        except Exception as error:
-            return None, portable(error)
-
-    def work(
-        self, work: Work, units: Sequence[tuple[int, Any]], replicas: int
-    ) -> Iterator[list[Event]]:
-        """Does units of work; yields the events for a `Listener` as they happen."""
-        events: SimpleQueue[Event | None] = SimpleQueue()
-        model = self._loaded
-
-        def send(name: str) -> Callable[..., None]:
-            return lambda *arguments: events.put((name, arguments))
-
-        def do() -> None:
-            import torch
-
-            torch.set_num_threads(self._processors)  # applies only to this thread
-            try:
-                listener = Listener(send("outcome"), send("over"), send("progress"))
-                work.do(model, iter(units), replicas, listener)
-            except Exception as error:
-                events.put(("error", (portable(error),)))
-            events.put(None)
-
-        threading.Thread(target=do, name="holdfast-work", daemon=True).start()
-        more = True
-        while more:  # the next event, and those already there
-            batch = [events.get(), *(events.get() for _ in range(events.qsize()))]
-            more = batch[-1] is not None
-            yield [event for event in batch if event is not None]
-
-    @property
-    def _loaded(self) -> LocalModel:
+    async def call(
+        self, session: int, function: Callable[..., Any], arguments: Sequence[Any]
+    ) -> Outcome:
+        """Calls a function with a session and further arguments, and awaits what it returns."""
         assert self._model is not None, "load() comes first"
-        return self._model
+        if session not in self._sessions:
+            self._sessions[session] = self._model.session()
+        here = self._sessions[session]
+        try:
+            result = function(here, *arguments)
+            if isawaitable(result):
+                result = await result
+        except Exception as error:
+            return Outcome(None, portable(error), here.rows_at_most)
+        return Outcome(result, None, here.rows_at_most)
+
+    async def close(self, session: int) -> None:
+        """Frees what a session keeps."""
+        self._sessions.pop(session, None)
 
 
-_TOGETHER = 2  # losses beside other units after which a unit is tried alone
-
-
-class Shares:
-    """Hands out units of work, by number, in shares to `actors` actors.
-
-    A share is half of an even split of the units that are left, so that the last shares are small
-    and all actors finish at about the same time; none is less than half of the `together` units
-    that an actor does side by side. The units of a lost actor are handed out again. A unit that was
-    in progress on two lost actors is then done alone, so that no other unit is blamed for it; if
-    that actor is lost too, the unit is given up.
-    """
-
-    def __init__(self, numbers: Iterable[int], together: int, actors: int):
-        self._together, self._actors = together, actors
-        self._left = deque(numbers)
-        self._suspects: deque[int] = deque()
-        self._losses: Counter[int] = Counter()
-
-    def __bool__(self) -> bool:
-        return bool(self._left or self._suspects)
-
-    def next(self) -> list[int]:
-        """The next share; [] if none is left."""
-        if not self._left and self._suspects:
-            return [self._suspects.popleft()]
-        even = math.ceil(len(self._left) / self._actors)
-        least = math.ceil(self._together / 2)
-        size = max(even / 2, min(even, self._together), least)
-        return [self._left.popleft() for _ in range(min(math.ceil(size), len(self._left)))]
-
-    def lose(self, unfinished: Sequence[int]) -> list[int]:
-        """Takes back a lost actor's unfinished share; returns the units that are given up."""
-        under_way = unfinished[: self._together]
-        self._losses.update(under_way)
-        self._left.extendleft(n for n in reversed(unfinished) if self._losses[n] < _TOGETHER)
-        self._suspects.extend(n for n in under_way if self._losses[n] == _TOGETHER)
-        return [n for n in under_way if self._losses[n] > _TOGETHER]
+def portable(error: Exception) -> Exception:
+    """An error that another process can read; an unexpected one carries its traceback."""
+    where = traceback.format_exc()
+    try:
+        same: Exception = pickle.loads(pickle.dumps(error))
+    except Exception:
+        same = ModelError(f"{type(error).__name__}: {error}")
+    if not isinstance(error, HoldfastError):
+        same.add_note(where)
+    return same

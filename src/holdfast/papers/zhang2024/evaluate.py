@@ -1,7 +1,6 @@
 """Runs tasks on a model: each baseline and each steering method on the same samples."""
 
 import dataclasses
-import functools
 import itertools
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -11,14 +10,15 @@ from typing import Any
 
 from holdfast import records
 from holdfast.chat.messages import Message
+from holdfast.common.event_loop import run_sync
 from holdfast.common.sampling import Sampling
 from holdfast.drift.settings import Running
 from holdfast.errors import ModelError, UsageError
 from holdfast.methods import Ability, Method, read_methods
 from holdfast.models.capabilities import supports
-from holdfast.models.failures import OutageWatch, answer_each
-from holdfast.models.protocol import ChatModel, facts_about
-from holdfast.models.replicas import BatchWork, Keep, ask_batches
+from holdfast.models.failures import OutageWatch, Unanswered, answer_each
+from holdfast.models.protocol import ChatModel, Engine, facts_about
+from holdfast.models.replicas import score
 from holdfast.models.requests import Reply, Request
 from holdfast.models.served import same_served
 from holdfast.papers.zhang2024.catalogue import fluency
@@ -49,11 +49,17 @@ class TaskBatch:
 
 
 async def _ask(
-    generate: bool, model: Any, batch: TaskBatch, watch: OutageWatch, keep: Keep
+    engine: Engine,
+    batch: TaskBatch,
+    generate: bool,
+    watch: OutageWatch,
+    keep: Callable[[TaskSample], None],
 ) -> None:
-    """Asks the samples of a batch; an unanswered one gets a failure instead of a record."""
-    task = CATALOGUE[batch.task]
-    last = time.monotonic()
+    """Asks the samples of a batch, and keeps their records; an unanswered one has none.
+
+    If `generate`, continuations are compared only for samples whose prompt was answered too.
+    """
+    task, last = CATALOGUE[batch.task], time.monotonic()
 
     async def answer(on_reply: Callable[[int, Reply], None]) -> None:
         key = batch.variant.key(batch.task)
@@ -61,8 +67,7 @@ async def _ask(
             (key, number): _request(batch, sample, sample.prompts[0])
             for number, sample in batch.samples.items()
         }
-        async with model.session() as engine:
-            await answer_each(engine, requests, watch, lambda key, reply: on_reply(key[1], reply))
+        await answer_each(engine, requests, watch, lambda key, reply: on_reply(key[1], reply))
 
     def write(number: int, reply: Reply) -> None:
         nonlocal last
@@ -80,7 +85,7 @@ async def _ask(
         samples = {number: samples[number] for number in samples if number in replies}
     prompts = [(sample, prompt) for sample in samples.values() for prompt in sample.prompts]
     requests = [_request(batch, sample, prompt) for sample, prompt in prompts]
-    scored = iter(model.session().score(requests, [sample.options for sample, _ in prompts]))
+    scored = iter(await score(engine, requests, [sample.options for sample, _ in prompts]))
     seconds = (time.monotonic() - last) / max(len(samples), 1)
     for number, sample in samples.items():
         values = [next(scored).log_probabilities for _ in sample.prompts]
@@ -195,19 +200,29 @@ def run(
     about = {"command": "tasks", "argv": running.command, **facts_about(model)}
     with records.open_run(Path(out), identity, about, COMPATIBILITY) as record:
         groups = records.batches(range(settings.samples), settings.batch)
-        pending = (
+        every_batch = (
             batch
             for key in whole
             for batch in records.resume(record, key, groups, alone=model.independent)
         )
+        left = records.unfinished(every_batch, running.progress)
 
-        def material(batch: records.PendingBatch) -> TaskBatch:
-            every = whole[batch.name]
-            some = {number: every.samples[number] for number in batch.again}
-            return dataclasses.replace(every, samples=some)
+        def note(failed: Unanswered) -> None:
+            record.note_failure(*failed.name, failed.why, failed.reason)
 
-        work = BatchWork(functools.partial(_ask, settings.generate), "sample")
-        ask_batches(model, work, pending, material, running.progress)
+        async def ask_all() -> None:
+            watch = OutageWatch(note, "sample")
+            async with model.session() as engine:
+                for batch in left:
+                    every = whole[batch.name]
+                    some = {number: every.samples[number] for number in batch.again}
+                    asked = dataclasses.replace(every, samples=some)
+                    await _ask(engine, asked, settings.generate, watch, batch.keep)
+                    running.progress(len(batch.numbers), 0)
+                await watch.finish(engine)
+
+        if left:
+            run_sync(ask_all())
     return records.read_run(out)
 
 

@@ -1,21 +1,26 @@
 """Profiles heads, recording each sample as soon as its group is scored."""
 
+import asyncio
 import dataclasses
 import time
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar, cast
+from typing import Any, cast
+from weakref import WeakKeyDictionary
 
 from holdfast import drift
 from holdfast.analysis.profile import Profile, read_profile
 from holdfast.attention import layers_with_attention
+from holdfast.common.event_loop import run_sync, task_group
 from holdfast.errors import AnotherRun, ModelError, RequestFailed
 from holdfast.methods import spell
 from holdfast.methods.heads import Head, with_heads
 from holdfast.models.capabilities import require_layers
 from holdfast.models.local import LocalModel
-from holdfast.models.protocol import ChatModel, facts_about
-from holdfast.models.replicas import Listener, Units, replicas_of
+from holdfast.models.protocol import facts_about
+from holdfast.models.replicas import compute, replicas_of
+from holdfast.models.session import LocalSession
 from holdfast.papers.zhang2024.profiling.samples import (
     ProfilingPlan,
     Question,
@@ -24,48 +29,23 @@ from holdfast.papers.zhang2024.profiling.samples import (
     read_material,
 )
 from holdfast.papers.zhang2024.profiling.scoring import Scorer, scorer_of
-from holdfast.records import HeadScores, Run, open_run, read_run, refuse_early, resume
+from holdfast.records import HeadScores, PendingBatch, Run, open_run, read_run, refuse_early, resume
 
 _NAME = "stage 1"  # of the batches in records
 # in every identity, as version 0.2 could drop the worse half of the heads, in a seeded order
 _UNHALVED = {"halving": False, "seed": 0}
 
 
-@dataclass
+@dataclass(frozen=True)
 class Scoring:
-    """Scores samples, by number, under heads; caches its scorer, but does not pickle it."""
+    """What samples are scored for."""
 
     samples: Samples
     plan: ProfilingPlan
-    together: ClassVar[int] = 1
-    _scorer: Scorer | None = field(default=None, init=False)
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {**vars(self), "_scorer": None}
 
-    def scorer(self, model: LocalModel) -> Scorer:
-        """The fastest scorer that gives this model's own scores."""
-        if self._scorer is None or self._scorer.material.model is not model:
-            self._scorer = scorer_of(read_material(model, self.samples, self.plan))
-        return self._scorer
-
-    def do(self, model: ChatModel, units: Units, replicas: int, listener: Listener) -> None:
-        scorer = self.scorer(cast("LocalModel", model))
-        for unit, (numbers, heads) in units:
-            began = time.monotonic()
-            scored, tokens = scorer.score(numbers, heads)
-            seconds = round((time.monotonic() - began) / len(numbers), 3)
-            for number, sample in zip(numbers, scored, strict=True):
-                record = HeadScores(
-                    method=_NAME,
-                    conversation=number,
-                    scores=sample.scores,
-                    replies=sample.heads_by_reply(),
-                    seconds=seconds,
-                )
-                listener.outcome(unit, record)
-            listener.progress(len(numbers), tokens)
-            listener.over(unit)
+# the scorer of an open session; only the last one, as a session scores for one profile at a time
+_SCORERS: WeakKeyDictionary[LocalSession, tuple[Scoring, Scorer]] = WeakKeyDictionary()
 
 
 def profile(
@@ -84,25 +64,37 @@ def profile(
     plan = replace(plan, method=with_heads(plan.method, None))
     model.check([plan.method])
     check_samples(samples, compared=plan.by == "accuracy")
-    replicas, scoring = replicas_of(model), Scoring(samples, plan)
-    identity, heads, groups = replicas.ask(_prepare, scoring)
-    about = {"command": "profile", "argv": running.command, **facts_about(model)}
-    with open_run(Path(out), identity, about) as run:
-        _check_scores(read_run(out), samples)
-        left = [batch for batch in resume(run, _NAME, groups) if batch.again]
-        running.progress(len(samples) - sum(len(batch.again) for batch in left), 0)
-
-        def lost(unit: int, error: RequestFailed) -> None:
-            some = ", ".join(str(number + 1) for number in left[unit].again)
-            raise ModelError(f"Sample {some} could not be scored: {error}")
-
-        def keep(unit: int, record: HeadScores) -> None:
-            left[unit].keep(record)
-
-        if left:
-            units = {unit: (batch.again, heads) for unit, batch in enumerate(left)}
-            replicas.work(scoring, units, Listener(keep, progress=running.progress, lost=lost))
+    run_sync(_profile(model, Scoring(samples, plan), Path(out), running))
     return read_profile(out)
+
+
+async def _profile(model: LocalModel, scoring: Scoring, out: Path, running: drift.Running) -> None:
+    samples = scoring.samples
+    about = {"command": "profile", "argv": running.command, **facts_about(model)}
+    async with model.session() as engine:
+        identity, heads, groups = await compute(engine, _prepare, scoring)
+        with open_run(out, identity, about) as run:
+            _check_scores(read_run(out), samples)
+            left = [batch for batch in resume(run, _NAME, groups) if batch.again]
+            running.progress(len(samples) - sum(len(batch.again) for batch in left), 0)
+            room = asyncio.Semaphore(replicas_of(engine))
+
+            async def score(batch: PendingBatch) -> None:
+                numbers = batch.again
+                try:
+                    records, tokens = await compute(engine, _score, scoring, numbers, heads)
+                except RequestFailed as error:
+                    some = ", ".join(str(number + 1) for number in numbers)
+                    raise ModelError(f"Sample {some} could not be scored: {error}") from None
+                for record in records:
+                    batch.keep(record)
+                running.progress(len(numbers), tokens)
+                room.release()
+
+            async with task_group() as group:
+                for batch in left:
+                    await room.acquire()
+                    group.create_task(score(batch))
 
 
 def check_folder(out: Path | str, samples: Samples, plan: ProfilingPlan, command: str = "") -> None:
@@ -111,10 +103,42 @@ def check_folder(out: Path | str, samples: Samples, plan: ProfilingPlan, command
     refuse_early(out, known, {"command": "profile", "argv": command})
 
 
+def _scorer(session: LocalSession, scoring: Scoring) -> Scorer:
+    """The fastest scorer that gives this model's own scores."""
+    known, scorer = _SCORERS.get(session, (None, None))
+    if scorer is None or known != scoring:
+        model = cast("LocalModel", session.model)
+        scorer = scorer_of(read_material(model, scoring.samples, scoring.plan))
+        _SCORERS[session] = scoring, scorer
+    return scorer
+
+
+def _score(
+    session: LocalSession, scoring: Scoring, numbers: Sequence[int], heads: Sequence[Head]
+) -> tuple[list[HeadScores], int]:
+    """The records of samples scored together, and the tokens that were forwarded for them."""
+    began = time.monotonic()
+    scored, tokens = _scorer(session, scoring).score(numbers, heads)
+    seconds = round((time.monotonic() - began) / len(numbers), 3)
+    records = [
+        HeadScores(
+            method=_NAME,
+            conversation=number,
+            scores=sample.scores,
+            replies=sample.heads_by_reply(),
+            seconds=seconds,
+        )
+        for number, sample in zip(numbers, scored, strict=True)
+    ]
+    return records, tokens
+
+
 def _prepare(
-    model: LocalModel, scoring: Scoring
+    session: LocalSession, scoring: Scoring
 ) -> tuple[dict[str, Any], list[Head], list[list[int]]]:
-    scorer, samples = scoring.scorer(model), scoring.samples
+    """The identity of a profile, the heads to steer, and the samples to score together."""
+    scorer, samples = _scorer(session, scoring), scoring.samples
+    model = scorer.material.model
     identity = {
         "model": model.name,
         "model_fingerprint": model.fingerprint,

@@ -1,0 +1,84 @@
+"""The engine of a conversation: of one model that plays both sides, or of two models."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import Self
+
+from holdfast.drift.dialog import USER_VIEW
+from holdfast.models.protocol import ChatModel, Engine
+from holdfast.models.requests import Reply, Request
+
+
+def session_of(agent: ChatModel, user: ChatModel | None) -> Engine:
+    """Opens the engine of a model that plays both sides, or of two that play one each."""
+    if user is None:
+        return agent.session()
+    turns = asyncio.Lock()
+    return TwoEngines(TakesTurns(agent.session(), turns), TakesTurns(user.session(), turns))
+
+
+@dataclass
+class TakesTurns:
+    """One of two engines that take turns: it answers all that is asked of it, and then the other.
+
+    Two models on one device compute in turn anyway, and this way each does so for all conversations
+    together.
+    """
+
+    engine: Engine
+    turns: asyncio.Lock  # held while any request of this engine is open
+    _open: int = 0
+    _turn: asyncio.Task[bool] | None = None
+
+    async def generate(self, request: Request) -> Reply:
+        self._open += 1
+        try:
+            if self._turn is None:
+                self._turn = asyncio.create_task(self.turns.acquire())
+            await asyncio.shield(self._turn)
+            return await self.engine.generate(request)
+        finally:
+            self._open -= 1
+            if not self._open:
+                self._end_turn()
+
+    def _end_turn(self) -> None:
+        turn, self._turn = self._turn, None
+        if turn is not None and not turn.cancel():
+            self.turns.release()
+
+
+@dataclass(frozen=True)
+class TwoEngines:
+    """An engine that sends each request to one of two models, depending on its view."""
+
+    agent: TakesTurns  # answers turns and probes of the agent
+    user: TakesTurns  # answers turns of the user model
+
+    async def generate(self, request: Request) -> Reply:
+        is_users = isinstance(request.thread, tuple) and request.thread[0] == USER_VIEW
+        return await (self.user if is_users else self.agent).generate(request)
+
+    def forget(self, thread: Hashable) -> None:
+        """Frees what was kept for a thread that is over."""
+        self.agent.engine.forget(thread)
+        self.user.engine.forget(thread)
+
+    @property
+    def rows_at_most(self) -> int | None:
+        """The most requests at once, since an engine ran out of memory; None: neither did."""
+        engines = (self.agent.engine, self.user.engine)
+        both = (getattr(engine, "rows_at_most", None) for engine in engines)
+        return min((rows for rows in both if rows is not None), default=None)
+
+    async def __aenter__(self) -> Self:
+        await self.agent.engine.__aenter__()
+        await self.user.engine.__aenter__()
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        await self.user.engine.__aexit__(*error)
+        await self.agent.engine.__aexit__(*error)

@@ -1,0 +1,215 @@
+"""The actors of a model: started, checked against each other, and replaced when they are lost."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+import warnings
+from dataclasses import dataclass, field
+from typing import Any
+
+from holdfast.common.event_loop import task_group
+from holdfast.errors import ModelError
+from holdfast.integrations.ray.actor import Actor, Description, Specification, versions
+
+_PATIENCE = 120.0  # seconds for a cluster to provide an actor's resources
+_MOST_STARTS = 3  # actors lost in a row before they have loaded the model; then it fails
+_POLL = 1.0  # seconds
+_MOST_CALLS = 10_000  # at the same time at one actor
+
+
+@dataclass(frozen=True)
+class Resources:
+    """Processors and GPUs, of an actor or of a node."""
+
+    processors: int
+    gpus: int
+
+    def __str__(self) -> str:
+        plural = "" if self.processors == 1 else "s"
+        gpu = "a GPU and " if self.gpus else ""
+        return f"{gpu}{self.processors} processor{plural}"
+
+
+@dataclass(eq=False)
+class Replica:
+    """An actor, as this process sees it."""
+
+    handle: Any
+    about: Any  # the future of its machine and versions
+    since: float = field(default_factory=time.monotonic)  # when it was requested
+    node: str = ""  # the machine's name, once the actor runs
+    loading: Any = None  # the future of its description
+    description: Description | None = None  # once it has loaded the model
+    calls: int = 0  # that it works on
+    reserved: bool = False  # for a call that has to be alone
+
+
+class Actors:
+    """`count` actors that each load a model, on `resources` each."""
+
+    def __init__(
+        self, specification: Specification, resources: Resources, count: int, address: str
+    ):
+        self.specification, self.resources = specification, resources
+        self.count, self.address = count, address
+        self.replicas: list[Replica] = []
+        self.first: Replica | None = None  # to load the model; all others must match it
+        self._failed_starts = 0
+        self._has_warned = False
+        self._waiting: set[asyncio.Future[None]] = set()
+
+    @property
+    def loaded(self) -> list[Replica]:
+        """The actors that can be called."""
+        return [replica for replica in self.replicas if replica.description]
+
+    async def supervise(self) -> None:
+        """Starts actors whenever some are missing, until it is cancelled.
+
+        Raises:
+            ModelError: an actor does not match the others, several in a row were lost while they
+                loaded the model, or the cluster has no room for any.
+        """
+        starting = set[Replica]()
+        async with task_group() as starts:
+            while True:
+                self._fill_up()
+                for replica in self.replicas:
+                    if replica.description is None and replica not in starting:
+                        starting.add(replica)
+                        starts.create_task(self._start(replica))
+                is_whole = len(self.loaded) == self.count
+                self._check_places()
+                await self.change(None if is_whole else _POLL)
+
+    async def change(self, timeout: float | None = None) -> None:
+        """Waits until an actor was loaded, lost, or is free again."""
+        changed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.add(changed)
+        try:
+            await asyncio.wait([changed], timeout=timeout)
+        finally:
+            self._waiting.remove(changed)
+
+    def notify(self) -> None:
+        """Wakes those that wait for a change."""
+        for changed in self._waiting:
+            if not changed.done():
+                changed.set_result(None)
+
+    def lose(self, replica: Replica, loss: Exception) -> str:
+        """Removes an actor that is lost; returns why, in a few words."""
+        import ray
+
+        why = reason_of(loss)
+        if replica not in self.replicas:
+            return why
+        ray.kill(replica.handle)  # it may only have been unreachable
+        self.replicas.remove(replica)
+        self.notify()
+        if replica.description is None:
+            self._failed_starts += 1
+            if self._failed_starts >= _MOST_STARTS:
+                raise ModelError(
+                    f"{_MOST_STARTS} actors in a row were lost before they had loaded"
+                    f" {self.specification.name!r} ({why}); where memory ran out, use a smaller"
+                    " --dtype or fewer --replicas on a machine."
+                )
+        return why
+
+    def _fill_up(self) -> None:
+        import ray
+
+        remote = ray.remote(Actor).options(
+            num_cpus=self.resources.processors,
+            num_gpus=self.resources.gpus,
+            scheduling_strategy="SPREAD",
+            max_concurrency=_MOST_CALLS,
+        )
+        while len(self.replicas) < self.count:
+            handle = remote.remote(self.resources.processors)
+            self.replicas.append(Replica(handle, handle.about.remote()))
+
+    async def _start(self, replica: Replica) -> None:
+        """Waits until an actor has loaded the model."""
+        import ray
+
+        try:
+            replica.node, installed = await replica.about
+            check_versions(installed, replica.node)
+            if replica.loading is None:
+                replica.loading = replica.handle.load.remote(self.specification)
+            description = await replica.loading
+        except ray.exceptions.RayActorError as loss:
+            self.lose(replica, loss)
+            return
+        except ray.exceptions.RayTaskError as error:
+            raise cause_of(error, replica.node) from None
+        replica.description, self._failed_starts = description, 0
+        self.first = first = self.first or replica
+        assert first.description is not None
+        check_alike(first.description, first.node, description, replica.node)
+        self.notify()
+
+    def _check_places(self) -> None:
+        """Warns of actors that the cluster has no resources for; raises if it has for none."""
+        late = [
+            replica
+            for replica in self.replicas
+            if not replica.node and time.monotonic() - replica.since > _PATIENCE
+        ]
+        if not late or (self._has_warned and len(late) < len(self.replicas)):
+            return
+        message = (
+            f"The Ray cluster at {self.address!r} has no resources for {len(late)} of"
+            f" {self.count} actors after {_PATIENCE:.0f} s, with {self.resources} each"
+        )
+        if len(late) == len(self.replicas):
+            raise ModelError(f"{message}; free some (`ray status` shows usage), or add nodes.")
+        self._has_warned = True
+        warnings.warn(f"{message}; the others continue without them.", stacklevel=2)
+
+
+def check_versions(installed: dict[str, str], node: str) -> None:
+    """Refuses a machine whose software versions differ from this one's."""
+    for name, version in versions().items():
+        if installed.get(name) != version:
+            raise ModelError(
+                f"{name} is {version} here and {installed.get(name)} on {node}; install the same"
+                " versions on every machine."
+            )
+
+
+def check_alike(first: Description, first_node: str, other: Description, node: str) -> None:
+    """Refuses an actor whose model would give different replies from the first one's."""
+    for name in ("fingerprint", "runtime"):
+        expected, actual = getattr(first, name), getattr(other, name)
+        if expected != actual:
+            raise ModelError(
+                f"The {name} of {first.name!r} is {expected} on {first_node} and {actual} on"
+                f" {node}; give every machine the same files and the same kind of device."
+            )
+
+
+def cause_of(error: Any, node: str) -> Exception:
+    """The error that an actor raised, without Ray's wrapping."""
+    import ray
+
+    if isinstance(error, ray.exceptions.RaySystemError):  # what was sent could not be unpickled
+        last = str(error).strip().splitlines()[-1]
+        return ModelError(
+            f"The work cannot be read on {node} ({last}); put modules of your own, as measures"
+            " have, where every machine's Python finds them."
+        )
+    return error.cause
+
+
+def reason_of(error: Exception) -> str:
+    """Why an actor was lost, in a few words from Ray's message."""
+    text = re.sub("\x1b\\[[0-9;]*m", "", str(error))
+    if missing := re.findall(r"ModuleNotFoundError: (No module named '[^']+')", text):
+        return f"{missing[-1]} there; install the same on every machine"
+    why = re.search(r"is dead because (.+?)(?:\. |\.?$)", text, re.MULTILINE)
+    return (why[1] if why else " ".join(text.split()))[:200].rstrip(".")
