@@ -35,10 +35,10 @@ from holdfast.models.requests import Request
 from holdfast.records import Conversation, read_run
 from holdfast.report.calibration import answer
 from holdfast.report.study_figures import write_calibration_figures
-from holdfast.study.calibration import calibrate
+from holdfast.study.attention_decay import hold, settings_for
+from holdfast.study.calibrating import calibrate
 from holdfast.study.calibration_plan import Plan, choose_prompts
 from holdfast.study.capability import load_capability
-from holdfast.study.decay import hold, settings_for
 
 EXPONENT, ROUNDS = 0.3, (5, 8)  # for choosing heads; the rounds of its probes
 LATE = 8  # the round whose probes score fixes after fixed histories

@@ -23,7 +23,7 @@ from stamp import ROOT, measured_on
 
 import holdfast
 from holdfast.cli import main as command_line
-from holdfast.measures.repetition import loops
+from holdfast.measures.repeated_turns import loops
 from holdfast.records import read_run
 
 FIGURE = "drift.png"

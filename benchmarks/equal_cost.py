@@ -47,10 +47,10 @@ from holdfast import drift, methods
 from holdfast.analysis.calibration import Calibration, Candidate, read_calibration
 from holdfast.analysis.statistics import SCORES, estimate, resampled_means
 from holdfast.records import read_run
-from holdfast.study.calibration import calibrate
+from holdfast.study.calibrating import calibrate
 from holdfast.study.calibration_plan import Plan
 from holdfast.study.capability import Capability, Item
-from holdfast.study.fitting.run import fit
+from holdfast.study.fitting.fit import fit
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "training"))
 from knowledge import ask

@@ -24,7 +24,7 @@ import holdfast
 from holdfast import drift
 from holdfast.analysis.baseline import baseline_beside
 from holdfast.analysis.series import read_series
-from holdfast.drift.baseline import ask_baseline
+from holdfast.drift.asking_baseline import ask_baseline
 
 SEED = 730_193
 WITH, WITHOUT = 0.6, 0.1  # minimum mean score with the prompt, and maximum without

@@ -16,7 +16,7 @@ from holdfast.analysis.baseline import _verdict, baseline_beside
 from holdfast.analysis.estimates import is_never_followed
 from holdfast.analysis.series import read_series
 from holdfast.cli import main
-from holdfast.drift.baseline import ask_baseline, read_baseline
+from holdfast.drift.asking_baseline import ask_baseline, read_baseline
 from holdfast.drift.cases import Case, Rule, Suite
 from holdfast.drift.pairing import draw_pairing
 from holdfast.errors import RecordsError

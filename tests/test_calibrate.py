@@ -33,7 +33,7 @@ from holdfast.records.identity import CalibrationIdentity, PlanIdentity
 from holdfast.report import calibration as calibration_report
 from holdfast.report.calibration import answer, chance_line, next_step, sizes_needed, table
 from holdfast.report.study_figures import write_calibration_figures
-from holdfast.study.calibration import calibrate
+from holdfast.study.calibrating import calibrate
 from holdfast.study.calibration_plan import DEFAULT_SWEEPS, Plan, choose_prompts
 from holdfast.study.capability import Capability, Item, load_capability, usual_capability
 

@@ -18,7 +18,7 @@ import holdfast
 from holdfast import cli, methods
 from holdfast.analysis.calibration import read_calibration
 from holdfast.serve.service import Limits
-from holdfast.study.calibration import calibrate
+from holdfast.study.calibrating import calibrate
 from holdfast.study.calibration_plan import Plan
 
 

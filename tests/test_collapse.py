@@ -16,7 +16,7 @@ from holdfast.analysis.series import read_series
 from holdfast.analysis.summary import summarise
 from holdfast.cli import main
 from holdfast.drift.dialog import person_of, with_repetition
-from holdfast.measures.repetition import loops, repetitions
+from holdfast.measures.repeated_turns import loops, repetitions
 from holdfast.models.requests import Reply
 from holdfast.records import Repeated, read_run, to_line
 from holdfast.records.conversation import NO_NEWS_FROM

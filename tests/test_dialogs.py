@@ -11,7 +11,7 @@ from tiny import LOOK, TOOLED, looked_up, model, tokenizer
 from holdfast import drift, report
 from holdfast.analysis.series import read_series
 from holdfast.cli import main
-from holdfast.drift.dialogs import read_dialogs
+from holdfast.drift.recorded_dialogs import read_dialogs
 from holdfast.errors import PromptError, RecordsError, UsageError
 from holdfast.records import read_run
 from holdfast.report.sentences import opening

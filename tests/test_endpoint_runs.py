@@ -15,7 +15,7 @@ from holdfast.analysis.calibration import read_calibration
 from holdfast.analysis.tasks import read_results
 from holdfast.common.sampling import Sampling
 from holdfast.common.seeds import seed_of
-from holdfast.drift.baseline import ask_baseline
+from holdfast.drift.asking_baseline import ask_baseline
 from holdfast.drift.pairing import draw_pairing
 from holdfast.errors import AnotherRun, ModelError, RecordsError, RequestFailed, Unreachable
 from holdfast.models.connecting import connect
@@ -23,7 +23,7 @@ from holdfast.papers.zhang2024.synthetic import TextShape, make_data
 from holdfast.records import FAILURES, Compatibility, command_of, open_run, read_run, union
 from holdfast.report.about import about_runs
 from holdfast.report.tasks import table
-from holdfast.study.calibration import calibrate
+from holdfast.study.calibrating import calibrate
 from holdfast.study.calibration_plan import Plan
 
 SAMPLES = 12

@@ -14,8 +14,8 @@ from holdfast.models.capabilities import ENDPOINT
 from holdfast.models.engines import load_in_engine, read_options
 from holdfast.papers.li2024 import geometry
 from holdfast.papers.zhang2024.profiling import profile
-from holdfast.study import decay
-from holdfast.study.fitting.run import fit
+from holdfast.study import attention_decay
+from holdfast.study.fitting.fit import fit
 
 
 def test_an_engine_is_named_before_a_colon():
@@ -68,7 +68,7 @@ class InEngine:
 
 
 STUDIES = [
-    lambda out: decay.check(InEngine()),
+    lambda out: attention_decay.check(InEngine()),
     lambda out: geometry.study(InEngine(), SUITE, out),
     lambda out: profile(InEngine(), (), out),
     lambda out: fit("seka", InEngine(), out / "x.safetensors"),

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 
 from holdfast.common import files
 from holdfast.common.files import write_whole
-from holdfast.drift.traces import TurnTrace, write_traces
+from holdfast.drift.attention_traces import TurnTrace, write_traces
 from holdfast.errors import RecordsError
 from holdfast.methods.heads import write_heads
 from holdfast.papers.findings import publish

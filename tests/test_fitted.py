@@ -18,15 +18,15 @@ from holdfast.cli import main
 from holdfast.common.sampling import Sampling
 from holdfast.errors import HoldfastError, UnknownName, UsageError
 from holdfast.methods import Capping, Prism, Seka, Vector
+from holdfast.methods.all_methods import BY_NAME
 from holdfast.methods.keys import rank_covering
-from holdfast.methods.registry import BY_NAME
 from holdfast.models.requests import Request
 from holdfast.states import Site, watched
 from holdfast.study.fitting import recipe
 from holdfast.study.fitting.examples import Triplet, read_contrasts, read_triplets
-from holdfast.study.fitting.keys import learn_seka
+from holdfast.study.fitting.fit import fit, fitted_methods, write_control_vector
+from holdfast.study.fitting.key_directions import learn_seka
 from holdfast.study.fitting.replies import learn_capping, learn_vector
-from holdfast.study.fitting.run import fit, fitted_methods, write_control_vector
 
 ROUNDING = {"rel": 1e-4, "abs": 1e-5}  # float32 against float64 formulas
 LAYER = 1

@@ -11,9 +11,9 @@ from transformers import AttentionInterface, AttentionMaskInterface
 from transformers.masking_utils import eager_mask
 
 from holdfast import Request, Sampling, SplitSoftmax, Spotlight
+from holdfast.engine.reply_scoring import score_rows
 from holdfast.engine.rows import Row
 from holdfast.engine.runner import Runner
-from holdfast.engine.scoring import score_rows
 from holdfast.methods import Anchoring, Boost, Guidance, Pasta, PromptStrength
 
 # log-probabilities are float32; the smallest difference that the tests look for is 1e-2

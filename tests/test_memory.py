@@ -166,9 +166,9 @@ def test_running_out_with_a_single_chat_is_explained_in_one_sentence(scarce):
 
 
 def test_scoring_continues_with_half_of_the_batch(monkeypatch):
-    from holdfast.engine import scoring
+    from holdfast.engine import reply_scoring
 
-    tiny, sizes, groups = model(), [], scoring._groups
+    tiny, sizes, groups = model(), [], reply_scoring._groups
     requests = [Request(chat("be nice", "hello " * n)) for n in range(1, 7)]
     scored = tiny.session().score(requests, [["bread", "rain"]] * 6)
     expected = [score.log_probabilities for score in scored]
@@ -180,12 +180,12 @@ def test_scoring_continues_with_half_of_the_batch(monkeypatch):
                 raise RuntimeError(CPU_MESSAGE)
             yield group
 
-    monkeypatch.setattr(scoring, "_groups", scarce_groups)
+    monkeypatch.setattr(reply_scoring, "_groups", scarce_groups)
     scores = tiny.session().score(requests, [["bread", "rain"]] * 6)
     for scored, wanted in zip(scores, expected, strict=True):
         assert scored.log_probabilities == pytest.approx(wanted, abs=1e-4)
     assert sizes[0] > 3 and sizes[-1] <= 3
-    monkeypatch.setattr(scoring, "_groups", lambda *_: (_ for _ in ()).throw(MemoryError()))
+    monkeypatch.setattr(reply_scoring, "_groups", lambda *_: (_ for _ in ()).throw(MemoryError()))
     with pytest.raises(ModelError, match="single chat"):
         tiny.session().score(requests[:1], [["bread"]])
 

@@ -144,7 +144,7 @@ def fitted_here(tmp_path, monkeypatch):
 
 
 def test_a_method_is_registered_by_its_class_alone(fitted_here):
-    from holdfast.methods.registry import METHODS
+    from holdfast.methods.all_methods import METHODS
 
     listed = methods.catalogue()
     assert [name for name, _, _ in listed] == [method.name for method in METHODS]

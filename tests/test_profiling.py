@@ -14,8 +14,8 @@ from holdfast.analysis.statistics import Estimate
 from holdfast.errors import HoldfastError, ModelError, RecordsError, UsageError
 from holdfast.methods import HeadSet
 from holdfast.papers.zhang2024.profiling import Choice, ProfilingPlan, Question, profile
-from holdfast.papers.zhang2024.profiling.samples import read_material, read_samples
-from holdfast.papers.zhang2024.profiling.scoring import PlainPasses, SharedPasses, scorer_of
+from holdfast.papers.zhang2024.profiling.head_scores import PlainPasses, SharedPasses, scorer_of
+from holdfast.papers.zhang2024.profiling.plan import read_material, read_samples
 
 # float32: a shared pass sums in another order
 TOLERANCE = 1e-4

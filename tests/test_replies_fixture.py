@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from holdfast.methods.registry import BY_NAME
+from holdfast.methods.all_methods import BY_NAME
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
 import replies_fixture as fixture

@@ -7,8 +7,8 @@ from tiny import DEVICE, chat, model
 from holdfast import Repetition, Request, Sampling, SplitSoftmax, Spotlight, methods
 from holdfast.attention import BatchSteering, steered
 from holdfast.chat.prompt import render
+from holdfast.engine.reply_scoring import score_rows
 from holdfast.engine.rows import Row
-from holdfast.engine.scoring import score_rows
 from holdfast.errors import PromptError, UsageError
 from holdfast.methods import compile_methods
 

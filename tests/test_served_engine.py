@@ -16,7 +16,7 @@ from holdfast.engine.decoder import Decoder
 from holdfast.errors import Busy, Draining, ModelError, PromptError, UsageError
 from holdfast.models.requests import Reply
 from holdfast.models.session import LocalSession
-from holdfast.serve.engine import ServedEngine
+from holdfast.serve.served_engine import ServedEngine
 
 METHODS = ((), (SplitSoftmax(0.3),), (Boost(2.0),), (Guidance(1.5),))
 ENDLESS = Sampling(2.0, 1.0, 400)

@@ -26,10 +26,10 @@ from holdfast.cli import main
 from holdfast.common.sampling import Sampling
 from holdfast.errors import ModelError, PromptError, RecordsError, UnknownName, UsageError
 from holdfast.methods import Pasta, Repetition
-from holdfast.papers.zhang2024 import catalogue, data, files, synthetic
+from holdfast.papers.zhang2024 import catalogue, data, published_data, synthetic
 from holdfast.papers.zhang2024.catalogue import BIOS, COUNTERFACT, JSON, PRONOUNS
 from holdfast.papers.zhang2024.data import BIOGRAPHIES, FACTS, SPLITS, mark, spans_of
-from holdfast.papers.zhang2024.settings import demonstrations, draw_samples, request_of
+from holdfast.papers.zhang2024.task_settings import demonstrations, draw_samples, request_of
 from holdfast.report.tasks import table
 
 ROOT = Path(__file__).parents[1]
@@ -331,19 +331,21 @@ def write(path: Path, rows) -> str:
 
 
 def test_the_json_of_rome_is_read(tmp_path):
-    found = files.load_files(write(tmp_path / "counterfact.json", [FACT]))
+    found = published_data.load_files(write(tmp_path / "counterfact.json", [FACT]))
     (fact,) = [fact for split in SPLITS for fact in found.items[FACTS][split]]
     paraphrases = tuple(FACT["paraphrase_prompts"])
     language = "The mother tongue of {} is", "French", "English"
     assert fact == data.ChangedFact("Ann Lee", *language, paraphrases)
-    twice = files.load_files(write(tmp_path / "two.json", [FACT, FACT]))
+    twice = published_data.load_files(write(tmp_path / "two.json", [FACT, FACT]))
     assert found.fingerprint != twice.fingerprint
 
 
 @pytest.mark.parametrize("suffix", ["jsonl", "csv", "json"])
 def test_bias_in_bios_is_read(tmp_path, suffix):
     row = BIO if suffix != "csv" else {**BIO, "name": "Ann"}
-    found = files.load_files(write(tmp_path / f"bios_test.{suffix}", [row, {**row, "title": "dj"}]))
+    found = published_data.load_files(
+        write(tmp_path / f"bios_test.{suffix}", [row, {**row, "title": "dj"}])
+    )
     first = next(p for p in found.items[BIOGRAPHIES]["test"] if p.occupation == "yoga teacher")
     assert (first.name, first.text) == ("Ann", BIO["raw"])
     assert first.first == "Ann Lee is a Yoga Teacher in Ohio."
@@ -356,11 +358,13 @@ def test_bias_in_bios_is_read(tmp_path, suffix):
 def test_a_folder_of_splits_is_read_and_a_single_file_is_split(tmp_path):
     for name, title in (("train", "dj"), ("dev", "poet"), ("test", "nurse")):
         write(tmp_path / f"bios-{name}-00000.jsonl", [{**BIO, "title": title}])
-    found = files.load_files(str(tmp_path)).items[BIOGRAPHIES]
+    found = published_data.load_files(str(tmp_path)).items[BIOGRAPHIES]
     assert [found[split][0].occupation for split in SPLITS] == ["dj", "poet", "nurse"]
     rows = [{**BIO, "raw": f"{BIO['raw']} {n}"} for n in range(700)]
     path = write(tmp_path / "all.jsonl", rows)
-    one, again, other = (files.load_files(path, seed=seed).items[BIOGRAPHIES] for seed in (0, 0, 1))
+    one, again, other = (
+        published_data.load_files(path, seed=seed).items[BIOGRAPHIES] for seed in (0, 0, 1)
+    )
     assert [70 < len(one[split]) < 130 for split in SPLITS] == [True, True, False]
     assert sum(map(len, one.values())) == 700
     assert one["test"] == again["test"] != other["test"]
@@ -368,7 +372,7 @@ def test_a_folder_of_splits_is_read_and_a_single_file_is_split(tmp_path):
 
 @pytest.mark.skipif(not CORE.exists(), reason="../shared/data/counterfact_core.csv.gz is absent")
 def test_the_core_of_counterfact_is_read():
-    found = files.load_files(str(CORE))
+    found = published_data.load_files(str(CORE))
     facts = [fact for split in SPLITS for fact in found.items[FACTS][split]]
     with gzip.open(CORE, "rt", newline="") as file:
         false = {row["statement"] for row in csv.DictReader(file) if row["label"] == "0"}
@@ -386,7 +390,7 @@ def test_synthetic_data_supply_what_the_files_lack(tmp_path):
     made = tasks.load_data([tasks.SYNTHETIC], settings)
     assert both.items[BIOGRAPHIES] == made.items[BIOGRAPHIES]
     assert both.candidates == made.candidates == synthetic.OCCUPATIONS
-    assert both.items[FACTS] == files.load_files(file).items[FACTS]
+    assert both.items[FACTS] == published_data.load_files(file).items[FACTS]
     bios = write(tmp_path / "bios.jsonl", [BIO])
     with pytest.raises(UsageError, match=r"bios\.jsonl hold .* synthetic has nothing to add"):
         tasks.load_data([file, bios, tasks.SYNTHETIC], settings)
@@ -425,7 +429,7 @@ MISSING = ("requested_rewrite.target_new.str", "requested_rewrite.subject", "par
 )
 def test_malformed_rows_are_reported_with_their_field(tmp_path, name, good, bad, says):
     with pytest.raises(UsageError, match=says):
-        files.load_files(write(tmp_path / name, [good, bad]))
+        published_data.load_files(write(tmp_path / name, [good, bad]))
 
 
 def test_files_that_are_not_data_are_refused(tmp_path):
@@ -451,11 +455,11 @@ def test_files_that_are_not_data_are_refused(tmp_path):
     ):
         (tmp_path / name).write_bytes(content)
         with pytest.raises(UsageError, match=says):
-            files.load_files(str(tmp_path / name))
+            published_data.load_files(str(tmp_path / name))
     (tmp_path / "empty").mkdir()
     for where, says in (("nowhere.json", "does not exist"), ("empty", "holds no .json")):
         with pytest.raises(UsageError, match=says):
-            files.load_files(str(tmp_path / where))
+            published_data.load_files(str(tmp_path / where))
 
 
 def long_tiny():

@@ -15,11 +15,11 @@ from holdfast.analysis import decay
 from holdfast.analysis.decay import behaviour
 from holdfast.chat.prompt import render
 from holdfast.cli import main
-from holdfast.drift.traces import TurnTrace, read_traces, write_traces
+from holdfast.drift.attention_traces import TurnTrace, read_traces, write_traces
 from holdfast.errors import ModelError, ParameterOutOfRange, RecordsError, UsageError
 from holdfast.records import Conversation, OpenRun
 from holdfast.report.trace import lines
-from holdfast.study.decay import Dialog, check, settings_for
+from holdfast.study.attention_decay import Dialog, check, settings_for
 
 LAYERS, HEADS = 2, 3
 

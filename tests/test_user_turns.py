@@ -11,8 +11,8 @@ from tiny import model
 
 from holdfast import drift
 from holdfast.cli import main
-from holdfast.drift.dialogs import read_user_turns
 from holdfast.drift.pairing import draw, settled
+from holdfast.drift.recorded_dialogs import read_user_turns
 from holdfast.drift.remaining import count_replies
 from holdfast.errors import RecordsError, UsageError
 from holdfast.records import read_run

@@ -19,14 +19,14 @@ from holdfast.methods import Ranking
 from holdfast.papers.findings import Claim, claim_that, judged
 from holdfast.papers.zhang2024 import reproduction as zhang2024
 from holdfast.papers.zhang2024.profiling import Choice, Question
-from holdfast.papers.zhang2024.profiling.samples import task_samples
-from holdfast.papers.zhang2024.reproduction.study import Study
-from holdfast.papers.zhang2024.reproduction.tables import (
+from holdfast.papers.zhang2024.profiling.plan import task_samples
+from holdfast.papers.zhang2024.reproduction.paper_tables import (
     best_less_worst,
     beyond_reach,
     claim_of,
     share_of_best,
 )
+from holdfast.papers.zhang2024.reproduction.study import Study
 
 
 def test_a_task_becomes_samples_with_its_emphasis_and_its_correct_answer():

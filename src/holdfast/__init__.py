@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from holdfast import client, drift, logs, measures, methods, records, report, study
     from holdfast.models.connecting import connect, connect_all
     from holdfast.models.loading import load
-    from holdfast.models.steering import encode_chats, steering, unsteered
+    from holdfast.models.steering_blocks import encode_chats, steering, unsteered
     from holdfast.papers import zhang2024 as tasks
     from holdfast.records import read_run
 
@@ -89,9 +89,9 @@ _LATER = {
     "read_run": "holdfast.records",
     "connect": "holdfast.models.connecting",
     "connect_all": "holdfast.models.connecting",
-    "encode_chats": "holdfast.models.steering",
-    "steering": "holdfast.models.steering",
-    "unsteered": "holdfast.models.steering",
+    "encode_chats": "holdfast.models.steering_blocks",
+    "steering": "holdfast.models.steering_blocks",
+    "unsteered": "holdfast.models.steering_blocks",
 }
 
 

@@ -19,8 +19,8 @@ from holdfast.chat.emphasis import Part, check_parts
 from holdfast.chat.messages import Message, Messages, read_message
 from holdfast.errors import UnknownName, UsageError, shortened
 from holdfast.methods import compile_methods, read_methods, spell
+from holdfast.methods.all_methods import BY_NAME
 from holdfast.methods.protocols import Method
-from holdfast.methods.registry import BY_NAME
 
 __all__ = ["WIRE_FORMATS", "edit", "steer"]
 

@@ -19,7 +19,7 @@ from lm_eval.tasks import TaskManager  # noqa: E402
 import holdfast  # noqa: E402
 from holdfast.errors import HoldfastError, PromptTooLong, UsageError  # noqa: E402
 from holdfast.integrations.lm_eval import register  # noqa: E402
-from holdfast.integrations.lm_eval.model import HoldfastLM  # noqa: E402
+from holdfast.integrations.lm_eval.harness_model import HoldfastLM  # noqa: E402
 from holdfast.models.checkpoint import DEFAULT_FOLDER  # noqa: E402
 from holdfast.models.requests import Request  # noqa: E402
 

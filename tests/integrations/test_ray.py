@@ -24,12 +24,12 @@ from holdfast import drift, tasks
 from holdfast.errors import ModelError, UsageError
 from holdfast.integrations.ray import Specification, connect
 from holdfast.integrations.ray import actors as actors_module
-from holdfast.integrations.ray import connecting as connecting_module
+from holdfast.integrations.ray import cluster as connecting_module
 from holdfast.integrations.ray.actor import versions
 from holdfast.methods import Kind
 from holdfast.papers.zhang2024.profiling import Choice, ProfilingPlan, Question, profile
 from holdfast.records import read_run
-from holdfast.study.calibration import calibrate
+from holdfast.study.calibrating import calibrate
 from holdfast.study.calibration_plan import Plan
 from holdfast.study.capability import load_capability
 

@@ -14,7 +14,7 @@ from conftest import CACHE, CHATS, OURS, STOCK, model, use_backend
 from holdfast import drift
 from holdfast.cli import main
 from holdfast.common.sampling import Sampling
-from holdfast.drift.traces import read_traces
+from holdfast.drift.attention_traces import read_traces
 from holdfast.errors import ModelError, PromptError, UsageError
 from holdfast.methods import Ability
 from holdfast.models.engines import load_in_engine

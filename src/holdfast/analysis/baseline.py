@@ -16,7 +16,7 @@ from holdfast.analysis.statistics import (
     paired_difference,
 )
 from holdfast.analysis.verdicts import CANNOT_TELL, SUPPORTED, tell, too_few, within
-from holdfast.drift.baseline import read_baseline
+from holdfast.drift.asking_baseline import read_baseline
 from holdfast.records import Conversation, Probe, Run
 from holdfast.records.identity import DefaultPrompt
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from holdfast.analysis.statistics import SCORES, bounds_of, estimate, paired_difference
-from holdfast.drift.traces import TurnTrace
+from holdfast.drift.attention_traces import TurnTrace
 from holdfast.errors import UsageError
 from holdfast.records import Conversation
 

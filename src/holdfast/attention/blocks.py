@@ -22,7 +22,8 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedModel
 
-from holdfast.attention.checks import (
+from holdfast.attention.batch_steering import PASS, AttentionTrace, BatchSteering, Pass, PassState
+from holdfast.attention.pass_refusals import (
     CacheOrigin,
     cache_of,
     check_lengths,
@@ -34,7 +35,6 @@ from holdfast.attention.checks import (
 )
 from holdfast.attention.reaching import check_reached
 from holdfast.attention.rotary import RotaryLengths
-from holdfast.attention.steering import PASS, AttentionTrace, BatchSteering, Pass, PassState
 from holdfast.errors import UsageError
 from holdfast.states.edits import EditGroup, edits_of_pass
 from holdfast.states.hooks import edited

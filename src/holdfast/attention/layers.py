@@ -21,12 +21,12 @@ from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
+from holdfast.attention.batch_steering import PASS, Pass, PassState
 from holdfast.attention.blocks import pass_in
 from holdfast.attention.explicit import ScoreFormula, attend_explicitly, note_trace
 from holdfast.attention.extent import Starts, additive
 from holdfast.attention.kernels import LayerInputs, attend, is_fused
 from holdfast.attention.merge import LARGEST_MASK, attend_merged, attend_one, step_kernel
-from holdfast.attention.steering import PASS, Pass, PassState
 from holdfast.errors import ModelError
 
 IMPLEMENTATION = "holdfast"

@@ -29,10 +29,10 @@ import torch
 from torch import Tensor
 from torch.nn.functional import softplus
 
+from holdfast.attention.batch_steering import PassState
 from holdfast.attention.extent import KeyGroup, KeyRange, additive, masked_part, over
 from holdfast.attention.kernels import LayerInputs, attend
 from holdfast.attention.rules import LogOddsRule
-from holdfast.attention.steering import PassState
 from holdfast.errors import cut
 from holdfast.methods.table import LayerTable
 

@@ -18,8 +18,8 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedModel
 
+from holdfast.attention.batch_steering import PASS
 from holdfast.attention.blocks import LOCK, OPEN, OpenModel, Steered, entered
-from holdfast.attention.checks import CacheOrigin, cache_of, claim_cache
 from holdfast.attention.explicit import ScoreFormula, attend_explicitly, note_trace
 from holdfast.attention.kernels import LayerInputs
 from holdfast.attention.layers import (
@@ -29,6 +29,7 @@ from holdfast.attention.layers import (
     refuse_dropout,
     state_of,
 )
+from holdfast.attention.pass_refusals import CacheOrigin, cache_of, claim_cache
 from holdfast.attention.reaching import (
     REACHED,
     check_reachable,
@@ -37,7 +38,6 @@ from holdfast.attention.reaching import (
     probe,
     unreachable,
 )
-from holdfast.attention.steering import PASS
 from holdfast.errors import ModelError, UsageError
 
 Configs = list[tuple[Any, str | None]]  # each with the attention implementation that it had

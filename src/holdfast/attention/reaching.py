@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedModel
 
-from holdfast.attention.checks import cache_of, cached_tokens
-from holdfast.attention.steering import NEVER_REACHED, PASS, BatchSteering, Pass, PassState
+from holdfast.attention.batch_steering import NEVER_REACHED, PASS, BatchSteering, Pass, PassState
+from holdfast.attention.pass_refusals import cache_of, cached_tokens
 from holdfast.errors import ModelError, UsageError
 from holdfast.methods.compiled import UNSTEERED
 from holdfast.methods.protocols import NeedsWarmup, ShiftsAttention

@@ -20,7 +20,7 @@ from holdfast.cli.progress import Bar, note
 from holdfast.common import ranges
 from holdfast.common.model_names import is_served
 from holdfast.common.sampling import Sampling
-from holdfast.drift.baseline import read_baseline
+from holdfast.drift.asking_baseline import read_baseline
 from holdfast.errors import HoldfastError, UsageError
 from holdfast.records import MANIFEST, read_run
 from holdfast.records.identity import CalibrationIdentity
@@ -30,7 +30,7 @@ from holdfast.report.calibration import chance_line, next_step, sizes_needed
 from holdfast.report.study_figures import write_calibration_figures
 from holdfast.report.wording import count_of
 from holdfast.study import calibration_plan
-from holdfast.study.calibration import calibrate, check_folder, units_of
+from holdfast.study.calibrating import calibrate, check_folder, units_of
 from holdfast.study.calibration_plan import DEFAULT_SWEEPS, READINGS, Plan, too_small, usual_draws
 from holdfast.study.capability import Capability, load_capability, usual_capability
 

@@ -12,9 +12,9 @@ from holdfast.cli.options import Arg, Command, Options
 from holdfast.errors import UnknownName
 from holdfast.measures.arguments import list_names
 from holdfast.measures.registry import REGISTRY, catalogue, expected_of
+from holdfast.methods.all_methods import BY_NAME
 from holdfast.methods.kinds import Ability, requirements
 from holdfast.methods.parameters import parameters_of, required_parameters
-from holdfast.methods.registry import BY_NAME
 from holdfast.report.wording import aligned
 
 # measures of published benchmarks and studies, by the prefix of their names

@@ -20,7 +20,7 @@ from holdfast.common.sampling import Sampling
 from holdfast.common.seeds import seed_of
 from holdfast.errors import HoldfastError, ModelError, UnknownName, UsageError
 from holdfast.methods import Ability, Method, compile_methods, parse, spell
-from holdfast.methods.registry import METHODS
+from holdfast.methods.all_methods import METHODS
 from holdfast.models.capabilities import supports
 from holdfast.models.protocol import stream_reply
 from holdfast.models.requests import Reply, Request

@@ -17,8 +17,8 @@ from holdfast.common.model_names import is_url
 from holdfast.common.sampling import Sampling
 from holdfast.drift import Suite
 from holdfast.drift.benchmark import check_folder
-from holdfast.drift.dialogs import Dialogs, UserTurns
 from holdfast.drift.pairing import replayable, settled
+from holdfast.drift.recorded_dialogs import Dialogs, UserTurns
 from holdfast.drift.remaining import count_replies
 from holdfast.drift.settings import Settings
 from holdfast.drift.suites import SHIPPED

@@ -14,9 +14,9 @@ from holdfast.common.ranges import whole_number
 from holdfast.common.sampling import Sampling
 from holdfast.drift import Settings, Suite
 from holdfast.drift.cases import personas_of
-from holdfast.drift.dialogs import read_dialogs, read_user_turns
-from holdfast.drift.judges import Agreement, Judging, load_judge
+from holdfast.drift.judging import Agreement, Judging, load_judge
 from holdfast.drift.pairing import case_of, user_prompt_of
+from holdfast.drift.recorded_dialogs import read_dialogs, read_user_turns
 from holdfast.errors import NoSuchModel, UsageError
 from holdfast.integrations.ray import Specification, connect
 from holdfast.methods import Method, spell

@@ -134,7 +134,7 @@ def _plan(arguments: Namespace) -> ProfilingPlan:
 
 def _samples(arguments: Namespace) -> dict[str, Any]:
     from holdfast.papers.zhang2024.profiling import read_samples
-    from holdfast.papers.zhang2024.profiling.samples import task_samples
+    from holdfast.papers.zhang2024.profiling.plan import task_samples
 
     samples: dict[str, Any] = {path.stem: read_samples(path) for path in arguments.files or ()}
     names = [*(path.stem for path in arguments.files or ()), *(arguments.task or ())]
@@ -167,7 +167,7 @@ def _write_heads(arguments: Namespace, rankings: Sequence[Ranking], names: Seque
 
 
 def run_fit(arguments: Namespace) -> None:
-    from holdfast.study.fitting.run import fit, fitted_methods, write_control_vector
+    from holdfast.study.fitting.fit import fit, fitted_methods, write_control_vector
 
     if arguments.method not in fitted_methods():
         raise UnknownName("fitted method", arguments.method, fitted_methods())

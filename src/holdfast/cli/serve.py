@@ -139,8 +139,8 @@ def _service(arguments: argparse.Namespace) -> Service:
         )
     if not (in_engine := bool(engine_in(arguments.model))):
         begin_loading(arguments.model)
-    from holdfast.serve.engine import ServedEngine
     from holdfast.serve.metrics import Metrics
+    from holdfast.serve.served_engine import ServedEngine
     from holdfast.serve.service import Service
 
     memory = arguments.prefix_memory

@@ -21,7 +21,7 @@ from holdfast.papers.li2024 import geometry
 from holdfast.report import trace as report
 from holdfast.report.study_figures import write_geometry_figures, write_trace_figures
 from holdfast.report.wording import count_of
-from holdfast.study import decay
+from holdfast.study import attention_decay
 
 
 class _TraceOptions(Options):
@@ -48,7 +48,9 @@ class _GeometryOptions(Options):
 
 def run(arguments: argparse.Namespace) -> None:
     page = page_path(arguments, arguments.out)
-    settings = decay.settings_for(arguments.conversations, arguments.rounds, arguments.seed)
+    settings = attention_decay.settings_for(
+        arguments.conversations, arguments.rounds, arguments.seed
+    )
     chosen, suite = methods.parse(arguments.method), drift.load_suite(arguments.suite)
     refuse_other_command(arguments.out, "trace")
     folders = [
@@ -57,11 +59,11 @@ def run(arguments: argparse.Namespace) -> None:
     for folder in folders:
         check_folder(suite, folder, settings, [chosen], command=command_line())
     first = load_model(arguments)
-    decay.check(first)
+    attention_decay.check(first)
     models = [first]
     if arguments.compare:
         models.append(load_model(arguments, model=arguments.compare))
-        decay.check(models[1])
+        attention_decay.check(models[1])
         if models[1].fingerprint == first.fingerprint:
             raise UsageError(
                 f"{arguments.compare!r} is the same model as the first; name another one to compare"
@@ -75,7 +77,7 @@ def run(arguments: argparse.Namespace) -> None:
         total = settings.conversations * settings.rounds
         with Bar(total, title=title, waves=1) as bar:
             running = drift.Running(progress=bar, command=command_line())
-            dialogs = decay.hold(model, suite, folder, settings, chosen, running)
+            dialogs = attention_decay.hold(model, suite, folder, settings, chosen, running)
         traces.append(describe(model.name, *dialogs))
         write_whole(folder / "trace.json", json.dumps(traces[-1], indent=1) + "\n")
         print(*report.lines(traces[-1]), sep="\n")

@@ -14,14 +14,14 @@ from holdfast import methods as steering
 from holdfast import records
 from holdfast.common.event_loop import run_sync
 from holdfast.common.version import __version__
+from holdfast.drift.attention_traces import write_traces
 from holdfast.drift.dialog import Dialog, record_of
-from holdfast.drift.dialogs import Dialogs, UserTurns
-from holdfast.drift.judges import Judges, load_judges, open_judges
+from holdfast.drift.judging import Judges, load_judges, open_judges
 from holdfast.drift.pairing import Pairing, draw, replayable, settled
+from holdfast.drift.recorded_dialogs import Dialogs, UserTurns
 from holdfast.drift.selfchat import converse
 from holdfast.drift.settings import Cast, Running, Settings
 from holdfast.drift.suites import Suite, load_suite
-from holdfast.drift.traces import write_traces
 from holdfast.drift.two_models import session_of
 from holdfast.errors import UsageError, shortened, type_in_words
 from holdfast.methods import Method, Methods, read_methods

@@ -7,14 +7,14 @@ from typing import Any, Literal
 from holdfast.chat.messages import Message, Tool
 from holdfast.chat.templates import common_length
 from holdfast.common.sampling import NO_CONTENT
+from holdfast.drift.attention_traces import TurnTrace
 from holdfast.drift.cases import Case, Persona, Rule
 from holdfast.drift.pairing import Pairing, Probe
 from holdfast.drift.settings import WHOLE, Shown
-from holdfast.drift.traces import TurnTrace
 from holdfast.errors import cut
 from holdfast.measures import Measure
 from holdfast.measures.phrases import phrases_in_prompt, phrases_of_measure
-from holdfast.measures.repetition import repetitions
+from holdfast.measures.repeated_turns import repetitions
 from holdfast.models.requests import Reply
 from holdfast.records import Turn
 

@@ -10,7 +10,7 @@ from holdfast.chat.messages import Message, Tool, uses_tools
 from holdfast.chat.prompt import render_with_spans
 from holdfast.common.seeds import seed_of
 from holdfast.drift.cases import Case, Persona, Rule, Suite
-from holdfast.drift.dialogs import Dialogs, RecordedDialog, Script, UserTurns
+from holdfast.drift.recorded_dialogs import Dialogs, RecordedDialog, Script, UserTurns
 from holdfast.drift.settings import Settings
 from holdfast.errors import PromptError, UsageError
 from holdfast.measures.text import plural

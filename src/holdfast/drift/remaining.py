@@ -4,8 +4,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from holdfast.drift.cases import Suite
-from holdfast.drift.dialogs import Dialogs, UserTurns
 from holdfast.drift.pairing import draw
+from holdfast.drift.recorded_dialogs import Dialogs, UserTurns
 from holdfast.drift.selfchat import probed_rounds
 from holdfast.drift.settings import Settings
 from holdfast.records import MANIFEST, read_run

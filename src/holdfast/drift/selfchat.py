@@ -16,6 +16,7 @@ from typing import Any
 from holdfast.chat.messages import Message, uses_tools
 from holdfast.common.event_loop import task_group
 from holdfast.drift.asking import Asking, Question
+from holdfast.drift.attention_traces import TurnTrace
 from holdfast.drift.dialog import (
     AGENT_VIEW,
     USER_VIEW,
@@ -25,10 +26,9 @@ from holdfast.drift.dialog import (
     turn_of,
     user_view,
 )
-from holdfast.drift.dialogs import RECORDED, SCRIPTED, RecordedDialog
 from holdfast.drift.pairing import Pairing
+from holdfast.drift.recorded_dialogs import RECORDED, SCRIPTED, RecordedDialog
 from holdfast.drift.settings import Settings, Shown, with_summary
-from holdfast.drift.traces import TurnTrace
 from holdfast.errors import PromptError, RequestFailed, UsageError
 from holdfast.methods import Method
 from holdfast.models.failures import OutageWatch

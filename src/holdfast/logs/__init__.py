@@ -2,5 +2,5 @@
 
 from holdfast.analysis.adherence import adherence
 from holdfast.logs.dialogs import LoggedDialog, LoggedTurn, Logs, read_logs
-from holdfast.logs.scoring import score_logs
+from holdfast.logs.turn_scoring import score_logs
 from holdfast.transcripts import FORMATS

@@ -6,7 +6,6 @@ lists; they are read when a measure first needs them.
 """
 
 from holdfast.measures import (  # these register their measures
-    choice,
     conduct,
     content,
     counting,
@@ -15,6 +14,7 @@ from holdfast.measures import (  # these register their measures
     judging,
     language,
     layout,
+    multiple_choice,
     released,
 )
 from holdfast.measures.arguments import list_names

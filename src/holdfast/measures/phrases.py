@@ -11,7 +11,7 @@ from typing import Any
 
 from holdfast.measures.patterns import find
 from holdfast.measures.registry import Measure, build
-from holdfast.measures.repetition import units_of
+from holdfast.measures.repeated_turns import units_of
 from holdfast.measures.text import fold, sentences_of
 
 _QUOTED = re.compile(

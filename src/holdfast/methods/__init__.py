@@ -1,5 +1,6 @@
 """Steering methods; this package imports no torch. The names imported here are its interface."""
 
+from holdfast.methods.all_methods import catalogue, schema
 from holdfast.methods.attention import Boost, Pasta, SplitSoftmax, Spotlight
 from holdfast.methods.compiled import UNSTEERED, CompiledMethods, compile_methods
 from holdfast.methods.contrast import AdaCad, Anchoring, Guidance, PromptStrength
@@ -25,7 +26,6 @@ from holdfast.methods.protocols import (
     NeedsWarmup,
     ShiftsAttention,
 )
-from holdfast.methods.registry import catalogue, schema
 from holdfast.methods.reminder import Reminder
 from holdfast.methods.repetition import Repetition
 from holdfast.methods.residual import Capping, Vector

@@ -20,12 +20,12 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.errors import UnknownName, UsageError, shortened
+from holdfast.methods.all_methods import BY_NAME
 from holdfast.methods.fitted import Fitted
 from holdfast.methods.heads import LayerSet, spell_heads
 from holdfast.methods.kinds import Kind, kinds_of, members_of
 from holdfast.methods.parameters import parameters_of, required_parameters
 from holdfast.methods.protocols import Method
-from holdfast.methods.registry import BY_NAME
 
 NONE = "none"
 

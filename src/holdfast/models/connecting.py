@@ -16,11 +16,11 @@ from urllib.parse import SplitResult, urlsplit
 
 from holdfast.common import ranges
 from holdfast.errors import ModelError, Unreachable, UsageError
+from holdfast.models.completions import Endpoint, MalformedResponse, read_models
 from holdfast.models.endpoint import EndpointModel, warn_of_loss
-from holdfast.models.refusals import failure_of, list_models
-from holdfast.models.responses import Endpoint, MalformedResponse, read_models
+from holdfast.models.endpoint_errors import failure_of, list_models
+from holdfast.models.endpoint_server import Server
 from holdfast.models.served import ask_served
-from holdfast.models.server import Server
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI, OpenAI

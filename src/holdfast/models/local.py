@@ -12,9 +12,9 @@ from transformers import PreTrainedModel, PreTrainedTokenizerFast
 from holdfast.attention import check_methods
 from holdfast.chat.emphasis import Part
 from holdfast.chat.messages import Messages
+from holdfast.engine.reply_scoring import Scored
 from holdfast.engine.runner import Runner
 from holdfast.engine.scheduler import Scheduler, Serving
-from holdfast.engine.scoring import Scored
 from holdfast.errors import ModelError
 from holdfast.methods import (
     Ability,

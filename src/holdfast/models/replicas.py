@@ -13,7 +13,7 @@ from holdfast.models.protocol import ChatModel, Engine
 from holdfast.models.requests import Request
 
 if TYPE_CHECKING:
-    from holdfast.engine.scoring import Scored
+    from holdfast.engine.reply_scoring import Scored
 
 Result = TypeVar("Result")
 

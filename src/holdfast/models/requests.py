@@ -27,7 +27,7 @@ from holdfast.methods import CompiledMethods, Method, Methods, compile_methods, 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from holdfast.attention.steering import AttentionTrace
+    from holdfast.attention.batch_steering import AttentionTrace
 
 
 ReplyTokens = tuple[int, tuple[int, ...]]  # the index of a message, and its tokens

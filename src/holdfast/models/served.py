@@ -15,9 +15,9 @@ from holdfast.errors import ModelError, RequestFailed
 from holdfast.methods import Ability, Method, compile_methods, spell
 from holdfast.methods.spec import NONE
 from holdfast.models.capabilities import ENDPOINT
-from holdfast.models.refusals import failure_of, is_gone, words_of
+from holdfast.models.completions import Endpoint, Fields, as_fields
+from holdfast.models.endpoint_errors import failure_of, is_gone, words_of
 from holdfast.models.requests import Request
-from holdfast.models.responses import Endpoint, Fields, as_fields
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI, OpenAI

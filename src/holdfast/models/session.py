@@ -9,9 +9,9 @@ from typing import Self
 
 from holdfast.common import ranges
 from holdfast.common.event_loop import run_sync
+from holdfast.engine.reply_scoring import Scored, score_rows
 from holdfast.engine.rows import Continuation, Stream
 from holdfast.engine.scheduler import Handle, Scheduler, Serving
-from holdfast.engine.scoring import Scored, score_rows
 from holdfast.engine.shared import SharedPrefixes
 from holdfast.errors import (
     HoldfastError,
@@ -21,8 +21,8 @@ from holdfast.errors import (
     PromptTooLong,
 )
 from holdfast.models.protocol import checked_batch, generate_all
-from holdfast.models.reader import Answer, Reader, SessionModel, rehearsal_of, take_tokens
 from holdfast.models.rendering import Rendered, all_rendered, spell_replies
+from holdfast.models.request_reader import Answer, Reader, SessionModel, rehearsal_of, take_tokens
 from holdfast.models.requests import Reply, Request, Token
 from holdfast.models.step_loop import StepLoop
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from holdfast.analysis.collapse import count_turns
 from holdfast.common.sampling import NO_CONTENT
-from holdfast.drift.dialogs import GIVEN
+from holdfast.drift.recorded_dialogs import GIVEN
 from holdfast.records import (
     Conversation,
     Ended,

@@ -10,7 +10,7 @@ import numpy as np
 from markupsafe import Markup
 
 from holdfast.analysis.series import Series
-from holdfast.drift.dialogs import RECORDED, SCRIPTED
+from holdfast.drift.recorded_dialogs import RECORDED, SCRIPTED
 from holdfast.records import Conversation, Participant, Probe, Turn, Unscored
 from holdfast.report.about import early_end
 

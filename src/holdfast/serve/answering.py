@@ -19,9 +19,9 @@ from holdfast.models.requests import Token
 from holdfast.serve.decoding import Delta, TextDecoder, decode_reply
 from holdfast.serve.metrics import Stopwatch
 from holdfast.serve.refusals import Refusal, refusal_of, sentence_of, too_slow
-from holdfast.serve.requests import Submission
 from holdfast.serve.responses import AppliedSteering, Cached, Details, Shapes, Usage
 from holdfast.serve.service import Service
+from holdfast.serve.submissions import Submission
 from holdfast.serve.wire import end_events, send_event, send_json, start_events
 
 

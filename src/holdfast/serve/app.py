@@ -22,18 +22,11 @@ from starlette.types import ASGIApp
 
 from holdfast.common.validation import problem_of
 from holdfast.errors import PromptError
-from holdfast.serve import about
+from holdfast.serve import status_routes
 from holdfast.serve.access import AccessControl, AccessRules
 from holdfast.serve.answering import answer
 from holdfast.serve.bodies import ChatBody, CompletionBody, TokenizeBody, within_limits
 from holdfast.serve.refusals import refusal_of, refusal_of_problem
-from holdfast.serve.requests import (
-    check_model,
-    check_template,
-    read_chat,
-    read_completion,
-    read_tokens,
-)
 from holdfast.serve.responses import (
     ChatAnswer,
     ChatShapes,
@@ -43,6 +36,13 @@ from holdfast.serve.responses import (
     TokensAnswer,
 )
 from holdfast.serve.service import Service
+from holdfast.serve.submissions import (
+    check_model,
+    check_template,
+    read_chat,
+    read_completion,
+    read_tokens,
+)
 from holdfast.serve.tool_calls import CallParser
 from holdfast.serve.wire import Json, Writing, read_json
 
@@ -87,7 +87,7 @@ def application(service: Service, gate: AccessRules, origins: Sequence[str] = ()
     app.router.route_class = _JsonRoute
     app.state.limits = service.limits
     _add_generating(app, service)
-    about.add_routes(app, service)
+    status_routes.add_routes(app, service)
     page = page_files()
     for path, file in page.items():
         app.add_route(path, functools.partial(_file, file), ["GET"], include_in_schema=False)
@@ -182,7 +182,7 @@ def _add_generating(app: FastAPI, service: Service) -> None:
             check_template(service.name, tokenizer)
         request = read_tokens(body, limits, parser)
         try:
-            return Json(await asyncio.to_thread(about.tokens, service, request))
+            return Json(await asyncio.to_thread(status_routes.tokens, service, request))
         except PromptError as error:
             raise refusal_of(error, body.text_field) from None
 

@@ -16,7 +16,7 @@ from starlette.types import ASGIApp
 from holdfast.errors import UsageError, reason_of
 
 if TYPE_CHECKING:
-    from holdfast.serve.engine import ServedEngine
+    from holdfast.serve.served_engine import ServedEngine
     from holdfast.serve.service import Limits
 
 _BACKLOG = 2048  # connections that wait to be accepted, as uvicorn has it

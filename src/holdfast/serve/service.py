@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 
 from holdfast.methods import Method
 from holdfast.models.local import LocalModel
-from holdfast.serve.engine import ServedEngine
 from holdfast.serve.metrics import Metrics
+from holdfast.serve.served_engine import ServedEngine
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,9 @@ the edited keys are cached, and can be reused only under the same methods.
 
 from __future__ import annotations
 
-from holdfast.states.checks import abilities, check_states
 from holdfast.states.edits import EditGroup
 from holdfast.states.hooks import edited, watched
+from holdfast.states.requirements import abilities, check_states
 from holdfast.states.sites import Site, Sites, sites_of
 
 __all__ = [

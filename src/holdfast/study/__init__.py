@@ -4,14 +4,14 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.analysis.checks import Terms
 from holdfast.common.later import later
-from holdfast.study.calibration import calibrate
+from holdfast.study.calibrating import calibrate
 from holdfast.study.calibration_plan import Plan
 from holdfast.study.capability import load_capability
 from holdfast.study.checking import CheckOptions, check
 
 if TYPE_CHECKING:
-    from holdfast.study.fitting.run import fit
+    from holdfast.study.fitting.fit import fit
 
 
 def __getattr__(name: str) -> Any:
-    return later(__name__, {"fit": "holdfast.study.fitting.run"}, name)
+    return later(__name__, {"fit": "holdfast.study.fitting.fit"}, name)

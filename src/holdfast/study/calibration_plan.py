@@ -13,7 +13,7 @@ from holdfast.analysis.verdicts import MIN_SAMPLES
 from holdfast.common import ranges
 from holdfast.common.sampling import Sampling
 from holdfast.common.seeds import seed_of
-from holdfast.drift.dialogs import UserTurns
+from holdfast.drift.recorded_dialogs import UserTurns
 from holdfast.errors import ParameterOutOfRange, UnknownName, UsageError, option
 from holdfast.measures.text import plural
 from holdfast.methods import Method, Sweep, parse_sweep, spell

@@ -12,7 +12,7 @@ from holdfast import methods as steering
 from holdfast.chat.messages import Message
 from holdfast.common.seeds import seed_of
 from holdfast.errors import UsageError
-from holdfast.measures.choice import read_choice
+from holdfast.measures.multiple_choice import read_choice
 from holdfast.methods import Ability, Method
 from holdfast.models.capabilities import supports
 from holdfast.models.failures import OutageWatch, answer_each
@@ -30,7 +30,7 @@ from holdfast.study.calibration_plan import Plan
 from holdfast.study.capability import LETTERS, Capability, Item
 
 if TYPE_CHECKING:
-    from holdfast.engine.scoring import Scored
+    from holdfast.engine.reply_scoring import Scored
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,8 @@ import torch
 from holdfast.chat.emphasis import Part
 from holdfast.chat.messages import Message
 from holdfast.common import ranges
+from holdfast.engine.reply_scoring import Scored
 from holdfast.engine.scheduler import Scheduler, Serving
-from holdfast.engine.scoring import Scored
 from holdfast.errors import ModelError, UsageError
 from holdfast.methods import (
     Ability,
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
 
     from holdfast.engine.runner import Runner
-    from holdfast.models.reader import SessionModel
+    from holdfast.models.request_reader import SessionModel
 
 _CONTEXT = 4096  # default tokens per row for models that were trained on more
 _ROWS = 8

@@ -29,8 +29,8 @@ from holdfast.methods import (
     parse,
     spell,
 )
+from holdfast.methods.all_methods import BY_NAME
 from holdfast.methods.kinds import in_words, requirements
-from holdfast.methods.registry import BY_NAME
 
 METHODS, TEXT, SPAN, TRACE, SEED = KEYS = (
     "holdfast",

@@ -42,11 +42,11 @@ from holdfast.models.rendering import Rendered
 from holdfast.models.requests import ReplyTokens, Token
 from holdfast.serve.bodies import ChatBody, read_body
 from holdfast.serve.decoding import Delta, TextDecoder, decode_reply
-from holdfast.serve.engine import ServedEngine
 from holdfast.serve.refusals import Refusal
-from holdfast.serve.requests import Submission, dialog_seed, read_chat
 from holdfast.serve.responses import Details
+from holdfast.serve.served_engine import ServedEngine
 from holdfast.serve.service import Limits
+from holdfast.serve.submissions import Submission, dialog_seed, read_chat
 from holdfast.serve.tool_calls import CallParser
 
 # this engine is not shared, so a request may be as large as it likes

@@ -10,7 +10,7 @@ the harness that look for the entry point group `lm_eval.models` find it by them
 from __future__ import annotations
 
 NAME = "holdfast"
-_MODEL = "holdfast.integrations.lm_eval.model:HoldfastLM"
+_MODEL = "holdfast.integrations.lm_eval.harness_model:HoldfastLM"
 
 
 def register() -> None:

@@ -1,5 +1,5 @@
 """Replicas of a model as actors of a Ray cluster; only this process writes records."""
 
 from holdfast.integrations.ray.actor import Specification
-from holdfast.integrations.ray.connecting import connect
-from holdfast.integrations.ray.model import RayModel
+from holdfast.integrations.ray.cluster import connect
+from holdfast.integrations.ray.ray_model import RayModel

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from holdfast.papers.findings import publish
-from holdfast.papers.li2024.figures import SCALES, Li2024Setup, check, make_figures
+from holdfast.papers.li2024.figures_3_to_9 import SCALES, Li2024Setup, check, make_figures
 
 
 def reproduce(setup: Li2024Setup) -> Path:

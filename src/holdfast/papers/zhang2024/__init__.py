@@ -15,7 +15,7 @@ from holdfast.drift.settings import Running
 from holdfast.papers.zhang2024.catalogue import CATALOGUE
 from holdfast.papers.zhang2024.data import Data, Sample, Task, spans_of
 from holdfast.papers.zhang2024.evaluate import run
-from holdfast.papers.zhang2024.settings import (
+from holdfast.papers.zhang2024.task_settings import (
     BASELINES,
     SYNTHETIC,
     draw_samples,
@@ -23,7 +23,7 @@ from holdfast.papers.zhang2024.settings import (
     request_of,
     variants_of,
 )
-from holdfast.papers.zhang2024.settings import TaskSettings as Settings
+from holdfast.papers.zhang2024.task_settings import TaskSettings as Settings
 
 _PROFILING = "holdfast.papers.zhang2024.profiling"
 _LATER = dict.fromkeys(("ProfilingPlan", "profile", "read_samples"), _PROFILING)

@@ -23,7 +23,7 @@ from holdfast.models.requests import Reply, Request
 from holdfast.models.served import same_served
 from holdfast.papers.zhang2024.catalogue import fluency
 from holdfast.papers.zhang2024.data import Data, Sample, Task, mark
-from holdfast.papers.zhang2024.settings import (
+from holdfast.papers.zhang2024.task_settings import (
     CATALOGUE,
     TaskSettings,
     Variant,

@@ -6,8 +6,7 @@ A task is a list of samples, all `Choice` (continuations compared by their log-p
 run can be interrupted and repeated at any time; analysis/profile.py ranks the heads from them.
 """
 
-from holdfast.papers.zhang2024.profiling.run import check_folder, profile
-from holdfast.papers.zhang2024.profiling.samples import (
+from holdfast.papers.zhang2024.profiling.plan import (
     BY,
     Choice,
     ProfilingPlan,
@@ -15,3 +14,4 @@ from holdfast.papers.zhang2024.profiling.samples import (
     Samples,
     read_samples,
 )
+from holdfast.papers.zhang2024.profiling.profile_heads import check_folder, profile

@@ -3,9 +3,8 @@
 from pathlib import Path
 
 from holdfast.papers.findings import publish
-from holdfast.papers.zhang2024.reproduction.figures import figure_2, figure_3
-from holdfast.papers.zhang2024.reproduction.study import SCALES, TASKS, Scale, Setup, Study, check
-from holdfast.papers.zhang2024.reproduction.tables import (
+from holdfast.papers.zhang2024.reproduction.figures_2_to_6 import figure_2, figure_3
+from holdfast.papers.zhang2024.reproduction.paper_tables import (
     table_1,
     table_4,
     table_5,
@@ -13,6 +12,7 @@ from holdfast.papers.zhang2024.reproduction.tables import (
     table_11,
     table_14,
 )
+from holdfast.papers.zhang2024.reproduction.study import SCALES, TASKS, Scale, Setup, Study, check
 from holdfast.report.tasks import write_profile
 
 

@@ -26,7 +26,7 @@ from holdfast.models.local import LocalModel
 from holdfast.models.requests import Request
 from holdfast.papers.zhang2024 import Data, Sample, Settings, Task, draw_samples, spans_of
 from holdfast.papers.zhang2024.profiling.head_passes import ScoredPrompt
-from holdfast.papers.zhang2024.settings import user_message
+from holdfast.papers.zhang2024.task_settings import user_message
 
 
 @dataclass(frozen=True)

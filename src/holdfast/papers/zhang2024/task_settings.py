@@ -24,7 +24,7 @@ from holdfast.papers.zhang2024.data import (
     Task,
     spans_of,
 )
-from holdfast.papers.zhang2024.files import load_files
+from holdfast.papers.zhang2024.published_data import load_files
 from holdfast.papers.zhang2024.synthetic import TextShape, make_data
 
 BASELINES = ("zero-shot", "marked", "quoted", "few-shot")

@@ -9,8 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from holdfast.attention.batch_steering import PassState
 from holdfast.attention.rotary import RotaryLengths
-from holdfast.attention.steering import PassState
 from holdfast.errors import ModelError, UsageError
 from holdfast.methods.compiled import CompiledMethods
 

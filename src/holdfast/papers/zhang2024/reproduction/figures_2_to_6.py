@@ -12,8 +12,12 @@ from holdfast.analysis.tasks import ZERO_SHOT, Result
 from holdfast.analysis.verdicts import within
 from holdfast.methods import HeadSet, Pasta, spell
 from holdfast.papers.findings import Claim, Figure, claim_that, in_words, judged, pngs
+from holdfast.papers.zhang2024.reproduction.paper_tables import (
+    HALVES,
+    best_less_worst,
+    beyond_reach,
+)
 from holdfast.papers.zhang2024.reproduction.study import Study, pasta_on, values_of
-from holdfast.papers.zhang2024.reproduction.tables import HALVES, best_less_worst, beyond_reach
 from holdfast.records import read_run
 from holdfast.report.figures import COLOURS, legend_below, means, panels, save, styled, whiskers
 

@@ -11,18 +11,18 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
+from holdfast.attention.batch_steering import BatchSteering
 from holdfast.attention.blocks import Steered, entered
-from holdfast.attention.checks import CacheOrigin
+from holdfast.attention.pass_refusals import CacheOrigin
 from holdfast.attention.patching import open_block
 from holdfast.attention.reaching import check_methods
-from holdfast.attention.steering import BatchSteering
 from holdfast.chat.emphasis import Part
 from holdfast.chat.messages import Messages
 from holdfast.chat.prompt import render
 from holdfast.errors import ModelError, UsageError, cut, shortened, type_in_words
 from holdfast.methods import CompiledMethods, compile_methods, read_methods, spell
+from holdfast.methods.all_methods import METHODS
 from holdfast.methods.protocols import InPass
-from holdfast.methods.registry import METHODS
 from holdfast.models.requests import Request
 from holdfast.states import check_states
 

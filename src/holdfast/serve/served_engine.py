@@ -14,8 +14,8 @@ from contextlib import contextmanager, nullcontext
 from holdfast.common.threads import one_thread
 from holdfast.errors import Busy, Draining, ModelError
 from holdfast.models.local import LocalModel
-from holdfast.models.reader import Answer
 from holdfast.models.rendering import Rendered
+from holdfast.models.request_reader import Answer
 from holdfast.models.requests import Reply, Request, Token
 from holdfast.models.step_loop import StepLoop
 

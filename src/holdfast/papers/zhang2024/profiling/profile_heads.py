@@ -21,14 +21,14 @@ from holdfast.models.local import LocalModel
 from holdfast.models.protocol import facts_about
 from holdfast.models.replicas import compute, replicas_of
 from holdfast.models.session import LocalSession
-from holdfast.papers.zhang2024.profiling.samples import (
+from holdfast.papers.zhang2024.profiling.head_scores import Scorer, scorer_of
+from holdfast.papers.zhang2024.profiling.plan import (
     ProfilingPlan,
     Question,
     Samples,
     check_samples,
     read_material,
 )
-from holdfast.papers.zhang2024.profiling.scoring import Scorer, scorer_of
 from holdfast.records import HeadScores, PendingBatch, Run, open_run, read_run, refuse_early, resume
 
 _NAME = "stage 1"  # of the batches in records

@@ -35,8 +35,8 @@ from holdfast.papers.li2024.geometry import embedding_norms
 from holdfast.records import Run, read_run
 from holdfast.report import study_figures
 from holdfast.report.figures import write_figures
-from holdfast.study import decay
-from holdfast.study.calibration import calibrate, units_of
+from holdfast.study import attention_decay
+from holdfast.study.calibrating import calibrate, units_of
 from holdfast.study.calibration_plan import Plan, choose_prompts
 from holdfast.study.capability import load_capability
 
@@ -204,11 +204,13 @@ def _figure_4(setup: Li2024Setup) -> Figure:
 
 
 def _trace(setup: Li2024Setup, model: LocalModel, step: str) -> dict[str, Any]:
-    settings = decay.settings_for(setup.scale.traced, setup.scale.rounds, setup.seed)
+    settings = attention_decay.settings_for(setup.scale.traced, setup.scale.rounds, setup.seed)
     settings = replace(settings, sampling=setup.sampling)
     with setup.watch(step, settings.conversations * settings.rounds) as progress:
         running = drift.Running(progress=progress)
-        chats = decay.hold(model, setup.suite, setup.out / step, settings, running=running)
+        chats = attention_decay.hold(
+            model, setup.suite, setup.out / step, settings, running=running
+        )
     return describe(model.name, *chats)
 
 

@@ -19,8 +19,8 @@ from tqdm import tqdm
 
 from holdfast.chat.messages import Message
 from holdfast.common.seeds import seed_of
+from holdfast.engine.reply_scoring import score_rows
 from holdfast.engine.rows import Row, Stream
-from holdfast.engine.scoring import score_rows
 from holdfast.errors import PromptTooLong, UnknownName, UsageError
 from holdfast.integrations.lm_eval.writing import Wanted, read_wanted, write
 from holdfast.methods import parse, spell

@@ -14,7 +14,7 @@ from holdfast.models.local import LocalModel
 from holdfast.states import sites_of
 from holdfast.study.fitting import recipe
 from holdfast.study.fitting.examples import Learned, read_contrasts, read_triplets
-from holdfast.study.fitting.keys import learn_prism, learn_seka
+from holdfast.study.fitting.key_directions import learn_prism, learn_seka
 from holdfast.study.fitting.replies import learn_capping, learn_vector
 
 

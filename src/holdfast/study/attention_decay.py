@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from holdfast import drift
 from holdfast.analysis.decay import Dialog
 from holdfast.common import ranges
-from holdfast.drift.traces import read_traces
+from holdfast.drift.attention_traces import read_traces
 from holdfast.errors import ModelError
 from holdfast.methods import Method
 from holdfast.models.capabilities import require_layers

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from holdfast.errors import ModelError, RequestFailed, Unreachable, cut
-from holdfast.models.responses import Endpoint, MalformedResponse
+from holdfast.models.completions import Endpoint, MalformedResponse
 
 if TYPE_CHECKING:
     from openai import APIStatusError, OpenAIError

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.errors import ModelError, RequestFailed, Unreachable
 from holdfast.methods import Ability, Method
-from holdfast.models import responses
+from holdfast.models import completions
 from holdfast.models.capabilities import check_requirements
-from holdfast.models.refusals import (
+from holdfast.models.endpoint_errors import (
     explain_answer,
     explain_filter,
     failure_of,
@@ -41,7 +41,7 @@ _LONGEST_WAIT = 8.0  # seconds before a malformed answer is asked for again
 class Server:
     """One endpoint, and what its answers show of its dialect."""
 
-    endpoint: responses.Endpoint
+    endpoint: completions.Endpoint
     client: OpenAI = field(repr=False)  # for the questions that are asked when it is connected
     # opens a client for requests; one belongs to the event loop that it is first used in
     open_client: Callable[[], AsyncOpenAI] = field(repr=False)
@@ -123,13 +123,13 @@ class Server:
                 # without its cause, whose request contains the key
                 raise failure_of(error, self.endpoint) from None
             try:
-                answer = responses.read_json(text)
+                answer = completions.read_json(text)
                 check_applied(answer, body, self.endpoint.url)
-                reply = responses.read_reply(answer)
+                reply = completions.read_reply(answer)
                 return await self._with_masses(client, reply, answer.get("id"), body)
-            except responses.FilteredReply:
+            except completions.FilteredReply:
                 raise RequestFailed(explain_filter(self.endpoint), "filter") from None
-            except responses.MalformedResponse as error:
+            except completions.MalformedResponse as error:
                 if attempt >= self.endpoint.max_retries:
                     raise RequestFailed(explain_answer(error, text, self.endpoint)) from None
             await asyncio.sleep(min(0.5 * 2**attempt, _LONGEST_WAIT))
@@ -140,7 +140,7 @@ class Server:
         import openai
 
         body, text = self.body_of(request), ""
-        reading = responses.StreamReader(
+        reading = completions.StreamReader(
             lambda chunk: check_applied(chunk, body, self.endpoint.url)
         )
 
@@ -156,10 +156,10 @@ class Server:
             reply = reading.reply()
         except openai.OpenAIError as error:
             raise failure_of(error, self.endpoint) from None
-        except responses.FilteredReply:
+        except completions.FilteredReply:
             raise RequestFailed(explain_filter(self.endpoint), "filter") from None
-        except (responses.MalformedResponse, ValueError) as error:
-            why = responses.MalformedResponse(str(error))
+        except (completions.MalformedResponse, ValueError) as error:
+            why = completions.MalformedResponse(str(error))
             raise RequestFailed(explain_answer(why, text, self.endpoint)) from None
         yield await self._with_masses(client, reply, reading.name, body)
 

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 from holdfast.common.event_loop import run_sync
 from holdfast.integrations.ray.actor import Description, Specification
 from holdfast.integrations.ray.actors import Actors, Replica, Resources
-from holdfast.integrations.ray.session import RaySession
+from holdfast.integrations.ray.ray_session import RaySession
 from holdfast.methods import Ability, Method
 from holdfast.models.protocol import Generates
 from holdfast.models.requests import Reply, Request

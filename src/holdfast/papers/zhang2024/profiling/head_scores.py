@@ -9,13 +9,13 @@ from typing import TypeAlias
 from holdfast.analysis.profile import head_name
 from holdfast.common.sampling import Sampling
 from holdfast.engine.prefixes import Prefix
+from holdfast.engine.reply_scoring import score_rows
 from holdfast.engine.rows import Row, Stream
-from holdfast.engine.scoring import score_rows
 from holdfast.errors import ModelError
 from holdfast.methods import UNSTEERED, CompiledMethods
 from holdfast.methods.heads import Head
 from holdfast.papers.zhang2024.profiling.head_passes import HeadPasses
-from holdfast.papers.zhang2024.profiling.samples import Choice, Material, Question
+from holdfast.papers.zhang2024.profiling.plan import Choice, Material, Question
 
 # largest difference in log-probabilities; a model that computes something else between its layers
 # far exceeds it
