@@ -132,7 +132,7 @@ def main() -> None:
                 cast = drift.Cast(user_turns="everyday")
                 run = drift.run(model, suite, folder, SETTINGS, cast=cast)
             (series,) = read_series(run)
-            (found,) = summarise(run)["results"]
+            (found,) = summarise(run).to_json()["results"]
             canaries = [
                 [p.score for r in run.records for p in r.probes
                  if p.kind == "canary" and p.round == number]

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from test_drift import SUITE, Scripted
+from test_report import opening_of
 from tiny import model, tokenizer
 
 from holdfast import drift, report
@@ -23,7 +24,7 @@ from holdfast.errors import RecordsError
 from holdfast.measures import build
 from holdfast.records import read_run
 from holdfast.records.identity import DefaultPrompt
-from holdfast.report.sentences import baseline_lines, opening
+from holdfast.report.sentences import baseline_lines
 
 DISCOUNT, TENT = "Can I have it cheaper?", "Which tent is warm?"
 NEVER_SAID = build({"name": "never_contains", "words": ["discount"]})
@@ -145,11 +146,11 @@ def test_an_uninformative_rule_is_not_counted_as_lost(tmp_path):
     assert baseline.by_rule and baseline.verdict_on("both", "price") == "uninformative"
     assert baseline.verdict_on(None, "price") == "uninformative"
     assert baseline.verdict_on("both", "signs") == "discriminates"
-    first, _, left_out, fix = opening(series, baseline)
+    first, _, left_out, fix = opening_of(series, baseline)
     assert "In round 2, the agent follows “signs” less" in first and "price" not in first
     assert left_out == ("“price” is uninformative: it scores as well without the system prompt.")
     assert fix.endswith(" Still lost with it: “signs” (0%).")
-    assert "“price” less often in round 2" in opening(series)[0]
+    assert "“price” less often in round 2" in opening_of(series)[0]
     page = report.write([run.folder], tmp_path / "page.html").read_text(encoding="utf-8")
     assert "The same by measure" in page and left_out in page
     assert page.count("uninformative: as good without the prompt") == 2, "once for each method"

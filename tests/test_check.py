@@ -12,7 +12,7 @@ from synthetic_run import conversation_of
 
 import holdfast
 from holdfast import drift
-from holdfast.analysis.check_file import read_check
+from holdfast.analysis.check_file import Check, read_check
 from holdfast.analysis.checks import Terms, budget_needed, check_prompts, closest_mean
 from holdfast.analysis.falls import compare_runs
 from holdfast.analysis.sequential import FAIL, PASS, UNDECIDED
@@ -399,7 +399,9 @@ def test_low_rounds_before_the_first_certain_one_are_reported():
 
 def test_junit_has_a_test_for_each_prompt(checked, tmp_path):
     _, _, checks, _ = checked
-    path = write_junit(checks, TERMS, "three \x00 <&>", tmp_path / "sub" / "junit.xml", 90.0)
+    path = write_junit(
+        Check("none", TERMS, tuple(checks)), "three \x00 <&>", tmp_path / "sub" / "junit.xml", 90.0
+    )
     root = ElementTree.parse(path).getroot()
     (suite,) = root
     assert (root.tag, suite.tag) == ("testsuites", "testsuite")
@@ -470,7 +472,7 @@ def junit_of(records, terms, folder, before=None):
     before = None if before is None else {"bot": before}
     rounds = max(probe.round for probe in records[0].probes)
     checks = check_prompts(records, ["bot"], rounds, terms, before)
-    path = write_junit(checks, terms, "rules", folder / "junit.xml", 1.0)
+    path = write_junit(Check("none", terms, tuple(checks)), "rules", folder / "junit.xml", 1.0)
     (suite,) = ElementTree.parse(path).getroot()
     counts = tuple(int(suite.get(name)) for name in COUNTED)
     cases = {(test.get("classname"), test.get("name")): test[0] for test in suite}

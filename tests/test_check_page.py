@@ -2,6 +2,7 @@
 
 import json
 import re
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -14,13 +15,14 @@ from holdfast import drift
 from holdfast.analysis.check_file import FILE, Check, check_json, read_check, write_check
 from holdfast.analysis.checks import Cell, Terms, check_prompts
 from holdfast.analysis.series import read_series
-from holdfast.analysis.summary import summarise
+from holdfast.analysis.summary import results_of, summarise
 from holdfast.errors import RecordsError
 from holdfast.records import Run
 from holdfast.records.identity import Manifest
 from holdfast.report.check_section import check_headline, check_lines, check_sections
 from holdfast.report.checks import lines_of, numbers_text
 from holdfast.report.drift_page import render_page
+from holdfast.report.junit import write_junit
 from holdfast.study.checking import CheckOptions, check, earlier_conversations
 
 __all__ = ["checked"]  # a fixture
@@ -29,7 +31,7 @@ browser = pytest.fixture(scope="module")(open_browser)
 
 def text_of(run):
     """The visible text of a run's page."""
-    page = render_page([run], [""], read_series(run))
+    page = render_page([results_of(run)])
     Outline(page)
     body = re.sub(r"<(style|script|svg).*?</\1>", " ", page, flags=re.S)
     return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", body)).replace("\N{NO-BREAK SPACE}", " ")
@@ -61,17 +63,20 @@ def section_of(run):
 def test_a_drift_run_has_no_verdicts(tmp_path):
     settings = drift.Settings(rounds=2, conversations=3)
     run = drift.run(Scripted(SHARES), SUITE, tmp_path, settings)
-    assert read_check(run) is None and "check" not in summarise(run)
+    assert read_check(run) is None and summarise(run).check is None
     assert "What the check says" not in text_of(run)
 
 
-def test_page_and_summary_derive_the_verdicts_again(checked):
+def test_page_junit_and_summary_derive_the_verdicts_again(checked, tmp_path):
     _, run, checks, _ = checked
     again = read_check(run)
     assert (again.method, again.terms) == ("none", TERMS)
     derived = [(one.verdict, one.cells, one.let_go) for one in again.prompts]
     assert derived == [(one.verdict, one.cells, one.let_go) for one in checks]
-    told = summarise(run)["check"]
+    told = summarise(run).check
+    junit = write_junit(again, "three", tmp_path / "junit.xml", 1.0)
+    kinds = [test[0].tag for test in ElementTree.parse(junit).getroot()[0]]
+    assert kinds == ["system-out", "failure", "error"], "those of the verdicts that follow"
     assert [prompt["verdict"] for prompt in told["prompts"]] == [PASS, FAIL, UNDECIDED]
     assert told["min_stability"] == 0.8 and told["error"] == 0.05
     late = told["prompts"][1]
@@ -187,7 +192,7 @@ def test_a_damaged_file_is_refused(checked, tmp_path, damage):
 def test_a_reader_sees_the_verdicts_and_opens_a_conversation(browser, checked, tmp_path, width):
     _, run, _, _ = checked
     page = tmp_path / "check.html"
-    page.write_text(render_page([run], [""], read_series(run)), encoding="utf-8")
+    page.write_text(render_page([results_of(run)]), encoding="utf-8")
     set_screen(browser, width)
     browser.get(page.as_uri())
     wait(browser, "document.querySelectorAll('.row').length")

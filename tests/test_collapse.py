@@ -13,7 +13,7 @@ from test_drift import QUICK, SUITE
 from holdfast import drift
 from holdfast.analysis.collapse import collapsed_from, count_turns, model_turns, without_collapsed
 from holdfast.analysis.series import read_series
-from holdfast.analysis.summary import summarise
+from holdfast.analysis.summary import results_of, summarise
 from holdfast.cli import main
 from holdfast.drift.dialog import person_of, with_repetition
 from holdfast.measures.repeated_turns import loops, repetitions
@@ -113,7 +113,7 @@ def test_a_bot_that_refuses_as_told_is_not_said_to_break_down(tmp_path):
     cast = drift.Cast(user_turns=script)
     run = drift.run(Refuses(), suite, tmp_path / "run", settings, cast=cast)
     series = read_series(run)
-    assert collapse_lines(series, run) == [] and collapse_section(series) is None
+    assert collapse_lines(results_of(run)) == [] and collapse_section(series) is None
     assert "repeat" not in table(run) and "broke" not in table(run)
 
 
@@ -170,14 +170,15 @@ def test_records_contain_the_repetition_of_every_turn(parrot):
 
 
 def test_a_broken_run_says_so_with_the_cures(parrot, capsys):
-    (line,) = collapse_lines(read_series(parrot), parrot)
+    results = results_of(parrot)
+    (line,) = collapse_lines(results)
     assert line.startswith("100% of turns were cut at 10 tokens, 86% repeat the other speaker, 71")
     assert "(3 of 3 conversations collapsed): scores of broken-down conversations tell" in line
-    (two,) = collapse_lines(read_series(parrot) * 2, parrot)
+    (two,) = collapse_lines(replace(results, series=results.series * 2))
     assert two.startswith("Without a fix, 100% of turns were cut at 10 tokens")
     cures = " ".join(collapse_cures(read_series(parrot)))
     assert all(f"--{cure}" in cures for cure in ("max-new-tokens", "user-model", "user-turns"))
-    assert cures in next_step(finding_of(parrot, read_series(parrot))).replace(", and ", " ")
+    assert cures in next_step(finding_of(results)).replace(", and ", " ")
     page = parrot.folder / "report.html"
     main(["report", str(parrot.folder), "--out", str(page)])
     assert "86% repeat the other speaker" in " ".join(capsys.readouterr().out.split())
@@ -205,7 +206,7 @@ def test_only_the_replies_of_a_replayed_dialog_count(tmp_path):
     turns = model_turns(run.conversations[0])
     assert [turn.repetition.other for turn in turns] == [1.0, 0.0]
     assert not any(turn.cut for turn in turns)
-    (line,) = collapse_lines(read_series(run), run)
+    (line,) = collapse_lines(results_of(run))
     assert "50% of turns repeat the other speaker" in line
     assert collapse_cures(read_series(run)) == []
 
@@ -257,7 +258,7 @@ def test_the_second_reading_leaves_collapsed_conversations_out(tmp_path):
     assert list(without_collapsed(item, each).conversations) == [0, 2, 3, 5]
     readings = collapse_section([item])["readings"]
     assert readings.rows[2][:2] == ("none, without the collapsed", "4, with 2 left out")
-    (told,) = summarise(run)["results"]
+    (told,) = summarise(run).to_json()["results"]
     assert told["collapse"]["collapsed_from_round"] == {"1": 1, "4": 1}
     assert told["collapse"]["without_collapsed"]["conversations"] == 4
 
@@ -266,6 +267,6 @@ def test_a_healthy_run_has_numbers_but_no_warning(tmp_path):
     run = read_run(write_run(tmp_path / "run", conversations=3, methods=("none",)))
     run = with_repeats(run, lambda record: 0.2)
     series = read_series(run)
-    assert collapse_lines(series, run) == [] and collapse_section(series) is None
-    (told,) = summarise(run)["results"]
+    assert collapse_lines(results_of(run)) == [] and collapse_section(series) is None
+    (told,) = summarise(run).to_json()["results"]
     assert told["collapse"]["broken"] == 0 and told["collapse"]["without_collapsed"] is None

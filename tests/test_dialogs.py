@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 from synthetic_run import as_json
 from test_drift import QUICK, SUITE, Scripted, texts
+from test_report import opening_of
 from tiny import LOOK, TOOLED, looked_up, model, tokenizer
 
 from holdfast import drift, report
@@ -14,7 +15,6 @@ from holdfast.cli import main
 from holdfast.drift.recorded_dialogs import read_dialogs
 from holdfast.errors import PromptError, RecordsError, UsageError
 from holdfast.records import read_run
-from holdfast.report.sentences import opening
 
 REPLAY = replace(QUICK, rounds=8, conversations=10)
 BREAD = SUITE.cases[0].system_prompt
@@ -320,7 +320,7 @@ def test_the_headline_covers_rounds_that_half_of_the_dialogs_reach(tmp_path):
     run = drift.run(Scripted(), SUITE, tmp_path / "run", REPLAY, cast=drift.Cast(dialogs=logs))
     (series,) = read_series(run)
     assert (series.rounds, series.shared_rounds, series.until(3).rounds) == (5, 3, 3)
-    first, *_, last = opening([series])
+    first, *_, last = opening_of([series])
     assert "in round 3" in first
     assert last == "Fewer than half of the conversations go beyond 3 rounds."
 

@@ -1,20 +1,25 @@
 """The outcome of a run: the first thing that counts writes the title and the next step."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from test_drift import SUITE, Scripted
-from test_report import record, run_of, series_of
+from test_report import opening_of, record, run_of, series_of
 
 from holdfast import drift, report
 from holdfast.analysis.baseline import MADE_WORSE, Baseline, BaselineRow
 from holdfast.analysis.outcome import Findings, Outcome, conversations_needed, findings_of
 from holdfast.analysis.series import read_series
 from holdfast.analysis.statistics import DIFFERENCES, SCORES, estimate
+from holdfast.analysis.summary import results_of, summary_of, write
 from holdfast.analysis.verdicts import error_at, tell
 from holdfast.records import read_run
 from holdfast.records.manifest import read_manifest
 from holdfast.report.collapse import collapse_lines
-from holdfast.report.sentences import MAX_WORDS, baseline_lines, opening, title
+from holdfast.report.drift_page import render_page
+from holdfast.report.sentences import MAX_WORDS, baseline_lines, title
+from holdfast.report.terminal import next_line, results_text
 
 
 def baseline_with(verdict: str, *names: str, by_rule: bool = False) -> Baseline:
@@ -58,6 +63,23 @@ def test_several_rules_that_the_prompt_makes_worse_are_named(tmp_path):
     assert title(found) == "The prompt makes 2 rules worse: “signs” and “price”."
 
 
+def test_terminal_page_and_summary_state_the_outcome_of_the_same_results(tmp_path):
+    series_of(tmp_path, lambda i: 1.0, lambda i: 0.2)
+    results = results_of(read_run(tmp_path))
+    assert read_run(tmp_path).summary is None
+    for outcome, words, step in [
+        (Outcome.DRIFTS, "The agent drifts on this prompt", "try a fix"),
+        (Outcome.HOLDS, "No drift of 10 points or more on this prompt", "try a longer"),
+    ]:
+        one = replace(results, findings=replace(results.findings, outcome=outcome))
+        page = render_page([one])
+        assert results_text(one).startswith(words)
+        assert f"<h1>{words}" in page
+        assert step in next_line(one) and step in page
+        write(tmp_path, summary_of(one))
+        assert read_run(tmp_path).summary.outcome == outcome
+
+
 def test_drift_of_conversations_that_broke_down_is_not_called_drift(tmp_path):
     """Nor does anything after the title take it back if the others drift as well."""
     same = [record(i, [1.0, 0.0, 0.0, 0.0]) for i in range(60)]
@@ -66,13 +88,13 @@ def test_drift_of_conversations_that_broke_down_is_not_called_drift(tmp_path):
             turn["text"] = "I can help with that, my friend, and I will say it again and again."
     broken = read_series(run_of(tmp_path / "broken", same[:40]))
     assert findings_of(broken[0]).outcome is Outcome.BROKEN_DOWN
-    assert opening(broken)[0].startswith("40 of 40 conversations broke down into repetition")
-    assert "drifts" not in " ".join(opening(broken))
+    assert opening_of(broken)[0].startswith("40 of 40 conversations broke down into repetition")
+    assert "drifts" not in " ".join(opening_of(broken))
     run = run_of(tmp_path / "mixed", same)
     # the last 20 did not break down, and drift as well
     (mixed,) = read_series(run)
     assert findings_of(mixed).outcome is Outcome.DRIFTS
-    (line,) = collapse_lines([mixed], run)
+    (line,) = collapse_lines(results_of(run))
     assert line.endswith("the conversations that did not break down show the same.")
 
 
@@ -83,7 +105,7 @@ def test_replies_that_were_cut_are_no_evidence_of_drift(tmp_path):
         return {**record(number, [1.0, 0.0]), "unscored": [probe] * count}
 
     most = read_series(run_of(tmp_path / "most", [cut(number, 3) for number in range(40)]))
-    assert findings_of(most[0]).outcome is Outcome.CUT and "drifts" not in opening(most)[0]
+    assert findings_of(most[0]).outcome is Outcome.CUT and "drifts" not in opening_of(most)[0]
     some = read_series(run_of(tmp_path / "some", [cut(number, 1) for number in range(40)]))
     assert findings_of(some[0]).outcome is Outcome.DRIFTS
 

@@ -19,7 +19,7 @@ from synthetic_run import METHODS, NASTY, write_run
 
 from holdfast import report
 from holdfast.analysis.estimates import LEAST_DRAWN, by_prompt, category_rows, compare, row_of
-from holdfast.analysis.outcome import Outcome
+from holdfast.analysis.outcome import Outcome, findings_of
 from holdfast.analysis.series import label_runs, read_series
 from holdfast.analysis.statistics import (
     DIFFERENCES,
@@ -33,6 +33,7 @@ from holdfast.analysis.statistics import (
     row_means,
     unpaired_difference,
 )
+from holdfast.analysis.summary import results_of
 from holdfast.errors import RecordsError, UsageError
 from holdfast.records import open_run, read_run
 from holdfast.report import sentences, wording
@@ -219,9 +220,14 @@ def series_of(folder, first, last, n=40, **more):
     return read_series(run_of(folder, [record(i, [first(i), last(i)], **more) for i in range(n)]))
 
 
+def opening_of(series, baseline=None):
+    """The opening sentences on some series."""
+    return sentences.opening(series, findings_of(series[0], baseline), baseline)
+
+
 def test_the_opening_of_a_run_that_drifts(tmp_path):
     series = series_of(tmp_path, lambda i: 1.0, lambda i: float(i % 4 == 0), adoption=[0.0, 0.25])
-    assert sentences.opening(series) == [
+    assert opening_of(series) == [
         "The agent drifts on this prompt: it scores 25% on probes in round 2, down from 100% in"
         " round 1.",
         "That is 75 points less (95% interval 54 to 87), over 40 conversations.",
@@ -235,7 +241,7 @@ def test_the_opening_does_not_claim_what_chance_explains(tmp_path):
         record(i, [float(i % 10 != 0), float(i % 10 not in (1, 2))], [float(i % 20 == 0), 0.05])
         for i in range(40)
     ]
-    verdict, interval, adopts = sentences.opening(read_series(run_of(tmp_path, records)))
+    verdict, interval, adopts = opening_of(read_series(run_of(tmp_path, records)))
     assert verdict.startswith("No clear drift on this prompt: the agent scores 80% on probes")
     assert "-10 points (95% interval -29 to +10) could be chance" in interval
     assert adopts.startswith("It shows no clear sign of adopting the other speaker’s prompt: 5%")
@@ -252,12 +258,12 @@ def test_the_opening_does_not_claim_what_chance_explains(tmp_path):
 )
 def test_the_headline_needs_20_conversations_and_names_a_lone_method(tmp_path, n, method, told):
     series = series_of(tmp_path, lambda i: 1.0, lambda i: 0.5, n, method=method)
-    assert sentences.opening(series)[0].startswith(told)
+    assert opening_of(series)[0].startswith(told)
 
 
 def test_a_difference_that_rounding_would_hide_is_shown(tmp_path):
     series = series_of(tmp_path, lambda i: 0.9049, lambda i: 0.8951, n=800)
-    assert "scores 89.5% on probes in round 2, down from 90.5%" in sentences.opening(series)[0]
+    assert "scores 89.5% on probes in round 2, down from 90.5%" in opening_of(series)[0]
 
 
 SPLIT = {"methods": ("none", "split-softmax:exponent=0.5")}
@@ -277,7 +283,7 @@ REPEAT = {"methods": ("repeat-prompt:probability=1.0",)}
 )
 def test_the_first_line_is_short(tmp_path, shape):
     series = read_series(read_run(write_run(tmp_path / "run", **shape)))
-    first, *rest = sentences.opening(series)
+    first, *rest = opening_of(series)
     assert len(first.split()) <= sentences.MAX_WORDS == 25, first
     assert all(line.endswith(".") and "None" not in line for line in (first, *rest))
 
@@ -294,7 +300,7 @@ def test_page_says_where_the_probe_was_asked(tmp_path):
 
 
 def test_headline_of_one_round(tmp_path):
-    (told,) = sentences.opening(read_series(run_of(tmp_path, [record(0, [0.5])])))
+    (told,) = opening_of(read_series(run_of(tmp_path, [record(0, [0.5])])))
     assert told.startswith("The agent scores 50% in round 1 on this prompt (only 1 ")
 
 
@@ -372,10 +378,10 @@ def test_the_interval_for_other_prompts_resamples_whole_prompts(tmp_path):
 
 
 def test_only_a_run_of_many_prompts_makes_claims_about_other_prompts(tmp_path):
-    first, change, *_ = sentences.opening(prompts_run(tmp_path / "many", 24, 5))
+    first, change, *_ = opening_of(prompts_run(tmp_path / "many", 24, 5))
     assert first.startswith("The agent drifts: it scores 50%")
     assert re.search(r"95% interval 39 to 59 for these prompts, 21 to 71 for others like", change)
-    first, _, few = sentences.opening(prompts_run(tmp_path / "few", 6, 10))
+    first, _, few = opening_of(prompts_run(tmp_path / "few", 6, 10))
     assert first.startswith("The agent drifts on these 6 prompts: ")
     assert few == ("This holds for these 6 prompts; to say anything about others takes 20 or more.")
 
@@ -450,10 +456,11 @@ def test_the_next_step_of_a_run_is_read_from_its_records_and_command(tmp_path):
         for item in records:
             run.append(item)
     run = read_run(tmp_path)
-    found = finding_of(run, read_series(run))
+    results = results_of(run)
+    found = finding_of(results)
     assert (found.model, found.suite, found.fix) == (" --model 'a b'", "x.yaml", "m")
     assert found.outcome is Outcome.DRIFTS and found.helps
-    alone = finding_of(run, read_series(run)[:1])
+    alone = finding_of(replace(results, series=results.series[:1]))
     assert alone.outcome is Outcome.DRIFTS and not alone.fix
     searched = "--suite x.yaml --top-p 1 --rounds 2 --ask-at 3 --sweep split-softmax:"
     assert searched in next_step(alone)
@@ -464,8 +471,8 @@ def test_the_number_of_conversations_needed_for_a_verdict(tmp_path):
     away from a fall that matters. The next look needs 2.81 standard errors, for its 0.5%, and room
     for an unseen conversation.
     """
-    series = series_of(tmp_path, lambda i: 0.5, lambda i: 0.2 if i % 2 else 0.8, n=24)
-    found = finding_of(read_run(tmp_path), series)
+    series_of(tmp_path, lambda i: 0.5, lambda i: 0.2 if i % 2 else 0.8, n=24)
+    found = finding_of(results_of(read_run(tmp_path)))
     assert found.outcome not in (Outcome.DRIFTS, Outcome.HOLDS)
     assert 2.81 * 0.3064 / math.sqrt(90) + 1 / 91 > 0.1 >= 2.81 * 0.3064 / math.sqrt(100) + 1 / 101
     assert found.needed == 100

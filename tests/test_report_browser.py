@@ -25,7 +25,8 @@ from test_baseline import asked
 from test_pages import hostile, rewrite
 
 from holdfast import report
-from holdfast.analysis.series import label_runs, read_series
+from holdfast.analysis.series import label_runs
+from holdfast.analysis.summary import results_of
 from holdfast.records import read_run
 from holdfast.report.drift_page import render_page
 
@@ -53,9 +54,8 @@ def page(tmp_path_factory):
 def write_page(folders, out):
     """Writes only the page, without its figure files."""
     runs, labels = [read_run(folder) for folder in folders], label_runs(folders)
-    both = zip(runs, labels, strict=True)
-    series = [item for run, label in both for item in read_series(run, label)]
-    out.write_text(render_page(runs, labels, series), encoding="utf-8")
+    results = [results_of(run, label) for run, label in zip(runs, labels, strict=True)]
+    out.write_text(render_page(results), encoding="utf-8")
     return out
 
 

@@ -6,15 +6,16 @@ import re
 import numpy as np
 import pytest
 from scripted_model import ScriptedModel
+from test_report import opening_of
 
 from holdfast import drift, report
 from holdfast.analysis.estimates import first_broken, rule_differences, rule_rows
 from holdfast.analysis.outcome import Outcome
 from holdfast.analysis.series import read_series
-from holdfast.analysis.summary import summarise
+from holdfast.analysis.summary import results_of, summarise
 from holdfast.records import read_run
 from holdfast.report.next_step import finding_of
-from holdfast.report.sentences import baseline_hint, broken_text, fall, opening
+from holdfast.report.sentences import baseline_hint, broken_text, fall
 
 BREAKS_IN = {"signs": 3, "cheap": 1}  # from this round on; the third rule is always kept
 RULES = tuple(drift.Rule(name, (f"{name}?",), {"regex": "kept"}) for name in (*BREAKS_IN, "short"))
@@ -60,7 +61,9 @@ def test_the_round_in_which_a_rule_was_lost_is_reported(run):
 def test_a_rule_lost_only_in_the_last_round_is_reported_for_that_round(run):
     three = [read_series(run)[0].until(3)]
     assert fall(rule_rows(three)[0]) == "followed less in round 3"
-    assert opening(three)[0] == "In round 3, the agent follows “signs” less often on this prompt."
+    assert (
+        opening_of(three)[0] == "In round 3, the agent follows “signs” less often on this prompt."
+    )
 
 
 class Trading(ScriptedModel):
@@ -74,8 +77,8 @@ class Trading(ScriptedModel):
 
 def test_a_lost_rule_is_drift_even_if_the_mean_stays(tmp_path):
     lost = drift.run(Trading(), SUITE, tmp_path, drift.Settings(rounds=3, conversations=24))
-    assert "follows “signs” less often" in opening(read_series(lost))[0]
-    assert finding_of(lost, read_series(lost)).outcome is Outcome.DRIFTS
+    assert "follows “signs” less often" in opening_of(read_series(lost))[0]
+    assert finding_of(results_of(lost)).outcome is Outcome.DRIFTS
 
 
 class Wavering(Forgetful):
@@ -108,14 +111,14 @@ def test_a_rule_that_was_never_followed_is_reported_as_such(wavering):
 
 
 def test_the_first_sentence_names_the_rules(wavering):
-    first, second, *_ = opening(read_series(wavering))
+    first, second, *_ = opening_of(read_series(wavering))
     assert "never follows “signs” and follows “cheap” less often from round 2." in first
     assert second.startswith("Over all probes it scores 39% in round 5, down from 67% in round")
 
 
 def test_too_few_conversations_name_no_rule(tmp_path):
     few = drift.run(Wavering(), SUITE, tmp_path / "run", drift.Settings(rounds=2, conversations=8))
-    assert opening(read_series(few))[0].startswith("Only 8 conversations, too few for a verdict")
+    assert opening_of(read_series(few))[0].startswith("Only 8 conversations, too few for a verdict")
     assert fall(rule_rows(read_series(few))[0]) == "n = 8, too few to tell (that takes 20)"
 
 
@@ -130,10 +133,10 @@ def test_each_rule_is_compared_under_each_method(wavering, tmp_path):
     assert "<h3>Rule by method</h3>" in page and "against none" in page
     prompts = page[page.index('id="prompt-table"') :]
     assert all(f">tony · {method}" in prompts for method in ("none", "boost")), "a row for each"
-    none, boost = summarise(wavering)["results"]
+    none, boost = summarise(wavering).to_json()["results"]
     assert [rule["kept_in_any_round"] for rule in none["rules"]] == [0, 24, 24]
     assert [rule["lower_from_round"] for rule in none["rules"]] == [None, 2, None]
-    assert none["rules"][1]["lower_in_rounds"] == [2, 4, 5] and none["rules"][1]["against"] is None
+    assert none["rules"][1]["lower_in_rounds"] == (2, 4, 5) and none["rules"][1]["against"] is None
     verdicts = [rule["against"]["last_round"]["verdict"] for rule in boost["rules"]]
     assert verdicts == ["higher", "higher", "cannot tell"]
 
@@ -164,7 +167,7 @@ def test_the_first_line_is_short_for_any_number_of_rules(tmp_path, rules, never,
     case = drift.Case("tony", "rules", "Be Tony.", rules=all_rules)
     suite, settings = drift.Suite("bot", (case,), ("hi",)), drift.Settings(4, 20)
     run = drift.run(Losing(), suite, tmp_path / "run", settings, methods)
-    first = opening(read_series(run))[0]
+    first = opening_of(read_series(run))[0]
     assert len(first.split()) <= 25, first
     assert "less often" in first and ("never follows" in first) == bool(never)
 
@@ -179,7 +182,7 @@ def test_a_rule_that_is_hardly_ever_followed_counts_as_never_followed(tmp_path):
     series = read_series(run)
     falls = {"never followed (less than 20% everywhere)"}
     assert {fall(row) for row in rule_rows(series)} == falls
-    assert opening(series)[0].endswith("hardly ever follows “signs”, “cheap” and “short”.")
+    assert opening_of(series)[0].endswith("hardly ever follows “signs”, “cheap” and “short”.")
 
 
 def test_first_broken_skips_unmeasured_rounds():

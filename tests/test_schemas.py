@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from holdfast import report
-from holdfast.analysis.summary import summarise
+from holdfast.analysis.summary import summarise, write_summary
 from holdfast.cli import main
 from holdfast.drift.benchmark import COMPATIBILITY
 from holdfast.drift.settings import Settings
@@ -61,7 +61,31 @@ def test_a_folder_of_every_version_opens_and_is_summarised(folder):
     run = read_run(folder)
     assert len(run.records) == len(plainly(folder)) > 0
     assert run.manifest.version == CURRENT and "runtime" in run.manifest.identity.to_json()
-    assert summarise(run)["results"]
+    assert summarise(run).to_json()["results"]
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=name_of)
+def test_a_summary_is_read_as_it_was_written(folder, tmp_path):
+    shutil.copytree(folder, copy := tmp_path / "run")
+    stored = json.loads(write_summary(copy).read_text(encoding="utf-8"))
+    summary = read_run(copy).summary
+    assert json.loads(json.dumps(summary.to_json())) == stored
+    assert bool(summary.methods) is (stored["command"] == "drift")
+
+
+def test_a_summary_of_another_version_is_read_as_far_as_possible(tmp_path):
+    shutil.copytree(RUNS / "schema-3" / "drift", tmp_path / "run")
+    run = read_run(tmp_path / "run")
+    stored = json.loads(write_summary(run.folder).read_text(encoding="utf-8"))
+    path = run.folder / "summary.json"
+    path.write_text(json.dumps({**stored, "more": 1}), encoding="utf-8")
+    assert run.summary.outcome == stored["results"][0]["outcome"]
+    old = [{"method": "none", "conversations": 2}]  # of a version without outcomes
+    path.write_text(json.dumps({**stored, "results": old}), encoding="utf-8")
+    assert run.summary.results == old and run.summary.outcome is None
+    for unreadable in ("{", "[]", "{}"):
+        path.write_text(unreadable, encoding="utf-8")
+        assert run.summary is None
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=name_of)

@@ -175,7 +175,7 @@ def test_the_interval_of_instruction_accuracy_is_that_of_a_ratio(tmp_path):
 def test_rules_with_separate_replies_have_no_accuracy(tmp_path):
     run = drift.run(test_rules.Forgetful(), test_rules.SUITE, tmp_path / "run", SETTINGS)
     assert accuracy_of(read_series(run)[0]) is None
-    assert summarise(run)["results"][0]["accuracy"] is None
+    assert summarise(run).to_json()["results"][0]["accuracy"] is None
     assert "Accuracy," not in report.table(run)
     separate = record(0, [[1, 1]])
     probes = tuple(probe.model_copy(update={"reply_of": None}) for probe in separate.probes)
@@ -185,7 +185,7 @@ def test_rules_with_separate_replies_have_no_accuracy(tmp_path):
 
 def test_page_summary_and_terminal_show_both_accuracies(tmp_path):
     run = drift.run(Fruity(), suite_of(*TOGETHER), tmp_path / "run", SETTINGS)
-    told = summarise(run)["results"][0]["accuracy"]
+    told = summarise(run).to_json()["results"][0]["accuracy"]
     assert [point["mean"] for point in told["prompt_level"]] == [1.0, 0.0, 0.0]
     assert [point["mean"] for point in told["instruction_level"]] == [1.0, 0.666667, 0.333333]
     text = report.table(run)

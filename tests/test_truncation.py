@@ -11,7 +11,7 @@ from synthetic_run import as_json
 from holdfast import drift
 from holdfast.analysis.context import survivals_of, truncation_of
 from holdfast.analysis.series import read_series
-from holdfast.analysis.summary import write_summary
+from holdfast.analysis.summary import results_of, write_summary
 from holdfast.cli import main
 from holdfast.common.sampling import Sampling
 from holdfast.measures import build
@@ -76,7 +76,7 @@ def test_a_prompt_that_a_server_cuts_off_is_not_called_drift(measured):
     assert "The server stopped reading the system prompt in round 6" in text
     assert "in 12 of 12 conversations" in text and "not drift" in text
     assert "drifts" not in text and "100% in round 5" in text
-    assert next_line(run).startswith("Next: raise the server's context (Ollama:")
+    assert next_line(results_of(run)).startswith("Next: raise the server's context (Ollama:")
     told = json.loads(write_summary(run.folder).read_text())["results"][0]["truncation"]
     assert told["verdict"] == "prompt lost" and set(told["from_round"].values()) == {6}
     record = as_json(run)[0]
@@ -93,7 +93,7 @@ def test_a_server_that_drops_only_older_messages_keeps_the_prompt(measured):
     assert cut.verdict == "prompt kept" and cut.canary_after.mean == 1
     text = " ".join(table(run).split())
     assert "leaves out a part of the dialog from round 6 on, but keeps the system prompt" in text
-    assert not next_line(run).startswith("Next: raise the server's context")
+    assert not next_line(results_of(run)).startswith("Next: raise the server's context")
 
 
 def test_token_counts_alone_do_not_show_what_was_left_out(measured):

@@ -11,6 +11,7 @@ from synthetic_run import as_json, conversation_of
 from holdfast import drift, report
 from holdfast.analysis.checks import Terms, check_prompts
 from holdfast.analysis.sequential import PASS, UNDECIDED
+from holdfast.analysis.summary import results_of
 from holdfast.chat.messages import Message
 from holdfast.cli import main
 from holdfast.cli.check import COULD_NOT, FAILED, PASSED
@@ -415,6 +416,6 @@ def test_every_rule_cut_leaves_nothing_measured(serve, tmp_path):
     assert table(run) == (
         "Nothing was measured: 2 of 2 replies to probes were cut at the token limit.\n"
     )
-    assert "raise --max-new-tokens" in next_line(run)
+    assert "raise --max-new-tokens" in next_line(results_of(run))
     with pytest.raises(Exception, match="has a score, so there is nothing to draw"):
         report.write([tmp_path / "run"], tmp_path / "page.html")

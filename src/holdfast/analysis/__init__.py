@@ -13,5 +13,6 @@ tasks.py         the results of a `tasks` run
 profile.py       a profile of attention heads
 calibration.py   the gain and cost of each setting of a sweep; choice.py chooses among them
 decay.py         attention mass by token, and its correlation with the score
-summary.py       summary.json of a run; study_summary.py that of a calibration, trace or geometry
+summary.py       the results of a run, and its summary.json
+study_summary.py summary.json of a calibration, trace or geometry
 """

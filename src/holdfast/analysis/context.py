@@ -71,6 +71,23 @@ def truncation_of(series: Series) -> Truncation | None:
     )
 
 
+def read_whole(series: Sequence[Series]) -> Sequence[Series]:
+    """The series until the server stopped reading the system prompt; unchanged if it never did."""
+    lost = (number for cut in _prompts_lost(series) for number in cut.cut_from.values())
+    first = min(lost, default=0)
+    return [item.until(first - 1) for item in series] if first > 1 else series
+
+
+def was_cut_off(series: Sequence[Series]) -> bool:
+    """Whether a server certainly stopped reading the system prompt."""
+    return bool(_prompts_lost(series))
+
+
+def _prompts_lost(series: Sequence[Series]) -> list[Truncation]:
+    cuts = map(truncation_of, series)
+    return [cut for cut in cuts if cut and cut.verdict == "prompt lost"]
+
+
 def _stops_growing(replies: Sequence[Turn | Probe]) -> int | None:
     """The first round with no more tokens than the one before, though no more was left out."""
     for earlier, later in itertools.pairwise(replies):

@@ -1,24 +1,25 @@
-"""`summary.json`: the results of a run in one small file for other programs; docs/records.md
-describes it.
+"""The results of a run, computed once: the terminal and the page state them, and `summary.json`
+has them for other programs (docs/records.md).
 
-It is derived only from the manifest and the records (for a check, also from `check.json`) and has
-no date or duration, so deriving it again from the same records gives the same bytes.
+The file is derived only from the manifest and the records (for a check, also from `check.json`)
+and has no date or duration, so deriving it again from the same records gives the same bytes.
 """
 
 import json
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import fields
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, fields
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from holdfast.analysis import estimates
-from holdfast.analysis.baseline import BaselineRow, baseline_beside
-from holdfast.analysis.check_file import check_json, read_check
+from holdfast.analysis.baseline import Baseline, BaselineRow, baseline_beside
+from holdfast.analysis.check_file import Check, check_json, read_check
 from holdfast.analysis.collapse import COUNTED, count_turns, without_collapsed
-from holdfast.analysis.context import survivals_of, truncation_of
-from holdfast.analysis.outcome import findings_of
+from holdfast.analysis.context import read_whole, survivals_of, truncation_of
+from holdfast.analysis.outcome import Findings, findings_of
 from holdfast.analysis.profile import profile_of
 from holdfast.analysis.series import KINDS, MEASURED, Series, read_series
 from holdfast.analysis.statistics import Estimate, estimate
@@ -30,40 +31,78 @@ from holdfast.errors import AnotherRun
 from holdfast.records import MANIFEST, Run, command_of, read_run
 from holdfast.records.identity import CalibrationIdentity
 from holdfast.records.manifest import described, typed_command
+from holdfast.records.summary import NAME, MethodSummary, Summary
 
-SCHEMA = 2
-NAME = "summary.json"
 _DIGITS = 6  # beyond these, sums may differ between machines
+
+
+@dataclass(frozen=True, eq=False)
+class DriftResults:
+    """The results of a drift run, from which its title, its next step and its summary follow.
+
+    Args:
+        series: one per method, the unsteered one first.
+        baseline: of the first series.
+        findings: on the first series, over the rounds in which the model read the whole prompt.
+    """
+
+    run: Run
+    series: tuple[Series, ...]
+    baseline: Baseline | None
+    findings: Findings
+
+    @cached_property
+    def check(self) -> Check | None:
+        """The verdicts of `holdfast check`; None for a run of another command."""
+        return read_check(self.run)
+
+
+def results_of(run: Run, label: str = "") -> DriftResults:
+    """The results of a drift run; the label tells it from other runs on the same page."""
+    series = tuple(read_series(run, label))
+    baseline = baseline_beside(run, series[0])
+    return DriftResults(run, series, baseline, findings_of(read_whole(series)[0], baseline))
 
 
 def write_summary(folder: Path | str) -> Path:
     """Writes `summary.json` into a run folder, whole or not at all; returns the file."""
-    return _write(Path(folder), summarise(read_run(folder)))
+    return write(Path(folder), summarise(read_run(folder)))
 
 
 def write_results(
     folder: Path, command: str, identity: dict[str, Any], records: int, results: Any
 ) -> Path:
     """Writes `summary.json` for a command whose results are not those of a single run."""
-    return _write(folder, _summary(command, identity, records, results))
+    summary = Summary(command=command, identity=identity, records=records, results=results)
+    return write(folder, summary)
 
 
-def _write(folder: Path, summary: dict[str, Any]) -> Path:
-    text = json.dumps(summary, ensure_ascii=False, indent=1, allow_nan=False)
+def write(folder: Path, summary: Summary) -> Path:
+    """Writes `summary.json`, whole or not at all; returns the file."""
+    text = json.dumps(summary.to_json(), ensure_ascii=False, indent=1, allow_nan=False)
     return write_whole(folder / NAME, text + "\n")
 
 
-def summarise(run: Run) -> dict[str, Any]:
-    command = run.manifest.command
-    read: Callable[[Run], Any] = _RESULTS.get(command, _drift)
-    summary = _summary(command, run.manifest.identity.to_json(), len(run.records), read(run))
-    check = read_check(run)
-    return summary if check is None else {**summary, "check": check_json(check)}
+def summarise(run: Run) -> Summary:
+    """The summary of a run of any command."""
+    read = _RESULTS.get(run.manifest.command)
+    return summary_of(results_of(run)) if read is None else _summary(run, read(run))
 
 
-def _summary(command: str, identity: dict[str, Any], records: int, results: Any) -> dict[str, Any]:
-    about = {"schema": SCHEMA, "command": command, "identity": identity}
-    return {**about, "records": records, "results": results}
+def summary_of(results: DriftResults) -> Summary:
+    """The summary of a drift run."""
+    check = None if results.check is None else check_json(results.check)
+    return _summary(results.run, tuple(_methods(results)), check)
+
+
+def _summary(run: Run, results: Any, check: dict[str, Any] | None = None) -> Summary:
+    return Summary(
+        command=run.manifest.command,
+        identity=run.manifest.identity.to_json(),
+        records=len(run.records),
+        results=results,
+        check=check,
+    )
 
 
 def spread(value: Estimate) -> dict[str, float | int | None]:
@@ -94,21 +133,22 @@ def _spreads(values: Iterable[Estimate]) -> list[dict[str, float | int | None]]:
     return [spread(value) for value in values]
 
 
-def _drift(run: Run) -> list[dict[str, Any]]:
-    series = read_series(run)
+def _methods(results: DriftResults) -> Iterator[MethodSummary]:
+    """The results by method."""
+    series, whole = results.series, read_whole(results.series)
     rules = estimates.rule_rows(series)
     against = {pair.row: pair for pair in estimates.rule_differences(series, rules)}
     counted = [count_turns(item.records) for item in series]
     left = [without_collapsed(item, turns) for item, turns in zip(series, counted, strict=True)]
-    methods = []
-    for item, turns, rest in zip(series, counted, left, strict=True):
+    for item, read, turns, rest in zip(series, whole, counted, left, strict=True):
         rows = {kind: estimates.row_of(item, kind) for kind in MEASURED if item.measured(kind)}
         scored = {kind: rows[kind] for kind in KINDS if kind in rows}
         levels = estimates.accuracy_of(item) or {}
         accuracy = {f"{name}_level": _spreads(points) for name, points in levels.items()}
         collapsed = {str(number): at for number, at in turns.collapsed.items()}
-        findings = findings_of(item, baseline_beside(run, item) if item is series[0] else None)
-        methods.append(
+        first = item is series[0]
+        findings = results.findings if first else findings_of(read)
+        yield MethodSummary.model_validate(
             {
                 "method": item.method,
                 "outcome": str(findings.outcome),
@@ -128,7 +168,7 @@ def _drift(run: Run) -> list[dict[str, Any]]:
                 "prompts": [_prompt(row) for row in estimates.by_prompt(item)],
                 "rules": [_rule(row, against.get(row)) for row in rules if row.series is item],
                 "accuracy": accuracy or None,
-                "baseline": _baseline(run, item) if item is series[0] else None,
+                "baseline": _baseline(results.baseline) if first else None,
                 "collapse": {
                     "turns": turns.turns,
                     **{name: _rounded(turns.share(name)) for name in COUNTED},
@@ -147,7 +187,6 @@ def _drift(run: Run) -> list[dict[str, Any]]:
                 ],
             }
         )
-    return methods
 
 
 def _truncation(item: Series) -> dict[str, Any] | None:
@@ -193,8 +232,7 @@ def _without(left: Sequence[Series], rest: Series) -> dict[str, Any] | None:
     }
 
 
-def _baseline(run: Run, first: Series) -> dict[str, Any] | None:
-    baseline = baseline_beside(run, first)
+def _baseline(baseline: Baseline | None) -> dict[str, Any] | None:
     if baseline is None:
         return None
     return {

@@ -12,8 +12,9 @@ from typing import Annotated
 from holdfast import drift, methods
 from holdfast.analysis import checks as analysis
 from holdfast.analysis import sequential
+from holdfast.analysis.check_file import Check
 from holdfast.analysis.checks import PromptCheck, Terms
-from holdfast.analysis.series import read_series
+from holdfast.analysis.summary import DriftResults, results_of
 from holdfast.analysis.verdicts import MIN_SAMPLES
 from holdfast.cli import loading, options
 from holdfast.cli.drift import folder_name, settings_of
@@ -134,14 +135,14 @@ def run(arguments: Namespace) -> int:
     if arguments.dry_run:
         estimate_run(arguments, run)
         return PASSED
-    data, checks = _converse(run, settings, terms, before)
-    _print_result(arguments, data, checks, terms, time.monotonic() - began)
-    return exit_code([checked.verdict for checked in checks])
+    results = results_of(_converse(run, settings, terms, before))
+    verdicts = results.check
+    assert verdicts is not None  # `check` has just written them
+    _print_result(arguments, results, verdicts, time.monotonic() - began)
+    return exit_code([checked.verdict for checked in verdicts.prompts])
 
 
-def _converse(
-    run: DriftRun, settings: Settings, terms: Terms, before: Earlier | None
-) -> tuple[Run, list[PromptCheck]]:
+def _converse(run: DriftRun, settings: Settings, terms: Terms, before: Earlier | None) -> Run:
     """Runs conversations, with a progress bar, until every prompt has a verdict."""
     count = len(run.suite.cases)
     title = (
@@ -158,22 +159,23 @@ def _converse(
                 bar.note(f"{conversations} per prompt: {counted(checks)}")
 
         more = CheckOptions(run.methods[0], before, run.cast, running, looked)
-        return check(run.model, run.suite, run.out, settings, terms, more)
+        data, _ = check(run.model, run.suite, run.out, settings, terms, more)
+        return data
 
 
 def _print_result(
-    arguments: Namespace, data: Run, checks: Sequence[PromptCheck], terms: Terms, seconds: float
+    arguments: Namespace, results: DriftResults, verdicts: Check, seconds: float
 ) -> None:
-    out, page = data.folder, page_path(arguments, data.folder)
-    print("\n".join([*lines_of(checks, terms), *truncation_lines(read_series(data))]))
+    data, page = results.run, page_path(arguments, results.run.folder)
+    lines = lines_of(verdicts.prompts, verdicts.terms)
+    print("\n".join([*lines, *truncation_lines(results.series)]))
     print_replies(data)
     if arguments.junit is not None:
         suite = data.identity(ConversationsIdentity).suite or ""
-        path = write_junit(checks, terms, suite, arguments.junit, seconds)
+        path = write_junit(verdicts, suite, arguments.junit, seconds)
         print(f"JUnit: {path.resolve()}")
-    if data.records:
-        write_run_page(arguments, out, page)
-    print(f"Next: {_next_step(arguments, checks, terms, data, page)}")
+    write_run_page(arguments, results, page)
+    print(f"Next: {_next_step(arguments, verdicts.prompts, verdicts.terms, data, page)}")
 
 
 def _next_step(

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 from holdfast import drift, methods
+from holdfast.analysis.summary import results_of
 from holdfast.cli import loading, options
 from holdfast.cli.dry_run import check_prices, estimate_run
 from holdfast.cli.options import Arg, Command, Options, RunFolder, Specs, SuiteName
@@ -120,8 +121,9 @@ def run(arguments: argparse.Namespace) -> None:
         run = planned.converse(bar)
     if arguments.baseline:
         planned.ask_baseline()
-    print_run(run)
-    write_run_page(arguments, out, page)
+    results = results_of(run)
+    print_run(results)
+    write_run_page(arguments, results, page)
 
 
 def _title(

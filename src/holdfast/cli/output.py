@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from holdfast import drift, report
+from holdfast.analysis.summary import DriftResults, summary_of, write
 from holdfast.cli.options import option_of
 from holdfast.cli.progress import Bar, duration
 from holdfast.common.files import write_whole
@@ -19,7 +20,7 @@ from holdfast.records import Run
 from holdfast.report import check_page
 from holdfast.report.about import ending_lines, reply_lines
 from holdfast.report.next_step import repeated
-from holdfast.report.terminal import next_line, table
+from holdfast.report.terminal import next_line, results_text
 
 
 def command_line() -> str:
@@ -75,10 +76,10 @@ def write_page(arguments: argparse.Namespace, html: str, page: Path) -> None:
     print(f"Report: {page.resolve()}")
 
 
-def write_run_page(arguments: argparse.Namespace, out: Path, page: Path) -> None:
+def write_run_page(arguments: argparse.Namespace, results: DriftResults, page: Path) -> None:
     """Writes the summary and the page of a run, and prints where the page is."""
-    report.write_summary(out)
-    print(f"Report: {report.write([out], page, page_option(arguments)).resolve()}")
+    write(results.run.folder, summary_of(results))
+    print(f"Report: {report.write_page([results], page, page_option(arguments)).resolve()}")
 
 
 def print_replies(run: Run) -> None:
@@ -94,12 +95,13 @@ def print_figures(paths: Iterable[Path]) -> None:
             print(f"Figure: {path.resolve()}")
 
 
-def print_run(run: Run) -> None:
+def print_run(results: DriftResults) -> None:
     """Prints a run's results, how its dialogs ended, how long it took, and what to do next."""
-    print(table(run))
+    run = results.run
+    print(results_text(results))
     print("The page has more tables.")
     for name, line in ending_lines(run.conversations):
         print(f"{name[0].upper()}{name[1:]}: {line}.")
     seconds = sum(record.seconds for record in run.conversations)
     print(f"The conversations took {duration(seconds)} in all.")
-    print(f"\n{next_line(run)}")
+    print(f"\n{next_line(results)}")

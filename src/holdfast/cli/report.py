@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Annotated
 
 from holdfast import records, report
+from holdfast.analysis.summary import results_of
 from holdfast.cli.options import Arg, Command, Options
 from holdfast.cli.output import print_run
-from holdfast.records import read_run
 
 
 class _ReportOptions(Options):
@@ -17,13 +17,15 @@ class _ReportOptions(Options):
 
 
 def run(arguments: argparse.Namespace) -> None:
-    page = report.write(arguments.folders, arguments.out, "--out")
-    for number, folder in enumerate(arguments.folders):
+    results = report.read_results(arguments.folders, arguments.out)
+    page = report.write_page(results, arguments.out)
+    for number, (folder, one) in enumerate(zip(arguments.folders, results, strict=True)):
         if number:
             print()
-        if len(arguments.folders) > 1:
+        if len(results) > 1:
             print(f"{folder}:\n")
-        print_run(read_run(folder))
+        # its sentences have no label, which tells runs on the same page apart
+        print_run(one if len(results) == 1 else results_of(one.run))
     print(f"Report: {page.resolve()}")
 
 

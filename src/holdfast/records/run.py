@@ -28,6 +28,7 @@ from holdfast.records.identity import (
 )
 from holdfast.records.model import Failure
 from holdfast.records.samples import HeadScores, TaskSample
+from holdfast.records.summary import Summary, read_summary
 
 Kind = TypeVar("Kind", bound=Identity)
 
@@ -100,6 +101,11 @@ class Run:
     def head_scores(self) -> list[HeadScores]:
         """The samples of a run of `profile`."""
         return [record for record in self.records if isinstance(record, HeadScores)]
+
+    @property
+    def summary(self) -> Summary | None:
+        """The results in `summary.json`, as it is now; None if there is none that can be read."""
+        return read_summary(self.folder)
 
     def to_columns(self) -> Columns:
         """The records as a tidy table: a row for each probe of each round of each conversation, or

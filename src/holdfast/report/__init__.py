@@ -5,7 +5,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from holdfast.analysis.summary import write_summary
+from holdfast.analysis.summary import DriftResults, results_of, write_summary
 from holdfast.common.files import cannot_write, write_whole
 from holdfast.errors import RecordsError, UsageError
 from holdfast.records import read_run
@@ -30,14 +30,17 @@ def write(
         UsageError: no folder was given, or out is a folder.
         RecordsError: a folder is not a run, has no finished conversation, or out cannot be written.
     """
-    import numpy as np
-
-    from holdfast.analysis.series import label_runs, read_series
-    from holdfast.report.drift_page import render_page
-    from holdfast.report.figures import write_figures
-
     out = Path(out)
     folders = [folders] if isinstance(folders, (str, Path)) else folders
+    return write_page(read_results(folders, out, option), out, option)
+
+
+def read_results(
+    folders: Sequence[Path | str], out: Path, option: str = "--out"
+) -> list[DriftResults]:
+    """The results of the runs of a page; refuses a page that could not be written."""
+    from holdfast.analysis.series import label_runs
+
     if not folders:
         raise UsageError(
             "No run folder given; name at least one, such as `holdfast report runs/first --out"
@@ -53,14 +56,23 @@ def write(
                 " when its command is repeated; give runs of `holdfast drift`."
             )
     labels = label_runs(paths)
-    series = [
-        item for run, label in zip(runs, labels, strict=True) for item in read_series(run, label)
-    ]
+    return [results_of(run, label) for run, label in zip(runs, labels, strict=True)]
+
+
+def write_page(results: Sequence[DriftResults], out: Path, option: str = "--out") -> Path:
+    """Writes the report of results that are known, and its figures beside it."""
+    import numpy as np
+
+    from holdfast.report.drift_page import render_page
+    from holdfast.report.figures import write_figures
+
+    series = [item for one in results for item in one.series]
     if all(np.isnan(item.stability).all() for item in series):
         raise RecordsError(
-            f"No probe of {paths[0]} has a score, so there is nothing to draw; its records say why."
+            f"No probe of {results[0].run.folder} has a score, so there is nothing to draw; its"
+            " records say why."
         )
-    html = render_page(runs, labels, series)
+    html = render_page(results)
     write_figures(series, out.with_name(out.stem + "_figures"))
     return write_whole(out, html, f"another place with {option}")
 

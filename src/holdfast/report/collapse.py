@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 
-from holdfast.analysis.baseline import baseline_beside
 from holdfast.analysis.collapse import (
     MANY_BROKEN,
     MANY_CUT,
@@ -11,9 +10,9 @@ from holdfast.analysis.collapse import (
     without_collapsed,
 )
 from holdfast.analysis.estimates import difference, row_of
-from holdfast.analysis.outcome import findings_of
+from holdfast.analysis.outcome import Outcome
 from holdfast.analysis.series import NO_FIX, Series
-from holdfast.records import Run
+from holdfast.analysis.summary import DriftResults
 from holdfast.records.identity import ConversationsIdentity
 from holdfast.report.page import Table
 from holdfast.report.wording import count_of, percent, plain, with_verdict
@@ -26,27 +25,27 @@ _REPEATED = {
 _WORTH_SAYING = 0.05  # smallest share of turns of one kind to report
 
 
-def collapse_lines(series: Sequence[Series], run: Run) -> list[str]:
+def collapse_lines(results: DriftResults) -> list[str]:
     """A sentence on how many turns of a run are cut or repeated; [] if few are."""
+    series, outcome = results.series, results.findings.outcome
     counted = {item: counts for item in series if (counts := count_turns(item.records)).notable}
     if not counted:
         return []
-    tokens = run.identity(ConversationsIdentity).settings.sampling.max_new_tokens
+    tokens = results.run.identity(ConversationsIdentity).settings.sampling.max_new_tokens
     limit = "the token limit" if tokens is None else count_of(tokens, "token")
     parts = []
     for item, counts in counted.items():
         fixed = "without a fix, " if item.label == NO_FIX else f"with {item.label}, "
         parts.append((fixed if len(series) > 1 else "") + _shares(counts, limit))
     text = "; ".join(parts)
-    return [f"{text[0].upper()}{text[1:]}: {_meaning(series, counted, run)}."]
+    return [f"{text[0].upper()}{text[1:]}: {_meaning(series, counted, outcome)}."]
 
 
-def _meaning(series: Sequence[Series], counted: Mapping[Series, Collapse], run: Run) -> str:
+def _meaning(series: Sequence[Series], counted: Mapping[Series, Collapse], outcome: Outcome) -> str:
     """The consequence of these turns for the scores; it never takes back the title of the run."""
     broken = [item for item, counts in counted.items() if counts.share("broken") >= MANY_BROKEN]
     if not broken:
         return "they stop in mid-sentence, and rules about length or endings are not judged on them"
-    outcome = findings_of(series[0], baseline_beside(run, series[0])).outcome
     if broken == [series[0]] and outcome.counts_after_breakdown:
         return "the conversations that did not break down show the same"
     return "scores of broken-down conversations tell you little about the prompt"

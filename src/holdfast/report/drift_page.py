@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from holdfast.analysis import estimates
-from holdfast.analysis.baseline import Baseline, baseline_beside
-from holdfast.analysis.check_file import Check, read_check
+from holdfast.analysis.context import read_whole
 from holdfast.analysis.series import KINDS, MEASURED, Series
+from holdfast.analysis.summary import DriftResults
 from holdfast.drift.cases import NO_CATEGORY
 from holdfast.records import Run
 from holdfast.records.identity import ConversationsIdentity
@@ -14,7 +14,7 @@ from holdfast.report import charts
 from holdfast.report.about import about_runs, conversation_kind
 from holdfast.report.check_section import check_headline, check_lines, check_sections
 from holdfast.report.collapse import collapse_lines, collapse_section
-from holdfast.report.context import read_whole, survival_lines, survival_table, truncation_lines
+from holdfast.report.context import survival_lines, survival_table, truncation_lines
 from holdfast.report.conversations import pack, script_chunks, script_json
 from holdfast.report.judges import read_agreements
 from holdfast.report.next_step import finding_of, next_step
@@ -75,8 +75,10 @@ def prompts_section(series: Sequence[Series]) -> dict[str, Any]:
     }
 
 
-def render_page(runs: Sequence[Run], labels: Sequence[str], series: Sequence[Series]) -> str:
+def render_page(results: Sequence[DriftResults]) -> str:
     """The HTML of the report; model output is escaped, or inert JSON."""
+    runs, labels = [one.run for one in results], [one.series[0].run for one in results]
+    series = [item for one in results for item in one.series]
     index, chunks = pack(series)
     of_run = dict(zip(labels, runs, strict=True))
     for item, entry in zip(series, index["series"], strict=True):
@@ -84,8 +86,7 @@ def render_page(runs: Sequence[Run], labels: Sequence[str], series: Sequence[Ser
         entry["isGiven"] = conversation_kind(identity) in ("scripted", "replayed")
         entry["probedAfter"] = identity.settings.probe_at == "after-round"
     identities = [run.identity(ConversationsIdentity) for run in runs]
-    checks = [read_check(run) for run in runs]
-    baseline = baseline_beside(runs[0], series[0])
+    checks, baseline = [one.check for one in results], results[0].baseline
     rules = estimates.rule_rows(series)
     enough = [row for row in rules if row.n >= estimates.LEAST_DRAWN]
     agents = [record.agent for item in series for record in item.records]
@@ -94,7 +95,7 @@ def render_page(runs: Sequence[Run], labels: Sequence[str], series: Sequence[Ser
     shown = list(zip(charts.looks(series), series, strict=True))
     kinds = {kind: [look for look, item in shown if item.measured(kind)] for kind in MEASURED}
     measured = {kind: there for kind, there in kinds.items() if there}
-    first, *lines = _opening(runs[0], checks[0], series, baseline)
+    first, *lines = _opening(results[0])
     return render(
         "drift.html.j2",
         "drift" if checks[0] is None else "check",
@@ -136,16 +137,15 @@ def render_page(runs: Sequence[Run], labels: Sequence[str], series: Sequence[Ser
     )
 
 
-def _opening(
-    run: Run, check: Check | None, series: Sequence[Series], baseline: Baseline | None
-) -> list[str]:
+def _opening(results: DriftResults) -> list[str]:
     """The opening sentences of the page: on a check if there is one, else on the first run."""
-    first = [item for item in series if item.run == series[0].run]
-    cut_off, kept = truncation_lines(first), survival_lines(first, run)
-    if check is not None:
+    series = results.series
+    cut_off, kept = truncation_lines(series), survival_lines(series, results.run)
+    if (check := results.check) is not None:
         return [check_headline(check), *check_lines(check), *cut_off, *kept]
-    lines = [*cut_off, *opening(read_whole(series), baseline), *collapse_lines(first, run), *kept]
-    return [*lines, next_step(finding_of(run, first))]
+    opened = opening(read_whole(series), results.findings, results.baseline)
+    lines = [*cut_off, *opened, *collapse_lines(results), *kept]
+    return [*lines, next_step(finding_of(results))]
 
 
 def _facts(runs: Sequence[Run], series: Sequence[Series]) -> list[str]:

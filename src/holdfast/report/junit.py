@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from xml.etree import ElementTree
 
+from holdfast.analysis.check_file import Check
 from holdfast.analysis.checks import Cell, PromptCheck, RuleCheck, Terms
 from holdfast.analysis.sequential import FAIL, PASS, UNDECIDED
 from holdfast.common.files import write_whole
@@ -40,10 +41,9 @@ class TestCase:
         return _SKIPPED if self.skipped else _KINDS.get(self.verdict, _KINDS[PASS])
 
 
-def write_junit(
-    checks: Sequence[PromptCheck], terms: Terms, suite: str, path: Path | str, seconds: float
-) -> Path:
+def write_junit(check: Check, suite: str, path: Path | str, seconds: float) -> Path:
     """Writes the verdicts as JUnit XML, dividing the seconds in proportion to conversations."""
+    checks, terms = check.prompts, check.terms
     cases: list[TestCase] = []
     conversations = sum(len(checked.records) for checked in checks)
     for checked in checks:

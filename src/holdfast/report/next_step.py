@@ -4,18 +4,19 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from holdfast.analysis.baseline import baseline_beside
+from holdfast.analysis.context import was_cut_off
 from holdfast.analysis.estimates import rule_rows
-from holdfast.analysis.outcome import MATTERS, Outcome, conversations_needed, findings_of
+from holdfast.analysis.outcome import MATTERS, Outcome, conversations_needed
 from holdfast.analysis.series import Series
+from holdfast.analysis.summary import DriftResults
 from holdfast.analysis.unscored import is_unmeasured, unscored_by_reason
 from holdfast.analysis.verdicts import MIN_SAMPLES, tell
 from holdfast.common.model_names import is_served
-from holdfast.records import Run, command_of
+from holdfast.records import command_of
 from holdfast.records.identity import ConversationsIdentity, Manifest
 from holdfast.records.manifest import typed_command
 from holdfast.report.collapse import collapse_cures
-from holdfast.report.context import CURE, was_cut_off
+from holdfast.report.context import CURE
 from holdfast.report.sentences import best_fix
 
 _LOADING = (
@@ -160,14 +161,14 @@ def repeated(words: Sequence[str], options: Mapping[str, str]) -> str:
     return shlex.join([*kept, *(word for pair in options.items() for word in pair)])
 
 
-def finding_of(run: Run, series: Sequence[Series]) -> Finding:
+def finding_of(results: DriftResults) -> Finding:
     """The facts that the next step of a run depends on."""
+    run, series, findings = results.run, results.series, results.findings
     command = command_of(run.manifest)
     words = _words(command)
     identity = run.identity(ConversationsIdentity)
     model = _option(words, "--model")
     first, best = series[0], best_fix(series)
-    findings = findings_of(first, baseline_beside(run, first))
     never = [row.rule for row in rule_rows(series) if row.never_followed]
     if best and findings.outcome is Outcome.DRIFTS:
         needed = conversations_needed(best.last, 0, first.look)

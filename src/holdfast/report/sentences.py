@@ -15,7 +15,6 @@ from holdfast.analysis.outcome import (
     MATTERS,
     Findings,
     Outcome,
-    findings_of,
     is_lost,
     is_uninformative,
 )
@@ -32,11 +31,12 @@ MAX_WORDS = 25  # of the first sentence
 _MOST_NAMED = 4  # rules named in one sentence
 
 
-def opening(series: Sequence[Series], baseline: Baseline | None = None) -> list[str]:
-    """The opening sentences of a run. The first is its title, and follows from the outcome alone;
-    then come the average change, and the best fix.
+def opening(
+    series: Sequence[Series], findings: Findings, baseline: Baseline | None = None
+) -> list[str]:
+    """The opening sentences of a run, given the findings on its first series. The first sentence is
+    its title, and follows from the outcome alone; then come the average change, and the best fix.
     """
-    findings = findings_of(series[0], baseline)
     if findings.outcome is Outcome.NOT_MEASURED:
         return [title(findings)]
     named = findings.outcome in _UNSCORED or rules_headline(findings) is not None

@@ -5,14 +5,16 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from holdfast.analysis import estimates
-from holdfast.analysis.baseline import Baseline, baseline_beside
-from holdfast.analysis.series import KINDS, Series, read_series
+from holdfast.analysis.baseline import Baseline
+from holdfast.analysis.context import read_whole
+from holdfast.analysis.series import KINDS, Series
 from holdfast.analysis.statistics import Estimate
+from holdfast.analysis.summary import DriftResults, results_of
 from holdfast.analysis.verdicts import CANNOT_TELL, INCLUDES_ZERO, MIN_SAMPLES, tell
 from holdfast.records import Run, read_run
 from holdfast.report.charts import numbered
 from holdfast.report.collapse import collapse_lines
-from holdfast.report.context import read_whole, survival_lines, truncation_lines
+from holdfast.report.context import survival_lines, truncation_lines
 from holdfast.report.next_step import finding_of, next_step
 from holdfast.report.sentences import (
     baseline_hint,
@@ -33,14 +35,17 @@ def table(run: Run | Path | str) -> str:
     """A summary of a run, or of the run in a folder: its sentences, stability by round and method,
     and rules by method.
     """
-    run = run if isinstance(run, Run) else read_run(run)
-    series = read_series(run)
+    return results_text(results_of(run if isinstance(run, Run) else read_run(run)))
+
+
+def results_text(results: DriftResults) -> str:
+    """The same of results that are known."""
+    run, series, baseline = results.run, results.series, results.baseline
     if nothing := nothing_measured(run.conversations):
         return "\n".join(textwrap.wrap(nothing, WIDTH)) + "\n"
-    baseline = baseline_beside(run, series[0])
     rules = estimates.rule_rows(series)
-    lines = [*truncation_lines(series), *opening(read_whole(series), baseline)]
-    lines += [*collapse_lines(series, run), *survival_lines(series, run)]
+    lines = [*truncation_lines(series), *opening(read_whole(series), results.findings, baseline)]
+    lines += [*collapse_lines(results), *survival_lines(series, run)]
     sentences = [part for line in lines for part in textwrap.wrap(line, WIDTH)]
     notes = _notes(series, baseline)
     by_method = _rules_by_method(series, rules, baseline)
@@ -55,9 +60,9 @@ def table(run: Run | Path | str) -> str:
     return "\n\n".join("\n".join(lines) for lines in paragraphs if lines) + "\n"
 
 
-def next_line(run: Run) -> str:
+def next_line(results: DriftResults) -> str:
     """The next step, as a sentence or a command."""
-    return next_step(finding_of(run, read_series(run)))
+    return next_step(finding_of(results))
 
 
 def _notes(series: Sequence[Series], baseline: Baseline | None) -> list[str]:
