@@ -37,6 +37,7 @@ from holdfast.common.seeds import seed_of
 from holdfast.drift.pairing import draw_pairing
 from holdfast.errors import UsageError
 from holdfast.integrations.inspect.drift import RECORD
+from holdfast.records import Conversation
 from holdfast.serve.service import Limits
 
 FRENCH = (
@@ -73,7 +74,8 @@ def run_drift(model, roles=None, model_args=None, **arguments):
 
 
 def records(log):
-    return {sample.id: sample.store[RECORD] for sample in log.samples}
+    """The conversations of a log, by their numbers."""
+    return {s.id: Conversation.model_validate(s.store[RECORD]) for s in log.samples}
 
 
 def ask(model, count=1, messages=None, **config):
@@ -110,11 +112,12 @@ def test_the_task_matches_the_records_of_holdfast_drift(tmp_path, method):
     assert sorted(told) == list(range(5))
     for record in run.records:
         ours = told[record.conversation]
-        assert (ours["agent"], ours["user"]) == (record.agent, record.user)
-        for part in ("turns", "probes"):
-            for here, there in zip(ours[part], record[part], strict=True):
-                assert here | {"mass": 0} == there | {"mass": 0}
-                assert here["mass"] == pytest.approx(there["mass"], abs=MASS)
+        assert (ours.agent, ours.user) == (record.agent, record.user)
+        for name in ("turns", "probes"):
+            for here, there in zip(getattr(ours, name), getattr(record, name), strict=True):
+                plain = [part.model_copy(update={"mass": 0}) for part in (here, there)]
+                assert plain[0] == plain[1]
+                assert here.mass == pytest.approx(there.mass, abs=MASS)
     (series,) = read_series(run)
     metrics = {score.name: score.metrics["mean"].value for score in log.results.scores}
     for kind in ("stability", "adoption"):
@@ -130,16 +133,16 @@ def test_a_method_of_the_model_steers_only_the_agent(tmp_path):
     by_task = records(run_drift("holdfast/default", method=spelled))
     unsteered = records(run_drift("holdfast/default"))
     for number, record in by_model.items():
-        assert record.turns == by_task[number]["turns"]
-        assert record.turns[1].mass > unsteered[number]["turns"][1]["mass"]
+        assert record.turns == by_task[number].turns
+        assert record.turns[1].mass > unsteered[number].turns[1].mass
 
 
 def test_each_epoch_draws_new_replies():
     given = {"task_args": {**SHORT, "conversations": 1}, "epochs": 2, "display": "none"}
     (log,) = evaluate("holdfast/drift", model="holdfast/default", **given)
-    first, second = (sample.store[RECORD] for sample in log.samples)
-    assert first.agent == second["agent"] and first.turns[0] == second["turns"][0]
-    assert first.turns[1:] != second["turns"][1:]
+    first, second = (Conversation.model_validate(s.store[RECORD]) for s in log.samples)
+    assert first.agent == second.agent and first.turns[0] == second.turns[0]
+    assert first.turns[1:] != second.turns[1:]
 
 
 class Parrot:
@@ -179,8 +182,8 @@ def test_any_model_of_inspect_is_measured():
     assert (first.temperature, first.top_p, first.max_tokens) == (0.5, 0.7, 40)
     assert first.extra_body is None
     for told in record.probes:
-        rules = (pairing.agent if told["kind"] == "stability" else pairing.user).all_rules
-        assert told["score"] == rules[0].measure.score(told["reply"]).value
+        rules = (pairing.agent if told.kind == "stability" else pairing.user).all_rules
+        assert told.score == rules[0].measure.score(told.reply).value
     assert "Reply 1." in log.samples[0].messages[2].text
     assert "**Round 1, stability" in log.samples[0].scores["stability_and_adoption"].explanation
 
@@ -204,7 +207,7 @@ def test_the_end_of_a_dialog_is_recorded_and_earlier_rounds_are_scored():
 def test_another_model_can_take_the_role_of_the_user():
     user = Parrot()
     log = run_drift("holdfast/default", roles={"user": user.model()}, conversations=1)
-    turns = records(log)[0]["turns"]
+    turns = records(log)[0].turns
     assert [turn.text for turn in turns if turn.speaker == "user"][1:] == ["Reply 1."]
     ((_, config),) = user.calls
     assert (config.max_tokens, config.top_p) == (40, 0.9)
