@@ -76,6 +76,7 @@ def test_a_prompt_that_a_server_cuts_off_is_not_called_drift(measured):
     assert "The server stopped reading the system prompt in round 6" in text
     assert "in 12 of 12 conversations" in text and "not drift" in text
     assert "drifts" not in text and "100% in round 5" in text
+    assert results_of(run).findings.stability.series.rounds == 5, "the outcome is of these rounds"
     assert next_line(results_of(run)).startswith("Next: raise the server's context (Ollama:")
     told = json.loads(write_summary(run.folder).read_text())["results"][0]["truncation"]
     assert told["verdict"] == "prompt lost" and set(told["from_round"].values()) == {6}
