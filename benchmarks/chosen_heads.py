@@ -26,14 +26,14 @@ from stamp import measured_on
 
 import holdfast
 from holdfast import drift, methods
-from holdfast.analysis.calibration import read_calibration
-from holdfast.analysis.choice import ahead_at_cost, front, pick
+from holdfast.analysis.candidates import read_calibration
+from holdfast.analysis.choosing import ahead_at_cost, front, pick
 from holdfast.analysis.decay import decay as describe_decay
 from holdfast.analysis.statistics import SCORES, estimate, paired_difference
 from holdfast.common.seeds import seed_of
 from holdfast.models.requests import Request
 from holdfast.records import Conversation, read_run
-from holdfast.report.calibration import answer
+from holdfast.report.calibration_page import answer
 from holdfast.report.study_figures import write_calibration_figures
 from holdfast.study.attention_decay import hold, settings_for
 from holdfast.study.calibrating import calibrate

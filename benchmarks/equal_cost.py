@@ -44,7 +44,7 @@ from stamp import measured_on
 
 import holdfast
 from holdfast import drift, methods
-from holdfast.analysis.calibration import Calibration, Candidate, read_calibration
+from holdfast.analysis.candidates import Calibration, Candidate, read_calibration
 from holdfast.analysis.statistics import SCORES, estimate, resampled_means
 from holdfast.records import read_run
 from holdfast.study.calibrating import calibrate

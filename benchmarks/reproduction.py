@@ -24,7 +24,7 @@ from stamp import measured_on
 
 import holdfast
 from holdfast import tasks
-from holdfast.analysis.tasks import read_results
+from holdfast.analysis.task_results import read_results
 from holdfast.cli import main as command_line
 from holdfast.papers.zhang2024.data import FACTS, SPLITS, ChangedFact
 from holdfast.records import read_run

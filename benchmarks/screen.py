@@ -22,7 +22,7 @@ from stamp import measured_on
 
 import holdfast
 from holdfast import drift
-from holdfast.analysis.baseline import baseline_beside
+from holdfast.analysis.prompt_effect import baseline_beside
 from holdfast.analysis.series import read_series
 from holdfast.drift.asking_baseline import ask_baseline
 

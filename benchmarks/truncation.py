@@ -29,7 +29,7 @@ from holdfast import drift
 from holdfast.analysis.series import read_series
 from holdfast.analysis.summary import summarise
 from holdfast.models.connecting import connect
-from holdfast.report.context import truncation_lines
+from holdfast.report.context_section import truncation_lines
 
 ROOT = Path(__file__).parent.parent
 LIMIT = 400

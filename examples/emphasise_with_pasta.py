@@ -14,7 +14,7 @@ import holdfast
 from holdfast import methods, tasks
 from holdfast.papers.zhang2024.profiling import ProfilingPlan, profile
 from holdfast.papers.zhang2024.profiling.plan import task_samples
-from holdfast.report.tasks import table
+from holdfast.report.task_tables import table
 
 
 def main() -> None:

@@ -13,8 +13,8 @@ from tiny import model, tokenizer
 
 from holdfast import drift, report
 from holdfast.analysis import statistics
-from holdfast.analysis.baseline import _verdict, baseline_beside
 from holdfast.analysis.estimates import is_never_followed
+from holdfast.analysis.prompt_effect import _verdict, baseline_beside
 from holdfast.analysis.series import read_series
 from holdfast.cli import main
 from holdfast.drift.asking_baseline import ask_baseline, read_baseline

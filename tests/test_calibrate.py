@@ -17,8 +17,8 @@ from tiny import model
 
 import holdfast
 from holdfast import Sampling, SplitSoftmax, cli, drift, methods
-from holdfast.analysis.calibration import Calibration, Candidate, half_of, read_calibration
-from holdfast.analysis.choice import ahead_at_cost, budget_shown, pareto, pick, times_needed
+from holdfast.analysis.candidates import Calibration, Candidate, half_of, read_calibration
+from holdfast.analysis.choosing import ahead_at_cost, budget_shown, pareto, pick, times_needed
 from holdfast.analysis.study_summary import write_method_file
 from holdfast.drift.pairing import draw_pairing
 from holdfast.errors import (
@@ -30,8 +30,8 @@ from holdfast.errors import (
     UsageError,
 )
 from holdfast.records.identity import CalibrationIdentity, PlanIdentity
-from holdfast.report import calibration as calibration_report
-from holdfast.report.calibration import answer, chance_line, next_step, sizes_needed, table
+from holdfast.report import calibration_page as calibration_report
+from holdfast.report.calibration_page import answer, chance_line, next_step, sizes_needed, table
 from holdfast.report.study_figures import write_calibration_figures
 from holdfast.study.calibrating import calibrate
 from holdfast.study.calibration_plan import DEFAULT_SWEEPS, Plan, choose_prompts

@@ -12,13 +12,13 @@ from test_baseline import asked
 from test_calibrate import SMALL, SUITE, run, sampled, synthetic
 
 from holdfast import cli, drift
-from holdfast.analysis.calibration import read_calibration
-from holdfast.analysis.choice import pick, times_needed
+from holdfast.analysis.candidates import read_calibration
+from holdfast.analysis.choosing import pick, times_needed
 from holdfast.drift.cases import Persona
 from holdfast.drift.pairing import draw_pairing
 from holdfast.errors import AnotherRun, ParameterOutOfRange, UsageError
 from holdfast.records import read_run
-from holdfast.report.calibration import (
+from holdfast.report.calibration_page import (
     answer,
     detail_lines,
     next_step,

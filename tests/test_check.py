@@ -13,7 +13,7 @@ from synthetic_run import conversation_of
 import holdfast
 from holdfast import drift
 from holdfast.analysis.check_file import Check, read_check
-from holdfast.analysis.checks import Terms, budget_needed, check_prompts, closest_mean
+from holdfast.analysis.check_verdicts import Terms, budget_needed, check_prompts, closest_mean
 from holdfast.analysis.falls import compare_runs
 from holdfast.analysis.sequential import FAIL, PASS, UNDECIDED
 from holdfast.cli import check as command
@@ -21,7 +21,7 @@ from holdfast.cli import main
 from holdfast.drift.pairing import draw_pairing
 from holdfast.errors import RecordsError, UsageError
 from holdfast.records import read_run
-from holdfast.report.checks import fall_text, lines_of, sentence
+from holdfast.report.check_sentences import fall_text, lines_of, sentence
 from holdfast.report.junit import TOGETHER, cure, write_junit
 from holdfast.serve.service import Limits
 from holdfast.study.checking import CheckOptions, check, earlier_conversations, looks

@@ -20,7 +20,7 @@ from holdfast.measures.repeated_turns import loops, repetitions
 from holdfast.models.requests import Reply
 from holdfast.records import Repeated, read_run, to_line
 from holdfast.records.conversation import NO_NEWS_FROM
-from holdfast.report.collapse import collapse_cures, collapse_lines, collapse_section
+from holdfast.report.collapse_section import collapse_cures, collapse_lines, collapse_section
 from holdfast.report.next_step import finding_of, next_step
 from holdfast.report.terminal import table
 

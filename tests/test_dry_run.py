@@ -15,7 +15,7 @@ from holdfast.cli.dry_run import Measured, WorkItem, estimate_lines, estimate_ru
 from holdfast.cli.output import DriftRun
 from holdfast.drift.remaining import count_replies
 from holdfast.records import read_run
-from holdfast.report.about import about_runs
+from holdfast.report.how_measured import about_runs
 
 SHORT = ["--rounds", "2", "--max-new-tokens", "8", "--conversations", "10"]
 

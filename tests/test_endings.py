@@ -4,7 +4,7 @@ import numpy as np
 
 from holdfast.analysis.estimates import compare, row_of
 from holdfast.analysis.series import Series
-from holdfast.report.about import ending_lines
+from holdfast.report.how_measured import ending_lines
 
 
 def record(number=0, stop_reasons=("stop", "stop"), **more):

@@ -11,8 +11,8 @@ from test_endpoint_drift import SUITE
 from test_records import ABOUT, IDENTITY, begun, record
 
 from holdfast import drift, tasks
-from holdfast.analysis.calibration import read_calibration
-from holdfast.analysis.tasks import read_results
+from holdfast.analysis.candidates import read_calibration
+from holdfast.analysis.task_results import read_results
 from holdfast.common.sampling import Sampling
 from holdfast.common.seeds import seed_of
 from holdfast.drift.asking_baseline import ask_baseline
@@ -21,8 +21,8 @@ from holdfast.errors import AnotherRun, ModelError, RecordsError, RequestFailed,
 from holdfast.models.connecting import connect
 from holdfast.papers.zhang2024.synthetic import TextShape, make_data
 from holdfast.records import FAILURES, Compatibility, command_of, open_run, read_run, union
-from holdfast.report.about import about_runs
-from holdfast.report.tasks import table
+from holdfast.report.how_measured import about_runs
+from holdfast.report.task_tables import table
 from holdfast.study.calibrating import calibrate
 from holdfast.study.calibration_plan import Plan
 

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.text import Annotation, Text
 from synthetic_run import write_run
 
-from holdfast.analysis.calibration import Calibration, Candidate
+from holdfast.analysis.candidates import Calibration, Candidate
 from holdfast.analysis.series import read_series
 from holdfast.records import read_run
 from holdfast.records.identity import CalibrationIdentity

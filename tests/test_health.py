@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from synthetic_run import conversation_of
 
-from holdfast.analysis.calibration import Calibration, Candidate
-from holdfast.analysis.choice import pick
+from holdfast.analysis.candidates import Calibration, Candidate
+from holdfast.analysis.choosing import pick
 from holdfast.analysis.collapse import broken_share, is_broken, no_words
 from holdfast.records.identity import CalibrationIdentity, PlanIdentity
-from holdfast.report.calibration import answer, table
+from holdfast.report.calibration_page import answer, table
 
 # from two models, most strongly steered, labelled by a reader; one rule was tuned on them
 LABELLED = json.loads((Path(__file__).parent / "data" / "steered_replies.json").read_text("utf-8"))

@@ -81,6 +81,16 @@ def test_a_module_imports_no_later_layer(path):
     assert not below, f"{layer} imports what stands below it"
 
 
+def test_a_modules_name_says_what_is_in_it_without_its_folder():
+    """No name stands in two packages; the files of commands have the names of the commands."""
+    folders = {}
+    for path in MODULES:
+        if path.stem not in ("__init__", "__main__") and layer_of(path) != "cli":
+            folders.setdefault(path.stem, []).append(path.parent.name)
+    repeated = {name: places for name, places in folders.items() if len(places) > 1}
+    assert not repeated
+
+
 def test_no_modules_import_one_another_in_a_circle():
     """Neither directly nor through others."""
     graph = {}

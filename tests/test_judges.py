@@ -16,7 +16,7 @@ from tiny import model
 from holdfast import drift, report
 from holdfast.cli import main
 from holdfast.drift.dialog import Dialog
-from holdfast.drift.judging import Judging
+from holdfast.drift.judges import Judging
 from holdfast.drift.pairing import draw_pairing
 from holdfast.drift.selfchat import hold_one_dialog
 from holdfast.errors import ModelError, RecordsError, RequestFailed, UnknownName, UsageError

@@ -8,15 +8,15 @@ from test_drift import SUITE, Scripted
 from test_report import opening_of, record, run_of, series_of
 
 from holdfast import drift, report
-from holdfast.analysis.baseline import MADE_WORSE, Baseline, BaselineRow
 from holdfast.analysis.outcome import Findings, Outcome, conversations_needed, findings_of
+from holdfast.analysis.prompt_effect import MADE_WORSE, Baseline, BaselineRow
 from holdfast.analysis.series import read_series
 from holdfast.analysis.statistics import DIFFERENCES, SCORES, estimate
 from holdfast.analysis.summary import results_of, summary_of, write
 from holdfast.analysis.verdicts import error_at, tell
 from holdfast.records import read_run
 from holdfast.records.manifest import read_manifest
-from holdfast.report.collapse import collapse_lines
+from holdfast.report.collapse_section import collapse_lines
 from holdfast.report.drift_page import render_page
 from holdfast.report.sentences import MAX_WORDS, baseline_lines, title
 from holdfast.report.terminal import next_line, results_text

@@ -18,7 +18,7 @@ from holdfast.records import open_run, read_run
 from holdfast.records.lines import to_line, to_manifest
 from holdfast.records.manifest import read_manifest
 from holdfast.report.page import Picture, Table, render_study
-from holdfast.report.tasks import tasks_page
+from holdfast.report.task_tables import tasks_page
 
 PAGES = ("drift", "trace", "geometry", "calibrate", "tasks", "profile")
 

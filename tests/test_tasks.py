@@ -21,7 +21,7 @@ from tiny import model
 
 import holdfast
 from holdfast import records, tasks
-from holdfast.analysis.tasks import LEAST_FLUENCY, average, read_results
+from holdfast.analysis.task_results import LEAST_FLUENCY, average, read_results
 from holdfast.cli import main
 from holdfast.common.sampling import Sampling
 from holdfast.errors import ModelError, PromptError, RecordsError, UnknownName, UsageError
@@ -30,7 +30,7 @@ from holdfast.papers.zhang2024 import catalogue, data, published_data, synthetic
 from holdfast.papers.zhang2024.catalogue import BIOS, COUNTERFACT, JSON, PRONOUNS
 from holdfast.papers.zhang2024.data import BIOGRAPHIES, FACTS, SPLITS, mark, spans_of
 from holdfast.papers.zhang2024.task_settings import demonstrations, draw_samples, request_of
-from holdfast.report.tasks import table
+from holdfast.report.task_tables import table
 
 ROOT = Path(__file__).parents[1]
 CORE = ROOT.parent / "shared" / "data" / "counterfact_core.csv.gz"

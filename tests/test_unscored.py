@@ -9,7 +9,7 @@ from chat_server import Server, completion, refusal
 from synthetic_run import as_json, conversation_of
 
 from holdfast import drift, report
-from holdfast.analysis.checks import Terms, check_prompts
+from holdfast.analysis.check_verdicts import Terms, check_prompts
 from holdfast.analysis.sequential import PASS, UNDECIDED
 from holdfast.analysis.summary import results_of
 from holdfast.chat.messages import Message

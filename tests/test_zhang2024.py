@@ -12,7 +12,7 @@ from refusals import refusal_in
 
 from holdfast import tasks
 from holdfast.analysis.statistics import SCORES, estimate
-from holdfast.analysis.tasks import Result
+from holdfast.analysis.task_results import Result
 from holdfast.analysis.verdicts import CONTRADICTED, NOT_JUDGED, UNDECIDED
 from holdfast.cli import main
 from holdfast.methods import Ranking

@@ -6,12 +6,12 @@ statistics.py    means, their intervals, paired differences
 verdicts.py      the single rule for what may be said of a number
 series.py        a drift run as matrices [conversation, round]
 estimates.py     the table of a drift run: a row per method, measure, and category or rule
-baseline.py      the same probes with and without a system prompt
+prompt_effect.py the same probes with and without a system prompt
 collapse.py      conversations and replies that broke down
-checks.py        verdicts of `check`, using sequential.py; falls.py: against an earlier run
-tasks.py         the results of a `tasks` run
+check_verdicts.py verdicts of `check`, using sequential.py; falls.py: against an earlier run
+task_results.py  the results of a `tasks` run
 profile.py       a profile of attention heads
-calibration.py   the gain and cost of each setting of a sweep; choice.py chooses among them
+candidates.py    the gain and cost of each setting of a sweep; choosing.py chooses among them
 decay.py         attention mass by token, and its correlation with the score
 summary.py       the results of a run, and its summary.json
 study_summary.py summary.json of a calibration, trace or geometry

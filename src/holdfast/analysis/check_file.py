@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from holdfast.analysis.checks import Cell, PromptCheck, Terms, check_again
+from holdfast.analysis.check_verdicts import Cell, PromptCheck, Terms, check_again
 from holdfast.analysis.falls import Fall, RuleFall
 from holdfast.common.files import write_whole
 from holdfast.errors import HoldfastError, RecordsError, reason_of

@@ -12,9 +12,9 @@ from statistics import NormalDist
 
 import numpy as np
 
-from holdfast.analysis.baseline import UNINFORMATIVE, Baseline, BaselineRow
 from holdfast.analysis.collapse import MANY_BROKEN, Collapse, count_turns, without_collapsed
 from holdfast.analysis.estimates import EstimateRow, row_of, rule_rows
+from holdfast.analysis.prompt_effect import UNINFORMATIVE, Baseline, BaselineRow
 from holdfast.analysis.series import Series, leaving_out
 from holdfast.analysis.statistics import Estimate
 from holdfast.analysis.unscored import unscored_by_reason

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from holdfast.analysis.calibration import FOLDERS, Calibration
-from holdfast.analysis.choice import Pick, front
+from holdfast.analysis.candidates import FOLDERS, Calibration
+from holdfast.analysis.choosing import Pick, front
 from holdfast.analysis.statistics import SCORES, Estimate, estimate
 from holdfast.analysis.summary import judged, spread, write_results, write_summary
 from holdfast.common.files import write_whole

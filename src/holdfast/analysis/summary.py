@@ -15,15 +15,15 @@ from typing import Any
 import numpy as np
 
 from holdfast.analysis import estimates
-from holdfast.analysis.baseline import Baseline, BaselineRow, baseline_beside
 from holdfast.analysis.check_file import Check, check_json, read_check
 from holdfast.analysis.collapse import COUNTED, count_turns, without_collapsed
 from holdfast.analysis.context import read_whole, survivals_of, truncation_of
 from holdfast.analysis.outcome import Findings, findings_of
 from holdfast.analysis.profile import profile_of
+from holdfast.analysis.prompt_effect import Baseline, BaselineRow, baseline_beside
 from holdfast.analysis.series import KINDS, MEASURED, Series, read_series
 from holdfast.analysis.statistics import Estimate, estimate
-from holdfast.analysis.tasks import read_results
+from holdfast.analysis.task_results import read_results
 from holdfast.analysis.unscored import unscored_by_reason
 from holdfast.analysis.verdicts import tell
 from holdfast.common.files import write_whole
@@ -31,7 +31,7 @@ from holdfast.errors import AnotherRun
 from holdfast.records import MANIFEST, Run, command_of, read_run
 from holdfast.records.identity import CalibrationIdentity
 from holdfast.records.manifest import described, typed_command
-from holdfast.records.summary import NAME, MethodSummary, Summary
+from holdfast.records.run_summary import NAME, MethodSummary, Summary
 
 _DIGITS = 6  # beyond these, sums may differ between machines
 

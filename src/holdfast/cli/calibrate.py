@@ -8,8 +8,8 @@ from typing import Annotated
 
 from holdfast import drift
 from holdfast.analysis import study_summary
-from holdfast.analysis.calibration import Calibration, read_calibration
-from holdfast.analysis.choice import Pick, budget_shown, pick, times_needed
+from holdfast.analysis.candidates import Calibration, read_calibration
+from holdfast.analysis.choosing import Pick, budget_shown, pick, times_needed
 from holdfast.analysis.verdicts import MIN_SAMPLES
 from holdfast.cli import options
 from holdfast.cli.dry_run import WorkItem, check_prices, estimate_run
@@ -24,9 +24,9 @@ from holdfast.drift.asking_baseline import read_baseline
 from holdfast.errors import HoldfastError, UsageError
 from holdfast.records import MANIFEST, read_run
 from holdfast.records.identity import CalibrationIdentity
-from holdfast.report import calibration as report
-from holdfast.report.about import failure_lines
-from holdfast.report.calibration import chance_line, next_step, sizes_needed
+from holdfast.report import calibration_page as report
+from holdfast.report.calibration_page import chance_line, next_step, sizes_needed
+from holdfast.report.how_measured import failure_lines
 from holdfast.report.study_figures import write_calibration_figures
 from holdfast.report.wording import count_of
 from holdfast.study import calibration_plan

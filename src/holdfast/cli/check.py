@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Annotated
 
 from holdfast import drift, methods
-from holdfast.analysis import checks as analysis
+from holdfast.analysis import check_verdicts as analysis
 from holdfast.analysis import sequential
 from holdfast.analysis.check_file import Check
-from holdfast.analysis.checks import PromptCheck, Terms
+from holdfast.analysis.check_verdicts import PromptCheck, Terms
 from holdfast.analysis.summary import DriftResults, results_of
 from holdfast.analysis.verdicts import MIN_SAMPLES
 from holdfast.cli import loading, options
@@ -35,8 +35,8 @@ from holdfast.drift.benchmark import check_folder
 from holdfast.drift.pairing import settled
 from holdfast.records import Run
 from holdfast.records.identity import ConversationsIdentity
-from holdfast.report.checks import counted, lines_of
-from holdfast.report.context import truncation_lines
+from holdfast.report.check_sentences import counted, lines_of
+from holdfast.report.context_section import truncation_lines
 from holdfast.report.junit import write_junit
 from holdfast.report.next_step import first_fix
 from holdfast.report.wording import count_of

@@ -18,7 +18,7 @@ from holdfast.methods import Method
 from holdfast.models.protocol import ChatModel
 from holdfast.records import Run
 from holdfast.report import check_page
-from holdfast.report.about import ending_lines, reply_lines
+from holdfast.report.how_measured import ending_lines, reply_lines
 from holdfast.report.next_step import repeated
 from holdfast.report.terminal import next_line, results_text
 

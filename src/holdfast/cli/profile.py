@@ -23,7 +23,7 @@ from holdfast.methods.fitted import SUFFIX
 from holdfast.methods.heads import Ranking
 from holdfast.papers import zhang2024 as tasks
 from holdfast.report import write_summary
-from holdfast.report.tasks import profile_lines, profile_page, write_profile
+from holdfast.report.task_tables import profile_lines, profile_page, write_profile
 
 if TYPE_CHECKING:
     from holdfast.papers.zhang2024.profiling import ProfilingPlan

@@ -13,7 +13,7 @@ from holdfast.cli.progress import Bar
 from holdfast.papers import zhang2024 as tasks
 from holdfast.papers.zhang2024.evaluate import check_folder
 from holdfast.report import write_summary
-from holdfast.report.tasks import table, tasks_page
+from holdfast.report.task_tables import table, tasks_page
 
 DESCRIPTION = (
     "JSON formatting, pronouns changing, Bias in Bios and CounterFact (Zhang et al. 2024):"

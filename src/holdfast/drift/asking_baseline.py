@@ -16,7 +16,7 @@ from holdfast.common.seeds import seed_of
 from holdfast.drift.benchmark import identity_of
 from holdfast.drift.cases import Suite
 from holdfast.drift.dialog import add_probes, person_of, places_of, scored
-from holdfast.drift.judging import load_judges, open_judges
+from holdfast.drift.judges import load_judges, open_judges
 from holdfast.drift.pairing import Pairing, draw, replayable, settled
 from holdfast.drift.settings import Cast, Running, Settings
 from holdfast.models.failures import Name, OutageWatch, Unanswered, answer_each

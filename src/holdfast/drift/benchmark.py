@@ -16,7 +16,7 @@ from holdfast.common.event_loop import run_sync
 from holdfast.common.version import __version__
 from holdfast.drift.attention_traces import write_traces
 from holdfast.drift.dialog import Dialog, record_of
-from holdfast.drift.judging import Judges, load_judges, open_judges
+from holdfast.drift.judges import Judges, load_judges, open_judges
 from holdfast.drift.pairing import Pairing, draw, replayable, settled
 from holdfast.drift.recorded_dialogs import Dialogs, UserTurns
 from holdfast.drift.selfchat import converse

@@ -13,7 +13,7 @@ from pathlib import Path
 from holdfast.chat.messages import SYSTEM_AS, Message
 from holdfast.common import ranges
 from holdfast.common.sampling import Sampling
-from holdfast.drift.judging import Judging
+from holdfast.drift.judges import Judging
 from holdfast.drift.recorded_dialogs import Dialogs, UserTurns, read_dialogs, read_user_turns
 from holdfast.errors import UsageError, option
 from holdfast.models.protocol import ChatModel

@@ -11,7 +11,7 @@ from holdfast.common.event_loop import run_sync
 from holdfast.common.version import __version__
 from holdfast.drift.cases import Case, Suite
 from holdfast.drift.dialog import CUT, add_probes
-from holdfast.drift.judging import Judging, load_judges, open_judges
+from holdfast.drift.judges import Judging, load_judges, open_judges
 from holdfast.drift.recorded_dialogs import RECORDED
 from holdfast.errors import UsageError, cut
 from holdfast.logs.dialogs import LoggedDialog, LoggedTurn, Logs

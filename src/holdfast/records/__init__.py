@@ -53,5 +53,5 @@ from holdfast.records.manifest import (
 from holdfast.records.model import Failure
 from holdfast.records.resuming import PendingBatch, batches, resume, unfinished
 from holdfast.records.run import Run, columns_of, write_csv, write_parquet
+from holdfast.records.run_summary import Estimated, Judged, MethodSummary, RuleSummary, Summary
 from holdfast.records.samples import HeadScores, TaskSample, Usage
-from holdfast.records.summary import Estimated, Judged, MethodSummary, RuleSummary, Summary

@@ -27,8 +27,8 @@ from holdfast.records.identity import (
     TasksIdentity,
 )
 from holdfast.records.model import Failure
+from holdfast.records.run_summary import Summary, read_summary
 from holdfast.records.samples import HeadScores, TaskSample
-from holdfast.records.summary import Summary, read_summary
 
 Kind = TypeVar("Kind", bound=Identity)
 

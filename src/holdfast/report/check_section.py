@@ -4,12 +4,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from holdfast.analysis.check_file import Check
-from holdfast.analysis.checks import Cell, PromptCheck
+from holdfast.analysis.check_verdicts import Cell, PromptCheck
 from holdfast.analysis.sequential import FAIL, PASS, UNDECIDED
 from holdfast.analysis.series import Series
 from holdfast.analysis.statistics import NOTHING, Estimate
 from holdfast.report.charts import Chart, Curve, NamedChart
-from holdfast.report.checks import (
+from holdfast.report.check_sentences import (
     fall_text,
     missing_text,
     numbers_text,

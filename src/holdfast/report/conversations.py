@@ -12,7 +12,7 @@ from markupsafe import Markup
 from holdfast.analysis.series import Series
 from holdfast.drift.recorded_dialogs import RECORDED, SCRIPTED
 from holdfast.records import Conversation, Participant, Probe, Turn, Unscored
-from holdfast.report.about import early_end
+from holdfast.report.how_measured import early_end
 
 PER_CHUNK = 24
 # up to this many characters in total, chunks stay readable JSON; beyond, they are gzip in base64

@@ -11,12 +11,12 @@ from holdfast.drift.cases import NO_CATEGORY
 from holdfast.records import Run
 from holdfast.records.identity import ConversationsIdentity
 from holdfast.report import charts
-from holdfast.report.about import about_runs, conversation_kind
 from holdfast.report.check_section import check_headline, check_lines, check_sections
-from holdfast.report.collapse import collapse_lines, collapse_section
-from holdfast.report.context import survival_lines, survival_table, truncation_lines
+from holdfast.report.collapse_section import collapse_lines, collapse_section
+from holdfast.report.context_section import survival_lines, survival_table, truncation_lines
 from holdfast.report.conversations import pack, script_chunks, script_json
-from holdfast.report.judges import read_agreements
+from holdfast.report.how_measured import about_runs, conversation_kind
+from holdfast.report.judge_agreement import read_agreements
 from holdfast.report.next_step import finding_of, next_step
 from holdfast.report.page import render
 from holdfast.report.sentences import counted, opening

@@ -12,10 +12,10 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 from holdfast.analysis.check_file import Check
-from holdfast.analysis.checks import Cell, PromptCheck, RuleCheck, Terms
+from holdfast.analysis.check_verdicts import Cell, PromptCheck, RuleCheck, Terms
 from holdfast.analysis.sequential import FAIL, PASS, UNDECIDED
 from holdfast.common.files import write_whole
-from holdfast.report.checks import details, rule_details, rule_sentence, sentence
+from holdfast.report.check_sentences import details, rule_details, rule_sentence, sentence
 
 TOGETHER = "all rules together"  # the test of a prompt whose verdict no single rule shows
 _SKIPPED = "skipped"

@@ -15,8 +15,8 @@ from holdfast.common.model_names import is_served
 from holdfast.records import command_of
 from holdfast.records.identity import ConversationsIdentity, Manifest
 from holdfast.records.manifest import typed_command
-from holdfast.report.collapse import collapse_cures
-from holdfast.report.context import CURE
+from holdfast.report.collapse_section import collapse_cures
+from holdfast.report.context_section import CURE
 from holdfast.report.sentences import best_fix
 
 _LOADING = (

@@ -20,11 +20,11 @@ from holdfast.analysis.collapse import LASTING
 from holdfast.analysis.statistics import MIN_PROMPTS, RESAMPLES
 from holdfast.analysis.verdicts import CANNOT_TELL, MIN_SAMPLES, tell
 from holdfast.common.version import __version__
-from holdfast.drift.judging import LEAST_KAPPA
+from holdfast.drift.judges import LEAST_KAPPA
 from holdfast.records import Run
-from holdfast.report.about import about_runs
 from holdfast.report.charts import MOST_ACROSS, small, spark_path
-from holdfast.report.judges import counts_text
+from holdfast.report.how_measured import about_runs
+from holdfast.report.judge_agreement import counts_text
 from holdfast.report.sentences import broken_text, default_prompt_sentence, fall
 from holdfast.report.wording import other_prompts, plain, signed, signed_number
 

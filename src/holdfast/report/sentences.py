@@ -2,13 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 
-from holdfast.analysis.baseline import (
-    MADE_WORSE,
-    NEVER_FOLLOWED,
-    UNINFORMATIVE,
-    Baseline,
-    BaselineRow,
-)
 from holdfast.analysis.collapse import Collapse
 from holdfast.analysis.estimates import Difference, EstimateRow, fixes, row_of, rule_rows
 from holdfast.analysis.outcome import (
@@ -17,6 +10,13 @@ from holdfast.analysis.outcome import (
     Outcome,
     is_lost,
     is_uninformative,
+)
+from holdfast.analysis.prompt_effect import (
+    MADE_WORSE,
+    NEVER_FOLLOWED,
+    UNINFORMATIVE,
+    Baseline,
+    BaselineRow,
 )
 from holdfast.analysis.series import NO_FIX, Series
 from holdfast.analysis.statistics import MIN_PROMPTS, Estimate

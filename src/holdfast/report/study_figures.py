@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from holdfast.analysis.calibration import Calibration, Candidate
-from holdfast.analysis.choice import front
+from holdfast.analysis.candidates import Calibration, Candidate
+from holdfast.analysis.choosing import front
 from holdfast.analysis.profile import Profile
 from holdfast.analysis.statistics import SCORES, estimate, estimate_columns
 from holdfast.errors import cut

@@ -5,16 +5,16 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from holdfast.analysis import estimates
-from holdfast.analysis.baseline import Baseline
 from holdfast.analysis.context import read_whole
+from holdfast.analysis.prompt_effect import Baseline
 from holdfast.analysis.series import KINDS, Series
 from holdfast.analysis.statistics import Estimate
 from holdfast.analysis.summary import DriftResults, results_of
 from holdfast.analysis.verdicts import CANNOT_TELL, INCLUDES_ZERO, MIN_SAMPLES, tell
 from holdfast.records import Run, read_run
 from holdfast.report.charts import numbered
-from holdfast.report.collapse import collapse_lines
-from holdfast.report.context import survival_lines, truncation_lines
+from holdfast.report.collapse_section import collapse_lines
+from holdfast.report.context_section import survival_lines, truncation_lines
 from holdfast.report.next_step import finding_of, next_step
 from holdfast.report.sentences import (
     baseline_hint,

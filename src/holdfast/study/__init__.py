@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from holdfast.analysis.checks import Terms
+from holdfast.analysis.check_verdicts import Terms
 from holdfast.common.later import later
 from holdfast.study.calibrating import calibrate
 from holdfast.study.calibration_plan import Plan

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from holdfast.analysis.calibration import LETTERS
+from holdfast.analysis.candidates import LETTERS
 from holdfast.common import ranges
 from holdfast.common.files import asset, read_json_lines
 from holdfast.common.seeds import seed_of

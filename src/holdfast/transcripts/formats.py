@@ -19,10 +19,10 @@ from holdfast.transcripts.readers import (
     litellm,
     message_lists,
     open_webui,
+    openai_responses,
     otel,
     otlp,
     phoenix,
-    responses,
     run_records,
 )
 
@@ -54,7 +54,7 @@ FORMATS: dict[str, Format] = {
         otel.FORMAT,
         phoenix.FORMAT,
         langfuse.FORMAT,
-        responses.FORMAT,
+        openai_responses.FORMAT,
     )
 }
 

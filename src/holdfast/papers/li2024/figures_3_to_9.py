@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from holdfast import drift
-from holdfast.analysis.calibration import Calibration, Candidate, read_calibration
-from holdfast.analysis.choice import ahead_at_cost
+from holdfast.analysis.candidates import Calibration, Candidate, read_calibration
+from holdfast.analysis.choosing import ahead_at_cost
 from holdfast.analysis.decay import describe
 from holdfast.analysis.series import Series, read_series
 from holdfast.analysis.statistics import (

@@ -13,7 +13,7 @@ from holdfast.papers.zhang2024.reproduction.paper_tables import (
     table_14,
 )
 from holdfast.papers.zhang2024.reproduction.study import SCALES, TASKS, Scale, Setup, Study, check
-from holdfast.report.tasks import write_profile
+from holdfast.report.task_tables import write_profile
 
 
 def reproduce(setup: Setup) -> Path:

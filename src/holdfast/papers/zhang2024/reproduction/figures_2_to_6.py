@@ -8,7 +8,7 @@ import numpy as np
 
 from holdfast.analysis.profile import UNSTEERED, head_name
 from holdfast.analysis.statistics import SCORES, Estimate, estimate, paired_difference
-from holdfast.analysis.tasks import ZERO_SHOT, Result
+from holdfast.analysis.task_results import ZERO_SHOT, Result
 from holdfast.analysis.verdicts import within
 from holdfast.methods import HeadSet, Pasta, spell
 from holdfast.papers.findings import Claim, Figure, claim_that, in_words, judged, pngs

@@ -15,7 +15,7 @@ from holdfast.analysis.statistics import (
     paired_difference,
     resampled_means,
 )
-from holdfast.analysis.tasks import LEAST_FLUENCY, ZERO_SHOT, Result
+from holdfast.analysis.task_results import LEAST_FLUENCY, ZERO_SHOT, Result
 from holdfast.analysis.verdicts import MIN_SAMPLES, NOT_JUDGED, UNDECIDED, all_of, within
 from holdfast.methods import Pasta, spell
 from holdfast.papers import zhang2024 as tasks

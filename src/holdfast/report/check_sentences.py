@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
-from holdfast.analysis.checks import Cell, PromptCheck, RuleCheck, Terms
+from holdfast.analysis.check_verdicts import Cell, PromptCheck, RuleCheck, Terms
 from holdfast.analysis.falls import Fall, RuleFall
 from holdfast.analysis.sequential import FAIL, PASS, UNDECIDED
 from holdfast.analysis.unscored import WITHOUT_SCORE

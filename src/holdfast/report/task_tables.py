@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from holdfast.analysis.profile import count_distinct, read_profile, write_ranking
-from holdfast.analysis.tasks import (
+from holdfast.analysis.task_results import (
     LEAST_FLUENCY,
     ZERO_SHOT,
     Result,
@@ -15,7 +15,7 @@ from holdfast.analysis.tasks import (
 from holdfast.analysis.verdicts import MIN_SAMPLES, tell
 from holdfast.records import Run, read_run
 from holdfast.records.identity import TasksIdentity
-from holdfast.report.about import failure_lines
+from holdfast.report.how_measured import failure_lines
 from holdfast.report.page import Table, pictures, render_study
 from holdfast.report.study_figures import write_heat_map
 from holdfast.report.wording import aligned, plain, signed, with_interval

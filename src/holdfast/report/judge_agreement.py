@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from holdfast.drift.judging import FILE, LEAST_KAPPA, Agreement
+from holdfast.drift.judges import FILE, LEAST_KAPPA, Agreement
 from holdfast.errors import RecordsError, reason_of
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from holdfast.analysis import verdicts
-from holdfast.analysis.calibration import Calibration, Candidate
+from holdfast.analysis.candidates import Calibration, Candidate
 from holdfast.analysis.statistics import SCORES, Estimate, bounds_of, estimate, resampled_means
 from holdfast.common import ranges
 from holdfast.errors import UsageError

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import numpy as np
 
-from holdfast.analysis.baseline import NEVER_FOLLOWED, UNINFORMATIVE, baseline_beside
-from holdfast.analysis.calibration import FOLDERS, MOST_BROKEN, Calibration, Candidate
-from holdfast.analysis.choice import Pick, front, times_needed
+from holdfast.analysis.candidates import FOLDERS, MOST_BROKEN, Calibration, Candidate
+from holdfast.analysis.choosing import Pick, front, times_needed
 from holdfast.analysis.estimates import rule_rows
+from holdfast.analysis.prompt_effect import NEVER_FOLLOWED, UNINFORMATIVE, baseline_beside
 from holdfast.analysis.series import NO_FIX, read_series
 from holdfast.analysis.statistics import SCORES, Estimate, estimate
 from holdfast.analysis.verdicts import MIN_SAMPLES, tell
