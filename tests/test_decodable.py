@@ -8,6 +8,7 @@ import pytest
 import torch
 
 import holdfast
+from holdfast.records import Conversation
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "benchmarks"))
 import decodable
@@ -20,15 +21,19 @@ def test_states_read_from_a_shared_cache_equal_those_of_a_whole_pass():
     model = holdfast.load("default")
     texts = ("Hello.", "Hi there!", "What is new?", "Nothing much.")
     speakers = ("user", "agent")
-    record = {
-        "agent": {"system_prompt": "Answer in Spanish."},
-        "turns": [{"speaker": speakers[n % 2], "text": text} for n, text in enumerate(texts)],
-        "probes": [{"round": number, "question": "Where do you live?"} for number in (1, 2, 3)],
-    }
+    person = {"id": "a", "category": None, "system_prompt": "Answer in Spanish."}
+    turns = [
+        {"round": n // 2 + 1, "speaker": speakers[n % 2], "text": text, "stop_reason": "stop"}
+        for n, text in enumerate(texts)
+    ]
+    probe = {"kind": "stability", "probe": 0, "reply": "", "score": 1.0, "reason": ""}
+    probes = [{**probe, "round": number, "question": "Where do you live?"} for number in (1, 2, 3)]
+    fields = {"method": "none", "conversation": 0, "agent": person, "user": person}
+    record = Conversation.model_validate({**fields, "turns": turns, "probes": probes})
     read = decodable.read_states(model, record)
-    for place, probe in enumerate(record["probes"]):
-        question = {"role": "user", "content": probe["question"]}
-        chat = [*history(record, probe["round"] - 1), question]
+    for place, probe in enumerate(record.probes):
+        question = {"role": "user", "content": probe.question}
+        chat = [*history(record, probe.round - 1), question]
         encoded = holdfast.encode_chats([chat], model.tokenizer)
         span = encoded.span_mask
         with torch.inference_mode(), holdfast.steering(model, span, [], trace=True) as steered:

@@ -4,15 +4,23 @@ import numpy as np
 
 from holdfast.analysis.estimates import compare, row_of
 from holdfast.analysis.series import Series
+from holdfast.records import Conversation
 from holdfast.report.how_measured import ending_lines
 
+PLACE = {"kind": "stability", "probe": 0}
+PERSON = {"id": "a", "category": None, "system_prompt": "a"}
 
-def record(number=0, stop_reasons=("stop", "stop"), **more):
-    turn = {"speaker": "agent", "text": "Yes.", "mass": None}
-    reasons = enumerate(stop_reasons)
-    turns = [{**turn, "round": place // 2 + 1, "stop_reason": why} for place, why in reasons]
-    probes = [{"round": 1, "kind": "stability", "reply": "Yes.", "score": 1.0}]
-    return {"conversation": number, "turns": turns, "probes": probes, **more}
+
+def record(number=0, stop_reasons=("stop", "stop"), texts=(), asked=None, **more):
+    texts = texts or ["Yes."] * len(stop_reasons)
+    turns = [
+        {"round": place // 2 + 1, "speaker": "agent", "text": text, "stop_reason": why}
+        for place, (text, why) in enumerate(zip(texts, stop_reasons, strict=True))
+    ]
+    probe = {**PLACE, "round": 1, "question": "?", "reply": "Yes.", "score": 1.0, "reason": ""}
+    fields = {"method": "none", "conversation": number, "agent": PERSON, "user": PERSON}
+    probes = [{**probe, **(asked or {})}]
+    return Conversation.model_validate({**fields, "turns": turns, "probes": probes, **more})
 
 
 def test_a_run_without_problems_reports_nothing():
@@ -36,10 +44,10 @@ def test_dialogs_that_ended_early_are_counted_by_reason_and_the_first_is_quoted(
 
 
 def test_replies_without_content_and_unanswered_probes_are_counted():
-    replies = record(0, ("stop", "stop", "refusal", "tool_calls"))
-    replies["turns"][3]["text"] = ""
-    replies["probes"][0]["stop_reason"] = "refusal"
-    missing = record(1, unanswered=[{"round": 1, "why": "filter"}, {"round": 2, "why": "filter"}])
+    reasons = ("stop", "stop", "refusal", "tool_calls")
+    replies = record(0, reasons, ("Yes.", "Yes.", "Yes.", ""), {"stop_reason": "refusal"})
+    filtered = {**PLACE, "why": "filter", "reason": "no"}
+    missing = record(1, unanswered=[{**filtered, "round": 1}, {**filtered, "round": 2}])
     empty, unanswered = ending_lines([replies, missing])
     assert empty[0] == "replies without content" and unanswered[0] == "probes not answered"
     assert empty[1] == "3 of 6 (2 refused, 1 called a tool); probes are scored as empty"
@@ -48,7 +56,7 @@ def test_replies_without_content_and_unanswered_probes_are_counted():
 
 def series(method, stability):
     matrix = np.array(stability, dtype=float)
-    records = tuple({"agent": {"system_prompt": "a"}} for _ in matrix)
+    records = tuple(record(number) for number in range(len(matrix)))
     item = Series("", method, records, np.arange(len(matrix)), {"stability": matrix})
     return row_of(item, "stability")
 

@@ -33,7 +33,7 @@ def test_a_server_edits_as_the_local_model_does(url, files, monkeypatch):
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     remote = holdfast.connect(f"{url}/v1", timeout=60)
     for name, file in files.items():
-        asked = methods.registry.BY_NAME[name](file)
+        asked = methods.all_methods.BY_NAME[name](file)
         request = Request(TALK, [asked], GREEDY)
         wanted = model().generate_batch([request])[0].text
         assert remote.generate_batch([request])[0].text == wanted, name

@@ -540,7 +540,7 @@ def test_no_text_of_a_model_becomes_markup(written):
 def test_hostile_names_are_escaped_everywhere(tmp_path):
     evil = "</script><script>alert(1)</script>\"'><img src=x onerror=alert(1)>"
     texts = {"method": evil, "agent": evil, "category": evil}
-    identity = {"model": {evil: evil}, "suite": evil}
+    identity = {"model": evil, "suite": evil}
     about = {"command": "drift", "argv": evil, "versions": {evil: evil}}
     with open_run(tmp_path / "run", identity, about) as run:
         for i in range(3):

@@ -55,7 +55,7 @@ def test_conversations_are_spread_and_each_stays_with_its_server(serve, tmp_path
     stays_with = [servers_of(record, servers) for record in run.records]
     assert [len(asked) for asked in stays_with] == [1] * 8
     assert {server.url for (server,) in stays_with} == set(run.manifest.servers)
-    assert run.manifest.servers == [server.url for server in servers]
+    assert list(run.manifest.servers) == [server.url for server in servers]
     assert texts(run) == texts(measure(connected(servers[:1]), tmp_path / "alone", 8))
 
 

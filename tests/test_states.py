@@ -64,7 +64,7 @@ def steerer(own, tmp_path, method: str, seed: int = 0, **parameters):
         "vector": {"factor": 2.0},
     }[method]
     file = written(own, tmp_path, method, seed)
-    return methods.registry.BY_NAME[method](file, **(strong | parameters))
+    return methods.all_methods.BY_NAME[method](file, **(strong | parameters))
 
 
 def rendered(own, talk) -> Stream:
@@ -202,7 +202,7 @@ def test_replies_in_a_mixed_batch_match_each_request_alone(kind, tmp_path):
 def test_neutral_parameters_change_no_bit(method, tmp_path):
     own = made("llama")
     parameter = {"capping": "strength", "vector": "factor"}.get(method, "gain")
-    chosen = methods.registry.BY_NAME[method](written(own, tmp_path, method), **{parameter: 0.0})
+    chosen = methods.all_methods.BY_NAME[method](written(own, tmp_path, method), **{parameter: 0.0})
     stream = rendered(own, TALKS[0])
     assert torch.equal(run(own, stream, methods=[chosen]), run(own, stream))
 

@@ -239,16 +239,19 @@ class EndpointSession:
         heappush(self._waiting[self._server_of.get(waiting.conversation)], waiting)
 
     def _start(self) -> None:
-        """Gives every endpoint the requests it has room for, one at a time in turn."""
-        started = True
-        while started:
-            started = False
-            for server in self._servers:
-                has_room = self._under_way[server] < server.concurrency
-                if has_room and not server.unavailable and (waiting := self._next_of(server)):
-                    self._under_way[server] += 1
-                    waiting.server.set_result(server)
-                    started = True
+        """Gives the endpoints the requests they have room for, one at a time to the least busy."""
+        while any(map(self._start_one, sorted(self._servers, key=self._under_way.__getitem__))):
+            pass
+
+    def _start_one(self, server: Server) -> bool:
+        """Gives an endpoint a request, if it has room for one and one waits for it."""
+        if server.unavailable or self._under_way[server] >= server.concurrency:
+            return False
+        if (waiting := self._next_of(server)) is None:
+            return False
+        self._under_way[server] += 1
+        waiting.server.set_result(server)
+        return True
 
     def _next_of(self, server: Server) -> _Waiting | None:
         """The first request that an endpoint may take; its conversation stays there."""
