@@ -1,4 +1,4 @@
-"""What commands print, as approved texts in tests/data/approved, one file per command.
+"""The output of commands as approved texts in tests/data/approved, one file per command.
 
     python tests/approved.py
 

@@ -1,4 +1,4 @@
-"""What commands print is what was approved."""
+"""Commands print what was approved."""
 
 import sys
 

@@ -85,8 +85,9 @@ def model_turns(record: Dialog) -> list[ModelTurn]:
 
 
 def _repetition(record: Dialog) -> list[Repeated]:
-    """What each turn repeats besides what its speaker is asked to say. Versions before 0.3 did not
-    measure it, or counted that too; it is then measured here.
+    """The part of each turn that is repeated, besides what its speaker is asked to say.
+
+    Versions before 0.3 did not measure it, or counted that too; it is then measured here.
     """
     known = [turn.repeats_unprompted or _unbroken(turn) for turn in record.turns]
     if all(known):
@@ -101,7 +102,7 @@ def _repetition(record: Dialog) -> list[Repeated]:
 
 
 def _unbroken(turn: Turn) -> Repeated | None:
-    """What a turn repeats, if that is little: then it does not matter what it is asked to say."""
+    """The repeated part of a turn, if it is too small for what is asked to matter."""
     return None if turn.repeats is None or turn.repeats.broken else turn.repeats
 
 

@@ -79,8 +79,9 @@ class CompiledMethods:
 
     @cached_property
     def table(self) -> HeadTable | None:
-        """What `attention` amounts to: bias, exponent and floor by layer and head; None if three
-        numbers cannot express it, and the methods have to be called one after another.
+        """The bias, exponent and floor by layer and head that `attention` amounts to.
+
+        None if three numbers cannot express it, and the methods have to be called one by one.
         """
         return head_table(self.attention)
 

@@ -56,7 +56,7 @@ EVERY_MODEL = frozenset({Ability.MESSAGES})  # abilities that need no model in t
 
 @dataclass(frozen=True)
 class Traits:
-    """What all methods of a kind have in common."""
+    """The properties that all methods of a kind share."""
 
     protocol: type  # the members that a method of the kind has, besides its name
     requires: frozenset[Ability]  # of the model, unless the class declares others

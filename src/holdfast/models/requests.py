@@ -304,7 +304,7 @@ class Request:
 
     @cached_property
     def compiled(self) -> CompiledMethods:
-        """What its methods do and need."""
+        """Its methods, compiled."""
         return compile_methods(self.methods)
 
     @property

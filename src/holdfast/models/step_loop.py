@@ -74,7 +74,7 @@ class _Waiter(Generic[ReplyT]):
 
 @dataclass(frozen=True)
 class _Update(Generic[ReplyT]):
-    """What a pass brought to a task."""
+    """The tokens and the outcome that a pass brought to a task."""
 
     waiter: _Waiter[ReplyT]
     tokens: Sequence[Token] = ()

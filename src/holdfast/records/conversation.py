@@ -119,7 +119,7 @@ class CapabilityAnswer(Probe):
 
 
 class Tokens(RecordModel):
-    """What a conversation cost."""
+    """The tokens that a conversation cost."""
 
     forwarded: int = 0  # tokens that went through the model
     least: Optional[int] = None  # if every token of every view were forwarded once

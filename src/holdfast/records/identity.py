@@ -1,4 +1,4 @@
-"""What a run was started with, as its manifest says: the command, and the identity of the run.
+"""The start of a run, as its manifest has it: the command, and the identity of the run.
 
 Fields have defaults, as earlier versions wrote fewer of them; fields that are not named here are
 kept, and compared when a run is resumed (`records.manifest`).
@@ -51,7 +51,7 @@ class TaskRunSettings(RecordModel):
 
 
 class Identity(RecordModel):
-    """What distinguishes a run from others."""
+    """The facts that distinguish a run from others."""
 
     model: str | None = None
     model_fingerprint: str | None = None

@@ -21,7 +21,7 @@ _COMPRESSED = (".zst", ".gz", ".bz2", ".xz", ".zip", ".br", ".lz4", ".7z", ".tar
 
 @dataclass(frozen=True)
 class LogFile:
-    """What was read from a file.
+    """The transcripts of a file, and what was not read.
 
     Args:
         unread: a sentence for each line that was not understood, and each part that was left out.

@@ -46,7 +46,7 @@ class Description:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a call led to."""
+    """The reply or the error that a call led to."""
 
     result: Any
     error: Exception | None

@@ -38,7 +38,7 @@ _UNHALVED = {"halving": False, "seed": 0}
 
 @dataclass(frozen=True)
 class Scoring:
-    """What samples are scored for."""
+    """The samples and the plan that a scorer is made for."""
 
     samples: Samples
     plan: ProfilingPlan
