@@ -217,7 +217,7 @@ def test_a_run_continues_when_one_of_two_real_servers_is_killed(processes, tmp_p
     run = read_run(tmp_path / "run")
     local = drift.run(holdfast.load(), "starter", tmp_path / "local", ONE, ["boost:factor=4"])
     assert texts(run) == texts(local) and len(run.records) == 6
-    assert run.manifest.servers == urls
+    assert run.manifest.servers == tuple(urls)
     before = records.read_bytes()
     assert main(["drift", "--model", urls[1], *options]) == 0  # the same run: nothing is left to do
     assert records.read_bytes() == before
