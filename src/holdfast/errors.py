@@ -49,7 +49,21 @@ def as_argument(name: str, value: Any = None) -> str:
 
 
 class HoldfastError(Exception):
-    """An error whose message is one sentence that names the value seen and the cure."""
+    """An error whose message is one sentence that names the value seen and the cure.
+
+    The fields repeat what the message names, for programs and tests, which do not read wording.
+
+    Attributes:
+        option: the neutral name of the option, field or file at fault; "" if there is none.
+        value: as it was given; None if the message shows none.
+        allowed: what would be accepted, in words ("from 0 to 2") or as the list of choices.
+    """
+
+    def __init__(
+        self, message: str, *, option: str = "", value: object = None, allowed: object = None
+    ) -> None:
+        super().__init__(message)
+        self.option, self.value, self.allowed = option, value, allowed
 
     def __str__(self) -> str:
         return self.worded(as_argument)
@@ -81,27 +95,16 @@ class UnknownName(UsageError):
         choices = f"choose from: {', '.join(self.known)}."
         hint = f"did you mean {self.suggestion!r}?" if near else choices
         there = f"{owner} has" if owner else "There is"
-        super().__init__(f"{there} no {kind} {name!r}; {hint}")
+        super().__init__(
+            f"{there} no {kind} {name!r}; {hint}", option=kind, value=name, allowed=self.known
+        )
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.kind, self.name, self.known, self.owner)
 
 
 class ParameterOutOfRange(UsageError):
-    """A number outside the range its method or option allows.
-
-    Attributes:
-        option: its neutral name, such as "temperature"; "" if the message names more than one.
-        value: as it was given.
-        allowed: the range in words, such as "from 0 to 2".
-    """
-
-    def __init__(self, message: str, option: str = "", value: object = None, allowed: str = ""):
-        super().__init__(message)
-        self.option, self.value, self.allowed = option, value, allowed
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.args[0], self.option, self.value, self.allowed)
+    """A number outside the range its method or option allows."""
 
 
 class ModelError(HoldfastError):

@@ -44,7 +44,7 @@ class Range:
         is_whole = isinstance(value, float) and abs(value) < 1e15 and value.is_integer()
         seen = int(value) if is_whole else value
         message = f"{owner} takes {shown or name} {self.words}, not {seen!r}{hint or '.'}"
-        raise ParameterOutOfRange(message, name, value, self.words)
+        raise ParameterOutOfRange(message, option=name, value=value, allowed=self.words)
 
     @property
     def words(self) -> str:
@@ -86,4 +86,4 @@ def whole_value(
         return int(value)
     allowed = f"from {low} upwards" if high is None else f"from {low} to {high}"
     message = f"{owner} takes {shown or name} as a whole number {allowed}, not {shortened(value)}."
-    raise ParameterOutOfRange(message, name, value, allowed)
+    raise ParameterOutOfRange(message, option=name, value=value, allowed=allowed)
