@@ -67,6 +67,7 @@ COMMANDS = {
     "serve": ["serve --help", "serve --port 99999"],
     "chat": ["chat --help"],
     "trace": ["trace --help"],
+    "precedent": ["precedent --help"],
     "geometry": ["geometry --help"],
     "reproduce": ["reproduce --help", "reproduce li2025"],
     "profile": ["profile --help"],

@@ -23,6 +23,7 @@ from holdfast.cli import (
     generate,
     lm_eval,
     logs,
+    precedent,
     profile,
     report,
     reproduce,
@@ -39,7 +40,8 @@ from holdfast.errors import HoldfastError, UnknownName, UsageError, as_argument
 
 COMMANDS = (
     *(drift.COMMAND, check.COMMAND, logs.COMMAND, report.COMMAND, report.EXPORT),
-    *(trace.COMMAND, trace.GEOMETRY, reproduce.COMMAND, calibrate.COMMAND, tasks.COMMAND),
+    *(trace.COMMAND, trace.GEOMETRY, precedent.COMMAND, reproduce.COMMAND),
+    *(calibrate.COMMAND, tasks.COMMAND),
     *(generate.COMMAND, serve.COMMAND, chat.COMMAND),
     *(profile.COMMAND, profile.FIT, lm_eval.COMMAND),
     *(catalogue.MEASURES, catalogue.METHODS, docs.COMMAND),

@@ -13,14 +13,16 @@ from holdfast.records.identity import (
     ProfileIdentity,
     TasksIdentity,
 )
+from holdfast.records.precedent_records import PrecedentChat
 from holdfast.records.samples import HeadScores, TaskSample
 
-Record = Conversation | LogDialog | TaskSample | HeadScores
+Record = Conversation | LogDialog | TaskSample | HeadScores | PrecedentChat
 RECORD_TYPES: dict[str, type[Record]] = {  # by command; of all others, conversations
     "calibrate": CapabilityConversation,
     "logs": LogDialog,
     "tasks": TaskSample,
     "profile": HeadScores,
+    "precedent": PrecedentChat,
 }
 
 

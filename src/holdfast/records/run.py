@@ -27,6 +27,7 @@ from holdfast.records.identity import (
     TasksIdentity,
 )
 from holdfast.records.model import Failure
+from holdfast.records.precedent_records import PrecedentChat
 from holdfast.records.run_summary import Summary, read_summary
 from holdfast.records.samples import HeadScores, TaskSample
 
@@ -101,6 +102,11 @@ class Run:
     def head_scores(self) -> list[HeadScores]:
         """The samples of a run of `profile`."""
         return [record for record in self.records if isinstance(record, HeadScores)]
+
+    @property
+    def precedents(self) -> list[PrecedentChat]:
+        """The conversations of a run of `precedent`."""
+        return [record for record in self.records if isinstance(record, PrecedentChat)]
 
     @property
     def summary(self) -> Summary | None:

@@ -1,0 +1,42 @@
+"""The records of `holdfast precedent`: replies after a history of kept or broken replies."""
+
+from typing import Literal
+
+from pydantic import Field
+
+from holdfast.records.conversation import Agent
+from holdfast.records.model import List, Number, RecordModel
+
+RuleScores = dict[str, float | None]  # by rule; None for a reply that cannot be scored
+
+
+class History(RecordModel):
+    """The agent's replies in a history that was made to keep, or to break, its rules."""
+
+    replies: List[str]
+    scores: List[RuleScores]  # of each reply
+
+
+class NextReply(RecordModel):
+    """The reply to the last question, after some of a history."""
+
+    history: Literal["kept", "broken"]
+    seen: Number  # how many replies of the history the model was shown
+    prompted: bool  # whether it was shown the system prompt too
+    reply: str
+    scores: RuleScores
+    stop_reason: str
+    mass: float | None = None  # mean attention mass on the system prompt
+
+
+class PrecedentChat(RecordModel):
+    """The histories of one prompt, and what the model replies after them."""
+
+    method: str  # with `conversation`, the key of the record
+    conversation: Number
+    agent: Agent
+    questions: List[str] = Field(min_length=2)  # of the history, and the last one
+    kept: History
+    broken: History
+    next_replies: List[NextReply]
+    seconds: float = 0

@@ -1,0 +1,144 @@
+"""Precedent: what a model follows is told apart from what it merely repeats."""
+
+import pytest
+from scripted_model import ScriptedModel
+
+from holdfast import drift
+from holdfast.analysis.precedent_results import precedent_of
+from holdfast.errors import ParameterOutOfRange, UsageError
+from holdfast.models.requests import Request
+from holdfast.records import read_run
+from holdfast.study import precedent
+
+PROMPT = "Sign every message with Tony."
+SETTINGS = precedent.Settings(conversations=24, draws=2, seen=(0, 1, 3))
+
+
+def suite_of(probes=("Hi?", "Menu?", "Price?", "Where?"), measure=None):
+    measure = measure or {"name": "ends_with", "word": "Tony"}
+    case = drift.Case("tony", "pattern", PROMPT, tuple(probes), measure)
+    return drift.Suite("bot", (case,), ("Hello!", "Good evening!"))
+
+
+class Obedient(ScriptedModel):
+    """Does what its system prompt says, whatever it said before."""
+
+    def text(self, request: Request) -> str:
+        reminded = PROMPT in str(request.messages[-1])  # while a history is made
+        follows = reminded or self.follows(request)
+        return "Well. Tony" if follows else "Well."
+
+    def follows(self, request: Request) -> bool:
+        return request.messages[0]["content"] == PROMPT
+
+
+class Imitator(Obedient):
+    """Does what it did last; only its first reply follows the system prompt."""
+
+    def follows(self, request: Request) -> bool:
+        said = [message for message in request.messages if message["role"] == "assistant"]
+        return said[-1]["content"].endswith("Tony") if said else super().follows(request)
+
+
+def measured(model, folder, **options):
+    run = precedent.run(model, suite_of(), folder, SETTINGS, **options)
+    return run, precedent_of(run.precedents)
+
+
+def scores(result):
+    return {(c.history, c.seen, c.prompted): c.score.mean for c in result.cells}
+
+
+def test_an_obedient_model_follows_the_prompt_whatever_its_history(tmp_path):
+    _, (result,) = measured(Obedient(), tmp_path)
+    assert result.used == result.of == 24
+    assert all(score == prompted for (_, _, prompted), score in scores(result).items())
+    deepest = result.depths[-1]
+    assert deepest.prompt_after_broken.mean == deepest.prompt_after_kept.mean == 1
+    assert deepest.precedent.mean == 0
+
+
+def test_an_imitator_follows_its_history_whatever_the_prompt(tmp_path):
+    _, (result,) = measured(Imitator(), tmp_path)
+    for (history, seen, prompted), score in scores(result).items():
+        assert score == (history == "kept" if seen else prompted)
+    first, *later = result.depths
+    assert first.precedent.mean == 0 and first.prompt_after_kept.mean == 1
+    for depth in later:
+        assert depth.precedent.mean == 1 and depth.precedent.low > 0.5
+        assert depth.prompt_after_kept.mean == depth.prompt_after_broken.mean == 0
+
+
+def test_a_history_shows_plain_questions_and_only_as_many_replies_as_are_seen(tmp_path):
+    chats = []
+
+    class Listening(Obedient):
+        def text(self, request):
+            chats.append([message["content"] for message in request.messages])
+            return super().text(request)
+
+    run, _ = measured(Listening(), tmp_path)
+    record = run.precedents[0]
+    assert len(record.questions) == 4 and len(set(record.questions)) == 4
+    after = [chat for chat in chats if chat[0] == PROMPT and chat[-1] == record.questions[-1]]
+    lengths = {len(chat) for chat in after}
+    assert lengths == {2, 4, 8}  # the prompt, the last question, and two messages per reply seen
+    # histories repeat the prompt below their questions, next replies do not see that
+    assert not any(PROMPT in content for chat in after for content in chat[1:])
+
+
+def test_a_rule_that_no_history_breaks_counts_for_nothing(tmp_path):
+    class Always(ScriptedModel):
+        def text(self, request):
+            return "Well. Tony"
+
+    _, (result,) = measured(Always(), tmp_path)
+    assert (result.used, result.of) == (0, 24)
+    assert all(cell.score.mean is None for cell in result.cells)
+
+
+def test_a_method_sees_the_histories_that_were_made_without_one(tmp_path):
+    run, (none, boost) = measured(Imitator(), tmp_path, methods=["none", "boost:factor=4"])
+    by_method = {
+        name: {chat.conversation: chat for chat in run.precedents if chat.method == name}
+        for name in ("none", "boost:factor=4")
+    }
+    for number, chat in by_method["boost:factor=4"].items():
+        assert chat.kept == by_method["none"][number].kept
+        assert chat.broken == by_method["none"][number].broken
+        assert all(reply.prompted for reply in chat.next_replies)
+    assert boost.depths[-1].prompt_after_kept is None and boost.depths[-1].precedent.mean == 1
+    assert len(boost.cells) == len(none.cells) / 2
+
+
+def test_a_resumed_run_equals_an_uninterrupted_one(tmp_path):
+    class Stopped(Exception):
+        pass
+
+    def stop(count, tokens):
+        if count and len(read_run(tmp_path / "resumed").records) >= 5:
+            raise Stopped
+
+    whole, _ = measured(Obedient(), tmp_path / "whole")
+    with pytest.raises(Stopped):
+        measured(Obedient(), tmp_path / "resumed", running=drift.Running(progress=stop))
+    assert 5 <= len(read_run(tmp_path / "resumed").records) < 24
+    resumed, _ = measured(Obedient(), tmp_path / "resumed")
+    keyed = [
+        {chat.conversation: chat.model_copy(update={"seconds": 0}) for chat in run.precedents}
+        for run in (whole, resumed)
+    ]
+    assert keyed[0] == keyed[1] and len(resumed.records) == 24
+
+
+def test_suites_and_settings_that_do_not_fit_are_refused(tmp_path):
+    with pytest.raises(UsageError, match="2 probes and bot 2 starters"):
+        precedent.subjects_of(suite_of(probes=("Hi?", "Menu?")), precedent.Settings())
+    judged = {"judge": "Is it signed?", "model": "default"}
+    with pytest.raises(UsageError, match="'tony'"):
+        precedent.subjects_of(suite_of(measure=judged), SETTINGS)
+    with pytest.raises(ParameterOutOfRange) as raised:
+        precedent.Settings(seen=(3, 1))
+    assert raised.value.option == "seen" and raised.value.value == (3, 1)
+    with pytest.raises(UsageError):
+        precedent.run(Obedient(), suite_of(), tmp_path, SETTINGS, ["boost:factor=4"])
