@@ -19,6 +19,7 @@ from safetensors import SafetensorError, safe_open
 from holdfast.common.model_names import endpoint_meant, is_url
 from holdfast.errors import HoldfastError, ModelError, NoSuchModel, cut
 from holdfast.models.gguf import GGUF, read_gguf
+from holdfast.models.gguf_header import standing_in
 
 if TYPE_CHECKING:
     from transformers import PreTrainedConfig, PreTrainedModel
@@ -53,7 +54,7 @@ class Source:
         if self.gguf is None:
             yield self.location, {}
         else:
-            with TemporaryDirectory() as empty:
+            with TemporaryDirectory() as empty, standing_in(self.gguf.header):
                 yield empty, {"gguf_file": str(self.gguf.path.absolute())}
 
 

@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
+import struct
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from holdfast.errors import ModelError, NoSuchModel
+from holdfast.models.gguf_header import Header, read_header
 
 if TYPE_CHECKING:
     import torch
-    from gguf import GGUFReader
     from transformers import PreTrainedConfig
 
 _MAGIC = b"GGUF"
@@ -35,11 +36,11 @@ class GGUF:
     """A GGUF file and its header."""
 
     path: Path
-    header: GGUFReader
+    header: Header
 
     def value(self, key: str, default: Any = None) -> Any:
-        field = self.header.get_field(key)
-        return default if field is None else field.contents()
+        value = self.header.values.get(key)
+        return default if value is None else value.content
 
     @property
     def stop_ids(self) -> frozenset[int]:
@@ -125,17 +126,13 @@ def read_gguf(source: str) -> GGUF:
                 f"{source!r} is no GGUF file (it does not begin with {_MAGIC.decode()!r}); get the"
                 " file anew, or give the folder of a safetensors model."
             )
-    from gguf import GGUFReader
-
     try:
-        return _checked(GGUF(path, GGUFReader(path)))
-    except ModelError:
-        raise
-    except Exception as error:  # of any kind, as the reader does not check its input
+        header = read_header(path)
+    except (ValueError, struct.error) as error:
         raise ModelError(
-            f"{source!r} is cut off or damaged ({type(error).__name__}: {error}); get the file"
-            " anew."
+            f"{source!r} is cut off or damaged ({error}); get the file anew."
         ) from None
+    return _checked(GGUF(path, header))
 
 
 def _checked(gguf: GGUF) -> GGUF:

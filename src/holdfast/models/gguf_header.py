@@ -1,0 +1,242 @@
+"""Reads the header of a GGUF file, once and fast.
+
+The format is documented at https://github.com/ggml-org/ggml/blob/master/docs/gguf.md. A vocabulary
+of 150,000 tokens makes a header of 300,000 strings. `gguf.GGUFReader` makes several arrays of each
+of them, which takes ten seconds, and transformers opens a file with it twice; here the strings are
+slices of the mapped file, and `standing_in` lends transformers the header that was already read.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import mmap
+import struct
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from unittest.mock import patch
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from gguf import GGMLQuantizationType
+
+_VERSIONS = (2, 3)
+_FORMATS = {
+    0: "B",
+    1: "b",
+    2: "H",
+    3: "h",
+    4: "I",
+    5: "i",
+    6: "f",
+    7: "?",
+    10: "Q",
+    11: "q",
+    12: "d",
+}
+_STRING, _ARRAY = 8, 9
+_DEFAULT_ALIGNMENT = 32
+_COUNT = struct.Struct("<Q")
+_STORED: dict[str, type[np.generic]] = {"F16": np.float16, "F32": np.float32, "F64": np.float64}
+_STORED |= {"I8": np.int8, "I16": np.int16, "I32": np.int32, "I64": np.int64}
+
+
+@dataclass(frozen=True)
+class Value:
+    """The value of a key.
+
+    Attributes:
+        kind: the number of its type in the format; of an array, that of its elements.
+        raw: a number, the bytes of a string, or the list of either.
+        is_array: whether `raw` is a list.
+    """
+
+    kind: int
+    raw: Any
+    is_array: bool
+
+    @property
+    def content(self) -> Any:
+        """A number, a string, or the list of either."""
+        if self.kind != _STRING:
+            return list(self.raw) if self.is_array else self.raw
+        return [text.decode() for text in self.raw] if self.is_array else self.raw.decode()
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """Where a tensor lies in the file."""
+
+    name: str
+    shape: tuple[int, ...]  # as in torch, the slowest dimension first
+    kind: int  # the number of its type in the format
+    start: int  # of its data in the file
+    path: Path
+
+    @property
+    def n_elements(self) -> int:
+        return math.prod(self.shape)
+
+    @cached_property
+    def tensor_type(self) -> GGMLQuantizationType:
+        """How the numbers are stored; raises ValueError if the type is unknown."""
+        from gguf import GGMLQuantizationType
+
+        return GGMLQuantizationType(self.kind)
+
+    @property
+    def n_bytes(self) -> int:
+        """The size of the data."""
+        from gguf import GGML_QUANT_SIZES
+
+        elements, size = GGML_QUANT_SIZES[self.tensor_type]
+        return self.n_elements // elements * size
+
+    @property
+    def data(self) -> np.ndarray:
+        """The data as `gguf.dequantize` takes it: numbers [shape], or uint8 whose last dimension
+        has the bytes of the blocks.
+        """
+        from gguf.quants import quant_shape_to_byte_shape
+
+        dtype = np.dtype(_STORED.get(self.tensor_type.name, np.uint8))
+        quantised = self.tensor_type.name not in _STORED
+        kind = self.tensor_type
+        shape = quant_shape_to_byte_shape(self.shape, kind) if quantised else self.shape
+        return np.memmap(self.path, dtype, "r", self.start, shape)
+
+
+@dataclass(frozen=True)
+class Header:
+    """The keys and the tensors of a GGUF file."""
+
+    path: Path
+    values: dict[str, Value]
+    tensors: tuple[Tensor, ...]
+
+
+def read_header(path: Path) -> Header:
+    """Reads the header of a GGUF file.
+
+    Raises:
+        ValueError, struct.error, UnicodeDecodeError: the file is cut off or damaged, or has a
+            version other than 2 or 3.
+    """
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+        version, tensors, keys = struct.unpack_from("<IQQ", content, 4)
+        if version not in _VERSIONS:
+            raise ValueError(f"it has version {version}, and versions 2 and 3 can be read")
+        position, values = 24, {}
+        for _ in range(keys):
+            key, position = _read_string(content, position)
+            (kind,) = struct.unpack_from("<I", content, position)
+            values[key.decode()], position = _read_value(content, position + 4, kind)
+        infos = []
+        for _ in range(tensors):
+            name, position = _read_string(content, position)
+            (dimensions,) = struct.unpack_from("<I", content, position)
+            *shape, kind, offset = struct.unpack_from(f"<{dimensions}QIQ", content, position + 4)
+            position += 16 + 8 * dimensions
+            infos.append((name.decode(), tuple(reversed(shape)), kind, offset))
+        alignment = values["general.alignment"].raw if "general.alignment" in values else 0
+        alignment = alignment or _DEFAULT_ALIGNMENT
+        data = -(-position // alignment) * alignment
+        size = len(content)
+    found = tuple(Tensor(name, shape, kind, data + at, path) for name, shape, kind, at in infos)
+    if len({tensor.name for tensor in found}) < len(found):
+        raise ValueError("two tensors have the same name")
+    for tensor in found:
+        if tensor.start + tensor.n_bytes > size:
+            raise ValueError(f"the tensor {tensor.name!r} ends after the file")
+    return Header(path, values, found)
+
+
+def _read_string(content: mmap.mmap, position: int) -> tuple[bytes, int]:
+    (length,) = _COUNT.unpack_from(content, position)
+    start, end = position + 8, position + 8 + length
+    if end > len(content):
+        raise ValueError(f"a text of {length} bytes at byte {position} ends after the file")
+    return content[start:end], end
+
+
+def _read_value(content: mmap.mmap, position: int, kind: int) -> tuple[Value, int]:
+    if kind == _STRING:
+        text, position = _read_string(content, position)
+        return Value(kind, text, False), position
+    if kind != _ARRAY:
+        form = struct.Struct(f"<{_format_of(kind)}")
+        return Value(kind, form.unpack_from(content, position)[0], False), position + form.size
+    kind, count = struct.unpack_from("<IQ", content, position)
+    position += 12
+    if kind != _STRING:
+        form = struct.Struct(f"<{count}{_format_of(kind)}")
+        return Value(kind, form.unpack_from(content, position), True), position + form.size
+    texts = []
+    for _ in range(count):
+        text, position = _read_string(content, position)
+        texts.append(text)
+    return Value(kind, texts, True), position
+
+
+def _format_of(kind: int) -> str:
+    if kind not in _FORMATS:
+        raise ValueError(f"a value of the unknown type {kind}")
+    return _FORMATS[kind]
+
+
+class _StandIn:
+    """A header in the form of `gguf.GGUFReader`, as far as transformers reads it.
+
+    The lists of the vocabulary have only their length: transformers reads them for the tokenizer
+    elsewhere, and here takes from them the size of the vocabulary.
+    """
+
+    def __init__(self, header: Header):
+        self.tensors = header.tensors
+        self.fields = {key: _Field.of(key, value) for key, value in header.values.items()}
+
+
+@dataclass(frozen=True)
+class _Field:
+    """A key in the form of `gguf.ReaderField`: `data` lists the indices of its values in `parts`,
+    and `types` is its type, with that of its elements if it is an array.
+    """
+
+    parts: Sequence[Any]
+    data: Sequence[int]
+    types: Sequence[int]
+
+    @classmethod
+    def of(cls, key: str, value: Value) -> _Field:
+        if value.is_array and key.startswith("tokenizer."):
+            return cls([[0]] * len(value.raw), range(len(value.raw)), [0])
+        parts = value.raw if value.is_array else [value.raw]
+        if value.kind != _STRING:
+            parts = [np.array([number]) for number in parts]
+        types = [_ARRAY, value.kind] if value.is_array else [value.kind]
+        return cls(parts, range(len(parts)), types)
+
+
+_LENDING = threading.Lock()
+
+
+@contextlib.contextmanager
+def standing_in(header: Header) -> Iterator[None]:
+    """While this is open, `gguf.GGUFReader` does not read this file again, but has its header.
+
+    transformers offers no way to pass it one. Loads in other threads wait.
+    """
+    import gguf
+
+    def reader(path: str | Path, *arguments: Any) -> Any:
+        return _StandIn(header) if header.path.samefile(path) else read(path, *arguments)
+
+    with _LENDING:
+        read = gguf.GGUFReader
+        with patch("gguf.GGUFReader", reader):
+            yield
