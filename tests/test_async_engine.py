@@ -1,6 +1,7 @@
 """An engine as tasks use it: shared steps, cancelled requests, and callers without a loop."""
 
 import asyncio
+import gc
 
 import pytest
 from tiny import chat, model
@@ -107,3 +108,26 @@ def test_a_group_raises_the_first_error_itself():
 
     with pytest.raises(PromptError, match="no prompt"):
         run_sync(work())
+
+
+@pytest.mark.parametrize("in_a_loop", [False, True])
+def test_an_interrupt_in_a_task_is_raised_and_not_reported_as_lost(in_a_loop, caplog):
+    async def interrupted():
+        raise KeyboardInterrupt
+
+    async def work():
+        async with task_group() as group:
+            group.create_task(interrupted())
+            group.create_task(asyncio.sleep(60))
+
+    async def cell():
+        with pytest.raises(KeyboardInterrupt):
+            run_sync(work())
+
+    if in_a_loop:
+        asyncio.run(cell())
+    else:
+        with pytest.raises(KeyboardInterrupt):
+            run_sync(work())
+    gc.collect()  # asyncio reports a lost error when its task is deleted
+    assert not caplog.records

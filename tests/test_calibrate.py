@@ -187,7 +187,7 @@ def test_findings_figures_and_method_file(finished, tmp_path):
     assert found.report.sum() == 6 and found.chance == pytest.approx(100 / len(REPLIES))
     chosen = pick(found, 100)
     write_method_file(found, chosen, tmp_path / "method.json")
-    assert methods.spell(methods.parse(str(tmp_path / "method.json"))) == chosen.method
+    assert methods.spec_of(methods.parse(str(tmp_path / "method.json"))) == chosen.method
     written = json.loads((tmp_path / "method.json").read_text())
     assert written["model_fingerprint"] == model().fingerprint
     assert "split-softmax:exponent=0.3" in table(found)

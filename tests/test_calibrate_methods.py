@@ -53,7 +53,7 @@ def test_questions_are_answered_as_the_model_answers_under_the_method(name, swee
     plan = replace(SMALL, sweeps=(sweeps[name],))
     stability, asked = calibrate(own, SUITE, ITEMS, tmp_path / "run", plan)
     settings = methods.parse_sweep(sweeps[name]).settings
-    names = ["none", *map(methods.spell, settings)]
+    names = ["none", *map(methods.spec_of, settings)]
     assert stability.manifest.identity.to_json()["methods"] == names
     of_questions = {(r["method"], r["conversation"]) for r in as_json(asked)}
     assert of_questions == set(itertools.product(names, range(12)))

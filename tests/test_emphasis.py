@@ -227,7 +227,7 @@ def test_head_files_are_written_in_the_published_format_and_read_back(tmp_path):
     for name, made_for in (("plain", None), ("ours", TINY)):
         (pasta,) = methods.parse(f"pasta:alpha=0.1,heads={tmp_path / name}.json")
         assert pasta == Pasta(0.1, HEADS) and pasta.heads.made_for == made_for
-        assert methods.spell([pasta]) == "pasta:alpha=0.1,heads=0.1/2.0/2.3"
+        assert methods.spec_of([pasta]) == "pasta:alpha=0.1,heads=0.1/2.0/2.3"
         model().check([pasta])
         assert pickle.loads(pickle.dumps(pasta)).heads.made_for == made_for
 

@@ -142,13 +142,13 @@ def test_states_keep_their_dtype(files, dtype):
 
 def test_a_spelling_names_the_content_and_not_the_path(files, tmp_path, monkeypatch):
     source = files["seka"].path
-    spelled = methods.spell([Seka(files["seka"], 2.0)])
+    spelled = methods.spec_of([Seka(files["seka"], 2.0)])
     assert spelled == f"seka:file={files['seka'].digest},gain=2"
     copy = tmp_path / "copy.safetensors"
     copy.write_bytes(source.read_bytes())
     (again,) = methods.parse(f"seka:file={copy},gain=2")
     assert again == Seka(files["seka"], 2.0) and hash(again) == hash(Seka(files["seka"], 2.0))
-    assert methods.spell([again]) == spelled and methods.parse(spelled) == (again,)
+    assert methods.spec_of([again]) == spelled and methods.parse(spelled) == (again,)
     monkeypatch.setattr("holdfast.methods.fitted._KNOWN", {})
     monkeypatch.chdir(tmp_path)
     assert methods.parse(spelled) == (again,), "files of the working folder are found"
@@ -208,9 +208,9 @@ def test_spellings_of_all_fitted_methods_parse_back(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for name in METHODS:
         (made,) = methods.parse(f"{name}:file={name}.safetensors")
-        assert type(made) is BY_NAME[name] and methods.parse(methods.spell([made])) == (made,)
+        assert type(made) is BY_NAME[name] and methods.parse(methods.spec_of([made])) == (made,)
     (vector,) = methods.parse("vector:file=vector.safetensors,layers=0/2,tokens=reply")
-    assert methods.spell([vector]).endswith(",tokens=reply,layers=0/2")
+    assert methods.spec_of([vector]).endswith(",tokens=reply,layers=0/2")
     with pytest.raises(UsageError, match="as in layers=3/4, not '1-2'"):
         methods.parse("vector:file=vector.safetensors,layers=1-2")
 

@@ -72,6 +72,6 @@ def test_serve_reads_the_files_of_its_operator(files, monkeypatch, capsys):
     assert list(service.fitted) == [f"vector:file={files['vector'].digest}"]
     assert f"vector:file={files['vector'].digest}" in capsys.readouterr().out
     spelled = f"vector:file={files['vector'].digest},factor=2"
-    assert methods.spell(methods.parse(spelled, files=False)) == spelled
+    assert methods.spec_of(methods.parse(spelled, files=False)) == spelled
     with pytest.raises(HoldfastError, match=r"is not a file that `holdfast fit` wrote"):
         serve._service(parser().parse_args(["serve", "--fitted", __file__]))

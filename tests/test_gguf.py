@@ -71,13 +71,13 @@ def write(path: Path, *, kind="F32", template: str | None = TEMPLATE, factors=No
 
 
 def write_tokenizer(writer, template: str | None) -> None:
-    spelled = json.loads(tokenizer().backend_tokenizer.to_str())["model"]
-    vocabulary = sorted(spelled["vocab"], key=spelled["vocab"].get)
+    saved = json.loads(tokenizer().backend_tokenizer.to_str())["model"]
+    vocabulary = sorted(saved["vocab"], key=saved["vocab"].get)
     writer.add_tokenizer_model("gpt2")
     writer.add_tokenizer_pre("gpt-2")
     writer.add_token_list(vocabulary)
     writer.add_token_types([3 if token in SPECIAL else 1 for token in vocabulary])
-    writer.add_token_merges([" ".join(merge) for merge in spelled["merges"]])
+    writer.add_token_merges([" ".join(merge) for merge in saved["merges"]])
     writer.add_bos_token_id(1)
     writer.add_eos_token_id(5)
     writer.add_add_bos_token(False)

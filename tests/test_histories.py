@@ -58,7 +58,7 @@ def test_a_second_turn_under_any_steering_scores_as_without_reuse(first, second)
     session = tiny.session()
     request = second_turn(session, METHODS[first], METHODS[second])
     scored = session.score([request], [REPLIES])[0]
-    stream, options = session.spell([request], [REPLIES])[0]
+    stream, options = session.score_inputs([request], [REPLIES])[0]
     asked, _ = session._read_replies([request], [REPLIES])
     fresh = tuple(replace(stream, prefix=None) for stream in asked[0].row.streams)
     runner = Runner(tiny.hf_model, batched=False)
@@ -75,7 +75,7 @@ def test_tokens_before_the_span_are_reused_under_another_method():
     first = {"role": "user", "content": "the river runs slowly past " * 3}
     talk = (first, {"role": "system", "content": "talk about bread"})
     session.generate_batch([Request(talk, (Boost(4),), GREEDY, thread="t", keep=True)])
-    ((stream, _),) = session.spell([Request(talk, (Pasta(0.1),), thread="t")], [["bread"]])
+    ((stream, _),) = session.score_inputs([Request(talk, (Pasta(0.1),), thread="t")], [["bread"]])
     assert stream.cached == stream.span.index(True) > 10
 
 
@@ -117,7 +117,7 @@ def test_pasta_treats_an_earlier_reply_as_prompt_reused_or_encoded_again(generat
     session = tiny.session()
     request = second_turn(session, methods, methods)
     scored = session.score([request], [REPLIES])[0]
-    stream, options = session.spell([request], [REPLIES])[0]
+    stream, options = session.score_inputs([request], [REPLIES])[0]
     expected = [
         by_oracle(tiny, stream.token_ids, stream.span, one, 0.01, generated) for one in options
     ]

@@ -11,7 +11,7 @@ import holdfast
 from holdfast import Boost, Hold, Request, Sampling, Spotlight
 from holdfast.chat.prompt import render
 from holdfast.errors import ModelError, ParameterOutOfRange, PromptError, UsageError
-from holdfast.methods import Floors, HeadSet, parse, read_methods, spell
+from holdfast.methods import Floors, HeadSet, parse, read_methods, spec_of
 from holdfast.models.connecting import connect
 
 SYSTEM = "talk about cheese"
@@ -40,7 +40,7 @@ def test_floors_raise_what_is_below_them_and_leave_the_rest():
 
 
 def test_hold_can_be_spelled_without_parameters():
-    assert parse("hold") == (Hold(),) and spell([Hold()]) == "hold"
+    assert parse("hold") == (Hold(),) and spec_of([Hold()]) == "hold"
     assert parse("hold:fraction=0.5,tokens=8,heads=1.0") == (Hold(0.5, 8, HeadSet({(1, 0)})),)
     with pytest.raises(ParameterOutOfRange, match="fraction"):
         Hold(-0.1)

@@ -64,13 +64,13 @@ def test_a_spelling_is_parsed(spec, expected):
     ],
 )
 def test_a_canonical_spelling_round_trips(spec):
-    assert methods.spell(methods.parse(spec)) == spec
+    assert methods.spec_of(methods.parse(spec)) == spec
 
 
 def test_equal_methods_are_spelled_alike():
     for value in (-0.0, 0):
-        assert methods.spell([SplitSoftmax(value)]) == "split-softmax:exponent=0"
-    assert methods.spell(methods.parse("boost:factor=25e-1")) == "boost:factor=2.5"
+        assert methods.spec_of([SplitSoftmax(value)]) == "split-softmax:exponent=0"
+    assert methods.spec_of(methods.parse("boost:factor=25e-1")) == "boost:factor=2.5"
 
 
 @pytest.mark.parametrize(
@@ -159,7 +159,7 @@ def test_a_method_is_registered_by_its_class_alone(fitted_here):
         given = ",".join(f"{parameter}={declared[parameter].example}" for parameter in needed)
         (made,) = methods.parse(f"{method.name}:{given}")
         assert all(hasattr(made, member) for member in members_of(kind_of(made)))
-        assert type(made) is method and methods.parse(methods.spell([made])) == (made,)
+        assert type(made) is method and methods.parse(methods.spec_of([made])) == (made,)
 
 
 def test_the_schema_is_plain_data_and_states_each_range_and_default():

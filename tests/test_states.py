@@ -232,7 +232,7 @@ def test_scores_are_those_of_the_edited_pass(tmp_path):
     for name in METHODS:
         chosen = steerer(own, tmp_path, name)
         scored = own.score(TALKS[0], ["music bread"], [chosen])
-        ((stream, (wanted,)),) = own.session().spell([Request(TALKS[0])], [["music bread"]])
+        ((stream, (wanted,)),) = own.session().score_inputs([Request(TALKS[0])], [["music bread"]])
         logits = eager_logits(own, stream, chosen, wanted).double().log_softmax(-1)
         start = len(stream.token_ids) - 1
         total = sum(float(logits[start + n, token]) for n, token in enumerate(wanted))

@@ -235,7 +235,7 @@ def settings_table(name: str) -> str:
         rows[0] += ["points of recall lost", "log-probability of text"] if confirmed else []
         rows[0].append("broken replies")
         for row in seed["settings"][1:]:
-            cells = [f"`{methods.spell(methods.parse(row['method']))}`", interval(row["gain"])]
+            cells = [f"`{methods.spec_of(methods.parse(row['method']))}`", interval(row["gain"])]
             cells += [interval(row["gain_last_round"]), points(row["points_lost"])]
             cells.append(points(row["known_points_lost"]))
             if confirmed:
@@ -262,7 +262,7 @@ def start_line() -> str:
     record = read("smollm2_confirmed")
     rows = [seed["settings"][1] for seed in record["seeds"]]
 
-    name = methods.spell(methods.parse(rows[0]["method"]))
+    name = methods.spec_of(methods.parse(rows[0]["method"]))
     heads = re.sub(r".*heads=(\d+)-(\d+)\.(\d+)-(\d+)", r"heads \3 to \4 of layers \1 to \2", name)
     guided = [
         next(row for row in seed["settings"] if row["method"].startswith("guidance"))

@@ -18,7 +18,7 @@ from typing import Any
 from holdfast.chat.emphasis import Part, check_parts
 from holdfast.chat.messages import Message, Messages, read_message
 from holdfast.errors import UnknownName, UsageError, shortened
-from holdfast.methods import compile_methods, read_methods, spell
+from holdfast.methods import compile_methods, read_methods, spec_of
 from holdfast.methods.all_methods import BY_NAME
 from holdfast.methods.protocols import Method
 
@@ -56,7 +56,7 @@ def steer(
         raise UsageError(f"steer takes trace as True, False or 'heads', not {shortened(trace)}.")
     compiled = compile_methods(read_methods(method))
     if compiled.messages:
-        spec = spell(compiled.messages)
+        spec = spec_of(compiled.messages)
         raise UsageError(
             f"{spec} edits messages, which a server takes as they are; send"
             f" holdfast.client.edit(messages, {spec!r}), and steer with the other methods."

@@ -43,7 +43,7 @@ def test_llama_cpp_adds_what_the_method_adds(file_of, here, tmp_path, monkeypatc
     logits = []
     for spec in ("none", "vector:file=v.safetensors"):
         session = here.session()
-        ((stream, _),) = session.spell([Request(CHATS[0], spec)], [["x"]])
+        ((stream, _),) = session.score_inputs([Request(CHATS[0], spec)], [["x"]])
         slots = here.runner.slots()
         slots.open(None)
         reading = StreamState(stream)

@@ -17,7 +17,7 @@ GREEDY = Sampling(temperature=0, max_new_tokens=64)
 
 def logits_of(model, request, reply, count):
     """The last logits of a chat followed by tokens of a reply, as the engine computes them."""
-    ((stream, _),) = model.session().spell([model.session().rehearse(request)], [["x"]])
+    ((stream, _),) = model.session().score_inputs([model.session().rehearse(request)], [["x"]])
     reading = StreamState(stream, list(reply))
     slots, span = model.runner.slots(), spans_of([reading], model.runner.device)
     slots.open(None)

@@ -19,7 +19,7 @@ from holdfast.common.files import write_whole
 from holdfast.common.sampling import Sampling
 from holdfast.common.seeds import seed_of
 from holdfast.errors import HoldfastError, ModelError, UnknownName, UsageError
-from holdfast.methods import Ability, Method, compile_methods, parse, spell
+from holdfast.methods import Ability, Method, compile_methods, parse, spec_of
 from holdfast.methods.all_methods import METHODS
 from holdfast.models.capabilities import supports
 from holdfast.models.protocol import stream_reply
@@ -137,7 +137,7 @@ class Chat:
                 return self._reply(messages, parts)
             settings, self.comparing = self.comparing, []
             for number, setting in enumerate(settings, 1):
-                show(f"{number} {spell(setting)}", BOLD)
+                show(f"{number} {spec_of(setting)}", BOLD)
                 self._ask(messages, setting, parts)
             notice("None of them is part of the dialog; /method SPEC steers from here on.")
 
@@ -150,7 +150,7 @@ class Chat:
                 self.emphasized = tuple(parts)
             number = sum(message["role"] == "user" for message in messages)
             self.masses = {n: entry for n, entry in self.masses.items() if n < number}
-            self.masses[number] = spell(self.methods), reply.token_masses
+            self.masses[number] = spec_of(self.methods), reply.token_masses
             spoken = reply.without_reasoning().text or reply.text  # as templates leave it out
             self.messages = (*messages, {"role": "assistant", "content": spoken})
 
@@ -169,7 +169,7 @@ class Chat:
             self.sampling,
             seed_of("chat", self.seed, number, attempt),
             conversation_seed=seed_of("chat methods", self.seed),
-            thread=spell(methods),  # so that nothing is computed twice
+            thread=spec_of(methods),  # so that nothing is computed twice
             keep=True,
             trace=self.shows_mass,
             system_as=self.system_as,
@@ -200,7 +200,7 @@ class Chat:
 
     def method(self, spec: str) -> None:
         self.methods = self._parse(spec) if spec else self.methods
-        notice(f"method: {spell(self.methods)}")
+        notice(f"method: {spec_of(self.methods)}")
         prompted, emphasised = has_prompt(self.messages), bool(self.emphasized)
         compiled = compile_methods(self.methods)
         if compiled.without_target(prompted=prompted, emphasised=emphasised):
@@ -265,7 +265,7 @@ class Chat:
         if not name:
             raise UsageError("/save takes the name of a file, as in /save dialog.json.")
         path = Path(name).expanduser()
-        dialog: dict[str, Any] = {"messages": self.messages, "method": spell(self.methods)}
+        dialog: dict[str, Any] = {"messages": self.messages, "method": spec_of(self.methods)}
         if self.emphasized:
             dialog["emphasis"] = self.emphasized
         write_whole(path, json.dumps(dialog, indent=1, ensure_ascii=False) + "\n", "another file")
@@ -284,7 +284,7 @@ class Chat:
         parts = [p if isinstance(p, str) else tuple(p) for p in dialog.get("emphasis", ())]
         self.messages, self.emphasized = messages, resolve(messages, parts)
         self.methods = self._parse(dialog.get("method", "none"))
-        notice(f"loaded: {len(messages)} messages, method {spell(self.methods)}")
+        notice(f"loaded: {len(messages)} messages, method {spec_of(self.methods)}")
 
     def help(self) -> None:
         for name, (takes, line) in COMMANDS.items():

@@ -116,7 +116,7 @@ def run(arguments: Namespace) -> int:
     settings = settled(suite, settings, user_turns)
     before = None
     if arguments.against is not None:
-        before = earlier_conversations(arguments.against, suite, methods.spell(method))
+        before = earlier_conversations(arguments.against, suite, methods.spec_of(method))
         if new := [case.id for case in suite.cases if case.id not in before]:
             note(
                 f"{arguments.against} has no conversation of {', '.join(new)}, so there is nothing"

@@ -117,7 +117,7 @@ def check_prices(arguments: argparse.Namespace) -> None:
 def estimate_run(arguments: argparse.Namespace, run: DriftRun, *more: WorkItem) -> None:
     """Runs the first missing conversations of one method, and prints an estimate for all."""
     given, count, rounds = run.cast.read(), run.settings.conversations, run.settings.rounds
-    by_name = {methods.spell(setting): setting for setting in run.methods}
+    by_name = {methods.spec_of(setting): setting for setting in run.methods}
     missing = missing_numbers(run.out, list(by_name), count)
     name = next((name for name in by_name if missing[name]), "")
     left = sum(map(len, missing.values()))

@@ -19,7 +19,7 @@ from holdfast.drift.pairing import case_of, user_prompt_of
 from holdfast.drift.recorded_dialogs import read_dialogs, read_user_turns
 from holdfast.errors import NoSuchModel, UsageError
 from holdfast.integrations.ray import Specification, connect
-from holdfast.methods import Method, spell
+from holdfast.methods import Method, spec_of
 from holdfast.models.checkpoint import find_source
 from holdfast.models.connecting import connect_all
 from holdfast.models.engines import load_in_engine, read_options
@@ -275,7 +275,7 @@ def load_both(arguments: argparse.Namespace, endpoint: ChatModel | None = None):
 def warn_of_default_steering(model: ChatModel, chosen: Sequence[Sequence[Method]]) -> None:
     """Warns if a server steers by default, and no method of the command is that default."""
     default = getattr(model, "default_steering", "")
-    if default and default not in map(spell, chosen):
+    if default and default not in map(spec_of, chosen):
         note(
             f"{model.name} is served with {default} by default, which this command switches off;"
             f" --method {default} measures it."

@@ -17,7 +17,7 @@ from holdfast.common.sampling import MOST_NEW_TOKENS
 from holdfast.common.version import __version__
 from holdfast.drift.suites import load_suite
 from holdfast.errors import UsageError
-from holdfast.methods import parse, spell
+from holdfast.methods import parse, spec_of
 from holdfast.methods.fitted import read_any_fitted
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ def run(arguments: argparse.Namespace) -> None:
         hosts = () if key else ("localhost", "127.0.0.1", "::1", arguments.host)
         server.listen(bound)
         app = application(service, AccessRules(key, hosts=hosts), arguments.allow_origin or ())
-        steered = f", with {spell(service.default)} by default," if service.default else ""
+        steered = f", with {spec_of(service.default)} by default," if service.default else ""
         print(f"Holdfast serves {service.name}{steered} at {url}", flush=True)
         bearer = f' -H "Authorization: Bearer ${arguments.api_key_env}"' if key else ""
         print(TRY.format(url=url, key=bearer), flush=True)

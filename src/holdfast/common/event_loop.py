@@ -33,7 +33,7 @@ def _run_here(coroutine: Coroutine[Any, Any, Result]) -> Result:
 
     async def cancellable() -> Result:
         with _cancelled_by_sigterm(raised):
-            return await coroutine
+            return await _without_reports_of_interrupts(coroutine)
 
     try:
         return asyncio.run(cancellable())
@@ -41,6 +41,20 @@ def _run_here(coroutine: Coroutine[Any, Any, Result]) -> Result:
         if raised:
             raise raised[0] from None
         raise
+
+
+async def _without_reports_of_interrupts(coroutine: Coroutine[Any, Any, Result]) -> Result:
+    """Awaits a coroutine in a loop that reports no interrupt of a task as never retrieved.
+
+    A progress callback, say, may raise a `KeyboardInterrupt` in a task; the loop itself raises it.
+    """
+
+    def report(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        if not isinstance(context.get("exception"), (KeyboardInterrupt, SystemExit)):
+            loop.default_exception_handler(context)
+
+    asyncio.get_running_loop().set_exception_handler(report)
+    return await coroutine
 
 
 @contextmanager
@@ -78,7 +92,7 @@ def _run_in_thread(coroutine: Coroutine[Any, Any, Result]) -> Result:
         task = asyncio.current_task()
         assert task is not None
         started.set_result((asyncio.get_running_loop(), task))
-        return await coroutine
+        return await _without_reports_of_interrupts(coroutine)
 
     context = contextvars.copy_context()
     with ThreadPoolExecutor(1, "holdfast-loop") as pool:
@@ -86,8 +100,9 @@ def _run_in_thread(coroutine: Coroutine[Any, Any, Result]) -> Result:
         try:
             return running.result()
         except KeyboardInterrupt:
-            loop, task = started.result()
-            loop.call_soon_threadsafe(task.cancel)
+            if not running.done():  # it was this thread that was interrupted, not the loop's
+                loop, task = started.result()
+                loop.call_soon_threadsafe(task.cancel)
             raise
 
 

@@ -188,7 +188,7 @@ def check_folder(
 def _by_spec(methods: Sequence[Methods]) -> dict[str, tuple[Method, ...]]:
     chosen: dict[str, tuple[Method, ...]] = {}
     for setting in map(read_methods, [methods] if isinstance(methods, str) else methods):
-        name = steering.spell(setting)
+        name = steering.spec_of(setting)
         if name in chosen:
             raise UsageError(f"The method {name!r} is given twice; give it once.")
         chosen[name] = setting

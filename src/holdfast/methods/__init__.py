@@ -37,5 +37,5 @@ from holdfast.methods.spec import (
     parse_sweep,
     read_method_file,
     read_methods,
-    spell,
+    spec_of,
 )

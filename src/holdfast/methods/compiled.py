@@ -31,7 +31,7 @@ from holdfast.methods.protocols import (
     NeedsWarmup,
     ShiftsAttention,
 )
-from holdfast.methods.spec import spell
+from holdfast.methods.spec import spec_of
 from holdfast.methods.table import HeadTable, LayerTable, head_table, layer_entries
 
 
@@ -63,7 +63,7 @@ class CompiledMethods:
     @cached_property
     def spec(self) -> str:
         """The methods as a spec string, such as "boost:factor=4"."""
-        return spell(self.methods)
+        return spec_of(self.methods)
 
     # What the methods change
 

@@ -50,7 +50,7 @@ class HeadSet(frozenset[Head]):
         return made
 
     def __repr__(self) -> str:
-        return f"HeadSet({spell_heads(self)!r})" if self else "HeadSet()"
+        return f"HeadSet({spec_of_heads(self)!r})" if self else "HeadSet()"
 
     def __reduce__(self) -> tuple[object, ...]:
         return HeadSet, (tuple(self), self.made_for, self.file)
@@ -203,7 +203,7 @@ def read_heads(spec: str, *, files: bool = True) -> HeadSet:
     return HeadSet(itertools.chain(*(itertools.product(*sides) for sides in rectangles)))
 
 
-def spell_heads(heads: Iterable[Head]) -> str:
+def spec_of_heads(heads: Iterable[Head]) -> str:
     """The canonical spec of a head set: "3-5.0-7" for a full rectangle of heads, else a list."""
     pairs = sorted(heads)
     (first, low), (last, high) = pairs[0], pairs[-1]

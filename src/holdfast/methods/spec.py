@@ -5,7 +5,7 @@
     split-softmax:exponent=0.7,heads=3.0/3.5+repetition:probability=0.5
     pasta:alpha=0.01,heads=heads.json
     prompt-strength:scale=2,default="You are a helpful assistant."
-    seka:file=seka.safetensors,gain=1   a file of `holdfast fit`; `spell` names its content
+    seka:file=seka.safetensors,gain=1   a file of `holdfast fit`; `spec_of` names its content
     method.json                         a file {"method": SPEC}, as `holdfast calibrate` writes it
 
 A sweep gives one parameter several values: `split-softmax:exponent=0.9,0.7,0.5`. `read_methods`
@@ -22,7 +22,7 @@ from typing import Any
 from holdfast.errors import UnknownName, UsageError, shortened
 from holdfast.methods.all_methods import BY_NAME
 from holdfast.methods.fitted import Fitted
-from holdfast.methods.heads import LayerSet, spell_heads
+from holdfast.methods.heads import LayerSet, spec_of_heads
 from holdfast.methods.kinds import Kind, kinds_of, members_of
 from holdfast.methods.parameters import parameters_of, required_parameters
 from holdfast.methods.protocols import Method
@@ -218,19 +218,19 @@ def _split(text: str, separator: str) -> list[str]:
     return parts
 
 
-def spell(methods: Sequence[Method]) -> str:
-    """The one spec string of `methods`: `parse(spell(methods)) == tuple(methods)`."""
-    return "+".join(map(_spell_one, methods)) or NONE
+def spec_of(methods: Sequence[Method]) -> str:
+    """The one spec string of `methods`: `parse(spec_of(methods)) == tuple(methods)`."""
+    return "+".join(map(_spec_of_one, methods)) or NONE
 
 
-def _spell_one(method: Method) -> str:
+def _spec_of_one(method: Method) -> str:
     """The spec of a method; one that is not a dataclass is described by its attributes."""
     if dataclasses.is_dataclass(method):
         defaults = {field.name: field.default for field in dataclasses.fields(method)}
     else:
         defaults = dict.fromkeys(getattr(method, "__dict__", ()), dataclasses.MISSING)
     values = {name: getattr(method, name) for name in defaults}
-    changed = [f"{k}={_spell_value(v)}" for k, v in values.items() if v != defaults[k]]
+    changed = [f"{k}={_spec_of_value(v)}" for k, v in values.items() if v != defaults[k]]
     return _joined(method.name, changed)
 
 
@@ -238,14 +238,14 @@ def _joined(name: str, values: Sequence[str]) -> str:
     return f"{name}:{','.join(values)}" if values else name
 
 
-def _spell_value(value: object) -> str:
+def _spec_of_value(value: object) -> str:
     match value:
         case Fitted():
             return value.digest
         case LayerSet():
             return "/".join(map(str, sorted(value)))
         case frozenset():
-            return spell_heads(value)
+            return spec_of_heads(value)
         case str():
             return value if value.isidentifier() else json.dumps(value, ensure_ascii=False)
     number = repr(value).replace("e+", "e")  # '+' separates methods

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from holdfast.errors import ModelError, UsageError
-from holdfast.methods import Method, compile_methods, spell
+from holdfast.methods import Method, compile_methods, spec_of
 from holdfast.methods.kinds import EVERY_MODEL, TRAITS, Ability, in_words
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def check_requirements(
     for method in methods:
         if lacking := compile_methods([method]).requires - offered:
             raise ModelError(
-                f"{spell([method])} needs {in_words(lacking)}, and {model} offers methods"
+                f"{spec_of([method])} needs {in_words(lacking)}, and {model} offers methods"
                 f" {in_words(offered & _METHODS_USE)} alone; {cure}."
             )
     seconds = [method.name for method in compile_methods(methods).processors]

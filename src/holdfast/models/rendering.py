@@ -278,7 +278,7 @@ def known_replies(request: Request, tokenizer: PreTrainedTokenizerFast) -> tuple
     return known
 
 
-def spell_replies(
+def tokenize_replies(
     chats: Sequence[Rendered], replies: Sequence[Sequence[str]], tokenizer: PreTrainedTokenizerFast
 ) -> list[list[tuple[int, ...]]]:
     """The tokens of each reply after its chat; tokenized separately if tokens would merge."""

@@ -12,7 +12,7 @@ from holdfast.chat.messages import Message, Messages, has_prompt
 from holdfast.chat.prompt import place_system
 from holdfast.client import WIRE_FORMATS
 from holdfast.errors import ModelError, RequestFailed
-from holdfast.methods import Ability, Method, compile_methods, spell
+from holdfast.methods import Ability, Method, compile_methods, spec_of
 from holdfast.methods.spec import NONE
 from holdfast.models.capabilities import ENDPOINT
 from holdfast.models.completions import Endpoint, Fields, as_fields
@@ -201,7 +201,7 @@ def _steering(request: Request, shown: Messages, emphasis: Sequence[Range]) -> t
     rest = request.compiled.without_edits
     idle = rest.without_target(prompted=prompted, emphasised=emphasised)
     steering = [method for method in rest.methods if method not in idle.methods]
-    return spell(steering), request.trace and (prompted or emphasised)
+    return spec_of(steering), request.trace and (prompted or emphasised)
 
 
 def _sendable(messages: Messages) -> list[Message]:

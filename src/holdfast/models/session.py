@@ -21,7 +21,7 @@ from holdfast.errors import (
     PromptTooLong,
 )
 from holdfast.models.protocol import checked_batch, generate_all
-from holdfast.models.rendering import Rendered, all_rendered, spell_replies
+from holdfast.models.rendering import Rendered, all_rendered, tokenize_replies
 from holdfast.models.request_reader import Answer, Reader, SessionModel, rehearsal_of, take_tokens
 from holdfast.models.requests import Reply, Request, Token
 from holdfast.models.step_loop import StepLoop
@@ -275,7 +275,7 @@ class LocalSession:
                 self._reader.keep(chat, chat.known(computed_here))
         return scored
 
-    def spell(
+    def score_inputs(
         self, requests: Sequence[Request], replies: Sequence[Sequence[str]]
     ) -> list[tuple[Stream, list[tuple[int, ...]]]]:
         """The inputs of `score`: each chat's tokens and span, and the tokens of its replies."""
@@ -310,7 +310,7 @@ class LocalSession:
         requests = checked_batch(requests)
         self._rehearse(requests)
         rendered = all_rendered(self._reader.read(requests))
-        wanted = spell_replies(rendered, replies, self.model.tokenizer)
+        wanted = tokenize_replies(rendered, replies, self.model.tokenizer)
         context = self.model.context
         for chat, options in zip(rendered, wanted, strict=True):
             longest = chat.row.longest + max(map(len, options))

@@ -20,7 +20,7 @@ from holdfast.chat.emphasis import Part
 from holdfast.chat.messages import Messages
 from holdfast.chat.prompt import render
 from holdfast.errors import ModelError, UsageError, cut, shortened, type_in_words
-from holdfast.methods import CompiledMethods, compile_methods, read_methods, spell
+from holdfast.methods import CompiledMethods, compile_methods, read_methods, spec_of
 from holdfast.methods.all_methods import METHODS
 from holdfast.methods.protocols import InPass
 from holdfast.models.requests import Request
@@ -118,8 +118,8 @@ def _warn(message: str) -> None:
 
 def _spec(compiled: CompiledMethods) -> str:
     """The spec string of methods; for one without a spec string, its name."""
-    names = [spell([m]) if type(m) in METHODS else m.name for m in compiled.methods]
-    return "+".join(names) or spell(())
+    names = [spec_of([m]) if type(m) in METHODS else m.name for m in compiled.methods]
+    return "+".join(names) or spec_of(())
 
 
 def _check_states(

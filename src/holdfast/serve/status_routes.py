@@ -75,7 +75,7 @@ def _steering(service: Service) -> dict[str, Any]:
     return {
         "model": service.name,
         "fingerprint": service.model.fingerprint,
-        "default": methods.spell(service.default),
+        "default": methods.spec_of(service.default),
         "methods": known,
         "attention": service.model.steerable,
         **_shape(service),

@@ -11,7 +11,7 @@ from transformers import PreTrainedTokenizerFast
 from holdfast.chat.messages import Message, Tool, check_end, has_prompt
 from holdfast.common.sampling import Sampling
 from holdfast.errors import HoldfastError
-from holdfast.methods import Method, compile_methods, parse, spell
+from holdfast.methods import Method, compile_methods, parse, spec_of
 from holdfast.models.requests import Request
 from holdfast.serve import bodies
 from holdfast.serve.refusals import Refusal, refusal_of, refused_field
@@ -32,7 +32,7 @@ class Steering:
 
         Methods that edit messages may draw no edit; if all methods did so, nothing was applied.
         """
-        report = AppliedSteering(steering=spell(self.methods), applied=not self.why)
+        report = AppliedSteering(steering=spec_of(self.methods), applied=not self.why)
         if self.why:
             return {**report, "why": self.why}
         editing = compile_methods(self.methods).messages
@@ -41,7 +41,7 @@ class Steering:
         report["edited"] = [_edited(request) for request in requests]
         if len(editing) == len(self.methods) and not any(report["edited"]):
             report["applied"] = False
-            report["why"] = f"{spell(editing)} drew no edit of this chat's messages"
+            report["why"] = f"{spec_of(editing)} drew no edit of this chat's messages"
         return report
 
 

@@ -87,7 +87,7 @@ def calibrate(
     cast, folder = drift.Cast(user_turns=plan.user_turns), Path(out) / "stability"
     protocol = settings_for(suite, plan)
     stability = drift.run(model, suite, folder, protocol, settings, cast=cast, running=running)
-    methods = {steering.spell(setting): setting for setting in settings}
+    methods = {steering.spec_of(setting): setting for setting in settings}
     identity = {**stability.manifest.identity.to_json(), "methods": list(methods), **asked_for}
     about = {"command": "calibrate", "argv": running.command, **facts_about(model)}
     with records.open_run(Path(out) / "capability", identity, about, COMPATIBILITY) as run:
@@ -137,7 +137,7 @@ def check_folder(
                 "name": sweep.name,
                 "knob": sweep.parameter,
                 "values": list(sweep.values),
-                "methods": [steering.spell(setting) for setting in sweep.settings],
+                "methods": [steering.spec_of(setting) for setting in sweep.settings],
             }
             for sweep in plan.parsed
         ],

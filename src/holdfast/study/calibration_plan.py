@@ -16,7 +16,7 @@ from holdfast.common.seeds import seed_of
 from holdfast.drift.recorded_dialogs import UserTurns
 from holdfast.errors import ParameterOutOfRange, UnknownName, UsageError, option
 from holdfast.measures.text import plural
-from holdfast.methods import Method, Sweep, parse_sweep, spell
+from holdfast.methods import Method, Sweep, parse_sweep, spec_of
 from holdfast.records import MANIFEST, read_run
 from holdfast.records.identity import CalibrationIdentity
 
@@ -93,7 +93,7 @@ class Plan:
         """The parsed sweeps; a setting that is given twice is refused."""
         sweeps = [self.sweeps] if isinstance(self.sweeps, str) else self.sweeps
         parsed = [parse_sweep(sweep) for sweep in sweeps]
-        names = [spell(setting) for sweep in parsed for setting in sweep.settings]
+        names = [spec_of(setting) for sweep in parsed for setting in sweep.settings]
         if doubled := next((name for name in names if names.count(name) > 1), None):
             raise UsageError(f"The setting {doubled!r} is given twice; give it once.")
         return parsed

@@ -64,7 +64,7 @@ def check(
         )
     prompts = [case.id for case in suite.cases]
     settings = settings_for(suite, settings, terms)
-    name = steering.spell(method)
+    name = steering.spec_of(method)
 
     def judge() -> list[PromptCheck]:
         records = [record for record in read_run(out).conversations if record.method == name]

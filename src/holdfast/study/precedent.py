@@ -146,8 +146,8 @@ def run(
     """
     if not isinstance(suite, Suite):
         suite = drift.load_suite(suite)
-    chosen = {steering.spell(setting): setting for setting in map(read_methods, methods)}
-    if not chosen or next(iter(chosen)) != steering.spell(()):
+    chosen = {steering.spec_of(setting): setting for setting in map(read_methods, methods)}
+    if not chosen or next(iter(chosen)) != steering.spec_of(()):
         raise UsageError(
             "precedent makes its histories without a method; give none before the others."
         )
@@ -221,7 +221,7 @@ def histories_in(folder: Path) -> dict[int, dict[Kind, History]]:
     return {
         chat.conversation: {KEPT: chat.kept, BROKEN: chat.broken}
         for chat in records.read_run(folder).precedents
-        if chat.method == steering.spell(())
+        if chat.method == steering.spec_of(())
     }
 
 

@@ -138,7 +138,7 @@ class Questioner:
         for question, scored in zip(questions, every, strict=True):
             if question.item.answer is None and not math.isfinite(scored.log_probabilities[0]):
                 raise UsageError(
-                    f"{steering.spell(self.setting)} gives a token of the text no probability, so"
+                    f"{steering.spec_of(self.setting)} gives a token of the text no probability, so"
                     " its perplexity is infinite; sweep without a threshold."
                 )
             chances[question.number] = scored
@@ -147,7 +147,7 @@ class Questioner:
     async def _write(
         self, engine: Engine, questions: Sequence[CapabilityQuestion], *, keep: bool
     ) -> dict[int, Reply]:
-        name, replies = steering.spell(self.setting), dict[int, Reply]()
+        name, replies = steering.spec_of(self.setting), dict[int, Reply]()
         requests = {
             (name, question.number): self._request(question, keep=keep) for question in questions
         }
@@ -181,7 +181,7 @@ class Questioner:
             if question.number in answers_of
         ]
         return CapabilityConversation(
-            method=steering.spell(self.setting),
+            method=steering.spec_of(self.setting),
             conversation=dialog.conversation,
             agent=dialog.agent,
             user=dialog.user,

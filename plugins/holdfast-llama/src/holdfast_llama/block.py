@@ -15,7 +15,7 @@ from llama_cpp._internals import LlamaContext
 from holdfast.attention import AttentionTrace
 from holdfast.chat.messages import Message, read_message
 from holdfast.errors import ModelError, PromptError, UsageError
-from holdfast.methods import Method, compile_methods, read_methods, spell
+from holdfast.methods import Method, compile_methods, read_methods, spec_of
 from holdfast.methods.protocols import ShiftsAttention
 from holdfast_llama.model import check_steering
 from holdfast_llama.native import CACHE_TYPES, FLASH_OFF, check_architecture, check_library
@@ -172,8 +172,8 @@ class SteeringBlock:
     def _require_open(self) -> None:
         if not self._open:
             raise UsageError(
-                f"A reply under {spell(self._methods)} was read on after its block had ended, where"
-                " nothing is steered; read the whole stream inside the block."
+                f"A reply under {spec_of(self._methods)} was read on after its block had ended,"
+                " where nothing is steered; read the whole stream inside the block."
             )
 
     def _forward(self, tokens: Sequence[int]) -> None:

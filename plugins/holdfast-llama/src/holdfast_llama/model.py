@@ -23,7 +23,7 @@ from holdfast.methods import (
     Shape,
     compile_methods,
     read_methods,
-    spell,
+    spec_of,
 )
 from holdfast.models.capabilities import ENDPOINT, check_requirements
 from holdfast.models.checkpoint import explained, find_source
@@ -172,7 +172,7 @@ def check_steering(methods: Sequence[Method], layers: int, heads: int) -> None:
                 )
     if compiled.table is None:
         raise UsageError(
-            f"{spell(compiled.attention)} cannot be told by three numbers per head, which is all"
+            f"{spec_of(compiled.attention)} cannot be told by three numbers per head, which is all"
             " that llama.cpp's attention is steered by; use one of the methods, or put a bias"
             " before a power."
         )

@@ -10,7 +10,7 @@ from vllm.exceptions import VLLMValidationError
 from vllm.platforms import current_platform
 
 from holdfast.errors import HoldfastError, PromptError, UsageError
-from holdfast.methods import compile_methods, spell
+from holdfast.methods import compile_methods, spec_of
 from holdfast_vllm.moved import Methods
 from holdfast_vllm.spans import chat_span, given_span, text_span, tokens_of
 from holdfast_vllm.status import uses_full_graphs
@@ -105,8 +105,8 @@ def check_device(methods: Methods, on_cuda: bool) -> None:
     """
     if on_cuda and compile_methods(methods).table is None:
         raise UsageError(
-            f"{spell(methods)} cannot be told by three numbers per head, which is all that the CUDA"
-            " backend takes; use one of the methods, or put a bias before a power."
+            f"{spec_of(methods)} cannot be told by three numbers per head, which is all that the"
+            " CUDA backend takes; use one of the methods, or put a bias before a power."
         )
 
 

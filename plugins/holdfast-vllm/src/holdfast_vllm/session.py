@@ -22,7 +22,7 @@ from holdfast.attention import AttentionTrace
 from holdfast.common.event_loop import run_sync
 from holdfast.engine.scheduler import name_error
 from holdfast.errors import HoldfastError, ModelError, PromptTooLong
-from holdfast.methods import spell
+from holdfast.methods import spec_of
 from holdfast.models.protocol import checked_batch, generate_all
 from holdfast.models.rendering import CachedDialog, Rendered, all_rendered, render
 from holdfast.models.requests import Reply, Request, Token
@@ -219,7 +219,7 @@ class VllmSession:
         extra: dict[str, Any] = {SEED: str(row.seed)}
         if stream.compiled.attention or asked.traced:
             ranges = asked.rendered.span_ranges
-            extra[METHODS] = spell(stream.compiled.attention)
+            extra[METHODS] = spec_of(stream.compiled.attention)
             extra[SPAN] = [place for part in ranges for place in part]
             extra[TRACE] = int(asked.traced)
         sampling = SamplingParams(

@@ -27,7 +27,7 @@ from holdfast.methods import (
     ShiftsAttention,
     compile_methods,
     parse,
-    spell,
+    spec_of,
 )
 from holdfast.methods.all_methods import BY_NAME
 from holdfast.methods.kinds import in_words, requirements
@@ -121,7 +121,7 @@ class Admitted:
         if self.drawing is not None:  # its seed may have more digits than the wire's numbers
             drawing = [str(self.drawing.seed), *astuple(self.drawing)[1:]]
         return {
-            "methods": spell(self.methods),
+            "methods": spec_of(self.methods),
             "ranges": [place for part in self.ranges for place in part],
             "prompt": self.prompt,
             "trace": self.trace,
@@ -152,7 +152,7 @@ class Admitted:
         if not self.methods:
             return given
         counts = any(method.span_includes_generated for method in self.methods)
-        told = [spell(self.methods), self.ranges, self.prompt if counts else None, given]
+        told = [spec_of(self.methods), self.ranges, self.prompt if counts else None, given]
         return "holdfast-" + hashlib.sha256(json.dumps(told).encode()).hexdigest()
 
 

@@ -44,7 +44,7 @@ from holdfast.integrations.inspect.speaking import (
     in_one_sentence,
     read_settings,
 )
-from holdfast.methods import Method, parse, spell
+from holdfast.methods import Method, parse, spec_of
 from holdfast.records import Conversation
 
 RECORD = "holdfast_record"  # the key of the conversation in a sample's store
@@ -95,7 +95,7 @@ def self_chat(suite: str = "starter", method: str | None = None, **settings: Any
         await hold_one_dialog(
             Speakers(agent, user), dialog, methods, _of_epoch(protocol, state.epoch)
         )
-        fields = {"method": spell(methods), **record_of(dialog, time.monotonic() - began)}
+        fields = {"method": spec_of(methods), **record_of(dialog, time.monotonic() - began)}
         record = Conversation.model_validate(fields)
         state.store.set(RECORD, record.to_json())
         state.messages = messages_of(record, str(agent.model))

@@ -26,7 +26,7 @@ from holdfast.common.sampling import Sampling
 from holdfast.drift.dialog import USER_VIEW
 from holdfast.drift.settings import Settings
 from holdfast.errors import HoldfastError, ModelError, RequestFailed, UnknownName
-from holdfast.methods import Method, compile_methods, spell
+from holdfast.methods import Method, compile_methods, spec_of
 from holdfast.models.requests import Reply, Request
 
 PROVIDER = "holdfast"
@@ -96,7 +96,7 @@ class Speaker:
         others = compile_methods(methods).without_edits.methods
         if others and not self.steers:
             raise ModelError(
-                f"{spell(others[:1])} works inside the model, and Inspect gives {self.model} the"
+                f"{spec_of(others[:1])} works inside the model, and Inspect gives {self.model} the"
                 " messages alone; use --model holdfast/PATH, or a prompt method such as"
                 " repetition:probability=0.5."
             )

@@ -23,7 +23,7 @@ from holdfast.engine.reply_scoring import score_rows
 from holdfast.engine.rows import Row, Stream
 from holdfast.errors import PromptTooLong, UnknownName, UsageError
 from holdfast.integrations.lm_eval.writing import Wanted, read_wanted, write
-from holdfast.methods import parse, spell
+from holdfast.methods import parse, spec_of
 from holdfast.models.loading import load
 from holdfast.models.requests import Request
 
@@ -195,7 +195,7 @@ class HoldfastLM(TemplateLM):
         chat = read_chat(context)
         if self.methods and context and not any(m["role"] == "system" for m in chat or ()):
             raise UsageError(
-                f"{spell(self.methods)} holds on to a system prompt, and the context"
+                f"{spec_of(self.methods)} holds on to a system prompt, and the context"
                 f" {context[:60]!r} has none; add `--apply_chat_template` and"
                 " `--system_instruction`."
             )

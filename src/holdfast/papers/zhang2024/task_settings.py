@@ -114,7 +114,7 @@ def variants_of(settings: TaskSettings, methods: Sequence[Sequence[Method]] = ()
         for name in settings.baselines
         for draw in (range(1, settings.draws + 1) if name == "few-shot" else (0,))
     ]
-    variants += [Variant(steering.spell(chosen), tuple(chosen)) for chosen in methods if chosen]
+    variants += [Variant(steering.spec_of(chosen), tuple(chosen)) for chosen in methods if chosen]
     # an empty list of methods is the zero-shot baseline by another name
     if not all(methods) and "zero-shot" not in settings.baselines:
         variants.insert(0, Variant("zero-shot"))

@@ -230,7 +230,7 @@ def read_material(model: LocalModel, samples: Samples, plan: ProfilingPlan) -> M
     # a question has no continuation to compare; any text stands for the reply to come
     replies = [sample.continuations if isinstance(sample, Choice) else ("a",) for sample in samples]
     prompts = []
-    for number, (stream, tokens) in enumerate(model.session().spell(requests, replies), 1):
+    for number, (stream, tokens) in enumerate(model.session().score_inputs(requests, replies), 1):
         if not any(stream.span):
             raise UsageError(
                 f"Sample {number} has neither emphasis nor a system prompt, so there is nothing to"

@@ -14,7 +14,7 @@ from holdfast.analysis.profile import Profile, read_profile
 from holdfast.attention import layers_with_attention
 from holdfast.common.event_loop import run_sync, task_group
 from holdfast.errors import AnotherRun, ModelError, RequestFailed
-from holdfast.methods import spell
+from holdfast.methods import spec_of
 from holdfast.methods.heads import Head, with_heads
 from holdfast.models.capabilities import require_layers
 from holdfast.models.local import LocalModel
@@ -184,7 +184,7 @@ def _check_scores(run: Run, samples: Samples) -> None:
 def _identity_of_plan(plan: ProfilingPlan) -> dict[str, Any]:
     names = [field.name for field in dataclasses.fields(plan) if field.name != "method"]
     return {
-        "method": spell([with_heads(plan.method, None)]),
+        "method": spec_of([with_heads(plan.method, None)]),
         **{name: getattr(plan, name) for name in names},
         **_UNHALVED,
     }

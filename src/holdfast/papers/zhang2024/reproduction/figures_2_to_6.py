@@ -10,7 +10,7 @@ from holdfast.analysis.profile import UNSTEERED, head_name
 from holdfast.analysis.statistics import SCORES, Estimate, estimate, paired_difference
 from holdfast.analysis.task_results import ZERO_SHOT, Result
 from holdfast.analysis.verdicts import within
-from holdfast.methods import HeadSet, Pasta, spell
+from holdfast.methods import HeadSet, Pasta, spec_of
 from holdfast.papers.findings import Claim, Figure, claim_that, in_words, judged, pngs
 from holdfast.papers.zhang2024.reproduction.paper_tables import (
     HALVES,
@@ -56,7 +56,9 @@ def _which_heads(study: Study, name: str) -> _Drawn:
     everywhere, pasta = pasta_on(None), pasta_on(study.heads["multi-task", name])
     results = study.ask("figure-2", name, [*whole, everywhere, pasta])
     zero = values_of(results[ZERO_SHOT])
-    values = {method: values_of(results[spell([method])]) for method in (*whole, everywhere, pasta)}
+    values = {
+        method: values_of(results[spec_of([method])]) for method in (*whole, everywhere, pasta)
+    }
     gains = {method: paired_difference(answer, zero) for method, answer in values.items()}
     single = _single_heads(study, name)
     images = _draw_single_heads(
@@ -131,8 +133,10 @@ def _how_many_heads(study: Study, name: str) -> _Drawn:
     }
     steered = [*map(pasta_on, options), *alphas.values()]
     results = study.ask("figure-3", name, steered, generate=True)
-    by_size = {len(heads): results[spell([pasta_on(heads)])] for heads in sorted(options, key=len)}
-    by_alpha = {alpha: results[spell([alphas[alpha]])] for alpha in sorted(alphas, reverse=True)}
+    by_size = {
+        len(heads): results[spec_of([pasta_on(heads)])] for heads in sorted(options, key=len)
+    }
+    by_alpha = {alpha: results[spec_of([alphas[alpha]])] for alpha in sorted(alphas, reverse=True)}
     sizes = {str(size): result for size, result in by_size.items()}
     strengths = {f"{alpha:g}": result for alpha, result in by_alpha.items()}
     titles = f"{name}: how many heads are steered", f"{name}: how strongly they are steered"

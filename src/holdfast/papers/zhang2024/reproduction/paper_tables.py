@@ -17,7 +17,7 @@ from holdfast.analysis.statistics import (
 )
 from holdfast.analysis.task_results import LEAST_FLUENCY, ZERO_SHOT, Result
 from holdfast.analysis.verdicts import MIN_SAMPLES, NOT_JUDGED, UNDECIDED, all_of, within
-from holdfast.methods import Pasta, spell
+from holdfast.methods import Pasta, spec_of
 from holdfast.papers import zhang2024 as tasks
 from holdfast.papers.findings import Claim, Figure, claim_that, in_words, judged, not_run
 from holdfast.papers.zhang2024.reproduction.study import (
@@ -267,7 +267,7 @@ def _ask_tasks(
         by_method = study.ask(folder, name, methods.values(), **settings)
         rows.setdefault("zero-shot", []).append(by_method[ZERO_SHOT])
         for row, method in methods.items():
-            rows.setdefault(row, []).append(by_method[spell([method])])
+            rows.setdefault(row, []).append(by_method[spec_of([method])])
     return rows
 
 

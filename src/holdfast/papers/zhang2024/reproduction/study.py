@@ -21,7 +21,7 @@ from holdfast.methods import (
     SplitSoftmax,
     Spotlight,
     intersection,
-    spell,
+    spec_of,
     union,
 )
 from holdfast.models.capabilities import require_layers
@@ -247,7 +247,7 @@ class Study:
             )
             rows = {_PROMPTS[baseline]: by_method[baseline] for baseline in tasks.BASELINES}
             tested[name] = rows | {
-                row: by_method[spell([method])] for row, method in steered.items()
+                row: by_method[spec_of([method])] for row, method in steered.items()
             }
         return tested
 
@@ -265,7 +265,7 @@ class Study:
         plain = self._settings(name, split, count)
         data = tasks.load_data(self.setup.data, plain)
         changed = replace(plain, **{"draws": scale.draws, "generate": False, **settings})
-        distinct = {spell([method]): [method] for method in methods}
+        distinct = {spec_of([method]): [method] for method in methods}
         chosen = list(distinct.values())
         total = len(tasks.variants_of(changed, chosen)) * changed.samples
         with self.setup.watch(f"{folder} {name}", total) as progress:
@@ -278,7 +278,7 @@ class Study:
     ) -> dict[Method, np.ndarray]:
         """Scores, [validation sample]; methods excluded for their fluency rank below all others."""
         by_method = self.ask(f"validation-{folder}", name, methods, "validation")
-        results = {method: by_method[spell([method])] for method in methods}
+        results = {method: by_method[spec_of([method])] for method in methods}
         return {
             method: np.full(len(result.numbers), -1.0) if result.excluded else values_of(result)
             for method, result in results.items()
