@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import ExitStack, aclosing, asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -15,24 +15,13 @@ from starlette.types import Send
 from holdfast.common.event_loop import task_group
 from holdfast.errors import Busy, Draining, HoldfastError, PromptError
 from holdfast.models.rendering import Rendered
-from holdfast.models.requests import Token
-from holdfast.serve.decoding import Delta, TextDecoder, decode_reply
+from holdfast.serve.decoding import Delta, TextDecoder, decode_reply, joined
 from holdfast.serve.metrics import Stopwatch
 from holdfast.serve.refusals import Refusal, refusal_of, sentence_of, too_slow
 from holdfast.serve.responses import AppliedSteering, Cached, Details, Shapes, Usage
 from holdfast.serve.service import Service
 from holdfast.serve.submissions import Submission
 from holdfast.serve.wire import end_events, send_event, send_json, start_events
-
-
-@dataclass(frozen=True)
-class _Choice:
-    """A reply to generate."""
-
-    index: int
-    chat: Rendered
-    details: Details
-    stopwatch: Stopwatch
 
 
 async def answer(
@@ -47,7 +36,7 @@ async def answer(
         arrived: when the request arrived, by `time.monotonic`.
         send: sends the answer.
     """
-    seconds = service.limits.seconds
+    seconds, body = service.limits.seconds, submission.body
     choices = list[_Choice]()
     try:
         async with (
@@ -55,11 +44,10 @@ async def answer(
             _admitted(service, submission) as chats,
         ):
             for index, chat in enumerate(chats):
-                body = submission.body
                 details = Details(service.model.tokenizer, body.likeliest, body.trace)
                 choices.append(_Choice(index, chat, details, Stopwatch(arrived)))
-            respond = _send_events if submission.body.stream else _send_whole
-            await respond(service, submission, shapes, choices, send)
+            send_answer = _send_events if body.stream else _send_whole
+            await send_answer(_Answer(service, submission, shapes, choices), send)
     except TimeoutError:
         raise too_slow(seconds) from None
     finally:
@@ -73,7 +61,10 @@ async def answer(
 
 @asynccontextmanager
 async def _admitted(service: Service, submission: Submission) -> AsyncIterator[list[Rendered]]:
-    """The rendered chats of a request, which the engine has taken; errors before are refusals."""
+    """The rendered chats of a request that the engine has accepted.
+
+    An error before the chats are rendered is a refusal of the request; a later one is the server's.
+    """
     requests, engine = list(submission.requests), service.engine
     if service.metrics.trace_next():
         requests[0] = replace(requests[0], trace=True)
@@ -96,95 +87,111 @@ async def _admitted(service: Service, submission: Submission) -> AsyncIterator[l
             raise refusal_of(error, "steering") from None
         try:
             yield chats
-        except HoldfastError as error:  # from here on, it is not the request's fault
+        except HoldfastError as error:
             raise Refusal(sentence_of(error), code="generation_failed", status=500) from None
 
 
-async def _send_whole(
-    service: Service,
-    submission: Submission,
-    shapes: Shapes,
-    choices: Sequence[_Choice],
-    send: Send,
-) -> None:
-    """Sends the answer once all its replies are complete."""
+@dataclass(frozen=True)
+class _Choice:
+    """A reply to generate."""
 
-    async def complete(choice: _Choice) -> Any:
-        tokens, last = list[Token](), Delta()
-        async with aclosing(_deltas(service, submission, choice)) as deltas:
-            async for last in deltas:
-                tokens += last.tokens
-        return shapes.choice(choice.index, replace(last, tokens=tuple(tokens)), choice.details)
-
-    async with task_group() as group:
-        tasks = [group.create_task(complete(choice)) for choice in choices]
-    value = _head(service, shapes.prefix, shapes.whole)
-    value |= {"choices": [task.result() for task in tasks], "usage": _usage(submission, choices)}
-    await send_json(send, value | {"holdfast": _applied(submission, choices)})
+    index: int
+    chat: Rendered
+    details: Details
+    stopwatch: Stopwatch
 
 
-async def _send_events(
-    service: Service,
-    submission: Submission,
-    shapes: Shapes,
-    choices: Sequence[_Choice],
-    send: Send,
-) -> None:
-    """Sends the replies piece by piece, as server-sent events."""
-    await start_events(send)
-    chunk = _head(service, shapes.prefix, shapes.chunk)
-    options = submission.body.stream_options
-    with_usage = options is not None and options.include_usage
-    if with_usage:
-        chunk["usage"] = None
-    applied: dict[str, Any] = {"holdfast": _applied(submission, choices)}
-    for choice in choices:
-        empty = shapes.chunk_choice(choice.index, Delta(), choice.details, True)
-        await send_event(send, chunk | {"choices": [empty]} | applied)
-        applied = {}  # only in the first
+@dataclass(frozen=True)
+class _Answer:
+    """The answer to a request that the engine has accepted, and the parts that it is made of."""
 
-    async def send_pieces(choice: _Choice) -> None:
-        async with aclosing(_deltas(service, submission, choice)) as deltas:
+    service: Service
+    submission: Submission
+    shapes: Shapes
+    choices: list[_Choice]
+
+    async def deltas(self, choice: _Choice) -> AsyncGenerator[Delta]:
+        """A reply piece by piece; the last one has the tool calls of the whole text."""
+        parser, text = self.submission.parser, ""
+        stops = self.submission.body.stops
+        decoder = TextDecoder(self.service.model.tokenizer, stops, parser is not None)
+        events = self.service.engine.stream(choice.chat)
+        async with aclosing(decode_reply(events, decoder)) as deltas:
             async for delta in deltas:
-                piece = shapes.chunk_choice(choice.index, delta, choice.details, False)
-                await send_event(send, chunk | {"choices": [piece]})
+                choice.stopwatch.note(delta)
+                text += delta.text
+                if parser is not None and delta.finish_reason == "stop":
+                    request, prompt = choice.chat.request, choice.chat.prompts[0].text
+                    if calls := parser.parse(text, prompt, request.tools):
+                        delta = replace(delta, finish_reason="tool_calls", calls=tuple(calls))
+                yield delta
 
+    def head(self, kind: str) -> dict[str, Any]:
+        """The fields with which an answer, and each chunk of it, begins."""
+        return {
+            "id": self.shapes.prefix + secrets.token_hex(12),
+            "object": kind,
+            "created": int(time.time()),
+            "model": self.service.name,
+            "system_fingerprint": f"fp_{self.service.model.fingerprint[:12]}",
+        }
+
+    @property
+    def usage(self) -> Usage:
+        """The tokens of the prompts, and of the replies so far."""
+        return _usage(self.submission, self.choices)
+
+    @property
+    def steering(self) -> AppliedSteering:
+        """The steering that was applied."""
+        report = self.submission.steering.report(self.submission.requests)
+        report["span"] = [list(span) for span in self.choices[0].chat.span_ranges]
+        if self.submission.round:
+            report["round"] = self.submission.round
+        return report
+
+
+async def _send_whole(answer: _Answer, send: Send) -> None:
+    """Sends the answer once all its replies are complete."""
     async with task_group() as group:
-        for choice in choices:
-            group.create_task(send_pieces(choice))
+        replies = [group.create_task(joined(answer.deltas(choice))) for choice in answer.choices]
+    choices = [
+        answer.shapes.choice(choice.index, reply.result(), choice.details)
+        for choice, reply in zip(answer.choices, replies, strict=True)
+    ]
+    fields = {"choices": choices, "usage": answer.usage, "holdfast": answer.steering}
+    await send_json(send, answer.head(answer.shapes.whole) | fields)
+
+
+async def _send_events(answer: _Answer, send: Send) -> None:
+    """Sends the replies piece by piece, as server-sent events."""
+    shapes, options = answer.shapes, answer.submission.body.stream_options
+    with_usage = options is not None and options.include_usage
+    head = answer.head(shapes.chunk) | ({"usage": None} if with_usage else {})
+
+    async def send_chunk(choice: _Choice, delta: Delta, first: bool = False, **more: Any) -> None:
+        piece = shapes.chunk_choice(choice.index, delta, choice.details, first)
+        await send_event(send, head | {"choices": [piece]} | more)
+
+    async def send_reply(choice: _Choice) -> None:
+        async with aclosing(answer.deltas(choice)) as deltas:
+            async for delta in deltas:
+                await send_chunk(choice, delta)
+
+    await start_events(send)
+    for choice in answer.choices:
+        # the first chunk of all says how the answer is steered
+        more = {} if choice.index else {"holdfast": answer.steering}
+        await send_chunk(choice, Delta(), first=True, **more)
+    async with task_group() as group:
+        for choice in answer.choices:
+            group.create_task(send_reply(choice))
     if with_usage:
-        await send_event(send, chunk | {"choices": [], "usage": _usage(submission, choices)})
+        await send_event(send, head | {"choices": [], "usage": answer.usage})
     await end_events(send)
 
 
-async def _deltas(
-    service: Service, submission: Submission, choice: _Choice
-) -> AsyncGenerator[Delta]:
-    """The reply to a chat piece by piece; the last one has the tool calls of the whole text."""
-    parser, text = submission.parser, ""
-    decoder = TextDecoder(service.model.tokenizer, submission.body.stops, parser is not None)
-    async with aclosing(decode_reply(service.engine.stream(choice.chat), decoder)) as deltas:
-        async for delta in deltas:
-            choice.stopwatch.note(delta)
-            text += delta.text
-            if parser is not None and delta.finish_reason == "stop":
-                request, prompt = choice.chat.request, choice.chat.prompts[0].text
-                if calls := parser.parse(text, prompt, request.tools):
-                    delta = replace(delta, finish_reason="tool_calls", calls=tuple(calls))
-            yield delta
-
-
-def _head(service: Service, prefix: str, kind: str) -> dict[str, Any]:
-    return {
-        "id": prefix + secrets.token_hex(12),
-        "object": kind,
-        "created": int(time.time()),
-        "model": service.name,
-        "system_fingerprint": f"fp_{service.model.fingerprint[:12]}",
-    }
-
-
-def _usage(submission: Submission, choices: Sequence[_Choice]) -> Usage:
+def _usage(submission: Submission, choices: list[_Choice]) -> Usage:
     prompts = choices[:: submission.body.n]
     read = sum(len(choice.chat.prompt_ids) for choice in prompts)
     generated = sum(choice.stopwatch.tokens for choice in choices)
@@ -195,11 +202,3 @@ def _usage(submission: Submission, choices: Sequence[_Choice]) -> Usage:
         total_tokens=read + generated,
         prompt_tokens_details=Cached(cached_tokens=cached),
     )
-
-
-def _applied(submission: Submission, choices: Sequence[_Choice]) -> AppliedSteering:
-    report = submission.steering.report(submission.requests)
-    report["span"] = [list(span) for span in choices[0].chat.span_ranges]
-    if submission.round:
-        report["round"] = submission.round
-    return report

@@ -124,6 +124,15 @@ async def decode_reply(
                 yield Delta(tokens, event.cached)
 
 
+async def joined(deltas: AsyncGenerator[Delta]) -> Delta:
+    """The pieces of a reply as one."""
+    tokens, last = list[Token](), Delta()
+    async with aclosing(deltas):
+        async for last in deltas:
+            tokens += last.tokens
+    return replace(last, tokens=tuple(tokens))
+
+
 def _last_delta(reply: Reply, decoder: TextDecoder) -> Delta:
     tokens = decoder.finish(reply)
     cut_off = reply.stop_reason == "length" and not decoder.stopped

@@ -2,12 +2,13 @@
 
 import itertools
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
 from holdfast.serve.decoding import Delta
+from holdfast.serve.responses import Usage
 from holdfast.serve.served_engine import ServedEngine
 
 _SECONDS = (
@@ -88,7 +89,7 @@ class Metrics:
         return generate_latest(self._registry)
 
     def note_answer(
-        self, usage: Mapping[str, Any], watches: Sequence[Stopwatch], round_: int, steered: bool
+        self, usage: Usage, watches: Sequence[Stopwatch], round_: int, steered: bool
     ) -> None:
         """Records a request's costs, however it ended; `round_` is 0 if there is no dialog."""
         cached = usage["prompt_tokens_details"]["cached_tokens"]

@@ -14,6 +14,7 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from holdfast.errors import UsageError, reason_of
+from holdfast.measures.text import plural
 
 if TYPE_CHECKING:
     from holdfast.serve.served_engine import ServedEngine
@@ -32,7 +33,7 @@ def bind(host: str, port: int) -> socket.socket:
         bound.bind((host, port))
     except (OSError, OverflowError) as error:
         bound.close()
-        raise _taken(host, port, error) from None
+        raise _cannot_listen(host, port, error) from None
     return bound
 
 
@@ -42,10 +43,10 @@ def listen(bound: socket.socket) -> None:
         bound.listen(_BACKLOG)
     except OSError as error:
         host, port = bound.getsockname()[:2]
-        raise _taken(host, port, error) from None
+        raise _cannot_listen(host, port, error) from None
 
 
-def _taken(host: str, port: int, error: Exception) -> UsageError:
+def _cannot_listen(host: str, port: int, error: Exception) -> UsageError:
     return UsageError(
         f"Cannot listen on {host}, port {port} ({reason_of(error)}); choose others with --host and"
         " --port."
@@ -67,43 +68,46 @@ def run(
     engine: ServedEngine,
     limits: Limits,
     bound: socket.socket,
-    tell: Callable[[str], None],
+    note: Callable[[str], None],
 ) -> None:
-    """Serves until a signal ends it, then closes the engine; `tell` prints a status line.
+    """Serves until a signal ends it, then closes the engine; `note` prints a status line.
+
     The first SIGTERM or SIGINT refuses new requests and lets the rest finish; a second ends all.
     """
     from holdfast.serve.connections import configuration
 
     server = uvicorn.Server(configuration(app, limits))
     try:
-        asyncio.run(_serve(server, engine, bound, tell))
+        asyncio.run(_serve(server, engine, bound, note))
     finally:
         engine.close()
 
 
 async def _serve(
-    server: uvicorn.Server, engine: ServedEngine, bound: socket.socket, tell: Callable[[str], None]
+    server: uvicorn.Server, engine: ServedEngine, bound: socket.socket, note: Callable[[str], None]
 ) -> None:
     serving = asyncio.ensure_future(server.serve([bound]))
     while not (server.started or serving.done()):
         await asyncio.sleep(0.01)
-    with _signals(_Ending(server, engine, tell)):
+    with _signals(_Shutdown(server, engine, note)):
         await serving
 
 
-class _Ending:
-    def __init__(self, server: uvicorn.Server, engine: ServedEngine, tell: Callable[[str], None]):
-        self._server, self._engine, self._tell = server, engine, tell
+class _Shutdown:
+    """Ends the server when signals arrive."""
+
+    def __init__(self, server: uvicorn.Server, engine: ServedEngine, note: Callable[[str], None]):
+        self._server, self._engine, self._note = server, engine, note
         self._draining: asyncio.Task[None] | None = None
 
-    def heed(self) -> None:
-        """Handles a signal."""
+    def on_signal(self) -> None:
+        """Begins to drain the engine; at the second signal, ends at once."""
         if self._draining is not None:
             self._server.force_exit = self._server.should_exit = True
             return
-        waits = self._engine.open
-        requests = "1 request" if waits == 1 else f"{waits} requests"
-        self._tell(f"Finishing {requests}; a second signal ends at once." if waits else "")
+        if self._engine.open:
+            requests = plural(self._engine.open, "request")
+            self._note(f"Finishing {requests}; a second signal ends at once.")
         self._draining = asyncio.ensure_future(self._drain())
 
     async def _drain(self) -> None:
@@ -112,14 +116,14 @@ class _Ending:
 
 
 @contextlib.contextmanager
-def _signals(ending: _Ending) -> Iterator[None]:
+def _signals(shutdown: _Shutdown) -> Iterator[None]:
     """Within this context, signals end the server, in place of uvicorn's handlers, set earlier."""
     loop = asyncio.get_running_loop()
-    heeded = (signal.SIGTERM, signal.SIGINT)
-    for number in heeded:
-        loop.add_signal_handler(number, ending.heed)
+    handled = (signal.SIGTERM, signal.SIGINT)
+    for number in handled:
+        loop.add_signal_handler(number, shutdown.on_signal)
     try:
         yield
     finally:
-        for number in heeded:
+        for number in handled:
             loop.remove_signal_handler(number)

@@ -9,9 +9,9 @@ the same. The fields of such a body that OpenAI lacks (`steering`, `emphasis`, `
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Sequence
-from contextlib import aclosing
 from dataclasses import replace
 from typing import Any
 
@@ -39,9 +39,9 @@ from holdfast.methods import Method, parse
 from holdfast.models.loading import load
 from holdfast.models.local import LocalModel
 from holdfast.models.rendering import Rendered
-from holdfast.models.requests import ReplyTokens, Token
+from holdfast.models.requests import ReplyTokens
 from holdfast.serve.bodies import ChatBody, read_body
-from holdfast.serve.decoding import Delta, TextDecoder, decode_reply
+from holdfast.serve.decoding import Delta, TextDecoder, decode_reply, joined
 from holdfast.serve.refusals import Refusal
 from holdfast.serve.responses import Details
 from holdfast.serve.served_engine import ServedEngine
@@ -84,6 +84,7 @@ _IGNORED = frozenset(
 )
 _LOADING = ("device", "dtype", "device_map", "batch_size", "prefix_memory", "trust_remote_code")
 _QUEUE = 1 << 30  # Inspect limits the open requests itself
+_NUMBERS = itertools.count()  # of models
 _ENDS = {"stop": "stop", "length": "max_tokens"}
 
 
@@ -120,6 +121,7 @@ class HoldfastAPI(ModelAPI):
         # otherwise Inspect creates the model once more to find this out
         set_model_info(f"{PROVIDER}/{model_name}", ModelInfo(context_length=self.model.context))
         self._engine: ServedEngine | None = None
+        self._number = next(_NUMBERS)
 
     def close(self) -> None:
         """Stops the engine; the next call starts another."""
@@ -136,8 +138,8 @@ class HoldfastAPI(ModelAPI):
         return self.model.batch_size
 
     def connection_key(self) -> str:
-        """A key of its own for each model, as each has its own engine."""
-        return f"{self.model_name} {id(self)}"
+        """Different for each model, as each has its own engine."""
+        return f"{self.model_name} {self._number}"
 
     async def count_text_tokens(self, text: str) -> int:
         """Counts the tokens of a text with the model's own tokenizer."""
@@ -184,13 +186,10 @@ class HoldfastAPI(ModelAPI):
     async def _choice(
         self, engine: ServedEngine, submission: Submission, chat: Rendered
     ) -> tuple[ChatCompletionChoice, Delta]:
-        """A reply to a chat, also as one piece."""
+        """A reply to a chat as Inspect's choice, and as the server's `Delta`."""
         decoder = TextDecoder(self.model.tokenizer, submission.body.stops)
-        tokens, last = list[Token](), Delta()
-        async with aclosing(decode_reply(engine.stream(chat), decoder)) as deltas:
-            async for last in deltas:
-                tokens += last.tokens
-        reply = replace(last, tokens=tuple(tokens))
+        reply = await joined(decode_reply(engine.stream(chat), decoder))
+        tokens = reply.tokens
         masses = [token.mass for token in tokens if token.mass is not None]
         masses += [] if reply.end_mass is None else [reply.end_mass]
         details = Details(self.model.tokenizer, submission.body.likeliest, submission.body.trace)
