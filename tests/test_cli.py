@@ -18,7 +18,7 @@ from command_lines import changed
 from refusals import refusal_in
 
 from holdfast import measures, methods
-from holdfast.cli import _collects, _parsers, main, parser
+from holdfast.cli import _collects, _parsers, main, read_command
 from holdfast.cli.catalogue import measure_example, method_lines
 from holdfast.errors import UsageError
 from holdfast.measures.registry import REGISTRY
@@ -395,7 +395,8 @@ def test_the_default_folder_distinguishes_settings():
     starter = load_suite("starter")
 
     def named(*options: str) -> str:
-        return folder_name(parser().parse_args(["drift", *options]), starter)
+        _, arguments = read_command(["drift", *options])
+        return folder_name(arguments, arguments.suite, starter)
 
     first = "drift-default-starter-0"
     assert named() == named("--conversations", "20", "--method", "boost:factor=2") == first

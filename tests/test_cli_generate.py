@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.cli import loading, main, parser
+from holdfast.cli import loading, main, read_command
 
 RECORDED = Path(__file__).parent / "data" / "recorded" / "schema-3"
 
@@ -83,24 +83,24 @@ def test_device_map_dtype_and_batch_size_reach_the_model(folder, capsys, monkeyp
 
 def test_options_of_endpoints_may_be_for_a_model_other_than_the_first(monkeypatch):
     loaded = []
-    monkeypatch.setattr(loading, "load_named", lambda arguments: loaded.append(arguments.model))
+    monkeypatch.setattr(loading, "_load_named", lambda arguments: loaded.append(arguments.model))
     for words in (
         ["drift", "--user-model", "http://localhost:9/v1", "--api-key-env", "A_KEY"],
         ["reproduce", "li2024", "--endpoint", "http://localhost:9/v1", "--endpoint-model", "far"],
         ["trace", "--model", "http://localhost:9/v1", "--timeout", "5"],
         ["drift", "--concurrency", "8"],  # the default
     ):
-        loading.load_model(parser().parse_args(words))
+        loading.load_model(read_command(words)[1])
     assert loaded == ["default", "default", "http://localhost:9/v1", "default"]
     loaded.clear()
-    loading.load_both(parser().parse_args(["drift", "--user-model", "http://localhost:9/v1"]))
+    loading.load_both(read_command(["drift", "--user-model", "http://localhost:9/v1"])[1])
     assert loaded == ["http://localhost:9/v1", "default"], "the address is tried first"
 
 
 def test_the_user_model_may_be_local_beside_an_endpoint(monkeypatch):
-    monkeypatch.setattr(loading, "load_named", lambda arguments: arguments.model)
+    monkeypatch.setattr(loading, "_load_named", lambda arguments: arguments.model)
     words = ["drift", "--model", "http://localhost:9/v1", "--concurrency", "4"]
-    arguments = parser().parse_args([*words, "--user-model", "default"])
+    arguments = read_command([*words, "--user-model", "default"])[1]
     assert loading.load_user_model(arguments) == "default"
 
 
@@ -152,9 +152,9 @@ def test_a_study_refuses_the_folder_of_another_command_before_a_model_loads(comm
 
 
 def test_loading_is_announced_before_it_starts(monkeypatch, capsys):
-    monkeypatch.setattr(loading, "load_here", lambda arguments: capsys.readouterr().err)
+    monkeypatch.setattr(loading, "load_here", lambda arguments, **more: capsys.readouterr().err)
     for words in (["drift"], ["trace"], ["profile"]):
-        assert loading.load_model(parser().parse_args(words)) == "holdfast: loading default ...\n"
+        assert loading.load_model(read_command(words)[1]) == "holdfast: loading default ...\n"
 
 
 def test_a_limit_above_the_context_is_reported(folder, capsys):

@@ -15,7 +15,7 @@ import yaml
 from prometheus_client.parser import text_string_to_metric_families
 from test_serve import FRENCH, server, url  # noqa: F401  fixtures
 
-from holdfast.cli import parser
+from holdfast.cli import read_command
 from holdfast.methods import parse
 
 ROOT = Path(__file__).parent.parent
@@ -25,7 +25,7 @@ DOCUMENT = (ROOT / "docs" / "deploying.md").read_text()
 
 def served(words: list[str]):
     """The arguments of `holdfast serve` in a command, as the CLI parses them."""
-    return parser().parse_args(words[words.index("serve") :])
+    return read_command(words[words.index("serve") :])[1]
 
 
 def test_the_image_starts_the_server_with_a_key():

@@ -7,7 +7,7 @@ from tiny import chat, model
 
 import holdfast
 from holdfast import client, methods
-from holdfast.cli import parser
+from holdfast.cli import read_command
 from holdfast.common.sampling import Sampling
 from holdfast.errors import HoldfastError
 from holdfast.models.requests import Request
@@ -68,10 +68,10 @@ def test_serve_reads_the_files_of_its_operator(files, monkeypatch, capsys):
     monkeypatch.setattr("holdfast.methods.fitted._KNOWN", {})
     monkeypatch.setattr(serve, "load_here", lambda arguments, **more: model())
     path = str(files["vector"].path)
-    service = serve._service(parser().parse_args(["serve", "--fitted", path]))
+    service = serve._service(read_command(["serve", "--fitted", path])[1])
     assert list(service.fitted) == [f"vector:file={files['vector'].digest}"]
     assert f"vector:file={files['vector'].digest}" in capsys.readouterr().out
     spelled = f"vector:file={files['vector'].digest},factor=2"
     assert methods.spec_of(methods.parse(spelled, files=False)) == spelled
     with pytest.raises(HoldfastError, match=r"is not a file that `holdfast fit` wrote"):
-        serve._service(parser().parse_args(["serve", "--fitted", __file__]))
+        serve._service(read_command(["serve", "--fitted", __file__])[1])

@@ -5,12 +5,14 @@ from __future__ import annotations
 import argparse
 import contextlib
 import difflib
+import functools
 import os
 import re
 import shlex
 import sys
 import warnings
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, NoReturn
 
 from holdfast.cli import (
@@ -31,14 +33,14 @@ from holdfast.cli import (
     tasks,
     trace,
 )
-from holdfast.cli.options import HelpFormatter, add_command
+from holdfast.cli.options import Command, HelpFormatter, Options, add_command
 from holdfast.cli.progress import INTERRUPTED, TERMINATED, Terminated, heeding_sigterm
 from holdfast.common.files import FULL
 from holdfast.common.threads import limit_spinning
 from holdfast.common.version import __version__
 from holdfast.errors import HoldfastError, UnknownName, UsageError, as_argument
 
-COMMANDS = (
+COMMANDS: tuple[Command[Any], ...] = (
     *(drift.COMMAND, check.COMMAND, logs.COMMAND, report.COMMAND, report.EXPORT),
     *(trace.COMMAND, trace.GEOMETRY, precedent.COMMAND, reproduce.COMMAND),
     *(calibrate.COMMAND, tasks.COMMAND),
@@ -54,33 +56,29 @@ def main(argv: Sequence[str] | None = None) -> int:
     if not sys.stderr.isatty():
         os.environ.setdefault("TQDM_DISABLE", "1")  # libraries' bars would fill a log file
     words = list(sys.argv[1:] if argv is None else argv)
-    made, commands = _parsers()
     if not words:
-        made.print_help()
+        parser().print_help()
         return 0
-    arguments = argparse.Namespace()
+    command: Command[Any] | None = None
+    arguments: Options | None = None
     try:
-        known = [*commands, "--help", "--version"]
-        if words[0] not in (*known, "-h"):
-            raise UnknownName("option" if words[0].startswith("-") else "command", words[0], known)
-        arguments, unknown = made.parse_known_args(words)
-        if unknown:
-            commands[arguments.command].refuse(unknown, arguments)
+        command, arguments = read_command(words)
         _write_no_verdict(words, "the command has not finished")
         with heeding_sigterm(), warnings.catch_warnings():
             warnings.showwarning = _print_warning  # type: ignore[assignment]
-            code: int | None = arguments.run(arguments)
+            code = command.run(arguments)
             sys.stdout.flush()  # what cannot be written fails here, not while Python ends
     except HoldfastError as error:
-        worded = _worded(error, commands.get(words[0]))
+        worded = _worded(error, _parsers()[1].get(words[0]))
         with contextlib.suppress(HoldfastError):
             _write_no_verdict(words, worded)
         print(f"holdfast: {worded}", file=sys.stderr)
-        return 2 if isinstance(error, UsageError) else getattr(arguments, "could_not", 1)
+        return 2 if isinstance(error, UsageError) or command is None else command.failed
     except KeyboardInterrupt as ended:
         how = "terminated" if isinstance(ended, Terminated) else "interrupted"
         _write_no_verdict(words, f"the command was {how}")
-        print(f"\nholdfast: {how}{_resuming(arguments, words)}.", file=sys.stderr)
+        kept = None if arguments is None else arguments.kept
+        print(f"\nholdfast: {how}{_resuming(kept, words)}.", file=sys.stderr)
         return TERMINATED if isinstance(ended, Terminated) else INTERRUPTED
     except BrokenPipeError:  # the reader of the output has gone
         sys.stderr.close()
@@ -96,6 +94,23 @@ def main(argv: Sequence[str] | None = None) -> int:
         )
         return 1
     return code or 0
+
+
+def read_command(words: Sequence[str]) -> tuple[Command[Any], Options]:
+    """The command that is typed, and its options.
+
+    Raises:
+        UsageError: there is no such command, or an option is unknown or malformed.
+    """
+    main_parser, parsers = _parsers()
+    known = [*parsers, "--help", "--version"]
+    if words[0] not in (*known, "-h"):
+        raise UnknownName("option" if words[0].startswith("-") else "command", words[0], known)
+    arguments, unknown = main_parser.parse_known_args(words)
+    if unknown:
+        parsers[arguments.command].refuse(unknown, arguments)
+    command = next(command for command in COMMANDS if command.name == arguments.command)
+    return command, command.read(arguments)
 
 
 def _discard_output() -> None:
@@ -135,9 +150,9 @@ def _worded(error: HoldfastError, command: _Parser | None) -> str:
     return error.worded(as_typed)
 
 
-def _resuming(arguments: argparse.Namespace, words: Sequence[str]) -> str:
+def _resuming(kept: Path | None, words: Sequence[str]) -> str:
     """Where the results of an interrupted command are kept, and the command that resumes it."""
-    if (kept := getattr(arguments, "kept", None)) is None:
+    if kept is None:
         return ""
     return f"; finished work is in {kept}, and `{shlex.join(['holdfast', *words])}` resumes it"
 
@@ -161,8 +176,10 @@ def parser() -> argparse.ArgumentParser:
     return _parsers()[0]
 
 
+@functools.cache
 def _parsers() -> tuple[_Parser, dict[str, _Parser]]:
-    made = _Parser(
+    """The parser of the command line, and that of each command."""
+    main_parser = _Parser(
         prog="holdfast",
         usage="holdfast COMMAND [options]",
         description="Measure how a chat model drifts from its system prompt, see why, and"
@@ -171,13 +188,13 @@ def _parsers() -> tuple[_Parser, dict[str, _Parser]]:
         formatter_class=HelpFormatter,
     )
     version, text = f"holdfast {__version__}", "print the version and exit"
-    made.add_argument("--version", action="version", version=version, help=text)
-    commands = made.add_subparsers(
+    main_parser.add_argument("--version", action="version", version=version, help=text)
+    commands = main_parser.add_subparsers(
         dest="command", required=True, metavar="COMMAND", prog="holdfast"
     )
     for command in COMMANDS:
         add_command(commands, command)
-    return made, commands.choices
+    return main_parser, commands.choices
 
 
 _REWORDED = (  # argparse's messages
@@ -195,8 +212,11 @@ def _collects(action: argparse.Action) -> bool:
 
 
 class _Parser(argparse.ArgumentParser):
-    """Reports errors in one sentence, accepts no abbreviated option names, and no second value of
-    an option that takes one, where argparse would silently keep the last."""
+    """A parser that raises errors as one sentence.
+
+    It refuses abbreviated names of options, and a second value of an option that takes one, where
+    argparse would silently keep the last.
+    """
 
     def __init__(self, **named):
         super().__init__(**{**named, "allow_abbrev": False})

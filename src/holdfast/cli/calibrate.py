@@ -1,6 +1,5 @@
 """`holdfast calibrate`: the gain and the cost of each fix, and which to take."""
 
-import argparse
 import dataclasses
 import shlex
 from pathlib import Path
@@ -14,12 +13,11 @@ from holdfast.analysis.verdicts import MIN_SAMPLES
 from holdfast.cli import options
 from holdfast.cli.dry_run import WorkItem, check_prices, estimate_run
 from holdfast.cli.loading import load_model, load_user_turns, warn_of_small_model
-from holdfast.cli.options import Arg, Command, Options, OutFolder, Specs, SuiteName
+from holdfast.cli.options import Arg, Command, OutFolder, Specs, SuiteName
 from holdfast.cli.output import DriftRun, command_line, command_with, page_path, write_page
 from holdfast.cli.progress import Bar, note
 from holdfast.common import ranges
 from holdfast.common.model_names import is_served
-from holdfast.common.sampling import Sampling
 from holdfast.drift.asking_baseline import read_baseline
 from holdfast.errors import HoldfastError, UsageError
 from holdfast.records import MANIFEST, read_run
@@ -52,7 +50,16 @@ EXAMPLES = """examples:
 Repeating a command resumes it."""
 
 
-class _CalibrateOptions(Options):
+class CalibrateArguments(
+    options.ModelOptions,
+    options.RoundsOptions,
+    options.DrawOptions,
+    options.SystemOptions,
+    options.UserTurnsOptions,
+    options.RayOptions,
+    options.DryRunOptions,
+    options.ReportOptions,
+):
     suite: SuiteName = "starter"
     """where the prompts come from"""
     prompts: Annotated[str | None, Arg("ID,ID,...")] = None
@@ -87,10 +94,9 @@ class _CalibrateOptions(Options):
     out: OutFolder = Path("runs/calibrate")
 
 
-def run(arguments: argparse.Namespace) -> None:
+def run(arguments: CalibrateArguments) -> None:
     check_prices(arguments)
-    if arguments.capability is None:
-        arguments.capability = usual_capability(arguments.model, arguments.reading)
+    spec = _capability_spec(arguments)
     out, page = arguments.out, page_path(arguments, arguments.out)
     budget = ranges.Range(0).check(
         "calibrate", "budget", 1.0 if arguments.budget is None else arguments.budget
@@ -98,11 +104,11 @@ def run(arguments: argparse.Namespace) -> None:
     plan = _plan_of(arguments)
     named = arguments.prompts.split(",") if arguments.prompts else ()
     suite = calibration_plan.choose_prompts(drift.load_suite(arguments.suite), named, plan)
-    warn_of_small_model(arguments)
+    warn_of_small_model(arguments.model, arguments.suite)
     if arguments.conversations is None:
         draws = usual_draws(suite, out) if arguments.draws is None else arguments.draws
         plan = dataclasses.replace(plan, draws=draws)
-    capability = load_capability(arguments.capability, arguments.questions, arguments.seed)
+    capability = load_capability(spec, arguments.questions, arguments.seed)
     plan = dataclasses.replace(plan, user_turns=load_user_turns(arguments))
     check_folder(out, suite, capability, plan)
     cast, methods = drift.Cast(user_turns=plan.user_turns), plan.settings
@@ -117,9 +123,9 @@ def run(arguments: argparse.Namespace) -> None:
         note(why)
     elif questions < wanted:
         unit = "passages" if capability.is_text else "questions"
-        note(f"{arguments.capability} has only {questions} {unit}; all are asked.")
+        note(f"{spec} has only {questions} {unit}; all are asked.")
     model = load_model(arguments)
-    arguments.kept = out
+    arguments.keep_work_in(out)
     settings = calibration_plan.settings_for(suite, plan)
     planned = DriftRun(model, suite, out / "stability", settings, methods, cast)
     if arguments.dry_run:
@@ -134,8 +140,12 @@ def run(arguments: argparse.Namespace) -> None:
     _print_result(arguments, read_calibration(out), budget, page)
 
 
+def _capability_spec(arguments: CalibrateArguments) -> str:
+    return arguments.capability or usual_capability(arguments.model, arguments.reading)
+
+
 def _measure(
-    arguments: argparse.Namespace, run: DriftRun, capability: Capability, plan: Plan, title: str
+    arguments: CalibrateArguments, run: DriftRun, capability: Capability, plan: Plan, title: str
 ) -> None:
     """Runs the sweeps; first the unsteered model, which may show that there is nothing to lose."""
 
@@ -155,7 +165,7 @@ def _measure(
     measure(plan, title)
 
 
-def _plan_of(arguments: argparse.Namespace) -> Plan:
+def _plan_of(arguments: CalibrateArguments) -> Plan:
     if arguments.draws is not None and arguments.conversations is not None:
         raise UsageError(
             f"--draws {arguments.draws} and --conversations {arguments.conversations} both say how"
@@ -167,9 +177,9 @@ def _plan_of(arguments: argparse.Namespace) -> Plan:
         reading=arguments.reading,
         seed=arguments.seed,
         system_as=arguments.system_as,
-        sampling=Sampling(arguments.temperature, arguments.top_p, arguments.max_new_tokens),
+        sampling=arguments.sampling,
         conversations=arguments.conversations,
-        sweeps=arguments.sweep or DEFAULT_SWEEPS,
+        sweeps=tuple(arguments.sweep or DEFAULT_SWEEPS),
     )
 
 
@@ -184,7 +194,7 @@ def _refuse_chance(calibration: Calibration, budget: float | None) -> None:
 
 
 def _print_result(
-    arguments: argparse.Namespace, calibration: Calibration, budget: float, page: Path
+    arguments: CalibrateArguments, calibration: Calibration, budget: float, page: Path
 ) -> None:
     out, file = arguments.out, arguments.out / "method.json"
     chosen, stability = pick(calibration, budget), read_run(out / "stability")
@@ -213,7 +223,7 @@ def _print_result(
         )
 
 
-def _next_step(arguments: argparse.Namespace, calibration: Calibration, chosen: Pick) -> str:
+def _next_step(arguments: CalibrateArguments, calibration: Calibration, chosen: Pick) -> str:
     out = arguments.out
     if chosen.recommended and arguments.budget is None:
         return f"to write it to {out / 'method.json'}:\n{command_with(budget=f'{chosen.budget:g}')}"
@@ -225,7 +235,7 @@ def _next_step(arguments: argparse.Namespace, calibration: Calibration, chosen: 
     sizes = sizes_needed(calibration, chosen)
     if calibration.at_chance or not sizes:
         return next_step(calibration, chosen)
-    count, wanted, spec = sizes.pop("count"), sizes["questions"], arguments.capability
+    count, wanted, spec = sizes.pop("count"), sizes["questions"], _capability_spec(arguments)
     known = len(load_capability(spec, wanted, arguments.seed).items)
     questions, grows = min(known, wanted), count > len(calibration.none.stability)
     larger: dict[str, object] = {}
@@ -250,17 +260,7 @@ COMMAND = Command(
     "calibrate",
     "the gain and the cost of each fix, and which to take",
     run,
-    (
-        *options.MODEL,
-        _CalibrateOptions,
-        options.RoundsOptions,
-        options.DrawOptions,
-        options.SystemOptions,
-        options.UserTurnsOptions,
-        options.RayOptions,
-        options.DryRunOptions,
-        options.ReportOptions,
-    ),
+    CalibrateArguments,
     DESCRIPTION,
     EXAMPLES,
 )

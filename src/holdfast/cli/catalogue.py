@@ -1,6 +1,5 @@
 """`holdfast measures` and `holdfast methods`: list all of them, or describe one."""
 
-import argparse
 import inspect
 import json
 import textwrap
@@ -27,12 +26,12 @@ _BUILT = {
 _WIDTH = 100
 
 
-class _CatalogueOptions(Options):
+class CatalogueArguments(Options):
     name: Annotated[str | None, Arg("NAME", positional=True, nargs="?")] = None
     """show the details of this one"""
 
 
-def _measures(arguments: argparse.Namespace) -> None:
+def _measures(arguments: CatalogueArguments) -> None:
     if arguments.name is not None:
         print("\n".join(measure_lines(arguments.name)))
         return
@@ -45,7 +44,7 @@ def _measures(arguments: argparse.Namespace) -> None:
         _print([row for row in rows if row[0].startswith(beginning)])
 
 
-def _methods(arguments: argparse.Namespace) -> None:
+def _methods(arguments: CatalogueArguments) -> None:
     if arguments.name is not None:
         print("\n".join(method_lines(arguments.name)))
         return
@@ -143,9 +142,11 @@ def _print(rows) -> None:
         )
 
 
-def _command(name: str, run: Callable[[argparse.Namespace], None], line: str) -> Command:
+def _command(
+    name: str, run: Callable[[CatalogueArguments], None], line: str
+) -> Command[CatalogueArguments]:
     about = f"{line.capitalize()}, one line each; with a name, the details of one."
-    return Command(name, line, run, (_CatalogueOptions,), about)
+    return Command(name, line, run, CatalogueArguments, about)
 
 
 MEASURES = _command("measures", _measures, "list the measures, and the word lists that they know")

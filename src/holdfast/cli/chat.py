@@ -1,6 +1,5 @@
 """`holdfast chat`: chat with a model in the terminal, and steer it along the way."""
 
-import argparse
 import functools
 import json
 import sys
@@ -13,7 +12,7 @@ from holdfast.chat.messages import Message, Messages, has_prompt, read_message
 from holdfast.cli.catalogue import example_of
 from holdfast.cli.generate import read_chat
 from holdfast.cli.loading import check_extra, load_model
-from holdfast.cli.options import MODEL, Arg, Command, DrawOptions, Options, Spec, SystemOptions
+from holdfast.cli.options import Arg, Command, DrawOptions, ModelOptions, Spec, SystemOptions
 from holdfast.cli.progress import Terminated, printable
 from holdfast.common.files import write_whole
 from holdfast.common.sampling import Sampling
@@ -49,7 +48,7 @@ COMMANDS = {
 }
 
 
-class _ChatOptions(Options):
+class ChatArguments(ModelOptions, SystemOptions, DrawOptions):
     system: Annotated[str | None, Arg("TEXT")] = None
     """the system prompt (default: none)"""
     messages: Annotated[str | None, Arg("FILE")] = None
@@ -58,11 +57,10 @@ class _ChatOptions(Options):
     """the initial steering, as for /method"""
 
 
-def run(arguments: argparse.Namespace) -> None:
+def run(arguments: ChatArguments) -> None:
     check_extra("chat", ["prompt_toolkit"])
-    sampling = Sampling(arguments.temperature, arguments.top_p, arguments.max_new_tokens)
     parse(arguments.method)  # refused before the model loads
-    chat = Chat(load_model(arguments), sampling, arguments.seed, arguments.system_as)
+    chat = Chat(load_model(arguments), arguments.sampling, arguments.seed, arguments.system_as)
     if arguments.messages:
         chat.load(arguments.messages)
     if arguments.system is not None:
@@ -303,7 +301,7 @@ COMMAND = Command(
     "chat",
     "talk with a model in the terminal",
     run,
-    (*MODEL, _ChatOptions, SystemOptions, DrawOptions),
+    ChatArguments,
     "A chat in the terminal: steer it, compare methods, and see the mass.",
     EXAMPLES,
 )

@@ -4,7 +4,6 @@ import dataclasses
 import math
 import shlex
 import time
-from argparse import Namespace
 from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Annotated
@@ -19,7 +18,7 @@ from holdfast.analysis.verdicts import MIN_SAMPLES
 from holdfast.cli import loading, options
 from holdfast.cli.drift import folder_name, settings_of
 from holdfast.cli.dry_run import check_prices, estimate_run
-from holdfast.cli.options import Arg, Command, Options, RunFolder, Spec, option_of
+from holdfast.cli.options import Arg, Command, RunFolder, Spec, option_of
 from holdfast.cli.output import (
     DriftRun,
     command_line,
@@ -71,12 +70,9 @@ Exit codes:
 `holdfast docs checking` says what a verdict means. Repeating a command resumes it."""
 
 
-class _CheckSuite(Options):
+class CheckArguments(options.BenchmarkOptions, options.ReportOptions):
     suite: Annotated[str, Arg("SUITE", positional=True)]
     """FILE.yaml, or any suite that `holdfast drift` accepts"""
-
-
-class _CheckOptions(Options):
     min_stability: Annotated[float | None, Arg("SHARE")] = None
     """the mean score that every rule must reach in every round (default: 0.9; with --against: no
     bar)"""
@@ -97,18 +93,21 @@ class _CheckOptions(Options):
     default)"""
 
 
-def run(arguments: Namespace) -> int:
+def run(arguments: CheckArguments) -> int:
     check_prices(arguments)
     began = time.monotonic()
     bar = arguments.min_stability
     bar = Terms().min_stability if bar is None and arguments.against is None else bar
     terms = Terms(bar, arguments.error, arguments.budget, arguments.all_rules)
-    settings = settings_of(arguments)
+    # `settings_for` says how many conversations there are
+    settings = settings_of(arguments, conversations=1, pairs="in-turn", adoption=False)
     method = methods.parse(arguments.method)
     endpoint = loading.load_model(arguments) if is_url(arguments.model) else None
+    if endpoint is not None:  # its name is part of the folder's
+        arguments = arguments.model_copy(update={"endpoint_model": endpoint.name})
     suite = drift.load_suite(arguments.suite, allow_code=arguments.allow_code)
-    loading.warn_of_small_model(arguments)
-    out = arguments.out or Path("runs") / folder_name(arguments, suite, "check")
+    loading.warn_of_small_model(arguments.model, arguments.suite)
+    out = arguments.out or Path("runs") / folder_name(arguments, arguments.suite, suite, "check")
     page_path(arguments, out)  # refused before anything runs
     user_turns = loading.load_user_turns(arguments)
     if user_turns is None:
@@ -129,8 +128,10 @@ def run(arguments: Namespace) -> int:
     check_folder(suite, out, every, [method], user_turns, command_line())
     model, user_model = loading.load_both(arguments, endpoint)
     loading.warn_of_default_steering(model, [method])
-    arguments.kept = out
-    cast = drift.Cast(user_model, judging=loading.judging_of(arguments), user_turns=user_turns)
+    arguments.keep_work_in(out)
+    cast = drift.Cast(
+        user_model, judging=loading.judging_of(arguments.force_judge), user_turns=user_turns
+    )
     run = DriftRun(model, suite, out, every, [method], cast)
     if arguments.dry_run:
         estimate_run(arguments, run)
@@ -164,7 +165,7 @@ def _converse(run: DriftRun, settings: Settings, terms: Terms, before: Earlier |
 
 
 def _print_result(
-    arguments: Namespace, results: DriftResults, verdicts: Check, seconds: float
+    arguments: CheckArguments, results: DriftResults, verdicts: Check, seconds: float
 ) -> None:
     data, page = results.run, page_path(arguments, results.run.folder)
     lines = lines_of(verdicts.prompts, verdicts.terms)
@@ -179,7 +180,7 @@ def _print_result(
 
 
 def _next_step(
-    arguments: Namespace, checks: Sequence[PromptCheck], terms: Terms, data: Run, page: Path
+    arguments: CheckArguments, checks: Sequence[PromptCheck], terms: Terms, data: Run, page: Path
 ) -> str:
     code = exit_code([checked.verdict for checked in checks])
     if code == PASSED:
@@ -216,10 +217,11 @@ def _next_step(
     )
 
 
-def _calibration(arguments: Namespace, data: Run) -> str:
+def _calibration(arguments: CheckArguments, data: Run) -> str:
     words = ["holdfast", "calibrate", "--suite", arguments.suite]
     for name in _SHARED:
-        if (value := getattr(arguments, name)) != arguments.default(name):
+        if not arguments.is_default(name):
+            value = getattr(arguments, name)
             words += [option_of(name), *([] if value is True else [str(value)])]
     if arguments.rounds + 1 < Plan.ask_at:
         words += ["--ask-at", str(arguments.rounds + 1)]
@@ -240,11 +242,11 @@ COMMAND = Command(
     "check",
     "test whether system prompts hold, for CI",
     run,
-    (_CheckSuite, *options.MODEL, _CheckOptions, *options.BENCHMARK),
+    CheckArguments,
     description=(
         "Runs conversations under each system prompt of a suite until it is certain whether every"
         " rule is kept in every round, or the budget is spent."
     ),
     examples=EXAMPLES,
-    defaults={"could_not": COULD_NOT, "conversations": 1, "no_adoption": True, "pairs": "in-turn"},
+    failed=COULD_NOT,
 )

@@ -1,6 +1,5 @@
 """`holdfast docs`: the pages of the documentation, as Markdown."""
 
-import argparse
 from pathlib import Path
 from typing import Annotated
 
@@ -13,7 +12,7 @@ _PACKAGE = Path(__file__).parents[1]
 _FOLDERS = (_PACKAGE / "assets" / "docs", _PACKAGE.parents[1] / "docs")
 
 
-class _DocsOptions(Options):
+class DocsArguments(Options):
     page: Annotated[str | None, Arg("PAGE", positional=True, nargs="?")] = None
     """print this page (default: the list of pages)"""
 
@@ -24,7 +23,7 @@ def pages() -> dict[str, Path]:
     return {path.stem: path for path in sorted(folder.glob("*.md"))}
 
 
-def _run(arguments: argparse.Namespace) -> None:
+def _run(arguments: DocsArguments) -> None:
     known = pages()
     if arguments.page is None:
         titles = {name: path.read_text(encoding="utf-8") for name, path in known.items()}
@@ -41,7 +40,7 @@ COMMAND = Command(
     "docs",
     "print a page of the documentation",
     _run,
-    (_DocsOptions,),
+    DocsArguments,
     "Lists the pages of the documentation; with a name, prints that page as Markdown.",
     "examples:\n  holdfast docs\n  holdfast docs logs",
 )

@@ -1,6 +1,5 @@
 """`holdfast drift`: measure drift in self-chats."""
 
-import argparse
 import hashlib
 import math
 from collections.abc import Sequence
@@ -11,11 +10,10 @@ from holdfast import drift, methods
 from holdfast.analysis.summary import results_of
 from holdfast.cli import loading, options
 from holdfast.cli.dry_run import check_prices, estimate_run
-from holdfast.cli.options import Arg, Command, Options, RunFolder, Specs, SuiteName
+from holdfast.cli.options import Arg, Command, RunFolder, Specs, SuiteName
 from holdfast.cli.output import DriftRun, command_line, page_path, print_run, write_run_page
 from holdfast.cli.progress import Bar, note
 from holdfast.common.model_names import is_url
-from holdfast.common.sampling import Sampling
 from holdfast.drift import Suite
 from holdfast.drift.benchmark import check_folder
 from holdfast.drift.pairing import replayable, settled
@@ -52,7 +50,7 @@ _NAMED = (
 )
 
 
-class _DriftOptions(Options):
+class DriftArguments(options.BenchmarkOptions, options.ReportOptions):
     suite: SuiteName = "starter"
     """system prompts and probes (default: starter); li2024:hub reads the hub"""
     scoring: Literal["strict", "released", "loose"] = "strict"
@@ -80,22 +78,29 @@ class _DriftOptions(Options):
     default)"""
 
 
-def run(arguments: argparse.Namespace) -> None:
+def run(arguments: DriftArguments) -> None:
     check_prices(arguments)
-    settings = settings_of(arguments)
+    settings = settings_of(
+        arguments,
+        conversations=arguments.conversations,
+        pairs=arguments.pairs,
+        adoption=not arguments.no_adoption,
+    )
     chosen = [methods.parse(spec) for spec in arguments.method or ["none"]]
-    # an endpoint reports its model's name, which names the folder; a local model loads last
+    # an endpoint reports its model's name, which is part of the folder's; a local model loads last
     endpoint = loading.load_model(arguments) if is_url(arguments.model) else None
+    if endpoint is not None:
+        arguments = arguments.model_copy(update={"endpoint_model": endpoint.name})
     suite = drift.load_suite(
         arguments.suite, scoring=arguments.scoring, allow_code=arguments.allow_code
     )
-    loading.warn_of_small_model(arguments)
-    out = arguments.out or Path("runs") / folder_name(arguments, suite)
+    loading.warn_of_small_model(arguments.model, arguments.suite)
+    out = arguments.out or Path("runs") / folder_name(arguments, arguments.suite, suite)
     page = page_path(arguments, out)
     for line in suite.notes:
         note(line)
     user_turns = loading.load_user_turns(arguments)
-    dialogs = loading.load_dialogs(arguments, suite, settings)
+    dialogs = loading.load_dialogs(arguments, arguments.dialogs, suite, settings)
     given = dialogs or user_turns
     if given is None:
         suite, settings = loading.with_user_prompt(suite, settings, arguments.persona)
@@ -108,11 +113,11 @@ def run(arguments: argparse.Namespace) -> None:
     given = dialogs or user_turns
     settings = settled(suite, settings, given)
     # shared by the run and its baseline, so that a judge loads once
-    cast = drift.Cast(user_model, dialogs, loading.judging_of(arguments), user_turns)
-    arguments.kept = out
+    cast = drift.Cast(user_model, dialogs, loading.judging_of(arguments.force_judge), user_turns)
+    arguments.keep_work_in(out)
     planned = DriftRun(model, suite, out, settings, chosen, cast)
     if arguments.dry_run:
-        estimate_run(arguments, planned)
+        estimate_run(arguments, planned, baseline=arguments.baseline)
         return
     title = _title(suite, settings, given, len(chosen))
     total = len(chosen) * settings.conversations * settings.rounds
@@ -154,19 +159,21 @@ def _warn_of_foreign_files(specs: Sequence[str], model) -> None:
             )
 
 
-def settings_of(arguments: argparse.Namespace) -> Settings:
+def settings_of(
+    arguments: options.BenchmarkOptions, *, conversations: int, pairs: str, adoption: bool
+) -> Settings:
     """The protocol that the options ask for."""
     return Settings(
         rounds=arguments.rounds,
-        conversations=arguments.conversations,
+        conversations=conversations,
         seed=arguments.seed,
-        sampling=Sampling(arguments.temperature, arguments.top_p, arguments.max_new_tokens),
+        sampling=arguments.sampling,
         user_prompt=arguments.user_prompt,
         system_as=arguments.system_as,
         probes_per_round=arguments.probes_per_round,
         probe_at=arguments.probe_at,
-        adoption=not arguments.no_adoption,
-        pairs=arguments.pairs,
+        adoption=adoption,
+        pairs=pairs,
         batch=arguments.batch,
         context=arguments.context,
         window=arguments.window,
@@ -174,19 +181,22 @@ def settings_of(arguments: argparse.Namespace) -> Settings:
     )
 
 
-def folder_name(arguments: argparse.Namespace, suite: Suite, command: str = "drift") -> str:
+def folder_name(
+    arguments: options.BenchmarkOptions, suite_name: str, suite: Suite, command: str = "drift"
+) -> str:
     """Names a run's folder by the model, the suite, the seed, and every non-default setting.
 
     For a custom suite, the name includes a hash of its contents: repeating the command after
     editing a prompt starts a new run and keeps the old one.
     """
-    names = [arguments.endpoint_model or arguments.model, arguments.suite, str(arguments.seed)]
-    if arguments.suite not in SHIPPED:
+    names = [arguments.endpoint_model or arguments.model, suite_name, str(arguments.seed)]
+    if suite_name not in SHIPPED:
         names.insert(2, suite.fingerprint[:8])
     parts = [_plain(name.rstrip("/").split("/")[-1]) for name in names]
     for option in _NAMED:
-        if (value := getattr(arguments, option, None)) == arguments.default(option):
+        if arguments.is_default(option):
             continue
+        value = getattr(arguments, option)
         text = "_".join(map(str, value)) if isinstance(value, list) else str(value)
         text = "" if value is True else _plain(text)
         if len(text) > 20:  # file names have a length limit, which a persona may exceed
@@ -203,7 +213,7 @@ COMMAND = Command(
     "drift",
     "measure how a model drifts from its system prompts",
     run,
-    (*options.MODEL, _DriftOptions, *options.BENCHMARK),
+    DriftArguments,
     description=(
         "Two copies of a model talk under different system prompts; at every round a probe asks,"
         " and a measure scores, whether the agent still follows its own (stability) or follows the"

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import argparse
 import math
 import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Protocol
 
 from holdfast import methods
+from holdfast.cli.options import DryRunOptions
 from holdfast.cli.output import DriftRun
 from holdfast.cli.progress import Bar, duration, note
 from holdfast.common.model_names import is_url
@@ -105,7 +106,7 @@ class WorkItem:
     requests: int
 
 
-def check_prices(arguments: argparse.Namespace) -> None:
+def check_prices(arguments: DryRunOptions) -> None:
     """Refuses prices that have no effect or make no sense, before anything runs."""
     for option, price in (("--price-in", arguments.price_in), ("--price-out", arguments.price_out)):
         if price is not None and not arguments.dry_run:
@@ -114,8 +115,27 @@ def check_prices(arguments: argparse.Namespace) -> None:
             raise UsageError(f"{option} takes a price from 0 upwards, not {price:g}.")
 
 
-def estimate_run(arguments: argparse.Namespace, run: DriftRun, *more: WorkItem) -> None:
-    """Runs the first missing conversations of one method, and prints an estimate for all."""
+class PricedOptions(Protocol):
+    """The options that an estimate depends on: those of `ModelOptions` and `DryRunOptions`."""
+
+    model: str
+    concurrency: int
+    requests_per_minute: float | None
+    price_in: float | None
+    price_out: float | None
+
+
+def estimate_run(
+    arguments: PricedOptions, run: DriftRun, *more: WorkItem, baseline: bool = False
+) -> None:
+    """Runs the first missing conversations of one method, and prints an estimate for all.
+
+    Args:
+        arguments: the options of the command.
+        run: the conversations.
+        more: work of the command beside the conversations.
+        baseline: whether the probes are asked without a system prompt too.
+    """
     given, count, rounds = run.cast.read(), run.settings.conversations, run.settings.rounds
     by_name = {methods.spec_of(setting): setting for setting in run.methods}
     missing = missing_numbers(run.out, list(by_name), count)
@@ -140,7 +160,7 @@ def estimate_run(arguments: argparse.Namespace, run: DriftRun, *more: WorkItem) 
         left,
         len(by_name) * count_replies(run.suite, run.settings, given, range(count)),
     )
-    if getattr(arguments, "baseline", False):
+    if baseline:
         probes = sum(len(draw(run.suite, run.settings, given, n).probes) for n in range(count))
         more = (*more, WorkItem("conversations asked without a prompt", count, count, probes))
     print(*estimate_lines(arguments, [part, *more], measured, run.out), sep="\n")
@@ -174,7 +194,7 @@ def _measure(
 
 
 def estimate_lines(
-    arguments: argparse.Namespace,
+    arguments: PricedOptions,
     parts: Sequence[WorkItem],
     measured: Measured,
     out: Path,

@@ -1,6 +1,5 @@
 """`holdfast generate`: answer one chat."""
 
-import argparse
 import json
 import sys
 from collections.abc import Sequence
@@ -11,9 +10,9 @@ from holdfast import methods
 from holdfast.chat.emphasis import read_marks
 from holdfast.chat.messages import Message, has_prompt
 from holdfast.cli.loading import load_model
-from holdfast.cli.options import MODEL, Arg, Command, DrawOptions, Options, Specs, SystemOptions
+from holdfast.cli.options import Arg, Command, DrawOptions, ModelOptions, Specs, SystemOptions
 from holdfast.cli.progress import note, printable
-from holdfast.common.sampling import NO_CONTENT, Sampling
+from holdfast.common.sampling import NO_CONTENT
 from holdfast.errors import HoldfastError, UsageError, reason_of
 from holdfast.models.requests import Request
 
@@ -25,7 +24,7 @@ EXAMPLES = """examples:
   holdfast generate --user "Name a job *in JSON*." --marks --method boost:factor=4"""
 
 
-class _GenerateChat(Options):
+class GenerateArguments(ModelOptions, SystemOptions, DrawOptions):
     system: Annotated[str | None, Arg("TEXT")] = None
     """the system prompt (default: none)"""
     user: Annotated[str | None, Arg("TEXT")] = None
@@ -33,7 +32,7 @@ class _GenerateChat(Options):
     messages: Annotated[str | None, Arg("FILE")] = None
     """the whole chat, in place of --system and --user: a JSON list of {"role": ..., "content":
     ...}; - reads standard input"""
-    emphasis: Annotated[list[str] | None, Arg(("TEXT", "OCCURRENCE"), nargs="+")] = None
+    emphasis: Annotated[list[list[str]] | None, Arg(("TEXT", "OCCURRENCE"), nargs="+")] = None
     """emphasise this text in place of the system prompt; repeatable; give its occurrence, from 1,
     if it is in the chat more than once"""
     marks: bool = False
@@ -44,7 +43,7 @@ class _GenerateChat(Options):
     """split-softmax:exponent=0.5, ...; join several with + (default: none)"""
 
 
-def run(arguments: argparse.Namespace) -> None:
+def run(arguments: GenerateArguments) -> None:
     given = arguments.method or ["none"]
     if len(given) > 1:
         raise UsageError(
@@ -55,7 +54,7 @@ def run(arguments: argparse.Namespace) -> None:
     request = Request(
         _messages(arguments),
         chosen,
-        Sampling(arguments.temperature, arguments.top_p, arguments.max_new_tokens),
+        arguments.sampling,
         arguments.seed,
         system_as=arguments.system_as,
         emphasis=tuple(map(_emphasis, arguments.emphasis or ())),
@@ -70,7 +69,7 @@ def run(arguments: argparse.Namespace) -> None:
         note(f"The reply has no content ({reply.stop_reason}).")
 
 
-def _messages(arguments: argparse.Namespace) -> list[Message]:
+def _messages(arguments: GenerateArguments) -> list[Message]:
     if arguments.messages:
         if arguments.system or arguments.user:
             raise UsageError("--messages is the whole chat; leave out --system and --user.")
@@ -100,7 +99,7 @@ def read_chat(name: str, source: str) -> dict[str, Any]:
     return chat
 
 
-def _check_effect(request: Request, arguments: argparse.Namespace) -> None:
+def _check_effect(request: Request, arguments: GenerateArguments) -> None:
     """Refuses options that would have no effect."""
     if request.emphasis and not request.methods:
         raise UsageError(
@@ -143,7 +142,7 @@ COMMAND = Command(
     "generate",
     "answer one chat",
     run,
-    (*MODEL, _GenerateChat, SystemOptions, DrawOptions),
+    GenerateArguments,
     "Answers one chat, steered by methods that keep the model on its system prompt, or on the"
     " emphasised parts.\nWithout --user and --messages, the user's message is read from standard"
     " input.",

@@ -12,11 +12,11 @@ _MODEL = ("--model", "-M", "--config", "-C")
 _OTHERS = ("ls", "validate", "-h", "--help")  # commands of the harness that take no model
 
 
-class _LmEvalOptions(Options):
-    words: Annotated[str, Arg(positional=True, nargs=argparse.REMAINDER)]
+class LmEvalArguments(Options):
+    words: Annotated[list[str], Arg(positional=True, nargs=argparse.REMAINDER, action="store")]
 
 
-def run(arguments: argparse.Namespace) -> None:
+def run(arguments: LmEvalArguments) -> None:
     check_extra("lm-eval", ["lm_eval"])
     from lm_eval.__main__ import cli_evaluate
 
@@ -33,7 +33,7 @@ COMMAND = Command(
     "lm-eval",
     "lm-evaluation-harness's own command, with --model holdfast",
     run,
-    (_LmEvalOptions,),
+    LmEvalArguments,
     # no word is parsed as an option, so that all are passed on to the harness
     parser={"add_help": False, "prefix_chars": "\0"},
 )

@@ -1,13 +1,22 @@
 """The models that a command's options name: --model, --user-model and judges."""
 
-import argparse
 import dataclasses
 import functools
 import importlib.util
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from holdfast.cli.options import EndpointOptions, option_of
+from holdfast.cli.options import (
+    BenchmarkOptions,
+    DrawOptions,
+    EndpointOptions,
+    LocalModelOptions,
+    ModelOptions,
+    Options,
+    RayOptions,
+    UserTurnsOptions,
+    option_of,
+)
 from holdfast.cli.progress import note
 from holdfast.common.model_names import endpoint_meant, engine_in, is_url
 from holdfast.common.ranges import whole_number
@@ -35,28 +44,24 @@ def check_extra(extra: str, packages: Sequence[str]) -> None:
         )
 
 
-def warn_of_small_model(arguments: argparse.Namespace) -> None:
+def warn_of_small_model(model: str, suite: str) -> None:
     """Warns that the bundled model shows little with prompts that it was not trained on."""
-    if arguments.model == "default" and arguments.suite not in ("starter", "bot"):
+    if model == "default" and suite not in ("starter", "bot"):
         note(
             "the bundled model follows only a few prompts (those of --suite starter and bot); with"
             " others it only shows how the command works. For your bot, give --model."
         )
 
 
-def load_model(arguments: argparse.Namespace, **changed: Any):
-    """Loads the model that the options of `MODEL` name; `changed` replaces values of some."""
+def load_model(arguments: ModelOptions, **changed: Any):
+    """Loads the model that the options name; `changed` replaces values of some."""
     _check_endpoint_options(arguments)
-    return load_named(_with(arguments, **changed) if changed else arguments)
+    return _load_named(arguments.model_copy(update=changed))
 
 
-def _with(arguments: argparse.Namespace, **changed: Any) -> argparse.Namespace:
-    return argparse.Namespace(**{**vars(arguments), **changed})
-
-
-def _check_endpoint_options(arguments: argparse.Namespace) -> None:
+def _check_endpoint_options(arguments: ModelOptions) -> None:
     """Refuses options of endpoints if no model of the command is behind a URL."""
-    given = vars(arguments)
+    given = dict(arguments)
     for name, option in EndpointOptions.model_fields.items():
         # the user model shares the options of --model but for its name on the server
         models = ["model", "endpoint"] + ["user_model"] * (name != "endpoint_model")
@@ -73,14 +78,14 @@ def _check_endpoint_options(arguments: argparse.Namespace) -> None:
         )
 
 
-def _refuse_options(arguments: argparse.Namespace, names: Sequence[str], why: str) -> None:
+def _refuse_options(arguments: Options, names: Sequence[str], why: str) -> None:
     for name in names:
         if (value := getattr(arguments, name, None)) is not None:
             value = value[0] if isinstance(value, list) else value
             raise UsageError(f"{option_of(name)} {value} {why}.")
 
 
-def _check_name(arguments: argparse.Namespace, role: str) -> None:
+def _check_name(arguments: Options, role: str) -> None:
     """Refuses the name of a model behind an endpoint that is given without the endpoint's URL."""
     name = getattr(arguments, role)
     meant = endpoint_meant(name)
@@ -97,40 +102,47 @@ def _check_name(arguments: argparse.Namespace, role: str) -> None:
     )
 
 
-def load_named(arguments: argparse.Namespace, **more: Any):
-    """As `load_model`, but does not check endpoint options; `more` are options of an engine."""
+def _load_named(arguments: ModelOptions):
+    """As `load_model`, but does not check endpoint options."""
     for name in ("batch_size", "replicas"):
         if (value := getattr(arguments, name, None)) is not None:
             whole_number("a run", name, value, 1)
-    model, engine = arguments.model, engine_in(arguments.model)
-    on_ray = getattr(arguments, "ray", None) is not None
-    if engine or on_ray or is_url(model):
-        why = f"is for a model loaded in this process, and {model} is not; leave it out"
-        _refuse_options(arguments, ["chat_template"], why)
-    if engine:
-        return _load_in_engine(arguments, engine, more)
+    model, on_engine = arguments.model, engine_in(arguments.model)
+    ray = arguments if isinstance(arguments, RayOptions) and arguments.ray is not None else None
+    if on_engine or ray or is_url(model):
+        _refuse_chat_template(arguments)
+    if on_engine:
+        return load_on_engine(arguments, arguments.engine, batch_size=arguments.batch_size)
     why = f"is for a model in an engine, as vllm:MODEL, which {model} is not; leave it out"
     _refuse_options(arguments, ["engine"], why)
-    if on_ray and is_url(model):
+    if ray and is_url(model):
         raise UsageError(
             f"--ray is for models that are loaded, and {model} is a server; to share"
             " conversations out to several servers, give --model URL,URL."
         )
     _check_name(arguments, "model")
-    if on_ray:
-        return _load_on_ray(arguments)
+    if ray:
+        return _load_on_ray(arguments, ray)
     why = "is for a run on Ray; give --ray too, or leave it out"
     _refuse_options(arguments, ["replicas"], why)
     if is_url(model):
         return _connect(arguments)
     begin_loading(model)
-    return load_here(arguments)
+    return load_here(
+        arguments, batch_size=arguments.batch_size, chat_template=arguments.chat_template
+    )
 
 
-def _connect(arguments: argparse.Namespace):
+def _refuse_chat_template(arguments: Options) -> None:
+    model = getattr(arguments, "model", "")
+    why = f"is for a model loaded in this process, and {model} is not; leave it out"
+    _refuse_options(arguments, ["chat_template"], why)
+
+
+def _connect(arguments: ModelOptions):
     # retrying a server that does not answer takes seconds
     note(f"connecting to {arguments.model} ...")
-    model = connect_all(
+    return connect_all(
         arguments.model.split(","),
         arguments.endpoint_model,
         arguments.api_key_env,
@@ -138,11 +150,9 @@ def _connect(arguments: argparse.Namespace):
         timeout=arguments.timeout,
         requests_per_minute=arguments.requests_per_minute,
     )
-    arguments.endpoint_model = model.name  # which names the run's folder
-    return model
 
 
-def _load_on_ray(arguments: argparse.Namespace):
+def _load_on_ray(arguments: ModelOptions, ray: RayOptions):
     why = "spreads a model over several devices, and an actor on Ray has one; leave it out"
     _refuse_options(arguments, ["device_map"], why)
     note(f"loading {arguments.model} ...")
@@ -153,24 +163,33 @@ def _load_on_ray(arguments: argparse.Namespace):
         arguments.trust_remote_code,
         arguments.batch_size,
     )
-    model = connect(specification, arguments.ray, arguments.replicas)
+    model = connect(specification, ray.ray or "", ray.replicas)
     note(f"{model}.")
     return model
 
 
-def _load_in_engine(arguments: argparse.Namespace, engine: str, more: Mapping[str, Any]):
+def load_on_engine(
+    arguments: LocalModelOptions | ModelOptions,
+    engine_options: Sequence[str] | None,
+    *,
+    batch_size: int | None,
+    **more: Any,
+):
+    """Loads a model that runs in another engine, as `vllm:MODEL`; `more` are options of that."""
+    engine = engine_in(arguments.model)
+    _refuse_chat_template(arguments)
     why = f"is for models that holdfast places, and {engine} places its own; leave it out"
     _refuse_options(arguments, ["device", "device_map", "ray"], why)
-    options = {**read_options(getattr(arguments, "engine", None) or ()), **more}
+    options = {**read_options(engine_options or ()), **more}
     note(f"loading {arguments.model} ...")
     model = load_in_engine(
         arguments.model,
         dtype=arguments.dtype,
-        batch_size=arguments.batch_size,
+        batch_size=batch_size,
         trust_remote_code=arguments.trust_remote_code,
         **options,
     )
-    _tell_of_short_context(arguments, model)
+    _warn_of_short_context(arguments, model)
     return model
 
 
@@ -186,7 +205,13 @@ def begin_loading(model: str) -> None:
     note(f"loading {model} ...")
 
 
-def load_here(arguments: argparse.Namespace, **more):
+def load_here(
+    arguments: LocalModelOptions | ModelOptions,
+    *,
+    batch_size: int | None = None,
+    chat_template: str | None = None,
+    **more: Any,
+):
     """Loads a model in this process; `more` are arguments of `holdfast.load`."""
     from transformers.utils import logging
 
@@ -199,9 +224,8 @@ def load_here(arguments: argparse.Namespace, **more):
             f"{arguments.model} runs in {engine}, and this command needs a model that is loaded"
             " here; give a folder or a name on the hub."
         )
-    for name in ("batch_size", "chat_template"):
-        if (value := getattr(arguments, name, None)) is not None:
-            more[name] = value
+    given = {"batch_size": batch_size, "chat_template": chat_template}
+    more |= {name: value for name, value in given.items() if value is not None}
     model = load(
         arguments.model,
         arguments.device,
@@ -210,21 +234,23 @@ def load_here(arguments: argparse.Namespace, **more):
         trust_remote_code=arguments.trust_remote_code,
         **more,
     )
-    _tell_of_short_context(arguments, model)
+    _warn_of_short_context(arguments, model)
     return model
 
 
-def _tell_of_short_context(arguments: argparse.Namespace, model: ChatModel) -> None:
-    """Says so if replies cannot become as long as the command asks for."""
-    most, context = getattr(arguments, "max_new_tokens", None), getattr(model, "context", None)
-    if most and context and most > context and most != Sampling.max_new_tokens:
+def _warn_of_short_context(arguments: Options, model: ChatModel) -> None:
+    """Warns if replies cannot become as long as the command asks for."""
+    if not isinstance(arguments, DrawOptions):
+        return
+    most, context = arguments.max_new_tokens, getattr(model, "context", None)
+    if context and most > context and most != Sampling.max_new_tokens:
         note(
             f"--max-new-tokens {most} is more than the context of {model.name}, {context:,} tokens;"
             " a reply ends where that is full."
         )
 
 
-def load_user_turns(arguments: argparse.Namespace):
+def load_user_turns(arguments: UserTurnsOptions):
     """The scripts of `--user-turns`; None if not given."""
     if arguments.user_turns is None:
         return None
@@ -232,17 +258,18 @@ def load_user_turns(arguments: argparse.Namespace):
     return read_user_turns(arguments.user_turns)
 
 
-def _refuse_users(arguments: argparse.Namespace, given: str, others: Sequence[str]) -> None:
-    why = f"and {option_of(given)} {getattr(arguments, given)} both say what the user says"
-    _refuse_options(arguments, others, f"{why}; leave out one of them")
+def _refuse_users(arguments: Options, given: str, others: Sequence[str]) -> None:
+    given_as_typed = f"{option_of(given)} {getattr(arguments, given)}"
+    why = f"and {given_as_typed} both say what the user says; leave out one of them"
+    _refuse_options(arguments, others, why)
 
 
-def load_dialogs(arguments: argparse.Namespace, suite: Suite, settings: Settings):
+def load_dialogs(arguments: Options, path: str | None, suite: Suite, settings: Settings):
     """The dialogs of `--dialogs`, if given; reports which are cut, changed or left out."""
-    if arguments.dialogs is None:
+    if path is None:
         return None
     _refuse_users(arguments, "dialogs", ("persona", "user_model"))
-    dialogs = read_dialogs(arguments.dialogs)
+    dialogs = read_dialogs(path)
     count, rounds = len(dialogs.dialogs), dialogs.rounds
     if count > settings.conversations:
         note(
@@ -263,7 +290,7 @@ def load_dialogs(arguments: argparse.Namespace, suite: Suite, settings: Settings
     return dialogs
 
 
-def load_both(arguments: argparse.Namespace, endpoint: ChatModel | None = None):
+def load_both(arguments: BenchmarkOptions, endpoint: ChatModel | None = None):
     """The models of `--model` (`endpoint`, if connected already) and `--user-model`, if any."""
     if endpoint is None and is_url(arguments.user_model):
         _check_endpoint_options(arguments)
@@ -282,7 +309,7 @@ def warn_of_default_steering(model: ChatModel, chosen: Sequence[Sequence[Method]
         )
 
 
-def load_user_model(arguments: argparse.Namespace):
+def load_user_model(arguments: BenchmarkOptions):
     """The model of `--user-model`, placed and rate-limited as `--model` is; None if not given.
 
     With `--ray`, it is in this process.
@@ -296,18 +323,16 @@ def load_user_model(arguments: argparse.Namespace):
     _check_name(arguments, "user_model")
     in_engine = engine_in(arguments.user_model)
     elsewhere = in_engine or is_url(arguments.user_model)
-    return load_named(
-        _with(
-            arguments,
-            model=arguments.user_model,
-            endpoint_model=arguments.user_endpoint_model,
-            api_key_env=arguments.user_api_key_env or arguments.api_key_env,
-            engine=arguments.engine if in_engine else None,
-            ray=None,
-            replicas=None,
-            chat_template=None if elsewhere else arguments.chat_template,
-        )
-    )
+    changed = {
+        "model": arguments.user_model,
+        "endpoint_model": arguments.user_endpoint_model,
+        "api_key_env": arguments.user_api_key_env or arguments.api_key_env,
+        "engine": arguments.engine if in_engine else None,
+        "ray": None,
+        "replicas": None,
+        "chat_template": None if elsewhere else arguments.chat_template,
+    }
+    return _load_named(arguments.model_copy(update=changed))
 
 
 def with_user_prompt(
@@ -342,11 +367,14 @@ def with_user_prompt(
     return suite, dataclasses.replace(settings, user_prompt=source)
 
 
-def judging_of(arguments: argparse.Namespace) -> Judging:
-    """How judges are loaded: each once per command, with its agreement printed once."""
+def judging_of(force: bool) -> Judging:
+    """How judges are loaded: each once per command, with its agreement printed once.
+
+    `force` uses those that agree poorly with their labelled replies, too.
+    """
 
     @functools.cache
-    def tell(agreement: Agreement) -> None:
+    def print_agreement(agreement: Agreement) -> None:
         note(agreement_line(agreement))
 
-    return Judging(functools.cache(load_judge), arguments.force_judge, tell)
+    return Judging(functools.cache(load_judge), force, print_agreement)

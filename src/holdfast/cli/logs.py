@@ -1,6 +1,5 @@
 """`holdfast logs`: scores dialogs by the rules of their prompts; exit codes as for `check`."""
 
-import argparse
 import sys
 import time
 from pathlib import Path
@@ -10,7 +9,7 @@ from holdfast.analysis.sequential import UNDECIDED
 from holdfast.cli import options
 from holdfast.cli.check import COULD_NOT, exit_code
 from holdfast.cli.loading import judging_of
-from holdfast.cli.options import Arg, Command, Options, OutFolder
+from holdfast.cli.options import Arg, Command, OutFolder
 from holdfast.cli.output import command_line, page_path, write_page
 from holdfast.drift import load_suite
 from holdfast.errors import UsageError
@@ -36,7 +35,7 @@ Exit codes:
   4  the logs could not be scored"""
 
 
-class _LogsFiles(Options):
+class LogsArguments(options.ReportOptions):
     files: Annotated[list[Path], Arg("FILE", positional=True, nargs="+", action="store")]
     """logs, or folders of them (.jsonl, .ndjson, .json), or a run's folder"""
     suite: Annotated[str, Arg("FILE.yaml")]
@@ -45,9 +44,6 @@ class _LogsFiles(Options):
     """allow the suite to use Python functions as measures"""
     format: Annotated[str | None, Arg("NAME")] = None
     """a format that `holdfast docs logs` lists, such as claude-code (default: detected)"""
-
-
-class _LogsTerms(Options):
     min_adherence: Annotated[float | None, Arg("SHARE")] = None
     """fail if a rule's mean over dialogs is certainly below this"""
     error: Annotated[float, Arg("SHARE")] = 0.05
@@ -62,7 +58,7 @@ class _LogsTerms(Options):
     """use judges even if they agree poorly with the labelled replies of their rules"""
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run(arguments: LogsArguments) -> int:
     from holdfast.analysis.adherence import adherence
     from holdfast.logs import read_logs, score_logs
     from holdfast.report.logs import (
@@ -86,7 +82,7 @@ def run(arguments: argparse.Namespace) -> int:
     before = read_earlier(arguments.against, "logs") if arguments.against else None
     began = time.monotonic()
     logs = read_logs(arguments.files, arguments.format)
-    data = score_logs(logs, suite, arguments.out, judging_of(arguments), command_line())
+    data = score_logs(logs, suite, arguments.out, judging_of(arguments.force_judge), command_line())
     rows = adherence(data, bar, arguments.error, before)
     many = len(rows) > _MANY and bar is None and before is None
     shown = adherence(data, by_category=True) if many else rows
@@ -112,11 +108,11 @@ COMMAND = Command(
     "logs",
     "score logs of real dialogs by the rules of their prompts",
     run,
-    (_LogsFiles, _LogsTerms, options.ReportOptions),
+    LogsArguments,
     description=(
         "Scores every turn of every dialog by the rules that apply to it: adherence by turn and by"
         " length, how long each rule survives, and the turns that broke it. No model is needed."
     ),
     examples=EXAMPLES,
-    defaults={"could_not": COULD_NOT},
+    failed=COULD_NOT,
 )

@@ -1,27 +1,60 @@
-"""Options as Pydantic models, one field per option; `add_command` builds parsers from them."""
+"""Options of commands as Pydantic models, one field per option.
+
+A command's options are one class, which inherits from those that several commands share.
+`add_command` builds the command's parser from it; what the parser reads becomes an instance, which
+is what the command runs with.
+"""
 
 import argparse
 import types
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, Union, get_args, get_origin
+from typing import (
+    Annotated,
+    Any,
+    ClassVar,
+    Generic,
+    Literal,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+)
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic.fields import FieldInfo
 
 from holdfast.chat.messages import SYSTEM_AS
 from holdfast.common.sampling import Sampling
+from holdfast.common.validation import problem_of
 from holdfast.drift.settings import CONTEXTS, PROBE_AT, Settings
 from holdfast.errors import UsageError
 
 
 class Options(BaseModel):
-    """Options of a command; the docstring of a field is its help."""
+    """Options of a command, or some of them; the docstring of a field is its help."""
 
     model_config = ConfigDict(use_attribute_docstrings=True)
-    exclusive: ClassVar[bool] = False  # whether exactly one of the fields must be given
+    # of a class itself, not inherited:
+    exclusive: ClassVar[bool] = False  # whether exactly one of its fields must be given
     title: ClassVar[str] = ""  # of their section in the help; "" is the first, "options"
+
+    _kept: Path | None = None
+
+    @property
+    def kept(self) -> Path | None:
+        """Where the work of an interrupted command is kept; None: repeating it begins anew."""
+        return self._kept
+
+    def keep_work_in(self, folder: Path) -> None:
+        """Notes that, from here on, repeating the command resumes it."""
+        self._kept = folder
+
+    def is_default(self, name: str) -> bool:
+        """Whether an option has its default value, or is no option of the command."""
+        field = type(self).model_fields.get(name)
+        return field is None or getattr(self, name) == field.default
 
 
 class Arg:
@@ -30,27 +63,45 @@ class Arg:
     Args:
         metavar: the name of its value in the help.
         positional: whether it is given without a name.
+        option: as it is typed, if it is not named like its field.
         more: further arguments of `ArgumentParser.add_argument`.
     """
 
-    def __init__(self, metavar: str | tuple[str, ...] = "", positional: bool = False, **more: Any):
-        self.positional = positional
+    def __init__(
+        self,
+        metavar: str | tuple[str, ...] = "",
+        positional: bool = False,
+        option: str = "",
+        **more: Any,
+    ):
+        self.positional, self.option = positional, option
         self.more = {"metavar": metavar, **more} if metavar else more
 
 
+AnyOptions = TypeVar("AnyOptions", bound=Options)
+
+
 @dataclass(frozen=True)
-class Command:
+class Command(Generic[AnyOptions]):
     """A subcommand of `holdfast`."""
 
     name: str  # as it is typed
     summary: str  # its line in the list of commands
-    run: Callable[[argparse.Namespace], int | None]  # runs it; returns its exit code, None for 0
-    options: tuple[type[Options], ...]  # in the order of the help
+    run: Callable[[AnyOptions], int | None]  # runs it; returns its exit code, None for 0
+    options: type[AnyOptions]
     description: str = ""  # at the beginning of its help; `examples` are at the end
     examples: str | None = None
-    # values of arguments that are not options
-    defaults: Mapping[str, Any] = field(default_factory=dict)
+    failed: int = 1  # the exit code if it fails, though it was called correctly
     parser: Mapping[str, Any] = field(default_factory=dict)  # further arguments of its parser
+
+    def read(self, arguments: argparse.Namespace) -> AnyOptions:
+        """The options that the command's parser has read."""
+        given = {name: getattr(arguments, name) for name in self.options.model_fields}
+        try:
+            return self.options.model_validate(given)
+        except ValidationError as error:
+            problem = problem_of(error, self.options, given, lambda path: option_of(str(path[0])))
+            raise UsageError(problem.sentence) from None
 
 
 def add_command(commands: argparse._SubParsersAction, command: Command) -> None:
@@ -64,15 +115,33 @@ def add_command(commands: argparse._SubParsersAction, command: Command) -> None:
         **command.parser,
     )
     sections: dict[str, argparse._ActionsContainer] = {"": parser}
-    for model in command.options:
-        if model.title not in sections:
-            sections[model.title] = parser.add_argument_group(model.title)
-        group = sections[model.title]
-        if model.exclusive:
+    for model, names in _parts_of(command.options):
+        title = vars(model).get("title", "")
+        if title not in sections:
+            sections[title] = parser.add_argument_group(title)
+        group = sections[title]
+        if vars(model).get("exclusive"):
             group = group.add_mutually_exclusive_group(required=True)
-        for name, option in model.model_fields.items():
-            _add_option(group, name, option)
-    parser.set_defaults(run=command.run, default=parser.get_default, **command.defaults)
+        for name in names:
+            _add_option(group, name, model.model_fields[name])
+
+
+def _parts_of(model: type[Options]) -> Iterator[tuple[type[Options], list[str]]]:
+    """The options of a command by the classes that declare them, in the order of the help.
+
+    A class with a title of its own shows inherited options in its own section too.
+    """
+    declared = [
+        name for name in vars(model).get("__annotations__", ()) if name in model.model_fields
+    ]
+    if "title" in vars(model):
+        yield model, list(model.model_fields)
+        return
+    for base in model.__bases__:
+        if issubclass(base, Options) and base is not Options:
+            yield from _parts_of(base)
+    if declared:
+        yield model, declared
 
 
 class HelpFormatter(argparse.HelpFormatter):
@@ -108,7 +177,7 @@ def _add_option(parser: argparse._ActionsContainer, name: str, option: FieldInfo
         return
     if option.is_required():
         more["required"] = True
-    parser.add_argument(option_of(name), default=default, **more)
+    parser.add_argument(arg.option or option_of(name), dest=name, default=default, **more)
 
 
 def option_of(name: str) -> str:
@@ -210,14 +279,17 @@ class _RowOptions(Options):
     more than 50 million parameters on the CPU)"""
 
 
-MODEL = (_NamedModel, EndpointOptions, PlacementOptions, _RowOptions)
+class ModelOptions(_NamedModel, EndpointOptions, PlacementOptions, _RowOptions):
+    """The model of a command: in this process, in an engine, or behind a URL."""
 
 
-class LocalModelOptions(Options):
-    """A model that is loaded in this process."""
-
+class _LocalModel(Options):
     model: Annotated[str, Arg("default|smollm2|PATH|HUB_ID")] = "default"
     """the chat model (default: the bundled one)"""
+
+
+class LocalModelOptions(_LocalModel, PlacementOptions):
+    """A model that is loaded in this process."""
 
 
 class SeedOptions(Options):
@@ -238,6 +310,11 @@ class DrawOptions(SeedOptions):
     """probability mass of nucleus sampling"""
     max_new_tokens: int = Sampling.max_new_tokens
     """the most tokens of a reply"""
+
+    @property
+    def sampling(self) -> Sampling:
+        """How replies are drawn."""
+        return Sampling(self.temperature, self.top_p, self.max_new_tokens)
 
 
 class SystemOptions(Options):
@@ -278,6 +355,8 @@ class UserTurnsOptions(Options):
 
 class UserOptions(UserTurnsOptions):
     """Who plays the user."""
+
+    title = UserTurnsOptions.title
 
     user_prompt: Literal["auto", "suite", "persona", "empty"] = "auto"
     """the user model's system prompt: another prompt of the suite, a persona, or none (default: a
@@ -340,8 +419,7 @@ class ReportOptions(Options):
     """where to write the page (default: report.html in the folder)"""
 
 
-# for commands that run the benchmark, in the order of the help
-BENCHMARK = (
-    *(ConversationOptions, UserOptions, DrawOptions),
-    *(RayOptions, DryRunOptions, ReportOptions),
-)
+class BenchmarkOptions(
+    ModelOptions, ConversationOptions, UserOptions, DrawOptions, RayOptions, DryRunOptions
+):
+    """A run of the benchmark."""

@@ -1,6 +1,5 @@
 """The results of a command: its page, its tables, and the command that was typed."""
 
-import argparse
 import shlex
 import sys
 from collections.abc import Iterable, Sequence
@@ -9,7 +8,7 @@ from pathlib import Path
 
 from holdfast import drift, report
 from holdfast.analysis.summary import DriftResults, summary_of, write
-from holdfast.cli.options import option_of
+from holdfast.cli.options import ReportOptions, option_of
 from holdfast.cli.progress import Bar, duration
 from holdfast.common.files import write_whole
 from holdfast.common.progress import Progress
@@ -60,23 +59,23 @@ class DriftRun:
             drift.ask_baseline(*arguments, cast=self.cast, running=running)
 
 
-def page_path(arguments: argparse.Namespace, folder: Path) -> Path:
+def page_path(arguments: ReportOptions, folder: Path) -> Path:
     """Where the page goes; refused before the command runs if it cannot be written."""
     return check_page(arguments.report or folder / "report.html", page_option(arguments))
 
 
-def page_option(arguments: argparse.Namespace) -> str:
+def page_option(arguments: ReportOptions) -> str:
     """The option that says where the page goes."""
     return "--report" if arguments.report else "--out"
 
 
-def write_page(arguments: argparse.Namespace, html: str, page: Path) -> None:
+def write_page(arguments: ReportOptions, html: str, page: Path) -> None:
     """Writes the page of a study and prints where it is."""
     write_whole(page, html, f"another place with {page_option(arguments)}")
     print(f"Report: {page.resolve()}")
 
 
-def write_run_page(arguments: argparse.Namespace, results: DriftResults, page: Path) -> None:
+def write_run_page(arguments: ReportOptions, results: DriftResults, page: Path) -> None:
     """Writes the summary and the page of a run, and prints where the page is."""
     write(results.run.folder, summary_of(results))
     print(f"Report: {report.write_page([results], page, page_option(arguments)).resolve()}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from argparse import Namespace
 from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
@@ -13,7 +12,7 @@ from holdfast.analysis.profile import choose_heads, read_profile
 from holdfast.analysis.summary import refuse_other_command
 from holdfast.cli import options
 from holdfast.cli.loading import begin_loading, load_here, load_model
-from holdfast.cli.options import Arg, Command, Options, OutFolder, Spec
+from holdfast.cli.options import Arg, Command, OutFolder, Spec
 from holdfast.cli.output import command_line, page_path, print_figures, write_page
 from holdfast.cli.progress import Bar, note
 from holdfast.common import ranges
@@ -57,14 +56,20 @@ examples:
 Repeating a command resumes it."""
 
 
-class _ProfileTask(Options):
+class ProfileArguments(
+    options.ModelOptions,
+    options.SystemOptions,
+    options.SeedOptions,
+    options.RayOptions,
+    options.ReportOptions,
+):
     task: Annotated[list[str] | None, Arg("json|pronouns|bios|counterfact")] = None
     """one of PASTA's tasks; repeatable"""
     data: Annotated[list[str] | None, Arg("synthetic|PATH")] = None
     """data of --task, as for holdfast tasks (default: synthetic)"""
     count: int = 200
     """training samples of each --task"""
-    samples: Annotated[list[Path] | None, Arg("FILE.jsonl", dest="files")] = None
+    files: Annotated[list[Path] | None, Arg("FILE.jsonl", option="--samples")] = None
     """your own task; repeatable"""
     method: Spec = "pasta:alpha=0.01"
     """the method that steers each head"""
@@ -79,7 +84,7 @@ class _ProfileTask(Options):
     """the folder of the results"""
 
 
-class _FitOptions(Options):
+class FitArguments(options.LocalModelOptions):
     method: Annotated[str, Arg("METHOD", positional=True)]
     """seka, prism, capping or vector"""
     out: Annotated[Path, Arg("FILE.safetensors")]
@@ -92,7 +97,7 @@ class _FitOptions(Options):
     """the most rows generated together"""
 
 
-def run(arguments: Namespace) -> None:
+def run(arguments: ProfileArguments) -> None:
     from holdfast.papers.zhang2024.profiling import check_folder, profile
 
     if arguments.top is not None:
@@ -103,7 +108,7 @@ def run(arguments: Namespace) -> None:
     for name, some in samples.items():
         check_folder(arguments.out / name, some, plan, command_line())
     model = load_model(arguments)
-    arguments.kept = arguments.out
+    arguments.keep_work_in(arguments.out)
     rankings, lines_by_task = [], {}
     for name, some in samples.items():
         with Bar(len(some), "sample") as bar:
@@ -120,7 +125,7 @@ def run(arguments: Namespace) -> None:
         _write_heads(arguments, rankings, list(samples))
 
 
-def _plan(arguments: Namespace) -> ProfilingPlan:
+def _plan(arguments: ProfileArguments) -> ProfilingPlan:
     from holdfast.papers.zhang2024.profiling import ProfilingPlan
 
     chosen = methods.parse(arguments.method)
@@ -132,7 +137,7 @@ def _plan(arguments: Namespace) -> ProfilingPlan:
     return ProfilingPlan(steering[0], arguments.by, system_as=arguments.system_as)
 
 
-def _samples(arguments: Namespace) -> dict[str, Any]:
+def _samples(arguments: ProfileArguments) -> dict[str, Any]:
     from holdfast.papers.zhang2024.profiling import read_samples
     from holdfast.papers.zhang2024.profiling.plan import task_samples
 
@@ -155,7 +160,9 @@ def _samples(arguments: Namespace) -> dict[str, Any]:
     return samples
 
 
-def _write_heads(arguments: Namespace, rankings: Sequence[Ranking], names: Sequence[str]) -> None:
+def _write_heads(
+    arguments: ProfileArguments, rankings: Sequence[Ranking], names: Sequence[str]
+) -> None:
     best = getattr(methods, arguments.combine)(rankings, arguments.top)
     gains = [read_profile(arguments.out / name).gains for name in names]
     file = arguments.out / "heads.json"
@@ -166,7 +173,7 @@ def _write_heads(arguments: Namespace, rankings: Sequence[Ranking], names: Seque
     (print if chosen.distinct else note)(chosen.line())
 
 
-def run_fit(arguments: Namespace) -> None:
+def run_fit(arguments: FitArguments) -> None:
     from holdfast.study.fitting.fit import fit, fitted_methods, write_control_vector
 
     if arguments.method not in fitted_methods():
@@ -187,7 +194,7 @@ def run_fit(arguments: Namespace) -> None:
                 " that llama.cpp could add; leave it out."
             )
     begin_loading(arguments.model)
-    model = load_here(arguments)
+    model = load_here(arguments, batch_size=arguments.batch_size)
     watch = Bar.of("example")
     fitted = fit(arguments.method, model, arguments.out, arguments.data, watch=watch)
     print(f"Fitted on {model.name}: {arguments.out.resolve()}")
@@ -201,14 +208,7 @@ COMMAND = Command(
     "profile",
     "find the attention heads that are worth steering",
     run,
-    (
-        *options.MODEL,
-        _ProfileTask,
-        options.SystemOptions,
-        options.SeedOptions,
-        options.RayOptions,
-        options.ReportOptions,
-    ),
+    ProfileArguments,
     DESCRIPTION,
     EXAMPLES,
 )
@@ -216,7 +216,7 @@ FIT = Command(
     "fit",
     "learn the directions that a method adds, from examples",
     run_fit,
-    (_FitOptions, options.LocalModelOptions, options.PlacementOptions),
+    FitArguments,
     "Learns directions for a method from contrastive examples, and writes them into a safetensors"
     " file that works with this model and this method only (see `holdfast docs methods`).",
     FIT_EXAMPLES,

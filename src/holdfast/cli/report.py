@@ -1,6 +1,5 @@
 """`holdfast report`: one page for one or more runs; `holdfast export`: a run for other tools."""
 
-import argparse
 from pathlib import Path
 from typing import Annotated
 
@@ -10,13 +9,13 @@ from holdfast.cli.options import Arg, Command, Options
 from holdfast.cli.output import print_run
 
 
-class _ReportOptions(Options):
-    folders: Annotated[Path, Arg("RUN", positional=True, nargs="+")]
+class ReportArguments(Options):
+    folders: Annotated[list[Path], Arg("RUN", positional=True, nargs="+", action="store")]
     """a run's folder"""
     out: Path = Path("report.html")
 
 
-def run(arguments: argparse.Namespace) -> None:
+def run(arguments: ReportArguments) -> None:
     results = report.read_results(arguments.folders, arguments.out)
     page = report.write_page(results, arguments.out)
     for number, (folder, one) in enumerate(zip(arguments.folders, results, strict=True)):
@@ -42,11 +41,15 @@ class _ExportFormat(Options):
     """a table as Parquet (holdfast-llm[parquet])"""
 
 
-def run_export(arguments: argparse.Namespace) -> None:
+class ExportArguments(_ExportRun, _ExportFormat):
+    pass
+
+
+def run_export(arguments: ExportArguments) -> None:
     data = records.read_run(arguments.folder)
     if arguments.csv is not None:
         print(f"Table: {records.write_csv(data, arguments.csv).resolve()}")
-    else:
+    if arguments.parquet is not None:
         print(f"Table: {records.write_parquet(data, arguments.parquet).resolve()}")
 
 
@@ -54,7 +57,7 @@ COMMAND = Command(
     "report",
     "make one page of one or more runs",
     run,
-    (_ReportOptions,),
+    ReportArguments,
     "Writes one self-contained page, with its figures as SVG and PNG files beside it, and prints"
     " what `holdfast drift` printed of each run.",
     "examples:\n  holdfast report runs/fix --out report.html\n  holdfast report runs/main"
@@ -64,7 +67,7 @@ EXPORT = Command(
     "export",
     "write a run for other tools",
     run_export,
-    (_ExportRun, _ExportFormat),
+    ExportArguments,
     "Writes a run's records as one tidy table, a row for each probe of each round of each"
     " conversation. `holdfast docs runs` lists the columns.",
     "examples:\n  holdfast export runs/fix --csv probes.csv\n"

@@ -1,12 +1,11 @@
 """`holdfast reproduce`: a paper's figures and tables on your model."""
 
-import argparse
 from pathlib import Path
 from typing import Annotated
 
 from holdfast import drift
 from holdfast.cli.loading import load_model
-from holdfast.cli.options import MODEL, Arg, Command, Options, RunFolder, SeedOptions, option_of
+from holdfast.cli.options import Arg, Command, ModelOptions, RunFolder, SeedOptions, option_of
 from holdfast.cli.progress import Bar
 from holdfast.common.model_names import is_url
 from holdfast.errors import UsageError
@@ -17,12 +16,9 @@ from holdfast.study.capability import usual_capability
 PAPERS = ("li2024", "zhang2024")
 
 
-class _ReproducePaper(Options):
+class ReproduceArguments(ModelOptions, SeedOptions):
     paper: Annotated[str, Arg("PAPER", positional=True, choices=PAPERS)]
     """li2024 or zhang2024"""
-
-
-class _ReproduceStudy(Options):
     base: Annotated[str | None, Arg("MODEL")] = None
     """li2024: the model before its chat training, for Figure 8"""
     endpoint: Annotated[str | None, Arg("URL")] = None
@@ -40,7 +36,7 @@ class _ReproduceStudy(Options):
     """the folder of the results (default: runs/PAPER)"""
 
 
-def run(arguments: argparse.Namespace) -> None:
+def run(arguments: ReproduceArguments) -> None:
     paper = arguments.paper
     foreign = {"li2024": ("data", "task"), "zhang2024": ("base", "endpoint")}[paper]
     if given := next((name for name in foreign if getattr(arguments, name)), None):
@@ -50,22 +46,24 @@ def run(arguments: argparse.Namespace) -> None:
             f"{arguments.model} is an endpoint, whose layers cannot be seen; give a local --model"
             f"{', and the endpoint as --endpoint' * (paper == 'li2024')}."
         )
-    arguments.kept = arguments.out = arguments.out or Path("runs") / paper
-    page = _reproduce_li2024(arguments) if paper == "li2024" else _reproduce_zhang2024(arguments)
+    out = arguments.out or Path("runs") / paper
+    arguments.keep_work_in(out)
+    reproduce = _reproduce_li2024 if paper == "li2024" else _reproduce_zhang2024
+    page = reproduce(arguments, out)
     print(f"Page: {page.resolve()}")
 
 
-def _load(arguments: argparse.Namespace, name: str | None):
+def _load(arguments: ReproduceArguments, name: str | None):
     return load_model(arguments, model=name) if name else None
 
 
-def _reproduce_li2024(arguments: argparse.Namespace) -> Path:
+def _reproduce_li2024(arguments: ReproduceArguments, out: Path) -> Path:
     scale, suite = scale_of(arguments.scale, li2024.SCALES), drift.load_suite(arguments.suite)
     model, endpoint = load_model(arguments), _load(arguments, arguments.endpoint)
     setup = li2024.Li2024Setup(
         model,
         suite,
-        arguments.out,
+        out,
         scale,
         arguments.seed,
         arguments.capability or usual_capability(arguments.model, "likeliest"),
@@ -77,13 +75,13 @@ def _reproduce_li2024(arguments: argparse.Namespace) -> Path:
     return li2024.reproduce(setup)
 
 
-def _reproduce_zhang2024(arguments: argparse.Namespace) -> Path:
+def _reproduce_zhang2024(arguments: ReproduceArguments, out: Path) -> Path:
     from holdfast.papers.zhang2024 import reproduction as zhang2024  # imports torch
 
     scale = scale_of(arguments.scale, zhang2024.SCALES)
     setup = zhang2024.Setup(
         load_model(arguments),
-        arguments.out,
+        out,
         scale,
         arguments.seed,
         tuple(arguments.data or ("synthetic",)),
@@ -98,7 +96,7 @@ COMMAND = Command(
     "reproduce",
     "reproduce a paper's figures on your model, and judge its claims",
     run,
-    (_ReproducePaper, *MODEL, _ReproduceStudy, SeedOptions),
+    ReproduceArguments,
     description=(
         "Runs Figures 3 to 9 of Li et al. 2024 (li2024), or the tables and figures of Zhang et"
         " al. 2024, PASTA (zhang2024), and writes one page: each figure, the paper's claims in"

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from holdfast.cli import options
-from holdfast.cli.loading import begin_loading, check_extra, load_here, load_named
+from holdfast.cli.loading import begin_loading, check_extra, load_here, load_on_engine
 from holdfast.cli.progress import ending_at_once, note
 from holdfast.common.model_names import engine_in, is_url
 from holdfast.common.ranges import Range, whole_number
@@ -51,7 +51,7 @@ def _bytes(text: str) -> int:
     raise argparse.ArgumentTypeError(f"expected a number of bytes, such as 2G, not {text!r}")
 
 
-class _ServeOptions(options.Options):
+class ServeArguments(options.LocalModelOptions):
     engine: options.EngineOptions = None
     """with llama:FILE.gguf: an option of llama.cpp, such as context=8192; repeatable"""
     chat_template: Annotated[str | None, options.Arg("plain|FILE")] = None
@@ -69,7 +69,7 @@ class _ServeOptions(options.Options):
     """prompts that the playground offers (default: examples)"""
     fitted: Annotated[list[Path] | None, options.Arg("FILE.safetensors")] = None
     """a file from `holdfast fit`, for requests that name it by its digest; repeatable"""
-    max_batch: Annotated[int | None, options.Arg("ROWS", dest="batch_size")] = None
+    batch_size: Annotated[int | None, options.Arg("ROWS", option="--max-batch")] = None
     """the most replies generated together (default: as for `--batch-size` of `drift`: 192, or 48
     for large models on the CPU)"""
     queue: Annotated[int, options.Arg("REQUESTS")] = 64
@@ -78,7 +78,7 @@ class _ServeOptions(options.Options):
     """the most tokens of one reply"""
     timeout: Annotated[float, options.Arg("SECONDS")] = 600.0
     """the time limit of one request as a whole"""
-    prefix_memory: Annotated[str | None, options.Arg("BYTES", type=_bytes)] = None
+    prefix_memory: Annotated[int | None, options.Arg("BYTES", type=_bytes)] = None
     """memory for shared prefixes, such as 2G (default: a quarter of the device's memory)"""
     watch: int = 8
     """trace one request in N for the metrics; 0: none"""
@@ -86,7 +86,7 @@ class _ServeOptions(options.Options):
     """a site whose pages may send requests: https://example.org; repeatable (default: none)"""
 
 
-def run(arguments: argparse.Namespace) -> None:
+def run(arguments: ServeArguments) -> None:
     check_extra("serve", _NEEDS)
     key = _key(arguments.api_key_env)
     from holdfast.serve import server
@@ -117,7 +117,7 @@ def run(arguments: argparse.Namespace) -> None:
         server.run(app, service.engine, limits, bound, lambda line: print(line, flush=True))
 
 
-def _service(arguments: argparse.Namespace) -> Service:
+def _service(arguments: ServeArguments) -> Service:
     from holdfast.serve.service import Limits
 
     files = [read_any_fitted(path) for path in arguments.fitted or ()]
@@ -145,9 +145,20 @@ def _service(arguments: argparse.Namespace) -> Service:
 
     memory = arguments.prefix_memory
     if in_engine:
-        model = load_named(arguments, to_serve=True, prefix_memory=memory)
+        model = load_on_engine(
+            arguments,
+            arguments.engine,
+            batch_size=arguments.batch_size,
+            to_serve=True,
+            prefix_memory=memory,
+        )
     else:
-        model = load_here(arguments, prefix_memory=memory)
+        model = load_here(
+            arguments,
+            batch_size=arguments.batch_size,
+            chat_template=arguments.chat_template,
+            prefix_memory=memory,
+        )
     if not model.tokenizer.chat_template:
         note(
             f"{model.name} has no chat template, so only /v1/completions will work; with"
@@ -184,7 +195,7 @@ COMMAND = options.Command(
     "serve",
     "an OpenAI-compatible server with steering per request",
     run,
-    (options.LocalModelOptions, _ServeOptions, options.PlacementOptions),
+    ServeArguments,
     DESCRIPTION,
     EXAMPLES,
 )

@@ -1,13 +1,12 @@
 """`holdfast tasks`: PASTA's tasks."""
 
-import argparse
 from pathlib import Path
 from typing import Annotated, Literal
 
 from holdfast import methods
 from holdfast.cli import options
 from holdfast.cli.loading import load_model
-from holdfast.cli.options import Arg, Command, Options, OutFolder, Specs
+from holdfast.cli.options import Arg, Command, OutFolder, Specs
 from holdfast.cli.output import command_line, page_path, write_page
 from holdfast.cli.progress import Bar
 from holdfast.papers import zhang2024 as tasks
@@ -28,7 +27,9 @@ EXAMPLES = """examples:
  Qwen/Qwen2.5-0.5B-Instruct"""
 
 
-class _TasksOptions(Options):
+class TasksArguments(
+    options.ModelOptions, options.SeedOptions, options.RayOptions, options.ReportOptions
+):
     task: Annotated[list[str] | None, Arg("json|pronouns|bios|counterfact")] = None
     """repeat for several (default: all four)"""
     method: Specs = None
@@ -53,7 +54,7 @@ class _TasksOptions(Options):
     """the folder of the results"""
 
 
-def run(arguments: argparse.Namespace) -> None:
+def run(arguments: TasksArguments) -> None:
     out, page = arguments.out, page_path(arguments, arguments.out)
     settings = tasks.Settings(
         tasks=tuple(arguments.task or tasks.CATALOGUE),
@@ -70,7 +71,7 @@ def run(arguments: argparse.Namespace) -> None:
     data = tasks.load_data(arguments.data or [tasks.SYNTHETIC], settings)
     check_folder(data, out, settings, command_line())
     model = load_model(arguments)
-    arguments.kept = out
+    arguments.keep_work_in(out)
     variants = len(tasks.variants_of(settings, chosen))
     total = len(settings.tasks) * variants * settings.samples
     title = (
@@ -88,7 +89,7 @@ COMMAND = Command(
     "tasks",
     "run the benchmark tasks of the PASTA paper, with prompts or steering",
     run,
-    (*options.MODEL, _TasksOptions, options.SeedOptions, options.RayOptions, options.ReportOptions),
+    TasksArguments,
     DESCRIPTION,
     EXAMPLES,
 )

@@ -1,6 +1,5 @@
 """`holdfast trace`, `holdfast geometry`: attention to the prompt, the spread of hidden states."""
 
-import argparse
 import json
 from pathlib import Path
 from typing import Annotated
@@ -11,7 +10,7 @@ from holdfast.analysis.decay import describe
 from holdfast.analysis.summary import refuse_other_command
 from holdfast.cli import options
 from holdfast.cli.loading import load_model
-from holdfast.cli.options import Arg, Command, Options, OutFolder, Spec
+from holdfast.cli.options import Arg, Command, OutFolder, Spec
 from holdfast.cli.output import command_line, page_path, print_figures, write_page
 from holdfast.cli.progress import Bar
 from holdfast.common.files import write_whole
@@ -24,11 +23,16 @@ from holdfast.report.wording import count_of
 from holdfast.study import attention_decay
 
 
-class _TraceOptions(Options):
-    compare: Annotated[str | None, Arg("MODEL")] = None
-    """a second model, to compare with the first"""
+class _StudyOptions(
+    options.ModelOptions, options.RoundsOptions, options.SeedOptions, options.ReportOptions
+):
     suite: str = "starter"
     """the suite whose prompts are used"""
+
+
+class TraceArguments(_StudyOptions):
+    compare: Annotated[str | None, Arg("MODEL")] = None
+    """a second model, to compare with the first"""
     conversations: int = 40
     """number of conversations"""
     method: Spec = "none"
@@ -37,16 +41,14 @@ class _TraceOptions(Options):
     """the folder of the results"""
 
 
-class _GeometryOptions(Options):
-    suite: str = "starter"
-    """the suite whose prompts are used"""
+class GeometryArguments(_StudyOptions):
     conversations: int = 12
     """number of conversations"""
     out: OutFolder = Path("runs/geometry")
     """the folder of the results"""
 
 
-def run(arguments: argparse.Namespace) -> None:
+def run(arguments: TraceArguments) -> None:
     page = page_path(arguments, arguments.out)
     settings = attention_decay.settings_for(
         arguments.conversations, arguments.rounds, arguments.seed
@@ -69,7 +71,7 @@ def run(arguments: argparse.Namespace) -> None:
                 f"{arguments.compare!r} is the same model as the first; name another one to compare"
                 " it with."
             )
-    arguments.kept = arguments.out
+    arguments.keep_work_in(arguments.out)
     traces = []
     for folder, model in zip(folders, models, strict=True):
         conversations = count_of(settings.conversations, "conversation")
@@ -86,7 +88,7 @@ def run(arguments: argparse.Namespace) -> None:
     write_page(arguments, report.trace_page(traces, arguments.out), page)
 
 
-def run_geometry(arguments: argparse.Namespace) -> None:
+def run_geometry(arguments: GeometryArguments) -> None:
     page = page_path(arguments, arguments.out)
     settings = drift.Settings(
         rounds=arguments.rounds,
@@ -98,7 +100,7 @@ def run_geometry(arguments: argparse.Namespace) -> None:
     refuse_other_command(arguments.out, "geometry")
     check_folder(suite, folder, settings, [()], command=command_line())
     model = load_model(arguments)
-    arguments.kept = arguments.out
+    arguments.keep_work_in(arguments.out)
     measured = geometry.study(
         model, suite, arguments.out, settings, Bar.of("round"), command_line()
     )
@@ -113,13 +115,7 @@ COMMAND = Command(
     "trace",
     "see how attention to the prompt decays",
     run,
-    (
-        *options.MODEL,
-        _TraceOptions,
-        options.RoundsOptions,
-        options.SeedOptions,
-        options.ReportOptions,
-    ),
+    TraceArguments,
     "Reads the attention mass on the system prompt at every generated token of self-chats, in every"
     " head (Li et al. 2024, Figure 4), compares it with even attention, and says whether low mass"
     " goes with lost probes.",
@@ -130,13 +126,7 @@ GEOMETRY = Command(
     "geometry",
     "see how a model's hidden states spread as a dialog grows",
     run_geometry,
-    (
-        *options.MODEL,
-        _GeometryOptions,
-        options.RoundsOptions,
-        options.SeedOptions,
-        options.ReportOptions,
-    ),
+    GeometryArguments,
     "Draws the norms of a model's embeddings (Li et al. 2024, Figure 7), and reads the effective"
     " dimension and the opening angle of its hidden states over self-chats.",
     "examples:\n  holdfast geometry\n  holdfast geometry --model Qwen/Qwen2.5-0.5B-Instruct"
