@@ -1,5 +1,6 @@
 """Replicas on Ray: several nodes on this machine, and actors and nodes that are lost mid-run."""
 
+import asyncio
 import json
 import os
 import re
@@ -25,8 +26,9 @@ from holdfast.errors import ModelError, UsageError
 from holdfast.integrations.ray import Specification, connect
 from holdfast.integrations.ray import actors as actors_module
 from holdfast.integrations.ray import cluster as connecting_module
-from holdfast.integrations.ray.actor import versions
+from holdfast.integrations.ray.actor import Actor, versions
 from holdfast.methods import Kind
+from holdfast.models.protocol import facts_about
 from holdfast.papers.zhang2024.profiling import Choice, ProfilingPlan, Question, profile
 from holdfast.records import read_run
 from holdfast.study.calibrating import calibrate
@@ -132,9 +134,21 @@ def test_records_match_those_of_one_process_which_can_extend_the_run(exact, alon
     assert sum(tokens for _, tokens in seen) > 0
     assert len(list((tmp_path / "run" / "traces").glob("*.npz"))) == 16
     assert run.manifest.ray["replicas"] == 2
+    assert run.manifest.layers == alone(QUICK, methods).manifest.layers
     further = replace(QUICK, conversations=10)
     longer = drift.run(alone.model, SUITE, tmp_path / "run", further, methods)
     assert same(longer, alone(further, methods))
+
+
+def test_an_actor_describes_its_model_as_a_manifest_does(tmp_path):
+    model = holdfast.load(dtype="float64")
+    inserts = "{% if messages[0]['role'] != 'system' %}<system>Hi.{% endif %}"
+    model.tokenizer.chat_template = inserts + model.tokenizer.chat_template
+    model.hf_model.save_pretrained(tmp_path)
+    model.tokenizer.save_pretrained(tmp_path)
+    described = asyncio.run(Actor(1).load(Specification(str(tmp_path), dtype="float64")))
+    assert described.about["default_system_prompt"]["text"] == "Hi."
+    assert described.about == facts_about(model)
 
 
 def test_other_commands_match_the_records_of_one_process(exact, alone, tmp_path):

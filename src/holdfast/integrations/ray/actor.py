@@ -42,6 +42,7 @@ class Description:
     fingerprint: str
     runtime: dict[str, str | int]
     capabilities: frozenset[Ability]
+    about: dict[str, object]  # facts for the manifest, as `facts_about` has them
 
 
 @dataclass(frozen=True)
@@ -81,6 +82,7 @@ class Actor:
         from transformers.utils import logging
 
         from holdfast.models.loading import load
+        from holdfast.models.protocol import facts_about
 
         torch.set_num_threads(self._processors)  # of this thread, in which everything runs
         logging.disable_progress_bar()
@@ -93,7 +95,9 @@ class Actor:
             share = min(1.0, self._processors / (os.cpu_count() or 1))
             model = replace(model, prefix_memory=int(share * model.prefix_bytes))
         self._model = model
-        return Description(model.name, model.fingerprint, model.runtime, model.capabilities)
+        return Description(
+            model.name, model.fingerprint, model.runtime, model.capabilities, facts_about(model)
+        )
 
     async def call(
         self, session: int, function: Callable[..., Any], arguments: Sequence[Any]
@@ -102,14 +106,14 @@ class Actor:
         assert self._model is not None, "load() comes first"
         if session not in self._sessions:
             self._sessions[session] = self._model.session()
-        here = self._sessions[session]
+        engine = self._sessions[session]
         try:
-            result = function(here, *arguments)
+            result = function(engine, *arguments)
             if isawaitable(result):
                 result = await result
         except Exception as error:
-            return Outcome(None, portable(error), here.rows_at_most)
-        return Outcome(result, None, here.rows_at_most)
+            return Outcome(None, portable(error), engine.rows_at_most)
+        return Outcome(result, None, engine.rows_at_most)
 
     async def close(self, session: int) -> None:
         """Frees what a session keeps."""

@@ -62,13 +62,14 @@ class RayModel(Generates):
 
     @property
     def about(self) -> dict[str, Any]:
-        """Where the replicas are, for the manifest; no result depends on it."""
+        """Facts for the manifest: those about the model, and where its replicas are."""
         each = {
             "processors": self._actors.resources.processors,
             "gpus": self._actors.resources.gpus,
         }
         replicas = self._actors.count
-        return {"ray": {"address": self._actors.address, "replicas": replicas, "each": each}}
+        ray = {"address": self._actors.address, "replicas": replicas, "each": each}
+        return {**self.description.about, "ray": ray}
 
     def __str__(self) -> str:
         actors = self._actors
