@@ -55,25 +55,41 @@ COMMANDS = {
         "logs talks.jsonl --suite bot.yaml --out scored",
         "logs talks.jsonl --suite bot.yaml --format claude-code --out other",
         "logs broken.jsonl --suite bot.yaml --out broken",
+        "logs talks.jsonl --suite bot.yaml --format claude",
     ],
     "calibrate": ["calibrate --help", "calibrate --sweep boost:factor=1..0 --out run"],
-    "tasks": ["tasks --help", "tasks --task jsn --out run"],
+    "tasks": [
+        "tasks --help",
+        "tasks --task jsn --out run",
+        "tasks --out recorded/schema-3/drift",
+        "tasks --samples 3 --out recorded/schema-3/tasks",
+        "tasks --out logs",
+    ],
     "generate": [
         "generate --help",
         "generate --user Hello --method boost:factor=-1",
         "generate --user Hello --method boost:factor=2 --emphasis Goodbye",
+        "generate --user Hello --device-map atuo",
+        "generate --messages begun.json",
         "generate",
     ],
     "serve": ["serve --help", "serve --port 99999"],
     "chat": ["chat --help"],
-    "trace": ["trace --help"],
+    "trace": ["trace --help", "trace --out recorded/schema-3/drift"],
     "precedent": ["precedent --help"],
     "geometry": ["geometry --help"],
     "reproduce": ["reproduce --help", "reproduce li2025"],
     "profile": ["profile --help"],
     "fit": ["fit --help"],
-    "measures": ["measures --help", "measures"],
-    "methods": ["methods --help", "methods"],
+    "measures": [
+        "measures --help",
+        "measures",
+        "measures contains",
+        "measures judge",
+        "measures contain",
+    ],
+    "methods": ["methods --help", "methods", "methods boost", "methods hold", "methods bost"],
+    "docs": ["docs --help", "docs serve"],
 }
 FILES = {
     "bot.yaml": (
@@ -85,6 +101,9 @@ FILES = {
         '{"messages": [{"role": "user", "content": "Hi"},'
         ' {"role": "assistant", "content": "Pizza. Tony"},'
         ' {"role": "user", "content": "And?"}, {"role": "assistant", "content": "Pasta."}]}\n'
+    ),
+    "begun.json": (
+        '[{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}]\n'
     ),
     "broken.jsonl": '{"messages": [{"role": "user"\n',
 }

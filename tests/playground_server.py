@@ -11,6 +11,7 @@ from holdfast.serve.access import SECURITY_HEADERS
 from holdfast.serve.app import page_files
 
 KEY = "open-sesame"
+OUT_OF_MEMORY = "The engine ran out of memory."
 WORDS = [f" word{number}" for number in range(30)]
 
 
@@ -63,7 +64,7 @@ class _Handler(BaseHTTPRequestHandler):
             choice = {"index": 0, "delta": {"content": word}, "holdfast": {"tokens": [token]}}
             self._event({"choices": [choice]})
             if "break" in text and number == 4:
-                return self._event({"error": {"message": "The engine ran out of memory."}})
+                return self._event({"error": {"message": OUT_OF_MEMORY}})
             if "slow" in text:
                 time.sleep(0.1)
         self.wfile.write(b"data: [DONE]\n\n")

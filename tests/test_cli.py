@@ -19,8 +19,8 @@ from refusals import refusal_in
 
 from holdfast import measures, methods
 from holdfast.cli import _collects, _parsers, main, read_command
-from holdfast.cli.catalogue import measure_example, method_lines
-from holdfast.errors import UsageError
+from holdfast.cli.catalogue import measure_example, measure_lines, method_lines
+from holdfast.errors import UnknownName, UsageError
 from holdfast.measures.registry import REGISTRY
 from holdfast.records import read_run
 
@@ -77,13 +77,13 @@ def test_drift_writes_records_a_table_and_a_page_and_resumes(folder, suite, tmp_
     again = ["report", str(tmp_path / "run"), "--out", str(tmp_path / "again.html")]
     assert main(again) == 0
     printed, page = (text.split("Report: ") for text in (capsys.readouterr().out, first))
-    assert printed[0] == page[0] and "The page has more tables." in printed[0]
+    assert printed[0] == page[0]
     assert (tmp_path / "again.html").exists()
 
 
 def test_dialogs_that_fill_the_context_are_reported(folder, suite, tmp_path, capsys):
     assert main(drift(folder, suite, tmp_path / "run", "--max-new-tokens", "600")) == 0
-    assert "filled the model's context)" in capsys.readouterr().out
+    assert "model's context)" in capsys.readouterr().out
 
 
 def test_measures_and_methods_are_listed(capsys):
@@ -92,7 +92,7 @@ def test_measures_and_methods_are_listed(capsys):
     first, *published = printed.split("\n\n")
     assert "at_most_sentences(count)" in first and "released_" not in first
     assert [part.split("_")[0] for part in published[1:]] == ["ifeval", "released"]
-    assert "relation: at least|less than" in printed and "colours" in published[0]
+    assert "relation: at least|" in printed and "colours" in published[0]
     assert main(["methods"]) == 0
     assert "upper_case" in printed and "language(code)" in printed
     assert "split-softmax(exponent, heads)" in capsys.readouterr().out
@@ -101,22 +101,22 @@ def test_measures_and_methods_are_listed(capsys):
 def test_a_named_method_is_described_in_full(capsys):
     assert main(["methods", "boost"]) == 0
     told = capsys.readouterr().out
-    assert told.startswith("boost: Multiplies the attention weights on the span by a factor")
     (factor,) = re.findall(r"^  factor .*", told, re.M)
     assert "from 1 upwards" in factor and "must be given" in factor and "changes nothing" in factor
     assert "example: --method boost:factor=4\n" in told
     assert "source: InstABoost, arXiv 2506.13734" in told and "Args" not in told
     assert main(["methods", "hold"]) == 0
     hold = capsys.readouterr().out
-    assert re.search(r"^  tokens +a whole number from 1 upwards +24 ", hold, re.M)
+    assert re.search(r"^  tokens .* 1 .* 24 ", hold, re.M)
     assert "example: --method hold\n" in hold
-    assert main(["methods", "bost"]) == 2
-    assert "There is no method 'bost'; did you mean 'boost'?" in capsys.readouterr().err
+    with pytest.raises(UnknownName) as refused:
+        method_lines("bost")
+    assert (refused.value.kind, refused.value.suggestion) == ("method", "boost")
 
 
 def test_the_pages_of_the_documentation_are_listed_and_printed(capsys):
     assert main(["docs"]) == 0
-    assert re.search("^logs +Logs of real dialogs$", capsys.readouterr().out, re.M)
+    assert re.search("^logs +Logs of", capsys.readouterr().out, re.M)
     for name in ("logs", "logs.md"):
         assert main(["docs", name]) == 0
         assert (
@@ -124,7 +124,7 @@ def test_the_pages_of_the_documentation_are_listed_and_printed(capsys):
             == Path(__file__).parents[1].joinpath("docs/logs.md").read_text()
         )
     assert main(["docs", "serve"]) == 2
-    assert "There is no page 'serve'; did you mean 'serving'?" in capsys.readouterr().err
+    assert "'serving'" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", [name for name, _, _ in methods.catalogue()])
@@ -139,14 +139,14 @@ def test_the_example_of_a_method_can_be_parsed(name):
 def test_a_named_measure_is_described_in_full(capsys):
     assert main(["measures", "contains"]) == 0
     told = capsys.readouterr().out
-    assert told.startswith("contains: Share of the words or phrases that occur; with all: false,")
-    assert re.search(r"^  words +a list of words or the name of a shipped list +must", told, re.M)
-    assert re.search(r"^  whole +true or false +true$", told, re.M)
-    assert 'example: measure: {name: contains, words: ["sea", "boat"]}\nsource: ours\n' in told
+    assert re.search(r"^  words .* must be given$", told, re.M)
+    assert re.search(r"^  whole .* true$", told, re.M)
+    assert 'measure: {name: contains, words: ["sea", "boat"]}\n' in told
     assert main(["measures", "judge"]) == 0
     assert "example: measure: {judge: " in capsys.readouterr().out
-    assert main(["measures", "contain"]) == 2
-    assert "There is no measure 'contain'; did you mean 'contains'?" in capsys.readouterr().err
+    with pytest.raises(UnknownName) as refused:
+        measure_lines("contain")
+    assert (refused.value.kind, refused.value.suggestion) == ("measure", "contains")
 
 
 def test_the_example_of_a_measure_can_be_built():
@@ -266,7 +266,7 @@ def test_no_option_with_one_value_can_be_given_twice():
             if not action.option_strings or action.nargs == 0 or _collects(action):
                 continue
             option, value = action.option_strings[0], str((action.choices or ["1"])[0])
-            with pytest.raises(UsageError, match=f"^{option} is given twice, with {value}; "):
+            with pytest.raises(UsageError, match=f"^{option} .*twice, with {value};"):
                 made.parse_args([option, value, option, value])
 
 
@@ -303,8 +303,8 @@ def test_ctrl_c_and_sigterm_leave_a_run_that_can_be_resumed(
     child.send_signal(sent)
     _, printed = child.communicate(timeout=60)
     assert child.returncode == code
-    assert f"holdfast: {told}; finished work is in {tmp_path / 'run'}, and `holdfast" in printed
-    assert "` resumes it." in printed and "Traceback" not in printed
+    assert f"holdfast: {told}; " in printed and f" {tmp_path / 'run'}, " in printed
+    assert f"`{shlex.join(['holdfast', *command[3:]])}`" in printed and "Traceback" not in printed
     assert 0 < len(read_run(tmp_path / "run").records) < 400
 
 
@@ -331,8 +331,8 @@ def bot(tmp_path) -> Path:
 def test_a_single_bot_talks_with_a_user_model_without_a_prompt(folder, bot, tmp_path, capsys):
     assert main(drift(folder, bot, tmp_path / "run", "--allow-code")) == 0
     printed = capsys.readouterr()
-    assert "'bot' has one system prompt, so the user model talks without any" in printed.err
-    assert "--persona" in printed.err and "Rule by rule, stability:" in printed.out
+    assert "'bot'" in printed.err and "--persona" in printed.err
+    assert "Rule by rule, stability:" in printed.out
     assert {record.user.id for record in read_run(tmp_path / "run").records} == {None}
 
 
@@ -439,7 +439,5 @@ def test_output_to_a_full_disk_ends_in_one_sentence(command):
         words = [sys.executable, "-m", "holdfast", command]
         ended = subprocess.run(words, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
     assert ended.returncode == 1
-    assert ended.stderr == (
-        "holdfast: The output cannot be written: the disk is full; free some space, and repeat the"
-        " command.\n"
-    )
+    assert ended.stderr.startswith("holdfast: ") and "disk is full" in ended.stderr
+    assert ended.stderr.count("\n") == 1

@@ -115,7 +115,7 @@ def test_replies_are_compared_outside_the_dialog(say, submitted):
     none, boost = (
         expected(chat(SYSTEM, "the old town"), method) for method in ("none", "boost:factor=8")
     )
-    assert none != boost and code == 0 and "None of them is part of the dialog" in err
+    assert none != boost and code == 0 and "/method SPEC" in err
     assert out.startswith(printable(f"1 none\n{none}\n2 boost:factor=8\n{boost}\n"))
     assert submitted[2].rendered.request.messages == chat(SYSTEM, "and the river")
 
@@ -134,8 +134,8 @@ def test_the_prompt_and_the_emphasis_can_change_during_a_chat(say, submitted):
     _, _, err = say(*lines, "/system be brief", "and rain", "/system", "and bread")
     requests = [answer.rendered.request for answer in submitted]
     assert [request.emphasis for request in requests] == [(), ((1, 4, 12), (3, 8, 13)), (), ()]
-    assert "emphasised: old town" in err and "emphasised in the next message: river" in err
-    assert "system prompt: be brief; nothing is emphasised any longer" in err
+    assert "emphasised: old town" in err and "next message: river" in err
+    assert "system prompt: be brief; nothing" in err
     systems = [[m["content"] for m in r.messages if m["role"] == "system"] for r in requests]
     assert systems == [[SYSTEM], [SYSTEM], ["be brief"], []]
     say("/emphasis rain", "/compare none boost:factor=8", "and rain", "and bread")  # not in bread

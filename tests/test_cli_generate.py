@@ -60,7 +60,7 @@ def test_a_warning_is_printed_as_a_sentence(folder, capsys, monkeypatch):
 
     monkeypatch.setattr("holdfast.cli.generate._check_effect", warn)
     assert main(generate(folder, "--user", "hello")) == 0
-    assert capsys.readouterr().err.startswith("holdfast: mind this.\nholdfast: loading ")
+    assert capsys.readouterr().err.startswith("holdfast: mind this.\n")
 
 
 def test_device_map_dtype_and_batch_size_reach_the_model(folder, capsys, monkeypatch):
@@ -75,7 +75,7 @@ def test_device_map_dtype_and_batch_size_reach_the_model(folder, capsys, monkeyp
     assert (str(chosen.hf_model.dtype), chosen.batch_size) == ("torch.bfloat16", 3)
 
     assert main(generate(folder, "--user", "hello", "--device-map", "atuo")) == 2
-    assert "no device map 'atuo'; did you mean 'auto'" in capsys.readouterr().err
+    assert "'atuo'; did you mean 'auto'" in capsys.readouterr().err
     both = ["--device-map", "auto", "--device", "cpu"]
     assert main(generate(folder, "--user", "hello", *both)) == 2
     assert "not both" in capsys.readouterr().err
@@ -94,7 +94,10 @@ def test_options_of_endpoints_may_be_for_a_model_other_than_the_first(monkeypatc
     assert loaded == ["default", "default", "http://localhost:9/v1", "default"]
     loaded.clear()
     loading.load_both(read_command(["drift", "--user-model", "http://localhost:9/v1"])[1])
-    assert loaded == ["http://localhost:9/v1", "default"], "the address is tried first"
+    assert loaded == [
+        "http://localhost:9/v1",
+        "default",
+    ]  # the address is tried first
 
 
 def test_the_user_model_may_be_local_beside_an_endpoint(monkeypatch):
@@ -137,17 +140,16 @@ def test_a_folder_of_another_run_is_refused_before_torch_is_imported(tmp_path):
     assert ran.returncode == 0, ran.stderr
     told = ran.stderr.splitlines()
     assert len(told) == 5 and "loading" not in ran.stderr
-    assert "drift holds another run: rounds is 2" in told[0]
-    assert "drift holds a run of `holdfast drift`, not of `holdfast tasks`" in told[2]
-    assert "tasks holds another run: samples is" in told[3]
-    assert "is not empty and is not a run (it holds 'mine.txt')" in told[4]
+    assert "rounds is 2" in told[0] and "samples is" in told[3]
+    assert "`holdfast drift`, not of `holdfast tasks`" in told[2]
+    assert "'mine.txt'" in told[4]
 
 
 @pytest.mark.parametrize("command", ["trace", "geometry", "profile --task json", "calibrate"])
 def test_a_study_refuses_the_folder_of_another_command_before_a_model_loads(command, capsys):
     assert main([*command.split(), "--out", str(RECORDED / "drift")]) == 2
     told, name = capsys.readouterr().err, command.split()[0]
-    assert f"drift holds a run of `holdfast drift`, and `holdfast {name}` needs" in told
+    assert "`holdfast drift`" in told and f"`holdfast {name}`" in told
     assert "loading" not in told
 
 
@@ -161,9 +163,9 @@ def test_a_limit_above_the_context_is_reported(folder, capsys):
     command = ["generate", "--model", str(folder), "--user", "hello", "--temperature", "0"]
     assert main([*command, "--max-new-tokens", "100000"]) == 0
     told = capsys.readouterr().err
-    assert "--max-new-tokens 100000 is more than the context of" in told
+    assert "--max-new-tokens 100000" in told
     assert main([*command, "--max-new-tokens", "9"]) == 0
-    assert "more than the context" not in capsys.readouterr().err
+    assert "--max-new-tokens" not in capsys.readouterr().err
 
 
 def test_a_file_with_the_role_developer_has_a_system_prompt(folder, tmp_path, capsys):
@@ -184,5 +186,5 @@ def test_a_last_message_of_the_assistant_is_continued_only_if_asked(folder, tmp_
     path.write_text(json.dumps(chat))
     command = generate(folder, "--messages", str(path))
     assert main(command) == 2
-    assert "have it continued with --continue-final-message." in capsys.readouterr().err
+    assert "--continue-final-message" in capsys.readouterr().err
     assert main([*command, "--continue-final-message"]) == 0

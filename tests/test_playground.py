@@ -24,7 +24,7 @@ from browsing import (
     text_of,
     wait,
 )
-from playground_server import KEY, quick_server
+from playground_server import KEY, OUT_OF_MEMORY, quick_server
 from served import served
 
 import holdfast
@@ -273,7 +273,7 @@ def test_a_third_column_answers_what_was_asked_before_it_was_added(browser, serv
     assert text_of(browser, '[data-column="2"] .spec') == "spotlight:target=0.3"
     fill(browser, "[data-column='2'] [type=number]", "7")
     write(browser, "draft", "Please talk about the sea.\n")
-    assert text_of(browser, "#notice-text").endswith("of at least 0 and below 1, not 7.")
+    assert text_of(browser, "#notice-text").endswith(", not 7.")
     assert number_of(browser, ".turn") == 1
     fill(browser, "[data-column='2'] [type=number]", "0.6")
     fill(browser, "[data-column='2'] [max='4096']", "1")
@@ -291,31 +291,32 @@ def test_stopping_a_reply_stops_the_server_too(browser, quick):
     wait(browser, "document.querySelectorAll('.reply .t').length > 4")
     keys(browser, "\ue00c")  # Escape
     wait(browser, READY)
-    assert quick.left.wait(10), "the server went on"
+    assert quick.left.wait(10)
     assert replies(browser, ".problem.soft p") == ["Stopped.", "Stopped."]
     say(browser, "and now?")
     sent = [body["messages"][-2]["content"] for body in quick.bodies[2:]]
-    assert sorted(sent) == sorted(replies(browser)[:2]), "what was said stays"
+    assert sorted(sent) == sorted(replies(browser)[:2])
 
 
 @needs_browser
 def test_an_error_is_shown_where_it_happened_and_can_be_retried(browser, quick):
     visit(browser, quick.url)
     say(browser, "please refuse")
-    assert replies(browser, ".problem p") == ["boost takes factor as at least 1, not 0.5."] * 2
+    problems = replies(browser, ".problem p")
+    assert len(problems) == 2 and all(text.endswith(", not 0.5.") for text in problems)
     wait(browser, "/^A failed: .* B failed: /.test(document.querySelector('#alert').innerText)")
     browser.get_log("browser")  # the browser logs every 400 response
     asked = len(quick.bodies)
     say(browser, "and now?")
     cells = text_of(browser, ".turn:last-child .replies")
-    assert re.fullmatch("ANot asked, because turn 1 failed: boost.*BNot asked, .*again", cells)
+    assert re.fullmatch("A.* turn 1 .*boost.*B.*again", cells)
     click(browser, ".problem .link")
     wait(browser, READY)
     assert len(quick.bodies) == asked + 1
     visit(browser, quick.url)
     say(browser, "please break")
-    assert replies(browser, ".problem p") == ["The engine ran out of memory."] * 2
-    assert replies(browser) == [" word0 word1 word2 word3 word4"] * 2
+    assert replies(browser, ".problem p") == [OUT_OF_MEMORY] * 2
+    assert replies(browser) == ["".join(f" word{n}" for n in range(5))] * 2
     assert browser.get_log("browser") == []
 
 

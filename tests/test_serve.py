@@ -90,7 +90,7 @@ def test_a_response_says_which_messages_were_edited_or_why_none_was(client):
     for seed, draw in enumerate(draws):
         repeats = offline(FRENCH, half, seed) != offline(FRENCH, "none", seed)
         assert draw["applied"] is repeats and draw["edited"] == [[user] if repeats else []]
-        assert repeats or draw["why"] == f"{half} drew no edit of this chat's messages"
+        assert repeats or half in draw["why"]
     both = [told(f"{half}+boost:factor=2", seed=seed) for seed in range(4)]
     assert all(answer["applied"] and "why" not in answer for answer in both)
     assert [answer["edited"] for answer in both] == [draw["edited"] for draw in draws]
@@ -253,8 +253,9 @@ def test_text_is_continued_without_a_template(client):
     with pytest.raises(openai.BadRequestError, match="there is neither"):
         client.completions.create(prompt=text, extra_body={"steering": "boost:factor=9"}, **asked)
     fields = {"steering": "repetition:probability=1", "emphasis": ["Do you like"]}
-    with pytest.raises(openai.BadRequestError, match="works on the messages"):
+    with pytest.raises(openai.BadRequestError, match="repetition") as refused:
         client.completions.create(prompt=text, extra_body=fields, **asked)
+    assert refused.value.param == "steering"
 
 
 def test_requests_of_disconnected_clients_are_cancelled():
@@ -282,7 +283,7 @@ def leave(url: str, stream: bool) -> None:
 def wait_until(holds, seconds: float = 30) -> None:
     limit = time.monotonic() + seconds
     while not holds():
-        assert time.monotonic() < limit, "it did not come to that"
+        assert time.monotonic() < limit
         time.sleep(0.01)
 
 
@@ -401,14 +402,15 @@ def test_transformers_tool_call_formats_are_found_by_model_type():
 @pytest.mark.parametrize("stream", (False, True))
 def test_tools_are_refused_if_calls_cannot_be_parsed_or_a_template_omits_them(stream):
     with served(TOOLED, Limits(tokens=400)) as running:
-        with pytest.raises(openai.BadRequestError, match="tokenizer of 'default' has no response"):
+        with pytest.raises(openai.BadRequestError, match="'look'") as refused:
             ask_with_tools(running, stream=stream)
+        assert (refused.value.param, refused.value.code) == ("tools", "no_response_template")
         text = ask_with_tools(running, tool_choice="none").choices[0].message.content
         _, parts = reply_with_a_mark()
         assert text == parts[1] + parts[2]
     with served(tiny.model(), Limits(tokens=400)) as running:
-        with pytest.raises(openai.BadRequestError, match="leaves out the declared tool 'look'"):
+        with pytest.raises(openai.BadRequestError, match="declared tool 'look'"):
             ask_with_tools(running, tool_choice="none", stream=stream)
-        with pytest.raises(openai.BadRequestError, match="leaves out the call of 'look'"):
+        with pytest.raises(openai.BadRequestError, match="call of 'look'"):
             called = {**tiny.looked_up("")[1], "tool_calls": [CALL], "content": None}
             ask_with_tools(running, [*ASKED, called, ASKED[-1]], tools=[], stream=stream)

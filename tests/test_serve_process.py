@@ -87,7 +87,7 @@ def answers(url: str) -> bool:
 def wait_until(holds, seconds: float = 60) -> None:
     limit = time.monotonic() + seconds
     while not holds():
-        assert time.monotonic() < limit, "it did not come to that"
+        assert time.monotonic() < limit
         time.sleep(0.02)
 
 

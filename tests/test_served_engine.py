@@ -134,7 +134,7 @@ def test_an_invalid_request_is_refused_at_once_and_others_continue():
                 await ask(engine, long)
             with pytest.raises(UsageError, match="head 9 in layer 9"):
                 await ask(engine, lost)
-            with pytest.raises(ValueError, match="a bug in a method"):
+            with pytest.raises(ValueError, match="bug in"):
                 await ask(engine, replace(good, methods=(Broken(),)))
             _, _, done = await reply
             assert engine.open == 0
@@ -198,7 +198,7 @@ def test_the_event_loop_goes_on_while_a_step_is_made(monkeypatch):
     def waits(self):
         stepped_in.add(threading.current_thread())
         stepping.set()
-        assert go_on.wait(30), "the event loop was blocked"
+        assert go_on.wait(30)  # else the event loop was blocked
         return step(self)
 
     monkeypatch.setattr(Decoder, "step", waits)
@@ -272,7 +272,7 @@ def test_a_failed_step_ends_all_open_requests_and_the_engine_continues(slow, mon
     def fails(self):
         if broken and len(self) == 2:
             broken.pop()
-            raise RuntimeError("the device is gone")
+            raise RuntimeError("device lost")
         return step(self)
 
     monkeypatch.setattr(Decoder, "step", fails)
@@ -283,13 +283,13 @@ def test_a_failed_step_ends_all_open_requests_and_the_engine_continues(slow, mon
             asking = (ask(engine, request) for request in requests)
             errors = await asyncio.gather(*asking, return_exceptions=True)
             assert [type(error) for error in errors] == [ModelError] * 2
-            assert all("the device is gone" in str(error) for error in errors)
+            assert all("device lost" in str(error) for error in errors)
             assert engine.ready and engine.open == 0
             _, _, reply = await ask(engine, asked(1)[0])
             return reply
 
     assert within(work()).token_ids == tiny.generate_batch(asked(1))[0].token_ids
-    assert "A step of the engine has failed" in caplog.text
+    assert "device lost" in caplog.text
 
 
 def failing_steps(monkeypatch, failures):
@@ -298,7 +298,7 @@ def failing_steps(monkeypatch, failures):
 
     def fails(self):
         if left and left.pop(0):
-            raise RuntimeError("the device is gone")
+            raise RuntimeError("device lost")
         return step(self)
 
     monkeypatch.setattr(Decoder, "step", fails)
@@ -313,9 +313,9 @@ def test_an_engine_whose_steps_always_fail_stops_with_its_error(monkeypatch):
         async with running(model()) as engine:
             for number in range(3):
                 assert engine.ready, number
-                with pytest.raises(ModelError, match="the device is gone"):
+                with pytest.raises(ModelError, match="device lost"):
                     await ask(engine, request)
-            assert not engine.ready and "the device is gone" in str(engine.error)
+            assert not engine.ready and "device lost" in str(engine.error)
             with pytest.raises(ModelError, match="does not run"):
                 await ask(engine, request)
             assert engine.open == 0
@@ -331,7 +331,7 @@ def test_only_failures_in_a_row_stop_the_engine(monkeypatch):
         async with running(model()) as engine:
             for _ in range(2):
                 for _ in range(2):
-                    with pytest.raises(ModelError, match="the device is gone"):
+                    with pytest.raises(ModelError, match="device lost"):
                         await ask(engine, request)
                 await ask(engine, request)
                 left[:] = [True, True]
@@ -361,10 +361,10 @@ def test_a_request_that_is_rendered_while_the_engine_ends_is_refused(monkeypatch
             waiting = asyncio.create_task(ask(engine, late))
             await until(rendering.is_set)
             for chat in chats:
-                with pytest.raises(ModelError, match="the device is gone"):
+                with pytest.raises(ModelError, match="device lost"):
                     [event async for event in engine.stream(chat)]
             go_on.set()
-            with pytest.raises(ModelError, match=r"does not run.*the device is gone"):
+            with pytest.raises(ModelError, match=r"does not run.*device lost"):
                 await waiting
             assert engine.open == 0
 

@@ -234,7 +234,7 @@ def test_a_method_inside_the_model_is_refused_if_only_messages_are_sent():
     given = {"task_args": {**SHORT, "method": "boost:factor=2"}, "display": "none"}
     (log,) = evaluate("holdfast/drift", model=Parrot().model(), **given)
     assert log.status == "error"
-    assert "boost:factor=2 works inside the model" in log.error.message
+    assert "boost:factor=2" in log.error.message
     run_drift(Parrot().model(), conversations=1, method="repetition:probability=1")
 
 
@@ -324,17 +324,21 @@ def test_fields_that_change_nothing_are_accepted(model):
 
 def test_images_tools_and_other_event_loops_are_refused_by_name(model):
     image = ChatMessageUser(content=[ContentImage(image="data:image/png;base64,AA==")])
-    with pytest.raises(UsageError, match="read only text, and a message has 'image'"):
+    with pytest.raises(UsageError) as refused:
         ask(model, messages=[image])
-    with pytest.raises(UsageError, match="call no tools, and the chat holds a message"):
+    assert (refused.value.option, refused.value.value) == ("messages", "image")
+    with pytest.raises(UsageError) as refused:
         ask(model, messages=[*chat(), ChatMessageTool(content="42")])
+    assert (refused.value.option, refused.value.value) == ("messages", "tool")
     tool = ToolInfo(name="bash", description="runs a command")
-    with pytest.raises(UsageError, match="call no tools, and 'bash' is given"):
+    with pytest.raises(UsageError) as refused:
         asyncio.run(model.generate(chat(), tools=[tool]))
+    assert (refused.value.option, refused.value.value) == ("tools", "bash")
     token = sniffio.current_async_library_cvar.set("trio")
     try:
-        with pytest.raises(UsageError, match=r"answers asyncio, and Inspect runs 'trio'"):
+        with pytest.raises(UsageError) as refused:
             model.api._running()
+        assert (refused.value.value, refused.value.allowed) == ("trio", "asyncio")
     finally:
         sniffio.current_async_library_cvar.reset(token)
 
@@ -383,4 +387,4 @@ def test_inspects_command_finds_the_task_and_reports_errors_without_a_traceback(
     ran = subprocess.run(words, cwd=tmp_path, env=environment, **captured)
     said = " ".join((ran.stdout + ran.stderr).split())
     assert ran.returncode != 0 and "Traceback" not in said
-    assert "There is no method 'x'" in said
+    assert "no method 'x'" in said

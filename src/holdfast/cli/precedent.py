@@ -1,13 +1,12 @@
 """`holdfast precedent`: system prompt or earlier replies, which of them does a model follow?"""
 
-import argparse
 from pathlib import Path
 
 from holdfast import drift, methods
 from holdfast.analysis.precedent_results import precedent_of
 from holdfast.cli import options
 from holdfast.cli.loading import load_model
-from holdfast.cli.options import Command, Options, OutFolder, Specs, SuiteName
+from holdfast.cli.options import Command, OutFolder, Specs, SuiteName
 from holdfast.cli.output import command_line, print_figures
 from holdfast.cli.progress import Bar
 from holdfast.common.sampling import Sampling
@@ -20,7 +19,7 @@ EXAMPLES = """examples:
   holdfast precedent --model qwen-0.5b --suite everyday --method boost:factor=4"""
 
 
-class _PrecedentOptions(Options):
+class PrecedentArguments(options.ModelOptions, options.SeedOptions):
     suite: SuiteName = "starter"
     """the suite whose prompts are used; its rules need several probes, and no judge"""
     conversations: int = precedent.Settings.conversations
@@ -39,7 +38,7 @@ class _PrecedentOptions(Options):
     """the folder of the results"""
 
 
-def run(arguments: argparse.Namespace) -> None:
+def run(arguments: PrecedentArguments) -> None:
     chosen = [methods.parse("none"), *map(methods.parse, arguments.method or ())]
     suite = drift.load_suite(arguments.suite)
     settings = precedent.Settings(
@@ -51,7 +50,7 @@ def run(arguments: argparse.Namespace) -> None:
     )
     precedent.subjects_of(suite, settings)  # refuses a suite before the model is loaded
     model = load_model(arguments)
-    arguments.kept = arguments.out
+    arguments.keep_work_in(arguments.out)
     title = f"{count_of(settings.conversations, 'pair')} of histories, and the replies after them"
     with Bar(len(chosen) * settings.conversations, "conversation", title) as bar:
         running = drift.Running(progress=bar, command=command_line())
@@ -65,7 +64,7 @@ COMMAND = Command(
     "precedent",
     "see whether a model follows its system prompt or its own earlier replies",
     run,
-    (*options.MODEL, _PrecedentOptions, options.SeedOptions),
+    PrecedentArguments,
     "Makes two histories for each system prompt, one whose replies keep its rules and one whose"
     " replies break them, and scores the reply to one more question after 0, 1, 3 or 6 of them,"
     " with the system prompt in view and without it. Repeating a command resumes it.",

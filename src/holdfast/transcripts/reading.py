@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.common.files import read_text
-from holdfast.common.validation import nearest
-from holdfast.errors import UsageError, reason_of, shortened
+from holdfast.errors import UnknownName, UsageError, reason_of, shortened
 from holdfast.records import MANIFEST, RECORDS
 from holdfast.transcripts.chat_messages import is_message
 from holdfast.transcripts.formats import FORMATS, format_of, may_be
@@ -46,7 +45,7 @@ def read_transcripts(
         UsageError: there is no such format, or a file cannot be read.
     """
     if form is not None and form not in FORMATS:
-        raise UsageError(f"There is no format {form!r}; {nearest(form, FORMATS)}")
+        raise UnknownName("format", form, FORMATS)
     paths = [paths] if isinstance(paths, (Path, str)) else paths
     for path in map(Path, paths):
         yield from _in_folder(path, form) if path.is_dir() else [_read_file(path, form)]

@@ -110,7 +110,9 @@ class HoldfastAPI(ModelAPI):
             if base_url is not None:
                 raise UsageError(
                     f"holdfast/{model_name} runs in this process, and {base_url!r} is given as its"
-                    " address; ask a server as openai-api/holdfast/NAME."
+                    " address; ask a server as openai-api/holdfast/NAME.",
+                    option="base_url",
+                    value=base_url,
                 )
             check_names("argument of holdfast models", model_args, ("method", *_LOADING))
             logging.disable_progress_bar()  # it would garble Inspect's own display
@@ -174,10 +176,12 @@ class HoldfastAPI(ModelAPI):
         )
 
     def _running(self) -> ServedEngine:
-        if sniffio.current_async_library() != "asyncio":
+        if (library := sniffio.current_async_library()) != "asyncio":
             raise UsageError(
-                "Holdfast's engine answers asyncio, and Inspect runs"
-                f" {sniffio.current_async_library()!r}; set INSPECT_ASYNC_BACKEND=asyncio."
+                f"Holdfast's engine needs asyncio, and Inspect runs {library!r}; set"
+                " INSPECT_ASYNC_BACKEND=asyncio.",
+                value=library,
+                allowed="asyncio",
             )
         if self._engine is None:
             self._engine = ServedEngine(self.model, _QUEUE)
@@ -241,7 +245,9 @@ def read_call(
         if offered := [*tools, *(tool.function for tool in chat.tools)]:
             raise UsageError(
                 f"holdfast models call no tools, and {shortened(offered[0].name)} is given; take a"
-                " task without tools."
+                " task without tools.",
+                option="tools",
+                value=offered[0].name,
             )
         submission = read_chat(chat, default, LIMITS, CallParser(model.name, model))
     except Refusal as refusal:
@@ -279,7 +285,9 @@ def _fields(config: GenerateConfig) -> dict[str, Any]:
     for name, value in given.items():
         if name not in _FIELDS and not (name in _NEUTRAL and value == _NEUTRAL[name]):
             raise UsageError(
-                f"holdfast models take no {name}, and it is {shortened(value)}; leave it out."
+                f"holdfast models take no {name}, and it is {shortened(value)}; leave it out.",
+                option=name,
+                value=value,
             )
     return {_FIELDS[name]: value for name, value in given.items() if name in _FIELDS}
 
@@ -287,12 +295,17 @@ def _fields(config: GenerateConfig) -> dict[str, Any]:
 def _plain(message: ChatMessage) -> Message:
     if message.role == "tool" or getattr(message, "tool_calls", None):
         raise UsageError(
-            f"holdfast models call no tools, and the chat holds a message of the role"
-            f" {message.role!r} with a tool's call or answer; take a task without tools."
+            f"holdfast models call no tools, and the chat has a message of the role"
+            f" {message.role!r} with a tool's call or answer; take a task without tools.",
+            option="messages",
+            value=message.role,
         )
     for part in message.content if isinstance(message.content, list) else ():
         if part.type != "text":
             raise UsageError(
-                f"holdfast models read only text, and a message has {part.type!r}; leave it out."
+                f"holdfast models read only text, and a message has {part.type!r}; leave it out.",
+                option="messages",
+                value=part.type,
+                allowed="text",
             )
     return {"role": message.role, "content": message.text}

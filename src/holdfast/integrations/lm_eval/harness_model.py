@@ -101,7 +101,9 @@ class HoldfastLM(TemplateLM):
         if isinstance(chat_template, str):
             raise UsageError(
                 f"holdfast models use their own chat template, not {chat_template!r}; give"
-                " `--apply_chat_template` without a name."
+                " `--apply_chat_template` without a name.",
+                option="chat_template",
+                value=chat_template,
             )
         return super().chat_template(chat_template)
 
@@ -197,7 +199,9 @@ class HoldfastLM(TemplateLM):
             raise UsageError(
                 f"{spec_of(self.methods)} holds on to a system prompt, and the context"
                 f" {context[:60]!r} has none; add `--apply_chat_template` and"
-                " `--system_instruction`."
+                " `--system_instruction`.",
+                option="method",
+                value=spell(self.methods),
             )
         return chat
 
@@ -227,21 +231,31 @@ class HoldfastLM(TemplateLM):
             raise PromptTooLong(
                 f"A context and its continuation take {tokens} tokens, and"
                 f" {self.holdfast_model.name} sees {self.max_length}; give fewer examples with"
-                " `--num_fewshot`."
+                " `--num_fewshot`.",
+                value=tokens,
+                allowed=self.max_length,
             )
 
 
 def _whole(batch_size: int | str) -> int:
     if str(batch_size).isdecimal():
         return int(batch_size)
-    raise UsageError(f"`--batch_size` is auto or a whole number, not {batch_size!r}.")
+    raise UsageError(
+        f"`--batch_size` is auto or a whole number, not {batch_size!r}.",
+        option="batch_size",
+        value=batch_size,
+        allowed="auto or a whole number",
+    )
 
 
 def write_chat(messages: Sequence[Message], *, ends_open: bool) -> str:
+    """A chat as a string that keeps its roles, which `read_chat` reads."""
     if not ends_open:
         raise UsageError(
             f"The task begins the model's reply itself ({messages[-1]['content']!r}), and a chat of"
-            " holdfast models ends with the user's message; take a task without gen_prefix."
+            " holdfast models ends with the user's message; take a task without gen_prefix.",
+            option="gen_prefix",
+            value=messages[-1]["content"],
         )
     return json.dumps({_KEY: list(messages)}, ensure_ascii=False)
 

@@ -45,7 +45,10 @@ def read_wanted(request: Request, options: Mapping[str, Any], end: str) -> Wante
         if name not in _KNOWN:
             raise UsageError(
                 f"holdfast models take no generation option {name!r} ({value!r}); choose from"
-                f" {', '.join(_KNOWN)}."
+                f" {', '.join(_KNOWN)}.",
+                option=name,
+                value=value,
+                allowed=_KNOWN,
             )
     sampling = Sampling(
         temperature=given["temperature"] if given["do_sample"] else 0.0,

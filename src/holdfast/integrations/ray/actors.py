@@ -167,7 +167,9 @@ class Actors:
             f" {self.count} actors after {_PATIENCE:.0f} s, with {self.resources} each"
         )
         if len(late) == len(self.replicas):
-            raise ModelError(f"{message}; free some (`ray status` shows usage), or add nodes.")
+            raise ModelError(
+                f"{message}; free some (`ray status` shows usage), or add nodes.", value=len(late)
+            )
         self._has_warned = True
         warnings.warn(f"{message}; the others continue without them.", stacklevel=2)
 
@@ -178,7 +180,10 @@ def check_versions(installed: dict[str, str], node: str) -> None:
         if installed.get(name) != version:
             raise ModelError(
                 f"{name} is {version} here and {installed.get(name)} on {node}; install the same"
-                " versions on every machine."
+                " versions on every machine.",
+                option=name,
+                value=installed.get(name),
+                allowed=version,
             )
 
 
@@ -189,7 +194,10 @@ def check_alike(first: Description, first_node: str, other: Description, node: s
         if expected != actual:
             raise ModelError(
                 f"The {name} of {first.name!r} is {expected} on {first_node} and {actual} on"
-                f" {node}; give every machine the same files and the same kind of device."
+                f" {node}; give every machine the same files and the same kind of device.",
+                option=name,
+                value=actual,
+                allowed=expected,
             )
 
 

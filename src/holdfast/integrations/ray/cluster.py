@@ -46,7 +46,8 @@ def connect(
     """
     if importlib.util.find_spec("ray") is None:
         raise UsageError(
-            "--ray needs ray, which is not installed; pip install 'holdfast-llm[ray]'."
+            "--ray needs ray, which is not installed; pip install 'holdfast-llm[ray]'.",
+            option="ray",
         )
     for name, number in (("replicas", replicas), ("processors", processors)):
         if number is not None:
@@ -107,8 +108,11 @@ def _check_answers(address: str) -> None:
     host, colon, port = address.rpartition(":")
     if not (colon and host and port.isdecimal()):
         raise UsageError(
-            f"{address!r} is no address of a Ray cluster for --ray; write HOST:PORT (6379, where"
-            " nothing else was said), or auto."
+            f"{address!r} is no address of a Ray cluster for --ray; write HOST:PORT (Ray's own"
+            " default is 6379), or auto.",
+            option="ray",
+            value=address,
+            allowed="HOST:PORT or auto",
         )
     try:
         socket.create_connection((host.strip("[]"), int(port)), _PATIENCE).close()
@@ -146,10 +150,11 @@ def _resources(
     return Resources(processors=share, gpus=0), count
 
 
-def _no_room(count: int, what: str, there: int, address: str) -> ModelError:
-    return ModelError(
-        f"{count} actors with a {what} each do not fit into the Ray cluster at {address!r}, which"
-        f" has {there}; use --replicas {there}, or add nodes."
-        if there
-        else f"The Ray cluster at {address!r} has no {what}s to give to actors; add nodes."
+def _no_room(count: int, resource: str, available: int, address: str) -> ModelError:
+    message = (
+        f"{count} actors with a {resource} each do not fit into the Ray cluster at {address!r},"
+        f" which has {available}; use --replicas {available}, or add nodes."
     )
+    if not available:
+        message = f"The Ray cluster at {address!r} has no {resource}s to give to actors; add nodes."
+    return ModelError(message, option="replicas", value=count, allowed=available)
