@@ -201,7 +201,7 @@ class HoldfastLM(TemplateLM):
                 f" {context[:60]!r} has none; add `--apply_chat_template` and"
                 " `--system_instruction`.",
                 option="method",
-                value=spell(self.methods),
+                value=spec_of(self.methods),
             )
         return chat
 
