@@ -34,7 +34,7 @@ from holdfast.cli import (
     trace,
 )
 from holdfast.cli.options import Command, HelpFormatter, Options, add_command
-from holdfast.cli.progress import INTERRUPTED, TERMINATED, Terminated, heeding_sigterm
+from holdfast.cli.progress import INTERRUPTED, TERMINATED, Terminated, interrupting_on_sigterm
 from holdfast.common.files import FULL
 from holdfast.common.threads import limit_spinning
 from holdfast.common.version import __version__
@@ -64,7 +64,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         command, arguments = read_command(words)
         _write_no_verdict(words, "the command has not finished")
-        with heeding_sigterm(), warnings.catch_warnings():
+        with interrupting_on_sigterm(), warnings.catch_warnings():
             warnings.showwarning = _print_warning  # type: ignore[assignment]
             code = command.run(arguments)
             sys.stdout.flush()  # what cannot be written fails here, not while Python ends

@@ -88,15 +88,15 @@ def _refuse_options(arguments: Options, names: Sequence[str], why: str) -> None:
 def _check_name(arguments: Options, role: str) -> None:
     """Refuses the name of a model behind an endpoint that is given without the endpoint's URL."""
     name = getattr(arguments, role)
-    meant = endpoint_meant(name)
-    if meant is None:
+    endpoint = endpoint_meant(name)
+    if endpoint is None:
         return
-    words = f"{option_of(role)} {meant.url}"
+    words = f"{option_of(role)} {endpoint.url}"
     prefix = "user_" if role == "user_model" else ""
-    if meant.model:
-        words += f" {option_of(f'{prefix}endpoint_model')} {meant.model}"
-    if meant.key not in ("", EndpointOptions.model_fields["api_key_env"].default):
-        words += f" {option_of(f'{prefix}api_key_env')} {meant.key}"
+    if endpoint.model:
+        words += f" {option_of(f'{prefix}endpoint_model')} {endpoint.model}"
+    if endpoint.key not in ("", EndpointOptions.model_fields["api_key_env"].default):
+        words += f" {option_of(f'{prefix}api_key_env')} {endpoint.key}"
     raise NoSuchModel(
         f"{option_of(role)} {name} is no folder here and no URL; did you mean {words}?"
     )

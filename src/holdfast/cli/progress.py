@@ -60,7 +60,7 @@ class Bar:
         self.terminal = sys.stderr.isatty()
         self.title = title
         self.bar = tqdm(total=total, unit=unit, disable=not self.terminal, dynamic_ncols=True)
-        self.done, self.tokens, self.recorded, self.said_recorded = 0, 0, 0, not title
+        self.done, self.tokens, self.recorded, self.has_reported = 0, 0, 0, not title
         self.started = time.monotonic()
         self.over, self.lock = threading.Event(), threading.Lock()
 
@@ -121,8 +121,8 @@ class Bar:
     def _print_recorded(self) -> None:
         """Reports how much an earlier command did."""
         unit, size = ("conversation", self.rounds) if self.rounds else (self.unit, 1)
-        if (recorded := self.recorded // size) and not self.said_recorded:
-            self.said_recorded = True
+        if (recorded := self.recorded // size) and not self.has_reported:
+            self.has_reported = True
             self.note(f"{recorded:,} of {self.total // size:,} {unit}s already done")
 
     def _begin(self) -> None:
@@ -184,7 +184,7 @@ def _on_sigterm(end: Callable[[], None]) -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-def heeding_sigterm() -> contextlib.AbstractContextManager[None]:
+def interrupting_on_sigterm() -> contextlib.AbstractContextManager[None]:
     """Within this context, SIGTERM raises `Terminated`; a second one ends the process at once."""
 
     def end() -> None:
@@ -194,7 +194,7 @@ def heeding_sigterm() -> contextlib.AbstractContextManager[None]:
     return _on_sigterm(end)
 
 
-def ending_at_once() -> contextlib.AbstractContextManager[None]:
+def exiting_on_sigterm() -> contextlib.AbstractContextManager[None]:
     """Within this context, SIGTERM ends the process at once, even during an import."""
 
     def end() -> None:

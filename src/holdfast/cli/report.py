@@ -18,13 +18,13 @@ class ReportArguments(Options):
 def run(arguments: ReportArguments) -> None:
     results = report.read_results(arguments.folders, arguments.out)
     page = report.write_page(results, arguments.out)
-    for number, (folder, one) in enumerate(zip(arguments.folders, results, strict=True)):
+    for number, (folder, result) in enumerate(zip(arguments.folders, results, strict=True)):
         if number:
             print()
         if len(results) > 1:
             print(f"{folder}:\n")
         # its sentences have no label, which tells runs on the same page apart
-        print_run(one if len(results) == 1 else results_of(one.run))
+        print_run(result if len(results) == 1 else results_of(result.run))
     print(f"Report: {page.resolve()}")
 
 

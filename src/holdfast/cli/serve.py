@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from holdfast.cli import options
 from holdfast.cli.loading import begin_loading, check_extra, load_here, load_on_engine
-from holdfast.cli.progress import ending_at_once, note
+from holdfast.cli.progress import exiting_on_sigterm, note
 from holdfast.common.model_names import engine_in, is_url
 from holdfast.common.ranges import Range, whole_number
 from holdfast.common.sampling import MOST_NEW_TOKENS
@@ -100,7 +100,7 @@ def run(arguments: ServeArguments) -> None:
     if not 0 <= arguments.port < 65_536:
         raise UsageError(f"--port takes a number from 0 to 65535, not {arguments.port}.")
     with server.bind(arguments.host, arguments.port) as bound:
-        with ending_at_once():
+        with exiting_on_sigterm():
             service = _service(arguments)
             from holdfast.serve.access import AccessRules
             from holdfast.serve.app import application

@@ -25,7 +25,7 @@ from holdfast.errors import UnknownName, UsageError, cut
 from holdfast.transcripts import Event, Kind, linear
 from holdfast.transcripts.chat_messages import (
     CALLS,
-    SAID_TO_NOBODY,
+    HIDDEN_TYPES,
     Malformed,
     read_messages,
     read_tools,
@@ -35,7 +35,7 @@ RECORDED = "recorded"  # the stop reason of a replayed turn
 SCRIPTED = "scripted"  # the stop reason of a user turn from a script
 GIVEN = (RECORDED, SCRIPTED)  # stop reasons of turns that no model wrote in this run
 SHIPPED_SCRIPTS = "everyday"
-_NO_TEXT = ("tool_use", *CALLS, *SAID_TO_NOBODY)  # kinds of parts that need no text
+_NO_TEXT = ("tool_use", *CALLS, *HIDDEN_TYPES)  # kinds of parts that need no text
 
 
 @dataclass(frozen=True)

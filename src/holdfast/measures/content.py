@@ -124,7 +124,7 @@ def numerals(text: str) -> list[str]:
     return [number.lstrip("0") or "0" for number in plain]
 
 
-def occurs_spelled(number: int, text: str) -> bool:
+def occurs_in_words(number: int, text: str) -> bool:
     """Whether a number occurs in English words and not as part of a longer number."""
     tokens = [
         token for token in re.split(r"[\s-]+", " ".join(words_of(fold(text)))) if token != "and"
@@ -141,7 +141,7 @@ def occurs_spelled(number: int, text: str) -> bool:
 def mentions_number(text: str, number: Number) -> Score:
     """1 if this number occurs, in digits (1,234 or 1234) or in English words."""
     seen = numerals(text)
-    if str(number) in seen or occurs_spelled(number, text):
+    if str(number) in seen or occurs_in_words(number, text):
         return Score(1.0, f"{number} occurs")
     return Score(0.0, f"{number} does not occur" + (f", but {named(seen)}" if seen else ""))
 

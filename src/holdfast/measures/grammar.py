@@ -148,7 +148,7 @@ def tense(tokens: list[str], i: int) -> str:
         return "past"  # "he put": the present would end in -s
     if before == "" and either and tokens[i + 1 : i + 2] and tokens[i + 1] in DETERMINERS:
         return "present"  # "put the bread on the table": an order
-    if not is_verb_here(tokens, i, set(kinds), base):
+    if not is_verb_in_context(tokens, i, set(kinds), base):
         return ""
     return "either" if either else "present"
 
@@ -160,7 +160,7 @@ def is_infinitive(tokens: list[str], i: int) -> bool:
     return i > 1 and tokens[i - 2] in ("let", "lets") and tokens[i - 1] in SUBJECTS | DETERMINERS
 
 
-def is_verb_here(tokens: list[str], i: int, kinds: set[str], base: bool) -> bool:
+def is_verb_in_context(tokens: list[str], i: int, kinds: set[str], base: bool) -> bool:
     """Whether a form that may be a verb in the present is one, by the words around it."""
     before = previous(tokens, i)
     follows = tokens[i + 1] if i + 1 < len(tokens) else ""

@@ -175,11 +175,11 @@ def dashed_characters(text: str) -> Score:
 
 def _phrase_when_cut(text: str, phrase: str) -> WhenCut:
     """More text helps only as long as the reply so far is the beginning of the phrase."""
-    said, wanted = fold(text).strip(), fold(phrase).strip()
+    so_far, wanted = fold(text).strip(), fold(phrase).strip()
     if words_of(phrase):
         # the last word may be incomplete
-        said, wanted = " ".join(folded_words(text)), " ".join(folded_words(phrase))
-    return WhenCut.NOT_JUDGED if wanted.startswith(said) else WhenCut.JUDGED
+        so_far, wanted = " ".join(folded_words(text)), " ".join(folded_words(phrase))
+    return WhenCut.NOT_JUDGED if wanted.startswith(so_far) else WhenCut.JUDGED
 
 
 @measure(when_cut=_phrase_when_cut)

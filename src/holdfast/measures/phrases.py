@@ -26,40 +26,40 @@ _AFTER_WORD = re.compile(
     r"\b(?:say|saying|answer|reply|respond|write|sign|add|with|words|phrase)\s+([^\n.!?。！？]+[.!?。！？]?)",
     re.IGNORECASE,
 )
-# the arguments of measures whose values are texts to be said
-_SAID = (
+# the arguments of measures whose values are phrases that a reply must have
+_PHRASE_ARGUMENTS = (
     *("phrase", "word", "words", "open", "close", "keys", "keyword", "keywords", "end_phrase"),
     *("prompt_to_repeat", "postscript_marker"),
 )
-_NOT_SAID = ("never_contains", "released_never_contains", "ifeval_keywords_forbidden_words")
+_FORBIDDING = ("never_contains", "released_never_contains", "ifeval_keywords_forbidden_words")
 
 
 def phrases_in_prompt(prompt: str) -> list[str]:
     """The phrases that a system prompt tells its speaker to say."""
-    found = []
+    phrases = []
     for pattern in (_QUOTED, _AFTER_COLON, _AFTER_WORD):
         for match in pattern.finditer(prompt):
-            found.append(next(group for group in match.groups() if group is not None))
-    return found
+            phrases.append(next(group for group in match.groups() if group is not None))
+    return phrases
 
 
 def phrases_of_measure(measure: Measure, text: str) -> list[str]:
     """The phrases in a text that a measure asks for."""
-    found = list(dict.fromkeys(_asked_for(measure, text)))
-    return [*found, *_sentences_around(found, text)]
+    phrases = list(dict.fromkeys(_required(measure, text)))
+    return [*phrases, *_sentences_around(phrases, text)]
 
 
-def _asked_for(measure: Measure, text: str) -> Iterator[str]:
-    if measure.name in _NOT_SAID:
+def _required(measure: Measure, text: str) -> Iterator[str]:
+    if measure.name in _FORBIDDING:
         return
     for spec in _inner(measure.arguments):
-        yield from _asked_for(build(spec), text)
+        yield from _required(build(spec), text)
     if measure.name == "regex":
         match = find(measure.arguments["regex"], text, measure.arguments["flags"])
         if match:
             yield match[0]
         return
-    for name in _SAID:
+    for name in _PHRASE_ARGUMENTS:
         value = measure.arguments.get(name)
         # a string under `words` names a list of the package
         values = [value] if isinstance(value, str) and name != "words" else value

@@ -437,8 +437,8 @@ def _loosely_when_cut(text: str, measure: Spec) -> WhenCut:
     inner = build(measure)
     if isinstance(inner.when_cut, WhenCut):
         return inner.when_cut
-    found = [inner.when_cut(reading, **inner.arguments) for reading in _readings(text)]
-    return found[0] if len(set(found)) == 1 else WhenCut.NOT_JUDGED
+    rules = [inner.when_cut(reading, **inner.arguments) for reading in _readings(text)]
+    return rules[0] if len(set(rules)) == 1 else WhenCut.NOT_JUDGED
 
 
 @measure(

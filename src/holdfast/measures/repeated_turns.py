@@ -51,12 +51,12 @@ def repetitions(
     for number, (speaker, text) in enumerate(turns):
         units = units_of(text)
         left_out = _positions(units, phrases[number]) if phrases else frozenset[int]()
-        places: dict[int, list[int]] = {}  # an earlier turn -> where its runs begin in this one
+        run_starts: dict[int, list[int]] = {}  # an earlier turn -> where its runs begin in this one
         for position, run in enumerate(_runs(units)):
             for earlier in turns_with.get(run, ()):
-                places.setdefault(earlier, []).append(position)
+                run_starts.setdefault(earlier, []).append(position)
         shares = {"own": 0.0, "other": 0.0}
-        for earlier, begins in places.items():
+        for earlier, begins in run_starts.items():
             whose = "own" if turns[earlier][0] == speaker else "other"
             shares[whose] = max(shares[whose], _share(units, begins, left_out))
         again = _share(units, _again(units), left_out)

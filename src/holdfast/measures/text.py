@@ -53,7 +53,7 @@ def sentences_of(text: str) -> list[str]:
     for block in joined_lines(text):
         start = 0
         for end in SENTENCE_END.finditer(block):
-            if not splits_here(block, end):
+            if not is_sentence_end(block, end):
                 continue
             add_sentence(sentences, block[start : end.end()])
             start = end.end()
@@ -81,7 +81,7 @@ def joined_lines(text: str) -> list[str]:
     return blocks
 
 
-def splits_here(block: str, end: re.Match[str]) -> bool:
+def is_sentence_end(block: str, end: re.Match[str]) -> bool:
     """Whether a stop ends a sentence, and not an abbreviation, initial, pause or quotation."""
     follows = block[end.end() : end.end() + 40].lstrip(" \t\"'“‘(*_")
     if DOTS.match(end.group()) and follows:

@@ -75,10 +75,10 @@ class TextDecoder:
             released, self._pending = tuple(self._pending), []
             return released
         text = "".join(token.text for token in self._pending)
-        places = [position for stop in self._stops if (position := text.find(stop)) >= 0]
-        if places:
+        positions = [position for stop in self._stops if (position := text.find(stop)) >= 0]
+        if positions:
             self.stopped = True
-            return self._take(min(places), cut=True)
+            return self._take(min(positions), cut=True)
         open_end = 0 if last else max(_overlap(text, stop) for stop in self._stops)
         return self._take(len(text) - open_end)
 

@@ -14,7 +14,6 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from holdfast.errors import UsageError, reason_of
-from holdfast.measures.text import plural
 
 if TYPE_CHECKING:
     from holdfast.serve.served_engine import ServedEngine
@@ -106,7 +105,8 @@ class _Shutdown:
             self._server.force_exit = self._server.should_exit = True
             return
         if self._engine.open:
-            requests = plural(self._engine.open, "request")
+            count = self._engine.open
+            requests = f"{count} request" if count == 1 else f"{count} requests"
             self._note(f"Finishing {requests}; a second signal ends at once.")
         self._draining = asyncio.ensure_future(self._drain())
 

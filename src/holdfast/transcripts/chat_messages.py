@@ -28,7 +28,7 @@ ROLES = {  # of OpenAI, Anthropic, Gemini, LangChain and ShareGPT; case is ignor
 _LANGCHAIN_CLASS = re.compile(r"(system|human|ai|tool|function)message(?:chunk)?")
 _LANGCHAIN_TYPES = ("system", "human", "ai", "tool", "function")
 CALLS = ("function_call", "custom_tool_call", "local_shell_call", "mcp_call")
-SAID_TO_NOBODY = ("reasoning", "item_reference", "thinking", "redacted_thinking", "compaction")
+HIDDEN_TYPES = ("reasoning", "item_reference", "thinking", "redacted_thinking", "compaction")
 
 
 class Malformed(Exception):
@@ -72,7 +72,7 @@ def _read_item(item: Any) -> Iterator[Event]:
         yield from message("assistant", "", [_read_call(item)])
     elif isinstance(kind, str) and kind.endswith("_call_output"):
         yield from message("tool", _text_of(item.get("output")), call_id=_id_of(item))
-    elif kind in SAID_TO_NOBODY or (isinstance(kind, str) and kind.endswith("_call")):
+    elif kind in HIDDEN_TYPES or (isinstance(kind, str) and kind.endswith("_call")):
         return  # reasoning, and tools that the provider runs itself
     else:
         yield from _read_message(item)
@@ -118,8 +118,8 @@ def is_cut(item: Any) -> bool:
     """Whether a message, or an API's answer with one, says that it ended at the token limit."""
     if not isinstance(item, Mapping):
         return False
-    places = (item, *(item.get(name) for name in ("response_metadata", "generation_info")))
-    ends = [place.get(name) for place in places if isinstance(place, Mapping) for name in _ENDS]
+    objects = (item, *(item.get(name) for name in ("response_metadata", "generation_info")))
+    ends = [fields.get(name) for fields in objects if isinstance(fields, Mapping) for name in _ENDS]
     return any(isinstance(end, str) and end.lower() in _LIMITS for end in ends)
 
 
@@ -286,7 +286,7 @@ def _text_of(content: Any) -> str:
             if isinstance(part.get("message_content"), Mapping):  # OpenInference
                 part = part["message_content"]
             text = part.get("text", part.get("refusal"))
-            if isinstance(text, str) and part.get("type") not in SAID_TO_NOBODY:
+            if isinstance(text, str) and part.get("type") not in HIDDEN_TYPES:
                 texts.append(text)
     return "\n".join(texts)
 

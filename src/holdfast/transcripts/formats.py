@@ -28,8 +28,8 @@ from holdfast.transcripts.readers import (
 
 # The first that recognises a value reads it, so what may be taken for another comes before that.
 FORMATS: dict[str, Format] = {
-    each.name: each
-    for each in (
+    form.name: form
+    for form in (
         # events of sessions
         gemini_cli.FORMAT,
         codex.FORMAT,

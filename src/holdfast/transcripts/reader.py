@@ -13,7 +13,7 @@ from holdfast.errors import shortened
 from holdfast.transcripts.chat_messages import Malformed, is_cut, is_message, read_messages
 from holdfast.transcripts.transcript import Event, Transcript, linear, message
 
-Values = list[tuple[str, Any]]  # each with its place: the file, and the line or entry in it
+Values = list[tuple[str, Any]]  # each with its source: the file, and the line or entry in it
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ def dialog_per_value(read: Callable[[Any], list[Event]]) -> Reader:
 
 
 def objects(values: Values) -> tuple[list[tuple[str, Mapping[str, Any]]], list[Unread]]:
-    """The values that are objects, and what is to be said of the others."""
+    """The values that are objects, and the others as unread."""
     given = [(where, value) for where, value in values if isinstance(value, Mapping)]
     others = [
         Unread(f"{where}: {shortened(value)} is not an object")
@@ -86,6 +86,7 @@ def first_message(value: Any) -> Mapping[str, Any]:
 
 
 def is_message_list(value: Any) -> bool:
+    """Whether a value is a list that begins with a message."""
     return isinstance(value, list) and bool(value) and is_message(value[0])
 
 
@@ -95,15 +96,17 @@ def is_item(value: Mapping[str, Any]) -> bool:
 
 
 def file_of(where: str) -> str:
+    """The file in a source such as `july.jsonl, line 3`."""
     return where.rpartition(", ")[0]
 
 
-def place_of(where: str) -> str:
-    """The line or entry of a place, without its file."""
+def position_of(where: str) -> str:
+    """The line or entry in a source such as `july.jsonl, line 3`."""
     return where.rpartition(", ")[2]
 
 
 def field_of(value: Any, *names: str) -> Any:
+    """The first of these fields that an object has; raises `Malformed` if it has none."""
     if isinstance(value, Mapping):
         for name in names:
             if name in value:
@@ -112,19 +115,21 @@ def field_of(value: Any, *names: str) -> Any:
 
 
 def mapping(value: Any) -> Mapping[str, Any]:
+    """A value that has to be an object; raises `Malformed` if it is none."""
     if not isinstance(value, Mapping):
         raise Malformed(f"{shortened(value)} is not an object")
     return value
 
 
 def entries(value: Any) -> list[Any]:
-    """A list that may be missing."""
+    """A list that may be missing; raises `Malformed` if the value is something else."""
     if value is not None and not isinstance(value, list):
         raise Malformed(f"{shortened(value)} is not a list")
     return value or []
 
 
 def at(value: Any, *path: str) -> Any:
+    """The value at a path of names in nested objects; None if there is none."""
     for name in path:
         value = value.get(name) if isinstance(value, Mapping) else None
     return value
@@ -141,6 +146,7 @@ def decoded(value: Any) -> Any:
 
 
 def system_prompt(text: Any) -> list[Event]:
+    """A system prompt, given by its text or its parts, as events; none if it is empty."""
     return read_messages([{"role": "system", "content": text}]) if text else []
 
 

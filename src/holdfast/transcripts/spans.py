@@ -28,15 +28,15 @@ def unflattened(span: Mapping[str, Any]) -> dict[str, Any]:
     for name, value in span.items():
         value = unflattened(value) if isinstance(value, Mapping) else value
         *outer, last = name.split(".")
-        here = tree
+        node = tree
         for part in outer:
-            here = here.setdefault(part, {})
-            if not isinstance(here, dict):
+            node = node.setdefault(part, {})
+            if not isinstance(node, dict):
                 raise Malformed(f"the field {name!r} occurs beside a value of {part!r}")
-        if isinstance(here.get(last), dict) and isinstance(value, dict):
-            here[last].update(value)
+        if isinstance(node.get(last), dict) and isinstance(value, dict):
+            node[last].update(value)
         else:
-            here[last] = value
+            node[last] = value
     return {name: _listified(value) for name, value in tree.items()}
 
 

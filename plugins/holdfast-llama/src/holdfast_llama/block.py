@@ -90,7 +90,7 @@ class SteeringBlock:
     @property
     def span(self) -> list[int]:
         """The span's tokens in the latest prompt."""
-        return [place for place, inside in enumerate(self._span) if inside]
+        return [token for token, inside in enumerate(self._span) if inside]
 
     @property
     def trace(self) -> AttentionTrace | None:

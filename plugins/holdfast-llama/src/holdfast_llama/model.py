@@ -283,7 +283,7 @@ def check_layers(pool: Pool) -> None:
     Raises:
         ModelError: a layer's weights cannot be read.
     """
-    place = pool.take(True)
-    row = SteeredRow(place.stream, 0, (True,), trace=True)
-    place.context.decode([row], [[0]])
-    pool.give_back([place])
+    native = pool.take(True)
+    row = SteeredRow(native.stream, 0, (True,), trace=True)
+    native.context.decode([row], [[0]])
+    pool.give_back([native])

@@ -67,9 +67,9 @@ def check_library() -> None:
         (_MODEL, llama_cpp.llama_model_default_params()),
     ):
         for field, value in known.items():
-            if (found := getattr(defaults, field)) != value:
+            if (actual := getattr(defaults, field)) != value:
                 raise ModelError(
-                    f"llama.cpp's default of {field} is {found!r} here and not {value!r}, so its"
+                    f"llama.cpp's default of {field} is {actual!r} here and not {value!r}, so its"
                     " binding does not match the library; install llama-cpp-python"
                     f" {llama_cpp.__version__} anew, and unset LLAMA_CPP_LIB_PATH."
                 )
@@ -270,12 +270,12 @@ class NativeContext:
             for start in range(0, count, CHUNK):
                 stop = min(start + CHUNK, count)
                 self._pass(rows, tokens, start, stop, count - logits)
-                for place in range(max(start, count - logits), stop):
+                for position in range(max(start, count - logits), stop):
                     for number in range(len(rows)):
-                        at = number * (stop - start) + place - start
+                        at = number * (stop - start) + position - start
                         pointer = llama_cpp.llama_get_logits_ith(self.pointer, at)
                         read = np.ctypeslib.as_array(pointer, (self.model.vocabulary,))
-                        wanted[number, place - count + logits] = read
+                        wanted[number, position - count + logits] = read
         except BaseException:
             for row in rows:
                 self.crop(row.stream, row.start)
@@ -297,11 +297,11 @@ class NativeContext:
                 f"{len(rows)} rows of {width} tokens do not fit into one pass; forward them apart."
             )
         for number, (row, given) in enumerate(zip(rows, tokens, strict=True)):
-            for place in range(start, stop):
-                at = number * width + place - start
-                batch.token[at], batch.pos[at] = given[place], row.start + place
+            for position in range(start, stop):
+                at = number * width + position - start
+                batch.token[at], batch.pos[at] = given[position], row.start + position
                 batch.n_seq_id[at], batch.seq_id[at][0] = 1, row.stream
-                batch.logits[at] = place >= first_logits
+                batch.logits[at] = position >= first_logits
         batch.n_tokens = width * len(rows)
         if self.steers:
             self.weights.begin(rows, [row.start + stop for row in rows])
@@ -324,9 +324,9 @@ def _at(state: np.ndarray) -> Any:
     return state.ctypes.data_as(ctypes.POINTER(ctypes.c_uint8))
 
 
-def _check_size(expected: int, found: int) -> None:
-    if found != expected:
+def _check_size(expected: int, actual: int) -> None:
+    if actual != expected:
         raise ModelError(
-            f"llama.cpp saved or restored {found:,} of {expected:,} bytes of a stream; ask again,"
+            f"llama.cpp saved or restored {actual:,} of {expected:,} bytes of a stream; ask again,"
             " with a larger --engine context=TOKENS."
         )

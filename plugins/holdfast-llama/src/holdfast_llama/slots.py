@@ -58,7 +58,7 @@ class SavedStream:
 
 
 @dataclass(eq=False)
-class _Place:
+class _NativeStream:
     """A stream of a context, and how many tokens it has."""
 
     context: NativeContext
@@ -83,9 +83,9 @@ class Pool:
     columns: int
     threads: int
     cache: str
-    _free: dict[bool, list[_Place]] = field(default_factory=lambda: {True: [], False: []})
+    _free: dict[bool, list[_NativeStream]] = field(default_factory=lambda: {True: [], False: []})
 
-    def take(self, steers: bool) -> _Place:
+    def take(self, steers: bool) -> _NativeStream:
         """Takes the free stream with the lowest number, so that rows can share passes.
 
         Raises:
@@ -95,23 +95,23 @@ class Pool:
         free = self._free[steers]
         if not free:
             free += self._new_context(steers)
-        place = min(free, key=lambda place: place.stream)
-        free.remove(place)
-        return place
+        native = min(free, key=lambda native: native.stream)
+        free.remove(native)
+        return native
 
-    def give_back(self, places: Sequence[_Place | None]) -> None:
+    def give_back(self, natives: Sequence[_NativeStream | None]) -> None:
         """Empties streams and marks them as free."""
-        for place in places:
-            if place is not None:
-                place.context.crop(place.stream, 0)
-                place.tokens = 0
-                self._free[place.context.steers].append(place)
+        for native in natives:
+            if native is not None:
+                native.context.crop(native.stream, 0)
+                native.tokens = 0
+                self._free[native.context.steers].append(native)
 
-    def _new_context(self, steers: bool) -> list[_Place]:
+    def _new_context(self, steers: bool) -> list[_NativeStream]:
         context = NativeContext(
             self.model, self.rows, self.columns, self.threads, steers=steers, cache=self.cache
         )
-        return [_Place(context, stream) for stream in range(self.rows)]
+        return [_NativeStream(context, stream) for stream in range(self.rows)]
 
 
 class Slots:
@@ -125,9 +125,9 @@ class Slots:
         self._pool = pool
         self.lengths: list[int] = []
         self._saved: list[SavedStream | None] = []  # until the row's first pass
-        self._places: list[_Place | None] = []  # None before it
+        self._natives: list[_NativeStream | None] = []  # None before it
         # not at process exit, when contexts may already be gone
-        weakref.finalize(self, pool.give_back, self._places).atexit = False
+        weakref.finalize(self, pool.give_back, self._natives).atexit = False
 
     def expect(self, rows: int, columns: int) -> None:
         """Does nothing: llama.cpp allocates its cells up front."""
@@ -135,32 +135,32 @@ class Slots:
     def open(self, computed: SavedStream | None, reusable_len: int | None = None) -> None:
         """Takes the next slot for a row, with its computed tokens if there are any."""
         self._saved.append(computed)
-        self._places.append(None)
+        self._natives.append(None)
         self.lengths.append(0 if computed is None else computed.tokens)
 
-    def place(self, slot: int, *, steers: bool) -> _Place:
+    def native(self, slot: int, *, steers: bool) -> _NativeStream:
         """The stream of a row, chosen at the row's first pass. A steered or traced row cannot
         continue from keys and values of a context with flash attention, so it forwards all of its
         tokens.
         """
-        place, saved = self._places[slot], self._saved[slot]
-        if place is None:
-            place = self._pool.take(steers or (saved is not None and saved.steers))
-            self._places[slot], self._saved[slot] = place, None
+        native, saved = self._natives[slot], self._saved[slot]
+        if native is None:
+            native = self._pool.take(steers or (saved is not None and saved.steers))
+            self._natives[slot], self._saved[slot] = native, None
             self.lengths[slot] = 0
-            if saved is not None and saved.steers == place.context.steers:
-                place.context.restore(place.stream, saved.state)
-                place.context.crop(place.stream, saved.tokens)
-                place.tokens = self.lengths[slot] = saved.tokens
-        return place
+            if saved is not None and saved.steers == native.context.steers:
+                native.context.restore(native.stream, saved.state)
+                native.context.crop(native.stream, saved.tokens)
+                native.tokens = self.lengths[slot] = saved.tokens
+        return native
 
     def computed(self, slot: int, count: int | None = None, start: int = 0) -> SavedStream | None:
         """A copy of the keys and values of a row's first `count` tokens (None: all)."""
-        place = self._places[slot]
-        if place is None:
+        native = self._natives[slot]
+        if native is None:
             return self._saved[slot]
         length = self.lengths[slot] if count is None else min(count, self.lengths[slot])
-        return SavedStream(length, place.context.save(place.stream), place.context.steers)
+        return SavedStream(length, native.context.save(native.stream), native.context.steers)
 
     def commit(self, slots: Sequence[int], ends: Sequence[int]) -> None:
         """Counts the tokens before `ends` as computed."""
@@ -169,8 +169,8 @@ class Slots:
 
     def close(self, slot: int, *, wipe: bool = False) -> None:
         """Closes a row; the last one moves into its slot."""
-        self._pool.give_back([self._places[slot]])
-        lists: list[list[Any]] = [self.lengths, self._saved, self._places]
+        self._pool.give_back([self._natives[slot]])
+        lists: list[list[Any]] = [self.lengths, self._saved, self._natives]
         for of_slots in lists:
             of_slots[slot] = of_slots[-1]
             of_slots.pop()
@@ -247,12 +247,12 @@ class LlamaRunner:
             for group in _groups(rows):
                 tokens = [rows[number].tokens for number in group]
                 steered = [rows[number].steered for number in group]
-                passed = rows[group[0]].place.context.decode(steered, tokens, logits)
+                passed = rows[group[0]].native.context.decode(steered, tokens, logits)
                 wanted[group] = passed.logits
                 if passed.mass.size:
                     mass[group], uniform[group] = passed.mass, passed.uniform
                 for number in group:
-                    rows[number].place.tokens = rows[number].steered.start + len(tokens[0])
+                    rows[number].native.tokens = rows[number].steered.start + len(tokens[0])
         return Output(
             torch.from_numpy(wanted),
             torch.from_numpy(mass) if traced else None,
@@ -263,20 +263,20 @@ class LlamaRunner:
     def _row(self, slots: Slots, slot: int, reading: StreamState) -> _Row:
         stream = reading.stream
         traced = reading.trace and any(stream.span)
-        place = slots.place(slot, steers=bool(stream.compiled.attention) or traced)
+        native = slots.native(slot, steers=bool(stream.compiled.attention) or traced)
         start = min(slots.lengths[slot], len(reading) - 1)
-        if place.tokens > start:
-            place.context.crop(place.stream, start)
-            place.tokens = start
-        steered = SteeredRow(place.stream, start, stream.span, stream.compiled.attention, traced)
-        return _Row(place, steered, reading.behind(start))
+        if native.tokens > start:
+            native.context.crop(native.stream, start)
+            native.tokens = start
+        steered = SteeredRow(native.stream, start, stream.span, stream.compiled.attention, traced)
+        return _Row(native, steered, reading.behind(start))
 
 
 @dataclass(frozen=True, eq=False)
 class _Row:
     """A row of a pass, and the tokens that it forwards."""
 
-    place: _Place
+    native: _NativeStream
     steered: SteeredRow
     tokens: Sequence[int]
 
@@ -285,7 +285,7 @@ def _groups(rows: Sequence[_Row]) -> list[list[int]]:
     """The numbers of the rows that share a pass."""
     by_context: dict[NativeContext, list[int]] = {}
     for number, row in enumerate(rows):
-        by_context.setdefault(row.place.context, []).append(number)
+        by_context.setdefault(row.native.context, []).append(number)
     groups: list[list[int]] = []
     for numbers in by_context.values():
         last: _Row | None = None

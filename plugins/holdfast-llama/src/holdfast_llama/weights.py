@@ -312,12 +312,12 @@ class AttentionWeights:
         visible = self._visible(tensor, width)
         columns = self._span_columns(width)
         # [row, head, query]; without BLAS, whose idle threads would spin through the pass
-        held, rest, traced = np.einsum("rhqk,rck->crhq", weights, columns)
+        span, rest, traced = np.einsum("rhqk,rck->crhq", weights, columns)
         if tensor.src[2]:  # an attention sink adds one more score to the softmax, part of the rest
-            rest = np.maximum(1 - held, rest)
+            rest = np.maximum(1 - span, rest)
         moves = self._plan.layers[layer]
         if moves is not None:
-            traced = traced * self._steer(weights, held, rest, moves)
+            traced = traced * self._steer(weights, span, rest, moves)
             if not self.on_host:
                 _tensor_set(address, weights.ctypes.data, 0, weights.nbytes)
         self.mass[:, layer] = traced[:, :, -1]
@@ -397,8 +397,8 @@ class AttentionWeights:
             )
         read = np.empty((len(self._rows), width), known[mask.type])
         for number, line in enumerate(read):
-            place = number * mask.nb[3] + (tensor.ne[1] - 1) * mask.nb[1]
-            _tensor_get(address, line.ctypes.data, place, line.nbytes)
+            offset = number * mask.nb[3] + (tensor.ne[1] - 1) * mask.nb[1]
+            _tensor_get(address, line.ctypes.data, offset, line.nbytes)
         visible: np.ndarray = read > -np.inf
         for line, end in zip(visible, self._ends, strict=True):
             seen = np.flatnonzero(line)

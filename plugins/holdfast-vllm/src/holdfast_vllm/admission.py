@@ -46,7 +46,7 @@ class Chat:
 
 
 def admit(
-    renderer: Any, config: Any, prompt: Mapping[str, Any], wish: Wish, asked: Any, name: str
+    renderer: Any, config: Any, prompt: Mapping[str, Any], wish: Wish, request: Any, name: str
 ) -> Admitted:
     """Checks a request and finds its span.
 
@@ -55,7 +55,7 @@ def admit(
         config: of the engine.
         prompt: the rendered prompt.
         wish: what the request asks of Holdfast.
-        asked: what it asks of vLLM, under vLLM's names: a request of its protocol, or sampling
+        request: what it asks of vLLM, under vLLM's names: a request of its protocol, or sampling
             parameters.
         name: under which the mass is kept.
 
@@ -67,9 +67,9 @@ def admit(
         model = config.model_config.hf_text_config
         check_heads(wish.methods, model.num_hidden_layers, model.num_attention_heads)
         check_device(wish.methods, current_platform.is_cuda())
-        _check_alone(wish, asked.n or 1)
+        _check_alone(wish, request.n or 1)
         if wish.seed is not None:
-            check_draw(asked)
+            check_draw(request)
         ids = prompt.get("prompt_token_ids")
         if prompt["type"] == "embeds" or not ids:
             raise UsageError("A prompt of embeddings cannot be steered; give text or tokens.")
@@ -105,7 +105,7 @@ def check_device(methods: Methods, on_cuda: bool) -> None:
     """
     if on_cuda and compile_methods(methods).table is None:
         raise UsageError(
-            f"{spec_of(methods)} cannot be told by three numbers per head, which is all that the"
+            f"{spec_of(methods)} cannot be written as three numbers per head, which is all that the"
             " CUDA backend takes; use one of the methods, or put a bias before a power."
         )
 
@@ -121,14 +121,14 @@ def check_engine(config: Any, *, attention: bool = True) -> None:
         UsageError: names the obstacle.
     """
     parallel = config.parallel_config
-    asked = {
+    obstacles = {
         "speculative decoding": config.speculative_config is not None,
         "pipeline parallelism": parallel.pipeline_parallel_size > 1,
     }
     if attention:
-        asked |= _of_attention(config, parallel)
-    for name, there in asked.items():
-        if there:
+        obstacles |= _of_attention(config, parallel)
+    for name, present in obstacles.items():
+        if present:
             raise UsageError(
                 f"This server cannot steer: it runs with {name}; start it without, or leave"
                 " holdfast out of the request."

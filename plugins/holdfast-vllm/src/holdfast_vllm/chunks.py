@@ -67,14 +67,14 @@ class Chunk:
             part[:, :, : self.moved.length] for part in in_order(states.cache, self.pages)
         )
         rows = slice(self.moved.first, self.moved.first + self.moved.count)
-        asked = states.query[rows].transpose(0, 1)[None]
+        query = states.query[rows].transpose(0, 1)[None]
         whole = self.mask is None
         result = move_several(
             self.state,
             states.number,
-            LayerInputs(asked, key, value, self.mask, whole, states.scaling),
+            LayerInputs(query, key, value, self.mask, whole, states.scaling),
         )
         if result is None:  # all keys are in one group
-            mask = None if self.mask is None else additive(self.mask, asked.dtype)
-            result, _ = attend(asked, key, value, mask, whole, states.scaling)
+            mask = None if self.mask is None else additive(self.mask, query.dtype)
+            result, _ = attend(query, key, value, mask, whole, states.scaling)
         states.output[rows] = result[0].transpose(0, 1)

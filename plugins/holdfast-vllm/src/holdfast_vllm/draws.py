@@ -49,9 +49,9 @@ def draw_of(admitted: Admitted | None, generated: Sequence[int] | None = None) -
     """How a request draws its tokens; None if it leaves that to vLLM."""
     if admitted is None or admitted.drawing is None:
         return None
-    asked = admitted.drawing
-    sampling = Sampling(asked.temperature, asked.top_p, asked.tokens)
-    return Draw(sampling, uniforms(asked.seed, asked.tokens), admitted.prompt, generated)
+    drawing = admitted.drawing
+    sampling = Sampling(drawing.temperature, drawing.top_p, drawing.tokens)
+    return Draw(sampling, uniforms(drawing.seed, drawing.tokens), admitted.prompt, generated)
 
 
 def draw_rows(
@@ -70,15 +70,18 @@ def draw_rows(
     drawn = rows.of(numbers)
     if drawn is None:
         return logits
-    chosen = [(row, each) for row, each in enumerate(drawn) if each is not None]
-    places = torch.tensor([row for row, _ in chosen], device=logits.device)
-    own = logits[places]
+    chosen = [(row, settings) for row, settings in enumerate(drawn) if settings is not None]
+    indices = torch.tensor([row for row, _ in chosen], device=logits.device)
+    row_logits = logits[indices]
     tokens = draw(
-        own,
-        [each.sampling for _, each in chosen],
-        [each.number(None if lengths is None else int(lengths[row])) for row, each in chosen],
+        row_logits,
+        [settings.sampling for _, settings in chosen],
+        [
+            settings.number(None if lengths is None else int(lengths[row]))
+            for row, settings in chosen
+        ],
     )
     taken = torch.tensor(tokens, device=logits.device)[:, None]
-    alone = torch.full_like(own, -torch.inf).scatter_(1, taken.clamp(min=0), 0.0)
-    logits[places] = torch.where(taken == NOT_FINITE, own, alone)
+    alone = torch.full_like(row_logits, -torch.inf).scatter_(1, taken.clamp(min=0), 0.0)
+    logits[indices] = torch.where(taken == NOT_FINITE, row_logits, alone)
     return logits

@@ -44,12 +44,12 @@ def install() -> None:
 async def state(request: HttpRequest) -> JSONResponse:
     """Reports whether requests can be steered, and by which methods."""
     refusal = await _refusal(request)
-    told: dict[str, Any] = {
+    description: dict[str, Any] = {
         "live": not refusal,
         "methods": [method["name"] for method in _methods()],
         "version": __version__,
     }
-    return JSONResponse({**told, "refusal": refusal} if refusal else told)
+    return JSONResponse({**description, "refusal": refusal} if refusal else description)
 
 
 @router.get("/v1/steering")

@@ -40,7 +40,7 @@ class Buffers:
     queries: Queries
     tables: Tensor
     mass: Tensor
-    places: dict[int, int]
+    indices: dict[int, int]
     written: tuple[Methods, ...] = ()
     noted: list[tuple[int, str]] = field(default_factory=list)
 
@@ -55,8 +55,8 @@ class Buffers:
         queries = Queries(order, order, count, position, ranges, generated, tiles, most=1)
         tables = torch.zeros(len(layers), 3, rows, heads, device=device)
         mass = torch.zeros(len(layers), rows, heads, device=device)
-        places = {layer: place for place, layer in enumerate(layers)}
-        buffers = cls(flat, queries, tables, mass, places)
+        indices = {layer: index for index, layer in enumerate(layers)}
+        buffers = cls(flat, queries, tables, mass, indices)
         buffers.write((), ())
         return buffers
 
@@ -76,8 +76,8 @@ class Buffers:
 
     def layer(self, number: int) -> tuple[KernelTable, Tensor]:
         """The table of a layer, and the buffer for its mass."""
-        place = self.places[number]
-        return KernelTable(*self.tables[place].unbind(0)), self.mass[place]
+        index = self.indices[number]
+        return KernelTable(*self.tables[index].unbind(0)), self.mass[index]
 
     def write(self, moves: Sequence[Move], methods: Sequence[Methods]) -> None:
         """Sets what the next replay moves.
@@ -87,18 +87,18 @@ class Buffers:
             methods: of each move, on the heads of this rank.
         """
         rows = len(self.queries.rows)
-        told = torch.zeros(len(self.flat), dtype=torch.int32)
-        count, position, generated, ranges = told.split([rows] * 3 + [rows * 2 * MOST_PARTS])
+        values = torch.zeros(len(self.flat), dtype=torch.int32)
+        count, position, generated, ranges = values.split([rows] * 3 + [rows * 2 * MOST_PARTS])
         generated.fill_(Queries.NOWHERE)
         ranges = ranges.view(rows, MOST_PARTS, 2)
         by_row: list[Methods] = [()] * rows
-        for moved, own in zip(moves, methods, strict=True):
+        for moved, row_methods in zip(moves, methods, strict=True):
             row, parts = moved.row, moved.admitted.ranges
-            count[row], position[row], by_row[row] = 1, moved.position, own
+            count[row], position[row], by_row[row] = 1, moved.position, row_methods
             ranges[row, : len(parts)] = torch.tensor(parts, dtype=torch.int32)
             if counts_generated(moved.admitted):
                 generated[row] = moved.admitted.prompt
-        self.flat.copy_(told)
+        self.flat.copy_(values)
         if tuple(by_row) != self.written:
             self._write_tables(tuple(by_row))
         self.noted = [(moved.row, moved.admitted.trace) for moved in moves if moved.notes]
@@ -106,11 +106,11 @@ class Buffers:
     def _write_tables(self, by_row: tuple[Methods, ...]) -> None:
         host, heads = torch.device("cpu"), self.tables.shape[-1]
         named = any(method.heads is not None for methods in by_row for method in methods)
-        layers = list(self.places) if named else list(self.places)[:1]
+        layers = list(self.indices) if named else list(self.indices)[:1]
         compiled = [compile_methods(methods) for methods in by_row]
-        numbers = [layer_table(compiled, each, heads).to(torch.float32, host) for each in layers]
-        told = torch.stack([each.numbers.expand(3, len(by_row), heads) for each in numbers])
-        self.tables.copy_(told.expand_as(self.tables))
+        numbers = [layer_table(compiled, layer, heads).to(torch.float32, host) for layer in layers]
+        stacked = torch.stack([table.numbers.expand(3, len(by_row), heads) for table in numbers])
+        self.tables.copy_(stacked.expand_as(self.tables))
         self.written = by_row
 
     def read(self, masses: Masses) -> None:
@@ -120,5 +120,5 @@ class Buffers:
             return
         mass = self.mass.cpu()
         for row, name in noted:
-            for layer, place in self.places.items():
-                masses.note(name, layer, mass[place, row])
+            for layer, index in self.indices.items():
+                masses.note(name, layer, mass[index, row])

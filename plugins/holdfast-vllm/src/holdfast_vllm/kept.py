@@ -151,7 +151,9 @@ def refill(
     size = cache.shape[2]
     for slot in slots:
         length = lengths[slot]
-        own = pages[slot : slot + 1, : -(-length // size)]
-        for kept, read in zip((copies.keys, copies.values), in_order(cache, own), strict=True):
+        slot_pages = pages[slot : slot + 1, : -(-length // size)]
+        for kept, read in zip(
+            (copies.keys, copies.values), in_order(cache, slot_pages), strict=True
+        ):
             kept[slot, :, :length] = read[0, :, :length]
         copies.filled[slot] = length

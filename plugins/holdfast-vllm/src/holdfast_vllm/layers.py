@@ -44,7 +44,7 @@ def note_layer(impl: Any, apart: Mapping[str, bool]) -> None:
         impl: vLLM's attention of the layer.
         apart: obstacles that each backend detects differently, in words, and whether each exists.
     """
-    asked = {
+    obstacles = {
         "attention of another kind than a decoder's": impl.attn_type != AttentionType.DECODER,
         "attention sinks": impl.sinks is not None,
         "ALiBi": impl.alibi_slopes is not None,
@@ -52,8 +52,8 @@ def note_layer(impl: Any, apart: Mapping[str, bool]) -> None:
         "keys that layers share": impl.kv_sharing_target_layer_name is not None,
         **apart,
     }
-    there = [f"the model has {name}" for name, present in asked.items() if present]
-    engine_of(get_current_vllm_config()).refusals.append(there[0] if there else "")
+    refusals = [f"the model has {name}" for name, present in obstacles.items() if present]
+    engine_of(get_current_vllm_config()).refusals.append(refusals[0] if refusals else "")
 
 
 def rows_of_pass(

@@ -81,7 +81,7 @@ def rule_of(rows: tuple[Methods, ...], layer: int, heads: int, three: bool) -> L
 def touches(rows: Sequence[Methods], layer: int) -> bool:
     """Whether a method of any row moves a head of this layer."""
     return any(
-        method.heads is None or any(own == layer for own, _ in method.heads)
+        method.heads is None or any(named == layer for named, _ in method.heads)
         for methods in rows
         for method in methods
     )
@@ -96,14 +96,14 @@ def on_rank(methods: Methods, first: int, heads: int) -> Methods:
         first: the model's number of the rank's first head.
         heads: how many heads the rank has.
     """
-    there: list[ShiftsAttention] = []
+    of_rank: list[ShiftsAttention] = []
     for method in methods:
         if method.heads is None:
-            there.append(method)
+            of_rank.append(method)
             continue
         chosen = HeadSet(
             (layer, head - first) for layer, head in method.heads if first <= head < first + heads
         )
         if chosen:
-            there.append(with_heads(method, chosen))
-    return tuple(there)
+            of_rank.append(with_heads(method, chosen))
+    return tuple(of_rank)

@@ -150,8 +150,8 @@ class Sight:
     @cached_property
     def before(self) -> Tensor:
         """Bool [row, query, key], True on visible keys."""
-        places = torch.arange(self.groups.shape[2], device=self.groups.device)
-        return places <= self.positions[..., None]
+        keys = torch.arange(self.groups.shape[2], device=self.groups.device)
+        return keys <= self.positions[..., None]
 
     @cached_property
     def bias(self) -> Tensor:

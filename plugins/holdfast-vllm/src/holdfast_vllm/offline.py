@@ -161,13 +161,13 @@ def load(
     ranks = llm.collective_rpc("holdfast_fingerprint", args=(str(tokenizer.chat_template),))
     config = llm.llm_engine.model_config
     settings = SimpleNamespace(**(config.try_get_generation_config() or {}))
-    told: Any = SimpleNamespace(generation_config=settings, config=config.hf_config)
+    described: Any = SimpleNamespace(generation_config=settings, config=config.hf_config)
     return VllmModel(
         f"vllm:{name}",
         fingerprint_of(ranks),
         llm,
         tokenizer,
-        stop_ids(told, tokenizer),
+        stop_ids(described, tokenizer),
         _refusal(llm, name),
     )
 

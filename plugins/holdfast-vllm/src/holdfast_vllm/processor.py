@@ -79,9 +79,9 @@ class SteeredRows(LogitsProcessor):
             for source, target, direction in batch_update.moved
         ]
         removed: Sequence[int] = batch_update.removed
-        rows = [(number, own) for number, own, _ in admitted]
+        rows = [(number, request) for number, request, _ in admitted]
         self._engine.rows.update(removed, rows, moved)
-        draws = [(number, draw_of(own, generated)) for number, own, generated in admitted]
+        draws = [(number, draw_of(request, generated)) for number, request, generated in admitted]
         self._engine.draws.update(removed, draws, moved)
 
     def add_request(self, req_idx: int, sampling_params: SamplingParams) -> bool:

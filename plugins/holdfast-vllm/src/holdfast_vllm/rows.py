@@ -44,9 +44,9 @@ class Rows(Generic[Known]):
         for number, known in added:
             self.put(number, known)
         for source, target, swapped in moved:
-            there = self.by_number.get(target)
+            replaced = self.by_number.get(target)
             self.put(target, self.by_number.get(source))
-            self.put(source, there if swapped else None)
+            self.put(source, replaced if swapped else None)
 
     def of(self, numbers: Sequence[int]) -> list[Known | None] | None:
         """The rows of a pass, in its order; None if nothing is known of any."""

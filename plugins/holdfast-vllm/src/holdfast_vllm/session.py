@@ -213,28 +213,28 @@ class VllmSession:
             name_error(error, name)
         return error
 
-    def submit(self, asked: Ongoing, streamed: bool) -> str:
+    def submit(self, ongoing: Ongoing, streamed: bool) -> str:
         """Submits a request to the engine; returns the name under which outputs report it."""
-        row, stream = asked.rendered.row, asked.rendered.row.streams[0]
+        row, stream = ongoing.rendered.row, ongoing.rendered.row.streams[0]
         extra: dict[str, Any] = {SEED: str(row.seed)}
-        if stream.compiled.attention or asked.traced:
-            ranges = asked.rendered.span_ranges
+        if stream.compiled.attention or ongoing.traced:
+            ranges = ongoing.rendered.span_ranges
             extra[METHODS] = spec_of(stream.compiled.attention)
-            extra[SPAN] = [place for part in ranges for place in part]
-            extra[TRACE] = int(asked.traced)
+            extra[SPAN] = [token for part in ranges for token in part]
+            extra[TRACE] = int(ongoing.traced)
         sampling = SamplingParams(
             temperature=row.sampling.temperature,
             top_p=row.sampling.top_p,
-            max_tokens=asked.room,
+            max_tokens=ongoing.room,
             stop_token_ids=sorted(self.model.stop_ids),
             detokenize=False,
             output_kind=RequestOutputKind.DELTA if streamed else RequestOutputKind.FINAL_ONLY,
             extra_args=extra,
         )
-        name = asked.reported_name = f"holdfast-{uuid.uuid4().hex}"
+        name = ongoing.reported_name = f"holdfast-{uuid.uuid4().hex}"
         prompt = tokens_input(list(stream.token_ids))
         try:
-            asked.engine_name = self.model.llm.llm_engine.add_request(name, prompt, sampling)
+            ongoing.engine_name = self.model.llm.llm_engine.add_request(name, prompt, sampling)
         except ValueError as error:  # a refusal by vLLM
             raise ModelError(
                 f"{row.name and f'{row.name}: '}vLLM refuses the request ({error});"
@@ -242,9 +242,9 @@ class VllmSession:
             ) from error
         return name
 
-    def reply(self, asked: Ongoing, reason: str, output: Any) -> Reply:
+    def reply(self, ongoing: Ongoing, reason: str, output: Any) -> Reply:
         """The finished reply to a request."""
-        drawn, rendered = asked.token_ids, asked.rendered
+        drawn, rendered = ongoing.token_ids, ongoing.rendered
         ids = tuple(drawn[:-1] if reason == "stop" else drawn)
         text = str(self.model.tokenizer.decode(list(ids), skip_special_tokens=True))
         if rendered.row.keep:
@@ -252,19 +252,19 @@ class VllmSession:
             assert thread is not None
             self._threads[thread] = rendered.known((), ids, text)
         forwarded = len(rendered.prompt_ids) - (output.num_cached_tokens or 0) + len(drawn) - 1
-        trace = self._trace(asked, output.request_id) if asked.traced else None
+        trace = self._trace(ongoing, output.request_id) if ongoing.traced else None
         return Reply(text, ids, _ENDINGS[reason], trace, forwarded, rendered.prompt_ids)
 
-    def _trace(self, asked: Ongoing, name: str) -> AttentionTrace:
+    def _trace(self, ongoing: Ongoing, name: str) -> AttentionTrace:
         ranks = self.model.llm.collective_rpc("holdfast_heads", args=(name,))
         mass = torch.cat([torch.tensor(rank, dtype=torch.float32) for rank in ranks], 1)
-        span = asked.rendered.row.streams[0].span
+        span = ongoing.rendered.row.streams[0].span
         uniform = sum(span) / (len(span) + torch.arange(mass.shape[-1]))
         return AttentionTrace(mass, uniform.expand(len(mass), -1))  # no layer has a window
 
-    def room(self, asked: Rendered) -> int:
+    def room(self, rendered: Rendered) -> int:
         """Maximum tokens of a reply; 0 if the context leaves too few, as with a local model."""
-        row, context = asked.row, self.model.context
+        row, context = rendered.row, self.model.context
         left = context - row.longest
         return min(row.sampling.max_new_tokens, left) if left >= min(row.room, context // 4) else 0
 

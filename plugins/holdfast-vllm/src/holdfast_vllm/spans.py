@@ -45,15 +45,15 @@ def text_span(text: str, wanted: str) -> tuple[Span, ...]:
     Raises:
         PromptError: the text is not there, or in several places.
     """
-    places = [at for at in range(len(text)) if text.startswith(wanted, at)]
-    if len(places) == 1:
-        return ((places[0], places[0] + len(wanted)),)
+    starts = [start for start in range(len(text)) if text.startswith(wanted, start)]
+    if len(starts) == 1:
+        return ((starts[0], starts[0] + len(wanted)),)
     shown = wanted if len(wanted) <= _SHOWN else wanted[: _SHOWN - 1] + "…"
     cure = (
-        "give it as it is written there" if not places else f"give more of it, or tokens as {SPAN}"
+        "give it as it is written there" if not starts else f"give more of it, or tokens as {SPAN}"
     )
     raise PromptError(
-        f"{TEXT} {shown!r} stands {len(places)} times in the rendered prompt, not once; {cure}."
+        f"{TEXT} {shown!r} stands {len(starts)} times in the rendered prompt, not once; {cure}."
     )
 
 

@@ -16,7 +16,7 @@ from holdfast_vllm.masses import Masses
 from holdfast_vllm.rows import Rows
 from holdfast_vllm.wire import Admitted
 
-_PLACE = "_holdfast_engine"
+_ATTRIBUTE = "_holdfast_engine"
 # Keys of a worker's state, with the reason why it cannot draw tokens, or cannot steer.
 DRAWS, STEERS = "draws", "refusal"
 
@@ -46,10 +46,10 @@ def engine_of(vllm_config: Any) -> Engine:
     """The engine of a configuration, created if there is none yet."""
     # Copies of a configuration share their compilation part, which also knows the model's layers.
     kept = vars(vllm_config.compilation_config)
-    if _PLACE not in kept:
+    if _ATTRIBUTE not in kept:
         running = vllm_config.scheduler_config.max_num_seqs
-        kept[_PLACE] = Engine(masses=Masses(max(Masses.at_most, 2 * running)))
-    engine: Engine = kept[_PLACE]
+        kept[_ATTRIBUTE] = Engine(masses=Masses(max(Masses.at_most, 2 * running)))
+    engine: Engine = kept[_ATTRIBUTE]
     return engine
 
 

@@ -163,9 +163,9 @@ class Steps:
         lengths = [moved.length for moved in self.moves]
         behind = [slot for slot, length in enumerate(lengths) if copies.filled[slot] < length - 1]
         if len(behind) < len(lengths):
-            places = torch.arange(len(lengths)), slice(None), self.positions[:, 0]
-            copies.keys[places] = states.key[self.queries[:, 0]].float()
-            copies.values[places] = states.value[self.queries[:, 0]].float()
+            latest = torch.arange(len(lengths)), slice(None), self.positions[:, 0]
+            copies.keys[latest] = states.key[self.queries[:, 0]].float()
+            copies.values[latest] = states.value[self.queries[:, 0]].float()
             copies.filled[: len(lengths)] = lengths
         refill(copies, behind, states.cache, self.pages, lengths)
         rows = slice(0, len(lengths)), slice(None), slice(0, longest)

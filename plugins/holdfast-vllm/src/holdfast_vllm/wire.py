@@ -122,7 +122,7 @@ class Admitted:
             drawing = [str(self.drawing.seed), *astuple(self.drawing)[1:]]
         return {
             "methods": spec_of(self.methods),
-            "ranges": [place for part in self.ranges for place in part],
+            "ranges": [token for part in self.ranges for token in part],
             "prompt": self.prompt,
             "trace": self.trace,
             "drawing": drawing,
@@ -131,10 +131,10 @@ class Admitted:
     @classmethod
     def unpacked(cls, packed: Mapping[str, Any]) -> Admitted:
         """The reverse of `packed`."""
-        places, drawing = packed["ranges"], packed.get("drawing")
+        ranges, drawing = packed["ranges"], packed.get("drawing")
         return cls(
             compile_methods(parse(packed["methods"])).attention,
-            tuple(zip(places[::2], places[1::2], strict=True)),
+            tuple(zip(ranges[::2], ranges[1::2], strict=True)),
             packed["prompt"],
             packed["trace"],
             None if drawing is None else Drawing(int(drawing[0]), *drawing[1:]),
@@ -152,8 +152,8 @@ class Admitted:
         if not self.methods:
             return given
         counts = any(method.span_includes_generated for method in self.methods)
-        told = [spec_of(self.methods), self.ranges, self.prompt if counts else None, given]
-        return "holdfast-" + hashlib.sha256(json.dumps(told).encode()).hexdigest()
+        parts = [spec_of(self.methods), self.ranges, self.prompt if counts else None, given]
+        return "holdfast-" + hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 
 def read_wish(given: Mapping[str, Any] | None) -> Wish | None:
@@ -192,21 +192,21 @@ def _check_key(key: str) -> None:
         raise UsageError(f"There is no key {key!r} in vllm_xargs; {hint}")
 
 
-def _read_methods(spelled: object) -> tuple[ShiftsAttention, ...]:
+def _read_methods(spec: object) -> tuple[ShiftsAttention, ...]:
     """Parses attention methods; the server opens no files that a request names."""
-    if not isinstance(spelled, str):
+    if not isinstance(spec, str):
         raise UsageError(
-            f"{METHODS} takes methods as they are spelled, as in 'boost:factor=2', not {spelled!r}."
+            f"{METHODS} takes a spec string of methods, as 'boost:factor=2', not {spec!r}."
         )
-    if ".json" in spelled:
+    if ".json" in spec:
         raise UsageError(
-            f"{METHODS} names a file ({spelled!r}), which the server does not read; spell its"
+            f"{METHODS} names a file ({spec!r}), which the server does not read; write its"
             " methods out, as in 'boost:factor=2,heads=3.0/3.5'."
         )
-    for part in spelled.split("+"):  # check names first, before anything they refer to is read
+    for part in spec.split("+"):  # check names first, before anything they refer to is read
         if (known := BY_NAME.get(part.partition(":")[0].strip())) is not None:
             _check_needs(known)
-    methods = parse(spelled, files=False)
+    methods = parse(spec, files=False)
     for method in methods:
         _check_needs(method)
     return compile_methods(methods).attention
@@ -235,21 +235,21 @@ def _read_text(text: object) -> str:
     return text.strip()
 
 
-def _read_span(places: object) -> tuple[Range, ...]:
-    if places is None:
+def _read_span(tokens: object) -> tuple[Range, ...]:
+    if tokens is None:
         return ()
     if (
-        not isinstance(places, Sequence)
-        or isinstance(places, str)
-        or not places
-        or len(places) % 2
-        or any(type(place) is not int for place in places)
+        not isinstance(tokens, Sequence)
+        or isinstance(tokens, str)
+        or not tokens
+        or len(tokens) % 2
+        or any(type(token) is not int for token in tokens)
     ):
         raise UsageError(
             f"{SPAN} takes whole numbers, first and last token (exclusive) of each part, as in [4,"
-            f" 32], not {places!r}."
+            f" 32], not {tokens!r}."
         )
-    return tuple(zip(places[::2], places[1::2], strict=True))
+    return tuple(zip(tokens[::2], tokens[1::2], strict=True))
 
 
 def _read_trace(trace: object) -> bool:
@@ -270,17 +270,17 @@ def _read_seed(seed: object) -> int | None:
     return int(digits)
 
 
-def check_draw(asked: object) -> None:
+def check_draw(request: object) -> None:
     """Refuses a draw with any settings other than temperature and top_p.
 
     Args:
-        asked: has attributes with vLLM's names of such settings; None means not given.
+        request: has attributes with vLLM's names of such settings; None means not given.
 
     Raises:
         UsageError: names the first such setting.
     """
     for name, accepted in _SHAPES_DRAWS.items():
-        value = getattr(asked, name, None)
+        value = getattr(request, name, None)
         if value is not None and value not in accepted:
             raise UsageError(
                 f"{SEED} draws by temperature and top_p alone, and this request has {name}={value};"

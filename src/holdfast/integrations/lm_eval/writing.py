@@ -68,7 +68,7 @@ def write(
     """Generates replies, in the order given; each leaves the batch at its stop string."""
     room = asyncio.Semaphore(session.capacity + _WAITING)
 
-    async def write_one(item: Wanted, bar: tqdm) -> str:
+    async def write_reply(item: Wanted, bar: tqdm) -> str:
         decoder = TextDecoder(tokenizer, item.stops)
         async with room, aclosing(decode_reply(session.stream(item.request), decoder)) as deltas:
             text = "".join([delta.text async for delta in deltas])
@@ -78,7 +78,7 @@ def write(
     async def write_all() -> list[str]:
         with tqdm(total=len(wanted), desc="Writing replies", disable=quiet) as bar:
             async with session, task_group() as group:
-                tasks = [group.create_task(write_one(item, bar)) for item in wanted]
+                tasks = [group.create_task(write_reply(item, bar)) for item in wanted]
         return [task.result() for task in tasks]
 
     return run_sync(write_all())

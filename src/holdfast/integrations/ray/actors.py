@@ -81,7 +81,7 @@ class Actors:
                         starting.add(replica)
                         starts.create_task(self._start(replica))
                 is_whole = len(self.loaded) == self.count
-                self._check_places()
+                self._check_resources()
                 await self.change(None if is_whole else _POLL)
 
     async def change(self, timeout: float | None = None) -> None:
@@ -153,7 +153,7 @@ class Actors:
         check_alike(first.description, first.node, description, replica.node)
         self.notify()
 
-    def _check_places(self) -> None:
+    def _check_resources(self) -> None:
         """Warns of actors that the cluster has no resources for; raises if it has for none."""
         late = [
             replica

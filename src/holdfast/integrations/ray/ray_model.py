@@ -63,12 +63,12 @@ class RayModel(Generates):
     @property
     def about(self) -> dict[str, Any]:
         """Facts for the manifest: those about the model, and where its replicas are."""
-        each = {
+        per_actor = {
             "processors": self._actors.resources.processors,
             "gpus": self._actors.resources.gpus,
         }
         replicas = self._actors.count
-        ray = {"address": self._actors.address, "replicas": replicas, "each": each}
+        ray = {"address": self._actors.address, "replicas": replicas, "each": per_actor}
         return {**self.description.about, "ray": ray}
 
     def __str__(self) -> str:

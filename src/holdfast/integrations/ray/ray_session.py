@@ -222,8 +222,8 @@ class RaySession:
             await self._actors.change()
         if (known := self._actor_of.get(conversation)) in free:
             return known
-        held = Counter(self._actor_of.values())
-        actor = min(free, key=lambda actor: (held[actor], actor.calls))
+        conversations = Counter(self._actor_of.values())
+        actor = min(free, key=lambda actor: (conversations[actor], actor.calls))
         if conversation is not None:
             self._actor_of[conversation] = actor
         return actor

@@ -33,10 +33,10 @@ def _read(value: Any) -> list[Event]:
             raise Malformed(
                 f"step {number} has the source {shortened(step.get('source'))}; known are {known}"
             )
-        said = read_messages([{"role": role, "content": step.get("message") or ""}])
+        messages = read_messages([{"role": role, "content": step.get("message") or ""}])
         if step.get("is_copied_context"):  # of an earlier trajectory, which has its scores
             kept = role == "system"
-            events += said if kept else [Event(Kind.REMINDER, event.text) for event in said]
+            events += messages if kept else [Event(Kind.REMINDER, event.text) for event in messages]
             continue
         calls = [
             ToolCall(
@@ -46,7 +46,7 @@ def _read(value: Any) -> list[Event]:
             )
             for call in entries(step.get("tool_calls"))
         ]
-        events += message(role, said[0].text, calls)
+        events += message(role, messages[0].text, calls)
         for result in entries(at(step, "observation", "results")):
             content = mapping(result).get("content") or ""
             events += read_messages([{"role": "tool", "content": content}])

@@ -19,7 +19,7 @@ from holdfast.transcripts.reader import (
     fields_of,
     file_of,
     objects,
-    place_of,
+    position_of,
 )
 from holdfast.transcripts.readers import langfuse
 from holdfast.transcripts.transcript import Event, Kind, Transcript, branched, path_to
@@ -137,7 +137,7 @@ def _lines(
             if _content_of(fields) == _content_of(lines[uuid].fields):
                 continue  # the history, written again into the same file
             sentence = "the message was written again, as another one"
-            written_again.append(Unread(f"{lines[uuid].where}: {sentence} ({place_of(where)})"))
+            written_again.append(Unread(f"{lines[uuid].where}: {sentence} ({position_of(where)})"))
         name = uuid if uuid in unique else f"event {number}"
         parent = fields.get("parentUuid") or fields.get("logicalParentUuid")
         parent = str(parent) if parent else None
@@ -197,7 +197,7 @@ def _transcript(dialog: _Dialog) -> Iterator[Transcript | Unread]:
         count = f"{len(left_out)} {'message' if len(left_out) == 1 else 'messages'}"
         yield Unread(
             f"{dialog.source}: {count} of abandoned branches (rewound, or the question was edited),"
-            f" from {place_of(left_out[0].where)} on, left out"
+            f" from {position_of(left_out[0].where)} on, left out"
         )
     nodes: dict[str, list[Event]] = {line.id: [] for line in dialog.lines}
     for line, event in _events(active):

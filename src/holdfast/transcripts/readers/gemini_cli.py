@@ -138,15 +138,15 @@ def _events(record: Mapping[str, Any]) -> list[Event]:
         return [Event(Kind.ERROR, text if isinstance(text, str) else "")]
     if kind not in _ROLES:
         raise Malformed(f"Gemini CLI's message of the type {shortened(kind)} is not known")
-    said = read_messages([{"role": _ROLES[kind], "content": record.get("content") or ""}])
+    messages = read_messages([{"role": _ROLES[kind], "content": record.get("content") or ""}])
     if kind == "user":
-        return [_by_whom(event) for event in said]
+        return [_by_whom(event) for event in messages]
     calls = entries(record.get("toolCalls"))
     made = [
         ToolCall(str(mapping(c).get("name")), mapping(c.get("args") or {}), str(c.get("id", "")))
         for c in calls
     ]
-    text = "\n".join(event.text for event in said)
+    text = "\n".join(event.text for event in messages)
     results = [{"role": "tool", "parts": c["result"]} for c in calls if _is_list(c.get("result"))]
     answers = [e for e in read_messages(results) if e.kind is Kind.TOOL_RESULT and e.text]
     return [*message("assistant", text, made), *answers]

@@ -22,15 +22,15 @@ _GENERATING = ("chat", "text_completion", "generate_content")  # operations that
 def calls_in_span(where: str, value: Any) -> Iterator[Call]:
     """The call of a model in a span."""
     span = unflattened(mapping(value))
-    found = mapping(at(span, "attributes", "gen_ai") or {})
-    operation = at(found, "operation", "name")
+    attributes = mapping(at(span, "attributes", "gen_ai") or {})
+    operation = at(attributes, "operation", "name")
     if operation is not None and operation not in _GENERATING:
         return
     start = str(span.get("start_time") or span.get("startTimeUnixNano") or "")
-    given = decoded(at(found, "input", "messages"))
-    answer = decoded(at(found, "output", "messages"))
-    if given is None and "prompt" in found:  # as OpenLLMetry has it
-        given, answer = found["prompt"], found.get("completion")
+    given = decoded(at(attributes, "input", "messages"))
+    answer = decoded(at(attributes, "output", "messages"))
+    if given is None and "prompt" in attributes:  # as OpenLLMetry has it
+        given, answer = attributes["prompt"], attributes.get("completion")
     if given is None:
         if operation is None:
             return
@@ -38,7 +38,7 @@ def calls_in_span(where: str, value: Any) -> Iterator[Call]:
             "its gen_ai span has no messages (gen_ai.input.messages), as their content was not"
             " recorded, or was recorded as events, which are not read"
         )
-    instructions = decoded(at(found, "system_instructions"))
+    instructions = decoded(at(attributes, "system_instructions"))
     if isinstance(instructions, list):
         instructions = [{"role": "system", "parts": instructions}]
         prompt = given_messages(instructions)
