@@ -15,7 +15,7 @@ from holdfast.analysis.collapse import collapsed_from, count_turns, model_turns,
 from holdfast.analysis.series import read_series
 from holdfast.analysis.summary import results_of, summarise
 from holdfast.cli import main
-from holdfast.drift.dialog import person_of, with_repetition
+from holdfast.drift.dialog import agent_of, participant_of, with_repetition
 from holdfast.measures.repeated_turns import loops, repetitions
 from holdfast.models.requests import Reply
 from holdfast.records import Repeated, read_run, to_line
@@ -60,7 +60,7 @@ def recorded(chat):
         for number, pair in enumerate(chat["turns"], start=1)
         for speaker, text, stop in zip(("user", "agent"), pair, ("scripted", "stop"), strict=True)
     ]
-    record = conversation_of(agent=person_of(agent), user=person_of(None), turns=turns)
+    record = conversation_of(agent=agent_of(agent), user=participant_of(None), turns=turns)
     measured = tuple(with_repetition(record.turns, {"agent": agent}))
     return record.model_copy(update={"turns": measured})
 

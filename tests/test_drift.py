@@ -22,7 +22,7 @@ from holdfast.drift.selfchat import hold_one_dialog
 from holdfast.errors import PromptError, RecordsError, UsageError
 from holdfast.measures import build
 from holdfast.models.requests import Reply
-from holdfast.records import Turn, read_run
+from holdfast.records import read_run
 
 
 def case_of(word):
@@ -104,10 +104,10 @@ def test_a_dialog_held_on_its_own_equals_that_of_a_run(tmp_path):
     dialog = Dialog(draw_pairing(SUITE, settings, 0))
     asyncio.run(hold_one_dialog(Scripted(), dialog, (), settings))
     speakers = {"agent": dialog.pairing.agent, "user": dialog.pairing.user}
-    turns = [Turn.model_validate(turn) for turn in dialog.turns]
-    assert [turn.to_json() for turn in with_repetition(turns, speakers)] == record["turns"]
+    assert [turn.to_json() for turn in with_repetition(dialog.turns, speakers)] == record["turns"]
     assert len(record["turns"]) == 6
-    assert dialog.probes == record["probes"] and len(record["probes"]) == 6
+    assert [probe.to_json() for probe in dialog.probes] == record["probes"]
+    assert len(record["probes"]) == 6
 
 
 def test_after_round_probes_follow_the_agents_turn(tmp_path):

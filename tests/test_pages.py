@@ -14,7 +14,7 @@ from holdfast.analysis.series import read_series
 from holdfast.analysis.statistics import SCORES, estimate_columns
 from holdfast.cli import main
 from holdfast.errors import RecordsError
-from holdfast.records import open_run, read_run
+from holdfast.records import TaskSample, open_run, read_run
 from holdfast.records.lines import to_line, to_manifest
 from holdfast.records.manifest import read_manifest
 from holdfast.report.page import Picture, Table, render_study
@@ -43,7 +43,7 @@ def tasks_run(folder, samples=6):
                 scores = {"accuracy": float((number + gain) % 3 > 0)}
                 record = {"method": f"{task} {variant}", "conversation": number, "task": task}
                 record |= {"variant": variant, "draw": 0, "scores": scores}
-                run.append({**record, "fluency": 4.0 + gain})
+                run.append(TaskSample.model_validate({**record, "fluency": 4.0 + gain}))
     return read_run(folder)
 
 

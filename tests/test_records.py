@@ -16,7 +16,14 @@ import pytest
 from synthetic_run import as_json
 
 from holdfast.errors import RecordsError
-from holdfast.records import Compatibility, open_run, read_run, refuse_another, union
+from holdfast.records import (
+    Compatibility,
+    Conversation,
+    open_run,
+    read_run,
+    refuse_another,
+    union,
+)
 
 METHODS = ["none", "split-softmax:exponent=0.5"]
 RUNTIME = {"device": "cpu", "torch": "2.13.0"}
@@ -25,8 +32,13 @@ ABOUT = {"holdfast": "0.1.0", "command": "drift", "argv": "holdfast drift --seed
 ABOUT |= {"versions": {"python": "3.11"}}
 
 
-def record(number: int, method: str = "none", text: str = "hello") -> dict:
+def record(number: int, method: str = "none", text: str = "hello") -> Conversation:
     """A small complete record."""
+    return Conversation.model_validate(as_written(number, method, text))
+
+
+def as_written(number: int, method: str = "none", text: str = "hello") -> dict:
+    """The JSON of a small complete record."""
     turn = {"round": 1, "speaker": "user", "text": text, "stop_reason": "stop", "mass": None}
     probe = {"round": 1, "kind": "stability", "probe": 0, "question": "?", "reply": text}
     return {
@@ -54,18 +66,18 @@ def test_what_is_appended_is_read_back(tmp_path):
         run.append(record(1, text="naïve \u2028 \n \x85 🪸 \ud83c"))
         assert run.keys() == {("none", 0), ("split-softmax:exponent=0.5", 0), ("none", 1)}
     data = read_run(tmp_path / "deep" / "run")
-    assert as_json(data)[2] == record(1, text="naïve \u2028 \n \x85 🪸 \ud83c")
+    assert as_json(data)[2] == as_written(1, text="naïve \u2028 \n \x85 🪸 \ud83c")
     assert data.manifest.identity.to_json() == IDENTITY
     assert data.manifest.argv == ABOUT["argv"] and data.manifest.created
     assert len((tmp_path / "deep" / "run" / "records.jsonl").read_bytes().splitlines()) >= 3
 
 
 def test_a_number_json_cannot_hold_is_not_written(tmp_path):
-    broken = record(0)
-    broken["probes"][0]["score"] = float("nan")
+    (probe,) = record(0).probes
+    broken = probe.model_copy(update={"score": float("nan")})
     with open_run(tmp_path, IDENTITY, ABOUT) as run:
-        with pytest.raises(ValueError, match="score nan, which should be a finite number"):
-            run.append(broken)
+        with pytest.raises(ValueError, match="nan"):
+            run.append(record(0).model_copy(update={"probes": (broken,)}))
         run.append(record(0))
     assert len(read_run(tmp_path).records) == 1
 
@@ -110,7 +122,7 @@ def test_a_broken_line_in_the_middle_is_named(tmp_path):
 def test_reading_does_not_show_the_checksum_and_json_readers_do(tmp_path):
     pandas = pytest.importorskip("pandas")
     begun(tmp_path)
-    assert as_json(read_run(tmp_path)) == [record(0)]
+    assert as_json(read_run(tmp_path)) == [as_written(0)]
     table = pandas.read_json(tmp_path / "records.jsonl", lines=True, dtype=False)
     line = (tmp_path / "records.jsonl").read_bytes()
     body = line[: line.index(b', "crc32"')]
@@ -129,11 +141,11 @@ def older(folder: Path, *lines: bytes | dict, **manifest: object) -> None:
 
 
 def test_a_run_without_checksums_is_read_and_resumed_with_them(tmp_path):
-    older(tmp_path, record(0), record(1))
-    assert as_json(read_run(tmp_path)) == [record(0), record(1)]
+    older(tmp_path, as_written(0), as_written(1))
+    assert as_json(read_run(tmp_path)) == [as_written(0), as_written(1)]
     with open_run(tmp_path, IDENTITY, ABOUT) as run:
         run.append(record(2))
-    assert as_json(read_run(tmp_path)) == [record(0), record(1), record(2)]
+    assert as_json(read_run(tmp_path)) == [as_written(0), as_written(1), as_written(2)]
     path = tmp_path / "records.jsonl"
     first, second, third = path.read_bytes().splitlines(keepends=True)
     assert b"crc32" not in first + second and b"crc32" in third
@@ -143,8 +155,8 @@ def test_a_run_without_checksums_is_read_and_resumed_with_them(tmp_path):
 
 
 DEEP = b'{"method": ' + b"[" * 100_000 + b"]" * 100_000 + b"}"
-PROBE = record(0)["probes"][0]
-TURN = record(0)["turns"][0]
+PROBE = as_written(0)["probes"][0]
+TURN = as_written(0)["turns"][0]
 
 
 @pytest.mark.parametrize(
@@ -175,8 +187,8 @@ TURN = record(0)["turns"][0]
 )
 def test_a_line_that_does_not_belong_is_refused(tmp_path, line, why):
     identity = {**IDENTITY, "settings": {"conversations": 200, "rounds": 8}}
-    wrong = line if isinstance(line, bytes) else {**record(1), **line}
-    older(tmp_path, record(0), wrong, identity=identity)
+    wrong = line if isinstance(line, bytes) else {**as_written(1), **line}
+    older(tmp_path, as_written(0), wrong, identity=identity)
     with pytest.raises(RecordsError) as caught:
         read_run(tmp_path)
     told = str(caught.value)
@@ -395,13 +407,13 @@ def test_an_interrupt_in_the_middle_of_a_line_removes_it(tmp_path, monkeypatch):
 def test_an_older_manifest_is_read_with_defaults_for_what_it_lacks(tmp_path):
     identity = {"model": "a", "settings": {"rounds": 8, "sampling": {"temperature": 1.0}}}
     defaults = {"settings": {"pairs": "random", "sampling": {"top_p": 0.9}}, "scoring": "strict"}
-    older(tmp_path, record(0), identity=identity)
+    older(tmp_path, as_written(0), identity=identity)
     sampling = {"temperature": 1.0, "top_p": 0.9}
     settings = {"rounds": 8, "pairs": "random", "sampling": sampling}
     newer = {"model": "a", "settings": settings, "scoring": "strict"}
     open_run(tmp_path, newer, ABOUT, Compatibility(defaults)).close()
     assert read_run(tmp_path).manifest.identity.to_json() == newer
-    older(tmp_path, record(0), identity=identity)
+    older(tmp_path, as_written(0), identity=identity)
     newer["settings"]["pairs"] = "all"
     with pytest.raises(RecordsError, match=r'pairs is "random" there and "all" here'):
         open_run(tmp_path, newer, ABOUT, Compatibility(defaults))
@@ -464,14 +476,16 @@ def test_full_disk_in_the_middle_of_a_line(tmp_path, monkeypatch):
 def test_a_file_that_may_not_grow(tmp_path):
     """The kernel cuts a line off at the size limit; the whole lines before it stay."""
     code = (
-        "import json, resource, signal, sys; from holdfast.records import open_run; from"
-        " holdfast.errors import RecordsError\nsignal.signal(signal.SIGXFSZ, signal.SIG_IGN)\nrun"
+        "import json, resource, signal, sys; from holdfast.records import Conversation, open_run;"
+        " from holdfast.errors import RecordsError\n"
+        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\nrun"
         f" = open_run({str(tmp_path)!r}, {IDENTITY!r},"
         f" {ABOUT!r})\nresource.setrlimit(resource.RLIMIT_FSIZE, (2500, 2500))\nrecord ="
-        " json.loads(sys.argv[1])\ntry:\n    for i in range(100): run.append({**record,"
-        " 'conversation': i})\nexcept RecordsError as error: print(error)\n"
+        " json.loads(sys.argv[1])\ntry:\n    for i in range(100):"
+        " run.append(Conversation.model_validate({**record, 'conversation': i}))\n"
+        "except RecordsError as error: print(error)\n"
     )
-    command = [sys.executable, "-c", code, json.dumps(record(0))]
+    command = [sys.executable, "-c", code, json.dumps(as_written(0))]
     shown = subprocess.run(command, capture_output=True, text=True, check=True)
     kept = as_json(read_run(tmp_path))
     assert 1 <= len(kept) < 100

@@ -35,7 +35,7 @@ from holdfast.analysis.statistics import (
 )
 from holdfast.analysis.summary import results_of
 from holdfast.errors import RecordsError, UsageError
-from holdfast.records import open_run, read_run
+from holdfast.records import Conversation, open_run, read_run
 from holdfast.report import sentences, wording
 from holdfast.report.charts import Chart, Curve, round_top
 from holdfast.report.conversations import pack, script_chunks, script_json
@@ -81,7 +81,7 @@ def page_of(folder, out):
 def run_of(folder, records, **identity):
     with open_run(folder, {"rounds": 2, **identity}, {"command": "drift", "seed": 0}) as run:
         for item in records:
-            run.append(item)
+            run.append(Conversation.model_validate(item))
     return read_run(folder)
 
 
@@ -454,7 +454,7 @@ def test_the_next_step_of_a_run_is_read_from_its_records_and_command(tmp_path):
     about = {"command": "drift", "argv": "holdfast drift --model 'a b' --suite=x.yaml --top-p 1"}
     with open_run(tmp_path, {}, about) as run:
         for item in records:
-            run.append(item)
+            run.append(Conversation.model_validate(item))
     run = read_run(tmp_path)
     results = results_of(run)
     found = finding_of(results)
@@ -544,7 +544,8 @@ def test_hostile_names_are_escaped_everywhere(tmp_path):
     about = {"command": "drift", "argv": evil, "versions": {evil: evil}}
     with open_run(tmp_path / "run", identity, about) as run:
         for i in range(3):
-            run.append(record(i, [1.0, 0.5], [0.0, 0.1], **texts))
+            row = record(i, [1.0, 0.5], [0.0, 0.1], **texts)
+            run.append(Conversation.model_validate(row))
     outline = Outline(page_of(tmp_path / "run", tmp_path / "p.html"))
     assert outline.scripts.count(None) == 1 and "img" not in outline.tags
 

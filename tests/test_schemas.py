@@ -126,7 +126,7 @@ def test_a_run_of_every_version_can_be_continued(version, tmp_path):
     about = {"command": "drift", "argv": "holdfast drift --conversations 4"}
     before = plainly(folder)
     with open_run(folder, identity, about, COMPATIBILITY) as run:
-        run.append({**before[0], "conversation": 3})
+        run.append(read_run(folder).records[0].model_copy(update={"conversation": 3}))
     assert len(read_run(folder).records) == len(before) + 1
     assert json.loads((folder / "manifest.json").read_text())["schema"] == CURRENT
 

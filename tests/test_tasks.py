@@ -573,7 +573,7 @@ def result_of(tmp_path, name: str, fluencies: list[float | None]) -> str:
                 scores = {"accuracy": float(variant == "marked"), "all changed": 0.0}
                 record = {"method": f"pronouns {variant}", "conversation": number, "draw": 0}
                 record |= {"task": "pronouns", "variant": variant, "scores": scores}
-                run.append({**record, "fluency": value})
+                run.append(records.TaskSample.model_validate({**record, "fluency": value}))
     return table(records.read_run(tmp_path / name))
 
 

@@ -15,11 +15,11 @@ from holdfast.analysis.summary import results_of
 from holdfast.chat.messages import Message
 from holdfast.cli import main
 from holdfast.cli.check import COULD_NOT, FAILED, PASSED
-from holdfast.drift.dialog import scored
+from holdfast.drift.probe_outcomes import outcome_of
 from holdfast.measures import build
 from holdfast.models.connecting import connect
 from holdfast.models.requests import Reply, Request
-from holdfast.records import read_run
+from holdfast.records import Probe, ProbeReply, Unscored, read_run
 from holdfast.report.terminal import next_line, table
 
 CHAT: list[Message] = [{"role": "user", "content": "Ça va ?"}]
@@ -373,13 +373,14 @@ CUT = [  # spec, text so far, its score or None
 
 @pytest.mark.parametrize(("spec", "text", "score"), CUT)
 def test_a_cut_reply_is_judged_only_if_its_end_could_not_decide(spec, text, score):
-    entry = scored(build(spec), Reply(text, None, "length"))
+    probe = ProbeReply(round=1, kind="stability", probe=0, question="?", reply=text)
+    outcome = outcome_of(probe, build(spec), "length")
     if score is None:
-        assert entry["why"] == "cut" and "score" not in entry
+        assert isinstance(outcome, Unscored) and outcome.why == "cut"
     else:
-        assert entry["score"] == pytest.approx(score, abs=1e-6)
-        assert entry["reason"].endswith("(the reply was cut off)")
-    assert "score" in scored(build(spec), Reply(text, None, "stop"))
+        assert outcome.score == pytest.approx(score, abs=1e-6)
+        assert outcome.reason.endswith("(the reply was cut off)")
+    assert isinstance(outcome_of(probe, build(spec), "stop"), Probe)
 
 
 def test_cut_replies_are_counted_and_left_out_of_the_means(serve, tmp_path, capsys):

@@ -10,14 +10,22 @@ from typing import Any
 
 from holdfast.chat.messages import Message
 from holdfast.common.seeds import seed_of
-from holdfast.drift.dialog import AGENT_VIEW, Dialog, agent_view, places_of, probed, system_of
-from holdfast.drift.pairing import Probe
+from holdfast.drift.dialog import (
+    AGENT_VIEW,
+    Dialog,
+    agent_view,
+    outcomes_of,
+    place_of,
+    system_of,
+)
+from holdfast.drift.pairing import ProbeQuestion
 from holdfast.drift.settings import Settings, Shown, to_summarise, with_summary
 from holdfast.errors import RequestFailed
 from holdfast.methods import Method
 from holdfast.models.failures import OutageWatch
 from holdfast.models.protocol import Engine
 from holdfast.models.requests import Reply, Request
+from holdfast.records import Unanswered
 
 
 @dataclass(frozen=True)
@@ -159,7 +167,7 @@ class Asking:
         return f"Conversation {self.dialog.pairing.number}, round {number} ({speaker})"
 
     async def ask_probe(
-        self, number: int, probe: Probe, before: int, *, keep: bool = False
+        self, number: int, probe: ProbeQuestion, before: int, *, keep: bool = False
     ) -> bool:
         """Asks a probe of round `number` in a fork of the dialog before round `before`.
 
@@ -174,11 +182,11 @@ class Asking:
         try:
             reply, shown = await self.ask(Question(AGENT_VIEW, before, messages, draw, keep))
         except RequestFailed as error:
-            reason = {"why": error.why, "reason": str(error)}
-            dialog.unanswered += [{**name, **reason} for _, name in places_of(number, probe)]
+            for rule in probe.rules:
+                place = dict(place_of(number, probe, rule))
+                dialog.probes.append(Unanswered(**place, why=error.why, reason=str(error)))
             return error.why != "context"
         if reply.stop_reason == "context":
             return False
-        for entry in probed(number, probe, reply, shown):
-            (dialog.probes if "score" in entry else dialog.unscored).append(entry)
+        dialog.probes += outcomes_of(number, probe, reply, shown)
         return True

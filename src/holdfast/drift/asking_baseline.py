@@ -8,21 +8,34 @@ run, so they change none of its draws and may be asked at any time.
 import dataclasses
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
-from typing import Any
 
 from holdfast.common.event_loop import run_sync
 from holdfast.common.seeds import seed_of
 from holdfast.drift.benchmark import identity_of
 from holdfast.drift.cases import Suite
-from holdfast.drift.dialog import add_probes, person_of, places_of, scored
+from holdfast.drift.dialog import agent_of, participant_of, place_of
 from holdfast.drift.judges import load_judges, open_judges
-from holdfast.drift.pairing import Pairing, draw, replayable, settled
+from holdfast.drift.pairing import Pairing, ProbeQuestion, draw, replayable, settled
+from holdfast.drift.probe_outcomes import ProbeOutcome, outcome_of
 from holdfast.drift.settings import Cast, Running, Settings
 from holdfast.models.failures import Name, OutageWatch, Unanswered, answer_each
 from holdfast.models.protocol import ChatModel, Engine, facts_about
 from holdfast.models.requests import Reply, Request
-from holdfast.records import MANIFEST, Run, batches, open_run, read_run, resume, unfinished
+from holdfast.records import (
+    MANIFEST,
+    Conversation,
+    ProbeReply,
+    Run,
+    Tokens,
+    batches,
+    open_run,
+    read_run,
+    resume,
+    unfinished,
+)
 
 FOLDER = "baseline"
 KIND = "baseline"
@@ -78,11 +91,25 @@ def ask_baseline(
             async with open_judges(suite, judged, Path(out)) as judges, model.session() as engine:
                 for batch in left:
                     pairings = [draw(suite, settings, given, number) for number in batch.again]
-                    records = await _ask(engine, pairings, settings, watch)
-                    for record in records:
-                        batch.keep(await judges.resolve(record))
-                    tokens = sum(record["tokens"]["forwarded"] for record in records)
-                    running.progress(len(batch.numbers), tokens)
+                    began = time.monotonic()
+                    answered = await _ask(engine, pairings, settings, watch)
+                    seconds = round((time.monotonic() - began) / len(pairings), 3)
+                    for answers in answered:
+                        results = await judges.resolve(answers.probes)
+                        record = Conversation(
+                            method=UNSTEERED,
+                            conversation=answers.pairing.number,
+                            agent=agent_of(answers.pairing.agent),
+                            user=participant_of(None),
+                            turns=(),
+                            probes=results.probes,
+                            tokens=Tokens(forwarded=answers.forwarded, least=0),
+                            seconds=seconds,
+                            unscored=results.unscored,
+                            unanswered=results.unanswered,
+                        )
+                        batch.keep(record)
+                    running.progress(len(batch.numbers), sum(a.forwarded for a in answered))
                 await watch.finish(engine)
 
         if left:
@@ -96,58 +123,62 @@ def read_baseline(out: Path | str) -> Run | None:
     return read_run(folder) if (folder / MANIFEST).is_file() else None
 
 
+@dataclass(frozen=True)
+class _Answers:
+    """The answers to the questions of one conversation."""
+
+    pairing: Pairing
+    probes: tuple[ProbeOutcome, ...]
+    forwarded: int  # tokens that went through the model
+
+
 async def _ask(
     engine: Engine, pairings: Sequence[Pairing], settings: Settings, watch: OutageWatch
-) -> list[dict[str, Any]]:
-    """The records of conversations, asked together; none for one with an unanswered question."""
-    began = time.monotonic()
-    probes = {
-        (f"question {position}", pairing.number): probe
+) -> list[_Answers]:
+    """Asks the questions of conversations together; leaves out those with an unanswered one."""
+    questions = {
+        pairing.number: {
+            (f"question {position}", pairing.number): question
+            for position, question in enumerate(pairing.every_probe, 1)
+            if question.kind == "stability"
+        }
         for pairing in pairings
-        for position, probe in enumerate(pairing.every_probe, 1)
-        if probe.kind == "stability"
     }
     unprompted = {"role": "system", "content": ""}
     requests = {
-        (question, number): Request(
-            (unprompted, {"role": "user", "content": probe.question}),
+        name: Request(
+            (unprompted, {"role": "user", "content": question.question}),
             sampling=settings.sampling,
-            seed=seed_of("baseline", settings.seed, number, probe.rule.id, probe.index),
+            seed=seed_of("baseline", settings.seed, number, question.rule.id, question.index),
             system_as=settings.system_as,
         )
-        for (question, number), probe in probes.items()
+        for number, named in questions.items()
+        for name, question in named.items()
     }
     replies: dict[Name, Reply] = {}
     await answer_each(engine, requests, watch, replies.__setitem__)
-    records = {pairing.number: _record(pairing) for pairing in pairings}
-    for name, probe in probes.items():
-        if (reply := replies.get(name)) is None:
-            records.pop(name[1], None)
-        elif (record := records.get(name[1])) is not None:
-            record["tokens"]["forwarded"] += reply.forwarded
-            entries = [
-                {
-                    **fields,
-                    "kind": KIND,
-                    "question": probe.question,
-                    "reply": reply.text,
-                    **scored(rule.measure, reply),
-                    "mass": None,
-                    "measure": rule.measure.name,
-                }
-                for rule, fields in places_of(1, probe)
-            ]
-            add_probes(record, entries)
-    seconds = round((time.monotonic() - began) / len(pairings), 3)
-    return [{**record, "seconds": seconds} for record in records.values()]
+    answered = []
+    for pairing in pairings:
+        named = questions[pairing.number]
+        if named.keys() <= replies.keys():
+            outcomes = [_outcomes(named[name], replies[name]) for name in named]
+            forwarded = sum(replies[name].forwarded for name in named)
+            answered.append(_Answers(pairing, tuple(chain.from_iterable(outcomes)), forwarded))
+    return answered
 
 
-def _record(pairing: Pairing) -> dict[str, Any]:
-    return {
-        "conversation": pairing.number,
-        "agent": person_of(pairing.agent),
-        "user": person_of(None),
-        "turns": [],
-        "probes": [],
-        "tokens": {"forwarded": 0, "least": 0},
-    }
+def _outcomes(question: ProbeQuestion, reply: Reply) -> list[ProbeOutcome]:
+    """The score of a reply by each rule that its question is asked for."""
+    return [
+        outcome_of(
+            ProbeReply(
+                **{**dict(place_of(1, question, rule)), "kind": KIND},
+                question=question.question,
+                reply=reply.text,
+                measure=rule.measure.name,
+            ),
+            rule.measure,
+            reply.stop_reason,
+        )
+        for rule in question.rules
+    ]

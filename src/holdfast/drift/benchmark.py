@@ -15,7 +15,7 @@ from holdfast import records
 from holdfast.common.event_loop import run_sync
 from holdfast.common.version import __version__
 from holdfast.drift.attention_traces import write_traces
-from holdfast.drift.dialog import Dialog, record_of
+from holdfast.drift.dialog import Dialog, conversation_of
 from holdfast.drift.judges import Judges, load_judges, open_judges
 from holdfast.drift.pairing import Pairing, draw, replayable, settled
 from holdfast.drift.recorded_dialogs import Dialogs, UserTurns
@@ -160,10 +160,10 @@ class Recorder:
 
     async def take(self, dialog: Dialog) -> None:
         now = time.monotonic()
-        record, self.last = record_of(dialog, round(now - self.last, 3)), now
-        if (rows := getattr(self.engine, "rows_at_most", None)) is not None:
-            record["rows_at_most"] = rows
-        record = await self.judges.resolve(record)
+        seconds, self.last = now - self.last, now
+        rows = getattr(self.engine, "rows_at_most", None)
+        results = await self.judges.resolve(dialog.probes)
+        record = conversation_of(dialog, self.batch.name, results, seconds, rows)
         number = dialog.pairing.number
         if self.traces and number in self.batch.missing:
             # before the record, which thus always has its trace

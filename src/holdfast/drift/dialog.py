@@ -2,35 +2,39 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
 from holdfast.chat.messages import Message, Tool
 from holdfast.chat.templates import common_length
 from holdfast.common.sampling import NO_CONTENT
 from holdfast.drift.attention_traces import TurnTrace
 from holdfast.drift.cases import Case, Persona, Rule
-from holdfast.drift.pairing import Pairing, Probe
+from holdfast.drift.pairing import Pairing, ProbeQuestion
+from holdfast.drift.probe_outcomes import ProbeOutcome, ProbeResults, outcome_of
 from holdfast.drift.settings import WHOLE, Shown
-from holdfast.errors import cut
-from holdfast.measures import Measure
 from holdfast.measures.phrases import phrases_in_prompt, phrases_of_measure
 from holdfast.measures.repeated_turns import repetitions
 from holdfast.models.requests import Reply
-from holdfast.records import Turn
+from holdfast.records import (
+    Agent,
+    ContextSummary,
+    Conversation,
+    Ended,
+    Participant,
+    ProbePlace,
+    ProbeReply,
+    Replayed,
+    Scripted,
+    Tokens,
+    Turn,
+)
 
 Speaker = Literal["user", "agent"]
 # the views of a dialog, each a thread of the engine
 AGENT_VIEW: Speaker = "agent"
 USER_VIEW: Speaker = "user"
 _ROLES = {"user": "user", "agent": "assistant"}
-_LONGEST_REASON = 500  # characters
 WORTH_NOTING = (*NO_CONTENT, "length")  # stop reasons that a probe is recorded with
-CUT = {"why": "cut", "reason": "cut at the token limit, and the rule needs the end"}
-_NO_TEXT = {
-    "cut": "cut at the token limit before the reply began",
-    "tool_calls": "a tool call without text",
-    "empty": "the reply is empty",
-}
 
 
 @dataclass
@@ -39,10 +43,8 @@ class Dialog:
 
     pairing: Pairing
     turns: list[Turn] = field(default_factory=list)  # of both sides
-    probes: list[dict[str, Any]] = field(default_factory=list)  # in the order of their answers
-    unscored: list[dict[str, Any]] = field(default_factory=list)  # probes with replies of no use
-    unanswered: list[dict[str, Any]] = field(default_factory=list)
-    ended: dict[str, Any] | None = None  # the round in which it ended early, and why
+    probes: list[ProbeOutcome] = field(default_factory=list)  # in the order of their answers
+    ended: Ended | None = None  # where it ended early, and why
     traces: dict[int, TurnTrace] = field(default_factory=dict)  # of the agent's turns, by round
     forwarded: int = 0  # tokens that went through the model
     usage: list[tuple[int, int] | None] = field(default_factory=list)  # read and written, per reply
@@ -124,71 +126,35 @@ def turn_of(
     )
 
 
-def _reasoning(reply: Reply) -> dict[str, str]:
-    """The reasoning before a reply, which is neither scored nor part of the dialog."""
-    return {"reasoning": reply.reasoning} if reply.reasoning else {}
+def place_of(number: int, question: ProbeQuestion, rule: Rule) -> ProbePlace:
+    """Where the record of round `number` has the score of one of the question's rules."""
+    return ProbePlace(
+        round=number,
+        kind=question.kind,
+        rule=rule.id,
+        probe=question.index,
+        reply_of=None if rule is question.rule else question.rule.id,
+    )
 
 
-def _prompt_tokens(reply: Reply) -> dict[str, int]:
-    """How many tokens of the chat an endpoint reports to have read."""
-    return {"prompt_tokens": reply.billed[0]} if reply.billed else {}
-
-
-def places_of(number: int, probe: Probe) -> list[tuple[Rule, dict[str, Any]]]:
-    """The fields that identify a probe in a record, by rule; all but the first share its reply."""
-    places: list[tuple[Rule, dict[str, Any]]] = []
-    for rule in probe.rules:
-        name = {} if rule.id is None else {"rule": rule.id}
-        shared = {} if rule is probe.rule else {"reply_of": probe.rule.id}
-        fields = {"round": number, "kind": probe.kind, **name, "probe": probe.index, **shared}
-        places.append((rule, fields))
-    return places
-
-
-def probed(number: int, probe: Probe, reply: Reply, shown: Shown = WHOLE) -> list[dict[str, Any]]:
-    """The record of a probe: an entry for each of its rules, with its score or why it has none."""
-    stop = {"stop_reason": reply.stop_reason} if reply.stop_reason in WORTH_NOTING else {}
-    return [
-        {
-            **name,
-            "question": probe.question,
-            "reply": reply.text,
-            **scored(rule.measure, reply),
-            "mass": _mass(reply),
-            **_reasoning(reply),
-            **_prompt_tokens(reply),
-            **shown.fields,
-            **stop,
-        }
-        for rule, name in places_of(number, probe)
-    ]
-
-
-def add_probes(record: dict[str, Any], entries: Sequence[dict[str, Any]]) -> None:
-    """Adds probes to a record, those without a score to its `unscored`."""
-    for entry in entries:
-        record.setdefault("probes" if "score" in entry else "unscored", []).append(entry)
-
-
-def scored(measure: Measure, reply: Reply) -> dict[str, Any]:
-    """The score and its reason, as recorded; the score is None if a model judges it later.
-
-    A reply that is no evidence has `why` in place of a score: it has no text, or it was cut off at
-    the token limit and the rule needs its end.
-    """
-    if reply.stop_reason == "refusal":
-        return {"why": "refusal", "reason": "a refusal of the model or its server, not scored"}
-    is_cut = reply.stop_reason == "length"
-    if not reply.text.strip():
-        why = "cut" if is_cut else "tool_calls" if reply.stop_reason == "tool_calls" else "empty"
-        return {"why": why, "reason": _NO_TEXT[why]}
-    if measure.judged:
-        return {"score": None, "reason": "", "judge": measure.arguments["model"]}
-    score = measure.score_cut(reply.text) if is_cut else measure.score(reply.text)
-    if score is None:
-        return dict(CUT)
-    reason = score.reason + (" (the reply was cut off)" if is_cut else "")
-    return {"score": score.value, "reason": cut(reason, _LONGEST_REASON)}
+def outcomes_of(
+    number: int, question: ProbeQuestion, reply: Reply, shown: Shown = WHOLE
+) -> list[ProbeOutcome]:
+    """What the reply to a probe in round `number` shows, for each rule that it is asked for."""
+    outcomes: list[ProbeOutcome] = []
+    for rule in question.rules:
+        probe = ProbeReply(
+            **dict(place_of(number, question, rule)),
+            question=question.question,
+            reply=reply.text,
+            mass=_mass(reply),
+            reasoning=reply.reasoning or None,
+            prompt_tokens=reply.billed[0] if reply.billed else None,
+            left_out=shown.first - 1 or None,
+            stop_reason=reply.stop_reason if reply.stop_reason in WORTH_NOTING else None,
+        )
+        outcomes.append(outcome_of(probe, rule.measure, reply.stop_reason))
+    return outcomes
 
 
 def _mass(reply: Reply) -> float | None:
@@ -198,45 +164,55 @@ def _mass(reply: Reply) -> float | None:
     return round(sum(reply.masses) / len(reply.masses), 6) if reply.masses else None
 
 
-def record_of(dialog: Dialog, seconds: float) -> dict[str, Any]:
-    """The record of a conversation, without its method's name."""
+def conversation_of(
+    dialog: Dialog,
+    method: str,
+    results: ProbeResults,
+    seconds: float,
+    rows_at_most: int | None = None,
+) -> Conversation:
+    """The record of a dialog that is over, under a method as it is written."""
     pairing = dialog.pairing
-    rules = [(probe.kind, rule.id) for probe in pairing.every_probe for rule in probe.rules]
-    places = {names: position for position, names in enumerate(dict.fromkeys(rules))}
+    rules = [(asked.kind, rule.id) for asked in pairing.every_probe for rule in asked.rules]
+    positions = {names: position for position, names in enumerate(dict.fromkeys(rules))}
 
-    def order(probe: dict[str, Any]) -> tuple[int, int, int]:
-        return probe["round"], places[probe["kind"], probe.get("rule")], probe["probe"]
+    def order(probe: ProbePlace) -> tuple[int, int, int]:
+        return probe.round, positions[probe.kind, probe.rule], probe.probe
 
     speakers = {"agent": pairing.agent, "user": pairing.user}
-    record = {
-        "conversation": pairing.number,
-        "agent": person_of(pairing.agent),
-        "user": person_of(pairing.user),
-        "turns": [turn.to_json() for turn in with_repetition(dialog.turns, speakers)],
-        "probes": sorted(dialog.probes, key=order),
-        "tokens": _tokens(dialog),
-        "seconds": round(seconds, 3),
-    }
-    if dialog.ended:
-        record["ended"] = dialog.ended
-    if dialog.unscored:
-        record["unscored"] = sorted(dialog.unscored, key=order)
-    if dialog.unanswered:
-        record["unanswered"] = dialog.unanswered
-    if dialog.summaries:
-        record["summaries"] = [
-            {"view": view, "rounds": [first, behind - 1], "text": text}
+    return Conversation(
+        method=method,
+        conversation=pairing.number,
+        agent=agent_of(pairing.agent),
+        user=participant_of(pairing.user),
+        turns=tuple(with_repetition(dialog.turns, speakers)),
+        probes=tuple(sorted(results.probes, key=order)),
+        tokens=_tokens(dialog),
+        seconds=round(seconds, 3),
+        ended=dialog.ended,
+        unscored=tuple(sorted(results.unscored, key=order)),
+        unanswered=results.unanswered,
+        summaries=tuple(
+            ContextSummary(view=view, rounds=(first, behind - 1), text=text)
             for (view, first, behind), text in dialog.summaries.items()
-        ]
-    if recorded := pairing.dialog:
-        same = recorded.system.strip() == pairing.agent.system_prompt.strip()
-        prompt = "own" if same else "in place of another" if recorded.system else "added"
-        record["replayed"] = {"line": recorded.line, "system_prompt": prompt}
-    if pairing.canary:
-        record["canary"] = pairing.canary
-    if pairing.script:
-        record["scripted"] = {"line": pairing.script.line}
-    return record
+        ),
+        replayed=_replayed(pairing),
+        canary=pairing.canary or None,
+        scripted=Scripted(line=pairing.script.line) if pairing.script else None,
+        rows_at_most=rows_at_most,
+    )
+
+
+def _replayed(pairing: Pairing) -> Replayed | None:
+    """The line of the recorded dialog, and whether it had the agent's system prompt."""
+    recorded = pairing.dialog
+    if recorded is None:
+        return None
+    if recorded.system.strip() == pairing.agent.system_prompt.strip():
+        prompt = "own"
+    else:
+        prompt = "in place of another" if recorded.system else "added"
+    return Replayed(line=recorded.line, system_prompt=prompt)
 
 
 def with_repetition(
@@ -271,20 +247,29 @@ def _phrases_for(speaker: Case | Persona | None, text: str) -> list[str]:
     return phrases
 
 
-def _tokens(dialog: Dialog) -> dict[str, int]:
+def _tokens(dialog: Dialog) -> Tokens:
     """Tokens forwarded, the least possible number, and those read and written, if known."""
-    counts = {"forwarded": dialog.forwarded, "least": least_tokens(dialog.sequences)}
     known = [usage for usage in dialog.usage if usage is not None]
-    if known and len(known) == len(dialog.usage):
-        counts |= {"read": sum(read for read, _ in known), "written": sum(w for _, w in known)}
-    return counts
+    counted = bool(known) and len(known) == len(dialog.usage)
+    return Tokens(
+        forwarded=dialog.forwarded,
+        least=least_tokens(dialog.sequences),
+        read=sum(read for read, _ in known) if counted else None,
+        written=sum(written for _, written in known) if counted else None,
+    )
 
 
-def person_of(person: Case | Persona | None) -> dict[str, Any]:
-    if person is None:
-        return {"id": None, "category": None, "system_prompt": ""}
-    category = person.category if isinstance(person, Case) else None
-    return {"id": person.id, "category": category, "system_prompt": person.system_prompt}
+def agent_of(case: Case) -> Agent:
+    """The agent as a record names it."""
+    return Agent(id=case.id, category=case.category, system_prompt=case.system_prompt)
+
+
+def participant_of(user: Case | Persona | None) -> Participant:
+    """The user model as a record names it; without a prompt it has no id."""
+    if user is None:
+        return Participant(id=None, category=None, system_prompt="")
+    category = user.category if isinstance(user, Case) else None
+    return Participant(id=user.id, category=category, system_prompt=user.system_prompt)
 
 
 def least_tokens(sequences: Sequence[tuple[str, tuple[int, ...]]]) -> int:

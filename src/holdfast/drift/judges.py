@@ -11,7 +11,6 @@ from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
 
 from holdfast.chat.messages import Message
 from holdfast.common.event_loop import task_group
@@ -19,12 +18,13 @@ from holdfast.common.files import cannot_write, write_whole
 from holdfast.common.model_names import is_url
 from holdfast.common.sampling import Sampling
 from holdfast.drift.cases import Case, Rule, Suite
+from holdfast.drift.probe_outcomes import PendingProbe, ProbeOutcome, ProbeResults, results_of
 from holdfast.errors import ModelError, RequestFailed
 from holdfast.measures import Measure
 from holdfast.measures.judging import check_labels, cohens_kappa, verdict_of
 from holdfast.models.protocol import ChatModel, Engine
 from holdfast.models.requests import Request
-from holdfast.records import append_line, cut_torn_line, read_notes
+from holdfast.records import Probe, Unanswered, append_line, cut_torn_line, read_notes
 
 ANSWERS_FILE = "judgements.jsonl"
 FORM = 1  # version of the judge's prompt; answers to other versions are not read
@@ -183,34 +183,31 @@ class Judges:
         write_whole(self.judgements.folder / FILE, rows + "\n")
         return agreements
 
-    async def resolve(self, record: dict[str, Any]) -> dict[str, Any]:
-        """The record with its judges' scores; neither yes nor no counts as unanswered."""
-        questions = {
-            index: self._question(self._measure_of(record, probe), probe["reply"])
-            for index, probe in enumerate(record["probes"])
-            if probe["score"] is None
-        }
-        if not questions:
-            return record
-        await self._ask(questions.values())
-        probes, unanswered = [], list(record.get("unanswered", ()))
-        for index, probe in enumerate(record["probes"]):
-            if index not in questions:
-                probes.append(probe)
-            elif (verdict := self.judgements.verdict(questions[index])) is None:
-                names = [name for name in ("round", "kind", "rule", "probe") if name in probe]
-                reason = f"The judge {probe['judge']} said neither yes nor no."
-                identity = {name: probe[name] for name in names}
-                unanswered.append({**identity, "why": "judge", "reason": reason})
-            else:
-                reason = f"the judge {probe['judge']} says {'yes' if verdict else 'no'}"
-                probes.append({**probe, "score": float(verdict), "reason": reason})
-        return {**record, "probes": probes, **({"unanswered": unanswered} if unanswered else {})}
+    async def resolve(self, outcomes: Iterable[ProbeOutcome]) -> ProbeResults:
+        """The results of probes, with the judges' scores of those that await them."""
+        every = list(outcomes)
+        pending = [outcome for outcome in every if isinstance(outcome, PendingProbe)]
+        await self._ask(self._question(item.measure, item.probe.reply) for item in pending)
+        return results_of(
+            self._judged(outcome) if isinstance(outcome, PendingProbe) else outcome
+            for outcome in every
+        )
 
-    def _measure_of(self, record: Mapping[str, Any], probe: Mapping[str, Any]) -> Measure:
-        who = record["user" if probe["kind"] == "adoption" else "agent"]["id"], probe.get("rule")
-        rules = judged_rules(self.suite)
-        return next(rule.measure for case, rule in rules if (case.id, rule.id) == who)
+    def _judged(self, pending: PendingProbe) -> Probe | Unanswered:
+        """A probe with its judge's score; neither yes nor no counts as unanswered."""
+        probe, judge = pending.probe, pending.measure.arguments["model"]
+        verdict = self.judgements.verdict(self._question(pending.measure, probe.reply))
+        if verdict is None:
+            return Unanswered(
+                round=probe.round,
+                kind=probe.kind,
+                rule=probe.rule,
+                probe=probe.probe,
+                why="judge",
+                reason=f"The judge {judge} said neither yes nor no.",
+            )
+        reason = f"the judge {judge} says {'yes' if verdict else 'no'}"
+        return probe.scored(float(verdict), reason, judge)
 
     def _agreement(self, case: Case, rule: Rule, force: bool) -> Agreement:
         follows, breaks = (

@@ -24,7 +24,7 @@ _CANARY_QUESTION = "What is the lucky number?"
 
 
 @dataclass(frozen=True)
-class Probe:
+class ProbeQuestion:
     """One question, asked at every round."""
 
     kind: str  # "stability" (of the agent's prompt), "adoption" (of the user's) or "canary"
@@ -52,7 +52,8 @@ class Pairing:
     agent: Case  # whose prompt is s_B
     user: Case | Persona | None  # whose prompt the user model has (s_A); None: none
     starter: str  # a_1
-    every_probe: tuple[Probe, ...]  # of a round: for every rule of the agent, and of the user
+    # of a round: for every rule of the agent, and of the user
+    every_probe: tuple[ProbeQuestion, ...]
     dialog: RecordedDialog | None = None  # a recorded one to replay; None: the agent answers
     script: Script | None = None  # the user's messages; None: a user model talks
     canary: str = ""  # a sentence after the agent's system prompt, with a fact to ask for
@@ -144,7 +145,7 @@ def draw(
 def _with_canary(pairing: Pairing, seed: int) -> Pairing:
     code = str(random.Random(seed_of("canary", seed, pairing.number)).randrange(1000, 10000))
     rule = Rule(None, (_CANARY_QUESTION,), {"name": "contains", "words": [code]})
-    probe = Probe("canary", rule, 0, _CANARY_QUESTION)
+    probe = ProbeQuestion("canary", rule, 0, _CANARY_QUESTION)
     return replace(pairing, canary=_CANARY.format(code), every_probe=(*pairing.every_probe, probe))
 
 
@@ -247,10 +248,10 @@ def _draw_persona(suite: Suite, settings: Settings, number: int) -> Persona:
 
 def _ask(
     kind: str, case: Case, settings: Settings, number: int, rng: random.Random
-) -> tuple[Probe, ...]:
+) -> tuple[ProbeQuestion, ...]:
     """The probes of every rule; rules with the same probes are asked together."""
     # a rule with an id draws the same whatever other rules there are
-    probes: list[Probe] = []
+    probes: list[ProbeQuestion] = []
     for rule, *more in case.rules_asked_together:
         if not rule.probes:
             raise UsageError(
@@ -261,5 +262,5 @@ def _ask(
         draws = rng if rule.id is None else random.Random(seed_of(*names))
         order = draws.sample(rule.probes, len(rule.probes))
         for index in range(settings.probes_per_round):
-            probes.append(Probe(kind, rule, index, order[index % len(order)], tuple(more)))
+            probes.append(ProbeQuestion(kind, rule, index, order[index % len(order)], tuple(more)))
     return tuple(probes)

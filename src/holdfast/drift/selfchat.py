@@ -34,6 +34,7 @@ from holdfast.methods import Method
 from holdfast.models.failures import OutageWatch
 from holdfast.models.protocol import Engine
 from holdfast.models.requests import Reply
+from holdfast.records import Ended
 
 Record = Callable[[Dialog], Coroutine[Any, Any, None]]  # records a conversation that is over
 Report = Callable[[int, int], None]  # takes how many rounds have ended, and the tokens they took
@@ -175,13 +176,13 @@ async def _generated_turn(asking: Asking, speaker: Speaker, number: int, rounds:
     try:
         reply, shown = await asking.ask(Question(speaker, rounds, messages, draw, keep=True))
     except RequestFailed as error:
-        dialog.ended = {"round": number, "why": error.why, "reason": str(error)}
+        dialog.ended = Ended(round=number, why=error.why, reason=str(error))
         raise
     dialog.shown[speaker] = shown
     if reply.stop_reason == "context":
         if number == 1:
             raise _prompt_too_long(dialog)
-        dialog.ended = {"round": number, "why": "context"}
+        dialog.ended = Ended(round=number, why="context")
         return False
     dialog.turns.append(turn_of(number, speaker, reply, shown))
     if speaker == AGENT_VIEW and reply.trace is not None and reply.trace.uniform is not None:
@@ -208,7 +209,7 @@ async def replay(asking: Asking, recorded: RecordedDialog) -> None:
     while not await asking.ask_probe(last, first, last + after, keep=True):
         if last == 1:
             raise _prompt_too_long(dialog)
-        dialog.ended = {"round": last, "why": "context"}
+        dialog.ended = Ended(round=last, why="context")
         last -= 1
     async with task_group() as probes:
         for probe in more:

@@ -41,11 +41,6 @@ class Shown:
     summary: str = ""
     compacts: bool = False
 
-    @property
-    def fields(self) -> dict[str, int]:
-        """Its fields in the record of a turn or a probe; none if the dialog is whole."""
-        return {"left_out": self.first - 1} if self.first > 1 else {}
-
 
 WHOLE = Shown()
 

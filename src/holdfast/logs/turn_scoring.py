@@ -10,14 +10,24 @@ from typing import Any
 from holdfast.common.event_loop import run_sync
 from holdfast.common.version import __version__
 from holdfast.drift.cases import Case, Suite
-from holdfast.drift.dialog import CUT, add_probes
 from holdfast.drift.judges import Judging, load_judges, open_judges
+from holdfast.drift.probe_outcomes import CUT, PendingProbe, ProbeOutcome, ProbeResults
 from holdfast.drift.recorded_dialogs import RECORDED
 from holdfast.errors import UsageError, cut
 from holdfast.logs.dialogs import LoggedDialog, LoggedTurn, Logs
 from holdfast.measures.registry import read_spec
 from holdfast.measures.turns import EVERY_TURN
-from holdfast.records import Run, batches, open_run, read_run, resume
+from holdfast.records import (
+    LogDialog,
+    LogPrompt,
+    LogTurn,
+    ProbeReply,
+    Run,
+    batches,
+    open_run,
+    read_run,
+    resume,
+)
 
 # Measures of what a reply says, and not of its form. A reply to a probe says it; another reply has
 # no occasion to.
@@ -83,9 +93,10 @@ def score_logs(
                 await judges.check(judging)
                 for batch in resume(run, METHOD, batches(range(len(scored)), 1)):
                     for number in batch.again:
-                        record = await judges.resolve(_record(number, *scored[number]))
-                        shown = [{**p, "reply": cut(p["reply"], _SHOWN)} for p in record["probes"]]
-                        batch.keep({**record, "probes": shown})
+                        dialog, case = scored[number]
+                        scores = [score for turn in dialog.turns for score in _scores(turn, case)]
+                        results = await judges.resolve(scores)
+                        batch.keep(_record(number, dialog, case, results))
 
         run_sync(score_all())
     return read_run(out)
@@ -95,52 +106,57 @@ def _none_of(count: int) -> str:
     return "The only dialog does not have" if count == 1 else f"None of the {count} dialogs has"
 
 
-def _record(number: int, dialog: LoggedDialog, case: Case) -> dict[str, Any]:
-    record: dict[str, Any] = {
-        "method": METHOD,
-        "conversation": number,
-        "source": dialog.source,
-        "agent": {"id": case.id, "category": case.category},
-        "user": {"id": "", "category": METHOD},
-        "turns": [
-            {
-                "round": turn.number,
-                "speaker": "agent",
-                "text": cut(turn.done.text, _SHOWN),
-                "mass": None,
-                "stop_reason": RECORDED,
-                "tokens": turn.tokens,
-                "tools": [call.name for call in turn.done.calls],
-                **({"reasoning": cut(turn.reasoning, _SHOWN)} if turn.reasoning else {}),
-            }
+def _record(number: int, dialog: LoggedDialog, case: Case, results: ProbeResults) -> LogDialog:
+    """The record of a dialog, with its texts cut short."""
+    return LogDialog(
+        method=METHOD,
+        conversation=number,
+        source=dialog.source,
+        agent=LogPrompt(id=case.id, category=case.category),
+        user=LogPrompt(id="", category=METHOD),
+        turns=tuple(
+            LogTurn(
+                round=turn.number,
+                speaker="agent",
+                text=cut(turn.done.text, _SHOWN),
+                stop_reason=RECORDED,
+                reasoning=cut(turn.reasoning, _SHOWN) or None,
+                tokens=turn.tokens,
+                tools=tuple(call.name for call in turn.done.calls),
+            )
             for turn in dialog.turns
-        ],
-        "probes": [],
-    }
-    add_probes(record, [score for turn in dialog.turns for score in _scores(turn, case)])
-    return record
+        ),
+        probes=tuple(
+            probe.model_copy(update={"reply": cut(probe.reply, _SHOWN)}) for probe in results.probes
+        ),
+        unscored=tuple(
+            probe.model_copy(update={"reply": cut(probe.reply, _SHOWN)})
+            for probe in results.unscored
+        ),
+        unanswered=results.unanswered,
+    )
 
 
-def _scores(turn: LoggedTurn, case: Case) -> Iterator[dict[str, Any]]:
+def _scores(turn: LoggedTurn, case: Case) -> Iterator[ProbeOutcome]:
+    """The scores of a turn by the rules that apply to it."""
     for rule in case.all_rules:
+        measure = rule.measure
         if not rule.when.applies(turn.done, turn.user, turn.role):
             continue
-        probe = {
-            "round": turn.number,
-            "kind": KIND,
-            **({"rule": rule.id} if rule.id else {}),
-            "probe": 0,
-            "question": cut(turn.user, _SHOWN),
-            "mass": None,
-        }
-        if rule.measure.judged and turn.done.text.strip():
-            judge = rule.measure.arguments["model"]
-            yield {**probe, "reply": turn.done.text, "score": None, "reason": "", "judge": judge}
-        elif not rule.measure.judged and (score := rule.measure.score_turn(turn.done)):
-            reply = turn.done.text
-            yield {**probe, "reply": reply, "score": score.value, "reason": score.reason}
-        elif turn.done.is_cut and turn.done.text.strip() and not rule.measure.of_turn:
-            yield {**probe, "reply": cut(turn.done.text, _SHOWN), **CUT}
+        probe = ProbeReply(
+            round=turn.number,
+            kind=KIND,
+            rule=rule.id or None,
+            probe=0,
+            question=cut(turn.user, _SHOWN),
+            reply=turn.done.text,
+        )
+        if measure.judged and turn.done.text.strip():
+            yield PendingProbe(probe, measure)
+        elif not measure.judged and (score := measure.score_turn(turn.done)):
+            yield probe.scored(score.value, score.reason)
+        elif turn.done.is_cut and turn.done.text.strip() and not measure.of_turn:
+            yield probe.unscored("cut", CUT)
 
 
 def rules_of(cases: Sequence[Case]) -> dict[str, Any]:

@@ -22,6 +22,7 @@ from holdfast.records.conversation import (
     Participant,
     Probe,
     ProbePlace,
+    ProbeReply,
     Repeated,
     Replayed,
     Scripted,

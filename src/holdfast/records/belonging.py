@@ -1,4 +1,4 @@
-"""Reads the JSON of a record into its model, and checks that it belongs to its run."""
+"""Reads the JSON of a record into its model, and refuses a record of another run."""
 
 import reprlib
 from collections.abc import Mapping, Sequence
@@ -36,10 +36,15 @@ def record_of(fields: Mapping[str, Any], manifest: Manifest) -> Record:
         record = RECORD_TYPES.get(manifest.command, Conversation).model_validate(fields)
     except ValidationError as error:
         raise NotOfRun(first_fault(error)) from None
+    refuse_foreign(record, manifest)
+    return record
+
+
+def refuse_foreign(record: Record, manifest: Manifest) -> None:
+    """Refuses a record that is not of the run of a manifest; raises `NotOfRun`."""
     _refuse_another_run(record, manifest)
     if isinstance(record, Conversation | LogDialog):
         _refuse_out_of_range(record, manifest)
-    return record
 
 
 def first_fault(error: ValidationError) -> str:

@@ -70,6 +70,27 @@ class ProbePlace(RecordModel):
     reply_of: Optional[str] = None  # the rule whose probe generated the reply, if rules share it
 
 
+class ProbeReply(ProbePlace):
+    """A question put to the agent, and its reply, before it becomes a `Probe` or `Unscored`."""
+
+    question: str
+    reply: str
+    mass: float | None = None
+    reasoning: Optional[str] = None
+    prompt_tokens: Optional[int] = None
+    left_out: Optional[int] = None
+    stop_reason: Optional[str] = None
+    measure: Optional[str] = None
+
+    def scored(self, score: float, reason: str, judge: str | None = None) -> "Probe":
+        """The probe with the score of its reply."""
+        return Probe(**dict(self), score=score, reason=reason, judge=judge)
+
+    def unscored(self, why: str, reason: str) -> "Unscored":
+        """The probe without a score, as its reply is no evidence."""
+        return Unscored(**dict(self), why=why, reason=reason)
+
+
 class Probe(ProbePlace):
     """A question put to the agent, its reply, and the score of the reply."""
 

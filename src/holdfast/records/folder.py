@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.common.files import FULL, sync, write_whole
 from holdfast.errors import AnotherRun, RecordsError, Unreachable, reason_of
-from holdfast.records.belonging import Record, record_of
+from holdfast.records.belonging import Record, refuse_foreign
 from holdfast.records.earlier import CURRENT, OLD_LINES, SCHEMA
 from holdfast.records.identity import Manifest
 from holdfast.records.lines import (
@@ -68,10 +68,14 @@ class OpenRun:
     def __contains__(self, key: object) -> bool:
         return key in self._keys
 
-    def append(self, record: Record | Mapping[str, Any]) -> None:
-        """Writes one record as one line, and waits until it is on the disk."""
-        if isinstance(record, Mapping):
-            record = record_of(record, self.manifest)
+    def append(self, record: Record) -> None:
+        """Writes one record as one line, and waits until it is on the disk.
+
+        Raises:
+            NotOfRun: the record has a method, a number or a score that the run cannot have.
+            RecordsError: it is recorded already, or cannot be written.
+        """
+        refuse_foreign(record, self.manifest)
         key = record.method, record.conversation
         if key in self._keys:
             raise RecordsError(

@@ -6,9 +6,8 @@ for batch in resume(run, "none", batches(range(200), 48)):
             batch.keep(record)
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from holdfast.records.belonging import Record
 from holdfast.records.folder import OpenRun
@@ -34,15 +33,9 @@ class PendingBatch:
         """How many need no more work."""
         return len(self.numbers) - len(self.again)
 
-    def keep(self, record: Record | Mapping[str, Any]) -> None:
-        """Appends a record of the batch, unless the run has it.
-
-        A record that is still a mapping needs no `method`.
-        """
-        if isinstance(record, Mapping):
-            if record["conversation"] in self.missing:
-                self.run.append({"method": self.name, **record})
-        elif record.conversation in self.missing:
+    def keep(self, record: Record) -> None:
+        """Appends a record of the batch, unless the run has it."""
+        if record.conversation in self.missing:
             self.run.append(record)
 
 

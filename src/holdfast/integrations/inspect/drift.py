@@ -31,8 +31,9 @@ from inspect_ai.solver import Generate, Solver, TaskState, solver
 
 from holdfast.common.sampling import Sampling
 from holdfast.common.seeds import seed_of
-from holdfast.drift.dialog import Dialog, record_of
+from holdfast.drift.dialog import Dialog, conversation_of
 from holdfast.drift.pairing import Pairing, draw_pairing, user_prompt_of
+from holdfast.drift.probe_outcomes import results_of
 from holdfast.drift.selfchat import hold_one_dialog
 from holdfast.drift.settings import Settings
 from holdfast.drift.suites import Suite, load_suite
@@ -95,8 +96,8 @@ def self_chat(suite: str = "starter", method: str | None = None, **settings: Any
         await hold_one_dialog(
             Speakers(agent, user), dialog, methods, _of_epoch(protocol, state.epoch)
         )
-        fields = {"method": spec_of(methods), **record_of(dialog, time.monotonic() - began)}
-        record = Conversation.model_validate(fields)
+        seconds = time.monotonic() - began
+        record = conversation_of(dialog, spec_of(methods), results_of(dialog.probes), seconds)
         state.store.set(RECORD, record.to_json())
         state.messages = messages_of(record, str(agent.model))
         state.output = ModelOutput.from_message(state.messages[-1])
