@@ -241,18 +241,26 @@ def _next_step(arguments: CalibrateArguments, calibration: Calibration, chosen: 
     larger: dict[str, object] = {}
     if grows or questions > calibration.questions:
         larger = {**sizes, "questions": questions, "out": f"{out}-{count}-{questions}"}
-    if times_needed(calibration, chosen) is None:
-        short = f" ({spec} has only {known} questions, which may be too few)" * (known < wanted)
-        needed = f"at least {count:,} conversations per setting are needed{short}"
+    if times_needed(calibration, chosen) is None and known < wanted:
+        needed = (
+            f"at least {count:,} conversations per setting are needed ({spec} has only {known}"
+            " questions, which may be too few)"
+        )
+    elif times_needed(calibration, chosen) is None:
+        needed = f"at least {count:,} conversations per setting are needed"
     elif known < wanted and (shown := budget_shown(calibration, chosen, known)) > chosen.budget:
         larger["budget"] = shown
         needed = (
             f"a budget of {chosen.budget:g} needs about {wanted:,} questions, and {spec} has only"
             f" {known:,}; a budget of {shown} should be within their reach"
         )
+    elif grows:
+        needed = (
+            f"about {count:,} conversations per setting and {questions:,} questions should settle"
+            " it"
+        )
     else:
-        sizes_text = [f"{count:,} conversations per setting"] * grows + [f"{questions:,} questions"]
-        needed = f"about {' and '.join(sizes_text)} should settle it"
+        needed = f"about {questions:,} questions should settle it"
     return f"{needed}:\n{command_with(**larger)}"
 
 

@@ -237,10 +237,24 @@ def estimate_lines(
     else:
         lines.append("Tokens left: unknown, as not every reply came with its tokens.")
     seconds = requests / (per_unit[0] * ran) * measured.seconds_of_all
-    pace = f", at the pace of {ran} side by side, without loading the model"
-    if is_url(arguments.model):
-        seconds *= min(1.0, ran / arguments.concurrency)
-        pace = f", if {arguments.concurrency} at a time are each as fast as those"
-        if limit := arguments.requests_per_minute:
-            pace += f"; at least {duration(60 * requests / limit)} at {limit:g} requests a minute"
-    return [*lines, f"Time left: about {duration(seconds)}{pace}."]
+    return [*lines, _time_line(arguments, seconds, requests, ran)]
+
+
+def _time_line(arguments: PricedOptions, seconds: float, requests: float, ran: int) -> str:
+    """The time left, given what it would be at the pace of the `ran` conversations."""
+    if not is_url(arguments.model):
+        return (
+            f"Time left: about {duration(seconds)}, at the pace of {ran} side by side, without"
+            " loading the model."
+        )
+    at_once = arguments.concurrency
+    seconds *= min(1.0, ran / at_once)
+    if (limit := arguments.requests_per_minute) is None:
+        return (
+            f"Time left: about {duration(seconds)}, if {at_once} at a time are each as fast as"
+            " those."
+        )
+    return (
+        f"Time left: about {duration(seconds)}, if {at_once} at a time are each as fast as those;"
+        f" at least {duration(60 * requests / limit)} at {limit:g} requests a minute."
+    )

@@ -68,13 +68,17 @@ def _check_endpoint_options(arguments: ModelOptions) -> None:
         if given[name] == option.default or any(is_url(given.get(role)) for role in models):
             continue
         if is_url(given.get("user_model")):
-            cure = f"write --user-endpoint-model {given[name]}"
-        else:  # a command with --endpoint takes no URL as --model
-            roles = [role for role in models if role in given][1 if "endpoint" in given else 0 :]
-            cure = f"give a URL as {' or '.join(map(option_of, roles))}"
+            raise UsageError(
+                f"{option_of(name)} {given[name]} is for a model behind a URL, which"
+                f" {arguments.model} is not; write --user-endpoint-model {given[name]}, or leave it"
+                " out."
+            )
+        # a command with --endpoint takes no URL as --model
+        roles = [role for role in models if role in given][1 if "endpoint" in given else 0 :]
         raise UsageError(
             f"{option_of(name)} {given[name]} is for a model behind a URL, which"
-            f" {arguments.model} is not; {cure}, or leave it out."
+            f" {arguments.model} is not; give a URL as {' or '.join(map(option_of, roles))}, or"
+            " leave it out."
         )
 
 

@@ -44,7 +44,7 @@ from holdfast.serve.submissions import (
     read_tokens,
 )
 from holdfast.serve.tool_calls import CallParser
-from holdfast.serve.wire import Json, Writing, read_json
+from holdfast.serve.wire import CancellableResponse, Json, read_json
 
 _ERRORS: dict[int | str, str] = {
     400: "Invalid request: a field is missing, unknown, unsupported or out of range.",
@@ -66,9 +66,9 @@ _TYPES = {
     ".js": "text/javascript; charset=utf-8",
     ".svg": "image/svg+xml",
 }
-_FIRST = "index.html"  # served at "/", all other files under "/page/"
+_INDEX = "index.html"  # served at "/", all other files under "/page/"
 
-Route = Callable[[Any, float], Awaitable[Response]]
+RouteHandler = Callable[[Any, float], Awaitable[Response]]
 
 
 def application(service: Service, gate: AccessRules, origins: Sequence[str] = ()) -> ASGIApp:
@@ -116,6 +116,8 @@ async def _file(file: PageFile, request: Request) -> Response:
 
 
 class _JsonRequest(Request):
+    """A request whose body was read and parsed already."""
+
     def __init__(self, request: Request, value: Any):
         super().__init__(request.scope, request.receive)
         self._value = value
@@ -148,7 +150,7 @@ class _JsonRoute(APIRoute):
         return read_first
 
 
-def _post(app: FastAPI, path: str, model: Any, route: Route, **documented: Any) -> None:
+def _post(app: FastAPI, path: str, model: Any, route: RouteHandler, **documented: Any) -> None:
     """Adds a POST route whose body model is only known at server start."""
 
     async def endpoint(request: Request, body: Any) -> Response:
@@ -159,6 +161,7 @@ def _post(app: FastAPI, path: str, model: Any, route: Route, **documented: Any) 
 
 
 def _add_generating(app: FastAPI, service: Service) -> None:
+    """Adds the routes that take a chat or a text, two of which generate replies."""
     limits, default, tokenizer = service.limits, service.default, service.model.tokenizer
     parser = CallParser(service.name, service.model)
     event = {"type": "object", "properties": {"data": {"type": "string"}}, "required": ["data"]}
@@ -168,13 +171,15 @@ def _add_generating(app: FastAPI, service: Service) -> None:
         check_model(body.model, service.name)
         check_template(service.name, tokenizer)
         submission = read_chat(body, default, limits, parser)
-        return Writing(functools.partial(answer, service, submission, ChatShapes(), arrived))
+        return CancellableResponse(
+            functools.partial(answer, service, submission, ChatShapes(), arrived)
+        )
 
     async def completion(body: CompletionBody, arrived: float) -> Response:
         check_model(body.model, service.name)
         submission = read_completion(body, default, limits, tokenizer)
         shapes = CompletionShapes()
-        return Writing(functools.partial(answer, service, submission, shapes, arrived))
+        return CancellableResponse(functools.partial(answer, service, submission, shapes, arrived))
 
     async def tokens(body: TokenizeBody, arrived: float) -> Response:
         check_model(body.model, service.name)
@@ -206,9 +211,9 @@ class PageFile:
 
 def page_files() -> dict[str, PageFile]:
     """Reads the playground's files by URL path, so that no request path is looked up on disk."""
-    made = {}
+    page = {}
     for entry in (files("holdfast") / "serve" / "page").iterdir():
         if media_type := _TYPES.get(PurePath(entry.name).suffix):
-            path = "/" if entry.name == _FIRST else f"/page/{entry.name}"
-            made[path] = PageFile(entry.read_bytes(), media_type)
-    return made
+            path = "/" if entry.name == _INDEX else f"/page/{entry.name}"
+            page[path] = PageFile(entry.read_bytes(), media_type)
+    return page

@@ -81,10 +81,10 @@ class Body(StrictModel):
         extra = cls.model_fields[str(info.field_name)].json_schema_extra
         if not isinstance(extra, dict) or "enum" not in extra:
             return value
-        taken: list[Any] = extra["enum"]  # type: ignore[assignment]
-        if any(_is_same(value, known) for known in taken):
+        accepted: list[Any] = extra["enum"]  # type: ignore[assignment]
+        if any(_is_same(value, same) for same in accepted):
             return None
-        cure = " or ".join(json.dumps(known) for known in taken if known is not None)
+        cure = " or ".join(json.dumps(same) for same in accepted if same is not None)
         raise PydanticCustomError(
             "unsupported",
             "{field} is not implemented here, so {value} is refused; leave it out{cure}.",
@@ -101,12 +101,12 @@ def _check_encodable(name: str, value: Any) -> None:
     for text in value if isinstance(value, list) else [value]:
         if isinstance(text, list):
             _check_encodable(name, text)
-        elif isinstance(text, str) and (half := re.search("[\ud800-\udfff]", text)):
+        elif isinstance(text, str) and (surrogate := re.search("[\ud800-\udfff]", text)):
             raise PydanticCustomError(
                 "half_character",
                 "{field} holds {value} at character {number}, which is half a character; send"
                 " whole ones.",
-                {"field": name, "value": repr(half[0]), "number": half.start()},
+                {"field": name, "value": repr(surrogate[0]), "number": surrogate.start()},
             )
 
 
@@ -376,13 +376,13 @@ class GeneratingBody(SpanFields):
                 "stream_options",
                 'stream_options needs a stream; add "stream": true, or leave it out.',
             )
-        if (theirs := self.vllm_xargs) is None:
+        if (arguments := self.vllm_xargs) is None:
             return self
-        text = theirs.holdfast_text
+        text = arguments.holdfast_text
         values = {
-            "steering": theirs.holdfast,
+            "steering": arguments.holdfast,
             "emphasis": [] if text is None else [text],
-            "trace": bool(theirs.holdfast_trace),
+            "trace": bool(arguments.holdfast_trace),
         }
         for name, value in values.items():
             given = getattr(self, name)

@@ -22,7 +22,7 @@ from holdfast.serve.wire import to_json
 
 # seconds beside those that a route has for reading a body, which it refuses in JSON
 _GRACE = 5.0
-_LAST = 5.0  # seconds for connections to close after the last answer
+_SHUTDOWN = 5.0  # seconds for connections to close after the last answer
 
 
 def configuration(app: ASGIApp, limits: Limits) -> uvicorn.Config:
@@ -36,7 +36,7 @@ def configuration(app: ASGIApp, limits: Limits) -> uvicorn.Config:
         server_header=False,
         lifespan="off",
         ws="none",
-        timeout_graceful_shutdown=int(_LAST),
+        timeout_graceful_shutdown=int(_SHUTDOWN),
     )
 
 

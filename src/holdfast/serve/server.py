@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from holdfast.serve.served_engine import ServedEngine
     from holdfast.serve.service import Limits
 
-_BACKLOG = 2048  # connections that wait to be accepted, as uvicorn has it
+_BACKLOG = 2048  # connections that wait to be accepted; uvicorn's own default
 
 
 def bind(host: str, port: int) -> socket.socket:

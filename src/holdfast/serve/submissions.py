@@ -177,15 +177,16 @@ def _choose_methods(
         return Steering((), "the request asks for none")
     compiled = compile_methods(chosen)
     if idle := compiled.without_target(prompted=prompted, emphasised=emphasised):
-        needed, lacking = "a system prompt or emphasis", "neither"
-        if idle.needs_system_prompt:
-            needed, lacking = "a system prompt", "none"
-        raise refused_field(
-            "steering",
-            f"steering {idle.spec} needs {needed}, and there is {lacking}; add one, or ask for"
-            " steering none.",
-            "nothing_to_hold",
+        message = (
+            f"steering {idle.spec} needs a system prompt or emphasis, and there is neither; add"
+            " one, or ask for steering none."
         )
+        if idle.needs_system_prompt:
+            message = (
+                f"steering {idle.spec} needs a system prompt, and there is none; add one, or ask"
+                " for steering none."
+            )
+        raise refused_field("steering", message, "nothing_to_hold")
     return Steering(chosen)
 
 

@@ -26,7 +26,7 @@ class Json(JSONResponse):
         return to_json(content)
 
 
-class Writing(Response):
+class CancellableResponse(Response):
     """An answer that is sent while it is computed, and cancelled when its client leaves."""
 
     def __init__(self, write: Callable[[Send], Coroutine[Any, Any, None]]):
