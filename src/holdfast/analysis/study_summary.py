@@ -25,14 +25,14 @@ def write_calibration_summaries(calibration: Calibration, folder: Path) -> None:
             "method": candidate.method,
             "front": star,
             "stability": spread(estimate(candidate.stability, SCORES)),
-            "gain": judged(calibration.gain(candidate)),
+            "gain": judged(calibration.gain(candidate)).to_json(),
             "capability": spread(estimate(candidate.capability, None)),
             "chance": calibration.chance,
-            "points_lost": judged(calibration.drop(candidate)),
+            "points_lost": judged(calibration.drop(candidate)).to_json(),
             "broken": None
             if candidate.broken is None
             else spread(estimate(candidate.broken, SCORES)),
-            "broken_more": judged(calibration.breaks(candidate)),
+            "broken_more": judged(calibration.breaks(candidate)).to_json(),
             "reply_nats": None
             if candidate.nats is None
             else spread(estimate(candidate.nats, None)),

@@ -7,7 +7,7 @@ and has no date or duration, so deriving it again from the same records gives th
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -16,8 +16,8 @@ import numpy as np
 
 from holdfast.analysis import estimates
 from holdfast.analysis.check_file import Check, check_json, read_check
-from holdfast.analysis.collapse import COUNTED, count_turns, without_collapsed
-from holdfast.analysis.context import read_whole, survivals_of, truncation_of
+from holdfast.analysis.collapse import COUNTED, Collapse, count_turns, without_collapsed
+from holdfast.analysis.context import RuleSurvival, read_whole, survivals_of, truncation_of
 from holdfast.analysis.outcome import Findings, findings_of
 from holdfast.analysis.profile import profile_of
 from holdfast.analysis.prompt_effect import Baseline, BaselineRow, baseline_beside
@@ -31,7 +31,24 @@ from holdfast.errors import AnotherRun
 from holdfast.records import MANIFEST, Run, command_of, read_run
 from holdfast.records.identity import CalibrationIdentity
 from holdfast.records.manifest import described, typed_command
-from holdfast.records.run_summary import NAME, MethodSummary, Summary
+from holdfast.records.run_summary import (
+    NAME,
+    Against,
+    BaselineScores,
+    BaselineSummary,
+    CollapseSummary,
+    Compared,
+    Estimated,
+    Judged,
+    MethodSummary,
+    OtherPrompts,
+    PromptSummary,
+    RuleSummary,
+    Summary,
+    SurvivalSummary,
+    TruncationSummary,
+    WithoutCollapsed,
+)
 
 _DIGITS = 6  # beyond these, sums may differ between machines
 
@@ -105,32 +122,47 @@ def _summary(run: Run, results: Any, check: dict[str, Any] | None = None) -> Sum
     )
 
 
-def spread(value: Estimate) -> dict[str, float | int | None]:
+def estimated(value: Estimate) -> Estimated:
+    """An estimate as the summary has it."""
+    return Estimated(**_numbers(value))
+
+
+def spread(value: Estimate) -> dict[str, Any]:
     """An estimate as JSON: n, mean, the ends of its 95% interval, and the standard deviation."""
-    numbers = {"mean": value.mean, "low": value.low, "high": value.high, "sd": value.sd}
-    return {"n": value.n, **{name: _rounded(number) for name, number in numbers.items()}}
+    return estimated(value).to_json()
 
 
-def judged(value: Estimate) -> dict[str, Any]:
-    """A difference as JSON: the estimate, its verdict and why, and other prompts' interval."""
+def judged(value: Estimate) -> Judged:
+    """A difference as the summary has it: with its verdict, and the interval of other prompts."""
     verdict, others = tell(value), value.other_prompts
-    numbers: dict[str, Any] = {
-        **spread(value),
-        "verdict": verdict.word("higher", "lower"),
-        "why": verdict.why or None,
+    return Judged(
+        **_numbers(value),
+        verdict=verdict.word("higher", "lower"),
+        why=verdict.why or None,
+        other_prompts=None
+        if others is None
+        else OtherPrompts(
+            prompts=others.prompts, low=_rounded(others.low), high=_rounded(others.high)
+        ),
+    )
+
+
+def _numbers(value: Estimate) -> dict[str, Any]:
+    return {
+        "n": value.n,
+        "mean": _rounded(value.mean),
+        "low": _rounded(value.low),
+        "high": _rounded(value.high),
+        "sd": _rounded(value.sd),
     }
-    if others is not None:
-        ends = {"low": _rounded(others.low), "high": _rounded(others.high)}
-        numbers["other_prompts"] = {"prompts": others.prompts, **ends}
-    return numbers
 
 
 def _rounded(value: float | None) -> float | None:
     return None if value is None else round(float(value), _DIGITS) + 0.0
 
 
-def _spreads(values: Iterable[Estimate]) -> list[dict[str, float | int | None]]:
-    return [spread(value) for value in values]
+def _each(values: Iterable[Estimate]) -> tuple[Estimated, ...]:
+    return tuple(estimated(value) for value in values)
 
 
 def _methods(results: DriftResults) -> Iterator[MethodSummary]:
@@ -144,136 +176,142 @@ def _methods(results: DriftResults) -> Iterator[MethodSummary]:
         rows = {kind: estimates.row_of(item, kind) for kind in MEASURED if item.measured(kind)}
         scored = {kind: rows[kind] for kind in KINDS if kind in rows}
         levels = estimates.accuracy_of(item) or {}
-        accuracy = {f"{name}_level": _spreads(points) for name, points in levels.items()}
-        collapsed = {str(number): at for number, at in turns.collapsed.items()}
         first = item is series[0]
         findings = results.findings if first else findings_of(read)
-        yield MethodSummary.model_validate(
-            {
-                "method": item.method,
-                "outcome": str(findings.outcome),
-                "conversations": len(item.records),
-                "unscored": dict(sorted(unscored_by_reason(item.records).items())),
-                "by_round": {kind: _spreads(row.points) for kind, row in rows.items()},
-                "over_all_rounds": {kind: spread(row.mean) for kind, row in scored.items()},
-                "change": {kind: judged(row.change) for kind, row in scored.items()},
-                "against": _against(series, item),
-                "categories": {
-                    kind: {
-                        row.group: _spreads(row.points)
-                        for row in estimates.category_rows(item, kind)
-                    }
-                    for kind in scored
-                },
-                "prompts": [_prompt(row) for row in estimates.by_prompt(item)],
-                "rules": [_rule(row, against.get(row)) for row in rules if row.series is item],
-                "accuracy": accuracy or None,
-                "baseline": _baseline(results.baseline) if first else None,
-                "collapse": {
-                    "turns": turns.turns,
-                    **{name: _rounded(turns.share(name)) for name in COUNTED},
-                    "collapsed_from_round": collapsed,
-                    "without_collapsed": _without(left, rest) if collapsed else None,
-                },
-                "truncation": _truncation(item),
-                "summarised": [
-                    {
-                        "rule": row.name or None,
-                        "before": spread(row.before),
-                        "after": spread(row.after),
-                        "difference": judged(row.difference),
-                    }
-                    for row in survivals_of(item)
-                ],
-            }
+        yield MethodSummary(
+            method=item.method,
+            outcome=str(findings.outcome),
+            conversations=len(item.records),
+            unscored=dict(sorted(unscored_by_reason(item.records).items())),
+            by_round={kind: _each(row.points) for kind, row in rows.items()},
+            over_all_rounds={kind: estimated(row.mean) for kind, row in scored.items()},
+            change={kind: judged(row.change) for kind, row in scored.items()},
+            against=_against(series, item),
+            categories={kind: _categories(item, kind) for kind in scored},
+            prompts=tuple(map(_prompt, estimates.by_prompt(item))),
+            rules=tuple(_rule(row, against.get(row)) for row in rules if row.series is item),
+            accuracy={f"{name}_level": _each(points) for name, points in levels.items()} or None,
+            baseline=_baseline(results.baseline) if first else None,
+            collapse=_collapse(turns, _without(left, rest) if turns.collapsed else None),
+            truncation=_truncation(item),
+            summarised=tuple(map(_survival, survivals_of(item))),
         )
 
 
-def _truncation(item: Series) -> dict[str, Any] | None:
+def _categories(item: Series, kind: str) -> dict[str, tuple[Estimated, ...]]:
+    return {row.group: _each(row.points) for row in estimates.category_rows(item, kind)}
+
+
+def _collapse(turns: Collapse, rest: WithoutCollapsed | None) -> CollapseSummary:
+    """How much of what models wrote is broken, and the results of the other conversations."""
+    return CollapseSummary(
+        turns=turns.turns,
+        **{name: _rounded(turns.share(name)) for name in COUNTED},
+        collapsed_from_round={str(number): first for number, first in turns.collapsed.items()},
+        without_collapsed=rest,
+    )
+
+
+def _truncation(item: Series) -> TruncationSummary | None:
     """The rounds from which a server read less than it was sent; None if nothing shows that."""
     cut = truncation_of(item)
     if cut is None:
         return None
-    return {
-        "verdict": cut.verdict,
-        "from_round": {str(number): first for number, first in cut.cut_from.items()},
-        "most_prompt_tokens": cut.limit,
-        "canary_before": spread(cut.canary_before),
-        "canary_after": spread(cut.canary_after),
-    }
+    return TruncationSummary(
+        verdict=cut.verdict,
+        from_round={str(number): first for number, first in cut.cut_from.items()},
+        most_prompt_tokens=cut.limit,
+        canary_before=estimated(cut.canary_before),
+        canary_after=estimated(cut.canary_after),
+    )
 
 
-def _against(series: Sequence[Series], item: Series) -> dict[str, Any] | None:
+def _survival(row: RuleSurvival) -> SurvivalSummary:
+    return SurvivalSummary(
+        rule=row.name or None,
+        before=estimated(row.before),
+        after=estimated(row.after),
+        difference=judged(row.difference),
+    )
+
+
+def _against(series: Sequence[Series], item: Series) -> Against | None:
+    """The differences from the first method; None for that method itself."""
     pairs = {kind: pair for kind in KINDS if (pair := estimates.difference(series, item, kind))}
     if not pairs:
         return None
     first = pairs["stability"]
-    return {
-        "method": first.against.series.method,
-        "pairs": first.n,
-        **{kind: _difference(pair) for kind, pair in pairs.items()},
-    }
+    return Against(
+        method=first.against.series.method,
+        pairs=first.n,
+        **{kind: _compared(pair) for kind, pair in pairs.items()},
+    )
 
 
-def _difference(pair: estimates.Difference) -> dict[str, Any]:
-    return {"last_round": judged(pair.last), "over_all_rounds": judged(pair.mean)}
+def _compared(pair: estimates.Difference) -> Compared:
+    return Compared(last_round=judged(pair.last), over_all_rounds=judged(pair.mean))
 
 
-def _without(left: Sequence[Series], rest: Series) -> dict[str, Any] | None:
+def _without(left: Sequence[Series], rest: Series) -> WithoutCollapsed | None:
     """The numbers of a series without its collapsed conversations; None if no others are left."""
     if not rest.records:
         return None
     row = estimates.row_of(rest, "stability")
-    return {
-        "conversations": len(rest.records),
-        "stability_by_round": _spreads(row.points),
-        "change": judged(row.change),
-        "against": _against(left, rest),
-    }
+    return WithoutCollapsed(
+        conversations=len(rest.records),
+        stability_by_round=_each(row.points),
+        change=judged(row.change),
+        against=_against(left, rest),
+    )
 
 
-def _baseline(baseline: Baseline | None) -> dict[str, Any] | None:
+def _baseline(baseline: Baseline | None) -> BaselineSummary | None:
     if baseline is None:
         return None
-    return {
-        "all": _measure(baseline.every),
-        "measures": [_measure(row) for row in baseline.measures],
-        "cases": [_measure(row) for row in baseline.cases],
-    }
+    return BaselineSummary(
+        all=_scores(baseline.every),
+        measures=tuple(map(_scores, baseline.measures)),
+        cases=tuple(map(_scores, baseline.cases)),
+    )
 
 
-def _measure(row: BaselineRow) -> dict[str, Any]:
-    values = {field.name: getattr(row, field.name) for field in fields(row)}
-    scores = {name: spread(values[name]) for name in ("prompted", "unprompted")}
-    return {**values, **scores, "difference": judged(row.difference)}
+def _scores(row: BaselineRow) -> BaselineScores:
+    return BaselineScores(
+        name=row.name,
+        n=row.n,
+        prompted=estimated(row.prompted),
+        unprompted=estimated(row.unprompted),
+        difference=judged(row.difference),
+        verdict=row.verdict,
+    )
 
 
-def _prompt(row: estimates.PromptRow) -> dict[str, Any]:
-    return {
-        "id": row.id,
-        "category": row.category,
-        "n": row.n,
-        "stability_by_round": [_rounded(value) for value in row.by_round],
-        "stability": _rounded(row.mean),
-        "adopted_last_round": _rounded(row.adopted),
-        "n_adopted": row.n_adopted,
-    }
+def _prompt(row: estimates.PromptRow) -> PromptSummary:
+    return PromptSummary(
+        id=row.id,
+        category=row.category,
+        n=row.n,
+        stability_by_round=tuple(map(_rounded, row.by_round)),
+        stability=_rounded(row.mean),
+        adopted_last_round=_rounded(row.adopted),
+        n_adopted=row.n_adopted,
+    )
 
 
-def _rule(row: estimates.EstimateRow, pair: estimates.Difference | None) -> dict[str, Any]:
-    return {
-        "rule": row.group,
-        "n": row.n,
-        "stability_by_round": _spreads(row.points),
-        "first_broken_by_round": row.broken,
-        "kept_throughout": row.kept,
-        "kept_in_any_round": row.kept_once,
-        "never_followed": row.never_followed,
-        "change": judged(row.change),
-        "lower_from_round": row.lower_from,
-        "lower_in_rounds": list(row.lower_in),
-        "against": pair and _difference(pair),
-    }
+def _rule(row: estimates.EstimateRow, pair: estimates.Difference | None) -> RuleSummary:
+    return RuleSummary(
+        rule=row.group,
+        n=row.n,
+        stability_by_round=_each(row.points),
+        first_broken_by_round=tuple(row.broken),
+        kept_throughout=row.kept,
+        kept_in_any_round=row.kept_once,
+        never_followed=row.never_followed,
+        change=judged(row.change),
+        lower_from_round=row.lower_from,
+        lower_in_rounds=tuple(row.lower_in),
+        against=None if pair is None else _compared(pair),
+    )
 
 
 def _tasks(run: Run) -> list[dict[str, Any]]:
@@ -297,7 +335,7 @@ def _profile(run: Run) -> dict[str, Any]:
             "layer": head[0],
             "head": head[1],
             "score": _rounded(profile.scores[head]),
-            "gain": judged(profile.gains[head]),
+            "gain": judged(profile.gains[head]).to_json(),
         }
         for head in profile.ranking.heads
     ]

@@ -42,6 +42,22 @@ class Judged(Estimated):
     other_prompts: Optional[OtherPrompts] = None
 
 
+class Compared(RecordModel):
+    """The differences from another method on the same pairs and draws."""
+
+    last_round: Judged
+    over_all_rounds: Judged
+
+
+class Against(RecordModel):
+    """A method compared with the first one, in what was measured under both."""
+
+    method: str  # the first one
+    pairs: Number  # of conversations
+    stability: Optional[Compared] = None
+    adoption: Optional[Compared] = None
+
+
 class RuleSummary(RecordModel):
     """The results on one rule under one method."""
 
@@ -55,7 +71,79 @@ class RuleSummary(RecordModel):
     change: Judged
     lower_from_round: int | None
     lower_in_rounds: List[int]
-    against: dict[str, Judged] | None
+    against: Compared | None
+
+
+class PromptSummary(RecordModel):
+    """The results on one system prompt under one method."""
+
+    id: str
+    category: str | None
+    n: Number
+    stability_by_round: List[float | None]
+    stability: float | None
+    adopted_last_round: float | None
+    n_adopted: Number
+
+
+class BaselineScores(RecordModel):
+    """Scores in round 1 with and without the system prompt, on the same questions."""
+
+    name: str  # of a measure, of a case, or "all"
+    n: Number
+    prompted: Estimated
+    unprompted: Estimated
+    difference: Judged
+    verdict: str
+
+
+class BaselineSummary(RecordModel):
+    """What the system prompts change, as far as a baseline shows it."""
+
+    all: BaselineScores
+    measures: List[BaselineScores]
+    cases: List[BaselineScores]
+
+
+class WithoutCollapsed(RecordModel):
+    """The results of the conversations that did not break down."""
+
+    conversations: Number
+    stability_by_round: List[Estimated]
+    change: Judged
+    against: Against | None
+
+
+class CollapseSummary(RecordModel):
+    """How many of the turns that models wrote are broken; shares from 0 to 1."""
+
+    turns: Number
+    cut: float | None
+    own: float | None  # repeated from an earlier turn of the same speaker
+    other: float | None  # repeated from an earlier turn of the other speaker
+    loops: float | None  # repeated from earlier in the turn itself
+    broken: float | None  # any of these
+    collapsed_from_round: dict[str, int]  # by the conversation's number
+    without_collapsed: WithoutCollapsed | None
+
+
+class TruncationSummary(RecordModel):
+    """The rounds from which a server read less than it was sent."""
+
+    verdict: str
+    from_round: dict[str, int]  # by the conversation's number
+    most_prompt_tokens: int | None
+    canary_before: Estimated
+    canary_after: Estimated
+
+
+class SurvivalSummary(RecordModel):
+    """A rule before and after the first summary of older rounds."""
+
+    rule: str | None  # None for all rules together
+    before: Estimated
+    after: Estimated
+    difference: Judged
 
 
 class MethodSummary(RecordModel):
@@ -68,15 +156,15 @@ class MethodSummary(RecordModel):
     by_round: dict[str, List[Estimated]]
     over_all_rounds: dict[str, Estimated]
     change: dict[str, Judged]
-    against: Json | None
+    against: Against | None
     categories: dict[str, dict[str, List[Estimated]]]
-    prompts: List[Json]
+    prompts: List[PromptSummary]
     rules: List[RuleSummary]
     accuracy: dict[str, List[Estimated]] | None
-    baseline: Json | None
-    collapse: Json
-    truncation: Json | None
-    summarised: List[Json]
+    baseline: BaselineSummary | None
+    collapse: CollapseSummary
+    truncation: TruncationSummary | None
+    summarised: List[SurvivalSummary]
 
 
 class Summary(RecordModel):
