@@ -20,7 +20,7 @@ from stamp import measured_on
 
 from holdfast.analysis.outcome import MATTERS, conversations_needed
 from holdfast.analysis.statistics import DIFFERENCES, ERROR, estimate, estimate_columns
-from holdfast.analysis.verdicts import error_at, tell, within
+from holdfast.analysis.verdicts import error_at, verdict_on, within
 
 Draw = Callable[[np.random.Generator, "int | tuple[int, int]"], np.ndarray]
 SEED, RUNS, FOLLOWED = 0, 1000, 400
@@ -62,7 +62,9 @@ def one_look(draw: Draw, n: int, runs: int) -> dict[str, float]:
     """
     rng = np.random.default_rng([SEED, n])
     values = draw(rng, (n, runs)).astype(float)
-    signs = np.array([tell(e).sign for e in estimate_columns(values, DIFFERENCES, error_at(1))])
+    signs = np.array(
+        [verdict_on(e).sign for e in estimate_columns(values, DIFFERENCES, error_at(1))]
+    )
     shown = np.array([e.excludes_zero for e in estimate_columns(values, DIFFERENCES)])
     weights = rng.multinomial(n, np.full(n, 1 / n), size=2000) / n
     low, high = np.percentile(weights @ values, [2.5, 97.5], axis=0)
@@ -84,7 +86,7 @@ def followed(draw: Draw, runs: int) -> dict[str, float]:
         n, look = FIRST, 1
         while True:
             change = estimate(values[:n], DIFFERENCES, error=error_at(look))
-            sign = tell(change).sign
+            sign = verdict_on(change).sign
             holds = within(change, -MATTERS, 1) == "supported"
             needed = conversations_needed(change, -MATTERS, look)
             if sign or holds or needed is None or needed > MOST:

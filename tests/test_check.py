@@ -74,8 +74,8 @@ def test_each_prompt_has_its_verdict(checked):
     verdicts = [("good", PASS), ("late", FAIL), ("edge", UNDECIDED)]
     assert [(one.id, one.verdict) for one in checks] == verdicts
     good, late, edge = checks
-    assert late.let_go.round == 3 and late.let_go.mean < 0.3
-    assert good.let_go is None and good.lowest.low >= 0.8
+    assert late.first_failure.round == 3 and late.first_failure.mean < 0.3
+    assert good.first_failure is None and good.lowest.low >= 0.8
     assert len(edge.records) == TERMS.budget == edge.decided_after
     assert late.decided_after < good.decided_after < 60
     assert run.manifest.identity.to_json()["settings"]["pairs"] == "in-turn"
@@ -154,7 +154,7 @@ def bot_of(out, shares, terms):
 def test_every_rule_counts(tmp_path):
     shares, terms = {"a": [1.0] * ROUNDS, "b": [1.0, 0.2, 1.0, 1.0]}, Terms(min_stability=0.5)
     bot = bot_of(tmp_path, shares, terms)
-    assert (bot.verdict, bot.let_go.rule, bot.let_go.round) == (FAIL, "b", 2)
+    assert (bot.verdict, bot.first_failure.rule, bot.first_failure.round) == (FAIL, "b", 2)
     assert "round 2, rule b: " in "\n".join(lines_of([bot], terms))
 
 
@@ -169,7 +169,7 @@ def test_every_rule_gets_its_own_verdict_on_request(tmp_path):
     told = [(rule.rule, rule.verdict) for rule in bot.rules]
     assert told == [("a", PASS), ("b", FAIL), ("c", UNDECIDED)]
     assert bot.error == pytest.approx(0.05 / 3), "each rule has its share"
-    assert bot.let_go.rule == "b" and "c  undecided" in "\n".join(lines_of([bot], terms))
+    assert bot.first_failure.rule == "b" and "c  undecided" in "\n".join(lines_of([bot], terms))
     assert read_check(read_run(out)).prompts[0].rules == bot.rules
     _, counts, code = junit_of(bot.records, terms, tmp_path)
     assert counts == (3, 1, 1, 0) and code == 1
@@ -244,7 +244,7 @@ def test_a_fall_against_an_earlier_run_fails(checked, tmp_path):
     assert plain[0].verdict != FAIL
     options = CheckOptions(before=earlier)
     _, (good, _, edge) = check(Scripted(lower), SUITE, tmp_path / "run", settings, low_bar, options)
-    assert good.verdict == FAIL and good.let_go is None
+    assert good.verdict == FAIL and good.first_failure is None
     assert good.fall.fell and good.fall.alike == good.fall.pairs
     assert [(rule.rule, rule.fell, rule.round) for rule in good.fall.rules] == [(None, True, 4)]
     told = "\n".join(lines_of([good], low_bar))
@@ -264,7 +264,7 @@ def test_without_a_bar_only_a_fall_fails(checked, tmp_path):
         return check(Scripted(shares), SUITE, tmp_path / name, settings, no_bar, options)[1]
 
     same = against("a", SHARES, earlier)
-    assert [(one.verdict, one.let_go) for one in same] == [(PASS, None)] * 3
+    assert [(one.verdict, one.first_failure) for one in same] == [(PASS, None)] * 3
     assert [one.fall.pairs for one in same] == [len(earlier[one.id]) for one in same]
     assert all(rule.now == rule.before for one in same for rule in one.fall.rules)
     text = "\n".join(lines_of(same, no_bar))
@@ -378,7 +378,9 @@ def test_an_early_verdict_is_reported_with_the_numbers_of_all_conversations():
     (bot,) = check_prompts(talks({None: lost + kept}), ["bot"], 3, terms)
     assert bot.verdict == FAIL and bot.decided_after < 5 and len(bot.records) == 8
     assert [cell.mean for cell in bot.cells] == [1.0, 0.5, 0.0]
-    assert bot.let_go.round == 2 and bot.let_go.mean == 0.5, "certain at the verdict, so it stays"
+    assert bot.first_failure.round == 2 and bot.first_failure.mean == 0.5, (
+        "certain at the verdict, so it stays"
+    )
     assert sentence(bot, terms).startswith("below 0.9 in round 2: 0.50 [")
     told = sentence(bot, terms)
     assert told.endswith(f"] (decided after {bot.decided_after} of 8 conversations)")
@@ -390,7 +392,7 @@ def test_low_rounds_before_the_first_certain_one_are_reported():
     scores = [[1.0, float(at != 2), float(at != 5), 0.0] for at in range(8)]
     terms = Terms(min_stability=0.9)
     (bot,) = check_prompts(talks({None: scores}), ["bot"], 4, terms)
-    assert bot.let_go.round == 4
+    assert bot.first_failure.round == 4
     assert "], low since round 2 (decided after 3 of 8 conv" in sentence(bot, terms)
     between = [[1.0, float(at != 2), 1.0, 0.0] for at in range(8)]
     (bot,) = check_prompts(talks({None: between}), ["bot"], 4, terms)

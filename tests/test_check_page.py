@@ -50,7 +50,7 @@ def test_the_page_begins_with_the_verdicts_and_calls_nothing_an_example(checked)
     assert "each wrong with a probability of at most 0.017" in text
     told = [(row.prompt, row.verdict, row.why) for row in section_of(run).rows]
     assert [verdict for _, verdict, _ in told] == [PASS, FAIL, UNDECIDED]
-    assert told[1][2] == f"below 0.8 in round 3: {numbers_text(late.let_go)}"
+    assert told[1][2] == f"below 0.8 in round 3: {numbers_text(late.first_failure)}"
     for line, (_, _, why) in zip(lines_of(checks, TERMS), told, strict=False):
         assert f"  {why} (" in line, "terminal and page say the same"
 
@@ -71,8 +71,8 @@ def test_page_junit_and_summary_derive_the_verdicts_again(checked, tmp_path):
     _, run, checks, _ = checked
     again = read_check(run)
     assert (again.method, again.terms) == ("none", TERMS)
-    derived = [(one.verdict, one.cells, one.let_go) for one in again.prompts]
-    assert derived == [(one.verdict, one.cells, one.let_go) for one in checks]
+    derived = [(one.verdict, one.cells, one.first_failure) for one in again.prompts]
+    assert derived == [(one.verdict, one.cells, one.first_failure) for one in checks]
     told = summarise(run).check
     junit = write_junit(again, "three", tmp_path / "junit.xml", 1.0)
     kinds = [test[0].tag for test in ElementTree.parse(junit).getroot()[0]]
@@ -104,7 +104,11 @@ def test_a_failing_prompt_has_a_round_that_shows_it_by_itself():
     for _ in range(5):
         scores = (draws.random((200, 8, 1)) < 0.8).astype(float)
         (bot,) = check_prompts(records_of(scores), ["bot"], 8, terms)
-        assert bot.verdict == FAIL and bot.let_go.verdict(0.9) == FAIL and bot.let_go.high < 0.9
+        assert (
+            bot.verdict == FAIL
+            and bot.first_failure.verdict(0.9) == FAIL
+            and bot.first_failure.high < 0.9
+        )
 
 
 def test_a_rule_fails_only_if_its_interval_shows_it():
@@ -131,7 +135,9 @@ def test_the_verdict_on_a_single_prompt_is_in_the_headline():
     (bot,) = check_prompts(records_of(np.zeros((8, 2, 1))), ["bot"], 2, terms)
     told = Check("none", terms, (bot,))
     line = check_headline(told)
-    assert line.startswith(f"bot fails: below 0.9 in round 1: {numbers_text(bot.let_go)} (decided")
+    assert line.startswith(
+        f"bot fails: below 0.9 in round 1: {numbers_text(bot.first_failure)} (decided"
+    )
     assert line.endswith("The chance that this verdict is wrong is at most 5%.")
     assert check_lines(told) == []
     (bot,) = check_prompts(records_of(np.ones((4, 2, 1))), ["bot"], 2, terms)

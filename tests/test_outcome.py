@@ -13,7 +13,7 @@ from holdfast.analysis.prompt_effect import MADE_WORSE, Baseline, BaselineRow
 from holdfast.analysis.series import read_series
 from holdfast.analysis.statistics import DIFFERENCES, SCORES, estimate
 from holdfast.analysis.summary import results_of, summary_of, write
-from holdfast.analysis.verdicts import error_at, tell
+from holdfast.analysis.verdicts import error_at, verdict_on
 from holdfast.records import read_run
 from holdfast.records.manifest import read_manifest
 from holdfast.report.collapse_section import collapse_lines
@@ -144,7 +144,7 @@ def test_following_the_next_step_is_rarely_wrong():
         n, look = 20, 1
         while n is not None and n <= len(values):
             change = estimate(values[:n], DIFFERENCES, error=error_at(look))
-            if tell(change).sign:
+            if verdict_on(change).sign:
                 wrong += 1
                 break
             n, look = conversations_needed(change, -0.1, look), look + 1

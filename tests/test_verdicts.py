@@ -22,7 +22,7 @@ from holdfast.analysis.verdicts import (
     all_of,
     error_at,
     judge,
-    tell,
+    verdict_on,
     within,
 )
 from holdfast.report.wording import with_interval
@@ -37,8 +37,8 @@ BLURRED = np.random.default_rng(1).standard_normal(50)
 
 
 def test_a_clear_difference_is_reported_with_its_sign():
-    assert tell(estimate(CLEAR)).sign == -1 and tell(estimate(-CLEAR)).sign == 1
-    assert tell(estimate(CLEAR)).word("rises", "falls") == "falls"
+    assert verdict_on(estimate(CLEAR)).sign == -1 and verdict_on(estimate(-CLEAR)).sign == 1
+    assert verdict_on(estimate(CLEAR)).word("rises", "falls") == "falls"
     assert judge(estimate(CLEAR), -1) == SUPPORTED and judge(estimate(CLEAR), +1) == CONTRADICTED
 
 
@@ -55,21 +55,21 @@ def test_a_clear_difference_is_reported_with_its_sign():
     ],
 )
 def test_anything_else_is_undecided_and_says_why(values, why):
-    told = tell(estimate(values))
+    told = verdict_on(estimate(values))
     assert (told.sign, told.why) == (0, why)
     assert told.word("rises", "falls") == "cannot tell"
     assert judge(estimate(values), +1) == judge(estimate(values), -1) == UNDECIDED
 
 
 def test_the_minimum_numbers_are_enough():
-    assert tell(estimate(CLEAR[:MIN_SAMPLES])).sign == -1
-    assert tell(estimate(np.repeat([0.0, 1.0], [44, 6]))).sign == 1
-    assert tell(estimate(np.full(MIN_SAMPLES, 0.5))).sign == 1  # all of them rose
+    assert verdict_on(estimate(CLEAR[:MIN_SAMPLES])).sign == -1
+    assert verdict_on(estimate(np.repeat([0.0, 1.0], [44, 6]))).sign == 1
+    assert verdict_on(estimate(np.full(MIN_SAMPLES, 0.5))).sign == 1  # all of them rose
 
 
 def test_an_estimate_without_its_values_is_judged_by_its_interval():
-    assert tell(Estimate(40, 0.1, None, 0.02, 0.2)).sign == 1
-    assert tell(Estimate(40, 0.1, None, None, None)).why == "it has no interval"
+    assert verdict_on(Estimate(40, 0.1, None, 0.02, 0.2)).sign == 1
+    assert verdict_on(Estimate(40, 0.1, None, None, None)).why == "it has no interval"
 
 
 # Differences of scores whose mean is 0. Of those that are skewed, the losses are rare and large.
@@ -90,7 +90,7 @@ EQUAL = {
 def test_differences_are_rarely_seen_between_equals(name, n):
     """In at most 1 of 20 runs; the margin is three standard errors of 400 runs."""
     values = EQUAL[name](np.random.default_rng(n), (n, 400)).astype(float)
-    signs = np.array([tell(item).sign for item in estimate_columns(values, DIFFERENCES)])
+    signs = np.array([verdict_on(item).sign for item in estimate_columns(values, DIFFERENCES)])
     assert np.mean(signs != 0) < ERROR + 3 * np.sqrt(ERROR * (1 - ERROR) / 400)
 
 
@@ -105,7 +105,7 @@ def test_verdicts_of_all_looks_together_stay_within_the_error():
 
 def test_a_verdict_may_need_a_wider_interval_than_the_one_shown():
     near = Estimate(40, -0.1, 0.3, -0.19, -0.01, decisive=(-0.23, 0.03))
-    assert tell(near).sign == 0 and "[-0.230, +0.030]" in tell(near).why
+    assert verdict_on(near).sign == 0 and "[-0.230, +0.030]" in verdict_on(near).why
     assert within(near, -0.2, 0.2) == UNDECIDED  # -0.23 is below
 
 
@@ -142,7 +142,7 @@ def test_values_that_are_all_alike_have_an_interval():
 def test_the_difference_of_other_conversations_counts_both_samples():
     ours, theirs = np.repeat([1.0, 0.0], [30, 30]), np.repeat([1.0, 0.0], [6, 24])
     value = unpaired_difference(ours, theirs)
-    assert (value.n, value.mean) == (30, pytest.approx(0.3)) and tell(value).sign == 1
+    assert (value.n, value.mean) == (30, pytest.approx(0.3)) and verdict_on(value).sign == 1
     assert value.high - value.low > estimate_within(theirs, SCORES).high
     mirrored = unpaired_difference(theirs, ours)
     assert (-mirrored.high, -mirrored.low) == pytest.approx((value.low, value.high), abs=0.02)

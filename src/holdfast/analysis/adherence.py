@@ -12,7 +12,7 @@ import numpy as np
 from holdfast.analysis import sequential, statistics
 from holdfast.analysis.estimates import KEPT
 from holdfast.analysis.sequential import FAIL, PASS, UNDECIDED
-from holdfast.analysis.verdicts import tell
+from holdfast.analysis.verdicts import verdict_on
 from holdfast.records import LogDialog, Probe, Run, Unscored
 
 TURN_BINS = (1, 2, 3, 4, 5, 6, 7, 8, 9, 17, 33, 65, 129, 257, 513)
@@ -276,5 +276,5 @@ def _difference(now: np.ndarray, before: np.ndarray, error: float) -> AgainstEar
     """The difference of two sets of dialogs, in which either direction is wrong with `error`."""
     difference = statistics.unpaired_difference(now, before, error=min(error, statistics.ERROR))
     return AgainstEarlier(
-        statistics.estimate(before, statistics.SCORES), difference, tell(difference).sign
+        statistics.estimate(before, statistics.SCORES), difference, verdict_on(difference).sign
     )

@@ -102,7 +102,7 @@ class Calibration:
             100 * candidate.broken[keep], 100 * self.none.broken[keep], (-100.0, 100.0)
         )
 
-    def wrecks(self, candidate: Candidate, keep: np.ndarray | slice = slice(None)) -> bool:
+    def breaks_replies(self, candidate: Candidate, keep: np.ndarray | slice = slice(None)) -> bool:
         """Whether broken replies clearly increase by more than `MOST_BROKEN` points."""
         more = self.breaks(candidate, keep)
         return within(more, -math.inf, MOST_BROKEN) == CONTRADICTED

@@ -90,7 +90,7 @@ def _prompt_json(checked: PromptCheck) -> dict[str, Any]:
         "conversations": checked.decided_after,
         "described": len(checked.records),
         "unanswered": checked.unanswered,
-        "let_go": _plain(checked.let_go),
+        "let_go": _plain(checked.first_failure),
         "lowest": _plain(checked.lowest),
         "fall": _fall_json(checked.fall),
         "rules": [

@@ -117,7 +117,7 @@ class PromptCheck:
     decided_after: int  # how many conversations the verdict rests on; may be fewer than all
     cells: tuple[Cell, ...]  # round by round; certainty is never lost, as no end moves back
     lowest: Cell | None  # the one with the lowest mean; None if nothing was measured
-    let_go: Cell | None  # the first that certainly does not hold, if the prompt fails the bar
+    first_failure: Cell | None  # the first that certainly fails, if the prompt fails the bar
     fall: Fall | None  # None without an earlier run that has the prompt
     unanswered: int  # probes that were not asked or not answered
     error: float  # bound on the probability that an end of a cell's interval is ever wrong
@@ -125,9 +125,9 @@ class PromptCheck:
 
     def low_from_start(self, terms: Terms) -> bool:
         """Whether the failing rule's mean is already below the bar in round 1."""
-        if self.let_go is None or terms.min_stability is None:
+        if self.first_failure is None or terms.min_stability is None:
             return False
-        first = next(cell for cell in self.cells if cell.rule == self.let_go.rule)
+        first = next(cell for cell in self.cells if cell.rule == self.first_failure.rule)
         return first.mean < terms.min_stability
 
     def undecided_rules(self, terms: Terms) -> list[str]:
@@ -233,11 +233,11 @@ def _check(
     elif bar is not None:
         decision = decide(values, bar, error)
     cells = [_cell(*key, values[:, at], error) for at, key in enumerate(keys)]
-    let_go = None
+    first_failure = None
     if bar is not None and decision is not None and decision.verdict == FAIL:
         # up to rounding, some cell is certain by itself: no mean of capitals exceeds the largest
         certain = (cell for cell in cells if cell.verdict(bar) == FAIL)
-        let_go = next(certain, cells[int(np.argmax(decision.below))])
+        first_failure = next(certain, cells[int(np.argmax(decision.below))])
     return PromptCheck(
         id=name,
         verdict=_verdict(decision, fall, len(records)),
@@ -246,12 +246,12 @@ def _check(
         decided_after=len(records) if decision is None or fall is not None else decision.after,
         cells=tuple(cells),
         lowest=_lowest(cells),
-        let_go=let_go,
+        first_failure=first_failure,
         fall=fall,
         unanswered=int(np.isnan(values).sum()),
         error=error,
         rules=tuple(
-            _check_rule(rule, cells, bar, fall, let_go is not None, by_rule.get(rule))
+            _check_rule(rule, cells, bar, fall, first_failure is not None, by_rule.get(rule))
             for rule in rules
         ),
     )

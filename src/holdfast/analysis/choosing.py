@@ -99,7 +99,8 @@ def pick(calibration: Calibration, budget: float) -> Pick:
     to be more stable, and whose mean cost there is within the budget, take the most stable with a
     safe margin (`_margin`); if none is safe, the one with the widest margin. If the first half
     shows none to be more stable, take the most stable of "none" and those within the budget. A
-    candidate that either half shows to break replies (`Calibration.wrecks`) is never recommended.
+    candidate that either half shows to break replies (`Calibration.breaks_replies`) is never
+    recommended.
     """
     budget = ranges.Range(0).check("calibrate", "budget", budget)
     here, there = ~calibration.report, calibration.report
@@ -110,7 +111,7 @@ def pick(calibration: Calibration, budget: float) -> Pick:
             " --questions."
         )
     within_budget = [c for c in others if calibration.mean_drop(c, here) <= budget]
-    sound = [c for c in others if not calibration.wrecks(c, here)]
+    sound = [c for c in others if not calibration.breaks_replies(c, here)]
     fitting = [candidate for candidate in within_budget if candidate in sound]
     best = _choose(calibration, fitting, budget, here) or max(
         [none, *fitting], key=lambda candidate: candidate.mean_stability(here)
@@ -136,7 +137,7 @@ def _choose(
     shown = [
         candidate
         for candidate in fitting
-        if verdicts.tell(calibration.gain(candidate, keep)).sign > 0
+        if verdicts.verdict_on(calibration.gain(candidate, keep)).sign > 0
         and not verdicts.too_few(calibration.drop(candidate, keep))
     ]
     if not shown:
@@ -191,10 +192,10 @@ def _doubt(calibration: Calibration, candidate: Candidate, budget: float, keep: 
         return few
     if calibration.at_chance:
         return "its cost means nothing, as the model scores no better than chance without it"
-    verdict = verdicts.tell(gain)
+    verdict = verdicts.verdict_on(gain)
     if verdict.sign <= 0:
         return f"its gain is not certain ({verdict.why})" if verdict.why else "it is less stable"
-    if calibration.wrecks(candidate, keep):
+    if calibration.breaks_replies(candidate, keep):
         return "it breaks replies"
     cost = verdicts.within(drop, -math.inf, budget)
     if cost == verdicts.SUPPORTED:

@@ -26,7 +26,9 @@ LASTING = 3  # broken turns that make a collapse
 MANY = 1 / 3  # share of non-words from which a reply is broken
 _LIKELIEST = 3  # languages whose words are accepted besides English's,
 _POSSIBLE = 0.01  # if they are at least this probable
-_SURE = 0.9  # probability from which a reply counts as in a language without a word list
+_CERTAIN_LANGUAGE = (
+    0.9  # probability from which a reply counts as in a language without a word list
+)
 _SPELLED = re.compile(r"(?<![^\W_])[^\W\d_](?:[-‐‑][^\W\d_]){3,}(?![^\W_])")
 
 
@@ -141,7 +143,7 @@ def no_words(text: str) -> float:
     unknown = _unknown(words, "en")
     if unknown:
         likeliest = identifier().rank(text)[:_LIKELIEST]
-        if likeliest[0][0] not in LISTS and likeliest[0][1] >= _SURE:
+        if likeliest[0][0] not in LISTS and likeliest[0][1] >= _CERTAIN_LANGUAGE:
             return letters / total
         for code, chance in likeliest:
             if code in LISTS and chance >= _POSSIBLE:

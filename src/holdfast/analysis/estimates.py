@@ -11,7 +11,7 @@ import numpy as np
 from holdfast.analysis import statistics
 from holdfast.analysis.series import Series, category_of, probe_means
 from holdfast.analysis.unscored import without_score
-from holdfast.analysis.verdicts import MIN_SAMPLES, SUPPORTED, tell, within
+from holdfast.analysis.verdicts import MIN_SAMPLES, SUPPORTED, verdict_on, within
 from holdfast.records import Agent, Conversation, Probe, ProbePlace
 
 P = TypeVar("P", bound=ProbePlace)
@@ -72,7 +72,7 @@ class EstimateRow:
     @functools.cached_property
     def lower_in(self) -> tuple[int, ...]:
         """The rounds that are clearly below round 1."""
-        return tuple(i for i, moved in enumerate(self._changes, 1) if tell(moved).sign < 0)
+        return tuple(i for i, moved in enumerate(self._changes, 1) if verdict_on(moved).sign < 0)
 
     @property
     def lower_from(self) -> int | None:

@@ -18,7 +18,7 @@ from holdfast.analysis.prompt_effect import UNINFORMATIVE, Baseline, BaselineRow
 from holdfast.analysis.series import Series, leaving_out
 from holdfast.analysis.statistics import Estimate
 from holdfast.analysis.unscored import unscored_by_reason
-from holdfast.analysis.verdicts import MIN_SAMPLES, SUPPORTED, error_at, tell, within
+from holdfast.analysis.verdicts import MIN_SAMPLES, SUPPORTED, error_at, verdict_on, within
 
 MATTERS = 0.1  # smaller changes do not count as drift
 _FEWEST_TIMES = 1.5  # as many conversations at the next look, as every look costs some certainty
@@ -126,7 +126,7 @@ def _outcome(findings: Findings, baseline: Baseline | None) -> Outcome:
         return Outcome.CUT
     if row.points[-1].n < MIN_SAMPLES:
         return Outcome.TOO_FEW
-    sign = tell(row.change).sign
+    sign = verdict_on(row.change).sign
     if findings.lost or (sign < 0 and not findings.never_followed):
         return Outcome.DRIFTS
     if findings.never_followed:
@@ -168,7 +168,7 @@ def conversations_needed(value: Estimate, other: float, look: int) -> int | None
     """How many conversations, rounded up to tens, would distinguish a mean from 0 or from `other`
     at the look after this one, if its mean and deviation stay; None if too many would.
     """
-    if value.mean is None or not value.sd or tell(value).sign:
+    if value.mean is None or not value.sd or verdict_on(value).sign:
         return None
     apart = max(abs(value.mean), abs(value.mean - other))
     deviations = -NormalDist().inv_cdf(error_at(look + 1) / 2)

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from holdfast.analysis.statistics import DIFFERENCES, Estimate, estimate_columns
-from holdfast.analysis.verdicts import MIN_SAMPLES, tell
+from holdfast.analysis.verdicts import MIN_SAMPLES, verdict_on
 from holdfast.common.files import write_whole
 from holdfast.errors import HoldfastError, UsageError
 from holdfast.methods.heads import Head, HeadSet, Ranking, Shape
@@ -153,7 +153,7 @@ def choose_heads(best: HeadSet, tasks: Sequence[Gains], combine: str) -> Chosen:
             f"None of the best {len(best)} heads gains anything, so no heads are written; profile"
             " on other or more samples, by probability, or with a stronger --method."
         )
-    distinct = sum(some(tell(gains[head]).sign > 0 for gains in tasks) for head in kept)
+    distinct = sum(some(verdict_on(gains[head]).sign > 0 for gains in tasks) for head in kept)
     return Chosen(HeadSet(kept, best.made_for), len(best) - len(kept), distinct)
 
 
@@ -161,4 +161,4 @@ def count_distinct(gains: Gains) -> tuple[int, float] | None:
     """How many heads have a clear gain, and how many would by chance; None with too few samples."""
     if max(gain.n for gain in gains.values()) < MIN_SAMPLES:
         return None
-    return sum(tell(gain).sign > 0 for gain in gains.values()), len(gains) * _BY_CHANCE
+    return sum(verdict_on(gain).sign > 0 for gain in gains.values()), len(gains) * _BY_CHANCE

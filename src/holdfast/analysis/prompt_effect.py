@@ -15,7 +15,7 @@ from holdfast.analysis.statistics import (
     estimate,
     paired_difference,
 )
-from holdfast.analysis.verdicts import CANNOT_TELL, SUPPORTED, tell, too_few, within
+from holdfast.analysis.verdicts import CANNOT_TELL, SUPPORTED, too_few, verdict_on, within
 from holdfast.drift.asking_baseline import read_baseline
 from holdfast.records import Conversation, Probe, Run
 from holdfast.records.identity import DefaultPrompt
@@ -158,7 +158,7 @@ def _verdict(difference: Estimate, without: Estimate, never_followed: bool) -> s
     """
     if too_few(difference):
         return CANNOT_TELL
-    sign = tell(difference).sign
+    sign = verdict_on(difference).sign
     if sign < 0 and (difference.mean or 0.0) < -_SAME:
         return MADE_WORSE
     if never_followed:

@@ -25,7 +25,7 @@ from holdfast.analysis.series import KINDS, MEASURED, Series, read_series
 from holdfast.analysis.statistics import Estimate, estimate
 from holdfast.analysis.task_results import read_results
 from holdfast.analysis.unscored import unscored_by_reason
-from holdfast.analysis.verdicts import tell
+from holdfast.analysis.verdicts import verdict_on
 from holdfast.common.files import write_whole
 from holdfast.errors import AnotherRun
 from holdfast.records import MANIFEST, Run, command_of, read_run
@@ -134,7 +134,7 @@ def spread(value: Estimate) -> dict[str, Any]:
 
 def judged(value: Estimate) -> Judged:
     """A difference as the summary has it: with its verdict, and the interval of other prompts."""
-    verdict, others = tell(value), value.other_prompts
+    verdict, others = verdict_on(value), value.other_prompts
     return Judged(
         **_numbers(value),
         verdict=verdict.word("higher", "lower"),

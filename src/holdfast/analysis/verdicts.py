@@ -42,7 +42,7 @@ class Verdict:
         return {1: above, -1: below, 0: CANNOT_TELL}[self.sign]
 
 
-def tell(value: Estimate) -> Verdict:
+def verdict_on(value: Estimate) -> Verdict:
     """Whether an estimate is above 0, below 0, or undecided."""
     if value.mean is None:
         return Verdict(0, "nothing was measured")
@@ -74,7 +74,7 @@ def too_few(value: Estimate) -> str:
 
 def judge(value: Estimate, sign: int) -> str:
     """Whether the estimate supports or contradicts that it lies on the side `sign` of 0."""
-    side = tell(value).sign
+    side = verdict_on(value).sign
     if not side:
         return UNDECIDED
     return SUPPORTED if side == sign else CONTRADICTED

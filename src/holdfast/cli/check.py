@@ -190,7 +190,7 @@ def _next_step(
         later = command_with(against=str(out), out=f"{out}-next", **junit)
         return f"to compare a later version of the prompt with this one:\n{later}"
     if code == FAILED:
-        lost = [checked for checked in checks if checked.let_go is not None]
+        lost = [checked for checked in checks if checked.first_failure is not None]
         if arguments.method == "none" and lost:
             fix = f"to find a fix and its cost:\n{_calibration(arguments, data)}"
             if any(checked.low_from_start(terms) for checked in lost):

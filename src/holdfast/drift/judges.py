@@ -101,7 +101,7 @@ class Judging:
     load: Callable[[str, str | None], ChatModel] | None = None
     force: bool = False  # whether judges that agree little with the labels may score
     # receives the agreement of each judge, before anything else is asked
-    tell: Callable[[Agreement], None] = lambda agreement: None
+    on_agreement: Callable[[Agreement], None] = lambda agreement: None
 
 
 @dataclass(frozen=True)
@@ -168,7 +168,7 @@ class Judges:
         )
         agreements = [self._agreement(case, rule, judging.force) for case, rule in judged]
         for agreement in agreements:
-            judging.tell(agreement)
+            judging.on_agreement(agreement)
         for agreement in agreements:
             if agreement.kappa < LEAST_KAPPA and not judging.force:
                 of = agreement.case + (f", rule {agreement.rule!r}" if agreement.rule else "")

@@ -8,7 +8,14 @@ from pathlib import Path
 from typing import TypeVar
 
 from holdfast.analysis.statistics import Estimate
-from holdfast.analysis.verdicts import CONTRADICTED, NOT_JUDGED, SUPPORTED, UNDECIDED, judge, tell
+from holdfast.analysis.verdicts import (
+    CONTRADICTED,
+    NOT_JUDGED,
+    SUPPORTED,
+    UNDECIDED,
+    judge,
+    verdict_on,
+)
 from holdfast.common.files import write_whole
 from holdfast.errors import UnknownName
 from holdfast.report.page import Picture, Table, render
@@ -66,7 +73,7 @@ def claim_that(text: str, value: Estimate, sign: int, measured: str, remark: str
     evidence = f"{measured} {in_words(value)}.{remark}"
     if value.mean is None:
         return Claim(text, NOT_JUDGED, evidence)
-    why = tell(value).why
+    why = verdict_on(value).why
     return Claim(
         text, judge(value, sign), f"{evidence} It cannot tell: {why}." if why else evidence
     )

@@ -11,7 +11,7 @@ from holdfast.analysis.estimates import rule_rows
 from holdfast.analysis.prompt_effect import NEVER_FOLLOWED, UNINFORMATIVE, baseline_beside
 from holdfast.analysis.series import NO_FIX, read_series
 from holdfast.analysis.statistics import SCORES, Estimate, estimate
-from holdfast.analysis.verdicts import MIN_SAMPLES, tell
+from holdfast.analysis.verdicts import MIN_SAMPLES, verdict_on
 from holdfast.records import Run, read_run
 from holdfast.report.page import Table, pictures, render_study
 from holdfast.report.sentences import baseline_hint, baseline_lines
@@ -31,7 +31,7 @@ def answer(calibration: Calibration, chosen: Pick) -> str:
             " are needed."
         )
     if chosen.method == NO_FIX:
-        wrecked = any(map(calibration.wrecks, calibration.candidates[1:]))
+        wrecked = any(map(calibration.breaks_replies, calibration.candidates[1:]))
         sound = " that does not break replies" if wrecked else ""
         missing = (
             f"every setting costs more than {points} on average"
@@ -113,7 +113,7 @@ def next_step(calibration: Calibration, chosen: Pick) -> str:
     near = chosen.near
     if calibration.at_chance:
         return "give a --capability that the model has; perplexity:FILE works with any model."
-    if near is not None and tell(calibration.gain(near)).sign > 0:
+    if near is not None and verdict_on(calibration.gain(near)).sign > 0:
         drop = calibration.drop(near)
         most = math.ceil(drop.high or drop.mean or 0.0)
         return f"raise --budget ({most} would admit {near.method}), or sweep weaker settings."
@@ -150,7 +150,7 @@ def _health_lines(calibration: Calibration) -> list[str]:
     wrecked = [
         f"{candidate.method} ({signed_to(calibration.breaks(candidate), 0)} points)"
         for candidate in calibration.candidates[1:]
-        if calibration.wrecks(candidate)
+        if calibration.breaks_replies(candidate)
     ]
     if wrecked:
         lines.append(
@@ -253,7 +253,7 @@ def setting_rows(calibration: Calibration) -> list[tuple[str, ...]]:
         if candidate is not calibration.none:
             gain = calibration.gain(candidate)
             against, lost = signed_to(gain, 3), signed_to(calibration.drop(candidate), 1)
-            side = tell(gain)
+            side = verdict_on(gain)
             verdict = ": ".join(filter(None, (side.word("higher", "lower"), side.why)))
         broken, perplexity = candidate.broken, candidate.perplexity
         rows.append(

@@ -78,14 +78,15 @@ def sentence(checked: PromptCheck, terms: Terms) -> str:
 
 def reason(checked: PromptCheck, terms: Terms) -> str:
     """The evidence behind the verdict on a prompt."""
-    if checked.let_go is not None:
+    if checked.first_failure is not None:
         others = [
             rule.rule
             for rule in checked.rules
-            if rule.verdict == FAIL and rule.rule != checked.let_go.rule
+            if rule.verdict == FAIL and rule.rule != checked.first_failure.rule
         ]
         too = f"; also below: {', '.join(others)}" if others else ""
-        cell = f"{_cell_text(checked.let_go)}{_already_low(checked, checked.let_go, terms)}"
+        low = _already_low(checked, checked.first_failure, terms)
+        cell = f"{_cell_text(checked.first_failure)}{low}"
         return f"below {terms.min_stability:g} in {cell}{too}"
     if checked.fall is not None and (checked.fall.fell or terms.min_stability is None):
         return fall_text(checked.fall)
@@ -205,8 +206,8 @@ def details(checked: PromptCheck) -> list[str]:
         lines += textwrap.wrap(fall_text(checked.fall), _WIDTH)
     if missing := missing_text(checked):
         lines += textwrap.wrap(f"{missing}.", _WIDTH)
-    cell = checked.let_go or checked.lowest
-    if checked.let_go is None and checked.fall is not None and checked.fall.fell:
+    cell = checked.first_failure or checked.lowest
+    if checked.first_failure is None and checked.fall is not None and checked.fall.fell:
         cell = _cell_at(checked, checked.fall.rules[0])
     return lines + _worst(checked, cell, 1)
 

@@ -11,7 +11,7 @@ from holdfast.analysis.adherence import TOKEN_BINS, TURN_BINS, Adherence, label_
 from holdfast.analysis.sequential import FAIL, PASS, UNDECIDED
 from holdfast.analysis.statistics import Estimate
 from holdfast.analysis.summary import spread, write_results
-from holdfast.analysis.verdicts import MIN_SAMPLES, tell
+from holdfast.analysis.verdicts import MIN_SAMPLES, verdict_on
 from holdfast.records import Run
 from holdfast.records.identity import LogsIdentity
 from holdfast.report.figures import legend_below, look, means, panels, save, styled, whiskers
@@ -70,7 +70,7 @@ def headline(run: Run, rows: Rows) -> str:
     if not rows:
         return "No rule says which turns it is for, so these logs do not show how well it is kept."
     fell = {row.rule: row.earlier.difference for row in rows if row.earlier is not None}
-    fell = {rule: change for rule, change in fell.items() if tell(change).sign < 0}
+    fell = {rule: change for rule, change in fell.items() if verdict_on(change).sign < 0}
     if fell:
         rule, change = min(fell.items(), key=lambda item: item[1].mean or 0)
         points = [f"{-100 * (value or 0):.0f}" for value in (change.mean, change.high, change.low)]

@@ -10,7 +10,7 @@ from holdfast.analysis.outcome import MATTERS, Outcome, conversations_needed
 from holdfast.analysis.series import Series
 from holdfast.analysis.summary import DriftResults
 from holdfast.analysis.unscored import is_unmeasured, unscored_by_reason
-from holdfast.analysis.verdicts import MIN_SAMPLES, tell
+from holdfast.analysis.verdicts import MIN_SAMPLES, verdict_on
 from holdfast.common.model_names import is_served
 from holdfast.records import command_of
 from holdfast.records.identity import ConversationsIdentity, Manifest
@@ -191,8 +191,8 @@ def finding_of(results: DriftResults) -> Finding:
         ),
         first_fix=first_fix(run.manifest),
         fix=best.row.series.method if best else "",
-        helps=best is not None and tell(best.last).sign > 0,
-        harms=best is not None and tell(best.mean).sign < 0,
+        helps=best is not None and verdict_on(best.last).sign > 0,
+        harms=best is not None and verdict_on(best.mean).sign < 0,
         needed=needed,
         cures=tuple(collapse_cures(series)) if may_break_down else (),
         cut_off=was_cut_off(series),

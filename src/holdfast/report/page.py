@@ -18,7 +18,7 @@ from markupsafe import Markup, escape
 
 from holdfast.analysis.collapse import LASTING
 from holdfast.analysis.statistics import MIN_PROMPTS, RESAMPLES
-from holdfast.analysis.verdicts import CANNOT_TELL, MIN_SAMPLES, tell
+from holdfast.analysis.verdicts import CANNOT_TELL, MIN_SAMPLES, verdict_on
 from holdfast.common.version import __version__
 from holdfast.drift.judges import LEAST_KAPPA
 from holdfast.records import Run
@@ -116,7 +116,7 @@ def environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    named = (plain, signed, signed_number, tell, other_prompts, minus, small, spark_path)
+    named = (plain, signed, signed_number, verdict_on, other_prompts, minus, small, spark_path)
     made.filters |= {function.__name__: function for function in named}
     made.filters |= {
         "whole": _whole,

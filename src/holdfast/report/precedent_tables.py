@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from holdfast.analysis.precedent_results import CLEAR, Cell, Precedent
-from holdfast.analysis.verdicts import tell
+from holdfast.analysis.verdicts import verdict_on
 from holdfast.report import figures
 from holdfast.report.wording import aligned, plain, signed
 
@@ -33,7 +33,7 @@ def precedent_lines(results: Sequence[Precedent]) -> list[str]:
                 f" {deepest.seen} broken replies, and {signed(deepest.prompt_after_kept)} after"
                 f" {deepest.seen} kept ones."
             ]
-        verdict = tell(deepest.precedent).word("higher", "lower")
+        verdict = verdict_on(deepest.precedent).word("higher", "lower")
         lines += [
             f"  With it in view, a kept history is worth {signed(deepest.precedent)} against a"
             f" broken one: {verdict}.",

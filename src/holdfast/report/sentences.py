@@ -21,7 +21,7 @@ from holdfast.analysis.prompt_effect import (
 from holdfast.analysis.series import NO_FIX, Series
 from holdfast.analysis.statistics import MIN_PROMPTS, Estimate
 from holdfast.analysis.unscored import WITHOUT_SCORE, is_unmeasured, unscored_by_reason
-from holdfast.analysis.verdicts import CANNOT_TELL, INCLUDES_ZERO, MIN_SAMPLES, tell
+from holdfast.analysis.verdicts import CANNOT_TELL, INCLUDES_ZERO, MIN_SAMPLES, verdict_on
 from holdfast.records import Conversation
 from holdfast.records.identity import DefaultPrompt
 from holdfast.report.wording import count_of, percent, plain, points, points_apart, with_interval
@@ -214,14 +214,14 @@ def _average(row: EstimateRow) -> str | None:
     if row.change.mean is None:
         return None
     start = f"Over all probes it scores {_shares(row)}"
-    if tell(row.change).sign:
+    if verdict_on(row.change).sign:
         return f"{start}: {points_apart(row.change)}."
     return f"{start}: the change of {_chance(row.change)}."
 
 
 def _shares(row: EstimateRow, of: str = "") -> str:
     """'75% on probes in round 8, down from 95% in round 1'."""
-    first, last, sign = row.points[0].mean, row.points[-1].mean, tell(row.change).sign
+    first, last, sign = row.points[0].mean, row.points[-1].mean, verdict_on(row.change).sign
     assert first is not None and last is not None
     was, now = percent(first), percent(last)
     if sign and was == now:
@@ -235,14 +235,14 @@ def _change(row: EstimateRow) -> str | None:
     if row.series.rounds == 1 or moved.mean is None or moved.n < MIN_SAMPLES:
         return None
     over = count_of(moved.n, "conversation")
-    if tell(moved).sign:
+    if verdict_on(moved).sign:
         return f"That is {points_apart(moved)}, over {over}."
     return f"The change of {_chance(moved)}, over {over}."
 
 
 def _chance(moved: Estimate) -> str:
     """'-10 points (95% interval -28 to +8) could be chance'."""
-    why = tell(moved).why
+    why = verdict_on(moved).why
     if moved.excludes_zero:
         return f"{points(moved)} rests on too little: {why}"
     because = "" if why == INCLUDES_ZERO else f": {why}"
@@ -264,7 +264,7 @@ def _adoption(row: EstimateRow) -> str | None:
     first, last, moved = row.points[0], row.points[-1], row.change
     if first.mean is None or last.mean is None or row.series.rounds == 1 or moved.n < MIN_SAMPLES:
         return None
-    sign, shares = tell(moved).sign, _shares(row)
+    sign, shares = verdict_on(moved).sign, _shares(row)
     if not sign:
         return f"It shows no clear sign of adopting the other speaker’s prompt: {shares}."
     how = "more" if sign > 0 else "less"
@@ -295,14 +295,18 @@ def fix(series: Sequence[Series], baseline: Baseline | None = None) -> str | Non
     if compared > 1:
         name += f", the highest of {compared} methods over all rounds,"
     scores = f"{percent(last)} in round {best.row.series.rounds}"
-    sign = tell(gain).sign
+    sign = verdict_on(gain).sign
     still = _still_lost(series[0], best.row.series, baseline)
     if sign:
         adverb = "still" if sign > 0 else "only"
         return f"With {name} it {adverb} scores {scores}, {points_apart(gain)}.{still}"
     if gain.n < MIN_SAMPLES:
         return f"With {name} it scores {scores}; too few conversations to compare.{still}"
-    whole = f", but over all rounds it is {points_apart(best.mean)}" if tell(best.mean).sign else ""
+    whole = (
+        f", but over all rounds it is {points_apart(best.mean)}"
+        if verdict_on(best.mean).sign
+        else ""
+    )
     return f"With {name} it scores {scores}; the difference of {_chance(gain)}{whole}.{still}"
 
 
@@ -434,7 +438,7 @@ def baseline_lines(baseline: Baseline, by_case: bool = False) -> list[str]:
     apart = {1: "clearly higher", -1: "clearly lower", 0: unclear}
     lines = [
         f"Without a system prompt the same probes score {plain(every.unprompted)} in round 1, with"
-        f" it {plain(every.prompted)}: {apart[tell(every.difference).sign]}."
+        f" it {plain(every.prompted)}: {apart[verdict_on(every.difference).sign]}."
     ]
     if baseline.default:
         lines.append(default_prompt_sentence(baseline.default))

@@ -12,7 +12,7 @@ from holdfast.analysis.task_results import (
     compared,
     read_results,
 )
-from holdfast.analysis.verdicts import MIN_SAMPLES, tell
+from holdfast.analysis.verdicts import MIN_SAMPLES, verdict_on
 from holdfast.records import Run, read_run
 from holdfast.records.identity import TasksIdentity
 from holdfast.report.how_measured import failure_lines
@@ -149,7 +149,7 @@ def profile_lines(folder: Path) -> list[str]:
     for layer, head in profile.ranking.heads[:_SHOWN]:
         score, gain = profile.scores[layer, head], gains[layer, head]
         text = with_interval(gain, lambda value: f"{value:+.4f}")
-        word = tell(gain).word("higher", "lower")
+        word = verdict_on(gain).word("higher", "lower")
         lines.append(f"  layer {layer:2} head {head:2}  {score:.4f}  {text}, {word}")
     if (counted := count_distinct(gains)) is None:
         most = max(gain.n for gain in gains.values())

@@ -10,7 +10,7 @@ from holdfast.analysis.prompt_effect import Baseline
 from holdfast.analysis.series import KINDS, Series
 from holdfast.analysis.statistics import Estimate
 from holdfast.analysis.summary import DriftResults, results_of
-from holdfast.analysis.verdicts import CANNOT_TELL, INCLUDES_ZERO, MIN_SAMPLES, tell
+from holdfast.analysis.verdicts import CANNOT_TELL, INCLUDES_ZERO, MIN_SAMPLES, verdict_on
 from holdfast.records import Run, read_run
 from holdfast.report.charts import numbered
 from holdfast.report.collapse_section import collapse_lines
@@ -130,11 +130,11 @@ def _against_none(series: Sequence[Series]) -> list[str]:
             )
             continue
         values = pair.last, pair.mean
-        last, mean = (f"{signed(v)}, {tell(v).word('higher', 'lower')}" for v in values)
+        last, mean = (f"{signed(v)}, {verdict_on(v).word('higher', 'lower')}" for v in values)
         rows.append((item.method, last, mean))
         if any(value.other_prompts for value in values):
             rows.append(("", other_prompts(pair.last), other_prompts(pair.mean)))
-        reasons += [tell(value).why for value in values]
+        reasons += [verdict_on(value).why for value in values]
     if not rows[1:]:
         return apart
     first = series[0].method
@@ -160,9 +160,9 @@ def _rules_by_method(
     few = {row.group: f" (n = {row.n}, too few to tell)" for row in rules if row.n < MIN_SAMPLES}
     write = plain if len(series) == 1 else _mean
     words = {
-        pair.row: f" {tell(pair.last).word('higher', 'lower')}"
+        pair.row: f" {verdict_on(pair.last).word('higher', 'lower')}"
         for pair in estimates.rule_differences(series, rules)
-        if tell(pair.last).sign
+        if verdict_on(pair.last).sign
     }
     columns = [["", "", *(name + few.get(name, "") * (len(series) > 1) for name in names)]]
     start = [(first, 0)] if first.rounds > 1 else []

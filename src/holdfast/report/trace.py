@@ -6,7 +6,7 @@ from typing import Any
 
 from holdfast.analysis.statistics import estimate_of
 from holdfast.analysis.study_summary import DIALOGS, MODELS
-from holdfast.analysis.verdicts import MIN_SAMPLES, tell
+from holdfast.analysis.verdicts import MIN_SAMPLES, verdict_on
 from holdfast.records import read_run
 from holdfast.report.page import Table, pictures, render_study
 from holdfast.report.wording import with_interval
@@ -82,7 +82,7 @@ def _bare(change: dict[str, Any]) -> str:
 
 def _judged(change: dict[str, Any], above: str, below: str) -> str:
     """+0.123 [+0.100, +0.145], rises; or, cannot tell."""
-    return f"{_text(change)}, {tell(estimate_of(change)).word(above, below)}"
+    return f"{_text(change)}, {verdict_on(estimate_of(change)).word(above, below)}"
 
 
 def trace_page(traces: Sequence[dict[str, Any]], folder: Path) -> str:

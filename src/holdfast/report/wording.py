@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 
 from holdfast.analysis.statistics import Estimate
-from holdfast.analysis.verdicts import tell
+from holdfast.analysis.verdicts import verdict_on
 
 _MOST_DIGITS = 6
 
@@ -34,7 +34,7 @@ def signed(value: Estimate) -> str:
 def with_verdict(value: Estimate, above: str, below: str) -> str:
     """'-0.31 [-0.40, -0.22], falls; other prompts [-0.43, -0.19]', or '..., cannot tell'."""
     others = f"; {other_prompts(value)}" if value.other_prompts else ""
-    return f"{signed(value)}, {tell(value).word(above, below)}{others}"
+    return f"{signed(value)}, {verdict_on(value).word(above, below)}{others}"
 
 
 def signed_number(number: float) -> str:
