@@ -100,11 +100,11 @@ def test_measures_and_methods_are_listed(capsys):
 
 def test_a_named_method_is_described_in_full(capsys):
     assert main(["methods", "boost"]) == 0
-    told = capsys.readouterr().out
-    (factor,) = re.findall(r"^  factor .*", told, re.M)
+    printed = capsys.readouterr().out
+    (factor,) = re.findall(r"^  factor .*", printed, re.M)
     assert "from 1 upwards" in factor and "must be given" in factor and "changes nothing" in factor
-    assert "example: --method boost:factor=4\n" in told
-    assert "source: InstABoost, arXiv 2506.13734" in told and "Args" not in told
+    assert "example: --method boost:factor=4\n" in printed
+    assert "source: InstABoost, arXiv 2506.13734" in printed and "Args" not in printed
     assert main(["methods", "hold"]) == 0
     hold = capsys.readouterr().out
     assert re.search(r"^  tokens .* 1 .* 24 ", hold, re.M)
@@ -138,10 +138,10 @@ def test_the_example_of_a_method_can_be_parsed(name):
 
 def test_a_named_measure_is_described_in_full(capsys):
     assert main(["measures", "contains"]) == 0
-    told = capsys.readouterr().out
-    assert re.search(r"^  words .* must be given$", told, re.M)
-    assert re.search(r"^  whole .* true$", told, re.M)
-    assert 'measure: {name: contains, words: ["sea", "boat"]}\n' in told
+    printed = capsys.readouterr().out
+    assert re.search(r"^  words .* must be given$", printed, re.M)
+    assert re.search(r"^  whole .* true$", printed, re.M)
+    assert 'measure: {name: contains, words: ["sea", "boat"]}\n' in printed
     assert main(["measures", "judge"]) == 0
     assert "example: measure: {judge: " in capsys.readouterr().out
     with pytest.raises(UnknownName) as refused:
@@ -287,9 +287,9 @@ def heed_interrupts() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("sent", "code", "told"), STOPS)
+@pytest.mark.parametrize(("sent", "code", "expected"), STOPS)
 def test_ctrl_c_and_sigterm_leave_a_run_that_can_be_resumed(
-    folder, suite, tmp_path, sent, code, told
+    folder, suite, tmp_path, sent, code, expected
 ):
     words = drift(folder, suite, tmp_path / "run", "--batch", "1")
     command = [sys.executable, "-m", "holdfast", *words]
@@ -303,7 +303,7 @@ def test_ctrl_c_and_sigterm_leave_a_run_that_can_be_resumed(
     child.send_signal(sent)
     _, printed = child.communicate(timeout=60)
     assert child.returncode == code
-    assert f"holdfast: {told}; " in printed and f" {tmp_path / 'run'}, " in printed
+    assert f"holdfast: {expected}; " in printed and f" {tmp_path / 'run'}, " in printed
     assert f"`{shlex.join(['holdfast', *command[3:]])}`" in printed and "Traceback" not in printed
     assert 0 < len(read_run(tmp_path / "run").records) < 400
 
@@ -351,8 +351,8 @@ def test_the_user_model_plays_the_personas_of_the_command_line(folder, bot, tmp_
 def test_all_pairs_that_end_half_way_are_reported(folder, suite, tmp_path, capsys):
     command = drift(folder, suite, tmp_path / "run", "--pairs", "all")
     assert main(changed(command, "--conversations", "3")) == 0
-    told = "--pairs all goes through 2 pairs prompt after prompt, and --conversations 3"
-    assert told in capsys.readouterr().err
+    expected = "--pairs all goes through 2 pairs prompt after prompt, and --conversations 3"
+    assert expected in capsys.readouterr().err
     whole = ("--conversations", "4", "--out", str(tmp_path / "whole"))
     assert main(changed(command, *whole)) == 0
     assert "--pairs all" not in capsys.readouterr().err

@@ -194,9 +194,9 @@ def test_help_lists_every_command(say):
 )
 def test_a_refusal_ends_a_chat_without_a_terminal(say, lines, words):
     code, _, err = say(*lines, "/help")
-    told = err.splitlines()[-1]
-    assert code in (1, 2) and told.startswith("holdfast: "), err
-    assert all(word in told for word in words), told
+    message = err.splitlines()[-1]
+    assert code in (1, 2) and message.startswith("holdfast: "), err
+    assert all(word in message for word in words), message
 
 
 @pytest.mark.parametrize("text", ("[", '{"messages": 3}', '[{"role": "user", "content": "hi"}]'))
@@ -212,8 +212,8 @@ def test_without_its_packages_it_says_how_to_install_them(say, monkeypatch):
         "importlib.util.find_spec", lambda name: None if name == "prompt_toolkit" else find(name)
     )
     code, _, err = say("hello")
-    told = "holdfast: `holdfast chat` needs prompt_toolkit; pip install 'holdfast-llm[chat]'.\n"
-    assert (code, err) == (2, told)
+    message = "holdfast: `holdfast chat` needs prompt_toolkit; pip install 'holdfast-llm[chat]'.\n"
+    assert (code, err) == (2, message)
 
 
 def test_control_characters_do_not_reach_a_terminal():
@@ -232,9 +232,9 @@ def test_ctrl_c_stops_the_reply_and_not_the_chat(say, monkeypatch, submitted):
     monkeypatch.setattr(Pieces, "add", interrupting)
     code, out, err = say("the old town", "and the river")
     assert code == 0 and "(stopped)" in err and submitted[0].cancelled
-    told = submitted[1].rendered.request.messages
-    part = told[2]["content"]
-    assert told == chat(SYSTEM, "the old town", part, "and the river")
+    sent = submitted[1].rendered.request.messages
+    part = sent[2]["content"]
+    assert sent == chat(SYSTEM, "the old town", part, "and the river")
     assert tokenizer().decode(counted[:5]).startswith(part) and part
     assert out.startswith(printable(part) + "\n") and not submitted[1].cancelled
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
@@ -256,8 +256,8 @@ def test_an_ordinary_endpoint_chats_and_refuses_what_it_cannot_do(say):
 
     with Server(answer) as server:
         assert say("hello", "you", to=server.url)[:2] == (0, "Arr,  [2J mate.\n" * 2)
-        told = list(chat(SYSTEM, "hello", "Arr, \x1b[2J mate.", "you"))
-        assert server.bodies[-1]["messages"] == told
+        messages = list(chat(SYSTEM, "hello", "Arr, \x1b[2J mate.", "you"))
+        assert server.bodies[-1]["messages"] == messages
         for line in ("/mass", "/method boost:factor=2"):
             code, _, err = say(line, to=server.url)
             assert code == 1 and "attention" in err

@@ -112,10 +112,13 @@ def test_a_folder_without_a_model_is_refused_before_torch_is_imported(tmp_path):
         "import sys; from holdfast.cli import main\nassert main(sys.argv[1:]) in (1, 2)\n"
         "assert 'torch' not in sys.modules"
     )
-    for folder, told in ((tmp_path, "has no config.json"), (tmp_path / "no", "There is no folder")):
+    for folder, message in (
+        (tmp_path, "has no config.json"),
+        (tmp_path / "no", "There is no folder"),
+    ):
         words = [sys.executable, "-c", code, "drift", "--model", str(folder), "--out", "x"]
         ran = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True)
-        assert ran.returncode == 0 and told in ran.stderr, ran.stderr
+        assert ran.returncode == 0 and message in ran.stderr, ran.stderr
         assert "loading" not in ran.stderr
 
 
@@ -138,19 +141,19 @@ def test_a_folder_of_another_run_is_refused_before_torch_is_imported(tmp_path):
     words = [sys.executable, "-c", code, *commands]
     ran = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True)
     assert ran.returncode == 0, ran.stderr
-    told = ran.stderr.splitlines()
-    assert len(told) == 5 and "loading" not in ran.stderr
-    assert "rounds is 2" in told[0] and "samples is" in told[3]
-    assert "`holdfast drift`, not of `holdfast tasks`" in told[2]
-    assert "'mine.txt'" in told[4]
+    message = ran.stderr.splitlines()
+    assert len(message) == 5 and "loading" not in ran.stderr
+    assert "rounds is 2" in message[0] and "samples is" in message[3]
+    assert "`holdfast drift`, not of `holdfast tasks`" in message[2]
+    assert "'mine.txt'" in message[4]
 
 
 @pytest.mark.parametrize("command", ["trace", "geometry", "profile --task json", "calibrate"])
 def test_a_study_refuses_the_folder_of_another_command_before_a_model_loads(command, capsys):
     assert main([*command.split(), "--out", str(RECORDED / "drift")]) == 2
-    told, name = capsys.readouterr().err, command.split()[0]
-    assert "`holdfast drift`" in told and f"`holdfast {name}`" in told
-    assert "loading" not in told
+    message, name = capsys.readouterr().err, command.split()[0]
+    assert "`holdfast drift`" in message and f"`holdfast {name}`" in message
+    assert "loading" not in message
 
 
 def test_loading_is_announced_before_it_starts(monkeypatch, capsys):
@@ -162,8 +165,8 @@ def test_loading_is_announced_before_it_starts(monkeypatch, capsys):
 def test_a_limit_above_the_context_is_reported(folder, capsys):
     command = ["generate", "--model", str(folder), "--user", "hello", "--temperature", "0"]
     assert main([*command, "--max-new-tokens", "100000"]) == 0
-    told = capsys.readouterr().err
-    assert "--max-new-tokens 100000" in told
+    message = capsys.readouterr().err
+    assert "--max-new-tokens 100000" in message
     assert main([*command, "--max-new-tokens", "9"]) == 0
     assert "--max-new-tokens" not in capsys.readouterr().err
 

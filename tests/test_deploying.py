@@ -68,8 +68,8 @@ def test_alerts_watch_metrics_that_the_server_has(url):  # noqa: F811
     families = text_string_to_metric_families(httpx2.get(f"{url}/metrics").text)
     samples = [sample for family in families for sample in family.samples]
     labels = {sample.name: set(sample.labels) for sample in samples}
-    told = yaml.safe_load((DEPLOY / "alerts.yml").read_text())
-    rules = [rule["expr"] for group in told["groups"] for rule in group["rules"]]
+    alerts = yaml.safe_load((DEPLOY / "alerts.yml").read_text())
+    rules = [rule["expr"] for group in alerts["groups"] for rule in group["rules"]]
     watched = {name for rule in rules for name in re.findall(r"\bholdfast_\w+", rule)}
     assert watched and watched <= labels.keys()
     for name, label in re.findall(r"\b(holdfast_\w+)\{(\w+)=", " ".join(rules)):

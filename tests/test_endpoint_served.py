@@ -33,8 +33,8 @@ def test_a_run_over_the_wire_gives_the_local_records(remote, tmp_path):
     masses, apart = [], {"mass": None, "prompt_tokens": None}  # the second only from endpoints
     for key, record in here.items():
         for part in ("turns", "probes"):
-            told = [[row | apart for row in each[part]] for each in (record, there[key])]
-            assert told[0] == told[1], key
+            both = [[row | apart for row in each[part]] for each in (record, there[key])]
+            assert both[0] == both[1], key
             masses += [(a["mass"], b["mass"]) for a, b in zip(record[part], there[key][part])]  # noqa: B905
     seen = [(local, far) for local, far in masses if local is not None]
     assert len(seen) == 3 * 9 * 2 and sum(far is not None for _, far in masses) == len(seen)
@@ -50,10 +50,10 @@ def test_seeds_emphasis_and_the_prompts_position_reach_the_server(remote):
         Request(FRENCH, "guidance:scale=2", short),
         Request(FRENCH[1:], (), short),
     ]
-    told = [reply.text for reply in remote.generate_batch(requests)]
-    assert told == [reply.text for reply in model().generate_batch(requests)]
+    texts = [reply.text for reply in remote.generate_batch(requests)]
+    assert texts == [reply.text for reply in model().generate_batch(requests)]
     pieces = []
-    assert remote.stream(requests[0], pieces.append).text == told[0] == "".join(pieces)
+    assert remote.stream(requests[0], pieces.append).text == texts[0] == "".join(pieces)
 
 
 @pytest.mark.parametrize("spelling", ["holdfast", "vllm"])
@@ -73,17 +73,20 @@ def test_both_spellings_of_the_client_steer(url, spelling):  # noqa: F811
 
 def test_a_chat_with_a_server_matches_the_local_chat(url, monkeypatch, capsys):  # noqa: F811
     lines = ["Do you like the garden?", "/method boost:factor=4", "And the sea?", "/mass"]
-    told = []
+    printed = []
     for name in ("default", f"{url}/v1"):
         monkeypatch.setattr("sys.stdin", io.StringIO("\n".join(lines)))
         options = ["--system", "Always reply in French.", "--max-new-tokens", "60"]
         assert main(["chat", "--model", name, *options]) == 0
-        told.append(capsys.readouterr().out)
-    assert told[0].splitlines()[:3] == told[1].splitlines()[:3] and "Attention mass" in told[1]
+        printed.append(capsys.readouterr().out)
+    assert (
+        printed[0].splitlines()[:3] == printed[1].splitlines()[:3]
+        and "Attention mass" in printed[1]
+    )
 
 
 def test_a_message_is_continued_by_a_server_that_can(remote):
     begun = [*FRENCH, {"role": "assistant", "content": "Oui, "}]
     request = Request(begun, (), Sampling(0, 1.0, 9), continue_final_message=True)
-    (told,) = remote.generate_batch([request])
-    assert told.text == model().generate_batch([request])[0].text
+    (reply,) = remote.generate_batch([request])
+    assert reply.text == model().generate_batch([request])[0].text

@@ -37,8 +37,8 @@ def elsewhere() -> dict[str, str]:
 
 
 def test_the_version_agrees_everywhere():
-    told = re.search(r"^version: (\S+)$", (ROOT / "CITATION.cff").read_text(), re.MULTILINE)
-    assert "version" in PROJECT["dynamic"] and told[1] == holdfast.__version__
+    version = re.search(r"^version: (\S+)$", (ROOT / "CITATION.cff").read_text(), re.MULTILINE)
+    assert "version" in PROJECT["dynamic"] and version[1] == holdfast.__version__
     release = holdfast.__version__.partition(".dev")[0]
     assert f"\n## {release}" in (ROOT / "CHANGELOG.md").read_text()
 

@@ -190,8 +190,8 @@ def test_a_reply_is_read_token_by_token_and_head_by_head(browser, served):
     assert len(mean) == 32
     focus(browser, ".strip")
     keys(browser, "\ue011", "\ue014")  # Home, and the right arrow
-    told = js(browser, "document.querySelector('.strip').getAttribute('aria-valuetext')")
-    assert told.startswith("token 2 of ") and "mass 0." in told
+    label = js(browser, "document.querySelector('.strip').getAttribute('aria-valuetext')")
+    assert label.startswith("token 2 of ") and "mass 0." in label
     assert number_of(browser, ".looked-at") == 1
     assert js(browser, cells) != mean
     keys(browser, "\ue00c")  # Escape

@@ -74,27 +74,27 @@ def test_replies_are_those_of_the_model_without_a_server(client):
 
 def test_several_choices_use_consecutive_seeds(client):
     reply = ask(client, n=3, extra_body={"steering": "boost:factor=2"})
-    told = [choice.message.content for choice in reply.choices]
-    assert told == [offline(FRENCH, "boost:factor=2", seed) for seed in (1, 2, 3)]
+    texts = [choice.message.content for choice in reply.choices]
+    assert texts == [offline(FRENCH, "boost:factor=2", seed) for seed in (1, 2, 3)]
     steered = {"steering": "boost:factor=2", "applied": True, "span": [[2, 7]], "round": 1}
     assert reply.model_extra["holdfast"] == steered
 
 
 def test_a_response_says_which_messages_were_edited_or_why_none_was(client):
-    def told(steering: str, **more):
+    def applied(steering: str, **more):
         return ask(client, extra_body={"steering": steering}, **more).model_extra["holdfast"]
 
     half, user = "repetition:probability=0.5", len(FRENCH) - 1
-    draws = [told(half, seed=seed) for seed in range(4)]
+    draws = [applied(half, seed=seed) for seed in range(4)]
     assert {draw["applied"] for draw in draws} == {True, False}
     for seed, draw in enumerate(draws):
         repeats = offline(FRENCH, half, seed) != offline(FRENCH, "none", seed)
         assert draw["applied"] is repeats and draw["edited"] == [[user] if repeats else []]
         assert repeats or half in draw["why"]
-    both = [told(f"{half}+boost:factor=2", seed=seed) for seed in range(4)]
+    both = [applied(f"{half}+boost:factor=2", seed=seed) for seed in range(4)]
     assert all(answer["applied"] and "why" not in answer for answer in both)
     assert [answer["edited"] for answer in both] == [draw["edited"] for draw in draws]
-    several = told(half, seed=0, n=4)
+    several = applied(half, seed=0, n=4)
     assert several["applied"] and several["edited"] == [draw["edited"][0] for draw in draws]
 
 
@@ -125,12 +125,12 @@ def test_the_assistants_message_is_continued_or_refused(url):
 
 def test_a_stream_gives_the_same_reply(client):
     chunks = list(ask(client, stream=True, n=2, stream_options={"include_usage": True}))
-    told = ["", ""]
+    streamed = ["", ""]
     for chunk in chunks[:-1]:
         (choice,) = chunk.choices
-        told[choice.index] += choice.delta.content or ""
+        streamed[choice.index] += choice.delta.content or ""
         assert chunk.usage is None
-    assert told == [offline(FRENCH, seed=seed) for seed in (1, 2)]
+    assert streamed == [offline(FRENCH, seed=seed) for seed in (1, 2)]
     assert chunks[0].model_extra["holdfast"]["round"] == 1
     assert chunks[-1].choices == [] and chunks[-1].usage.completion_tokens > 6
 
@@ -146,10 +146,10 @@ def test_concurrent_requests_with_different_methods_do_not_affect_each_other(url
             )
         return [reply.choices[0].message.content for reply in replies]
 
-    told = asyncio.run(ask_all())
+    answers = asyncio.run(ask_all())
     sampling = holdfast.Sampling(top_p=1.0, max_new_tokens=40)
     twins = [holdfast.Request(FRENCH, method, sampling, seed) for method, seed in wanted]
-    assert told == [reply.text for reply in model().generate_batch(twins)]
+    assert answers == [reply.text for reply in model().generate_batch(twins)]
 
 
 def test_stop_strings_end_a_reply_and_are_left_out_of_it(client):
@@ -174,8 +174,8 @@ def test_log_probabilities_are_those_of_the_reply(client):
         assert entry.logprob <= likeliest[0] + 1e-4 and entry.logprob <= 0
         assert bytes(entry.bytes).decode() == entry.token
     scored = model().score(FRENCH, [choice.message.content], "boost:factor=4")
-    told = sum(entry.logprob for entry in entries)
-    assert told == pytest.approx(scored.log_probabilities[0], abs=1e-2)
+    logprob = sum(entry.logprob for entry in entries)
+    assert logprob == pytest.approx(scored.log_probabilities[0], abs=1e-2)
     streamed = []
     for chunk in ask(client, **asked, stream=True):
         piece = chunk.choices[0]
@@ -217,9 +217,9 @@ def test_health_models_and_steering(url):
     assert httpx2.get(f"{url}/health").json() == {"status": "ok"}
     assert httpx2.get(f"{url}/ready").status_code == 200
     assert httpx2.get(f"{url}/v1/models").json()["data"][0]["id"] == "default"
-    told = httpx2.get(f"{url}/v1/steering").json()
-    assert {"boost", "hold"} <= {method["name"] for method in told["methods"]}
-    assert (told["layers"], told["heads"], told["default"]) == (4, 8, "none")
+    description = httpx2.get(f"{url}/v1/steering").json()
+    assert {"boost", "hold"} <= {method["name"] for method in description["methods"]}
+    assert (description["layers"], description["heads"], description["default"]) == (4, 8, "none")
     assert "holdfast_prompt_mass" in httpx2.get(f"{url}/metrics").text
     json.dumps(httpx2.get(f"{url}/openapi.json").json())
 
@@ -244,9 +244,9 @@ def test_text_is_continued_without_a_template(client):
     plain = holdfast.Request([{"role": "user", "content": text}], sampling=greedy, plain=True)
     expected = model().generate_batch([plain])[0]
     assert expected.prompt_ids == tuple(tokenizer(text).input_ids)
-    told = client.completions.create(prompt=[text, list(expected.prompt_ids)], **asked)
-    assert expected.text and [choice.text for choice in told.choices] == [expected.text] * 2
-    assert told.usage.prompt_tokens == 2 * len(expected.prompt_ids)
+    completion = client.completions.create(prompt=[text, list(expected.prompt_ids)], **asked)
+    assert expected.text and [choice.text for choice in completion.choices] == [expected.text] * 2
+    assert completion.usage.prompt_tokens == 2 * len(expected.prompt_ids)
     fields = {"steering": "boost:factor=9", "emphasis": [["garden", 2]]}
     steered = client.completions.create(prompt=text, extra_body=fields, **asked)
     assert steered.model_extra["holdfast"]["applied"]
@@ -354,8 +354,8 @@ def test_tool_calls_are_parsed_and_the_content_is_as_the_model_wrote_it(calling)
     answer = ask_with_tools(calling).choices[0]
     assert answer.message.content == f"{parts[1]}<sys>{parts[2]}"
     (call,) = answer.message.tool_calls
-    told = answer.finish_reason, call.type, call.function.name
-    assert told == ("tool_calls", "function", "look")
+    seen = answer.finish_reason, call.type, call.function.name
+    assert seen == ("tool_calls", "function", "look")
     assert json.loads(call.function.arguments) == {"at": parts[2]}
 
     streamed = [chunk.choices[0] for chunk in ask_with_tools(calling, stream=True)]

@@ -37,9 +37,9 @@ def test_a_signal_while_the_model_loads_ends_it_at_once(process, seconds):
     assert process.stdout.readline() == "holdfast: loading default ...\n"
     time.sleep(seconds)  # torch and transformers are being imported
     process.send_signal(signal.SIGTERM)
-    told, _ = process.communicate(timeout=60)
+    printed, _ = process.communicate(timeout=60)
     assert process.returncode in (143, 0)  # 0: it was already serving
-    assert "Traceback" not in told and "Could not" not in told
+    assert "Traceback" not in printed and "Could not" not in printed
 
 
 @pytest.mark.slow
@@ -72,9 +72,9 @@ def test_a_signal_lets_running_requests_finish_and_refuses_new_ones(process):
     reasons = [chunk["choices"][0]["finish_reason"] for chunk in chunks]
     assert len([reason for reason in reasons if reason]) == 4
     assert process.wait(30) == 0
-    told = "".join(lines) + process.stdout.read()
-    assert "Finishing 4 requests" in told and "garden" not in told.split("Finishing")[1]
-    assert "sk-secret" not in told and "Traceback" not in told, told
+    printed = "".join(lines) + process.stdout.read()
+    assert "Finishing 4 requests" in printed and "garden" not in printed.split("Finishing")[1]
+    assert "sk-secret" not in printed and "Traceback" not in printed, printed
 
 
 def answers(url: str) -> bool:
@@ -92,7 +92,7 @@ def wait_until(holds, seconds: float = 60) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "expected"),
     [
         (["--host", "0.0.0.0"], ["0.0.0.0", "--api-key-env"]),
         (["--api-key-env", "NOT_SET_ANYWHERE"], ["NOT_SET_ANYWHERE"]),
@@ -103,12 +103,12 @@ def wait_until(holds, seconds: float = 60) -> None:
         (["--watch", "-1"], ["--watch", "-1"]),
     ],
 )
-def test_bad_options_are_refused_before_the_model_is_loaded(options, told, capsys, monkeypatch):
+def test_bad_options_are_refused_before_the_model_is_loaded(options, expected, capsys, monkeypatch):
     monkeypatch.setenv("A_KEY", "sk-secret")
     monkeypatch.setattr("holdfast.cli.serve.load_here", None)
     assert main(["serve", "--port", "0", *options]) == 2
     printed = capsys.readouterr().err
-    assert printed.count("\n") == 1 and all(part in printed for part in told), printed
+    assert printed.count("\n") == 1 and all(part in printed for part in expected), printed
 
 
 def test_without_the_extra_it_says_what_to_install(capsys, monkeypatch):

@@ -85,7 +85,7 @@ def test_a_template_that_drops_a_users_message_is_refused():
 
 
 @pytest.mark.parametrize(
-    ("param", "value", "told"),
+    ("param", "value", "expected"),
     [
         ("tools", [{"type": "function"}], "tools[0].function is missing"),
         ("tools", [{"type": "custom", "custom": {"name": "a"}}], "'custom'"),
@@ -140,12 +140,12 @@ def test_a_template_that_drops_a_users_message_is_refused():
         ("zebra", 1, "unknown"),
     ],
 )
-def test_an_invalid_or_unsupported_field_is_refused_by_name(url, param, value, told):
+def test_an_invalid_or_unsupported_field_is_refused_by_name(url, param, value, expected):
     answer = post(url, messages=BRIEF, **{param: value})
     assert answer.status_code == 400
     error = error_of(answer)
     assert error["type"] == "invalid_request_error" and error["code"]
-    assert told in error["message"], error
+    assert expected in error["message"], error
     assert (error["param"] or "").split("[")[0].split(".")[0] == param
 
 
@@ -274,12 +274,12 @@ def test_steering_without_a_span_is_refused_unless_it_is_the_servers_default(url
         answer = post(url, messages=HELLO, steering="repetition:probability=1", emphasis=emphasis)
         assert answer.status_code == 400 and error_of(answer)["code"] == "nothing_to_hold"
     with served(model(), LIMITS, default=parse("boost:factor=2")) as running:
-        told = post(running.url, messages=HELLO).json()["holdfast"]
-        assert told["applied"] is False and "no system prompt" in told["why"]
-        told = post(running.url, messages=BRIEF).json()["holdfast"]
-        assert (told["applied"], told["steering"]) == (True, "boost:factor=2")
-        told = post(running.url, messages=BRIEF, steering="none").json()["holdfast"]
-        assert (told["applied"], told["steering"]) == (False, "none")
+        applied = post(running.url, messages=HELLO).json()["holdfast"]
+        assert applied["applied"] is False and "no system prompt" in applied["why"]
+        applied = post(running.url, messages=BRIEF).json()["holdfast"]
+        assert (applied["applied"], applied["steering"]) == (True, "boost:factor=2")
+        applied = post(running.url, messages=BRIEF, steering="none").json()["holdfast"]
+        assert (applied["applied"], applied["steering"]) == (False, "none")
 
 
 def test_the_names_of_the_vllm_plug_in_mean_the_same(url):
@@ -305,7 +305,7 @@ def test_another_model_is_not_found(url):
 
 
 @pytest.mark.parametrize(
-    ("content", "told"),
+    ("content", "expected"),
     [
         (b"", "not JSON"),
         (b"{", "not JSON"),
@@ -316,10 +316,10 @@ def test_another_model_is_not_found(url):
         (b"\xff\xfe", "not JSON"),
     ],
 )
-def test_a_body_that_is_not_a_json_object_is_refused(url, content, told):
+def test_a_body_that_is_not_a_json_object_is_refused(url, content, expected):
     kind = {"Content-Type": "application/json"}
     answer = httpx2.post(f"{url}/v1/chat/completions", content=content, headers=kind)
-    assert answer.status_code == 400 and told in error_of(answer)["message"]
+    assert answer.status_code == 400 and expected in error_of(answer)["message"]
 
 
 def test_bad_sizes_content_types_methods_and_paths_are_refused(url):
@@ -412,8 +412,8 @@ def published(url):
 
 
 def test_every_path_of_the_document_is_tried(published):
-    told = published.raw_schema["paths"]
-    assert {(method, path) for path in told for method in told[path]} == set(PATHS)
+    described = published.raw_schema["paths"]
+    assert {(method, path) for path in described for method in described[path]} == set(PATHS)
 
 
 TRIED = [(*place, m) for place, m in itertools.product(PATHS, schemathesis.GenerationMode)]

@@ -25,9 +25,9 @@ def test_junit_is_read_by_its_consumers(tmp_path):
     path = write_junit(Check("none", terms, tuple(checks)), "recorded", tmp_path / "junit.xml", 9.0)
     (suite,) = junitparser.JUnitXml.fromfile(str(path))
     assert [case.name for case in suite] == ["a", "b", "c"]
-    told = {"pass": [], "fail": [junitparser.Failure], "undecided": [junitparser.Error]}
+    outcomes = {"pass": [], "fail": [junitparser.Failure], "undecided": [junitparser.Error]}
     for case, checked in zip(suite, checks, strict=True):
-        assert [type(result) for result in case.result] == told[checked.verdict]
+        assert [type(result) for result in case.result] == outcomes[checked.verdict]
     assert [checked.verdict for checked in checks] == ["pass", "fail", "undecided"]
     assert (suite.tests, suite.failures, suite.errors) == (3, 1, 1)
 

@@ -42,8 +42,8 @@ def replies():
 
 @pytest.mark.parametrize("id", ifeval.ARGUMENTS)
 def test_verdicts_agree(id, checkers, replies):
-    told = ifeval.compare(id, replies, checkers)
-    assert told["compared"] == REPLIES
-    assert 0 < told["followed"] < REPLIES
+    comparison = ifeval.compare(id, replies, checkers)
+    assert comparison["compared"] == REPLIES
+    assert 0 < comparison["followed"] < REPLIES
     least = REPLIES * (1 - MAY_DIFFER.get(id, 0.0))
-    assert min(told["agreed"].values()) >= least, told["disagreements"]
+    assert min(comparison["agreed"].values()) >= least, comparison["disagreements"]

@@ -108,10 +108,10 @@ def test_the_task_matches_the_records_of_holdfast_drift(tmp_path, method):
     log = run_drift("holdfast/default", **wanted, method=method)
     settings = drift.Settings(rounds=3, conversations=5, sampling=Sampling(max_new_tokens=80))
     run = drift.run(local(), "starter", tmp_path / "run", settings, [method])
-    told = records(log)
-    assert sorted(told) == list(range(5))
+    recorded = records(log)
+    assert sorted(recorded) == list(range(5))
     for record in run.records:
-        ours = told[record.conversation]
+        ours = recorded[record.conversation]
         assert (ours.agent, ours.user) == (record.agent, record.user)
         for name in ("turns", "probes"):
             for here, there in zip(getattr(ours, name), getattr(record, name), strict=True):
@@ -181,9 +181,9 @@ def test_any_model_of_inspect_is_measured():
     assert first.seed == seed_of("reply", 0, 0, 1, "agent") % 2**31
     assert (first.temperature, first.top_p, first.max_tokens) == (0.5, 0.7, 40)
     assert first.extra_body is None
-    for told in record.probes:
-        rules = (pairing.agent if told.kind == "stability" else pairing.user).all_rules
-        assert told.score == rules[0].measure.score(told.reply).value
+    for probe in record.probes:
+        rules = (pairing.agent if probe.kind == "stability" else pairing.user).all_rules
+        assert probe.score == rules[0].measure.score(probe.reply).value
     assert "Reply 1." in log.samples[0].messages[2].text
     assert "**Round 1, stability" in log.samples[0].scores["stability_and_adoption"].explanation
 
@@ -266,10 +266,12 @@ def test_fields_of_the_configuration_take_effect(model):
     (output,) = ask(model, logprobs=True, top_logprobs=2, **fields)
     reply = local().generate(FRENCH, sampling=Sampling(0, 1, 12))
     assert output.completion == reply.text
-    told = output.choices[0].logprobs.content
-    assert "".join(each.token for each in told) == reply.text and len(told[0].top_logprobs) == 2
+    content = output.choices[0].logprobs.content
+    assert (
+        "".join(each.token for each in content) == reply.text and len(content[0].top_logprobs) == 2
+    )
     scored = local().score(FRENCH, [reply.text]).log_probabilities[0]
-    assert sum(each.logprob for each in told) == pytest.approx(scored, abs=1e-3)
+    assert sum(each.logprob for each in content) == pytest.approx(scored, abs=1e-3)
     stop = reply.text[5:8]
     (stopped,) = ask(model, stop_seqs=[stop], **fields)
     assert stopped.completion == reply.text[: reply.text.index(stop)]
@@ -288,9 +290,9 @@ def test_a_call_carries_steering_and_returns_the_mass(model):
     request = holdfast.Request(FRENCH, "boost:factor=4", Sampling(0, 1, 12), **given)
     (reply,) = local().generate_batch([request])
     assert output.completion == reply.text
-    told = output.message.metadata
-    assert (told["steering"], told["applied"]) == ("boost:factor=4", True)
-    assert told["masses"] == pytest.approx(reply.token_masses, abs=1e-6)
+    metadata = output.message.metadata
+    assert (metadata["steering"], metadata["applied"]) == ("boost:factor=4", True)
+    assert metadata["masses"] == pytest.approx(reply.token_masses, abs=1e-6)
     (every,) = ask(model, max_tokens=3, temperature=0.0, extra_body={"trace": "heads"})
     heads = every.message.metadata["tokens"][0]["heads"]
     assert (len(heads), len(heads[0])) == (4, 8)
@@ -303,7 +305,7 @@ def test_a_prompt_that_fills_the_context_gets_an_answer(model):
 
 
 @pytest.mark.parametrize(
-    ("config", "told"),
+    ("config", "expected"),
     [
         ({"top_k": 5}, "holdfast models take no top_k, and it is 5; leave it out."),
         ({"frequency_penalty": 0.5}, "take no frequency_penalty, and it is 0.5"),
@@ -313,8 +315,8 @@ def test_a_prompt_that_fills_the_context_gets_an_answer(model):
         ({"top_p": 2.0}, "top_p has to be a number above 0 to 1, not 2.0."),
     ],
 )
-def test_unsupported_or_invalid_fields_are_refused_by_name(model, config, told):
-    with pytest.raises(UsageError, match=re.escape(told)):
+def test_unsupported_or_invalid_fields_are_refused_by_name(model, config, expected):
+    with pytest.raises(UsageError, match=re.escape(expected)):
         ask(model, **config)
 
 
@@ -350,7 +352,7 @@ def test_a_closed_model_answers_again(model):
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("given", "expected"),
     [
         ({"roundz": 2}, "There is no setting of holdfast/drift 'roundz'; did you mean 'rounds'?"),
         ({"suite": "startr"}, "There is no suite 'startr'; did you mean 'starter'?"),
@@ -358,14 +360,14 @@ def test_a_closed_model_answers_again(model):
         ({"method": "bost:factor=2"}, "There is no method 'bost'; did you mean 'boost'?"),
     ],
 )
-def test_a_bad_argument_of_a_task_is_reported_in_one_sentence(given, told):
+def test_a_bad_argument_of_a_task_is_reported_in_one_sentence(given, expected):
     with pytest.raises(PrerequisiteError) as refused:
         evaluate("holdfast/drift", model=Parrot().model(), task_args=given)
-    assert told in str(refused.value)
+    assert expected in str(refused.value)
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("given", "expected"),
     [
         ({"method": "bost:factor=2"}, "There is no method 'bost'; did you mean 'boost'?"),
         ({"metod": "none"}, "no argument of holdfast models 'metod'; did you mean 'method'?"),
@@ -373,10 +375,10 @@ def test_a_bad_argument_of_a_task_is_reported_in_one_sentence(given, told):
         ({"base_url": "http://x"}, "holdfast/default runs in this process"),
     ],
 )
-def test_a_bad_argument_of_a_model_is_reported_in_one_sentence(given, told):
+def test_a_bad_argument_of_a_model_is_reported_in_one_sentence(given, expected):
     with pytest.raises(PrerequisiteError) as refused:
         get_model("holdfast/default", memoize=False, **given)
-    assert told in str(refused.value)
+    assert expected in str(refused.value)
 
 
 def test_inspects_command_finds_the_task_and_reports_errors_without_a_traceback(tmp_path):

@@ -144,37 +144,37 @@ def test_texts_longer_than_the_context_are_cut_into_windows_as_in_hf(monkeypatch
     assert len(model().tokenizer(text).input_ids) > 3 * limit
     monkeypatch.setattr(HoldfastLM, "max_length", limit)
     request = [Instance("loglikelihood_rolling", {}, (text,), 0)]
-    told = HoldfastLM(device="cpu").loglikelihood_rolling(request, disable_tqdm=True)
+    likelihoods = HoldfastLM(device="cpu").loglikelihood_rolling(request, disable_tqdm=True)
     theirs = HFLM(**hf(), device="cpu", batch_size=1, max_length=limit)
-    assert told == pytest.approx(theirs.loglikelihood_rolling(request), rel=1e-5)
+    assert likelihoods == pytest.approx(theirs.loglikelihood_rolling(request), rel=1e-5)
 
 
 def test_steered_scores_match_those_of_the_model(evaluate):
-    spelled = "boost:factor=4"
+    spec = "boost:factor=4"
     plain = evaluate("holdfast", {}, "choices", batch_size="auto", **CHAT)
-    steered = evaluate("holdfast", {"method": spelled}, "choices", batch_size="auto", **CHAT)
+    steered = evaluate("holdfast", {"method": spec}, "choices", batch_size="auto", **CHAT)
     (samples,) = steered["samples"].values()
     moved = 0.0
     samples = sorted(samples, key=lambda each: each["doc_id"])
     for sample, before in zip(samples, logprobs(plain), strict=True):
         user = {"role": "user", "content": sample["doc"]["question"]}
         chat = [{"role": "system", "content": SYSTEM}, user]
-        expected = model().score(chat, sample["doc"]["choices"], spelled).log_probabilities
-        told = [choice[0][0] for choice in sample["resps"]]
-        assert told == pytest.approx(expected, abs=FLOAT32)
-        moved = max(moved, *(abs(a - b) for a, (b, _) in zip(told, before, strict=True)))
+        expected = model().score(chat, sample["doc"]["choices"], spec).log_probabilities
+        scores = [choice[0][0] for choice in sample["resps"]]
+        assert scores == pytest.approx(expected, abs=FLOAT32)
+        moved = max(moved, *(abs(a - b) for a, (b, _) in zip(scores, before, strict=True)))
     assert moved > 0.05
 
 
 def test_steered_replies_match_those_of_the_model_up_to_the_stop_text(evaluate):
-    spelled = "split-softmax:exponent=0.3"
-    told = evaluate("holdfast", {"method": spelled}, "writing", batch_size="auto", **CHAT)
-    (samples,) = told["samples"].values()
+    spec = "split-softmax:exponent=0.3"
+    results = evaluate("holdfast", {"method": spec}, "writing", batch_size="auto", **CHAT)
+    (samples,) = results["samples"].values()
     sampling = holdfast.Sampling(temperature=0, top_p=1, max_new_tokens=24)
     for sample in samples:
         user = {"role": "user", "content": sample["doc"]["question"] + " I think"}
         chat = [{"role": "system", "content": SYSTEM}, user]
-        reply = model().generate_batch([Request(chat, spelled, sampling)])[0].text
+        reply = model().generate_batch([Request(chat, spec, sampling)])[0].text
         assert sample["resps"][0][0] == reply.split(".")[0]
 
 
@@ -206,7 +206,7 @@ def test_the_command_knows_the_model(tasks, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("given", "expected"),
     [
         ({"method": "bost:factor=2"}, "There is no method 'bost'; did you mean 'boost'?"),
         ({"methd": "none"}, "no argument of holdfast models 'methd'; did you mean 'method'?"),
@@ -214,10 +214,10 @@ def test_the_command_knows_the_model(tasks, tmp_path):
         ({"pretrained": "/nowhere"}, "/nowhere"),
     ],
 )
-def test_a_bad_argument_is_reported_in_one_sentence(given, told):
+def test_a_bad_argument_is_reported_in_one_sentence(given, expected):
     with pytest.raises(HoldfastError) as refused:
         HoldfastLM(**given)
-    assert told in str(refused.value)
+    assert expected in str(refused.value)
 
 
 def test_unsupported_requests_are_refused_by_name(evaluate):

@@ -100,14 +100,14 @@ def alone(tmp_path_factory):
 
 def actors() -> list[int]:
     """The process ids of the actors."""
-    told = []
+    pids = []
     for process in Path("/proc").glob("[0-9]*"):
         try:
             if (process / "cmdline").read_bytes().startswith(b"ray::Actor"):
-                told.append(int(process.name))
+                pids.append(int(process.name))
         except OSError:
             continue
-    return told
+    return pids
 
 
 def same(run, other):
@@ -117,8 +117,10 @@ def same(run, other):
 
 def without_tokens(run):
     """The records without token counts, which depend on how long a prefix was kept."""
-    told = [json.loads(record) for record in without_time(run)]
-    return [{name: value for name, value in each.items() if name != "tokens"} for each in told]
+    decoded = [json.loads(record) for record in without_time(run)]
+    return [
+        {name: value for name, value in record.items() if name != "tokens"} for record in decoded
+    ]
 
 
 def test_records_match_those_of_one_process_which_can_extend_the_run(exact, alone, tmp_path):
@@ -147,7 +149,7 @@ def test_an_actor_describes_its_model_as_a_manifest_does(tmp_path):
     model.hf_model.save_pretrained(tmp_path)
     model.tokenizer.save_pretrained(tmp_path)
     described = asyncio.run(Actor(1).load(Specification(str(tmp_path), dtype="float64")))
-    assert described.about["default_system_prompt"]["text"] == "Hi."
+    assert "Hi." in described.about["default_system_prompt"]["text"]
     assert described.about == facts_about(model)
 
 
@@ -170,13 +172,13 @@ def test_a_calibration_matches_that_of_one_process(exact, alone, tmp_path):
     brief = holdfast.Sampling(max_new_tokens=8)
     plan = Plan(draws=1, rounds=2, ask_at=2, sampling=brief, batch=4, sweeps=[SWEEP])
     knowledge = load_capability("knowledge", 6)
-    told = [
+    calibrations = [
         calibrate(model, SUITE, knowledge, tmp_path / str(n), plan)
         for n, model in enumerate((exact, alone.model))
     ]
-    (stability, asked), (stability_here, asked_here) = told
-    assert same(stability, stability_here) and len(stability.records) == 3 * 6
-    there, here = (sorted(map(untimed, run.records)) for run in (asked, asked_here))
+    (stability, questions), (local_stability, local_questions) = calibrations
+    assert same(stability, local_stability) and len(stability.records) == 3 * 6
+    there, here = (sorted(map(untimed, run.records)) for run in (questions, local_questions))
     assert there == here and len(there) == 3 * 6
 
 
@@ -190,11 +192,11 @@ def test_heads_are_profiled_as_in_one_process(exact, alone, tmp_path, asked):
         for chat in chats
     ]
     plan = ProfilingPlan(max_new_tokens=6)
-    told = [
+    profiles = [
         profile(model, samples, tmp_path / str(n), plan)
         for n, model in enumerate((exact, alone.model))
     ]
-    assert told[0].ranking.heads == told[1].ranking.heads
+    assert profiles[0].ranking.heads == profiles[1].ranking.heads
     there, here = (sorted(map(untimed, read_run(tmp_path / str(n)).records)) for n in range(2))
     assert there == here
 
@@ -274,16 +276,16 @@ def test_a_method_that_the_model_cannot_apply_is_refused_first(exact, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("address", "error", "told"),
+    ("address", "error", "expected"),
     (
         ("127.0.0.1:9", ModelError, r"Cannot reach a Ray cluster at '127\.0\.0\.1:9'.*ray status"),
         ("nowhere", UsageError, "'nowhere' is no address of a Ray cluster.*HOST:PORT"),
         ("ray://127.0.0.1:10001", UsageError, "address of Ray's client"),
     ),
 )
-def test_an_address_that_cannot_be_used_is_named(monkeypatch, address, error, told):
+def test_an_address_that_cannot_be_used_is_named(monkeypatch, address, error, expected):
     monkeypatch.setattr(ray, "is_initialized", lambda: False)
-    with pytest.raises(error, match=told):
+    with pytest.raises(error, match=expected):
         connect(EXACT, address)
 
 
@@ -340,8 +342,8 @@ def test_the_reason_for_a_lost_actor_is_given_in_a_few_words():
     killed = f"The actor died.\n\tpid: 7\nThe actor is dead because {why}. Node Id: 5"
     assert actors_module.reason_of(Exception(killed)) == why
     lacking = "\x1b[36mray::Actor\x1b[39m\nModuleNotFoundError: No module named 'holdfast'\n"
-    told = "No module named 'holdfast' there; install the same on every machine"
-    assert actors_module.reason_of(Exception(lacking)) == told
+    reason = "No module named 'holdfast' there; install the same on every machine"
+    assert actors_module.reason_of(Exception(lacking)) == reason
 
 
 def test_an_actor_with_another_model_is_refused(exact):
@@ -395,21 +397,21 @@ def test_the_command_hides_the_output_of_ray_and_gives_the_same_records(tmp_path
     replicas = "holdfast: 2 replicas on Ray at local, each with 1 processor."
     assert lines[:2] == ["holdfast: loading default ...", replicas]
     noise = ("ray", "worker", "dashboard", "usage", "warning", "info")
-    told = (ran.stdout + "\n".join(lines[2:])).lower().replace(str(tmp_path).lower(), "")
-    assert not [word for word in noise if word in told.split()], told
+    printed = (ran.stdout + "\n".join(lines[2:])).lower().replace(str(tmp_path).lower(), "")
+    assert not [word for word in noise if word in printed.split()], printed
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "expected"),
     (
         (["--model", "http://127.0.0.1:9/v1"], "is a server.*--model URL,URL"),
         (["--device-map", "auto"], "--device-map auto spreads"),
         (["--replicas", "0"], "not 0"),
     ),
 )
-def test_options_that_do_not_go_with_ray_are_refused(capsys, options, told):
+def test_options_that_do_not_go_with_ray_are_refused(capsys, options, expected):
     from holdfast.cli import main
 
     assert main(["drift", "--ray", *options]) == 2
     error = capsys.readouterr().err
-    assert re.search(told, error), error
+    assert re.search(expected, error), error

@@ -96,14 +96,14 @@ def write(
 
 
 def _write_tokenizer(writer: gguf.GGUFWriter) -> None:
-    spelled = json.loads((FOLDER / "tokenizer.json").read_text())
-    vocabulary = sorted(spelled["model"]["vocab"], key=spelled["model"]["vocab"].get)
-    special = {token["content"] for token in spelled["added_tokens"]}
+    tokenizer = json.loads((FOLDER / "tokenizer.json").read_text())
+    vocabulary = sorted(tokenizer["model"]["vocab"], key=tokenizer["model"]["vocab"].get)
+    special = {token["content"] for token in tokenizer["added_tokens"]}
     writer.add_tokenizer_model("gpt2")
     writer.add_tokenizer_pre("smollm")  # splits digits, then as GPT-2
     writer.add_token_list(vocabulary)
     writer.add_token_types([3 if token in special else 1 for token in vocabulary])
-    writer.add_token_merges([" ".join(merge) for merge in spelled["model"]["merges"]])
+    writer.add_token_merges([" ".join(merge) for merge in tokenizer["model"]["merges"]])
     writer.add_bos_token_id(1)
     writer.add_eos_token_id(5)
     writer.add_add_bos_token(False)

@@ -127,7 +127,7 @@ def reference(
     return torch.cat(logits).log_softmax(-1), masses
 
 
-def told(output: Any) -> dict[int, float]:
+def logprobs_of(output: Any) -> dict[int, float]:
     """The log-probability that vLLM gives each token, by the token's place among the ids."""
     prompt = output.prompt_logprobs or []
     places = {
@@ -147,7 +147,7 @@ def compare(output: Any, ranges: Sequence[Range], spec: str) -> tuple[float, flo
     ids = [*output.prompt_token_ids, *output.outputs[0].token_ids]
     want, _ = reference(ids, prompt, ranges, spec)
     plain, _ = reference(ids, prompt, (), "none")
-    places = told(output)
+    places = logprobs_of(output)
     off = max(abs(value - want[at - 1, ids[at]].item()) for at, value in places.items())
     moved = max(abs((want - plain)[at - 1, ids[at]].item()) for at in places)
     return off, moved

@@ -238,15 +238,15 @@ def test_requests_over_the_wire_are_answered_as_locally(url):
         Request(CHATS[1][1:], (), short, 9),
     ]
     remote = holdfast.connect(f"{url}/v1")
-    told, wanted = remote.generate_batch(requests), model().generate_batch(requests)
-    for reply, want in zip(told, wanted, strict=True):
+    replies, wanted = remote.generate_batch(requests), model().generate_batch(requests)
+    for reply, want in zip(replies, wanted, strict=True):
         assert (reply.text, reply.stop_reason) == (want.text, want.stop_reason)
         assert reply.token_masses == pytest.approx(want.token_masses, abs=1e-5)
-    assert told[0].token_masses and not told[2].token_masses
+    assert replies[0].token_masses and not replies[2].token_masses
     pieces = []
     streamed = remote.stream(requests[0], pieces.append)
-    assert streamed.text == told[0].text == "".join(pieces)
-    assert streamed.masses == pytest.approx(told[0].masses, abs=1e-5)
+    assert streamed.text == replies[0].text == "".join(pieces)
+    assert streamed.masses == pytest.approx(replies[0].masses, abs=1e-5)
 
 
 MEASURED = {"mass": None, "prompt_tokens": None}  # within a tolerance; only from servers

@@ -153,11 +153,11 @@ def test_a_worker_that_stops_answering_is_an_error_that_says_what_to_do(tmp_path
         text=True,
         timeout=300,
     )
-    told = done.stdout + done.stderr[-2000:]
+    printed = done.stdout + done.stderr[-2000:]
     # 48 rows of 512 tokens, in 4 layers of 4 key heads of 32, in float32
     size = 48 * 512 * 2 * 4 * 4 * 32 * 4
-    assert f"cache {size}" in done.stdout, told
-    assert "for 8 seconds" in done.stdout and "repeat the command" in told, told
+    assert f"cache {size}" in done.stdout, printed
+    assert "for 8 seconds" in done.stdout and "repeat the command" in printed, printed
 
 
 def test_batched_and_streamed_replies_match_the_local_model():

@@ -68,8 +68,8 @@ def test_rows_of_the_new_runner_are_found_by_their_slots():
     )
     processor = SteeredRows(config, SimpleNamespace())
     packed = {"methods": "boost:factor=2", "ranges": [2, 5], "prompt": 9, "trace": ""}
-    told = SimpleNamespace(extra_args={ADMITTED: packed})
-    assert processor.add_request(7, told) is False
+    parameters = SimpleNamespace(extra_args={ADMITTED: packed})
+    assert processor.add_request(7, parameters) is False
     rows = engine_of(config).rows
     plain, steered = rows.of([3, 7])
     assert plain is None

@@ -11,11 +11,11 @@ from conftest import (
     compare,
     engine,
     finish,
+    logprobs_of,
     reference,
     sampling,
     span_of,
     submit,
-    told,
 )
 
 METHODS = [
@@ -49,7 +49,7 @@ def test_unsteered_replies_are_bit_identical_to_stock(answer):
     stock = answer(engine(STOCK), CHATS, [sampling(None)] * len(CHATS))
     for left, right in zip(ours, stock, strict=True):
         assert left.outputs[0].token_ids == right.outputs[0].token_ids
-        assert told(left) == told(right)
+        assert logprobs_of(left) == logprobs_of(right)
 
 
 def test_mixed_batch(answer):
@@ -71,7 +71,7 @@ def test_mixed_batch(answer):
             off, moved = compare(output, span, params.extra_args["holdfast"])
             assert off < FLOAT32
             assert moved > MOVED / 4
-    assert told(outputs[2]) == told(stock[2])
+    assert logprobs_of(outputs[2]) == logprobs_of(stock[2])
 
 
 @pytest.mark.parametrize("spec", ["split-softmax:exponent=0.5", "pasta:alpha=0.05", METHODS[-1]])
@@ -123,4 +123,4 @@ def test_mass_matches_holdfast(spec):
     torch.testing.assert_close(torch.tensor(kept["layers"]), want.mean((0, 2)), rtol=0, atol=1e-5)
     if spec == "none":
         plain = llm.chat([CHATS[0]], sampling(None), use_tqdm=False)[0]
-        assert told(output) == told(plain)
+        assert logprobs_of(output) == logprobs_of(plain)
