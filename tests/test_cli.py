@@ -396,7 +396,7 @@ def test_the_default_folder_distinguishes_settings():
 
     def named(*options: str) -> str:
         _, arguments = read_command(["drift", *options])
-        return folder_name(arguments, arguments.suite, starter)
+        return folder_name(arguments, None, arguments.suite, starter)
 
     first = "drift-default-starter-0"
     assert named() == named("--conversations", "20", "--method", "boost:factor=2") == first

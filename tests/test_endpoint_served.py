@@ -90,3 +90,21 @@ def test_a_message_is_continued_by_a_server_that_can(remote):
     request = Request(begun, (), Sampling(0, 1.0, 9), continue_final_message=True)
     (reply,) = remote.generate_batch([request])
     assert reply.text == model().generate_batch([request])[0].text
+
+
+@pytest.mark.parametrize("command", ["drift --suite starter", "check starter"])
+def test_an_interrupted_command_at_an_endpoint_says_how_to_resume(
+    url,  # noqa: F811
+    command,
+    tmp_path,
+    monkeypatch,
+    capsys,
+):
+    def interrupted(*arguments, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("holdfast.drift.run", interrupted)
+    monkeypatch.setattr("holdfast.cli.check.check", interrupted)
+    out = str(tmp_path / "run")
+    assert main([*command.split(), "--model", f"{url}/v1", "--out", out]) == 130
+    assert out in capsys.readouterr().err

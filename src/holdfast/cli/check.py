@@ -103,11 +103,11 @@ def run(arguments: CheckArguments) -> int:
     settings = settings_of(arguments, conversations=1, pairs="in-turn", adoption=False)
     method = methods.parse(arguments.method)
     endpoint = loading.load_model(arguments) if is_url(arguments.model) else None
-    if endpoint is not None:  # its name is part of the folder's
-        arguments = arguments.model_copy(update={"endpoint_model": endpoint.name})
     suite = drift.load_suite(arguments.suite, allow_code=arguments.allow_code)
     loading.warn_of_small_model(arguments.model, arguments.suite)
-    out = arguments.out or Path("runs") / folder_name(arguments, arguments.suite, suite, "check")
+    out = arguments.out or Path("runs") / folder_name(
+        arguments, endpoint, arguments.suite, suite, "check"
+    )
     page_path(arguments, out)  # refused before anything runs
     user_turns = loading.load_user_turns(arguments)
     if user_turns is None:
@@ -139,6 +139,8 @@ def run(arguments: CheckArguments) -> int:
     results = results_of(_converse(run, settings, terms, before))
     verdicts = results.check
     assert verdicts is not None  # `check` has just written them
+    if endpoint is not None:  # for the command of the next step
+        arguments = arguments.model_copy(update={"endpoint_model": endpoint.name})
     _print_result(arguments, results, verdicts, time.monotonic() - began)
     return exit_code([checked.verdict for checked in verdicts.prompts])
 

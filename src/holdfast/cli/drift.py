@@ -21,6 +21,7 @@ from holdfast.drift.recorded_dialogs import Dialogs, UserTurns
 from holdfast.drift.remaining import count_replies
 from holdfast.drift.settings import Settings
 from holdfast.drift.suites import SHIPPED
+from holdfast.models.protocol import ChatModel
 from holdfast.report.wording import count_of
 
 EXAMPLES = """examples:
@@ -89,13 +90,11 @@ def run(arguments: DriftArguments) -> None:
     chosen = [methods.parse(spec) for spec in arguments.method or ["none"]]
     # an endpoint reports its model's name, which is part of the folder's; a local model loads last
     endpoint = loading.load_model(arguments) if is_url(arguments.model) else None
-    if endpoint is not None:
-        arguments = arguments.model_copy(update={"endpoint_model": endpoint.name})
     suite = drift.load_suite(
         arguments.suite, scoring=arguments.scoring, allow_code=arguments.allow_code
     )
     loading.warn_of_small_model(arguments.model, arguments.suite)
-    out = arguments.out or Path("runs") / folder_name(arguments, arguments.suite, suite)
+    out = arguments.out or Path("runs") / folder_name(arguments, endpoint, arguments.suite, suite)
     page = page_path(arguments, out)
     for line in suite.notes:
         note(line)
@@ -182,14 +181,19 @@ def settings_of(
 
 
 def folder_name(
-    arguments: options.BenchmarkOptions, suite_name: str, suite: Suite, command: str = "drift"
+    arguments: options.BenchmarkOptions,
+    endpoint: ChatModel | None,
+    suite_name: str,
+    suite: Suite,
+    command: str = "drift",
 ) -> str:
     """Names a run's folder by the model, the suite, the seed, and every non-default setting.
 
     For a custom suite, the name includes a hash of its contents: repeating the command after
     editing a prompt starts a new run and keeps the old one.
     """
-    names = [arguments.endpoint_model or arguments.model, suite_name, str(arguments.seed)]
+    model = arguments.model if endpoint is None else endpoint.name
+    names = [model, suite_name, str(arguments.seed)]
     if suite_name not in SHIPPED:
         names.insert(2, suite.fingerprint[:8])
     parts = [_plain(name.rstrip("/").split("/")[-1]) for name in names]

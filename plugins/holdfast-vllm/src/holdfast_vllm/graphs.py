@@ -31,7 +31,7 @@ class Buffers:
         queries: views of it, a run of at most one query for each row.
         tables: float32 [layer, 3, row, head], the steering tables.
         mass: float32 [layer, row, head], as the kernel leaves it.
-        places: the index of each of the model's layers in `tables` and `mass`.
+        indices: the index of each of the model's layers in `tables` and `mass`.
         written: the methods of each row that `tables` is for.
         noted: rows whose mass is wanted from the last replay, with the names it is kept under.
     """
