@@ -80,7 +80,9 @@ class OpenRun:
         if key in self._keys:
             raise RecordsError(
                 f"Conversation {key[1]} with method {key[0]!r} is already recorded in "
-                f"{self.folder}; each is written once."
+                f"{self.folder}; each is written once.",
+                option=str(self.folder),
+                value=key,
             )
         line = to_line(record)
         size = os.fstat(self._file).st_size
@@ -193,7 +195,7 @@ def read_run(folder: Path | str) -> Run:
     """
     folder = Path(folder)
     if not (folder / MANIFEST).is_file():
-        raise AnotherRun(f"{folder} is not a run: {_why_no_run(folder)}.")
+        raise AnotherRun(f"{folder} is not a run: {_why_no_run(folder)}.", option=str(folder))
     # read before the manifest, which is always written before the records that it allows
     lines, noted = _bytes_of(folder / RECORDS), _bytes_of(folder / FAILURES)
     manifest = described(folder)
@@ -211,7 +213,10 @@ def read_earlier(folder: Path | str, command: str) -> Run:
     if run.manifest.command != command:
         raise AnotherRun(
             f"{folder} holds a run of `holdfast {run.manifest.command}`; give --against one of"
-            f" `holdfast {command}`."
+            f" `holdfast {command}`.",
+            option="against",
+            value=run.manifest.command,
+            allowed=command,
         )
     return run
 
@@ -240,7 +245,8 @@ def _bytes_of(path: Path) -> bytes:
         return path.read_bytes() if path.exists() else b""
     except OSError as error:
         raise RecordsError(
-            f"Cannot read {path}: {error.strerror}; make it readable, or give another folder."
+            f"Cannot read {path}: {error.strerror}; make it readable, or give another folder.",
+            option=str(path),
         ) from error
 
 
@@ -289,7 +295,9 @@ def _refuse_foreign(folder: Path) -> None:
     if foreign:
         raise AnotherRun(
             f"{folder} is not empty and is not a run (it holds {foreign[0]!r}); "
-            "choose a new or empty folder with --out."
+            "choose a new or empty folder with --out.",
+            option=str(folder),
+            value=foreign[0],
         )
 
 
@@ -304,8 +312,11 @@ def _unwritable(folder: Path, error: OSError, kept: int) -> RecordsError:
     if error.errno in FULL:
         return RecordsError(
             f"Cannot write to {folder}: {why}; the {kept} conversations recorded there are safe, "
-            "so free some space and repeat the command to resume."
+            "so free some space and repeat the command to resume.",
+            option=str(folder),
+            value=kept,
         )
     return RecordsError(
-        f"Cannot write to {folder}: {why}; choose a folder you may write to with --out."
+        f"Cannot write to {folder}: {why}; choose a folder you may write to with --out.",
+        option=str(folder),
     )

@@ -73,14 +73,18 @@ def read_lines(data: bytes, path: Path, manifest: Manifest) -> list[Record]:
     for number, line in enumerate(lines, start=1):
         where = f"Line {number} of {path}"
         try:
-            record = record_of(_read(line, where, needs_checksum=number > old), manifest)
+            record = record_of(_read(line, number, path, needs_checksum=number > old), manifest)
         except NotOfRun as error:
-            raise RecordsError(f"{where} {error}; {_CURE}.") from None
+            raise RecordsError(
+                f"{where} {error}; {_CURE}.", option=str(path), value=number
+            ) from None
         key = record.method, record.conversation
         if key in first:
             raise RecordsError(
                 f"{where} repeats conversation {key[1]} with method {key[0]!r} of line "
-                f"{first[key]}; delete one of the two lines."
+                f"{first[key]}; delete one of the two lines.",
+                option=str(path),
+                value=number,
             )
         first[key] = number
         records.append(record)
@@ -92,26 +96,38 @@ def read_notes(data: bytes, path: Path, kinds: Mapping[str, type] = _NOTED) -> l
     notes = []
     for number, line in enumerate(data[: whole_lines(data)].splitlines(), start=1):
         where = f"Line {number} of {path}"
-        note = _read(line, where, needs_checksum=True)
+        note = _read(line, number, path, needs_checksum=True)
         for name, kind in kinds.items():
             if not isinstance(note.get(name), kind):
-                raise RecordsError(f"{where} has the {name} {note.get(name)!r}; {_CURE}.")
+                raise RecordsError(
+                    f"{where} has the {name} {note.get(name)!r}; {_CURE}.",
+                    option=str(path),
+                    value=number,
+                )
         notes.append(note)
     return notes
 
 
-def _read(line: bytes, where: str, needs_checksum: bool) -> dict[str, Any]:
+def _read(line: bytes, number: int, path: Path, needs_checksum: bool) -> dict[str, Any]:
+    """The object in a line; refuses one that is damaged, naming its number."""
+
+    def damaged(how: str) -> RecordsError:
+        message = f"Line {number} of {path} {how}; {_CURE}."
+        return RecordsError(message, option=str(path), value=number)
+
     whole = without_checksum(line)
-    if whole is None or (needs_checksum and not whole[1]):
-        how = "its checksum does not match" if whole is None else "it has no checksum at its end"
-        raise RecordsError(f"{where} is damaged: {how}; {_CURE}.")
+    if whole is None:
+        raise damaged("is damaged: its checksum does not match")
+    if needs_checksum and not whole[1]:
+        raise damaged("is damaged: it has no checksum at its end")
     try:
         record = json.loads(whole[0])
-    except (ValueError, RecursionError) as error:
-        why = "it is nested too deeply" if isinstance(error, RecursionError) else error
-        raise RecordsError(f"{where} is not a record ({why}); {_CURE}.") from None
+    except RecursionError:
+        raise damaged("is not a record (it is nested too deeply)") from None
+    except ValueError as error:
+        raise damaged(f"is not a record ({error})") from None
     if not isinstance(record, dict):
-        raise RecordsError(f"{where} is not a record but {json_type_in_words(record)}; {_CURE}.")
+        raise damaged(f"is not a record but {json_type_in_words(record)}")
     return record
 
 

@@ -48,5 +48,7 @@ def _in_use(folder: Path) -> RecordsError:
         owner = (folder / LOCK).read_text("ascii", "replace")[:20]
     return RecordsError(
         f"{folder} is being written by {f'process {owner}' if owner else 'another process'}; wait"
-        " for it to end, or choose another folder with --out."
+        " for it to end, or choose another folder with --out.",
+        option=str(folder),
+        value=owner,
     )

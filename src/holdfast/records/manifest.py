@@ -38,9 +38,9 @@ class Compatibility:
 ALIKE = Compatibility()  # the identities must be equal
 
 
-def union(there: Sequence[Any], here: Sequence[Any]) -> list[Any]:
-    """All of `there`, and then what is new in `here`."""
-    return [*there, *(value for value in here if value not in there)]
+def union(stored: Sequence[Any], new: Sequence[Any]) -> list[Any]:
+    """All stored values, and then those of the command that are new."""
+    return [*stored, *(value for value in new if value not in stored)]
 
 
 def joined(
@@ -51,16 +51,16 @@ def joined(
     about: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """The identity of the run that covers both what the folder has and what the command asks."""
-    there = _completed(manifest["identity"], compatibility.defaults)
-    here = _completed(dict(identity), compatibility.defaults)
+    stored = _completed(manifest["identity"], compatibility.defaults)
+    new = _completed(dict(identity), compatibility.defaults)
     for name, join in compatibility.joins.items():
-        values = _get(there, name), _get(here, name)
+        values = _get(stored, name), _get(new, name)
         if _ABSENT not in values and (value := join(*values)) is not None:
-            _set(there, name, value)
-            _set(here, name, value)
-    difference = first_difference(there, here)
+            _set(stored, name, value)
+            _set(new, name, value)
+    difference = first_difference(stored, new)
     if difference is None:
-        return _without_defaults(there, manifest["identity"], as_json(identity))
+        return _without_defaults(stored, manifest["identity"], as_json(identity))
     raise _another_run(folder, manifest, compatibility, about or {}, difference)
 
 
@@ -72,10 +72,10 @@ def _another_run(
     difference: tuple[str, Any, Any],
 ) -> AnotherRun:
     """The error that refuses a command, naming how it differs from the run in the folder."""
-    name, is_there, is_here = difference
+    name, stored_value, new_value = difference
     dtypes = manifest.get("dtype"), about.get("dtype")
     if name == "model_fingerprint" and all(dtypes) and dtypes[0] != dtypes[1]:
-        name, is_there, is_here = "dtype", *dtypes
+        name, stored_value, new_value = "dtype", *dtypes
     which = "last command that extended it" if manifest.get(EXTENDED_BY) else "first command"
     command = command_of(Manifest.read(manifest))
     repeat = f", or repeat the {which} to resume it" + (f" (`{command}`)" if command else "")
@@ -85,29 +85,39 @@ def _another_run(
     if words[0] != words[1]:
         return AnotherRun(
             f"{folder} holds a run of `holdfast {words[0]}`, not of `holdfast {words[1]}`;"
-            f" choose another folder with --out{repeat}."
+            f" choose another folder with --out{repeat}.",
+            option="command",
+            value=words[1],
+            allowed=words[0],
         )
     if name.endswith("fingerprint"):
         kind = name[: -len("_fingerprint")]
         changed = manifest["identity"].get(kind)
         title = changed["name"] if isinstance(changed, dict) else changed
         have = "have" if kind in ("user_turns", "dialogs") else "has"
-        seen = f" (from {is_there} to {is_here})" if kind == "model" else ""
+        seen = f" (from {stored_value} to {new_value})" if kind == "model" else ""
         return AnotherRun(
             f"The {kind.replace('_', ' ')}{f' {title!r}' if title else ''} {have} changed since the"
             f" run in {folder}{seen}; choose another folder with --out, or undo the change to"
-            " resume that run."
+            " resume that run.",
+            option=name,
+            value=new_value,
+            allowed=stored_value,
         )
     if name in ("logs", "rules"):
         return AnotherRun(
-            f"{folder} holds the scores of other {name}; choose another folder with --out{repeat}."
+            f"{folder} holds the scores of other {name}; choose another folder with --out{repeat}.",
+            option=name,
         )
     parts = name.split(".")
     setting = parts[-1] if parts[0] in ("settings", "plan") else name
     reason = f" ({compatibility.reasons[name]})" if name in compatibility.reasons else ""
     return AnotherRun(
-        f"{folder} holds another run: {setting} is {_short(is_there)} there and"
-        f" {_short(is_here)} here{reason}; choose another folder with --out{repeat}."
+        f"{folder} holds another run: {setting} is {_short(stored_value)} there and"
+        f" {_short(new_value)} here{reason}; choose another folder with --out{repeat}.",
+        option=name,
+        value=None if new_value is _ABSENT else new_value,
+        allowed=None if stored_value is _ABSENT else stored_value,
     )
 
 
@@ -123,8 +133,8 @@ def _commands(manifest: Mapping[str, Any], about: Mapping[str, Any]) -> tuple[st
     typed = typed_command(command_of(Manifest.read(manifest))), typed_command(about.get("argv"))
     if all(typed):
         return typed
-    there, here = manifest.get("command"), about.get("command")
-    return (str(there), str(here)) if there and here else ("", "")
+    stored, new = manifest.get("command"), about.get("command")
+    return (str(stored), str(new)) if stored and new else ("", "")
 
 
 def command_of(manifest: Manifest) -> str:
@@ -144,9 +154,9 @@ def _is_dry(command: str) -> bool:
     return any(word.startswith("--dry") for word in command.split())  # "--dry" suffices
 
 
-def superset(there: Sequence[Any], here: Sequence[Any]) -> list[Any] | None:
-    """`here`, if it has all of `there`; else None."""
-    return list(here) if all(value in here for value in there) else None
+def superset(stored: Sequence[Any], new: Sequence[Any]) -> list[Any] | None:
+    """The command's values, if they include all stored ones; else None."""
+    return list(new) if all(value in new for value in stored) else None
 
 
 def refuse_another(
@@ -160,10 +170,10 @@ def refuse_another(
     if not (folder / MANIFEST).is_file() or not holds_lines(folder / "records.jsonl"):
         return
     manifest = read_manifest(folder)
-    here = as_json(identity)
-    there = _completed(manifest["identity"], compatibility.defaults)
-    part = {**manifest, "identity": _part(there, here)}
-    joined(folder, part, here, replace(compatibility, defaults={}), about)
+    new = as_json(identity)
+    stored = _completed(manifest["identity"], compatibility.defaults)
+    part = {**manifest, "identity": _part(stored, new)}
+    joined(folder, part, new, replace(compatibility, defaults={}), about)
 
 
 def as_json(value: Mapping[str, Any]) -> dict[str, Any]:
@@ -209,18 +219,18 @@ def described(folder: Path) -> Manifest:
         ) from None
 
 
-def first_difference(there: Any, here: Any, path: str = "") -> tuple[str, Any, Any] | None:
+def first_difference(stored: Any, new: Any, path: str = "") -> tuple[str, Any, Any] | None:
     """The dotted name of the first unequal value, in this command's order, with both values."""
-    if isinstance(there, dict) and isinstance(here, dict):
-        for name in [*here, *(name for name in there if name not in here)]:
+    if isinstance(stored, dict) and isinstance(new, dict):
+        for name in [*new, *(name for name in stored if name not in new)]:
             inner = f"{path}.{name}" if path else name
-            values = there.get(name, _ABSENT), here.get(name, _ABSENT)
+            values = stored.get(name, _ABSENT), new.get(name, _ABSENT)
             if difference := first_difference(*values, inner):
                 return difference
         return None
     # 1 == True and 1 == 1.0 in Python: the spelling in JSON decides, except for whole floats
-    same = there == here and isinstance(there, bool) == isinstance(here, bool)
-    return None if same else (path or "identity", there, here)
+    same = stored == new and isinstance(stored, bool) == isinstance(new, bool)
+    return None if same else (path or "identity", stored, new)
 
 
 def _completed(identity: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
@@ -234,27 +244,27 @@ def _completed(identity: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict
 
 
 def _without_defaults(
-    joined: Mapping[str, Any], there: Mapping[str, Any], here: Mapping[str, Any]
+    joined: Mapping[str, Any], stored: Mapping[str, Any], new: Mapping[str, Any]
 ) -> dict[str, Any]:
     """A joined identity without the fields that only the defaults have, so that repeating a command
     leaves the manifest as it is.
     """
     kept = {}
     for name, value in joined.items():
-        if name not in there and name not in here:
+        if name not in stored and name not in new:
             continue
-        sides = there.get(name), here.get(name)
+        sides = stored.get(name), new.get(name)
         if isinstance(value, dict) and all(isinstance(side, dict) for side in sides if side):
             value = _without_defaults(value, *(side or {} for side in sides))
         kept[name] = value
     return kept
 
 
-def _part(there: Mapping[str, Any], here: Mapping[str, Any]) -> dict[str, Any]:
-    part = {name: there[name] for name in here if name in there}
+def _part(stored: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
+    part = {name: stored[name] for name in new if name in stored}
     for name, value in part.items():
-        if isinstance(value, dict) and isinstance(here[name], dict):
-            part[name] = _part(value, here[name])
+        if isinstance(value, dict) and isinstance(new[name], dict):
+            part[name] = _part(value, new[name])
     return part
 
 
