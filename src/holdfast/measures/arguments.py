@@ -19,6 +19,7 @@ NAMES = dict(line.split(" ", 1) for line in asset("languages.txt").splitlines())
 
 @cache
 def list_names() -> tuple[str, ...]:
+    """The names of the shipped word lists, sorted."""
     listed = (entry.name for entry in (ASSETS / "words").iterdir())
     return tuple(sorted(name.removesuffix(".txt") for name in listed if name.endswith(".txt")))
 

@@ -1,4 +1,7 @@
-"""The content of a reply: words, phrases, names, numbers, and sentiment by VADER's lexicon."""
+"""The content of a reply: words, phrases, names, numbers, and sentiment.
+
+Sentiment is that of VADER (Hutto & Gilbert 2014), whose lexicon the package `vaderSentiment` ships.
+"""
 
 import re
 from functools import cache

@@ -102,6 +102,7 @@ def _positions(units: Sequence[str], phrases: Sequence[str]) -> frozenset[int]:
 
 
 def units_of(text: str) -> list[str]:
+    """The units by which texts are compared, in order."""
     folded = fold(text)
     units: list[str] = _UNIT.findall(folded)
     signs = [sign for sign in folded if not sign.isspace()]

@@ -37,6 +37,7 @@ class Reading:
         return not any(_mentions(pattern, name) for name in self.without)
 
     def taken(self, words: Sequence[str], *names: str) -> "Reading":
+        """The reading with these words, from which the names have been taken away."""
         return Reading(tuple(words), self.without | frozenset(names))
 
 
@@ -63,6 +64,7 @@ class Command:
 
     @property
     def words(self) -> tuple[str, ...]:
+        """The words of the command as it is written."""
         return self.readings[0].words
 
     @property

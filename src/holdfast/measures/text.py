@@ -30,6 +30,7 @@ BEFORE_DOT = re.compile(r"(?:[^\W\d_]\.)*[^\W\d_]+$")
 
 
 def words_of(text: str) -> list[str]:
+    """The words of a text, as they are written."""
     return WORD.findall(text)
 
 
@@ -39,6 +40,7 @@ def fold(text: str) -> str:
 
 
 def folded_words(text: str) -> list[str]:
+    """The words of a text without case and typographic apostrophes."""
     return WORD.findall(fold(text))
 
 
@@ -120,6 +122,7 @@ def closing_mark(sentence: str) -> str:
 
 
 def plural(number: int, noun: str) -> str:
+    """A number with its noun: "1 word", "2 words"."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 

@@ -46,10 +46,12 @@ class Stopwatch:
 
     @property
     def gap(self) -> float | None:
+        """The mean time between tokens, in seconds."""
         return (self._latest - self._began) / (self.tokens - 1) if self.tokens > 1 else None
 
     @property
     def mass(self) -> float | None:
+        """The mean attention mass on the span over the traced tokens."""
         return self._mass / self._traced if self._traced else None
 
 

@@ -156,6 +156,7 @@ class ChatShapes:
     prefix, whole, chunk = "chatcmpl-", "chat.completion", "chat.completion.chunk"
 
     def choice(self, index: int, reply: Delta, details: Details) -> ChatChoice:
+        """A whole reply."""
         message = ReplyMessage(role="assistant", content=reply.text, refusal=None)
         if reply.calls:
             message["tool_calls"] = list(reply.calls)
@@ -163,6 +164,7 @@ class ChatShapes:
         return {"message": message, **_choice(index, reply, details, logprobs)}
 
     def chunk_choice(self, index: int, delta: Delta, details: Details, first: bool) -> ChatDelta:
+        """A piece of a reply; the first one names the speaker."""
         message: dict[str, Any] = {"role": "assistant"} if first else {}
         if delta.text or first:
             message["content"] = delta.text
@@ -178,10 +180,12 @@ class CompletionShapes:
     prefix, whole, chunk = "cmpl-", "text_completion", "text_completion"
 
     def choice(self, index: int, reply: Delta, details: Details) -> TextChoice:
+        """A whole continuation."""
         logprobs = details.completion_logprobs(reply.tokens)
         return {"text": reply.text, **_choice(index, reply, details, logprobs)}
 
     def chunk_choice(self, index: int, delta: Delta, details: Details, first: bool) -> TextChoice:
+        """A piece of a continuation."""
         return self.choice(index, delta, details)
 
 

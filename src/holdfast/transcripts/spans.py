@@ -8,6 +8,7 @@ from holdfast.transcripts.reader import at, fields_of
 
 
 def session_of(span: Mapping[str, Any]) -> str:
+    """The id of a span's session or conversation; else that of its trace."""
     attributes = span.get("attributes")
     conversation = at(attributes, "session", "id") or at(attributes, "gen_ai", "conversation", "id")
     trace = at(span, "context", "trace_id") or span.get("trace_id") or span.get("traceId")

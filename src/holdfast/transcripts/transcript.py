@@ -45,14 +45,17 @@ class Event:
 
     @property
     def is_by_assistant(self) -> bool:
+        """Whether it is a message or a tool call of the assistant."""
         return self.kind is Kind.TOOL_CALL or self.role == "assistant"
 
     @property
     def is_by_user(self) -> bool:
+        """Whether it is a message of the user."""
         return self.kind is Kind.MESSAGE and self.role == "user"
 
     @property
     def is_prompt(self) -> bool:
+        """Whether it is a system prompt."""
         return self.kind is Kind.MESSAGE and self.role == "system"
 
 
@@ -122,6 +125,7 @@ class Tree:
         return [(n, self._events[n]) for n in _path_to(self.tip, self._parents)]
 
     def transcript(self, source: str) -> Transcript:
+        """The transcript, whose active path ends at the tip."""
         return Transcript(source, tuple(self._events), tuple(self._parents), self.tip)
 
 

@@ -74,6 +74,7 @@ class Actor:
         self._sessions: dict[int, LocalSession] = {}  # by the number of the `RaySession`
 
     async def about(self) -> tuple[str, dict[str, str]]:
+        """The name of its machine, and the versions of the software there."""
         return platform.node(), versions()
 
     async def load(self, specification: Specification) -> Description:
