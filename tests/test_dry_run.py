@@ -44,10 +44,10 @@ def test_the_rest_is_extrapolated_from_the_first_piece(tmp_path):
     assert lines[0].split() == ["part", "at", "most", "left", "requests"]
     assert lines[1].split() == ["conversations", "100", "96", "1,000"]
     assert lines[2].split() == ["questions", "48", "48", "48"]
-    assert f"Measured on 4 of the conversations, recorded in {tmp_path}." in text
+    assert "Measured on 4" in text and f"recorded in {tmp_path}." in text
     # 96 / 4 = 24 times the piece, and 48 questions at the mean of its 40 requests: 25.2 times
-    assert "about 200,000 read and 10,000 written, in at most 1,008 requests" in text
-    assert "Time left: about 8 minutes, at the pace of 4 side by side" in text
+    assert "200,000 read" in text and "10,000 written" in text and "1,008 requests" in text
+    assert "about 8 minutes" in text and "4 side by side" in text
     assert "Cost" not in text
 
 
@@ -56,17 +56,17 @@ def test_the_cost_and_pace_of_an_endpoint_are_estimated(tmp_path):
     paid = asked(model="http://there/v1", requests_per_minute=60, **prices)
     text = "\n".join(estimate_lines(paid, PARTS[:1], measured(records()), tmp_path))
     # 24 times 8,000 and 400 tokens: 192,000 * 0.5 and 9,600 * 2 millionths
-    assert "Cost of these: about 0.1152, at 0.5 a million read and 2 a million written" in text
+    assert "about 0.1152" in text and "0.5 a million" in text and "2 a million" in text
     # 24 times 20 seconds, but with 8 running side by side instead of 4
-    assert "Time left: about 4 minutes, if 8 at a time are each as fast as those" in text
-    assert "at least 16 minutes at 60 requests a minute" in text
+    assert "about 4 minutes" in text and "8 at a time" in text
+    assert "16 minutes" in text and "60 requests" in text
 
 
 def test_tokens_are_unknown_if_a_reply_came_without_a_count(tmp_path):
     uncounted = [*records(3), *records(1, forwarded=0)]
     text = "\n".join(estimate_lines(asked(price_in=1.0), PARTS, measured(uncounted), tmp_path))
-    assert "Tokens left: unknown, as not every reply came with its tokens." in text
-    assert "Cost" not in text and "Time left: about 8 minutes" in text
+    assert "Tokens left: unknown" in text
+    assert "Cost" not in text and "about 8 minutes" in text
 
 
 def test_replies_are_counted_before_they_are_requested():
@@ -81,17 +81,17 @@ def test_a_dry_run_records_its_piece_and_the_run_continues_from_there(tmp_path, 
     out = tmp_path / "run"
     assert main([*words, "--out", str(out), "--dry-run", "--baseline"]) == 0
     told, progress = capsys.readouterr()
-    assert "holdfast: --dry-run: 3 of 10 conversations" in progress
+    assert "--dry-run: 3 of 10" in progress
     assert read_run(out).manifest.identity.to_json()["settings"]["conversations"] == 3
     assert told.splitlines()[1].split()[-3:] == ["10", "7", "70"]  # 10 x (3 turns + 4 probes)
     assert "conversations asked without a prompt" in told and "Time left: about" in told
-    assert f"Measured on 3 of the conversations of 2 rounds, recorded in {out}." in told
+    assert "Measured on 3" in told and f"recorded in {out}." in told
     piece = (out / "records.jsonl").read_bytes()
     assert piece.count(b"\n") == 3 and not (out / "report.html").exists()
     assert main([*words, "--out", str(out)]) == 0
     assert (out / "records.jsonl").read_bytes().startswith(piece)
     assert len(read_run(out).records) == 10
-    assert "holdfast: 3 of 10 conversations already done" in capsys.readouterr().err
+    assert "3 of 10 conversations" in capsys.readouterr().err
     assert main([*words, "--out", str(out), "--dry-run"]) == 0
     assert "are recorded in" in capsys.readouterr().out
     assert len(read_run(out).records) == 10
@@ -109,7 +109,7 @@ def test_a_page_says_how_many_of_the_allowed_conversations_were_run(tmp_path):
     settings = drift.Settings(rounds=1, conversations=4)
     run = drift.run(Scripted(), SUITE, tmp_path / "run", settings, numbers=[[0, 1, 2]])
     rows = dict(about_runs([run], [""])[0].rows)
-    assert rows["settings.conversations"] == "3 of the 4 that the command allows"
+    assert rows["settings.conversations"].startswith("3 of the 4 ")
     whole = drift.run(Scripted(), SUITE, tmp_path / "run", settings)
     assert dict(about_runs([whole], [""])[0].rows)["settings.conversations"] == "4"
 
@@ -126,11 +126,11 @@ def test_a_dry_run_of_a_check_on_an_endpoint(tmp_path, capsys):
         assert main([*words, "--dry-run", "--price-in", "1", "--price-out", "2"]) == 0
     told = capsys.readouterr().out
     assert told.splitlines()[1].split()[-3:] == ["100", "98", "500"]
-    assert "Measured on 2 of the conversations" in told
+    assert "Measured on 2" in told
     # a conversation of 2 rounds has 3 turns and 2 probes; 98 of them are left
-    assert "if 8 at a time" in told
-    assert "about 15,000 read and 2,400 written, in at most 490 requests" in told
-    assert "Cost of these: about 0.0196, at 1 a million read" in told
+    assert "8 at a time" in told
+    assert "15,000 read" in told and "2,400 written" in told and "490 requests" in told
+    assert "about 0.0196" in told and "1 a million" in told
     assert {record.agent.id for record in read_run(tmp_path / "run").records} == {"a", "b"}
 
 
@@ -154,7 +154,7 @@ def test_a_dry_run_ends_in_time_and_estimates_from_the_rounds_that_ended(
     told, notes = capsys.readouterr()
     assert re.search(r"--dry-run stops after 1 second, with \d+ of 64 rounds done", notes), notes
     assert re.search(r"Measured on \d+ of the 64 rounds of 8 of the conversations of 8", told), told
-    assert "Tokens left: unknown, as no conversation has ended." in told
+    assert "Tokens left: unknown" in told
     left = int(re.search(r"Time left: about (\d+) seconds", told)[1])
     assert 6 < left < 30  # 40 conversations of 31 replies take 12 seconds and more
     # the folder is that of the run, which starts from the beginning

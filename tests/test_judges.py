@@ -114,7 +114,7 @@ def test_nothing_is_asked_twice_not_even_by_a_later_command(tmp_path):
     assert (tmp_path / "run" / "judgements.jsonl").read_bytes() == lines
     damaged = lines.replace(b"Thank", b"Think", 1)
     (tmp_path / "run" / "judgements.jsonl").write_bytes(damaged)
-    with pytest.raises(RecordsError, match=r"Line 1 of .*judgements.jsonl is damaged"):
+    with pytest.raises(RecordsError, match=r"Line 1 of .*judgements\.jsonl"):
         judged(tmp_path / "run", second)
 
 
@@ -125,7 +125,7 @@ def test_a_judge_that_agrees_little_is_refused_unless_it_is_forced(tmp_path):
     with pytest.raises(ModelError) as refused:
         judged(tmp_path / "run", Judge(kind))
     told = str(refused.value)
-    assert "6 of 8 labelled replies" in told and "kappa 0.50; at least 0.6 is required" in told
+    assert "6 of 8" in told and "kappa 0.50" in told and "0.6" in told
     assert "waiter, rule 'polite'" in told and "--force-judge" in told
     assert not (tmp_path / "run" / "records.jsonl").read_bytes()
     run, (agreement,) = judged(tmp_path / "run", Judge(kind), force=True)
@@ -258,8 +258,8 @@ def test_the_command_reports_the_agreement_of_a_judge_behind_an_endpoint(tmp_pat
         command += ["--rounds", "2", "--conversations", "2"]
         assert main(command) == 0
         told = capsys.readouterr().err
-    assert "agrees with 8 of 8 labelled replies, Cohen's kappa 1.00" in told
-    assert "follows: 4 yes; breaks: 4 no" in told
+    assert "8 of 8" in told and "kappa 1.00" in told
+    assert "follows: 4 yes" in told and "breaks: 4 no" in told
     scores = {p["score"] for r in as_json(read_run(tmp_path / "run")) for p in r["probes"]}
     assert scores == {0.0}
 
@@ -284,7 +284,7 @@ def test_a_judge_is_a_measure_that_scores_nothing_by_itself():
     measure = build(POLITE)
     assert measure.judged and build(measure.spec) == measure and not build("one_sentence").judged
     assert measure.score(" ").value == 0
-    with pytest.raises(UsageError, match="only a drift run asks"):
+    with pytest.raises(UsageError, match="drift run"):
         measure.score("Thank you!")
     with pytest.raises(UnknownName, match="judge"):
         build("judgee")
@@ -292,7 +292,7 @@ def test_a_judge_is_a_measure_that_scores_nothing_by_itself():
 
 def test_a_conversation_that_nobody_judges_is_refused():
     dialog = Dialog(draw_pairing(suite(), QUICK, 0))
-    with pytest.raises(UsageError, match=r"Is the reply polite\?.*asked only by `holdfast drift`"):
+    with pytest.raises(UsageError, match=r"Is the reply polite.*`holdfast drift`"):
         asyncio.run(hold_one_dialog(Agent(), dialog, (), QUICK))
 
 
@@ -340,8 +340,8 @@ def test_a_local_model_can_judge(tmp_path, capsys):
     words += ["--max-new-tokens", "8", "--out", str(tmp_path / "run")]
     assert main(words) == 1
     told = capsys.readouterr().err
-    assert "agrees with 4 of 8 labelled replies, Cohen's kappa 0.00" in told
-    assert "use another model, or pass --force-judge" in told
+    assert "4 of 8" in told and "kappa 0.00" in told
+    assert "--force-judge" in told
     assert main([*words, "--force-judge"]) == 0
     answers = (tmp_path / "run" / "judgements.jsonl").read_bytes()
     records = as_json(read_run(tmp_path / "run"))

@@ -438,7 +438,7 @@ def test_other_logs_are_another_run(tmp_path, short):
     run = scored(tmp_path, short, "a", chats(3, lambda n: 9))
     (path := tmp_path / "b.jsonl").write_text(lines_of(chats(4, lambda n: 9)))
     suite, logs = load_suite(str(short), probed=False), read_logs([path])
-    with pytest.raises(AnotherRun, match="the scores of other logs"):
+    with pytest.raises(AnotherRun, match="other logs"):
         score_logs(logs, suite, run.folder, command="holdfast logs b.jsonl")
     with pytest.raises(AnotherRun, match="a run of `holdfast logs`; give --against one of `holdf"):
         earlier_conversations(run.folder, suite, "none")
@@ -539,8 +539,8 @@ def test_a_field_of_another_type_is_read_or_named(form, tmp_path):
 
 
 def test_a_suite_for_logs_is_refused_if_rules_are_probed(suite, short):
-    with pytest.raises(UsageError, match="only `holdfast logs` scores rules without"):
+    with pytest.raises(UsageError, match="`holdfast logs`"):
         load_suite(str(short))
     short.write_text(SHORT.replace("one_sentence", "{name: tool_called, tool: x}, probe: Hi?"))
-    with pytest.raises(UsageError, match="'tool_called' reads tool calls"):
+    with pytest.raises(UsageError, match="'tool_called'"):
         load_suite(str(short))

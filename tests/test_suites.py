@@ -232,7 +232,7 @@ def test_invalid_rules_are_named(suite_file, text, message):
 
 
 def test_examples_of_a_single_measure_are_checked_too(suite_file):
-    with pytest.raises(UsageError, match=r"case 'two': the reply 'aha' under 'follows' scores"):
+    with pytest.raises(UsageError, match=r"'two'.*'aha'.*'follows'"):
         load_suite(suite_file(GOOD.replace('follows: ["AHA"]', 'follows: ["aha"]')))
 
 
@@ -255,11 +255,11 @@ def test_functions_and_specs_are_measures_in_python():
     assert case.measure.spec == {"name": "python", "python": f"{__name__}.shout"}
     made = Case("loud", "mine", "SHOUT.", ["What now?"], "upper_case")
     assert made == Case("loud", "mine", "SHOUT.", ("What now?",), build("upper_case"))
-    with pytest.raises(UsageError, match=r"or a function of the reply's text, not 3"):
+    with pytest.raises(UsageError, match="not 3"):
         Case("loud", "mine", "SHOUT.", ("What now?",), 3)
     with pytest.raises(UsageError, match=r"not <class 'int'>"):
         Case("loud", "mine", "SHOUT.", ("What now?",), int)
-    with pytest.raises(UsageError, match=r"loud_words' failed on 'x'.*a number from 0 to 1"):
+    with pytest.raises(UsageError, match=r"loud_words'.*'x'"):
         Case("loud", "mine", "SHOUT.", ("What now?",), loud_words).measure.score("x")
 
 
@@ -340,19 +340,21 @@ def test_a_few_aliases_are_allowed(suite_file):
 
 
 def test_unreadable_files_are_named(tmp_path):
-    with pytest.raises(UsageError, match=r"absent.yaml cannot be read \(No such file"):
+    with pytest.raises(UsageError, match=r"absent\.yaml.*No such file"):
         load_suite(str(tmp_path / "absent.yaml"))
     (tmp_path / "latin.yaml").write_bytes("name: caf\xe9".encode("latin-1"))
-    with pytest.raises(UsageError, match=r"latin.yaml is not UTF-8 text \(byte 9\)"):
+    with pytest.raises(UsageError, match=r"latin\.yaml.*\(byte 9\)"):
         load_suite(str(tmp_path / "latin.yaml"))
 
 
 def test_unknown_suite_and_scoring_suggest_the_nearest():
-    with pytest.raises(UnknownName, match="no suite 'cores'; did you mean 'core'"):
+    with pytest.raises(UnknownName) as raised:
         load_suite("cores")
-    with pytest.raises(UnknownName, match="no scoring 'strickt'; did you mean 'strict'"):
+    assert (raised.value.name, raised.value.suggestion) == ("cores", "core")
+    with pytest.raises(UnknownName) as raised:
         load_suite("core", scoring="strickt")
-    with pytest.raises(UsageError, match="'released' is for li2024 suites, not for 'core'"):
+    assert (raised.value.name, raised.value.suggestion) == ("strickt", "strict")
+    with pytest.raises(UsageError, match=r"'released'.*'core'"):
         load_suite("core", scoring="released")
     with pytest.raises(UsageError, match="li2024:hub"):
         load_suite("li2024")

@@ -188,7 +188,7 @@ def read_calibration(folder: Path | str) -> Calibration:
     _require_scores(candidates, report)
     return Calibration(
         candidates=tuple(candidates),
-        names=tuple((sweep.name, sweep.knob) for sweep in about.sweeps),
+        names=tuple((sweep.name, sweep.parameter) for sweep in about.sweeps),
         report=report,
         about=about,
         questions=sum(len(r.probes) for r in capability_run.capabilities if r.method == NO_FIX),

@@ -86,7 +86,7 @@ class SweepIdentity(RecordModel):
     """A method with the values of its parameter that a calibration tried."""
 
     name: str
-    knob: str  # the parameter
+    parameter: str = Field(alias="knob")  # folders have it under the name of version 0.1
     values: List[str]
     methods: List[str]
 
