@@ -25,6 +25,7 @@ from holdfast.records import (
     Unscored,
     open_run,
     read_run,
+    run_summary,
     to_line,
 )
 from holdfast.records.earlier import CURRENT, version_of
@@ -202,6 +203,25 @@ def test_the_page_on_records_names_every_field_of_the_models(model):
     named = set(re.findall(r"`(\w+)`", " ".join(cells)))
     assert not set(model.model_fields) - named
     assert set(model.model_json_schema()["properties"]) == set(model.model_fields)
+
+
+SUMMARISED = [
+    run_summary.MethodSummary,
+    run_summary.RuleSummary,
+    run_summary.PromptSummary,
+    run_summary.Against,
+    run_summary.Compared,
+    run_summary.BaselineScores,
+    run_summary.CollapseSummary,
+    run_summary.TruncationSummary,
+    run_summary.SurvivalSummary,
+]
+
+
+@pytest.mark.parametrize("model", SUMMARISED)
+def test_the_page_on_records_names_every_field_of_a_summary(model):
+    page = (Path(__file__).parents[1] / "docs" / "records.md").read_text(encoding="utf-8")
+    assert not set(model.model_fields) - set(re.findall(r"`(\w+)`", page))
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=name_of)
