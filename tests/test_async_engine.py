@@ -14,7 +14,7 @@ from holdfast.models.session import LocalSession
 LONG = Sampling(2.0, 1.0, 30)  # hot, so that hardly any reply ends on its own
 
 
-def asked(count):
+def make_requests(count):
     talks = [chat("talk about cheese", "hello " * (n + 1)) for n in range(count)]
     return [Request(talk, (), LONG, seed=n) for n, talk in enumerate(talks)]
 
@@ -28,25 +28,26 @@ def test_tasks_that_wait_at_the_same_time_share_every_step(monkeypatch):
         return moved
 
     monkeypatch.setattr(LocalSession, "step", watched)
-    expected = [reply.token_ids for reply in tiny.generate_batch(asked(6))]
+    expected = [reply.token_ids for reply in tiny.generate_batch(make_requests(6))]
     together.clear()
 
     async def ask_all():
         async with tiny.session() as engine, task_group() as group:
-            tasks = [group.create_task(engine.generate(request)) for request in asked(6)]
+            tasks = [group.create_task(engine.generate(request)) for request in make_requests(6)]
         return [task.result().token_ids for task in tasks]
 
     assert asyncio.run(ask_all()) == expected
-    assert together[0] == 6 and len(together) <= 32, "one step for all of them"
+    # one step for all of them
+    assert together[0] == 6 and len(together) <= 32
 
 
 def test_a_cancelled_task_frees_its_row_and_changes_no_other():
     tiny = model()
-    expected = [reply.token_ids for reply in tiny.generate_batch(asked(3))]
+    expected = [reply.token_ids for reply in tiny.generate_batch(make_requests(3))]
 
     async def cancel_one():
         async with tiny.session() as engine:
-            tasks = [asyncio.create_task(engine.generate(request)) for request in asked(3)]
+            tasks = [asyncio.create_task(engine.generate(request)) for request in make_requests(3)]
             while engine.running < 3:
                 await asyncio.sleep(0)
             tasks[1].cancel()
@@ -64,13 +65,13 @@ def test_a_stream_that_is_left_early_frees_its_row():
 
     async def leave():
         async with tiny.session() as engine:
-            stream = engine.stream(asked(1)[0])
+            stream = engine.stream(make_requests(1)[0])
             first = [(await anext(stream)).token_id for _ in range(3)]
             await stream.aclose()
             return first, engine.running
 
     tokens, running = asyncio.run(leave())
-    assert tokens == list(tiny.generate_batch(asked(1))[0].token_ids[:3]) and running == 0
+    assert tokens == list(tiny.generate_batch(make_requests(1))[0].token_ids[:3]) and running == 0
 
 
 def test_a_refused_request_fails_alone():
@@ -79,20 +80,20 @@ def test_a_refused_request_fails_alone():
 
     async def ask_both():
         async with tiny.session() as engine:
-            waiting = [engine.generate(bare), engine.generate(asked(1)[0])]
+            waiting = [engine.generate(bare), engine.generate(make_requests(1)[0])]
             return await asyncio.gather(*waiting, return_exceptions=True)
 
     error, reply = asyncio.run(ask_both())
     assert "99" in str(error)
-    assert reply.token_ids == tiny.generate_batch(asked(1))[0].token_ids
+    assert reply.token_ids == tiny.generate_batch(make_requests(1))[0].token_ids
 
 
 def test_a_batch_can_be_asked_for_inside_a_running_loop_as_in_a_notebook():
     tiny = model()
-    expected = tiny.generate_batch(asked(2))
+    expected = tiny.generate_batch(make_requests(2))
 
     async def cell():
-        return tiny.generate_batch(asked(2))
+        return tiny.generate_batch(make_requests(2))
 
     assert [r.token_ids for r in asyncio.run(cell())] == [r.token_ids for r in expected]
 

@@ -47,7 +47,6 @@ def test_the_body_contains_the_options(options, body):
         ),
         ({"emphasis": "in JSON"}, ["emphasis=['like this']"]),
         ({"emphasis": [""]}, ["(text, occurrence from 1)", "''"]),
-        ({"emphasis": [3]}, ["(text, occurrence from 1)", "not 3"]),
         ({"trace": "all"}, ["'heads'", "'all'"]),
         ({"server": "vlm"}, ["'vlm'", "'vllm'"]),
         ({"server": "vllm", "trace": "heads"}, ["trace=True"]),
@@ -74,7 +73,7 @@ def test_messages_are_edited_as_the_model_would_see_them():
         {"role": "user", "content": "Rhyme.\n\nHello."},
     ]
     assert client.edit(CHAT, "none") == list(CHAT)
-    with pytest.raises(UsageError, match=r"boost:factor=2 edits no messages.*steer"):
+    with pytest.raises(UsageError, match=r"^boost:factor=2 .*steer"):
         client.edit(CHAT, "repetition:probability=1+boost:factor=2")
     with pytest.raises(UsageError, match="Message 1"):
         client.edit(["Hello."], "repetition:probability=1")

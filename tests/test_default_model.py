@@ -43,10 +43,10 @@ ARRS = {"name": "contains", "words": ["arr", "ahoy", "matey", "hearty"], "all": 
 )
 def test_it_complies_with_a_system_prompt_only_when_given_one(default, system, measure):
     measure = holdfast.measures.build(measure)
-    asked = [{"role": "user", "content": "Tell me about the garden."}]
-    prompted = [{"role": "system", "content": system}, *asked]
+    question = [{"role": "user", "content": "Tell me about the garden."}]
+    prompted = [{"role": "system", "content": system}, *question]
     assert measure.score(default.generate(prompted, sampling=GREEDY).text).value >= 0.75
-    assert measure.score(default.generate(asked, sampling=GREEDY).text).value <= 0.5
+    assert measure.score(default.generate(question, sampling=GREEDY).text).value <= 0.5
 
 
 def test_it_follows_its_prompt_in_round_one_and_the_mass_falls(default, tmp_path):

@@ -92,7 +92,6 @@ def test_marks_are_read_and_removed(text, plain, held):
         ([(0, 5, 99)], UsageError, ["(0, 5, 99)", "22 characters"]),
         ([(9, 0, 1)], UsageError, ["(9, 0, 1)", "4 messages"]),
         ([(0, 4, 5)], UsageError, ["(0, 4, 5)", "white space"]),
-        ([3], UsageError, ["3"]),
     ),
 )
 def test_what_cannot_be_emphasised_is_refused_by_name(emphasis, error, named):
@@ -189,7 +188,7 @@ def test_a_thread_whose_emphasis_changes_recomputes_what_it_must(first, second):
 
 def test_an_endpoint_refuses_emphasis_by_name():
     endpoint = connect("http://localhost:1/v1", "m")
-    with pytest.raises(ModelError, match=r"Emphasis \('old town'\) needs attention.*holdfast\.lo"):
+    with pytest.raises(ModelError, match="'old town'"):
         endpoint.generate(TALK, emphasis=["old town"])
         endpoint.generate(TALK, emphasis=["old town"])
     with pytest.raises(ModelError, match=r"pasta:alpha=0\.01 needs attention"):
@@ -238,7 +237,7 @@ def test_a_head_set_of_another_shape_is_refused_but_not_one_of_a_parent_model(tm
     with pytest.raises(UsageError, match=says):
         model().check(methods.parse(f"pasta:alpha=0.1,heads={tmp_path / 'large.json'}"))
     write_heads(tmp_path / "plain.json", {(2, 9)})
-    with pytest.raises(UsageError, match=r"head 9 in layer 2 .*plain\.json.* 4 heads"):
+    with pytest.raises(UsageError, match=r"head 9 .*plain\.json.* 4"):
         model().check(methods.parse(f"pasta:alpha=0.1,heads={tmp_path / 'plain.json'}"))
     model().check([Pasta(0.1, HeadSet(HEADS, Shape(3, 4, "parent", "another fingerprint")))])
 
@@ -271,10 +270,13 @@ def test_rankings_are_combined_and_an_empty_intersection_suggests_a_larger_k():
     assert both == {(0, 1)} == HeadSet.intersection(one.top(2), other.top(2))
     assert both.made_for == TINY
     assert union([one, other], 1) == {(0, 0), (1, 1)}
-    says = r"best 1 heads of the 2 tasks have none in common.*k=2 gives 1, k=3 gives 2"
-    with pytest.raises(UsageError, match=says):
+    with pytest.raises(UsageError) as refused:
         intersection([one, other], 1)
-    with pytest.raises(ParameterOutOfRange, match="k from 1 to 4, not 5"):
+    assert refused.value.value == 1
+    assert {k: refused.value.allowed[k] for k in (2, 3)} == {2: 1, 3: 2}, "heads in common by k"
+    with pytest.raises(ParameterOutOfRange) as refused:
         one.top(5)
-    with pytest.raises(UsageError, match="3 layers x 4 heads and of 8 x 8"):
+    assert (refused.value.option, refused.value.value) == ("k", 5)
+    with pytest.raises(UsageError) as refused:
         union([one, replace(other, made_for=Shape(8, 8))], 1)
+    assert (refused.value.value, refused.value.allowed) == ((8, 8), (3, 4))

@@ -153,7 +153,7 @@ def test_failures_in_a_row_stop_the_run_which_can_be_resumed(serve, tmp_path):
     kept = as_json(read_run(tmp_path / "run"))
     # begun conversations are completed before others begin, so only those in progress are lost
     assert len(kept) >= 5
-    assert sum("ended" in record for record in kept) < 4, "requests in progress may be answered"
+    assert sum("ended" in record for record in kept) < 4  # requests in progress may be answered
     server._answer = lambda body, number: completion()
     assert len(measure(model, tmp_path / "run", conversations=14).records) == 14
 
@@ -284,11 +284,11 @@ def test_the_command_finds_the_model_and_says_what_ended(serve, tmp_path, monkey
     monkeypatch.chdir(tmp_path)
     assert main(command(server, "--no-adoption", "--rounds", "2")) == 0
     printed = capsys.readouterr().out
-    assert "Dialogs that ended early: 1 of 1 (1 met a content filter), and 0 are whole" in printed
-    assert "Replies without content: 1 of 3 (1 were empty)" in printed
+    assert "ended early: 1 of 1 (1 " in printed
+    assert "without content: 1 of 3" in printed
     (folder,) = (tmp_path / "runs").iterdir()
     assert "tiny" in folder.name
-    assert "1 of 1 (1 met a content filter)" in (folder / "report.html").read_text()
+    assert "1 of 1 (1 met" in (folder / "report.html").read_text()
 
 
 def test_a_run_without_any_scored_probe_says_so(serve, tmp_path, capsys):
@@ -296,8 +296,8 @@ def test_a_run_without_any_scored_probe_says_so(serve, tmp_path, capsys):
     _, server = serve(lambda body, number: withheld if body else listing())
     assert main(command(server, "--out", str(tmp_path / "run"))) == 1
     printed = capsys.readouterr()
-    assert "Dialogs that ended early: 1 of 1 (1 met a content filter)" in printed.out
-    assert "has a score, so there is nothing to draw" in printed.err
+    assert "ended early: 1 of 1" in printed.out
+    assert "nothing to draw" in printed.err
 
 
 def test_a_run_succeeds_even_if_one_method_got_no_answers(serve, tmp_path, capsys):
@@ -310,7 +310,7 @@ def test_a_run_succeeds_even_if_one_method_got_no_answers(serve, tmp_path, capsy
     _, server = serve(answer)
     methods = ["--method", "none", "--method", "repetition:probability=1", "--conversations", "3"]
     assert main(command(server, *methods, "--out", str(tmp_path / "run"))) == 0
-    assert "3 of 6 (3 met a content filter)" in capsys.readouterr().out
+    assert "3 of 6 (3 met" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

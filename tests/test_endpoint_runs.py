@@ -34,7 +34,7 @@ PROMPTS = [sample.prompts[0] for sample in ASKED]
 REPLY = json.dumps({"name": "Ann", "occupation": "nurse"})
 
 
-def asked(body) -> int:
+def number_of(body) -> int:
     """The number of the sample that a request is about."""
     return PROMPTS.index(body["messages"][-1]["content"])
 
@@ -44,7 +44,7 @@ def failing(numbers, answer=None):
 
     def answered(body, number):
         failure = answer or refusal(500, "CUDA error")
-        return failure if asked(body) in numbers else completion(REPLY)
+        return failure if number_of(body) in numbers else completion(REPLY)
 
     return answered
 
@@ -68,7 +68,7 @@ def test_a_sample_that_fails_is_noted_and_a_rerun_asks_only_for_it(serve, tmp_pa
     assert len(result.numbers) == SAMPLES - 2
     bad.clear()
     whole = tasks.run(model, DATA, tmp_path, SETTINGS)
-    assert sorted(map(asked, server.bodies[SAMPLES:])) == [3, 7]
+    assert sorted(map(number_of, server.bodies[SAMPLES:])) == [3, 7]
     assert numbers_of(whole) == list(range(SAMPLES)) and whole.failures == ()
     assert "Not answered" not in table(whole)
 
@@ -87,7 +87,7 @@ def test_requests_that_the_server_refuses_do_not_stop_a_run(serve, tmp_path, ans
 
 def test_failures_in_a_row_stop_the_run_which_keeps_every_answer(tmp_path, serve):
     model, _ = serve(failing(set(range(4, SAMPLES))), concurrency=1)
-    with pytest.raises(ModelError, match=r"requests of 5 samples in a row failed .*CUDA error"):
+    with pytest.raises(ModelError, match=r"5 samples .*CUDA error"):
         tasks.run(model, DATA, tmp_path, SETTINGS)
     run = read_run(tmp_path)
     assert numbers_of(run) == [0, 1, 2, 3] and run.failures == ()
@@ -190,7 +190,7 @@ def test_a_torn_note_is_cut_and_a_damaged_one_named(tmp_path):
     open_run(tmp_path, IDENTITY, ABOUT).close()
     assert path.read_bytes().count(b"\n") == 1 and path.read_bytes().endswith(b"}\n")
     path.write_bytes(path.read_bytes().replace(b"failed", b"fooled"))
-    with pytest.raises(RecordsError, match=r"Line 1 of .*failures.jsonl is damaged"):
+    with pytest.raises(RecordsError, match=r"Line 1 of .*failures\.jsonl"):
         read_run(tmp_path)
 
 
@@ -199,7 +199,7 @@ def test_an_extended_run_names_the_command_that_extended_it(tmp_path):
     begun(tmp_path)
     other = {**IDENTITY, "rounds": 9}
     typed = {**ABOUT, "argv": "holdfast drift --rounds 9"}
-    with pytest.raises(RecordsError, match=r"repeat the first command to .*drift --seed 0`"):
+    with pytest.raises(RecordsError, match="drift --seed 0`"):
         open_run(tmp_path, other, typed, grows)
     wider = {**IDENTITY, "methods": ["none", "boost"]}
     open_run(tmp_path, wider, {**ABOUT, "argv": "holdfast drift --method boost"}, grows).close()
@@ -239,7 +239,7 @@ def test_a_run_of_another_command_is_reported_before_any_difference(tmp_path):
     with pytest.raises(AnotherRun, match=says):
         open_run(tmp_path, other, check)
     python = {**ABOUT, "command": "tasks", "argv": ""}
-    with pytest.raises(AnotherRun, match=r"a run of `holdfast drift`, not of `holdfast tasks`"):
+    with pytest.raises(AnotherRun, match=r"`holdfast drift`.*`holdfast tasks`"):
         open_run(tmp_path, other, python)
     with pytest.raises(AnotherRun, match="rounds is 8 there"):
         open_run(tmp_path, other, {**python, "command": ABOUT["command"]})
@@ -248,7 +248,7 @@ def test_a_run_of_another_command_is_reported_before_any_difference(tmp_path):
 def test_a_dry_run_is_not_the_command_that_made_the_run(tmp_path):
     dry, whole = "holdfast drift --dry-run --seed 0", "holdfast drift --seed 0"
     open_run(tmp_path, IDENTITY, {**ABOUT, "argv": dry}).close()
-    assert command_of(read_run(tmp_path).manifest) == dry, "nothing else was run yet"
+    assert command_of(read_run(tmp_path).manifest) == dry
     open_run(tmp_path, IDENTITY, {**ABOUT, "argv": whole}).close()
     open_run(tmp_path, IDENTITY, {**ABOUT, "argv": dry}).close()
     (about,) = about_runs([read_run(tmp_path)], [""])

@@ -86,7 +86,7 @@ def test_messages_are_edited_locally_and_repeated_text_is_emphasised_too(serve):
 def test_without_a_system_prompt_or_emphasis_a_method_is_refused_as_locally(serve):
     model, server = serve()
     plain = CHAT[1:]
-    with pytest.raises(UsageError, match=r"boost:factor=2 needs a system prompt"):
+    with pytest.raises(UsageError, match=r"^boost:factor=2"):
         model.generate_batch([Request(plain, "boost:factor=2", trace=True)])
     model.generate_batch([Request(plain, "boost:factor=2", emphasis=["Hello"])])
     assert sent(server, "steering") == {"steering": "boost:factor=2"}
@@ -131,7 +131,7 @@ def test_vllm_gets_requests_in_its_own_format(serve):
     model.generate_batch([Request(CHAT, "boost:factor=2", system_as="first-user")])
     assert server.bodies[-1]["vllm_xargs"]["holdfast_text"] == "Rhyme."
     assert [message["role"] for message in server.bodies[-1]["messages"]] == ["user"]
-    with pytest.raises(UsageError, match="one text to emphasise"):
+    with pytest.raises(UsageError, match=r"vLLM .* one text"):
         model.generate(CHAT, "boost:factor=2", emphasis=["Hello", "Rhyme"])
 
 
@@ -140,7 +140,7 @@ def test_a_mass_that_vllm_does_not_report_is_an_error(serve):
         return (200, {}, "{}") if body is None else completion()
 
     model, _ = serve(answer, vllm())
-    with pytest.raises(ModelError, match="asked for the mass of its reply chatcmpl-1"):
+    with pytest.raises(ModelError, match=r"mass .*chatcmpl-1"):
         model.generate_batch([Request(CHAT, "boost:factor=2", trace=True)])
 
 
@@ -189,7 +189,7 @@ def test_a_server_without_steering_is_an_ordinary_endpoint(serve, status, text):
 )
 def test_a_server_that_fails_to_describe_its_steering_is_reported(serve, answer, why):
     model, _ = serve(lambda body, number: completion(), lambda number: answer)
-    with pytest.raises(ModelError, match=rf"could not be asked for its steering {why}"):
+    with pytest.raises(ModelError, match=why):
         model.generate(CHAT, "boost:factor=2")
 
 
@@ -206,9 +206,9 @@ def test_a_server_that_was_busy_when_connecting_is_asked_again(serve):
 def test_a_method_that_the_server_does_not_know_is_refused_before_anything_is_sent(serve):
     known = [method for method in methods.schema() if method["name"] == "boost"]
     model, server = serve(told=steering(known=known))
-    with pytest.raises(ModelError, match=r"knows boost, and not spotlight"):
+    with pytest.raises(ModelError, match=r"boost, .* spotlight"):
         model.generate(CHAT, "spotlight:target=0.3")
-    with pytest.raises(ModelError, match=r"guidance:scale=2 needs a second stream"):
+    with pytest.raises(ModelError, match=r"^guidance:scale=2"):
         model.generate(CHAT, "guidance:scale=2")
     assert server.bodies == []
 
@@ -285,7 +285,7 @@ def test_another_model_at_the_same_address_is_another_run(serve, tmp_path):
     again = holdfast.connect(server.url, "tiny")
     measure(again, tmp_path / "run")
     other = holdfast.connect(server.url, "tiny")
-    with pytest.raises(RecordsError, match=r"has changed since .*Holdfast abc.*Holdfast def"):
+    with pytest.raises(RecordsError, match=r"Holdfast abc.*Holdfast def"):
         measure(other, tmp_path / "run")
 
 
@@ -295,7 +295,7 @@ def test_the_command_line_steers_a_server(serve, tmp_path, capsys):
     command += ["--method", "boost:factor=4", "--out", str(tmp_path / "run")]
     assert main(command) == 0
     told = capsys.readouterr()
-    assert "boost:factor=4" in told.out and "--method boost:factor=9 measures it" in told.err
+    assert "boost:factor=4" in told.out and "--method boost:factor=9" in told.err
     command = ["generate", "--model", server.url, "--user", "Hi.", "--system", "Rhyme."]
     assert main(command) == 0
     assert capsys.readouterr().out == "Oui, bien.\n"

@@ -59,7 +59,7 @@ def test_a_reply_equals_the_one_under_the_floors_of_the_rehearsal(fraction):
     least = first_masses(tiny)[..., None] * fraction
     assert (held.trace.mass.double() >= least - 1e-6).all()
     (free,) = tiny.generate_batch([Request(TALK, (), LONG, 5, trace=True)])
-    assert (free.trace.mass.double() < least - 1e-3).any(), "the floors have something to do"
+    assert (free.trace.mass.double() < least - 1e-3).any()  # the floors have something to do
 
 
 def test_a_fraction_of_0_changes_nothing():
@@ -92,10 +92,12 @@ def test_a_batch_refuses_a_method_without_a_span_and_names_the_request():
 def test_a_single_reply_is_refused_if_a_method_has_no_span_to_steer(method):
     tiny = model()
     for bare in (chat("", "hello there"), chat("", "hello there")[-1:]):
-        with pytest.raises(UsageError, match="and this chat has neither; add a message"):
+        with pytest.raises(UsageError) as caught:
             tiny.generate(bare, [method], LONG)
-        with pytest.raises(UsageError, match="needs a system prompt or emphasis"):
+        assert "emphasis" in caught.value.allowed
+        with pytest.raises(UsageError) as caught:
             tiny.stream(Request(bare, method, LONG), print)
+        assert "emphasis" in caught.value.allowed
         assert tiny.generate(bare, [method], LONG, emphasis=["hello"]).token_ids is not None
 
 
@@ -143,12 +145,12 @@ def test_requests_with_the_same_first_turn_share_one_rehearsal(monkeypatch):
     longer = (*TALK, {"role": "assistant", "content": "so"}, {"role": "user", "content": "well?"})
     asked = [Request(each, Hold(), LONG, 3) for each in (TALK, longer, TALK[:2])]
     replies = session.generate_batch(asked)
-    assert len(rows) == 4, "one rehearsal and three replies"
+    assert len(rows) == 4  # one rehearsal and three replies
     again = session.generate_batch(asked[:1])[0]
     assert again.token_ids == replies[0].token_ids and len(rows) == 5
     other = Request(chat(SYSTEM, "good day"), Hold(), LONG, 3)
     session.generate_batch([other])
-    assert len(rows) == 7, "another first turn is another rehearsal"
+    assert len(rows) == 7  # another first turn is another rehearsal
 
 
 def test_the_request_that_caused_a_rehearsal_pays_for_it():
@@ -181,21 +183,21 @@ def test_a_failed_rehearsal_fails_only_the_chat_that_waits_for_it():
     tiny = model()
     requests = [Request(TALK, (Broken(), Hold()), LONG), Request(TALK, Hold(), LONG)]
     error, reply = outcomes(tiny.session(), requests)
-    assert isinstance(error, ValueError) and "a bug in a method" in str(error)
-    assert reply.token_ids, "the other one is answered"
+    assert isinstance(error, ValueError) and "a bug" in str(error)
+    assert reply.token_ids
 
 
 def test_impossible_uses_of_hold_are_refused_with_a_reason():
     tiny = model()
-    with pytest.raises(UsageError, match="hold names head 9 in layer 0"):
+    with pytest.raises(UsageError, match=r"hold .*head 9"):
         tiny.generate(TALK, [Hold(heads={(0, 9)})])
-    with pytest.raises(PromptError, match="the emphasised text comes after it"):
+    with pytest.raises(PromptError, match=r"^hold reads"):
         tiny.generate(TALK, [Hold()], emphasis=["and then?"])
     ids = torch.tensor([[1, 2, 3]])
     refused = pytest.raises(UsageError, match=r"model\.rehearse")
     with refused, holdfast.steering(tiny.hf_model, ids > 1, [Hold()]):
         pass
-    with pytest.raises(ModelError, match="hold needs attention and a rehearsed reply"):
+    with pytest.raises(ModelError, match=r"^hold needs"):
         connect("http://127.0.0.1:9/v1", "m").check(read_methods("hold"))
 
 

@@ -4,6 +4,7 @@ import asyncio
 import gc
 import itertools
 import logging
+import re
 from collections import Counter
 from dataclasses import replace
 
@@ -138,8 +139,8 @@ def test_running_out_of_memory_halves_the_batch_and_changes_no_reply(scarce, err
     for place, reply in found.items():
         assert reply.token_ids == alone[place].token_ids
         assert reply.forwarded == alone[place].forwarded
-    assert max(tries) > 3 and "Out of memory with 6 chats of tiny llama" in caplog.text
-    assert "with 3 at a time" in caplog.text
+    assert max(tries) > 3 and "6 chats of tiny" in caplog.text
+    assert "3 at a time" in caplog.text
 
 
 def test_a_run_whose_memory_ran_out_says_so_on_its_page(scarce, tmp_path):
@@ -155,7 +156,7 @@ def test_a_run_whose_memory_ran_out_says_so_on_its_page(scarce, tmp_path):
         report.write([data.folder], tmp_path / "page.html")
         text = (tmp_path / "page.html").read_text()
         assert ("memory ran out" in text) is said
-        assert ("4 conversations ended after it had, with at most 2 rows at a time" in text) is said
+        assert (re.search("4 conversations .*2 rows", text) is not None) is said
 
 
 def test_running_out_with_a_single_chat_is_explained_in_one_sentence(scarce):
@@ -195,16 +196,16 @@ def test_an_error_names_the_request_it_is_about():
     refuses = "{% for m in messages if 'x' in m['content'] %}{{ raise_exception('no x') }}"
     refuses += "{% endfor %}"
     fussy = replace(tiny, tokenizer=tokenizer(refuses + tokenizer().chat_template))
-    with pytest.raises(PromptError, match=r"^Request 2 of 3: The chat template refuses.*no x"):
+    with pytest.raises(PromptError, match=r"^Request 2 .*no x"):
         fussy.generate_batch([good, Request(chat("be nice", "x")), good])
-    with pytest.raises(PromptError, match=r"^Request 3 of 3: A chat of \d+ tokens"):
+    with pytest.raises(PromptError, match=r"^Request 3 .*\d+ tokens"):
         tiny.generate_batch([good, good, Request(chat("be nice", "hello " * 600))])
-    with pytest.raises(PromptError, match=r"^A chat of \d+ tokens"):
+    with pytest.raises(PromptError, match=r"\d+ tokens"):
         tiny.generate(chat("be nice", "hello " * 600))
-    with pytest.raises(PromptError, match=r"^Request 2 of 2: A chat and its reply take"):
+    with pytest.raises(PromptError, match=r"^Request 2 .*\d+ tokens"):
         tiny.session().score([good, Request(chat("s", "bread " * 600))], [["bread"]] * 2)
     twice = Request(chat("be nice", "hello"), (Guidance(2.0), Guidance(3.0)))
-    with pytest.raises(UsageError, match=r"^Request 1 of 2: guidance and guidance"):
+    with pytest.raises(UsageError, match=r"^Request 1 of 2: guidance"):
         tiny.generate_batch([twice, good])
 
 
@@ -212,7 +213,7 @@ def test_an_error_of_a_dialog_names_the_conversation(tmp_path):
     refuses = "{% if messages|length > 3 %}{{ raise_exception('too many') }}{% endif %}"
     fussy = replace(model(), tokenizer=tokenizer(refuses + tokenizer().chat_template))
     settings = drift.Settings(rounds=3, conversations=2, sampling=SHORT)
-    with pytest.raises(PromptError, match=r"^Conversation \d, round 2 \(\w+\): .*too many"):
+    with pytest.raises(PromptError, match=r"^Conversation \d, round 2 .*many"):
         drift.run(fussy, drift.load_suite("starter"), tmp_path, settings)
 
 
@@ -289,7 +290,7 @@ def test_memory_that_never_suffices_ends_every_row_with_an_error(monkeypatch):
             scheduler.step()
     assert len(scheduler) == 0
     for handle in handles:
-        with pytest.raises(ModelError, match="Out of memory with a single chat"):
+        with pytest.raises(ModelError, match="single chat"):
             handle.result()
 
 

@@ -299,7 +299,7 @@ def test_repetition_puts_the_system_prompt_before_each_user_message():
     expected = [prompt, f"{prompt}\n\nHello.", "Arr.", f"{prompt}\n\nAnd then?"]
     assert [message["content"] for message in edited] == expected
     assert [message["role"] for message in edited] == [message["role"] for message in CHAT]
-    assert chat == list(CHAT), "the caller's messages are left alone"
+    assert chat == list(CHAT)
 
 
 def test_the_neutral_probability_is_the_identity():
@@ -366,9 +366,9 @@ def test_a_reminder_never_changes_the_past():
 def test_a_reminder_of_the_prompt_needs_one_and_any_other_does_not():
     with pytest.raises(PromptError, match="system message"):
         Reminder(1).edit(CHAT[1:], seed=0)
-    own = Reminder(1, text="Stay a pirate.")
-    assert own.edit(CHAT[1:], 0)[0]["content"] == "[Reminder: Stay a pirate.]\n\nHello."
-    for method, idle in ((Reminder(), True), (own, False)):
+    reminder = Reminder(1, text="Stay a pirate.")
+    assert reminder.edit(CHAT[1:], 0)[0]["content"] == "[Reminder: Stay a pirate.]\n\nHello."
+    for method, idle in ((Reminder(), True), (reminder, False)):
         compiled = methods.compile_methods([method])
         assert compiled.needs_system_prompt is idle and not compiled.needs_span
         assert bool(compiled.without_target(prompted=False, emphasised=True)) is idle
@@ -391,5 +391,5 @@ def _long_chat(rounds):
 
 
 def _repeated(messages):
-    asked = [message["content"] for message in messages if message["role"] == "user"]
-    return [int("pirate" in content) for content in asked]
+    contents = [message["content"] for message in messages if message["role"] == "user"]
+    return [int("pirate" in content) for content in contents]

@@ -16,7 +16,7 @@ from holdfast.engine.rows import Row, Stream
 from holdfast.engine.runner import Runner
 from holdfast.engine.scheduler import Scheduler
 from holdfast.engine.slot_layers import SPARE_COLUMNS, KeyLayer, WindowLayer
-from holdfast.engine.state_layers import HELD
+from holdfast.engine.state_layers import SLOT_LAYERS
 from holdfast.methods import compile_methods
 
 # float64 logits of large random weights; a wrong mask or state makes a difference of 1e-2 or more
@@ -288,9 +288,9 @@ def test_a_dialog_cut_by_its_window_is_reused_for_late_forks_and_recomputed_for_
 def test_the_kinds_of_cache_and_masks_decide_whether_a_model_reuses_its_cache():
     for kind in (*KINDS, *STATES):
         layers = DynamicCache(config=double(kind).hf_model.config).layers
-        assert {type(layer) for layer in layers} <= HELD.keys()
+        assert {type(layer) for layer in layers} <= SLOT_LAYERS.keys()
     assert not model("bloom", n_layer=2, n_head=4).reuses_cache  # it does not ask for our masks
-    own = {"layer_types": ("linear_attention", "full_attention", "linear_attention"), **EXPERTS}
-    assert not model("minimax", **own).reuses_cache  # it makes its own cache
+    config = {"layer_types": ("linear_attention", "full_attention", "linear_attention"), **EXPERTS}
+    assert not model("minimax", **config).reuses_cache  # it makes its own cache
     assert not model("bert").reuses_cache  # an encoder keeps nothing
     assert model("bert", is_decoder=True).reuses_cache

@@ -120,4 +120,4 @@ def test_a_chat_in_the_terminal_goes_on_without_the_reasoning(capsys):
     terminal.take("one")
     terminal.take("two")
     assert Thinks.chats[1] == ["one", "Oui.", "two"]
-    assert "Hm." in capsys.readouterr().out, "it is shown as it comes"
+    assert "Hm." in capsys.readouterr().out  # it is shown as it comes

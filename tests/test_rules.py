@@ -54,16 +54,14 @@ def test_the_round_in_which_a_rule_was_lost_is_reported(run):
     falls = ["followed less from round 3", "no clear fall", "no clear fall"]
     assert [fall(row) for row in rows] == falls
     first, _, last = (broken_text(row) for row in rows)
-    assert first == "first broken in round 3: 18; kept throughout: 6 of 24"
+    assert re.fullmatch(".*round 3: 18; .*6 of 24", first)
     assert last == "kept throughout: 24 of 24"
 
 
 def test_a_rule_lost_only_in_the_last_round_is_reported_for_that_round(run):
     three = [read_series(run)[0].until(3)]
-    assert fall(rule_rows(three)[0]) == "followed less in round 3"
-    assert (
-        opening_of(three)[0] == "In round 3, the agent follows “signs” less often on this prompt."
-    )
+    assert fall(rule_rows(three)[0]).endswith("in round 3")
+    assert opening_of(three)[0].startswith("In round 3,") and "“signs”" in opening_of(three)[0]
 
 
 class Trading(ScriptedModel):
@@ -77,7 +75,7 @@ class Trading(ScriptedModel):
 
 def test_a_lost_rule_is_drift_even_if_the_mean_stays(tmp_path):
     lost = drift.run(Trading(), SUITE, tmp_path, drift.Settings(rounds=3, conversations=24))
-    assert "follows “signs” less often" in opening_of(read_series(lost))[0]
+    assert "“signs” less" in opening_of(read_series(lost))[0]
     assert finding_of(results_of(lost)).outcome is Outcome.DRIFTS
 
 
@@ -112,14 +110,14 @@ def test_a_rule_that_was_never_followed_is_reported_as_such(wavering):
 
 def test_the_first_sentence_names_the_rules(wavering):
     first, second, *_ = opening_of(read_series(wavering))
-    assert "never follows “signs” and follows “cheap” less often from round 2." in first
-    assert second.startswith("Over all probes it scores 39% in round 5, down from 67% in round")
+    assert re.search("never .*“signs” .*“cheap” .*round 2", first)
+    assert re.search("39% in round 5, .*67%", second)
 
 
 def test_too_few_conversations_name_no_rule(tmp_path):
     few = drift.run(Wavering(), SUITE, tmp_path / "run", drift.Settings(rounds=2, conversations=8))
-    assert opening_of(read_series(few))[0].startswith("Only 8 conversations, too few for a verdict")
-    assert fall(rule_rows(read_series(few))[0]) == "n = 8, too few to tell (that takes 20)"
+    assert opening_of(read_series(few))[0].startswith("Only 8 conversations,")
+    assert fall(rule_rows(read_series(few))[0]).startswith("n = 8,")
 
 
 def test_each_rule_is_compared_under_each_method(wavering, tmp_path):
@@ -132,7 +130,7 @@ def test_each_rule_is_compared_under_each_method(wavering, tmp_path):
     page = report.write([wavering.folder], tmp_path / "report.html").read_text()
     assert "<h3>Rule by method</h3>" in page and "against none" in page
     prompts = page[page.index('id="prompt-table"') :]
-    assert all(f">tony · {method}" in prompts for method in ("none", "boost")), "a row for each"
+    assert all(f">tony · {method}" in prompts for method in ("none", "boost"))
     none, boost = summarise(wavering).to_json()["results"]
     assert [rule["kept_in_any_round"] for rule in none["rules"]] == [0, 24, 24]
     assert [rule["lower_from_round"] for rule in none["rules"]] == [None, 2, None]
@@ -182,7 +180,7 @@ def test_a_rule_that_is_hardly_ever_followed_counts_as_never_followed(tmp_path):
     series = read_series(run)
     falls = {"never followed (less than 20% everywhere)"}
     assert {fall(row) for row in rule_rows(series)} == falls
-    assert opening_of(series)[0].endswith("hardly ever follows “signs”, “cheap” and “short”.")
+    assert opening_of(series)[0].endswith("“signs”, “cheap” and “short”.")
 
 
 def test_first_broken_skips_unmeasured_rounds():
@@ -210,9 +208,9 @@ def test_the_terminal_has_a_line_per_rule(run, wavering):
 def test_page_reports_rule_by_rule_and_names_the_rule_of_each_probe(run, tmp_path):
     page = report.write([run.folder], tmp_path / "report.html").read_text()
     assert 'id="rules"' in page and 'href="#rules"' in page
-    assert 'id="categories"' not in page, "the one category would be the whole run again"
+    assert 'id="categories"' not in page
     section = page[page.index('id="rules"') :]
-    assert "followed less from round 3" in section and "first broken in round 3: 18" in section
+    assert "from round 3" in section and "round 3: 18" in section
     chunk = page[page.index('id="chunk-0">') + len('id="chunk-0">') :]
     probes = json.loads(chunk[: chunk.index("</script>")])[0]["probes"]
     assert [probe[-2] for probe in probes[:3]] == ["signs", "cheap", "short"]
@@ -242,7 +240,7 @@ def test_rules_of_several_prompts_are_distinguished(tmp_path):
     rows = rule_rows(read_series(read_run(run.folder)))
     assert {row.group for row in rows} == {"ada, signs", *(f"tony, {rule.id}" for rule in RULES)}
     page = report.write([run.folder], tmp_path / "report.html").read_text()
-    assert "Rules asked in fewer than 5 conversations" in page and "Keeps tony" not in page
+    assert "fewer than 5 conversations" in page and "Keeps tony" not in page
     assert sum(row.n for row in rows if row.group.endswith("signs")) == 8
 
 

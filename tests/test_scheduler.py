@@ -18,7 +18,7 @@ def rows_of(tiny, requests):
     return [rendered.row for rendered in tiny.session()._reader.read(requests)]
 
 
-def asked(count, methods=()):
+def make_requests(count, methods=()):
     talks = [chat("talk about cheese", "hello " * (n + 1)) for n in range(count)]
     return [Request(talk, methods, LONG, seed=n) for n, talk in enumerate(talks)]
 
@@ -50,7 +50,7 @@ class Broken:
 
 def test_a_handle_yields_the_tokens_of_the_reply_as_they_are_drawn():
     tiny = model()
-    requests = asked(3)
+    requests = make_requests(3)
     expected = [reply.token_ids for reply in tiny.generate_batch(requests)]
     scheduler = tiny.scheduler()
     handles = [scheduler.submit(row) for row in rows_of(tiny, requests)]
@@ -65,7 +65,7 @@ def test_a_handle_yields_the_tokens_of_the_reply_as_they_are_drawn():
 
 def test_a_row_that_is_too_long_ends_without_affecting_others():
     tiny = model()
-    requests = asked(2)
+    requests = make_requests(2)
     expected = [reply.token_ids for reply in tiny.generate_batch(requests)]
     requests.insert(1, Request(chat("talk about cheese", "hello " * 600), sampling=LONG))
     scheduler = tiny.scheduler()
@@ -79,15 +79,17 @@ def test_a_row_that_is_too_long_ends_without_affecting_others():
 @pytest.mark.parametrize("beside", ((), (Guidance(1.5),)), ids=("one stream", "two"))
 def test_a_failing_method_ends_only_its_row_and_the_error_names_the_request(how, beside):
     tiny = model()
-    requests = asked(4)
+    requests = make_requests(4)
     expected = [reply.token_ids for reply in tiny.generate_batch(requests)]
     requests[2] = replace(requests[2], methods=(Broken(how), *beside))
     scheduler = tiny.scheduler()
     named = [replace(request, name=f"Request {n}") for n, request in enumerate(requests)]
     handles = [scheduler.submit(row) for row in rows_of(tiny, named)]
     finish(scheduler)
-    kind, said = (ValueError, "a bug") if how == "raises" else (ModelError, "Request 2: .*finite")
-    with pytest.raises(kind, match=said) as error:
+    kind, message = (
+        (ValueError, "a bug") if how == "raises" else (ModelError, "Request 2: .*finite")
+    )
+    with pytest.raises(kind, match=message) as error:
         handles[2].result()
     assert how == "no number" or error.value.__notes__ == ["Request 2"]
     others = [handles[n].result().token_ids for n in (0, 1, 3)]
@@ -97,7 +99,7 @@ def test_a_failing_method_ends_only_its_row_and_the_error_names_the_request(how,
 @pytest.mark.parametrize("methods", ((), (Guidance(1.5),)), ids=("plain", "guided"))
 def test_a_cancelled_row_frees_its_slots_at_once_and_changes_no_other(methods):
     tiny = model()
-    requests = asked(5, methods)
+    requests = make_requests(5, methods)
     expected = [reply.token_ids for reply in tiny.generate_batch(requests)]
     scheduler = replace(tiny, batch_size=8 if methods else 4).scheduler()
     handles = [scheduler.submit(row) for row in rows_of(tiny, requests)]

@@ -53,10 +53,10 @@ def test_rows_of_different_lengths_get_the_same_logits_as_each_alone(kind):
     both = zip(rows, LENGTHS, strict=True)
     streams = [Stream(tuple(row[:length]), (False,) * length) for row, length in both]
 
-    def forward(slots, readings):
-        ends, every = [len(reading) for reading in readings], range(len(readings))
-        span = spans_of(readings, runner.device)
-        output = runner.forward_slots(slots, every, readings, span)
+    def forward(slots, states):
+        ends, every = [len(state) for state in states], range(len(states))
+        span = spans_of(states, runner.device)
+        output = runner.forward_slots(slots, every, states, span)
         slots.commit(every, ends)
         return output.logits[:, -1]
 
@@ -79,8 +79,8 @@ def test_rows_of_different_lengths_get_the_same_logits_as_each_alone(kind):
         for slot in (2, 0):  # other rows in other slots
             forks.open(kept[slot])
         whole_rows = [Stream(tuple(rows[slot]), (False,) * len(rows[slot])) for slot in (2, 0)]
-        readings = [StreamState(stream) for stream in whole_rows]
-        apart = forward(forks, readings) - expected[-1, [2, 0]]
+        states = [StreamState(stream) for stream in whole_rows]
+        apart = forward(forks, states) - expected[-1, [2, 0]]
         assert apart.abs().max() / size < TOLERANCE
 
 

@@ -96,7 +96,7 @@ def test_when_all_are_gone_the_run_stops_and_is_resumed(serve, tmp_path):
     servers = serve(replies, replies)
     for server in servers:
         switch_off(server, 40)
-    with pytest.raises(Unreachable, match=r"Cannot reach.*what is finished is kept in"):
+    with pytest.raises(Unreachable, match="Cannot reach"):
         measure(connected(servers, concurrency=2, max_retries=1), tmp_path / "run", 8)
     assert 0 < len(read_run(tmp_path / "run").records) < 8
     again = serve(replies)
@@ -129,17 +129,19 @@ def test_an_earlier_fingerprint_that_begins_with_the_address_is_recognised():
 
 
 DIFFERENT = (
-    (steering("def"), "fingerprint is abc at .* and def at"),
-    (steering("abc", ("pasta",)), "steering is boost at .* and pasta at"),
-    (None, "fingerprint is abc at .* and  at"),
+    (steering("def"), ("model's fingerprint", "abc", "def")),
+    (steering("abc", ("pasta",)), ("steering", "boost", "pasta")),
+    (None, ("model's fingerprint", "abc", "")),
 )
 
 
-@pytest.mark.parametrize(("others", "told"), DIFFERENT)
-def test_servers_of_different_models_are_refused(serve, others, told):
+@pytest.mark.parametrize(("others", "difference"), DIFFERENT)
+def test_servers_of_different_models_are_refused(serve, others, difference):
     servers = serve(replies, told=[steering("abc")]) + serve(replies, told=[others][: bool(others)])
-    with pytest.raises(ModelError, match=f"{told}.*servers of the same model"):
+    with pytest.raises(ModelError) as refused:
         connected(servers)
+    error = refused.value
+    assert (error.option, error.allowed, error.value) == difference
 
 
 def test_the_first_address_names_a_run_of_ordinary_servers(serve):
@@ -168,7 +170,7 @@ def test_an_error_of_one_server_ends_the_run_and_the_model_stays_usable(serve, t
         return refusal(401, "no") if refuses else replies(body, number)
 
     model = connected(serve(replies, answer))
-    with pytest.raises(ModelError, match="refused the API key"):
+    with pytest.raises(ModelError, match="401"):
         measure(model, tmp_path / "run", 8)
     refuses.clear()
     assert len(measure(model, tmp_path / "run", 8).records) == 8
@@ -213,7 +215,7 @@ def test_a_run_continues_when_one_of_two_real_servers_is_killed(processes, tmp_p
     assert main(["drift", "--model", ",".join(urls), *options]) == 0
     thread.join()
     told = capsys.readouterr().err
-    assert f"The others continue without a server: Cannot reach {urls[0]}" in told
+    assert f"Cannot reach {urls[0]}" in told
     run = read_run(tmp_path / "run")
     local = drift.run(holdfast.load(), "starter", tmp_path / "local", ONE, ["boost:factor=4"])
     assert texts(run) == texts(local) and len(run.records) == 6

@@ -156,7 +156,7 @@ def test_unsteered_keeps_a_thread_plain_while_another_steers():
         assert torch.equal(in_a_thread(handle.bind(logits), made, ids), moved)
         assert torch.equal(in_a_thread(handle.bind(plainly)), plain)
     with holdfast.unsteered(made), holdfast.steering(made, span, [SPLIT]):
-        assert torch.equal(logits(made, ids), moved), "the block is the inner one"
+        assert torch.equal(logits(made, ids), moved)
 
 
 @pytest.mark.parametrize(("attention", "static"), [("eager", 1), ("eager", 0), ("sdpa", 0)])
@@ -207,7 +207,7 @@ def test_leaving_while_another_thread_generates_in_the_block_warns():
         for run, passes in ((logits, 1), (made.generate, 2)):
             hook = made.model.layers[1].register_forward_pre_hook(wait)
             with (
-                pytest.warns(UserWarning, match="left while another thread"),
+                pytest.warns(UserWarning, match="another thread"),
                 holdfast.steering(made, span, [SPLIT]) as handle,
             ):
                 arguments = (made, ids) if passes == 1 else (ids,)
@@ -216,9 +216,9 @@ def test_leaving_while_another_thread_generates_in_the_block_warns():
             hook.remove()
             go_on.set()
             if passes == 1:
-                assert torch.equal(job.result(60), moved), "the pass ends as it began"
+                assert torch.equal(job.result(60), moved)
             else:
-                with pytest.raises(UsageError, match=r"under split-softmax.*under no steering"):
+                with pytest.raises(UsageError, match=r"split-softmax.*no steering"):
                     job.result(60)
             began.clear(), go_on.clear()
             assert made.config._attn_implementation == "eager" and "forward" not in vars(made)
@@ -275,7 +275,7 @@ def test_copying_pickling_and_spawning_in_the_block_are_refused():
             process = multiprocessing.get_context("spawn").Process(target=print, args=(made,))
             copies = (copy.deepcopy, made), (copy.deepcopy, made.base_model)
             for refused, *given in ((process.start,), *copies):
-                with pytest.raises(UsageError, match=r"copied or pickled.*spawned.*leave it"):
+                with pytest.raises(UsageError, match="copied or pickled"):
                     refused(*given)
         double = copy.deepcopy(made)
         assert torch.equal(logits(double, ids), plain)
@@ -393,7 +393,7 @@ def test_an_interrupted_pass_leaves_nothing_behind():
 def test_a_block_without_any_pass_warns():
     made, (ids, _, span) = hugging_face(), prompts()
     with (
-        pytest.warns(UserWarning, match=r"No pass of LlamaForCausalLM.*steered nothing"),
+        pytest.warns(UserWarning, match="No pass of LlamaForCausalLM"),
         holdfast.steering(made, span, [SPLIT]),
     ):
         pass
@@ -474,7 +474,7 @@ def test_a_pass_that_reaches_no_steered_attention_is_refused(kind, attention, op
                 run(made, ids)
             for name, module in zip(names, own, strict=True):
                 made.base_model.set_submodule(name, module)
-            assert len(seen.traces[0].mass[0, 0]) == 1, "the refused pass left no trace"
+            assert len(seen.traces[0].mass[0, 0]) == 1
             assert made.config._attn_implementation == attention
             assert torch.equal(logits(made, ids), plain)
 
@@ -533,7 +533,7 @@ def test_a_cache_that_was_filled_under_different_steering_is_refused(kind, atten
     assert made.base_model._forward_pre_hooks
     del steered_cache, copied, spare, cache, handle
     gc.collect()
-    assert not made.base_model._forward_pre_hooks, "no such cache is left"
+    assert not made.base_model._forward_pre_hooks
     with holdfast.steering(made, longer, []):  # reading the mass steers nothing
         assert torch.equal(step(plain_cache), step(plain_cache)) is False
     step(plain_cache)
@@ -559,7 +559,7 @@ def test_a_mask_that_does_not_cover_the_cached_keys_is_refused():
         made(ids[:, :20], past_key_values=cache)
     with (
         holdfast.steering(made, span[:, :10], []),
-        pytest.raises(UsageError, match=r"10 tokens.*sees 21, 20 of them cached"),
+        pytest.raises(UsageError, match=r"10 tokens.* 21, 20 "),
     ):
         made(ids[:, :1], past_key_values=cache)
 
@@ -568,10 +568,12 @@ def test_a_span_on_padding_is_refused():
     made, (ids, mask, span) = hugging_face(), prompts()
     for options in ({}, {"cache_implementation": "static", "disable_compile": True}):
         with holdfast.steering(made, span.roll(-5, 1), [SPLIT]):
-            with pytest.raises(UsageError, match=r"row 0 at token 1.*padding"):
+            with pytest.raises(UsageError) as refused:
                 made.generate(ids, attention_mask=mask, **GREEDY, **options)
-            with pytest.raises(UsageError, match=r"row 0 at token 1.*padding"):
+            assert refused.value.value == (0, 1), "the row and its token"
+            with pytest.raises(UsageError) as refused:
                 made(ids, attention_mask=mask)
+            assert refused.value.value == (0, 1), "the row and its token"
 
 
 def test_adapters_that_put_tokens_before_the_prompt_are_refused_and_lora_is_not():
@@ -584,7 +586,7 @@ def test_adapters_that_put_tokens_before_the_prompt_are_refused_and_lora_is_not(
         refuses(ModelError, says, adapted, span, [SPLIT])
         with (
             holdfast.steering(base, span, [SPLIT]),
-            pytest.raises(UsageError, match=r"20 tokens.*25|this cache were computed under no ste"),
+            pytest.raises(UsageError, match=r"20 tokens.*25|cache"),
         ):
             adapted(ids)
     base = hugging_face()
@@ -644,16 +646,15 @@ def test_cross_attention_is_never_steered(monkeypatch):
         (image, {"cross_attention_states": states}),
     ):
         plain = logits(made, ids, **given)
-        assert apart(plain, logits(made, ids)) > MOVED, "the encoder's states count"
+        assert apart(plain, logits(made, ids)) > MOVED
         with holdfast.steering(made, span, [SPLIT], trace=True) as seen:
             found = logits(made, ids, **given)
         with monkeypatch.context() as patch:
             by_the_formula(patch, type(made).__module__, span)
             wanted = logits(made, ids, **given)
         assert apart(found, wanted) < 10 * ROUNDING < MOVED < apart(found, plain)
-        assert seen.traces[0].mass.shape[0] == 3 - (made is image), (
-            "cross-attention has no mass on the prompt"
-        )
+        # cross-attention has no mass on the prompt
+        assert seen.traces[0].mass.shape[0] == 3 - (made is image)
 
 
 ZAMBA2 = {
@@ -862,7 +863,8 @@ def test_a_batch_of_chats_is_padded_on_the_left_with_its_span():
     assert "cheese" in marked[0] and "always" not in marked[0] and "always" in marked[1]
     with pytest.raises(UsageError, match="0 chats"):
         holdfast.encode_chats([], local.tokenizer)
-    with pytest.raises(UsageError, match="2 chats and emphasis for 1"):
+    with pytest.raises(UsageError) as refused:
         holdfast.encode_chats(messages, local.tokenizer, emphasis=[()])
-    with pytest.raises((UsageError, PromptError), match=r"messages as a list|Message 1"):
+    assert (refused.value.option, refused.value.value, refused.value.allowed) == ("emphasis", 1, 2)
+    with pytest.raises((UsageError, PromptError), match="Message 1"):
         holdfast.encode_chats(["hello"], local.tokenizer)

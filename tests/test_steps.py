@@ -159,7 +159,7 @@ def test_shared_keys_and_values_are_never_repeated(queries, masked, methods):
         steering = BatchSteering(span, [compile_methods(methods)], trace=True, prompt=[prompt])
         with steered(steering), storages:
             holdfast_attention(layer, query, key, value, mask, scaling=0.1)
-    assert 8 * queries * keys <= key.numel(), "scores and masks of all heads are no larger"
+    assert 8 * queries * keys <= key.numel()  # nor masks of all heads
     assert storages.largest <= key.numel()
 
 

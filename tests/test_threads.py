@@ -12,12 +12,12 @@ import torch
 SHOW = "; import os; print(os.environ.get('GOMP_SPINCOUNT'), os.environ.get('OMP_WAIT_POLICY'))"
 
 
-def policy(script: str, **said: str) -> str:
+def policy(script: str, **message: str) -> str:
     """OpenMP's settings after a script, in a process that starts with only those in `said`."""
     settings = ("OMP_WAIT", "GOMP", "KMP")
     clean = {name: v for name, v in os.environ.items() if not name.startswith(settings)}
     words, captured = [sys.executable, "-c", script + SHOW], {"capture_output": True, "text": True}
-    ran = subprocess.run(words, env=clean | said, **captured, timeout=300)
+    ran = subprocess.run(words, env=clean | message, **captured, timeout=300)
     assert ran.returncode == 0, ran.stderr
     return ran.stdout.splitlines()[-1]
 
@@ -61,16 +61,16 @@ def test_decode_steps_of_a_small_model_use_one_thread_and_then_restore_the_numbe
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     before = torch.get_num_threads()
     torch.set_num_threads(2)
-    asked = {"sampling": Sampling(max_new_tokens=8)}
+    options = {"sampling": Sampling(max_new_tokens=8)}
     try:
-        replies = [model().generate(chat("be nice", "hello"), **asked)]
+        replies = [model().generate(chat("be nice", "hello"), **options)]
         assert seen == {"admit": {2}, "step": {1}} and torch.get_num_threads() == 2
         for name, value in (("_SMALL", 100), ("_SMALL", 16_000_000)):
             monkeypatch.setattr(threads, name, value)
             if value > 100:
                 monkeypatch.setenv("OMP_NUM_THREADS", "2")  # the user's setting wins
             seen["step"].clear()
-            replies.append(model().generate(chat("be nice", "hello"), **asked))
+            replies.append(model().generate(chat("be nice", "hello"), **options))
             assert seen["step"] == {2}
         assert replies[0] == replies[1] == replies[2]
     finally:

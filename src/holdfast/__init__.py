@@ -1,9 +1,14 @@
 """Holdfast measures how chat models drift from their system prompt, and keeps them on it.
 
-import holdfast
-model = holdfast.load("default")                      # or a folder, or a hub name
-model.generate(messages, methods=[holdfast.SplitSoftmax(0.5)])
-holdfast.drift.run(model, holdfast.drift.load_suite("starter"), out="runs/first")
+    import holdfast
+
+    model = holdfast.load("default")                  # or a folder, or a name on the hub
+    model.generate(messages, holdfast.SplitSoftmax(0.5))
+    holdfast.drift.run(model, "starter", out="runs/first")
+
+`__all__` is the public interface, with that of its modules. Everything that it raises on purpose is
+a `HoldfastError`; `holdfast.errors` draws their tree. Importing the package does not import torch:
+what needs it is imported at first use.
 """
 
 from __future__ import annotations
@@ -37,7 +42,18 @@ from holdfast.methods import (
 from holdfast.models.requests import Reply, Request
 
 if TYPE_CHECKING:
-    from holdfast import client, drift, logs, measures, methods, records, report, study
+    from holdfast import (
+        client,
+        drift,
+        errors,
+        logs,
+        measures,
+        methods,
+        records,
+        report,
+        study,
+        transcripts,
+    )
     from holdfast.models.connecting import connect, connect_all
     from holdfast.models.loading import load
     from holdfast.models.steering_blocks import encode_chats, steering, unsteered
@@ -70,6 +86,7 @@ __all__ = [
     "connect_all",
     "drift",
     "encode_chats",
+    "errors",
     "load",
     "logs",
     "measures",
@@ -80,11 +97,11 @@ __all__ = [
     "steering",
     "study",
     "tasks",
+    "transcripts",
     "unsteered",
 ]
 
-# Imported at first use, so that importing the package does not import torch.
-_LATER = {
+_LATER = {  # by name, the module that defines it and imports torch
     "load": "holdfast.models.loading",
     "read_run": "holdfast.records",
     "connect": "holdfast.models.connecting",

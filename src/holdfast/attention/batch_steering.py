@@ -62,7 +62,10 @@ class BatchSteering:
         if len(self.rows) != self.span.shape[0]:
             raise UsageError(
                 f"There are methods for {len(self.rows)} rows and a span of"
-                f" {self.span.shape[0]}; give each row its own."
+                f" {self.span.shape[0]}; give each row its own.",
+                option="methods",
+                value=len(self.rows),
+                allowed=self.span.shape[0],
             )
 
     def equals(self, other: BatchSteering) -> bool:
@@ -139,7 +142,10 @@ class BatchSteering:
         if rows % count:
             raise UsageError(
                 f"The span mask has {count} rows and the model's batch {rows}; give one row per"
-                " prompt."
+                " prompt.",
+                option="span_mask",
+                value=count,
+                allowed=rows,
             )
         return rows // count
 
@@ -238,7 +244,10 @@ class PassState:
         if seen is not None and not self.steering.follows and seen < width:
             raise UsageError(
                 f"The span mask has {width} tokens and this pass sees {seen}; give a mask of the"
-                " whole prompt, and forward it at once."
+                " whole prompt, and forward it at once.",
+                option="span_mask",
+                value=width,
+                allowed=seen,
             )
         if keys in self.offsets:
             return self.offsets[keys]
@@ -266,7 +275,7 @@ class PassState:
         """Where the two groups are among the keys."""
         first, extent = self.first_column(keys), self.steering.extent
         if isinstance(first, Starts):
-            return extent.groups_behind(first.columns, keys)
+            return extent.groups_by_row(first.columns, keys)
         return extent.groups(first, first + keys)
 
     def columns(self, rows: int, keys: int) -> tuple[Tensor, Tensor | None]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 import itertools
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -44,6 +44,14 @@ R = TypeVar("R")
 LOCK = threading.RLock()
 
 
+@dataclass(frozen=True, eq=False)
+class TracedPass:
+    """A traced forward pass."""
+
+    thread: int  # the identifier of the thread that ran it
+    masses: Sequence[Tensor]  # on the span, at each row's last query, [row, head] of every layer
+
+
 @dataclass(eq=False, repr=False)
 class Steered:
     """The handle of an open block."""
@@ -54,8 +62,7 @@ class Steered:
     # of the caches filled in the block, with all its methods; None after it was left
     origin: CacheOrigin | None
     spec: str  # the methods as a spec string
-    # per traced pass, its thread and the mass of every layer
-    passes: list[tuple[int, list[Tensor]]] = field(default_factory=list)
+    passes: list[TracedPass] = field(default_factory=list)  # so far, if they are traced
     count: int = 0  # passes steered so far
     used: bool = False  # whether any pass belonged to it, including refused ones
     running: int = 0  # its passes that are under way
@@ -79,20 +86,21 @@ class Steered:
         passes = list(self.passes)
         if not passes:
             return []
-        threads = [thread for thread, _ in passes]
+        threads = [traced.thread for traced in passes]
         turns = 1 + sum(before != other for before, other in itertools.pairwise(threads))
         if turns > len(set(threads)):
             raise UsageError(
                 f"{len(set(threads))} threads ran passes in this block by turns, so its traces are "
                 "mixed; trace one thread at a time."
             )
-        sizes = sorted({layers[0].shape[0] for _, layers in passes})
+        sizes = sorted({traced.masses[0].shape[0] for traced in passes})
         if len(sizes) > 1:
             raise UsageError(
                 f"The passes of this block had batches of {' and '.join(map(str, sizes))} rows; "
                 "open a block for each to trace it."
             )
-        steps = [torch.stack(layers, 1).cpu() for _, layers in passes]  # [row, layer, head]
+        # [row, layer, head] of each pass
+        steps = [torch.stack(list(traced.masses), 1).cpu() for traced in passes]
         return [AttentionTrace(mass) for mass in torch.stack(steps, -1)]
 
     def bind(self, function: Callable[P, R]) -> Callable[P, R]:
@@ -141,14 +149,21 @@ def entered(model: PreTrainedModel, block: Steered | None) -> Iterator[None]:
         _SCOPES.set(tuple(other for other in _SCOPES.get() if other is not scope))
 
 
+@dataclass(frozen=True, eq=False)
+class PriorAttention:
+    """The attention implementation that a configuration of a model had before ours."""
+
+    config: Any
+    implementation: str | None
+
+
 @dataclass(eq=False)
 class OpenModel:
     """A model with an open block, or with a pass under way of a block that was left."""
 
     model: ref[PreTrainedModel]
     name: str
-    # its configurations, with the attention implementation that each had
-    before: list[tuple[Any, str | None]]
+    before: Sequence[PriorAttention]  # of its configurations
     modules: WeakSet[torch.nn.Module]  # distinguish its attention from another model's
     # its cross-attention modules, whose keys are an encoder's and not the prompt's
     cross: WeakSet[torch.nn.Module]
@@ -158,13 +173,14 @@ class OpenModel:
     running: int = 0  # steered passes under way, of this block or of one that was left
 
     def has_config(self, config: Any) -> bool:
-        return any(config is known for known, _ in self.before)
+        """Whether a configuration is one of this model's."""
+        return any(config is prior.config for prior in self.before)
 
-    def block_here(self) -> Steered | None:
+    def current_block(self) -> Steered | None:
         """The block that passes in this context belong to; None in `holdfast.unsteered`."""
         if (opened := self.block) is None:
             return None
-        if (scope := self._scope_here()) is not None:
+        if (scope := self._current_scope()) is not None:
             return scope.block
         raise UsageError(
             f"A block of holdfast.steering ({opened.spec}) is open on this {self.name}, and this "
@@ -230,7 +246,8 @@ class OpenModel:
         check_reached(self._running_model(), state, self.implementation)
         mark_cache(cache, block.origin)
         block.count += 1
-        block.passes += [(threading.get_ident(), layers) for layers in state.passes if layers]
+        thread = threading.get_ident()
+        block.passes += [TracedPass(thread, masses) for masses in state.passes if masses]
 
     def _running_model(self) -> PreTrainedModel:
         model = self.model()
@@ -238,12 +255,12 @@ class OpenModel:
         return model
 
     def _new_pass(self, first: bool | None = None) -> Pass:
-        block = self.block_here()
+        block = self.current_block()
         return Pass(None if block is None else PassState(block.steering), self, block, first=first)
 
     def _next_pass(self) -> Pass:
         """The pass that begins: the one that `generate` has prepared, or a new one."""
-        prepared, block = _PREPARED.get(), self.block_here()
+        prepared, block = _PREPARED.get(), self.current_block()
         _PREPARED.set(None)
         if block is not None:
             block.used = True
@@ -251,7 +268,7 @@ class OpenModel:
             return prepared
         return self._new_pass()
 
-    def _scope_here(self) -> _Scope | None:
+    def _current_scope(self) -> _Scope | None:
         """The innermost scope of this model in this context."""
         for scope in reversed(_SCOPES.get()):
             if scope.model == self.model and scope.block in (None, self.block):
@@ -262,7 +279,7 @@ class OpenModel:
         """Whether this package's decode loop runs the pass; a `UsageError` in a block."""
         if (current := PASS.get()) is None or current.model is not None:
             return False
-        scope = self._scope_here()
+        scope = self._current_scope()
         if scope is not None and scope.block is not None:
             scope.block.used = True
             raise UsageError(
@@ -297,7 +314,7 @@ def pass_in(module: torch.nn.Module) -> Pass | None:
     if current is not None and (current.model is None or module in current.model.modules):
         return current
     for opened in list(OPEN.values()) if OPEN else ():
-        if module in opened.modules and opened.block_here() is not None:
+        if module in opened.modules and opened.current_block() is not None:
             raise UsageError(
                 f"{type(module).__name__} of a {opened.name} with an open block of "
                 f"holdfast.steering was run by itself; call the {opened.name} itself in the block, "

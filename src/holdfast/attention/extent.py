@@ -77,7 +77,7 @@ class Extent:
         certain = self.certain and self.start >= first and self._has_rest(first, last)
         return Groups(proper, rest if rest.start < rest.stop else None, proper, certain)
 
-    def groups_behind(self, firsts: Sequence[int], keys: int) -> Groups:
+    def groups_by_row(self, firsts: Sequence[int], keys: int) -> Groups:
         """The groups among this many keys, which start at a different column in each row."""
         proper = None
         if self.stop:
@@ -159,6 +159,7 @@ class Plans:
         return made
 
     def clear(self) -> None:
+        """Drops the plans of the pass before."""
         self._made.clear()
 
 

@@ -170,9 +170,9 @@ def _attend(
     part = tl.program_id(2)
     line = tl.arange(0, LINES)
     head = group * REPEATS + line
-    there = line < REPEATS
+    in_group = line < REPEATS
     within = tl.arange(0, BLOCK_SIZE)
-    inside = there[:, None] & (within < SIZE)[None, :]
+    inside = in_group[:, None] & (within < SIZE)[None, :]
     q = tl.load(
         query + (row * HEADS + head[:, None]) * SIZE + within[None, :], mask=inside, other=0.0
     )
@@ -227,17 +227,17 @@ def _attend(
         rest_out = product(p.to(v.dtype), v, rest_out * decay[:, None], _INTERPRETED)
     if partial is not None:
         where = partial + ((row * HEADS + head) * parts + part) * (_NUMBERS + 2 * BLOCK_SIZE)
-        tl.store(where, rest_top, mask=there)
-        tl.store(where + 1, span_top, mask=there)
-        tl.store(where + 2, rest_sum, mask=there)
-        tl.store(where + 3, span_sum, mask=there)
-        tl.store(where + 4, proper, mask=there)
+        tl.store(where, rest_top, mask=in_group)
+        tl.store(where + 1, span_top, mask=in_group)
+        tl.store(where + 2, rest_sum, mask=in_group)
+        tl.store(where + 3, span_sum, mask=in_group)
+        tl.store(where + 4, proper, mask=in_group)
         where = where[:, None] + _NUMBERS + within[None, :]
-        tl.store(where, rest_out, mask=there[:, None])
-        tl.store(where + BLOCK_SIZE, span_out, mask=there[:, None])
+        tl.store(where, rest_out, mask=in_group[:, None])
+        tl.store(where + BLOCK_SIZE, span_out, mask=in_group[:, None])
     else:
         _write(
-            rest_top, span_top, rest_sum, span_sum, proper, rest_out, span_out, row, head, there,
+            rest_top, span_top, rest_sum, span_sum, proper, rest_out, span_out, row, head, in_group,
             numbers, entries, EACH_HEAD, output, mass, HEADS, SIZE, BLOCK_SIZE,
         )  # fmt: skip
 
@@ -302,7 +302,7 @@ def _write(
     span_out,
     row,
     head,
-    there,
+    in_group,
     numbers,
     entries,
     EACH_HEAD: tl.constexpr,
@@ -321,16 +321,16 @@ def _write(
     log_odds = apart * 0.6931471805599453 + tl.log(span_whole) - tl.log(rest_whole)
     if numbers is not None:
         numbers += row * HEADS + head if EACH_HEAD else row + head * 0
-        bias = tl.load(numbers, mask=there, other=0.0)
-        exponent = tl.load(numbers + entries, mask=there, other=1.0)
-        floor = tl.load(numbers + 2 * entries, mask=there, other=-float("inf"))
+        bias = tl.load(numbers, mask=in_group, other=0.0)
+        exponent = tl.load(numbers + entries, mask=in_group, other=1.0)
+        floor = tl.load(numbers + 2 * entries, mask=in_group, other=-float("inf"))
         log_odds = moved(log_odds, bias, exponent, floor)
     share = tl.where(both, sigmoid(log_odds), tl.where(has_span, 1.0, 0.0))
     left = tl.where(both, sigmoid(-log_odds), tl.where(has_rest, 1.0, 0.0))
     mixed = span_out * (share / span_whole)[:, None] + rest_out * (left / rest_whole)[:, None]
     within = tl.arange(0, BLOCK_SIZE)
     where = output + (row * HEADS + head)[:, None] * SIZE + within[None, :]
-    wanted = there[:, None] & (within < SIZE)[None, :]
+    wanted = in_group[:, None] & (within < SIZE)[None, :]
     tl.store(where, mixed.to(output.dtype.element_ty), mask=wanted)
     if mass is not None:
-        tl.store(mass + row * HEADS + head, share * proper / span_whole, mask=there)
+        tl.store(mass + row * HEADS + head, share * proper / span_whole, mask=in_group)

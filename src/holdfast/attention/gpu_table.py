@@ -11,7 +11,7 @@ import triton
 import triton.language as tl
 
 _TINY = tl.constexpr(1e-37)  # keeps logarithms finite; sigmoid(-log(1e-37)) is 1 in float32
-_SURE = tl.constexpr(17.0)  # from here on log(sigmoid(x)) equals -exp(-x) in float32
+_ASYMPTOTIC = tl.constexpr(17.0)  # from here on log(sigmoid(x)) equals -exp(-x) in float32
 
 
 def padded_size(head_size: int) -> int:
@@ -49,7 +49,7 @@ def moved(log_odds, bias, exponent, floor):
     near = -tl.log(tl.maximum(expm1, _TINY))
     far = -a - tl.log(tl.maximum(1.0 - tl.exp(-a), 0.25))  # 0.25 only where `near` is taken
     raised = tl.where(a < 0.5, near, far)
-    raised = tl.where(shifted > _SURE, shifted - tl.log(tl.maximum(exponent, _TINY)), raised)
+    raised = tl.where(shifted > _ASYMPTOTIC, shifted - tl.log(tl.maximum(exponent, _TINY)), raised)
     raised = tl.where(exponent == 1.0, shifted, raised)
     return tl.maximum(raised, floor)
 

@@ -23,6 +23,7 @@ class LayerInputs:
 
     @property
     def size(self) -> tuple[int, int]:
+        """The numbers of queries and of keys."""
         return self.query.shape[2], self.key.shape[2]
 
     @property

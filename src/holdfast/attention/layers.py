@@ -12,7 +12,7 @@ from __future__ import annotations
 import sys
 import weakref
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -22,7 +22,7 @@ from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
 from holdfast.attention.batch_steering import PASS, Pass, PassState
-from holdfast.attention.blocks import pass_in
+from holdfast.attention.blocks import PriorAttention, pass_in
 from holdfast.attention.explicit import ScoreFormula, attend_explicitly, note_trace
 from holdfast.attention.extent import Starts, additive
 from holdfast.attention.kernels import LayerInputs, attend, is_fused
@@ -84,7 +84,7 @@ def holdfast_attention(
             "with attn_implementation='sdpa'."
         )
     inputs = _inputs_of(module, query, key, value, attention_mask, kwargs)
-    scoring = ScoreFormula(inputs.scaling, *(extras or (None, None, None)), inputs.causal)
+    scoring = ScoreFormula(inputs.scaling, *(extras or _Extras()), inputs.causal)
     if state is not None and extras is None and _merges(state, layer, inputs):
         output = attend_merged(state, layer, inputs)
     else:
@@ -206,6 +206,7 @@ def _mask_by_positions(
 
 
 def state_of(module: torch.nn.Module) -> PassState | None:
+    """The state of the steered pass that a module is part of; None in any other pass."""
     return _state_of(module, pass_in(module))
 
 
@@ -215,17 +216,17 @@ def _state_of(module: torch.nn.Module, current: Pass | None) -> PassState | None
     return current.state
 
 
-def note_plain(configs: Sequence[tuple[Any, str | None]]) -> None:
+def note_plain(before: Sequence[PriorAttention]) -> None:
     """Records the attention that configurations of a model had before ours."""
-    forget_plain(configs)
-    for config, name in configs:
-        if name is not None and name != IMPLEMENTATION:
-            _PLAIN.append((weakref.ref(config), name))
+    forget_plain(before)
+    for prior in before:
+        if prior.implementation is not None and prior.implementation != IMPLEMENTATION:
+            _PLAIN.append((weakref.ref(prior.config), prior.implementation))
 
 
-def forget_plain(configs: Sequence[tuple[Any, str | None]]) -> None:
+def forget_plain(before: Sequence[PriorAttention]) -> None:
     """Forgets the configurations that have that attention back."""
-    restored = [config for config, name in configs if name not in (None, IMPLEMENTATION)]
+    restored = [p.config for p in before if p.implementation not in (None, IMPLEMENTATION)]
     _PLAIN[:] = [
         (known, name)
         for known, name in _PLAIN
@@ -262,10 +263,16 @@ def _enter(state: PassState, module: torch.nn.Module) -> int:
     return layer
 
 
-def _extras_of(
-    module: torch.nn.Module, kwargs: dict[str, Any]
-) -> tuple[float | None, Tensor | None, Tensor | None] | None:
-    """Soft cap, bias and sinks of a model that has any; SDPA would ignore them or raise."""
+class _Extras(NamedTuple):
+    """Additions to scores that only some models have, as in `ScoreFormula`."""
+
+    softcap: float | None = None
+    bias: Tensor | None = None
+    sinks: Tensor | None = None
+
+
+def _extras_of(module: torch.nn.Module, kwargs: dict[str, Any]) -> _Extras | None:
+    """The additions of a model that has any; SDPA would ignore them or raise."""
     for refused in ("block_indices", "cache"):  # sparse blocks; paged caches of continuous batching
         if kwargs.get(refused) is not None:
             raise ModelError(
@@ -279,7 +286,7 @@ def _extras_of(
         sinks = kwargs["sinks"][..., 0]
     if softcap is None and bias is None and sinks is None and kwargs.get("indices") is None:
         return None
-    return softcap, bias, sinks
+    return _Extras(softcap, bias, sinks)
 
 
 def _only_chosen(mask: Tensor | None, indices: Tensor, keys: int, causal: bool) -> Tensor:

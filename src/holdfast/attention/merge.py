@@ -37,11 +37,12 @@ from holdfast.errors import cut
 from holdfast.methods.table import LayerTable
 
 # Queries per block when outputs are merged, so that a block stays in the processor's caches.
-_QUERIES = 1024
+_BLOCK_QUERIES = 1024
 # Elements of an additive mask kept for a whole pass; larger ones are made per block and layer.
 LARGEST_MASK = 2**24
-_BLOCK = 2**22  # elements of the mask of one block
-_SURE = -1e-7  # log of the largest mass distinguished from 1: beyond it, out_span equals out
+_BLOCK_ELEMENTS = 2**22  # elements of the mask of one block
+# Log of the largest mass distinguished from 1; beyond it, out_span equals out.
+_MAX_LOG_MASS = -1e-7
 
 
 def attend_merged(state: PassState, layer: int, inputs: LayerInputs) -> Tensor | None:
@@ -147,10 +148,10 @@ def _move_one(state: PassState, layer: int, inputs: LayerInputs) -> Tensor | Non
 
 
 def _plan(state: PassState, inputs: LayerInputs) -> StepPlan:
-    return state.plans.get("step", inputs.size, inputs.mask, lambda: _made(state, inputs))
+    return state.plans.get("step", inputs.size, inputs.mask, lambda: _make_plan(state, inputs))
 
 
-def _made(state: PassState, inputs: LayerInputs) -> StepPlan:
+def _make_plan(state: PassState, inputs: LayerInputs) -> StepPlan:
     rows, keys, dtype = inputs.query.shape[0], inputs.key.shape[2], inputs.query.dtype
     groups, mask = state.groups(keys), inputs.mask
     parts = groups.span, groups.rest, groups.proper
@@ -307,7 +308,7 @@ def _move(
 ) -> None:
     """Moves the output of `heads` (None: all) in place, one block of queries after another."""
     for some, group in _by_key_heads(heads, inputs):
-        rule_here, key, value = rule.on(some), inputs.key[:, group], inputs.value[:, group]
+        group_rule, key, value = rule.on(some), inputs.key[:, group], inputs.value[:, group]
         chosen = slice(None) if some is None else some
         query, part_lse = inputs.query[:, chosen], lse[:, chosen]
         for block in blocks:
@@ -322,7 +323,7 @@ def _move(
             )
             if block.part.fully_masked is not None:
                 span_lse = span_lse.masked_fill(block.part.fully_masked, -torch.inf)
-            weight = _weight(rule_here, span_lse - part_lse[:, :, between])
+            weight = _weight(group_rule, span_lse - part_lse[:, :, between])
             if some is None:
                 lerp(output[:, :, between], attended, weight)
             else:
@@ -344,7 +345,7 @@ def _by_key_heads(
 
 def _weight(rule: LogOddsRule, log_mass: Tensor) -> Tensor:
     """c of the module's formula, from the logarithm of the mass on the span."""
-    log_mass = log_mass.clamp_(max=_SURE)
+    log_mass = log_mass.clamp_(max=_MAX_LOG_MASS)
     log_odds = log_mass - (-log_mass.expm1()).log_()
     return softplus(log_odds).add_(rule.log_rest(log_odds)).expm1_().neg_()
 
@@ -387,14 +388,14 @@ def _blocks(state: PassState, inputs: LayerInputs, span: KeyRange) -> Sequence[B
     kept = state.plans.get("blocks", inputs.size, inputs.mask, list[Block])
     if kept:
         return kept
-    blocks = list(_made_blocks(state, inputs, span))
+    blocks = list(_make_blocks(state, inputs, span))
     masks = [block.part.mask for block in blocks]
     if sum(mask.numel() for mask in masks if mask is not None) <= LARGEST_MASK:
         kept.extend(blocks)
     return blocks
 
 
-def _made_blocks(state: PassState, inputs: LayerInputs, span: KeyRange) -> list[Block]:
+def _make_blocks(state: PassState, inputs: LayerInputs, span: KeyRange) -> list[Block]:
     rows, queries, keys = inputs.query.shape[0], inputs.query.shape[2], inputs.key.shape[2]
     members = None if span.uniform else state.members(rows, keys)
     causal = inputs.causal and inputs.mask is None
@@ -402,9 +403,9 @@ def _made_blocks(state: PassState, inputs: LayerInputs, span: KeyRange) -> list[
     if causal and span.uniform:  # the queries of the span itself
         first = min(queries, span.stop)
         blocks.append(Block(span.start, first, KeyGroup(span.start, first), causal=True))
-    size = _QUERIES
+    size = _BLOCK_QUERIES
     if inputs.mask is not None or not span.uniform:
-        size = max(1, min(size, _BLOCK // (rows * (span.stop - span.start))))
+        size = max(1, min(size, _BLOCK_ELEMENTS // (rows * (span.stop - span.start))))
     for start in range(first, queries, size):
         stop = min(queries, start + size)
         seen = over(None if inputs.mask is None else inputs.mask[:, :, start:stop], span)

@@ -63,7 +63,10 @@ def claim_cache(cache: Any, origin: CacheOrigin | None, name: str) -> bool:
             was += " on another span"
         raise UsageError(
             f"The keys in this cache were computed under {was}, and this pass of {name} runs under "
-            f"{now}; start with a fresh cache and forward the whole prompt."
+            f"{now}; start with a fresh cache and forward the whole prompt.",
+            option="past_key_values",
+            value=was,
+            allowed=now,
         )
     mark_cache(cache, origin)
     return False
@@ -132,10 +135,18 @@ def _check_width(width: int, tokens: int, before: int, caches: bool, first: bool
     seen = tokens + before
     sees = f"The span mask has {width} tokens and this pass sees {seen}"
     if seen < width:
-        raise UsageError(f"{sees}; give a mask of the whole prompt, and forward it at once.")
+        raise UsageError(
+            f"{sees}; give a mask of the whole prompt, and forward it at once.",
+            option="span_mask",
+            value=width,
+            allowed=seen,
+        )
     if seen > width and before:
         raise UsageError(
-            f"{sees}, {before} of them cached before the block; give a mask of all of them."
+            f"{sees}, {before} of them cached before the block; give a mask of all of them.",
+            option="span_mask",
+            value=width,
+            allowed=seen,
         )
     # a later pass of a `generate` without a cache has the reply after the prompt: Phi-3's computes
     # all keys anew where its rotary factors change
@@ -143,7 +154,10 @@ def _check_width(width: int, tokens: int, before: int, caches: bool, first: bool
         cure = ", or use_cache=False where what follows the mask is a given reply" if caches else ""
         raise UsageError(
             f"The span mask has {width} tokens and the prompt {seen}; give a mask of the whole "
-            f"prompt{cure}."
+            f"prompt{cure}.",
+            option="span_mask",
+            value=width,
+            allowed=seen,
         )
 
 
@@ -160,7 +174,9 @@ def check_padding(state: PassState, mask: Tensor | None) -> None:
         row, column = hidden[0].tolist()
         raise UsageError(
             f"The span mask is True in row {row} at token {column}, which attention_mask hides as "
-            "padding; pad both on the same side, as holdfast.encode_chats does."
+            "padding; pad both on the same side, as holdfast.encode_chats does.",
+            option="span_mask",
+            value=(row, column),
         )
 
 
@@ -182,6 +198,7 @@ def check_lengths(rotary: RotaryLengths, given: Mapping[str, Any], name: str) ->
 
 
 def refuse_checkpointing(model: torch.nn.Module) -> None:
+    """Refuses activation checkpointing, which repeats passes after the block was left."""
     if not (model.training and torch.is_grad_enabled()):
         return
     if getattr(model, "is_activation_checkpointing", False):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 from weakref import WeakKeyDictionary, WeakSet, finalize, ref
@@ -19,7 +19,7 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from holdfast.attention.batch_steering import PASS
-from holdfast.attention.blocks import LOCK, OPEN, OpenModel, Steered, entered
+from holdfast.attention.blocks import LOCK, OPEN, OpenModel, PriorAttention, Steered, entered
 from holdfast.attention.explicit import ScoreFormula, attend_explicitly, note_trace
 from holdfast.attention.kernels import LayerInputs
 from holdfast.attention.layers import (
@@ -40,7 +40,6 @@ from holdfast.attention.reaching import (
 )
 from holdfast.errors import ModelError, UsageError
 
-Configs = list[tuple[Any, str | None]]  # each with the attention implementation that it had
 _WRAPPED = ("forward", "prepare_inputs_for_generation", "holdfast_block")
 _CROSS = re.compile(r"cross|encoder_?(decoder_?)?att", re.IGNORECASE)
 _KEY = -1  # the key of our hook in a module; PyTorch's own count from 0
@@ -82,7 +81,7 @@ def _open(model: PreTrainedModel) -> OpenModel:
     opened = OpenModel(
         ref(model),
         type(model).__name__,
-        _implementations(model),
+        _prior_attention(model),
         WeakSet(module for _, module in named),
         WeakSet(module for name, module in named if _attends_elsewhere(name, module)),
     )
@@ -194,7 +193,7 @@ def _restore(
 
 def install(model: PreTrainedModel) -> bool:
     """Gives a model this package's attention permanently; False if it cannot, leaving the model."""
-    before, patched = _implementations(model), list[torch.nn.Module]()
+    before, patched = _prior_attention(model), list[torch.nn.Module]()
     try:
         check_reachable(model)
         plain = logits_of(model)
@@ -207,19 +206,19 @@ def install(model: PreTrainedModel) -> bool:
     return True
 
 
-def _implementations(model: PreTrainedModel) -> Configs:
-    """The configurations that a switch changes, each once, with its attention implementation."""
+def _prior_attention(model: PreTrainedModel) -> list[PriorAttention]:
+    """The attention of the configurations that a switch changes, each once."""
     if any(is_like_gptj(module) for module in model.modules()):
         return []
     listed: list[Any] = [getattr(module, "config", None) for module in model.modules()]
     listed = [config for config in listed if hasattr(config, "_attn_implementation_internal")]
     whole = model.config
     listed += [whole, *(getattr(whole, name, None) for name in whole.sub_configs)]
-    configs: Configs = []
+    found: list[PriorAttention] = []
     for config in listed:
-        if config is not None and not any(config is known for known, _ in configs):
-            configs.append((config, config._attn_implementation_internal))
-    return configs
+        if config is not None and not any(config is prior.config for prior in found):
+            found.append(PriorAttention(config, config._attn_implementation_internal))
+    return found
 
 
 def _switch(model: PreTrainedModel) -> list[torch.nn.Module]:
@@ -242,14 +241,15 @@ def _switch(model: PreTrainedModel) -> list[torch.nn.Module]:
     return []
 
 
-def _switch_back(patched: list[torch.nn.Module], before: Configs) -> None:
+def _switch_back(patched: list[torch.nn.Module], before: Sequence[PriorAttention]) -> None:
     for module in patched:
         vars(module).pop("_attn", None)
-    for config, implementation in before:
-        config._attn_implementation_internal = implementation
+    for prior in before:
+        prior.config._attn_implementation_internal = prior.implementation
 
 
 def is_like_gptj(module: torch.nn.Module) -> bool:
+    """Whether a module computes attention in a method `_attn`, as GPT-J does."""
     return (
         hasattr(type(module), "_attn")
         and hasattr(module, "scale_attn")

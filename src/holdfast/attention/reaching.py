@@ -18,7 +18,7 @@ from holdfast.methods.protocols import NeedsWarmup, ShiftsAttention
 # Per probed model, the number of heads of each layer with attention.
 REACHED: WeakKeyDictionary[PreTrainedModel, dict[int, int]] = WeakKeyDictionary()
 # Relative difference of logits: a lost mask or sink moves them by far more than rounding.
-_APART = {torch.float32: 1e-3, torch.float64: 1e-3}
+_MAX_DIFFERENCE = {torch.float32: 1e-3, torch.float64: 1e-3}
 
 
 def check_methods(model: PreTrainedModel, methods: Sequence[ShiftsAttention | NeedsWarmup]) -> None:
@@ -35,20 +35,38 @@ def check_methods(model: PreTrainedModel, methods: Sequence[ShiftsAttention | Ne
             raise UsageError(
                 f"{method.name} has heads{source} made for {made_for.model or 'a model'} of "
                 f"{made_for.layers} layers x {made_for.heads} heads, and this model has {layers} x "
-                f"{heads}; profile this one."
+                f"{heads}; profile this one.",
+                option="heads",
+                value=(made_for.layers, made_for.heads),
+                allowed=(layers, heads),
             )
         for layer, head in sorted(chosen):
             names = f"{method.name} names head {head} in layer {layer}{source}, and"
             if isinstance(layers, int) and layer >= layers:
-                raise UsageError(f"{names} this model has {layers} layers, counted from 0.")
+                raise UsageError(
+                    f"{names} this model has {layers} layers, counted from 0.",
+                    option="heads",
+                    value=(layer, head),
+                    allowed=layers,
+                )
             with_attention = layers_with_attention(model)
             if with_attention is not None and layer not in with_attention:
                 some = ", ".join(map(str, sorted(with_attention)))
                 cure = f"take heads of layers {some}" if some else "give no heads, which steers all"
-                raise UsageError(f"{names} no attention of {name} can be steered there; {cure}.")
+                raise UsageError(
+                    f"{names} no attention of {name} can be steered there; {cure}.",
+                    option="heads",
+                    value=(layer, head),
+                    allowed=sorted(with_attention),
+                )
             count = heads[layer] if isinstance(heads, (list, tuple)) else heads
             if isinstance(count, int) and head >= count:
-                raise UsageError(f"{names} this model has {count} heads, counted from 0.")
+                raise UsageError(
+                    f"{names} this model has {count} heads, counted from 0.",
+                    option="heads",
+                    value=(layer, head),
+                    allowed=count,
+                )
 
 
 def layers_with_attention(model: PreTrainedModel) -> frozenset[int] | None:
@@ -127,9 +145,9 @@ def probe(model: PreTrainedModel, plain: Tensor) -> None:
     except (ModelError, ValueError, TypeError, KeyError, RuntimeError, AttributeError) as error:
         why = " ".join(str(error).split())[:200] if state.calls else NEVER_REACHED
         raise ModelError(unreachable(model, why)) from error
-    apart = float((ours - plain).abs().max() / plain.abs().max().clamp(min=1e-6))
-    if not model.training and apart > _APART.get(model.dtype, 0.2):
-        why = f"it computes something else than softmax attention: logits move by {apart:.0%}"
+    difference = float((ours - plain).abs().max() / plain.abs().max().clamp(min=1e-6))
+    if not model.training and difference > _MAX_DIFFERENCE.get(model.dtype, 0.2):
+        why = f"it computes something else than softmax attention: logits move by {difference:.0%}"
         raise ModelError(unreachable(model, why))
     if hasattr(cache, "get_seq_length") and (count := cached_tokens(cache)) != 2:
         why = f"its cache counts {count} tokens after 2, so no place in it is certain"
@@ -138,6 +156,7 @@ def probe(model: PreTrainedModel, plain: Tensor) -> None:
 
 
 def logits_of(model: PreTrainedModel) -> Tensor:
+    """The logits of two tokens, float32 [1, token, vocabulary], in an unsteered pass."""
     return _forward(model, None)[0]
 
 
@@ -155,6 +174,7 @@ def _forward(
 
 
 def unreachable(model: PreTrainedModel, reason: str) -> str:
+    """The sentence about a model whose attention cannot be steered, with the reason."""
     why = reason.rstrip(".").removesuffix("; use prompt methods such as repetition")
     return (
         f"The attention of {type(model).__name__} cannot be steered ({why}); use a prompt method "

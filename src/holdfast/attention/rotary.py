@@ -43,6 +43,7 @@ class RotaryLengths:
 
     @property
     def name(self) -> str:
+        """The kind of rotary factors, for messages."""
         return "dynamic NTK" if self.grows else "longrope"
 
     def like(self, length: int) -> range:

@@ -61,12 +61,15 @@ class ListRule:
     heads: Sequence[int] | None = None  # those whose log-odds are given; None: all
 
     def mass(self, log_odds: Tensor) -> Tensor:
+        """The moved mass on the span."""
         return self.shift(log_odds).sigmoid()
 
     def log_rest(self, log_odds: Tensor) -> Tensor:
+        """The logarithm of the mass left for the rest."""
         return softplus(self.shift(log_odds)).neg()
 
     def on(self, heads: Sequence[int] | None) -> ListRule:
+        """The same rule for some heads of the layer; None: all."""
         return ListRule(self.groups, self.layer, self.count, heads)
 
     def shift(self, log_odds: Tensor) -> Tensor:

@@ -19,13 +19,14 @@ Range = tuple[int, int, int]
 # a text, a text and which occurrence of it (from 1), or a range
 Part = str | tuple[str, int] | Range
 
-_NEAR = 200  # characters of an emphasised text that the search for the nearest match uses
-_FAR = 10_000  # characters of the messages that it searches; its time grows with both limits
-_ALIKE = 0.6  # less is no match, as in difflib
-_LONG = 2 * _NEAR  # characters of a match, at most: some scripts write no spaces between words
+_MAX_WANTED = 200  # characters of an emphasised text that the search for the nearest match uses
+_MAX_SEARCHED = 10_000  # characters of the messages that it searches; time grows with both
+_MIN_RATIO = 0.6  # less is no match, as in difflib
+# characters of a match, at most: some scripts write no spaces between words
+_MAX_MATCH = 2 * _MAX_WANTED
 # a word; in Chinese and Japanese, which write no spaces, a character
 _WORD = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]|\w+(?:[^\w\s]+\w+)*")
-_MANY = 1_000  # occurrences of a text that are counted in a message, at most
+_MAX_OCCURRENCES = 1_000  # occurrences of a text that are counted in a message, at most
 
 
 def resolve(messages: Messages, emphasis: Sequence[Part]) -> tuple[Range, ...]:
@@ -98,7 +99,7 @@ def unused_character(texts: Sequence[str]) -> str:
 
 def nearest(wanted: str, texts: Sequence[str]) -> str:
     """The words of the texts that are most like `wanted`, as many as it has; "" if none are."""
-    wanted, best, ratio, left = wanted[:_NEAR], "", _ALIKE, _FAR
+    wanted, best, ratio, left = wanted[:_MAX_WANTED], "", _MIN_RATIO, _MAX_SEARCHED
     for whole in texts:
         text = whole[:left]
         left -= len(text)
@@ -128,24 +129,26 @@ def _windows(text: str, block: Span, aligned: int, count: int) -> list[str]:
     runs = zip(words, words[max(0, count - 1) :], strict=False)
     overlapping = [(begin[0], end[1]) for begin, end in runs if begin[0] < last and end[1] > first]
     overlapping.sort(key=lambda run: abs(run[0] - aligned))
-    return [text[start:end] for start, end in overlapping if end - start <= _LONG]
+    return [text[start:end] for start, end in overlapping if end - start <= _MAX_MATCH]
 
 
 def check_parts(emphasis: Sequence[Part]) -> None:
-    """Raises a `UsageError` unless this is a list of parts; whether a chat has them is not seen."""
-    if isinstance(emphasis, str) or not isinstance(emphasis, (list, tuple)):
+    """Refuses blank texts and occurrences below 1; whether a chat has the parts is not checked."""
+    if isinstance(emphasis, str):  # a sequence of texts to a type checker
         raise UsageError(
             f"Emphasis is a list of parts, not {shortened(emphasis)}; put it into one, as in"
-            " emphasis=['like this']."
+            " emphasis=['like this'].",
+            option="emphasis",
+            value=emphasis,
         )
     for part in emphasis:
-        kinds = tuple(map(type, part)) if isinstance(part, (list, tuple)) else (type(part),)
-        is_part = kinds in ((str,), (str, int), (int, int, int))
-        text, occurrence = part if len(kinds) == 2 else (part, 1)
-        if not is_part or not str(text).strip() or occurrence < 1:
+        text, occurrence = part if len(part) == 2 and not isinstance(part, str) else (part, 1)
+        if (isinstance(text, str) and not text.strip()) or occurrence < 1:
             raise UsageError(
                 "Emphasis is a text, (text, occurrence from 1) or (message, first, last), not"
-                f" {shortened(part)}."
+                f" {shortened(part)}.",
+                option="emphasis",
+                value=part,
             )
 
 
@@ -168,7 +171,9 @@ def _checked_range(messages: Messages, given: Range) -> Range:
         size = f"message {number} has {length} characters"
     raise UsageError(
         f"The emphasised range {given} is not in the chat: {size}, both counted from 0; give"
-        " (message, first, last)."
+        " (message, first, last).",
+        option="emphasis",
+        value=given,
     )
 
 
@@ -183,24 +188,33 @@ def _find_text(messages: Messages, text: str, occurrence: int | None) -> Range:
         raise PromptError(
             f"The emphasised {shortened(text)} is in no"
             f" message{f'; the nearest is {shortened(near)}' if near else ''}; give it as it is"
-            " written there."
+            " written there.",
+            option="emphasis",
+            value=text,
+            allowed=near,
         )
     if occurrence is None and len(places) > 1:
         raise UsageError(
             f"The emphasised {shortened(text)} occurs {len(places)} times in the chat; say which,"
-            f" as in ({shortened(text)}, 1), or give a range."
+            f" as in ({shortened(text)}, 1), or give a range.",
+            option="emphasis",
+            value=text,
+            allowed=len(places),
         )
     if (occurrence or 1) > len(places):
         raise UsageError(
             f"The emphasised {shortened(text)} occurs {len(places)} times in the chat, so there is"
-            f" no occurrence {occurrence}."
+            f" no occurrence {occurrence}.",
+            option="emphasis",
+            value=occurrence,
+            allowed=len(places),
         )
     return places[(occurrence or 1) - 1]
 
 
 def _starts(content: str, text: str) -> list[int]:
     starts, start = list[int](), content.find(text)
-    while start >= 0 and len(starts) < _MANY:
+    while start >= 0 and len(starts) < _MAX_OCCURRENCES:
         starts.append(start)
         start = content.find(text, start + 1)
     return starts
@@ -211,7 +225,9 @@ def _trimmed(messages: Messages, whole: Range, part: Part) -> Range:
     text = messages[number]["content"][first:last]
     if not text.strip():
         raise UsageError(
-            f"The emphasis {shortened(part)} holds no word, only white space; emphasise a text."
+            f"The emphasis {shortened(part)} holds no word, only white space; emphasise a text.",
+            option="emphasis",
+            value=part,
         )
     return number, first + len(text) - len(text.lstrip()), last - len(text) + len(text.rstrip())
 

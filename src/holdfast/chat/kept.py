@@ -14,7 +14,7 @@ from collections.abc import Callable
 from holdfast.chat.messages import Message, Messages
 from holdfast.errors import PromptError, shortened
 
-_REMEMBERED = 1_000  # sequences of roles; a dialog has as many as it has turns
+_MAX_ROLE_SEQUENCES = 1_000  # sequences of roles; a dialog has as many as it has turns
 # By template and roles: the messages that the template leaves out, whatever they say.
 _LEFT_OUT: OrderedDict[tuple[str, tuple[str, ...]], frozenset[int]] = OrderedDict()
 # How reasoning in the text of a reply ends: </think>, [/THINK], <channel|>, ◁/think▷ and the like.
@@ -96,7 +96,7 @@ def _left_out(
             _LEFT_OUT[key] = frozenset(n for n, mark in enumerate(marks) if mark not in text)
         except PromptError:  # it needs more of a message than its role and text
             _LEFT_OUT[key] = frozenset()
-        while len(_LEFT_OUT) > _REMEMBERED:
+        while len(_LEFT_OUT) > _MAX_ROLE_SEQUENCES:
             _LEFT_OUT.popitem(last=False)
     return _LEFT_OUT[key]
 

@@ -50,17 +50,23 @@ def check_end(messages: Messages, continues: bool) -> None:
         raise UsageError(
             "The last message is the assistant's, so a reply would be its second turn in a row;"
             " end with a message of the user, or have it continued with"
-            f" {option('continue_final_message', True)}."
+            f" {option('continue_final_message', True)}.",
+            option="continue_final_message",
+            value=False,
         )
     if last["role"] != "assistant" and continues:
         raise UsageError(
             f"{option('continue_final_message', True)} continues a message of the assistant, and"
-            f" the last one has the role {last['role']!r}; leave it out."
+            f" the last one has the role {last['role']!r}; leave it out.",
+            option="continue_final_message",
+            value=True,
         )
     if continues and last.get("tool_calls"):
         raise UsageError(
             "The last message calls a tool, and only a text can be continued; add the tool's"
-            f" result, and leave out {option('continue_final_message', True)}."
+            f" result, and leave out {option('continue_final_message', True)}.",
+            option="continue_final_message",
+            value=True,
         )
 
 
@@ -68,27 +74,38 @@ def _check_message(number: int, message: object) -> None:
     if not isinstance(message, dict):
         raise UsageError(
             f"Message {number} is {shortened(message)}; write it as {{'role': 'user', 'content':"
-            " 'Hello.'}."
+            " 'Hello.'}.",
+            option="messages",
+            value=message,
         )
     role, content = message.get("role"), message.get("content")
     if not isinstance(role, str) or not role.strip() or _is_misspelt(role):
         raise UsageError(
             f"Message {number} has the role {shortened(role)}; use {', '.join(ROLES[:-1])} or"
-            f" {ROLES[-1]}."
+            f" {ROLES[-1]}.",
+            option="role",
+            value=role,
+            allowed=ROLES,
         )
     if isinstance(content, list):
         raise UsageError(
             f"Message {number} has a list as its content ({shortened(content)}), and only text is"
-            " supported; join its texts into one string."
+            " supported; join its texts into one string.",
+            option="content",
+            value=content,
         )
     if "content" not in message:
         raise UsageError(
-            f"Message {number} has no 'content' ({shortened(message)}); give its text there."
+            f"Message {number} has no 'content' ({shortened(message)}); give its text there.",
+            option="content",
+            value=message,
         )
     if not isinstance(content, str):
         raise UsageError(
             f"Message {number} has the content {shortened(content)}, and only text is supported;"
-            " give a string."
+            " give a string.",
+            option="content",
+            value=content,
         )
     calls = message.get("tool_calls") or ()
     for call in calls if isinstance(calls, (list, tuple)) else [calls]:
@@ -96,7 +113,9 @@ def _check_message(number: int, message: object) -> None:
         if function is None or not isinstance(function.get("arguments"), dict):
             raise UsageError(
                 f"Message {number} has the tool call {shortened(call)}; write it as {{'id': '1',"
-                " 'type': 'function', 'function': {'name': 'add', 'arguments': {'a': 2}}}."
+                " 'type': 'function', 'function': {'name': 'add', 'arguments': {'a': 2}}}.",
+                option="tool_calls",
+                value=call,
             )
 
 
@@ -105,7 +124,9 @@ def check_tool(tool: object) -> None:
     if _function_of(tool) is None:
         raise UsageError(
             f"A tool is declared as {{'type': 'function', 'function': {{'name': 'add'}}}}, not as"
-            f" {shortened(tool)}; give its name there."
+            f" {shortened(tool)}; give its name there.",
+            option="tools",
+            value=tool,
         )
 
 

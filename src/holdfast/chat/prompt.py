@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 # characters; a shorter text may occur by chance, such as a number that the template counted
-_TELLING = 8
+_MIN_DISTINCTIVE = 8
 
 
 @dataclass(frozen=True)
@@ -54,14 +54,18 @@ def place_system(messages: Messages, system_as: str) -> tuple[Message, ...]:
     line in between. An empty one is removed; `render_with_spans` then keeps the template from
     inserting its default prompt.
     """
-    return _with_system(messages, system_as)[0]
+    return _place_system(messages, system_as).messages
 
 
 def render_with_spans(
-    messages: Messages, tokenizer: PreTrainedTokenizerFast, *, system_as: str = "role",
-    emphasis: Sequence[Part] | None = None, default_system: bool = True,
+    messages: Messages,
+    tokenizer: PreTrainedTokenizerFast,
+    *,
+    system_as: str = "role",
+    emphasis: Sequence[Part] | None = None,
+    default_system: bool = True,
     tools: Sequence[Tool] = (),
-) -> tuple[str, tuple[Span, ...]]:  # fmt: skip
+) -> tuple[str, tuple[Span, ...]]:
     """Renders the chat with the model's own template, ready for the reply, and finds the spans of
     the system prompts or of the emphasis in it.
 
@@ -83,7 +87,8 @@ def render_with_spans(
             emphasised text, or part of the tools.
         UsageError: an unknown `system_as`.
     """
-    placed, words = _with_system(messages, system_as)
+    chat = _place_system(messages, system_as)
+    placed, words = chat.messages, chat.words
     write = templates.render_text if default_system else templates.render_without_default
     had_system = any(message["role"] == "system" for message in messages)
     if default_system and had_system and not words and len(placed) < len(messages):
@@ -125,10 +130,10 @@ def system_spans(
         template: the source of the chat template; its own words are not a system prompt.
         write: renders other messages the same way.
     """
-    placed, words = _with_system(messages, "role")
-    spans = _find(text, placed, words, template, write)
+    chat = _place_system(messages, "role")
+    spans = _find(text, chat.messages, chat.words, template, write)
     if spans is None:
-        raise _lost(words, "role")
+        raise _lost(chat.words, "role")
     return spans
 
 
@@ -174,10 +179,22 @@ def render(
     return tokenize([text], [spans], tokenizer)[0]
 
 
-def _with_system(messages: Messages, system_as: str) -> tuple[tuple[Message, ...], dict[int, str]]:
-    """The chat with its system prompt in place, and the words to emphasise, by message number."""
+@dataclass(frozen=True)
+class _PlacedChat:
+    """A chat with its system prompt in place."""
+
+    messages: tuple[Message, ...]
+    words: dict[int, str]  # of the system prompts, by the number of the message that has them
+
+
+def _place_system(messages: Messages, system_as: str) -> _PlacedChat:
     if system_as not in SYSTEM_AS:
-        raise UsageError(f"system_as is {' or '.join(SYSTEM_AS)}, not {system_as!r}.")
+        raise UsageError(
+            f"system_as is {' or '.join(SYSTEM_AS)}, not {system_as!r}.",
+            option="system_as",
+            value=system_as,
+            allowed=SYSTEM_AS,
+        )
     rest = [message for message in messages if message["role"] != "system"]
     text = "\n\n".join(
         message["content"]
@@ -185,18 +202,18 @@ def _with_system(messages: Messages, system_as: str) -> tuple[tuple[Message, ...
         if message["role"] == "system" and message["content"]
     )
     if not text:
-        return tuple(rest), {}
+        return _PlacedChat(tuple(rest), {})
     if system_as == "role":
         systems = (
             (index, message["content"].strip())
             for index, message in enumerate(messages)
             if message["role"] == "system"
         )
-        return tuple(messages), {index: words for index, words in systems if words}
+        return _PlacedChat(tuple(messages), {index: words for index, words in systems if words})
     for index, message in enumerate(rest):
         if message["role"] == "user":
             rest[index] = {**message, "content": f"{text}\n\n{message['content']}"}
-            return tuple(rest), {index: text.strip()} if text.strip() else {}
+            return _PlacedChat(tuple(rest), {index: text.strip()} if text.strip() else {})
     raise PromptError("There is no user message to put the system prompt before; add one.")
 
 
@@ -223,7 +240,7 @@ def _find_certain(
         )
         named = any(wanted in message["role"] for message in placed)
         if (
-            len(wanted) < _TELLING
+            len(wanted) < _MIN_DISTINCTIVE
             or elsewhere
             or named
             or wanted in template
@@ -274,7 +291,9 @@ def _find_emphasis(
     ):
         raise PromptError(
             f"The chat template repeats the emphasised {shortened(repeated)}; use a model whose"
-            " template leaves messages as they are."
+            " template leaves messages as they are.",
+            option="emphasis",
+            value=repeated,
         )
     lost = next(
         (words for words in sought if marked_words[words] < sought[words]), next(iter(sought))
@@ -283,7 +302,10 @@ def _find_emphasis(
     hint = f"; the nearest in the rendered prompt is {shortened(near)}" if near else ""
     raise PromptError(
         f"The chat template leaves out or rewrites the emphasised {shortened(lost)}{hint};"
-        " use a model whose template leaves messages as they are."
+        " use a model whose template leaves messages as they are.",
+        option="emphasis",
+        value=lost,
+        allowed=near,
     )
 
 
@@ -304,12 +326,13 @@ _UNFINISHED = "�"  # what a tokenizer decodes from an incomplete character
 class Pieces:
     """Streams a reply's text piece by piece, never part of a character."""
 
-    def __init__(self, tokenizer: PreTrainedTokenizerFast, tell: Callable[[str], None]):
-        self.tokenizer, self.tell = tokenizer, tell
+    def __init__(self, tokenizer: PreTrainedTokenizerFast, write: Callable[[str], None]):
+        self.tokenizer, self.write = tokenizer, write
         self.token_ids: list[int] = []
-        self.told = ""
+        self.written = ""
 
     def add(self, token: int) -> None:
+        """Adds a token, and sends the text that it completes."""
         self.token_ids.append(token)
         text = str(self.tokenizer.decode(self.token_ids, skip_special_tokens=True))
         if not text.endswith(_UNFINISHED):
@@ -317,6 +340,6 @@ class Pieces:
 
     def finish(self, text: str) -> None:
         """Sends the part of `text` that was not sent yet."""
-        if text.startswith(self.told) and len(text) > len(self.told):
-            self.tell(text[len(self.told) :])
-            self.told = text
+        if text.startswith(self.written) and len(text) > len(self.written):
+            self.write(text[len(self.written) :])
+            self.written = text

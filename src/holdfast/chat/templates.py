@@ -16,7 +16,7 @@ from holdfast.errors import NoSystemRole, PromptError, UsageError, option, reaso
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
 
-_REASON = 200  # characters of a template's own text that an error quotes
+_MAX_REASON = 200  # characters of a template's own text that an error quotes
 _EMPTY: Message = {"role": "system", "content": ""}
 
 # Some templates write today's date into the prompt, which would change replies from day to day.
@@ -53,7 +53,9 @@ def read_template(name: str) -> str:
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(
             f"The chat template {name!r} cannot be read ({reason_of(error)}); give {PLAIN}, or"
-            " the path of a Jinja file in UTF-8."
+            " the path of a Jinja file in UTF-8.",
+            option="chat_template",
+            value=name,
         ) from error
 
 
@@ -106,7 +108,7 @@ def render_text(
         ) from None
     except Exception as error:  # a template is a program: dividing by zero is not a TemplateError
         kind = "" if isinstance(error, TemplateError) else f"{type(error).__name__}: "
-        reason = f"{kind}{error}"[:_REASON]
+        reason = f"{kind}{error}"[:_MAX_REASON]
         if tools or uses_tools(messages):
             raise PromptError(
                 f"The chat template refuses this chat with tools ({reason}); use a model whose"
@@ -136,7 +138,7 @@ def _as_parts(messages: Sequence[Message], roles: frozenset[str]) -> list[Messag
 
 # By template: the roles whose content it reads as a list of parts, and drops as a string.
 _IN_PARTS: OrderedDict[str, frozenset[str]] = OrderedDict()
-_REMEMBERED = 100  # templates
+_MAX_TEMPLATES = 100  # templates
 _PRINTED_PARTS = ("'type': 'text'", '"type": "text"')  # a template that prints the list itself
 
 
@@ -144,7 +146,7 @@ def _roles_in_parts(template: str, tokenizer: PreTrainedTokenizerFast) -> frozen
     """The roles whose messages this template keeps only if their content is a list of parts."""
     if template not in _IN_PARTS:
         _IN_PARTS[template] = _find_roles_in_parts(template, tokenizer)
-        while len(_IN_PARTS) > _REMEMBERED:
+        while len(_IN_PARTS) > _MAX_TEMPLATES:
             _IN_PARTS.popitem(last=False)
     return _IN_PARTS[template]
 
@@ -166,12 +168,12 @@ def _find_roles_in_parts(template: str, tokenizer: PreTrainedTokenizerFast) -> f
             lost = {message["role"] for message in chat if message["content"] not in text}
             return frozenset(message["role"] for message in chat) - lost
 
-        asked = frozenset(message["role"] for message in chat)
+        roles_in_chat = frozenset(message["role"] for message in chat)
         whole = kept(frozenset())
-        if whole == asked:
+        if whole == roles_in_chat:
             return frozenset()
-        for in_parts in (asked - whole, asked):
-            if kept(in_parts) == asked:
+        for in_parts in (roles_in_chat - whole, roles_in_chat):
+            if kept(in_parts) == roles_in_chat:
                 # a tool's result is read as a user's message is
                 return in_parts | ({"tool"} if "user" in in_parts else set())
     return frozenset()
@@ -255,8 +257,8 @@ def render_without_default(
     bare, default = _without_default(messages, tokenizer, tools)
     if bare is None:
         raise PromptError(
-            f"The chat template inserts a system prompt of its own ({default[:_REASON]!r}) into a"
-            " chat without one, and an empty one does not replace it; guidance needs a chat"
+            f"The chat template inserts a system prompt of its own ({default[:_MAX_REASON]!r})"
+            " into a chat without one, and an empty one does not replace it; guidance needs a chat"
             " without a prompt, so use another method, or change tokenizer.chat_template."
         )
     return bare

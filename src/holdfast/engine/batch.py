@@ -45,7 +45,7 @@ class StreamState:
         shorter = replace(stream, token_ids=stream.token_ids[:-1], span=stream.span[:-1])
         return replace(self, stream=shorter)
 
-    def behind(self, computed: int) -> Sequence[int]:
+    def tokens_from(self, computed: int) -> Sequence[int]:
         """The tokens from position `computed` on."""
         prompt = self.stream.token_ids
         if computed >= len(prompt):
@@ -71,7 +71,7 @@ class Batch:
 
 
 def batch_of(
-    readings: Sequence[StreamState],
+    states: Sequence[StreamState],
     computed: Sequence[int],
     span: Tensor,
     device: torch.device,
@@ -82,17 +82,17 @@ def batch_of(
     """A batch with the pending tokens of some streams.
 
     Args:
-        readings: the streams, one per row.
+        states: the streams, one per row.
         computed: how many first tokens of each need no forwarding.
         span: of the prompts, bool [row, column].
         cache: what is already computed; None: the model makes a cache.
         logits: of how many last tokens they are wanted.
         before: the steering of an earlier pass, which is used again if nothing changed.
     """
-    new_tokens = [reading.behind(done) for reading, done in zip(readings, computed, strict=True)]
+    new_tokens = [state.tokens_from(done) for state, done in zip(states, computed, strict=True)]
     width = max(map(len, new_tokens))
     level = len(set(computed)) == 1 and all(len(tokens) == width for tokens in new_tokens)
-    both = torch.zeros(2, len(readings), width, dtype=torch.long)
+    both = torch.zeros(2, len(states), width, dtype=torch.long)
     if width == 1:
         both[0, :, 0] = torch.tensor([tokens[0] for tokens in new_tokens])
         both[1, :, 0] = torch.tensor(computed)
@@ -101,46 +101,46 @@ def batch_of(
             both[0, row, width - len(tokens) :] = torch.tensor(tokens)
             both[1, row, width - len(tokens) :] = torch.arange(done, done + len(tokens))
     ids, positions = both.to(device)
-    columns = max(map(len, readings))
+    columns = max(map(len, states))
     span = span if span.shape[1] <= columns else span[:, :columns]
-    steering = _steering_of(readings, span, columns, before)
-    edits = _edits_of(readings, computed, width, device)
+    steering = _steering_of(states, span, columns, before)
+    edits = _edits_of(states, computed, width, device)
     return Batch(ids, positions, level, columns, steering, cache, logits, edits=edits)
 
 
 def _steering_of(
-    readings: Sequence[StreamState], span: Tensor, columns: int, before: BatchSteering | None
+    states: Sequence[StreamState], span: Tensor, columns: int, before: BatchSteering | None
 ) -> BatchSteering | None:
     """The steering of a pass: that of the pass before while the rows stay, which has done its work
     on the host already, so that a step reads no device.
     """
-    rows = [reading.stream.compiled for reading in readings]
-    trace = any(reading.trace for reading in readings)
+    rows = [state.stream.compiled for state in states]
+    trace = any(state.trace for state in states)
     if not (trace or any(compiled.attention for compiled in rows)):
         return None
-    prompts = [len(reading.stream.token_ids) for reading in readings]
-    if not any(reading.generated for reading in readings):
-        prompts = [columns] * len(readings)  # what follows a shorter prompt is not a reply
+    prompts = [len(state.stream.token_ids) for state in states]
+    if not any(state.generated for state in states):
+        prompts = [columns] * len(states)  # what follows a shorter prompt is not a reply
     steering = BatchSteering(span, rows, trace, prompts, follows=False)
     return before if before is not None and before.equals(steering) else steering
 
 
 def _edits_of(
-    readings: Sequence[StreamState], computed: Sequence[int], width: int, device: torch.device
+    states: Sequence[StreamState], computed: Sequence[int], width: int, device: torch.device
 ) -> list[EditGroup]:
     """The edits of a pass that forwards the pending tokens of each stream."""
     rows = []
-    if any(reading.stream.compiled.states for reading in readings):
-        for reading, done in zip(readings, computed, strict=True):
-            stream, new = reading.stream, len(reading) - done
-            row = stream.compiled, done, new, width - new, reading.span, len(stream.token_ids)
+    if any(state.stream.compiled.states for state in states):
+        for state, done in zip(states, computed, strict=True):
+            stream, new = state.stream, len(state) - done
+            row = stream.compiled, done, new, width - new, state.span, len(stream.token_ids)
             rows.append(EditedRow(*row))
     return edits_of(rows, width, device)
 
 
-def spans_of(readings: Sequence[StreamState], device: torch.device) -> Tensor:
+def spans_of(states: Sequence[StreamState], device: torch.device) -> Tensor:
     """The prompt spans of some streams, bool [row, column]."""
-    return pad_sequence([reading.span for reading in readings], batch_first=True).to(device)
+    return pad_sequence([state.span for state in states], batch_first=True).to(device)
 
 
 @dataclass(eq=False)
@@ -164,7 +164,9 @@ class ActiveRow:
     def __post_init__(self) -> None:
         self.uniforms = uniforms(self.row.seed, self.row.sampling.max_new_tokens)
         traced = self.row.trace
-        self.readings = [StreamState(stream, self.generated, traced) for stream in self.row.streams]
+        self.stream_states = [
+            StreamState(stream, self.generated, traced) for stream in self.row.streams
+        ]
         computed = [stream.known for stream in self.row.streams]
         self.known = self.known or [(pieces,) if pieces is not None else () for pieces in computed]
 
@@ -177,8 +179,8 @@ class ActiveRow:
     def num_new_tokens(self) -> int:
         """The most tokens that one of its streams has to forward."""
         return max(
-            len(reading) - cached
-            for reading, cached in zip(self.readings, self.cached, strict=True)
+            len(state) - cached
+            for state, cached in zip(self.stream_states, self.cached, strict=True)
         )
 
     @property

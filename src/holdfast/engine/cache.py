@@ -32,7 +32,7 @@ from holdfast.engine.state_layers import StateLayer, layers_like
 
 
 @dataclass(frozen=True)
-class _Made:
+class _PassResult:
     """States, keys and values that a pass made beside the slots."""
 
     slots: list[int]  # slots of its rows
@@ -46,7 +46,7 @@ class Slots(Cache):
     """Keys, values and states of rows that join and leave.
 
     Args:
-        layers: those of the cache that the model would make, each of a kind in `HELD`.
+        layers: those of the cache that the model would make, each of a kind in `SLOT_LAYERS`.
         device: where keys, values and states are.
         rotary: which lengths of text have the same rotary factors.
 
@@ -73,7 +73,7 @@ class Slots(Cache):
         self.lengths = self._shared.lengths
         self.rotary_lengths: list[range] = []
         self.seq_length_read = False
-        self._made: list[_Made] = []
+        self._results: list[_PassResult] = []
 
     def expect(self, rows: int, columns: int) -> None:
         """Records how many slots there will be soon, and how many tokens the joining rows may have,
@@ -141,14 +141,14 @@ class Slots(Cache):
             states = [layer.end() for layer in self._recurrent]
             beside = [layer.end() for layer in self._windowed] if sources else []
             if states or beside:
-                self._made.append(_Made(list(slots), states, beside))
+                self._results.append(_PassResult(list(slots), states, beside))
         finally:
             self._shared.current = None
 
     def commit(self, slots: Sequence[int], ends: Sequence[int]) -> None:
         """Counts the tokens before `ends` as computed, after the passes that wrote them."""
         for number, layer in enumerate(self._recurrent):
-            layer.commit([(made.slots, made.states[number]) for made in self._made])
+            layer.commit([(result.slots, result.states[number]) for result in self._results])
         if self._windowed:
             self._move_windows(dict(zip(slots, ends, strict=True)))
         self.drop()
@@ -157,13 +157,13 @@ class Slots(Cache):
 
     def drop(self) -> None:
         """Discards what passes made since the last commit."""
-        self._made.clear()
+        self._results.clear()
 
     def _move_windows(self, ends: Mapping[int, int]) -> None:
         """Keeps in the slots of windowed layers what the windows at these ends can see."""
         window = self._shared.window
         firsts = {slot: window.next_first(slot, end) for slot, end in ends.items()}
-        beside = [(made.slots, made.beside) for made in self._made if made.beside]
+        beside = [(result.slots, result.beside) for result in self._results if result.beside]
         written = {slot for slots, _ in beside for slot in slots}
         late = [slot for slot in ends if slot not in written and firsts[slot] > window.firsts[slot]]
         if late:
@@ -236,14 +236,16 @@ class Slots(Cache):
     # Queries by the model
 
     def get_seq_length(self, layer_idx: int = 0) -> int:
-        self._note_look()
+        """The number of tokens before the pass, if its rows are of equal length."""
+        self._note_query()
         return super().get_seq_length(layer_idx)
 
     def get_mask_sizes(self, query_length: int, layer_idx: int) -> tuple[int, int]:
-        self._note_look()
+        """The number of keys that a layer reads, and the column of the first."""
+        self._note_query()
         return super().get_mask_sizes(query_length, layer_idx)
 
-    def _note_look(self) -> None:
+    def _note_query(self) -> None:
         """Masks are made before the first layer writes; later queries come from layers."""
         current = self._shared.current
         self.seq_length_read |= current is not None and current.written

@@ -48,20 +48,20 @@ class Decoder:
         """Prefills rows and draws their first tokens; returns those that end with them."""
         if not self.runner.batched:
             (row,) = rows
-            self._alone = row, [None] * len(row.readings)
+            self._alone = row, [None] * len(row.stream_states)
             return self._advance_alone()
         first = len(self._owners)
         ends = (row.row.longest + row.row.sampling.max_new_tokens for row in rows)
-        self.slots.expect(first + sum(len(row.readings) for row in rows), max(ends))
+        self.slots.expect(first + sum(len(row.stream_states) for row in rows), max(ends))
         for row in rows:
-            for number, reading in enumerate(row.readings):
-                row.forwarded += len(reading) - row.cached[number]
+            for number, state in enumerate(row.stream_states):
+                row.forwarded += len(state) - row.cached[number]
                 known = row.known[number]
                 self.slots.open(known[0] if known else None, row.row.reusable_len(number))
                 for piece in known[1:]:
                     self.slots.add(piece)
                 self._owners.append((row, number))
-            row.known = [()] * len(row.readings)
+            row.known = [()] * len(row.stream_states)
         self._span = None
         self._forward_beginnings(first)
         ended = self._advance(first)
@@ -97,7 +97,7 @@ class Decoder:
             return
         slots, beginnings = [], []
         for slot, (row, number) in enumerate(self._owners[first:], first):
-            beginning = row.readings[number].without_last()
+            beginning = row.stream_states[number].without_last()
             if row.row.shares and len(beginning) > self.slots.lengths[slot]:
                 slots.append(slot)
                 beginnings.append(beginning)
@@ -160,19 +160,19 @@ class Decoder:
     def _forward(self, slots: Sequence[int], *, commit: bool = True) -> Output:
         """Forwards the pending tokens of some slots."""
         owners = [self._owners[slot] for slot in slots]
-        readings = [row.readings[number] for row, number in owners]
+        states = [row.stream_states[number] for row, number in owners]
         if self._span is None:
-            every = [row.readings[number] for row, number in self._owners]
+            every = [row.stream_states[number] for row, number in self._owners]
             self._span = spans_of(every, self.runner.device)
         span = self._span  # the same tensor while the rows stay, so that their steering is reused
         if len(slots) < len(self._owners):
             span = span[list(slots)]
         known = [self.slots.lengths[slot] for slot in slots]
-        output = self.runner.forward_slots(self.slots, slots, readings, span)
+        output = self.runner.forward_slots(self.slots, slots, states, span)
         for (row, _), slot, count in zip(owners, slots, known, strict=True):
             row.forwarded += count - self.slots.lengths[slot]  # what was computed anew
         if commit:
-            self.slots.commit(slots, [len(reading) for reading in readings])
+            self.slots.commit(slots, [len(state) for state in states])
         return output
 
     def _sort(self, slots: Sequence[int], output: Output) -> StepOutputs:
@@ -180,10 +180,10 @@ class Decoder:
         numbers: dict[ActiveRow, list[int]] = {}
         for number, slot in enumerate(slots):
             row, stream = self._owners[slot]
-            numbers.setdefault(row, [-1] * len(row.readings))[stream] = number
+            numbers.setdefault(row, [-1] * len(row.stream_states))[stream] = number
         logits = output.logits[:, -1]
-        first = [writing for writing, *_ in numbers.values()]
-        second = [reading for _, *others in numbers.values() for reading in others]
+        first = [number for number, *_ in numbers.values()]
+        second = [number for _, *others in numbers.values() for number in others]
         mass, uniform = output.mass, output.uniform
         if not second:  # one slot per row, in order
             return StepOutputs(list(numbers), logits, logits[:0], mass, uniform)
@@ -239,8 +239,8 @@ class Decoder:
         row, caches = self._alone
         outputs = []
         try:
-            for index, reading in enumerate(row.readings):
-                outputs.append(self.runner.forward_next(reading, caches[index]))
+            for index, state in enumerate(row.stream_states):
+                outputs.append(self.runner.forward_next(state, caches[index]))
                 caches[index] = outputs[-1].cache
                 row.forwarded += outputs[-1].tokens
         except Exception as error:

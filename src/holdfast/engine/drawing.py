@@ -17,7 +17,7 @@ from holdfast.errors import ModelError
 Token = int | Exception  # a token id, or why there is none
 
 NOT_FINITE = -1  # in place of a token, if the logits are not finite
-_WIDER = -2  # in place of a token, if more tokens must be considered
+_NEEDS_MORE = -2  # in place of a token, if more tokens must be considered
 # numbers of tokens tried in turn until they cover each row's nucleus; then the whole vocabulary
 _LIKELIEST = (64, 512)
 _GREEDY = 1e-30  # a nucleus of this mass is only the likeliest token
@@ -73,12 +73,12 @@ def draw(logits: Tensor, samplings: Sequence[Sampling], numbers: Sequence[float]
     logits = logits.float()
     scaled = (logits - logits.amax(-1, keepdim=True)) / parameters[:, :1].float()
     probabilities = scaled.softmax(-1)
-    tokens, rows = [_WIDER] * len(logits), list(range(len(logits)))
+    tokens, rows = [_NEEDS_MORE] * len(logits), list(range(len(logits)))
     for count in (*_LIKELIEST, logits.shape[-1]):
         drawn = _drawn(probabilities, parameters, min(count, logits.shape[-1])).tolist()
         for row, token in zip(rows, drawn, strict=True):
             tokens[row] = token
-        again = [index for index, token in enumerate(drawn) if token == _WIDER]
+        again = [index for index, token in enumerate(drawn) if token == _NEEDS_MORE]
         if not again:
             break
         rows = [rows[index] for index in again]
@@ -119,7 +119,7 @@ def _drawn(probabilities: Tensor, parameters: Tensor, count: int) -> Tensor:
         # topk breaks ties with the last token arbitrarily, so such tokens do not count
         inside = likeliest * (likeliest > likeliest[:, -1:])
         wider = inside.sum(-1, dtype=torch.float64) < top_p[:, 0]
-        tokens = tokens.masked_fill(wider, _WIDER)
+        tokens = tokens.masked_fill(wider, _NEEDS_MORE)
     return tokens.masked_fill(~likeliest[:, 0].isfinite(), NOT_FINITE)
 
 

@@ -27,7 +27,7 @@ class StepOutputs:
 def process(step: StepOutputs) -> tuple[Tensor, dict[int, Exception]]:
     """Returns the logits to draw tokens from, and the errors of failed processors by row number."""
     logits, failed = step.logits, dict[int, Exception]()
-    paired = [number for number, row in enumerate(step.rows) if len(row.readings) > 1]
+    paired = [number for number, row in enumerate(step.rows) if len(row.stream_states) > 1]
     second_of = {number: index for index, number in enumerate(paired)}
     for turn in range(max(len(row.row.processors) for row in step.rows)):
         numbers: dict[EditsLogits, list[int]] = {}

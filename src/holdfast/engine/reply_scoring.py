@@ -17,9 +17,9 @@ from holdfast.engine.prefixes import KeysValues, Prefix
 from holdfast.engine.rows import Row, Stream
 from holdfast.engine.runner import Runner, forward_alone
 
-_PASS = 16_384  # tokens of one pass, padding included, unless a single row has more
-_WHOLE = 2_048  # the same if every token's logits are wanted
-_AT_ONCE = 65_536  # prompt tokens whose keys and values are in memory at once
+_PASS_TOKENS = 16_384  # tokens of one pass, padding included, unless a single row has more
+_PASS_TOKENS_WITH_LOGITS = 2_048  # the same if every token's logits are wanted
+_PROMPT_TOKENS = 65_536  # prompt tokens whose keys and values are in memory at once
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ def _score_rows(
     lengths = [sum(len(stream.token_ids) for stream in row.streams) for row in rows]
     first = 0
     for end in range(1, len(rows) + 1):
-        if end == len(rows) or sum(lengths[first : end + 1]) > _AT_ONCE:
+        if end == len(rows) or sum(lengths[first : end + 1]) > _PROMPT_TOKENS:
             some = rows[first:end]
             scores, heads = _score_some(runner, some, replies[first:end], batch_size)
             scored += scores
@@ -83,7 +83,7 @@ def _score_some(
     runner: Runner, rows: Sequence[Row], replies: Sequence[Sequence[TokenIds]], batch_size: int
 ) -> Scores:
     prompts = [StreamState(stream) for row in rows for stream in row.streams]
-    read = iter(list(_forward_all(runner, prompts, batch_size, _PASS, keep=True)))
+    read = iter(list(_forward_all(runner, prompts, batch_size, _PASS_TOKENS, keep=True)))
     heads = [[next(read) for _ in row.streams] for row in rows]
     totals, greedy, forwarded = [], [], []
     for row, first, wanted in zip(rows, heads, replies, strict=True):
@@ -93,7 +93,7 @@ def _score_some(
         greedy.append([reply[0] == likeliest for reply in wanted])
         forwarded.append(sum(len(stream.token_ids) - stream.cached for stream in row.streams))
     # the last token of a reply has nothing to predict
-    behind = [
+    continuations = [
         (index, number, reply)
         for index, wanted in enumerate(replies)
         for number, reply in enumerate(wanted)
@@ -102,19 +102,22 @@ def _score_some(
     # per reply and stream, its passes
     passes = [
         [
-            _passes(runner.rotary, _behind_prompt(stream, computed), reply, 1)
+            _passes(runner.rotary, _after_prompt(stream, computed), reply, 1)
             for stream, (_, computed) in zip(rows[index].streams, heads[index], strict=True)
         ]
-        for index, _, reply in behind
+        for index, _, reply in continuations
     ]
-    continued = [each.state for of_reply in passes for some in of_reply for each in some]
-    later = _forward_all(runner, continued, batch_size, _WHOLE, keep=False)
-    for (index, number, reply), of_reply in zip(behind, passes, strict=True):
-        logits = [_joined([next(later)[0][-each.wanted :] for each in some]) for some in of_reply]
+    continued = [part.state for of_reply in passes for of_stream in of_reply for part in of_stream]
+    later = _forward_all(runner, continued, batch_size, _PASS_TOKENS_WITH_LOGITS, keep=False)
+    for (index, number, reply), of_reply in zip(continuations, passes, strict=True):
+        logits = [
+            _joined([next(later)[0][-part.wanted :] for part in of_stream])
+            for of_stream in of_reply
+        ]
         total, is_greedy = _score(distribution(logits, rows[index]), reply[1:])
         totals[index][number] += total
         greedy[index][number] &= is_greedy
-        forwarded[index] += sum(each.forwarded for some in of_reply for each in some)
+        forwarded[index] += sum(part.forwarded for of_stream in of_reply for part in of_stream)
     scored = [
         Scored(tuple(values), tuple(map(len, wanted)), count, tuple(likeliest))
         for values, wanted, count, likeliest in zip(totals, replies, forwarded, greedy, strict=True)
@@ -122,7 +125,7 @@ def _score_some(
     return scored, [tuple(computed for _, computed in first if computed) for first in heads]
 
 
-def _behind_prompt(stream: Stream, computed: KeysValues | None) -> Stream:
+def _after_prompt(stream: Stream, computed: KeysValues | None) -> Stream:
     """A stream whose whole prompt is already computed."""
     prefix = Prefix(stream.token_ids, stream.span, stream.compiled, computed)
     return Stream(stream.token_ids, stream.span, stream.compiled, prefix, len(stream.token_ids))
@@ -161,12 +164,12 @@ def _joined(logits: Sequence[Tensor]) -> Tensor:
 def _score_alone(runner: Runner, row: Row, wanted: Sequence[TokenIds]) -> Scored:
     scores, forwarded = [], 0
     for reply in wanted:
-        every = [_passes(runner.rotary, stream, reply, 0) for stream in row.streams]
+        by_stream = [_passes(runner.rotary, stream, reply, 0) for stream in row.streams]
         logits = [
-            _joined([forward_alone(runner, each.state, each.wanted) for each in passes])
-            for passes in every
+            _joined([forward_alone(runner, part.state, part.wanted) for part in passes])
+            for passes in by_stream
         ]
-        forwarded += sum(len(each.state) for passes in every for each in passes)
+        forwarded += sum(len(part.state) for passes in by_stream for part in passes)
         scores.append(_score(distribution(logits, row), reply))
     totals, greedy = zip(*scores, strict=True)
     return Scored(totals, tuple(map(len, wanted)), forwarded, greedy)

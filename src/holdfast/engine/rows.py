@@ -23,7 +23,7 @@ class Stream:
     shared: int = 0
 
     @classmethod
-    def behind(
+    def after(
         cls,
         prefix: Prefix | None,
         token_ids: tuple[int, ...],

@@ -101,6 +101,7 @@ class Runner:
 
     @property
     def device(self) -> torch.device:
+        """The device that the model runs on."""
         return self.hf_model.device
 
     def slots(self) -> Slots:
@@ -212,34 +213,34 @@ class Runner:
             **{name: value for name, value in options.items() if name in self.accepts},
         )
 
-    def forward_next(self, reading: StreamState, cache: Cache | None) -> Output:
+    def forward_next(self, state: StreamState, cache: Cache | None) -> Output:
         """Forwards the pending tokens of a row that runs alone: its last token after the cache that
         the model made of those before, or all of them. Some classes cannot continue after their
         cache; of these, the whole text is read at every step.
         """
         if self._continues_alone:
-            computed = len(reading) - 1
-            if cache is None or len(reading) not in self.rotary.like(computed):
+            computed = len(state) - 1
+            if cache is None or len(state) not in self.rotary.like(computed):
                 cache, computed = None, 0
             try:
-                return self.forward(self._batch_alone(reading, computed, cache))
+                return self.forward(self._batch_alone(state, computed, cache))
             except HoldfastError:
                 raise
             except Exception as error:
                 if ran_out_of_memory(error):
                     raise
                 self._continues_alone = False
-        return self.forward(replace(self._batch_alone(reading, 0, None), use_cache=False))
+        return self.forward(replace(self._batch_alone(state, 0, None), use_cache=False))
 
-    def _batch_alone(self, reading: StreamState, computed: int, cache: Cache | None) -> Batch:
-        span = spans_of([reading], self.device)
-        return batch_of([reading], [computed], span, self.device, cache)
+    def _batch_alone(self, state: StreamState, computed: int, cache: Cache | None) -> Batch:
+        span = spans_of([state], self.device)
+        return batch_of([state], [computed], span, self.device, cache)
 
     def forward_slots(
         self,
         slots: Slots,
         which: Sequence[int],
-        readings: Sequence[StreamState],
+        states: Sequence[StreamState],
         span: Tensor,
         logits: int = 1,
     ) -> Output:
@@ -248,7 +249,7 @@ class Runner:
         rotary factors of its keys is computed anew, in a pass of its own.
         """
         slots.drop()
-        ends = [len(reading) for reading in readings]
+        ends = [len(state) for state in states]
         together: dict[Hashable, list[int]] = {}
         for index, (slot, end) in enumerate(zip(which, ends, strict=True)):
             anew = slots.lengths[slot] > 0 and end not in slots.rotary_lengths[slot]
@@ -262,13 +263,13 @@ class Runner:
             whole = len(groups) == 1
             mine = which if whole else [which[index] for index in places]
             first, last = [starts[index] for index in places], [ends[index] for index in places]
-            some, row_span = [readings[index] for index in places], span if whole else span[places]
+            some, row_span = [states[index] for index in places], span if whole else span[places]
             before = self._latest.steering
             batch = batch_of(some, first, row_span, self.device, slots, logits, before)
             with slots.writing(mine, first, last) as kept:
                 outputs.append(self.forward(replace(batch, starts=kept)))
             if slots.seq_length_read and not batch.level and self.require_equal_positions():
-                return self.forward_slots(slots, which, readings, span, logits)
+                return self.forward_slots(slots, which, states, span, logits)
         return outputs[0] if len(groups) == 1 else _in_order(outputs, groups)
 
     def _kept(self, batch: Batch) -> int | Tensor:
@@ -292,10 +293,10 @@ class Runner:
         return torch.zeros_like(seen, dtype=dtype).masked_fill_(~seen, torch.finfo(dtype).min)
 
 
-def forward_alone(runner: Runner, reading: StreamState, logits: int) -> Tensor:
+def forward_alone(runner: Runner, state: StreamState, logits: int) -> Tensor:
     """The logits [token, vocabulary] of a row's last tokens, with the whole row forwarded alone."""
-    span = spans_of([reading], runner.device)
-    batch = batch_of([reading], [0], span, runner.device, logits=logits)
+    span = spans_of([state], runner.device)
+    batch = batch_of([state], [0], span, runner.device, logits=logits)
     return runner.forward(batch).logits[0]
 
 

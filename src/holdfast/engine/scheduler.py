@@ -24,12 +24,12 @@ from holdfast.engine.shared import SharedPrefixes, beginning
 from holdfast.errors import HoldfastError, ModelError
 
 # waiting rows join once there is more than one per this many running: a prefill costs ~1 step
-_JOIN = 4
-_SPARE = 256  # shared prefixes are dropped at most once in this many steps
-_PATIENCE = 6  # the wait before a limit regrows doubles at most this many times
-_PASS = 128  # tokens that cost about as much as the fixed part of a forward pass
-_PREFILL = 16_384  # tokens of one prefill, padding included, unless a single row has more
-_PADDED = 65_536  # columns read in one prefill, unless at least a quarter is used
+_RUNNING_PER_JOINING = 4
+_STEPS_BETWEEN_CLEARS = 256  # shared prefixes are dropped at most once in this many steps
+_MAX_DOUBLINGS = 6  # the wait before a limit regrows doubles at most this many times
+_TOKENS_PER_PASS = 128  # tokens that cost about as much as the fixed part of a forward pass
+_PREFILL_TOKENS = 16_384  # tokens of one prefill, padding included, unless a single row has more
+_PREFILL_COLUMNS = 65_536  # columns read in one prefill, unless at least a quarter is used
 
 
 @dataclass(eq=False)
@@ -114,7 +114,7 @@ class Scheduler:
         self.limit = batch_size if runner.batched else 1
         self.halvings: list[int] = []
         self._steps = self._calm = 0  # in total, and since the limit last changed
-        self._spare_from = 0  # from this step on, shared prefixes are dropped first
+        self._clear_from = 0  # from this step on, shared prefixes are dropped first
         self._decoder = Decoder(runner, stop_ids, self.shared)
         self._urgent: deque[Handle] = deque()  # others wait for these
         self._waiting: deque[Handle] = deque()
@@ -194,7 +194,7 @@ class Scheduler:
             joining.append(handle)
         wait = math.inf if self.serving is None else self.serving.wait
         waited = max((self._steps - handle.submitted for handle in joining), default=0)
-        if len(joining) <= running // _JOIN and waited <= wait:
+        if len(joining) <= running // _RUNNING_PER_JOINING and waited <= wait:
             return []
         for _ in joining:
             (self._urgent or self._waiting).popleft()
@@ -214,7 +214,7 @@ class Scheduler:
         for first, *others in alike.values():
             leader = first.row.streams[0]
             gains = [self.shared.gain(other.row.streams[0], leader) for other in others]
-            if sum(gains) > _PASS:
+            if sum(gains) > _TOKENS_PER_PASS:
                 later += [other for other, gain in zip(others, gains, strict=True) if gain]
         return later
 
@@ -247,9 +247,9 @@ class Scheduler:
         handles = list(self._running.values())
         self._running.clear()
         self._decoder = Decoder(self.runner, self.stop_ids, self.shared)
-        if self.shared is not None and self.shared.size and self._steps >= self._spare_from:
+        if self.shared is not None and self.shared.size and self._steps >= self._clear_from:
             self.shared.clear()
-            self._spare_from = self._steps + _SPARE
+            self._clear_from = self._steps + _STEPS_BETWEEN_CLEARS
         else:
             try:
                 self.limit = halved(len(handles), self.runner.name, self.batch_size)
@@ -267,7 +267,7 @@ class Scheduler:
         if self.serving is None or not self.halvings or self.limit >= self.batch_size:
             return
         self._calm += 1
-        if self._calm >= self.serving.regrow << min(len(self.halvings) - 1, _PATIENCE):
+        if self._calm >= self.serving.regrow << min(len(self.halvings) - 1, _MAX_DOUBLINGS):
             self.limit, self._calm = min(self.batch_size, self.limit + self.limit // 4 + 1), 0
 
 
@@ -295,9 +295,11 @@ def prefills(rows: Sequence[ActiveRow]) -> list[list[ActiveRow]]:
             longest = max(longest, *cached)
             tokens += sum(cached)
             padded = count * ordered[start].num_new_tokens
-            fits = padded <= _PREFILL and count * longest <= max(_PADDED, 4 * tokens)
+            fits = padded <= _PREFILL_TOKENS and count * longest <= max(
+                _PREFILL_COLUMNS, 4 * tokens
+            )
             if fits or start == stop - 1:
-                costs[start] = least[start] + _PASS + padded
+                costs[start] = least[start] + _TOKENS_PER_PASS + padded
         least.append(min(costs))
         start_of.append(costs.index(least[-1]))
     groups, stop = [], len(ordered)

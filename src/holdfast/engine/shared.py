@@ -118,6 +118,7 @@ class SharedPrefixes:
         return stream.compiled, self._rotary.like(length)
 
     def clear(self) -> None:
+        """Drops everything."""
         self.size = 0
         self._roots.clear()
         self._used.clear()

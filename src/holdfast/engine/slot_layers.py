@@ -107,6 +107,7 @@ class Shared:
 
     @property
     def under_way(self) -> SlotPass:
+        """The pass under way; there must be one."""
         assert self.current is not None, "a pass is under way"
         return self.current
 
@@ -130,6 +131,7 @@ class KeyLayer(DynamicLayer):
 
     @property
     def columns(self) -> PassColumns:
+        """The columns that this kind of layer reads."""
         return self.shared.under_way.every
 
     def tensors(self, slot: int, length: int, start: int = 0) -> tuple[Tensor, ...]:
@@ -137,6 +139,7 @@ class KeyLayer(DynamicLayer):
         return tuple(store[slot, :, start:length].clone() for store in self.store)
 
     def states(self, slot: int) -> States:
+        """None, as such a layer is not recurrent."""
         return {}
 
     def move(self, last: int, slot: int, length: int) -> None:
@@ -209,6 +212,7 @@ class KeyLayer(DynamicLayer):
         return self.keys, self.values
 
     def get_mask_sizes(self, query_length: int) -> tuple[int, int]:
+        """The number of keys that the layer reads, and the column of the first."""
         return self.columns.count, self.columns.first
 
     def get_seq_length(self) -> int:
@@ -223,6 +227,7 @@ class WindowLayer(KeyLayer):
 
     @property
     def columns(self) -> PassColumns:
+        """The columns of the tokens that are kept."""
         return self.shared.under_way.kept
 
     def tensors(self, slot: int, length: int, start: int = 0) -> tuple[Tensor, ...]:
@@ -232,6 +237,7 @@ class WindowLayer(KeyLayer):
         return tuple(store[slot, :, cut - first : length - first].clone() for store in self.store)
 
     def move(self, last: int, slot: int, length: int) -> None:
+        """Moves the last row's tokens that are kept into a slot."""
         super().move(last, slot, length - self.shared.window.firsts[last])
 
     def shrink(self, rows: int, columns: int) -> None:

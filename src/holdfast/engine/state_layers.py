@@ -138,7 +138,7 @@ class HybridLayer(StateLayer, KeyLayer):  # type: ignore[misc, override]  # as t
 
 SlotLayer = KeyLayer | StateLayer
 # the layers of transformers' caches, and the layer that replaces each
-HELD: dict[type, type[KeyLayer] | type[StateLayer]] = {
+SLOT_LAYERS: dict[type, type[KeyLayer] | type[StateLayer]] = {
     DynamicLayer: KeyLayer,
     DynamicSlidingWindowLayer: WindowLayer,
     DummyLayer: KeyLayer,
@@ -146,8 +146,8 @@ HELD: dict[type, type[KeyLayer] | type[StateLayer]] = {
     LinearAttentionAndFullAttentionLayer: HybridLayer,
     LinearAttentionAndSlidingWindowAttentionLayer: HybridLayer,
 }
-RECURRENT = frozenset(kind for kind, layer in HELD.items() if issubclass(layer, StateLayer))
-ATTENDING = frozenset(HELD) - {LinearAttentionLayer, DummyLayer}
+RECURRENT = frozenset(kind for kind, layer in SLOT_LAYERS.items() if issubclass(layer, StateLayer))
+ATTENDING = frozenset(SLOT_LAYERS) - {LinearAttentionLayer, DummyLayer}
 
 
 def layers_like(layers: Sequence[CacheLayer], shared: Shared) -> list[SlotLayer]:
@@ -155,12 +155,12 @@ def layers_like(layers: Sequence[CacheLayer], shared: Shared) -> list[SlotLayer]
     layers keep every token, since masks are made for one number of keys per kind. A `ModelError`
     names the kinds that have no replacement.
     """
-    if unknown := sorted({type(like).__name__ for like in layers if type(like) not in HELD}):
+    if unknown := sorted({type(like).__name__ for like in layers if type(like) not in SLOT_LAYERS}):
         raise ModelError(
             f"The cache has layers of the kind {' and '.join(unknown)}, which cannot be laid out in"
             " slots; forward each row alone, with the cache that the model makes."
         )
-    kinds: dict[type, Callable[[Any, Shared], SlotLayer]] = {**HELD}
+    kinds: dict[type, Callable[[Any, Shared], SlotLayer]] = {**SLOT_LAYERS}
     if LinearAttentionAndSlidingWindowAttentionLayer in map(type, layers):
         kinds[DynamicSlidingWindowLayer] = KeyLayer
     elif widths := [

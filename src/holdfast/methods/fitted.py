@@ -57,7 +57,7 @@ class Fitted:
     _tensors: dict[Any, Tensor] = field(default_factory=dict, compare=False, hash=False, repr=False)
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _again, (str(self.path), self.digest)
+        return _reopen, (str(self.path), self.digest)
 
     def index_of(self, layer: int) -> int:
         """The index of a layer in the first dimension of the tensors."""
@@ -79,7 +79,10 @@ class Fitted:
         if _digest(content) != self.digest:
             raise UsageError(
                 f"The file {str(self.path)!r} has changed since it was read ({self.digest} then,"
-                f" {_digest(content)} now); name it again."
+                f" {_digest(content)} now); name it again.",
+                option="file",
+                value=self.digest,
+                allowed=_digest(content),
             )
         with torch.inference_mode(False):  # passes with gradients use it too
             for name, tensor in load(content).items():
@@ -96,7 +99,9 @@ def read_fitted(text: str, method: str, *, files: bool = True) -> Fitted:
         if not files:
             raise UsageError(
                 f"{text!r} names a file, and none is read for a spec string that comes from"
-                " elsewhere; write the digest of a file that was read here."
+                " elsewhere; write the digest of a file that was read here.",
+                option="file",
+                value=text,
             )
         fitted = read_any_fitted(text)
     else:
@@ -104,7 +109,10 @@ def read_fitted(text: str, method: str, *, files: bool = True) -> Fitted:
     if fitted.method != method:
         raise UsageError(
             f"The file {str(fitted.path)!r} was fitted for {fitted.method}, and {method} needs its"
-            f" own; make one with `holdfast fit {method}`."
+            f" own; make one with `holdfast fit {method}`.",
+            option="file",
+            value=fitted.method,
+            allowed=method,
         )
     return fitted
 
@@ -127,7 +135,9 @@ def read_any_fitted(path: Path | str) -> Fitted:
     except (ValueError, TypeError, KeyError) as error:
         raise UsageError(
             f"{str(path)!r} is not a file that `holdfast fit` wrote"
-            f" ({type(error).__name__}: {error}); make one with it."
+            f" ({type(error).__name__}: {error}); make one with it.",
+            option="file",
+            value=str(path),
         ) from None
     known = _KNOWN.get(digest)
     if known is None or known.path != path:  # the newer path is the one that still exists
@@ -152,7 +162,12 @@ def write_fitted(
     from safetensors.torch import save
 
     if not str(path).endswith(SUFFIX):
-        raise UsageError(f"What is fitted goes into a {SUFFIX} file, not {str(path)!r}.")
+        raise UsageError(
+            f"What is fitted goes into a {SUFFIX} file, not {str(path)!r}.",
+            option="out",
+            value=str(path),
+            allowed=SUFFIX,
+        )
     header = {
         "method": method,
         "on": asdict(on),
@@ -171,7 +186,10 @@ def _by_digest(text: str, method: str, files: bool) -> Fitted:
     if not _DIGEST.fullmatch(text):
         raise UsageError(
             f"{method} takes file as the path of a {SUFFIX} file, not {text!r}; make one with"
-            f" `holdfast fit {method}`."
+            f" `holdfast fit {method}`.",
+            option="file",
+            value=text,
+            allowed=SUFFIX,
         )
     if text not in _KNOWN and files:
         for path in sorted(Path().glob(f"*{SUFFIX}")):
@@ -179,15 +197,22 @@ def _by_digest(text: str, method: str, files: bool) -> Fitted:
                 read_any_fitted(path)
     if text in _KNOWN:
         return _KNOWN[text]
-    where, cure = (
-        ("here or in this folder", "; give its path")
-        if files
-        else ("here; a server knows those that it was started with", "")
+    if not files:
+        raise UsageError(
+            f"No fitted file with the content {text} was read here; a server knows those that it"
+            " was started with.",
+            option="file",
+            value=text,
+        )
+    raise UsageError(
+        f"No fitted file with the content {text} was read, and none is in this folder; give its"
+        " path.",
+        option="file",
+        value=text,
     )
-    raise UsageError(f"No fitted file with the content {text} was read {where}{cure}.")
 
 
-def _again(path: str, digest: str) -> Fitted:
+def _reopen(path: str, digest: str) -> Fitted:
     return _KNOWN[digest] if digest in _KNOWN else read_any_fitted(path)
 
 
@@ -196,7 +221,9 @@ def _content(path: Path) -> bytes:
         return path.read_bytes()
     except (OSError, ValueError) as error:  # a null byte in the path is a ValueError
         raise UsageError(
-            f"The fitted file {str(path)!r} cannot be read ({reason_of(error)}); check the path."
+            f"The fitted file {str(path)!r} cannot be read ({reason_of(error)}); check the path.",
+            option="file",
+            value=str(path),
         ) from error
 
 

@@ -72,7 +72,10 @@ class Ranking:
         if ranges.whole_number("a ranking", "k", k, 1) > len(self.heads):
             raise ParameterOutOfRange(
                 f"a ranking of {len(self.heads)} heads takes k from 1 to {len(self.heads)}, not"
-                f" {k}."
+                f" {k}.",
+                option="k",
+                value=k,
+                allowed=f"from 1 to {len(self.heads)}",
             )
         return HeadSet(self.heads[:k], self.made_for)
 
@@ -91,14 +94,19 @@ def intersection(rankings: Sequence[Ranking], k: int) -> HeadSet:
         count = len(shared(larger))
         if count and count not in sizes.values():
             sizes[larger] = count
+    if not sizes:
+        raise UsageError(
+            f"The rankings of the {len(rankings)} tasks have no head in common; take their union.",
+            option="k",
+            value=k,
+        )
     hints = ", ".join(f"k={larger} gives {count}" for larger, count in list(sizes.items())[:3])
-    cure = (
-        f"a larger k shares some: {hints}"
-        if hints
-        else "these rankings have no head in common, so take their union"
-    )
     raise UsageError(
-        f"The best {k} heads of the {len(rankings)} tasks have none in common; {cure}."
+        f"The best {k} heads of the {len(rankings)} tasks have none in common; a larger k shares"
+        f" some: {hints}.",
+        option="k",
+        value=k,
+        allowed=sizes,
     )
 
 
@@ -111,14 +119,21 @@ def union(rankings: Sequence[Ranking], k: int) -> HeadSet:
 
 def _check_alike(rankings: Sequence[Ranking]) -> None:
     if not rankings:
-        raise UsageError("There is no ranking of heads to choose from ([]); give at least one.")
+        raise UsageError(
+            "There is no ranking of heads to choose from ([]); give at least one.",
+            option="rankings",
+            value=[],
+        )
     made_for = [ranking.made_for for ranking in rankings if ranking.made_for]
     shapes = {(shape.layers, shape.heads) for shape in made_for}
     if len(shapes) > 1:
         first, second = sorted(shapes)[:2]
         raise UsageError(
             f"The rankings are of models of {first[0]} layers x {first[1]} heads and of"
-            f" {second[0]} x {second[1]}; profile one model."
+            f" {second[0]} x {second[1]}; profile one model.",
+            option="rankings",
+            value=second,
+            allowed=first,
         )
 
 
@@ -133,7 +148,10 @@ def checked_heads(owner: str, heads: Any) -> HeadSet | None:
     if not pairs or not all(map(_counts_from_0, itertools.chain(*pairs))):
         raise UsageError(
             f"{owner} takes heads as (layer, head) pairs counted from 0, at least one, not"
-            f" {heads!r}."
+            f" {heads!r}.",
+            option="heads",
+            value=heads,
+            allowed="(layer, head) pairs",
         )
     return HeadSet(pairs, getattr(heads, "made_for", None), getattr(heads, "file", ""))
 
@@ -144,7 +162,10 @@ def checked_layers(owner: str, layers: Any) -> LayerSet | None:
         return None
     if not isinstance(layers, Iterable) or not all(map(_counts_from_0, layers)) or not set(layers):
         raise UsageError(
-            f"{owner} takes layers as whole numbers counted from 0, at least one, not {layers!r}."
+            f"{owner} takes layers as whole numbers counted from 0, at least one, not {layers!r}.",
+            option="layers",
+            value=layers,
+            allowed="whole numbers from 0",
         )
     return LayerSet(layers)
 
@@ -158,7 +179,9 @@ def with_heads(method: M, heads: Iterable[Head] | None) -> M:
     if "heads" not in getattr(method, "__dataclass_fields__", {}):
         raise UsageError(
             f"The method {type(method).__name__} cannot be put on chosen heads; make it a frozen"
-            " dataclass with the field heads: HeadSet | None = None."
+            " dataclass with the field heads: HeadSet | None = None.",
+            option="method",
+            value=type(method).__name__,
         )
     chosen: M = replace(cast(Any, method), heads=heads)
     return chosen
@@ -167,7 +190,12 @@ def with_heads(method: M, heads: Iterable[Head] | None) -> M:
 def read_layers(spec: str) -> LayerSet:
     """Reads "3/5/7"; a `UsageError` for any other form."""
     if not re.fullmatch(r"\d{1,9}(/\d{1,9})*", spec):
-        raise UsageError(f"Layers are written LAYER/LAYER, as in layers=3/4, not {spec!r}.")
+        raise UsageError(
+            f"Layers are written LAYER/LAYER, as in layers=3/4, not {spec!r}.",
+            option="layers",
+            value=spec,
+            allowed="LAYER/LAYER",
+        )
     return LayerSet(map(int, spec.split("/")))
 
 
@@ -180,7 +208,9 @@ def read_heads(spec: str, *, files: bool = True) -> HeadSet:
         if not files:
             raise UsageError(
                 f"{spec!r} names a file, and none is read for a spec string that comes from"
-                " elsewhere; write the heads themselves."
+                " elsewhere; write the heads themselves.",
+                option="heads",
+                value=spec,
             )
         return _read_file(Path(spec))
     number = r"(\d{1,9})(?:-(\d{1,9}))?"
@@ -188,7 +218,10 @@ def read_heads(spec: str, *, files: bool = True) -> HeadSet:
     if not all(matches):
         raise UsageError(
             "Heads are written LAYER.HEAD/LAYER.HEAD, as in heads=3.0/3.5 or heads=3-5.0-7, or name"
-            f" a JSON file, not {spec!r}."
+            f" a JSON file, not {spec!r}.",
+            option="heads",
+            value=spec,
+            allowed="LAYER.HEAD/LAYER.HEAD",
         )
     rectangles = [
         (range(int(a), int(b or a) + 1), range(int(c), int(d or c) + 1))
@@ -198,7 +231,10 @@ def read_heads(spec: str, *, files: bool = True) -> HeadSet:
     if not all(counts) or sum(counts) > _MOST_HEADS:
         raise UsageError(
             f"A range of heads goes from the lower number to the higher one, and {_MOST_HEADS:,}"
-            f" heads are the most, not {spec!r}."
+            f" heads are the most, not {spec!r}.",
+            option="heads",
+            value=spec,
+            allowed=_MOST_HEADS,
         )
     return HeadSet(itertools.chain(*(itertools.product(*sides) for sides in rectangles)))
 
@@ -235,7 +271,9 @@ def _read_file(path: Path) -> HeadSet:
         names = [name for name, _ in pairs]
         if twice := next((name for name in names if names.count(name) > 1), None):
             raise UsageError(
-                f"{str(path)!r} names layer {twice} twice; put its heads into one list."
+                f"{str(path)!r} names layer {twice} twice; put its heads into one list.",
+                option="heads",
+                value=twice,
             )
         return dict(pairs)
 
@@ -248,20 +286,31 @@ def _read_file(path: Path) -> HeadSet:
         pairs = [(layer, head) for layer, head in listed]
     except (OSError, ValueError, TypeError) as error:
         raise UsageError(
-            f"Cannot read heads from {str(path)!r} ({reason_of(error)}); {form}."
+            f"Cannot read heads from {str(path)!r} ({reason_of(error)}); {form}.",
+            option="heads",
+            value=str(path),
         ) from None
     if not pairs:
-        raise UsageError(f"{str(path)!r} names no heads; {form}.")
+        raise UsageError(f"{str(path)!r} names no heads; {form}.", option="heads", value=str(path))
     for number, (layer, head) in enumerate(pairs):
         named = f"{str(path)!r} names head {head!r} in layer {layer!r}"
         if not (_counts_from_0(layer) and _counts_from_0(head)):
-            raise UsageError(f"{named}; both are whole numbers counted from 0.")
+            raise UsageError(
+                f"{named}; both are whole numbers counted from 0.",
+                option="heads",
+                value=(layer, head),
+            )
         if (layer, head) in pairs[:number]:
-            raise UsageError(f"{named} twice; take one of them out.")
+            raise UsageError(
+                f"{named} twice; take one of them out.", option="heads", value=(layer, head)
+            )
         if made_for and (layer >= made_for.layers or head >= made_for.heads):
             raise UsageError(
                 f"{named}, and the model it was made for has {made_for.layers} layers of"
-                f" {made_for.heads} heads, counted from 0; profile the model again."
+                f" {made_for.heads} heads, counted from 0; profile the model again.",
+                option="heads",
+                value=(layer, head),
+                allowed=(made_for.layers, made_for.heads),
             )
     return HeadSet(pairs, made_for, str(path))
 

@@ -86,8 +86,8 @@ TRAITS: dict[Kind, Traits] = {
 
 def members_of(kind: Kind) -> tuple[str, ...]:
     """The members that a method of a kind has: its name, and those of the kind's protocol."""
-    own = [name for name in vars(TRAITS[kind].protocol) if not name.startswith("_")]
-    return ("name", *own)
+    members = [name for name in vars(TRAITS[kind].protocol) if not name.startswith("_")]
+    return ("name", *members)
 
 
 def kinds_of(method: object) -> tuple[object, ...]:

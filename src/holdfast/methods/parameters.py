@@ -24,7 +24,12 @@ def _read_number(owner: str, name: str, text: str, files: bool) -> object:
     try:
         return float(text)
     except ValueError:
-        raise UsageError(f"{owner} takes a number as {name}, not {text!r}.") from None
+        raise UsageError(
+            f"{owner} takes a number as {name}, not {text!r}.",
+            option=name,
+            value=text,
+            allowed="a number",
+        ) from None
 
 
 @dataclass(frozen=True)
@@ -71,7 +76,12 @@ def word(*choices: str) -> Values:
 
     def check(owner: str, name: str, value: Any) -> str:
         if value not in choices:
-            raise UsageError(f"{owner} takes {name} as {words}, not {value!r}.")
+            raise UsageError(
+                f"{owner} takes {name} as {words}, not {value!r}.",
+                option=name,
+                value=value,
+                allowed=choices,
+            )
         return str(value)
 
     schema = {"type": "string", "enum": list(choices)}
@@ -80,7 +90,12 @@ def word(*choices: str) -> Values:
 
 def _check_text(owner: str, name: str, value: Any) -> str:
     if not isinstance(value, str) or not value.strip():
-        raise UsageError(f"{owner} takes {name} as a text, not {value!r}.")
+        raise UsageError(
+            f"{owner} takes {name} as a text, not {value!r}.",
+            option=name,
+            value=value,
+            allowed="a text",
+        )
     return value
 
 
@@ -92,7 +107,9 @@ def _read_text(owner: str, name: str, text: str, files: bool) -> str:
         return str(json.loads(text))
     except ValueError:
         raise UsageError(
-            f'{owner} takes {name} between double quotes, with \\" for one inside, not {text!r}.'
+            f'{owner} takes {name} between double quotes, with \\" for one inside, not {text!r}.',
+            option=name,
+            value=text,
         ) from None
 
 

@@ -43,15 +43,13 @@ def parse(spec: str, *, files: bool = True) -> tuple[Method, ...]:
         ParameterOutOfRange: a value outside its parameter's range.
         UsageError: the spec is malformed, a parameter is missing, or it names a file and may not.
     """
-    if not isinstance(spec, str):
-        raise UsageError(
-            f"A method is written as in 'boost:factor=4', not as {shortened(spec)}; give a string."
-        )
     if is_file(spec):
         if not files:
             raise UsageError(
                 f"{spec!r} names a file, and none is read for a spec string that comes from"
-                " elsewhere; write the methods themselves."
+                " elsewhere; write the methods themselves.",
+                option="method",
+                value=spec,
             )
         spec = read_method_file(spec.strip())["method"]
     if spec.strip() == NONE:
@@ -78,7 +76,11 @@ def parse_sweep(spec: str) -> Sweep:
         UsageError: no parameter is named, or more than one has several values, or as `parse`.
     """
     if spec.strip() == NONE:
-        raise UsageError(f"The model without a method is measured anyway; leave out {NONE!r}.")
+        raise UsageError(
+            f"The model without a method is measured anyway; leave out {NONE!r}.",
+            option="sweep",
+            value=spec,
+        )
     parts = [_read_part(text, spec, swept=True) for text in _split(spec, "+")]
     pairs = [(part, parameter) for part in parts for parameter in part.values]
     several = [(part, parameter) for part, parameter in pairs if len(part.values[parameter]) > 1]
@@ -87,7 +89,9 @@ def parse_sweep(spec: str) -> Sweep:
         why = f"gives several values to {named}" if named else "names no parameter"
         raise UsageError(
             f"The sweep {spec!r} {why}; give one parameter one value or several,"
-            " as in split-softmax:exponent=0.9,0.7,0.5."
+            " as in split-softmax:exponent=0.9,0.7,0.5.",
+            option="sweep",
+            value=spec,
         )
     swept, parameter = (several or pairs)[0]
 
@@ -101,7 +105,9 @@ def parse_sweep(spec: str) -> Sweep:
     settings = tuple(tuple(map(_make, with_values(value))) for value in values)
     if len(set(settings)) < len(settings):
         raise UsageError(
-            f"The sweep {spec!r} gives {parameter} the same value twice; give each value once."
+            f"The sweep {spec!r} gives {parameter} the same value twice; give each value once.",
+            option="sweep",
+            value=spec,
         )
     return Sweep("+".join(map(str, with_values())), parameter, values, settings)
 
@@ -125,18 +131,24 @@ def read_method_file(path: Path | str) -> dict[str, Any]:
                 " --budget POINTS, more conversations or other --sweep settings."
             ) from error
         raise UsageError(
-            f"The method file {path} cannot be read ({error.strerror}); check the path."
+            f"The method file {path} cannot be read ({error.strerror}); check the path.",
+            option="method",
+            value=str(path),
         ) from error
     except ValueError as error:
         raise UsageError(
             f"The method file {path} is not JSON ({error}); write it with `holdfast calibrate"
-            " --budget`."
+            " --budget`.",
+            option="method",
+            value=str(path),
         ) from error
     method = content.get("method") if isinstance(content, dict) else None
     if not isinstance(method, str) or is_file(method):
         raise UsageError(
             f'The method file {path} gives {method!r} as its method; write {{"method":'
-            ' "split-softmax:exponent=0.5"}.'
+            ' "split-softmax:exponent=0.5"}.',
+            option="method",
+            value=method,
         )
     return dict(content)
 
@@ -167,7 +179,9 @@ def _read_part(text: str, spec: str, swept: bool = False) -> _Part:
             owner, form = ("A sweep", "VALUE,VALUE") if swept else (name, "VALUE")
             raise UsageError(
                 f"{owner} takes each parameter once as PARAMETER={form}, not {pair!r} in"
-                f" {text.strip()!r}."
+                f" {text.strip()!r}.",
+                option=owner,
+                value=pair,
             )
     return _Part(method, values)
 
@@ -175,11 +189,15 @@ def _read_part(text: str, spec: str, swept: bool = False) -> _Part:
 def _class_of(name: str, spec: str) -> type[Any]:
     if not name:
         raise UsageError(
-            f"An empty method in {spec!r}; write {NONE}, or NAME:PARAMETER=VALUE joined by '+'."
+            f"An empty method in {spec!r}; write {NONE}, or NAME:PARAMETER=VALUE joined by '+'.",
+            option="method",
+            value=spec,
         )
     if name == NONE:
         raise UsageError(
-            f"{NONE!r} cannot be combined with other methods, as in {spec!r}; leave it out."
+            f"{NONE!r} cannot be combined with other methods, as in {spec!r}; leave it out.",
+            option="method",
+            value=spec,
         )
     if name not in BY_NAME:
         raise UnknownName("method", name, [*BY_NAME, NONE])
@@ -195,7 +213,10 @@ def _make(part: _Part, files: bool = True) -> Method:
         if parameter not in part.values:
             raise UsageError(
                 f"{name} needs {parameter}, as in {name}:{parameter}={known[parameter].example},"
-                f" but got {str(part)!r}."
+                f" but got {str(part)!r}.",
+                option=parameter,
+                value=str(part),
+                allowed=known[parameter].example,
             )
     values = {
         parameter: known[parameter].values.read(name, parameter, text, files)
@@ -280,25 +301,30 @@ def _checked(method: Any) -> Method:
     if isinstance(method, type):
         raise UsageError(
             f"{method.__name__} is a class, and a method is an object of it; make one, as in "
-            f"{method.__name__}(...)."
+            f"{method.__name__}(...).",
+            option="method",
+            value=method.__name__,
         )
     members = members_of(_kind(method))
     made_by = type(method).__name__
     if missing := " and ".join(name for name in members if not hasattr(method, name)):
         raise UsageError(
             f"The method {made_by} lacks {missing}; a method of its kind has"
-            f" {', '.join(members)} (see holdfast.methods.protocols)."
+            f" {', '.join(members)} (see holdfast.methods.protocols).",
+            option="method",
+            value=made_by,
+            allowed=members,
         )
-    if not isinstance(method.name, str) or not method.name:
-        raise UsageError(
-            f"The method {made_by} has the name {shortened(method.name)}; give it a word."
-        )
+    if not method.name:
+        raise UsageError(f"The method {made_by} has an empty name; give it a word.")
     try:
         hash(method)
     except TypeError:
         raise UsageError(
             f"The method {made_by} cannot be hashed, so rows that share it cannot be grouped; make"
-            " it a frozen dataclass, @dataclass(frozen=True)."
+            " it a frozen dataclass, @dataclass(frozen=True).",
+            option="method",
+            value=made_by,
         ) from None
     checked: Method = method
     return checked
@@ -309,17 +335,25 @@ def _kind(method: object) -> Kind:
     if not kinds:
         raise UsageError(
             f"{shortened(method)} is no method; give objects of holdfast.methods, or spec strings"
-            " such as 'boost:factor=2'."
+            " such as 'boost:factor=2'.",
+            option="method",
+            value=made_by,
         )
     kind, *others = kinds
     if not isinstance(kind, Kind):
         raise UsageError(
             f"The method {made_by} declares the kind {shortened(kind)}; give it one of"
-            f" {', '.join(map(str, Kind))}."
+            f" {', '.join(map(str, Kind))}.",
+            option="method",
+            value=kind,
+            allowed=tuple(Kind),
         )
     if others:
         raise UsageError(
             f"The method {made_by} has the functions of {' and '.join(map(str, kinds))}; declare"
-            f" the one that it is, as in kind = {kind}."
+            f" the one that it is, as in kind = {kind}.",
+            option="method",
+            value=made_by,
+            allowed=kinds,
         )
     return kind

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 # sigmoid(-100) = 4e-44 is about the least float32 number above 0: all mass is on the span
-_SURE = 100.0
+_MAX_LOG_ODDS = 100.0
 _TAIL = 40.0  # from here on 1 - pi < 1e-17, and 1 - pi**k equals k * (1 - pi) to double precision
 _TINY = 1e-38  # the least exponent whose logarithm is taken
 
@@ -101,8 +101,8 @@ class LayerTable:
             raised = log_mass - (-log_mass.expm1()).log()
             # Where 1 - pi underflows, the log above would be infinite.
             raised = raised.where(moved < _TAIL, moved - exponent.clamp(min=_TINY).log())
-            raised = raised.minimum(moved.clamp(min=_SURE))
-            raised = raised.where(exponent > 0, moved.clamp(min=_SURE))
+            raised = raised.minimum(moved.clamp(min=_MAX_LOG_ODDS))
+            raised = raised.where(exponent > 0, moved.clamp(min=_MAX_LOG_ODDS))
             moved = raised.where(exponent != 1, moved)
         moved = moved.maximum(floor) if self.floors else moved
         return moved.where(log_odds > -math.inf, log_odds)
@@ -182,7 +182,12 @@ def layer_entries(table: HeadTable, layer: int, heads: int) -> list[TableEntry]:
     """The entry of each head of a layer; a `UsageError` for a head that the layer lacks."""
     named = [head for head in table if head is not None]
     if missing := [head for at, head in named if at == layer and head >= heads > 1]:
-        raise UsageError(f"Layer {layer} has {heads} heads, so there is no head {max(missing)}.")
+        raise UsageError(
+            f"Layer {layer} has {heads} heads, so there is no head {max(missing)}.",
+            option="heads",
+            value=max(missing),
+            allowed=heads,
+        )
     return [table.get((layer, head), table[None]) for head in range(heads)]
 
 

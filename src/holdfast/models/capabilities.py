@@ -40,7 +40,12 @@ def require_layers(model: object, needed: str) -> None:
     """Refuses a model that is not in this process, naming what is `needed` of it."""
     if not supports(model, Ability.LAYERS):
         name = getattr(model, "name", model)
-        raise ModelError(f"{name} does not show its {needed}; give a model that is loaded here.")
+        raise ModelError(
+            f"{name} does not show its {needed}; give a model that is loaded here.",
+            option="model",
+            value=name,
+            allowed=needed,
+        )
 
 
 def check_requirements(
@@ -51,10 +56,16 @@ def check_requirements(
         if lacking := compile_methods([method]).requires - offered:
             raise ModelError(
                 f"{spec_of([method])} needs {in_words(lacking)}, and {model} offers methods"
-                f" {in_words(offered & _METHODS_USE)} alone; {cure}."
+                f" {in_words(offered & _METHODS_USE)} alone; {cure}.",
+                option="method",
+                value=spec_of([method]),
+                allowed=offered & _METHODS_USE,
             )
     seconds = [method.name for method in compile_methods(methods).processors]
     if len(seconds) > 1:
         raise UsageError(
-            f"{' and '.join(seconds)} each need a second stream, and there is one; use one of them."
+            f"{' and '.join(seconds)} each need a second stream, and there is one; use one of"
+            " them.",
+            option="method",
+            value=seconds,
         )

@@ -46,6 +46,7 @@ class Source:
 
     @property
     def is_local(self) -> bool:
+        """Whether the weights are in files here, not on the hub."""
         return os.path.exists(self.location)
 
     @contextmanager
@@ -68,13 +69,21 @@ def find_source(name: str) -> Source:
         if not os.path.exists(location):
             raise NoSuchModel(
                 f"{name!r} is not installed; `python -m holdfast.models.install {name}` downloads"
-                f" it to {real_models_folder()}."
+                f" it to {real_models_folder()}.",
+                option="model",
+                value=name,
+                allowed=list(REAL_MODELS),
             )
     if location.lower().endswith(".gguf") or _begins_as_gguf(location):
         return Source(name, location, read_gguf(location))
     near = difflib.get_close_matches(name, (DEFAULT, *REAL_MODELS), 1, 0.8)
     if near and not os.path.exists(location):
-        raise NoSuchModel(f"There is no model {name!r}; did you mean {near[0]!r}?")
+        raise NoSuchModel(
+            f"There is no model {name!r}; did you mean {near[0]!r}?",
+            option="model",
+            value=name,
+            allowed=near,
+        )
     _check_folder(location)
     return Source(name, location)
 
@@ -202,7 +211,9 @@ def _check_header(path: Path) -> None:
     except (OSError, SafetensorError) as error:
         raise ModelError(
             f"The weights {str(path)!r} are cut off or damaged ({shorten(error)}); get the file"
-            " anew."
+            " anew.",
+            option="model",
+            value=str(path),
         ) from None
 
 
@@ -234,20 +245,27 @@ def load_whole(source: Source, location: str, **options: Any) -> PreTrainedModel
     if missing and all(re.match(r"(lm_head|embed_out|output)\b", weight) for weight in missing):
         raise ModelError(
             f"{name} has no head to write with ({cut(', '.join(missing), 120)} is missing), as a "
-            "base model saved without one; get the checkpoint for causal language modelling."
+            "base model saved without one; get the checkpoint for causal language modelling.",
+            option="model",
+            value=missing,
         )
     if missing:
         raise ModelError(
             f"{name} lacks {len(missing)} of the weights its config.json asks for"
             f" ({cut(', '.join(missing), 120)}); get the whole checkpoint, or the config.json that"
-            " belongs to it."
+            " belongs to it.",
+            option="model",
+            value=missing,
         )
     if mismatched := sorted(report["mismatched_keys"]):
-        weight, there, wanted = mismatched[0]
+        weight, stored, configured = mismatched[0]
         raise ModelError(
             f"{name} has {len(mismatched)} weights of another size than its config.json asks for"
-            f" ({weight} is {tuple(there)}, not {tuple(wanted)}); get the config.json that belongs"
-            " to the weights."
+            f" ({weight} is {tuple(stored)}, not {tuple(configured)}); get the config.json that"
+            " belongs to the weights.",
+            option="model",
+            value=tuple(stored),
+            allowed=tuple(configured),
         )
     return model
 

@@ -79,12 +79,12 @@ def connect(
         )
         pace = _Pace(60 / rate)
     address = _read_address(base_url)
-    here = _is_this_machine(address.hostname or "")
-    key = _read_key(api_key_env, address, needed=not here)
+    is_local = _is_this_machine(address.hostname or "")
+    key = _read_key(api_key_env, address, needed=not is_local)
     endpoint = Endpoint(
         address.geturl().rstrip("/"), model or "", api_key_env, timeout, max_retries, key
     )
-    access = _Access(endpoint, here, pace)
+    access = _Access(endpoint, is_local, pace)
     client = access.open_client()
     if model is None:
         endpoint = replace(endpoint, model=_find_model(client, endpoint))
@@ -111,12 +111,12 @@ def connect_all(
         Unreachable: none answers; if only some do, the others are left out with a warning.
         ModelError: they do not serve the same model, or as in `connect`.
     """
-    if isinstance(urls, str):
-        raise UsageError(f"Endpoints are given as a list, as in [{urls!r}], not as a string.")
     addresses = [url.rstrip("/") for url in urls]
     if not urls or len(set(addresses)) < len(urls):
         raise UsageError(
-            f"Endpoints are given by their addresses, each once, not as {','.join(urls)!r}."
+            f"Endpoints are given by their addresses, each once, not as {','.join(urls)!r}.",
+            option="urls",
+            value=list(urls),
         )
     servers, silent = list[Server](), list[Unreachable]()
     for url in addresses:
@@ -136,16 +136,24 @@ def connect_all(
 
 
 def _check_same(first: Server, other: Server) -> None:
-    here, there = first.served, other.served
-    for what, seen, instead in (
-        ("model", first.endpoint.model, other.endpoint.model),
-        ("model's fingerprint", here.fingerprint, there.fingerprint),
-        ("steering", ", ".join(here.methods) or "none", ", ".join(there.methods) or "none"),
-    ):
-        if seen != instead:
+    """Refuses a server whose model or steering differs from that of the first."""
+
+    def facts(server: Server) -> dict[str, str]:
+        return {
+            "model": server.endpoint.model,
+            "model's fingerprint": server.served.fingerprint,
+            "steering": ", ".join(server.served.methods) or "none",
+        }
+
+    theirs = facts(other)
+    for name, value in facts(first).items():
+        if value != theirs[name]:
             raise ModelError(
-                f"The {what} is {seen} at {first.endpoint.url} and {instead} at"
-                f" {other.endpoint.url}; spread a run only over servers of the same model."
+                f"The {name} is {value} at {first.endpoint.url} and {theirs[name]} at"
+                f" {other.endpoint.url}; spread a run only over servers of the same model.",
+                option=name,
+                value=theirs[name],
+                allowed=value,
             )
 
 
@@ -251,7 +259,9 @@ def _read_address(base_url: str) -> SplitResult:
     if not right:
         raise UsageError(
             f"{base_url!r} is no web address of an endpoint; write it like"
-            " http://localhost:8000/v1."
+            " http://localhost:8000/v1.",
+            option="base_url",
+            value=base_url,
         )
     if address.username or address.password or address.query or address.fragment:
         raise UsageError(
@@ -260,7 +270,9 @@ def _read_address(base_url: str) -> SplitResult:
         )
     if address.path.rstrip("/").endswith("/chat/completions"):
         raise UsageError(
-            f"The base URL {base_url!r} goes one step too far; leave out /chat/completions."
+            f"The base URL {base_url!r} goes one step too far; leave out /chat/completions.",
+            option="base_url",
+            value=base_url,
         )
     return address
 

@@ -41,6 +41,7 @@ class EndpointModel(Generates):
 
     @property
     def name(self) -> str:
+        """The model's name at the endpoint."""
         return self.servers[0].endpoint.model
 
     @property

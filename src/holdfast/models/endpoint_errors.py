@@ -41,7 +41,7 @@ def failure_of(error: OpenAIError, endpoint: Endpoint) -> ModelError:
     sentence = explain(error, endpoint)
     if not isinstance(error, openai.APIStatusError):
         return Unreachable(sentence) if is_gone(error) else RequestFailed(sentence)
-    words = _words_of(error)
+    words = _message_of(error)
     if withheld_by_filter(error):
         return RequestFailed(explain_filter(endpoint), "filter")
     if is_too_long(error):
@@ -56,7 +56,7 @@ def withheld_by_filter(error: APIStatusError) -> bool:
     """Whether the server says that a content filter blocked this request."""
     if error.status_code not in (400, 403, 422):
         return False
-    return error.code in _FILTERED or bool(_FILTERS.search(_words_of(error)))
+    return error.code in _FILTERED or bool(_FILTERS.search(_message_of(error)))
 
 
 def is_too_long(error: APIStatusError) -> bool:
@@ -66,11 +66,12 @@ def is_too_long(error: APIStatusError) -> bool:
     return (
         error.code in _OVERLONG
         or error.status_code == 413
-        or bool(_TOO_LONG.search(_words_of(error)))
+        or bool(_TOO_LONG.search(_message_of(error)))
     )
 
 
 def is_gone(error: OpenAIError) -> bool:
+    """Whether no connection to the server could be made."""
     import httpx2
 
     return isinstance(error.__cause__, (httpx2.ConnectError, httpx2.ConnectTimeout))
@@ -117,7 +118,7 @@ def refused_fields(error: APIStatusError) -> tuple[str, ...]:
     """Sampling fields that the server refuses by name, as OpenAI's reasoning models do; else ()."""
     if error.status_code not in (400, 422):
         return ()
-    words = _words_of(error)
+    words = _message_of(error)
     if error.code not in ("unsupported_parameter", "unsupported_value") and not _REFUSES.search(
         words
     ):
@@ -133,7 +134,7 @@ def wants_other_limit(error: APIStatusError) -> bool:
     """Whether the server refuses max_tokens by name, as it does for OpenAI's reasoning models."""
     if error.status_code not in (400, 422):
         return False
-    words = _words_of(error)
+    words = _message_of(error)
     if is_too_long(error):
         return False
     return "max_tokens" in words and (
@@ -148,7 +149,7 @@ def list_models(names: Sequence[str], endpoint: Endpoint) -> str:
 
 
 def _explain_status(error: APIStatusError, endpoint: Endpoint, retries: str) -> str:
-    url, status, words = endpoint.url, error.status_code, _cut(_words_of(error), endpoint)
+    url, status, words = endpoint.url, error.status_code, _cut(_message_of(error), endpoint)
     if status == 401:
         if endpoint.key:
             return (
@@ -191,12 +192,12 @@ def _cure(words: str, refused: tuple[str, ...]) -> str:
     return ""
 
 
-def words_of(error: APIStatusError, endpoint: Endpoint) -> str:
+def server_message(error: APIStatusError, endpoint: Endpoint) -> str:
     """The server's message, for a sentence."""
-    return _cut(_words_of(error), endpoint)
+    return _cut(_message_of(error), endpoint)
 
 
-def _words_of(error: APIStatusError) -> str:
+def _message_of(error: APIStatusError) -> str:
     body = error.body
     if isinstance(body, dict):
         body = body.get("error") or body.get("message") or body.get("detail") or body

@@ -87,6 +87,7 @@ class Server:
             self.served = ask_served(self.client, self.endpoint, patient=True)
 
     def warn_of_seeds(self) -> None:
+        """Warns once that the server accepts no seeds, if that is so."""
         if "seed" in self.refused and not self.warned:
             self.warned = True
             warnings.warn(
@@ -140,7 +141,7 @@ class Server:
         import openai
 
         body, text = self.body_of(request), ""
-        reading = completions.StreamReader(
+        reader = completions.StreamReader(
             lambda chunk: check_applied(chunk, body, self.endpoint.url)
         )
 
@@ -150,10 +151,10 @@ class Server:
         try:
             async with await self._send(ask, body, request.sampling.max_new_tokens) as chunks:
                 async for chunk in chunks:
-                    if piece := reading.add(chunk.to_dict()):
+                    if piece := reader.add(chunk.to_dict()):
                         text += piece
                         yield piece
-            reply = reading.reply()
+            reply = reader.reply()
         except openai.OpenAIError as error:
             raise failure_of(error, self.endpoint) from None
         except completions.FilteredReply:
@@ -161,7 +162,7 @@ class Server:
         except (completions.MalformedResponse, ValueError) as error:
             why = completions.MalformedResponse(str(error))
             raise RequestFailed(explain_answer(why, text, self.endpoint)) from None
-        yield await self._with_masses(client, reply, reading.name, body)
+        yield await self._with_masses(client, reply, reader.name, body)
 
     async def _with_masses(
         self, client: AsyncOpenAI, reply: Reply, name: object, body: dict[str, object]

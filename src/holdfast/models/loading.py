@@ -17,8 +17,8 @@ from transformers import PreTrainedModel, PreTrainedTokenizerFast
 from holdfast.attention import cache_of, install, layers_with_attention
 from holdfast.chat.templates import begin_with_bos, read_template
 from holdfast.common import ranges
-from holdfast.engine.state_layers import ATTENDING, HELD
-from holdfast.errors import ModelError, UnknownName, UsageError, type_in_words
+from holdfast.engine.state_layers import ATTENDING, SLOT_LAYERS
+from holdfast.errors import ModelError, UnknownName, UsageError
 from holdfast.models.checkpoint import (
     DEFAULT,
     Source,
@@ -51,12 +51,14 @@ class Placement:
 
     @property
     def on_cpu(self) -> bool:
+        """Whether all weights are on the CPU, or on disk."""
         if self.device is not None:
             return self.device.type == "cpu"
         assert self.device_map is not None
         return _on_cpu(self.device_map)
 
     def options(self) -> dict[str, Any]:
+        """The arguments of `from_pretrained`."""
         mapped = {} if self.device_map is None else {"device_map": self.device_map}
         return {"dtype": self.dtype, **mapped}
 
@@ -96,6 +98,7 @@ class Placement:
             raise self.no_room(name, error) from error
 
     def no_room(self, name: str, error: Exception) -> ModelError:
+        """The error for a model that does not fit on its device."""
         where = self.device if self.device is not None else f"the devices here ({self.device_map})"
         return ModelError(
             f"Cannot move {name!r} to {where} ({shorten(error)}); use a smaller dtype such as"
@@ -116,7 +119,9 @@ def placement_of(
     if device is not None:
         raise UsageError(
             f"A model has a device or a device map, not both ({device!r} and {device_map!r}); leave"
-            " one out."
+            " one out.",
+            option="device_map",
+            value=device_map,
         )
     if isinstance(device_map, str) and device_map not in DEVICE_MAPS:
         raise UnknownName("device map", device_map, DEVICE_MAPS)
@@ -148,7 +153,12 @@ def _find_device(device: str | torch.device | None) -> torch.device:
     try:
         chosen = torch.device(device)
     except (RuntimeError, TypeError, ValueError):
-        raise UsageError(f"There is no device {device!r}; use cpu, cuda or cuda:0.") from None
+        raise UsageError(
+            f"There is no device {device!r}; use cpu, cuda or cuda:0.",
+            option="device",
+            value=str(device),
+            allowed=["cpu", "cuda", "cuda:0"],
+        ) from None
     try:
         usable = torch.zeros(1, device=chosen).item() == 0 and not (
             chosen.type == "cpu" and chosen.index
@@ -156,8 +166,13 @@ def _find_device(device: str | torch.device | None) -> torch.device:
     except Exception:  # each kind of device has its own error for being absent
         usable = False
     if not usable:
-        there = "cuda" if torch.cuda.is_available() else "cpu"
-        raise UsageError(f"Device {str(device)!r} is not available here; use {there}.")
+        default = "cuda" if torch.cuda.is_available() else "cpu"
+        raise UsageError(
+            f"Device {str(device)!r} is not available here; use {default}.",
+            option="device",
+            value=str(device),
+            allowed=default,
+        )
     return chosen
 
 
@@ -218,7 +233,7 @@ def load(
         ranges.whole_number("a model", "batch_size", batch_size, 1)
     if prefix_memory is not None:
         ranges.whole_number("a model", "prefix_memory", prefix_memory, 0)
-    source = find_source(_name_of(name_or_path))
+    source = find_source(str(name_or_path))
     template = None if chat_template is None else read_template(chat_template)
     placement = placement_of(device, dtype, device_map)
     model, tokenizer = _read(source, placement, template, trust_remote_code)
@@ -260,16 +275,6 @@ def _read(
 def _usual_batch_size(model: PreTrainedModel) -> int:
     large = model.device.type == "cpu" and model.num_parameters() > _LARGE
     return _LARGE_BATCH if large else LocalModel.batch_size
-
-
-def _name_of(name_or_path: object) -> str:
-    if isinstance(name_or_path, (str, Path)):
-        return str(name_or_path)
-    raise UsageError(
-        "Give the name of a model or the path of its folder, not"
-        f" {type_in_words(name_or_path)}; to steer a model that is loaded already, use"
-        " holdfast.steering."
-    )
 
 
 def _read_tokenizer(
@@ -328,6 +333,7 @@ def _read_model(
 
 
 def stop_ids(model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast) -> frozenset[int]:
+    """The tokens that end a reply: those of the tokenizer and of the model's configurations."""
     ids = {tokenizer.eos_token_id}
     for config in (model.generation_config, model.config.get_text_config()):
         eos = getattr(config, "eos_token_id", None)
@@ -342,7 +348,7 @@ def reuses_cache(model: PreTrainedModel) -> bool:
     if is_split(model):
         return False
     kinds = {type(layer) for layer in DynamicCache(config=model.config).layers}
-    if not kinds or not kinds <= HELD.keys():
+    if not kinds or not kinds <= SLOT_LAYERS.keys():
         return False
     positions = "position_ids" in inspect.signature(model.forward).parameters
     if kinds & ATTENDING and not (positions and layers_with_attention(model) is not None):

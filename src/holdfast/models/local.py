@@ -94,6 +94,7 @@ class LocalModel(Generates):
         return Runner(self.hf_model, batched=self.reuses_cache, name=self.name)
 
     def scheduler(self, serving: Serving | None = None) -> Scheduler:
+        """A new scheduler for rows of this model; see `Serving`."""
         return Scheduler(self.runner, self.stop_ids, self.batch_size, serving)
 
     @property

@@ -13,7 +13,7 @@ from holdfast.chat.prompt import Pieces
 from holdfast.chat.templates import default_system_prompt
 from holdfast.common.event_loop import run_sync, task_group
 from holdfast.common.sampling import Sampling, SamplingValues
-from holdfast.errors import UnknownName, UsageError, shortened
+from holdfast.errors import UnknownName
 from holdfast.methods import Ability, Method, Methods
 from holdfast.models.requests import Reply, Request, Token
 
@@ -60,12 +60,10 @@ class Generates(Protocol):
         """
         for name in values.keys() - SamplingValues.__annotations__.keys():
             raise UnknownName("argument", name, SamplingValues.__annotations__, "generate")
-        if isinstance(sampling, Sampling):  # else the request refuses it
-            sampling = replace(sampling, **values)
         request = Request(
             messages,
             methods,
-            sampling,
+            replace(sampling, **values),
             seed,
             emphasis=emphasis,
             marks=marks,
@@ -147,11 +145,11 @@ class Engine(Protocol):
     async def __aexit__(self, *error: object) -> None: ...
 
 
-Asked = TypeVar("Asked")
+RequestT = TypeVar("RequestT")
 
 
 async def generate_all(
-    generate: Callable[[Asked], Coroutine[Any, Any, Reply]], requests: Sequence[Asked]
+    generate: Callable[[RequestT], Coroutine[Any, Any, Reply]], requests: Sequence[RequestT]
 ) -> list[Reply]:
     """Answers many requests, in their order; the first error cancels the others."""
     async with task_group() as group:
@@ -161,13 +159,6 @@ async def generate_all(
 
 def checked_batch(requests: Sequence[Request]) -> list[Request]:
     """The requests of a batch, each with a name; refuses a method that lacks a span."""
-    if isinstance(requests, Request) or not all(
-        isinstance(request, Request) for request in requests
-    ):
-        raise UsageError(
-            "A batch is a list of holdfast.Request(messages), not"
-            f" {shortened(requests)}; for one chat, use generate."
-        )
     count = len(requests)
     names = [f"Request {n} of {count}" if count > 1 else "" for n in range(1, count + 1)]
     for name, request in zip(names, requests, strict=True):

@@ -48,6 +48,7 @@ class Rendered:
 
     @property
     def prompt_ids(self) -> tuple[int, ...]:
+        """The tokens of the chat that the reply answers."""
         return self.row.streams[0].token_ids
 
     @property
@@ -213,7 +214,7 @@ def _stream(
         pairs = zip(token_ids, span, strict=True)
         token_ids = tuple(mask if inside else token for token, inside in pairs)
     prefix = None if before is None else before.prefix
-    return Stream.behind(prefix, token_ids, span, compiled)
+    return Stream.after(prefix, token_ids, span, compiled)
 
 
 def _continue(
@@ -263,8 +264,11 @@ def known_replies(request: Request, tokenizer: PreTrainedTokenizerFast) -> tuple
         text = str(tokenizer.decode(list(token_ids), skip_special_tokens=True))
         if text != reply:
             raise PromptError(
-                f"The tokens of message {number} spell {text[:60]!r}, and it says {reply[:60]!r};"
-                " leave them out."
+                f"The tokens of message {number} decode to {text[:60]!r}, and its text is"
+                f" {reply[:60]!r}; leave them out.",
+                option="reply_token_ids",
+                value=text,
+                allowed=reply,
             )
         emphasis = tuple(part for part in request.emphasis if part[0] < number)
         answered = replace(
@@ -283,11 +287,12 @@ def tokenize_replies(
 ) -> list[list[tuple[int, ...]]]:
     """The tokens of each reply after its chat; tokenized separately if tokens would merge."""
     for options in replies:
-        if isinstance(options, str):
-            raise UsageError(f"Replies are a list, not {shortened(options)}; put it into one.")
-        for reply in options:
-            if not isinstance(reply, str):
-                raise UsageError(f"A reply is a text, not {shortened(reply)}; give a string.")
+        if isinstance(options, str):  # a sequence of replies to a type checker
+            raise UsageError(
+                f"Replies are a list, not {shortened(options)}; put it into one.",
+                option="replies",
+                value=options,
+            )
     if any(not reply for options in replies for reply in options) or not all(replies):
         raise PromptError(
             "An empty reply ('') has no probability; give at least one reply to each chat, each"

@@ -1,6 +1,6 @@
 """Turns requests into the engine's rows, with what is known of their dialogs and methods.
 
-Some methods are settled by a rehearsed reply. A rehearsal depends only on a chat's first turn and
+Some methods are resolved by a rehearsed reply. A rehearsal depends only on a chat's first turn and
 its other methods, so one rehearsal serves the whole dialog, and every dialog that begins like it.
 """
 
@@ -21,8 +21,8 @@ from holdfast.methods import Method, ShiftsAttention
 from holdfast.models.rendering import CachedDialog, Rendered, known_replies, render
 from holdfast.models.requests import Reply, Request, Token
 
-_CHECKED = 1_000  # lists of methods known to be valid; a server may see any number of them
-_REMEMBERED = 10_000  # first turns; for a large model each is a few thousand numbers
+_MAX_CHECKED = 1_000  # lists of methods known to be valid; a server may see any number of them
+_MAX_REHEARSALS = 10_000  # first turns; for a large model each is a few thousand numbers
 
 _Key = tuple[Hashable, ...]
 
@@ -46,6 +46,7 @@ class Answer:
 
     @property
     def cancelled(self) -> bool:
+        """Whether it was cancelled before it ended."""
         return self.handle.cancelled
 
     @property
@@ -54,7 +55,7 @@ class Answer:
         return self.cancelled or self.error is not None or self.reply is not None
 
     @property
-    def has_news(self) -> bool:
+    def has_new_tokens(self) -> bool:
         """Whether tokens were drawn that `take` has not returned."""
         return len(self.token_ids) > self.taken
 
@@ -101,7 +102,7 @@ def _new_masses(answers: Sequence[Answer]) -> dict[Answer, list[torch.Tensor]]:
     """
     wanted = dict[Answer, list[torch.Tensor]]()
     for answer in answers:
-        if answer.has_news and answer.rendered.row.trace and answer.rendered.span_ranges:
+        if answer.has_new_tokens and answer.rendered.row.trace and answer.rendered.span_ranges:
             new_tokens = slice(answer.taken, len(answer.token_ids))
             by_head = answer.handle.masses[new_tokens]
             uniform = answer.handle.uniform_masses[new_tokens]
@@ -118,26 +119,26 @@ class Rehearsals:
     """Methods resolved by rehearsed replies, and the requests that wait for a rehearsal."""
 
     def __init__(self) -> None:
-        self._settled: dict[_Key, Mapping[Method, ShiftsAttention]] = {}
+        self._resolved: dict[_Key, Mapping[Method, ShiftsAttention]] = {}
         self._under_way: dict[_Key, Handle] = {}
         self._waiting: dict[Handle, list[Answer]] = {}
 
-    def settled(self, request: Request) -> Request | None:
-        """The request with its methods settled; None if a rehearsal has to come first."""
+    def resolved(self, request: Request) -> Request | None:
+        """The request with its methods resolved; None if a rehearsal has to come first."""
         if not request.compiled.rehearsed:
             return request
-        becomes = self._settled.get(_key_of(request))
+        becomes = self._resolved.get(_key_of(request))
         if becomes is None:
             return None
         methods = tuple(becomes.get(method, method) for method in request.methods)
         return without_rehearsed(replace(request, methods=methods))
 
     def learn(self, request: Request, reply: Reply) -> None:
-        """Remembers the reply to `rehearsal_of(request)`; without a trace, it settles no method."""
-        while len(self._settled) >= _REMEMBERED:
-            self._settled.pop(next(iter(self._settled)), None)
+        """Remembers the reply to `rehearsal_of(request)`; one without a trace resolves nothing."""
+        while len(self._resolved) >= _MAX_REHEARSALS:
+            self._resolved.pop(next(iter(self._resolved)), None)
         trace = reply.trace
-        self._settled[_key_of(request)] = {
+        self._resolved[_key_of(request)] = {
             method: method.resolve(trace.mass[..., : method.tokens])
             for method in request.compiled.rehearsed
             if trace is not None
@@ -162,13 +163,13 @@ class Rehearsals:
         return [answer for answer in waiting if not answer.cancelled]
 
     def clear(self) -> None:
-        """Forgets the waiting requests, but not the settled methods."""
+        """Forgets the waiting requests, but not the resolved methods."""
         self._under_way.clear()
         self._waiting.clear()
 
 
 def rehearsal_of(request: Request) -> Request:
-    """The request whose reply settles another's methods: its first turn, answered greedily."""
+    """The request whose reply resolves another's methods: its first turn, answered greedily."""
     first, *others = request.compiled.rehearsed
     messages = first.first_turn(request.messages)
     emphasis = tuple(part for part in request.emphasis if part[0] < len(messages))
@@ -194,7 +195,7 @@ def rehearsal_of(request: Request) -> Request:
 
 
 def without_rehearsed(request: Request) -> Request:
-    """The request without the methods that a rehearsal settles."""
+    """The request without the methods that a rehearsal resolves."""
     return replace(request, methods=request.compiled.without_rehearsed.methods)
 
 
@@ -255,12 +256,14 @@ class Reader:
             )
 
     def read(self, requests: Sequence[Request]) -> list[Rendered | HoldfastError]:
-        """The requests as rows, or their errors; rows with unsettled methods get a rehearsal."""
-        settled = [self.rehearsals.settled(request) for request in requests]
-        pairs = list(zip(settled, requests, strict=True))
-        rows = self._read_settled([s or without_rehearsed(r) for s, r in pairs])
+        """The requests as rows, or their errors; rows with unresolved methods get a rehearsal."""
+        resolved = [self.rehearsals.resolved(request) for request in requests]
+        pairs = list(zip(resolved, requests, strict=True))
+        rows = self._read_resolved([s or without_rehearsed(r) for s, r in pairs])
         return [
-            chat if known or isinstance(chat, HoldfastError) else self._behind(chat, request)
+            chat
+            if known or isinstance(chat, HoldfastError)
+            else self._with_rehearsal(chat, request)
             for chat, (known, request) in zip(rows, pairs, strict=True)
         ]
 
@@ -268,7 +271,7 @@ class Reader:
         """Refuses methods that the model cannot apply, as the model's `check` does."""
         if methods not in self._checked:
             self.model.check(methods)
-            if len(self._checked) >= _CHECKED:
+            if len(self._checked) >= _MAX_CHECKED:
                 self._checked.clear()
             self._checked.add(methods)
 
@@ -289,8 +292,8 @@ class Reader:
         self._threads.pop(thread, None)
         self._prefixes.forget(thread)
 
-    def _behind(self, rendered: Rendered, request: Request) -> Rendered | HoldfastError:
-        """A request whose methods are not settled, with its rehearsal."""
+    def _with_rehearsal(self, rendered: Rendered, request: Request) -> Rendered | HoldfastError:
+        """A request whose methods are not resolved, with its rehearsal."""
         name = rendered.row.name
         try:
             self.check(request.methods)
@@ -299,12 +302,12 @@ class Reader:
             if name:
                 name_error(error, name)
             return error
-        (first,) = self._read_settled([rehearsal])
+        (first,) = self._read_resolved([rehearsal])
         if isinstance(first, HoldfastError):
             return first
         return replace(rendered, request=request, rehearsal=first)
 
-    def _read_settled(self, requests: Sequence[Request]) -> list[Rendered | HoldfastError]:
+    def _read_resolved(self, requests: Sequence[Request]) -> list[Rendered | HoldfastError]:
         """The requests as rows that continue their threads, or their errors."""
         model = self.model
         return render(requests, model.tokenizer, self._known, traces=model.steerable)

@@ -205,17 +205,12 @@ class Request:
         ) -> None: ...
 
     def __post_init__(self) -> None:
-        if not isinstance(self.messages, (tuple, list)):
-            seen = shortened(self.messages)
-            raise UsageError(
-                f"A request takes messages as a list, not {seen}; write"
-                " [{'role': 'user', 'content': ...}]."
-            )
-        object.__setattr__(self, "messages", tuple(self.messages))
         object.__setattr__(self, "methods", read_methods(self.methods))
         if not self.messages:
             raise UsageError(
-                "A request needs at least one message, not []; add one with the role 'user'."
+                "A request needs at least one message, not []; add one with the role 'user'.",
+                option="messages",
+                value=[],
             )
         messages = tuple(
             read_message(number, message) for number, message in enumerate(self.messages, 1)
@@ -225,31 +220,30 @@ class Request:
         object.__setattr__(self, "tools", tuple(self.tools))
         for tool in self.tools:
             check_tool(tool)
-        if not isinstance(self.sampling, Sampling):
-            raise UsageError(
-                f"A request takes sampling as Sampling(...), not {shortened(self.sampling)}; see"
-                " holdfast.Sampling."
-            )
         if ranges.whole_number("a request", "seed", self.seed, 0) >= 2**128:
             raise ParameterOutOfRange(
-                f"a request takes {option('seed')} below 2**128, not {shortened(self.seed)}."
+                f"a request takes {option('seed')} below 2**128, not {shortened(self.seed)}.",
+                option="seed",
+                value=self.seed,
+                allowed="below 2**128",
             )
         ranges.whole_number("a request", "room", self.room, 1)
         if self.system_as not in SYSTEM_AS:
             raise UsageError(
                 f"A request takes system_as as {' or '.join(SYSTEM_AS)}, not"
-                f" {shortened(self.system_as)}."
+                f" {shortened(self.system_as)}.",
+                option="system_as",
+                value=self.system_as,
+                allowed=SYSTEM_AS,
             )
         if self.plain:
             self._check_plain()
         self._check_reply_tokens()
-        marked: tuple[Part, ...] = ()
+        emphasis: Sequence[Part] = self.emphasis
         if self.marks:
             plain, marked = read_marks(self.messages)
             object.__setattr__(self, "messages", plain)
             object.__setattr__(self, "marks", False)
-        emphasis: Sequence[Part] = self.emphasis
-        if marked and isinstance(emphasis, (list, tuple)):
             emphasis = (*marked, *emphasis)
         object.__setattr__(self, "emphasis", resolve(self.messages, emphasis))
 
@@ -265,28 +259,41 @@ class Request:
         if idle.needs_system_prompt:
             raise UsageError(
                 f"{before}{idle.spec} needs a system prompt, and this chat has none; add a message"
-                " with the role 'system'."
+                " with the role 'system'.",
+                option="messages",
+                value=idle.spec,
+                allowed="a system prompt",
             )
         raise UsageError(
             f"{before}{idle.spec} needs a system prompt or emphasis, and this chat has neither; add"
-            " a message with the role 'system', or give emphasis."
+            " a message with the role 'system', or give emphasis.",
+            option="messages",
+            value=idle.spec,
+            allowed="a system prompt or emphasis",
         )
 
     def _check_plain(self) -> None:
         if len(self.messages) != 1:
             raise UsageError(
                 f"A plain request has one message, whose text is the prompt, not"
-                f" {len(self.messages)}; join their texts."
+                f" {len(self.messages)}; join their texts.",
+                option="messages",
+                value=len(self.messages),
+                allowed=1,
             )
         if self.tools:
             raise UsageError(
                 f"The tool {self.tools[0]['function']['name']!r} is for a chat template, and a"
-                " plain request has none; leave it out."
+                " plain request has none; leave it out.",
+                option="tools",
+                value=self.tools[0],
             )
         for method in self.compiled.chat_only:
             raise UsageError(
                 f"{method.name} works on the messages of a chat, and a plain request has none;"
-                " use an attention method."
+                " use an attention method.",
+                option="methods",
+                value=method.name,
             )
 
     def _check_reply_tokens(self) -> None:
@@ -298,7 +305,9 @@ class Request:
             ):
                 raise UsageError(
                     f"A request takes tokens of the assistant's messages, each once and in order,"
-                    f" not of message {number}; leave them out."
+                    f" not of message {number}; leave them out.",
+                    option="reply_token_ids",
+                    value=number,
                 )
             last = number
 

@@ -16,7 +16,7 @@ from holdfast.methods import Ability, Method, compile_methods, spec_of
 from holdfast.methods.spec import NONE
 from holdfast.models.capabilities import ENDPOINT
 from holdfast.models.completions import Endpoint, Fields, as_fields
-from holdfast.models.endpoint_errors import failure_of, is_gone, words_of
+from holdfast.models.endpoint_errors import failure_of, is_gone, server_message
 from holdfast.models.requests import Request
 
 if TYPE_CHECKING:
@@ -53,7 +53,11 @@ def ask_served(client: OpenAI, endpoint: Endpoint, *, patient: bool = False) -> 
         text = client.get("/steering", cast_to=str, options={} if patient else hasty)
     except openai.APIStatusError as error:
         busy = error.status_code >= 500 or error.status_code in (401, 403, 429)
-        return _unasked(f"{error.status_code}: {words_of(error, endpoint)}") if busy else Served()
+        return (
+            _unasked(f"{error.status_code}: {server_message(error, endpoint)}")
+            if busy
+            else Served()
+        )
     except openai.OpenAIError as error:
         if patient and is_gone(error):
             raise failure_of(error, endpoint) from None
@@ -91,9 +95,9 @@ def _read_served(text: str) -> Served:
     )
 
 
-def same_served(there: str, here: str) -> str | None:
+def same_served(recorded: str, current: str) -> str | None:
     """The fingerprint if run and command agree; earlier versions prefixed it with the address."""
-    return here if there == here or there.endswith(f" {here}") else None
+    return current if recorded == current or recorded.endswith(f" {current}") else None
 
 
 def check_served(methods: Sequence[Method], served: Served, url: str) -> None:

@@ -119,7 +119,10 @@ class LocalSession:
             ranges.whole_number("a request", "top_logprobs", top_logprobs, 0)
             if top_logprobs > MOST_LOGPROBS:
                 raise ParameterOutOfRange(
-                    f"A request takes top_logprobs of at most {MOST_LOGPROBS}, not {top_logprobs}."
+                    f"A request takes top_logprobs of at most {MOST_LOGPROBS}, not {top_logprobs}.",
+                    option="top_logprobs",
+                    value=top_logprobs,
+                    allowed=f"from 0 to {MOST_LOGPROBS}",
                 )
         self._reader.check_weights()
         (rendered,) = all_rendered(self._reader.read([request]))
@@ -141,7 +144,10 @@ class LocalSession:
         return self._scheduler.submit(replace(rendered.row, shares=shares))
 
     def step(self) -> list[Answer]:
-        """Makes a pass; returns requests with news. Its error ends every open request."""
+        """Makes a pass; returns the requests that have new tokens or have ended.
+
+        An error of the pass ends every open request.
+        """
         try:
             ended = self._scheduler.step()
         except BaseException as error:
@@ -152,10 +158,10 @@ class LocalSession:
         finished = list[Answer]()
         for handle in ended:
             if handle in self._reader.rehearsals:
-                finished += self._go_on_behind(handle)
+                finished += self._submit_waiting(handle)
             else:
                 finished.append(self._finish(self._open.pop(handle)))
-        return [answer for answer in self._open.values() if answer.has_news] + finished
+        return [answer for answer in self._open.values() if answer.has_new_tokens] + finished
 
     def take(self, answers: Sequence[Answer]) -> list[list[Token]]:
         """The tokens of each request since the last call."""
@@ -194,7 +200,7 @@ class LocalSession:
         self._reader.rehearsals.clear()
         self._scheduler = self._new_scheduler()
 
-    def _go_on_behind(self, rehearsal: Handle) -> list[Answer]:
+    def _submit_waiting(self, rehearsal: Handle) -> list[Answer]:
         """Queues the requests that waited for a rehearsal; returns those that fail."""
         ended = []
         for number, answer in enumerate(self._reader.rehearsals.end(rehearsal)):
@@ -249,7 +255,9 @@ class LocalSession:
             raise PromptTooLong(
                 f"{row.name and f'{row.name}: '}A chat of {len(rendered.prompt_ids)} tokens leaves"
                 f" no room for a reply in the {context} tokens {self.model.name} can see; use a"
-                " shorter chat or fewer rounds."
+                " shorter chat or fewer rounds.",
+                value=row.longest,
+                allowed=context,
             )
 
     def score(self, requests: Sequence[Request], replies: Sequence[Sequence[str]]) -> list[Scored]:
@@ -270,9 +278,9 @@ class LocalSession:
         rendered, wanted = self._read_replies(requests, replies)
         rows, model = [chat.row for chat in rendered], self.model
         scored, computed = score_rows(model.runner, rows, wanted, model.batch_size)
-        for chat, computed_here in zip(rendered, computed, strict=True):
-            if chat.row.keep and computed_here:
-                self._reader.keep(chat, chat.known(computed_here))
+        for chat, chat_computed in zip(rendered, computed, strict=True):
+            if chat.row.keep and chat_computed:
+                self._reader.keep(chat, chat.known(chat_computed))
         return scored
 
     def score_inputs(
@@ -283,23 +291,23 @@ class LocalSession:
         return list(zip((chat.row.streams[0] for chat in rendered), wanted, strict=True))
 
     def rehearse(self, request: Request) -> Request:
-        """The request with its methods settled by a rehearsed reply to its first turn."""
+        """The request with its methods resolved by a rehearsed reply to its first turn."""
         self._reader.check_weights()
         self._rehearse([request])
-        settled = self._reader.rehearsals.settled(request)
-        assert settled is not None
-        return settled
+        resolved = self._reader.rehearsals.resolved(request)
+        assert resolved is not None
+        return resolved
 
     def _rehearse(self, requests: Sequence[Request]) -> None:
         rehearsals = self._reader.rehearsals
-        unsettled = [request for request in requests if rehearsals.settled(request) is None]
-        if not unsettled:
+        unresolved = [request for request in requests if rehearsals.resolved(request) is None]
+        if not unresolved:
             return
-        for request in unsettled:
+        for request in unresolved:
             self._reader.check(request.methods)
         # in a separate session
-        replies = LocalSession(self.model).generate_batch([rehearsal_of(r) for r in unsettled])
-        for request, reply in zip(unsettled, replies, strict=True):
+        replies = LocalSession(self.model).generate_batch([rehearsal_of(r) for r in unresolved])
+        for request, reply in zip(unresolved, replies, strict=True):
             rehearsals.learn(request, reply)
 
     def _read_replies(
@@ -318,6 +326,8 @@ class LocalSession:
                 name = chat.row.name
                 raise PromptError(
                     f"{name and f'{name}: '}A chat and its reply take {longest} tokens, and"
-                    f" {self.model.name} sees {context}; use a shorter chat."
+                    f" {self.model.name} sees {context}; use a shorter chat.",
+                    value=longest,
+                    allowed=context,
                 )
         return rendered, wanted

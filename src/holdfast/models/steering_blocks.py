@@ -19,7 +19,7 @@ from holdfast.attention.reaching import check_methods
 from holdfast.chat.emphasis import Part
 from holdfast.chat.messages import Messages
 from holdfast.chat.prompt import render
-from holdfast.errors import ModelError, UsageError, cut, shortened, type_in_words
+from holdfast.errors import ModelError, UsageError, cut
 from holdfast.methods import CompiledMethods, compile_methods, read_methods, spec_of
 from holdfast.methods.all_methods import METHODS
 from holdfast.methods.protocols import InPass
@@ -171,7 +171,10 @@ def _per_row(methods: Any, rows: int) -> list[CompiledMethods]:
     if nested and len(methods) != rows:
         raise UsageError(
             f"There are {len(methods)} lists of methods for {rows} rows of the span mask; give one "
-            "per row, or one for all."
+            "per row, or one for all.",
+            option="methods",
+            value=len(methods),
+            allowed=rows,
         )
     if not nested:
         return [_read(methods)] * rows
@@ -184,33 +187,38 @@ def _read(methods: Sequence[MethodOrSpec]) -> CompiledMethods:
         if method in compiled.rehearsed:
             raise UsageError(
                 f"{method!r} becomes an attention method once a reply was rehearsed, which a block"
-                " cannot do; give the methods that model.rehearse(messages, methods) returns."
+                " cannot do; give the methods that model.rehearse(messages, methods) returns.",
+                option="methods",
+                value=method.name,
             )
         if method not in compiled.in_pass.methods:
             raise UsageError(
                 f"{method!r} does not act inside a forward pass, which is all a block can do; other"
-                " methods are for holdfast.load(...).generate."
+                " methods are for holdfast.load(...).generate.",
+                option="methods",
+                value=method.name,
             )
     return compiled
 
 
 def _checked_span(span_mask: Tensor) -> Tensor:
-    if not isinstance(span_mask, Tensor) or span_mask.dtype != torch.bool or span_mask.ndim != 2:
-        seen = (
-            f"{span_mask.dtype} {list(span_mask.shape)}"
-            if isinstance(span_mask, Tensor)
-            else type_in_words(span_mask)
-        )
+    if span_mask.dtype != torch.bool or span_mask.ndim != 2:
         raise UsageError(
-            f"A span mask is a bool tensor [batch, token], not {seen}; make it with input_ids's "
-            "shape and True on the span."
+            "A span mask is a bool tensor [batch, token], not"
+            f" {span_mask.dtype} {list(span_mask.shape)}; make it with input_ids's shape and True"
+            " on the span.",
+            option="span_mask",
+            value=(span_mask.dtype, tuple(span_mask.shape)),
+            allowed="bool [batch, token]",
         )
     empty = (~span_mask.any(1)).nonzero().flatten().tolist()
     if empty or not len(span_mask):
         raise UsageError(
             f"The span mask {list(span_mask.shape)} is empty in row {empty[0] if empty else 0}:"
             " encode_chats marks the system prompt, or emphasis, and a chat with neither has no"
-            " span; add a system message, or set True on the tokens to steer towards."
+            " span; add a system message, or set True on the tokens to steer towards.",
+            option="span_mask",
+            value=empty[0] if empty else 0,
         )
     return span_mask
 
@@ -257,16 +265,14 @@ def encode_chats(
         PromptError: a chat cannot be rendered, or the emphasised text is not found in it.
         UsageError: no chats, a malformed one, or emphasis for another number of chats.
     """
-    if chats and all(isinstance(chat, dict) for chat in chats):
-        raise UsageError(
-            f"encode_chats takes a list of chats, and this is one chat, which begins with"
-            f" {shortened(chats[0])}; give it as [chat]."
-        )
     parts = [()] * len(chats) if emphasis is None else emphasis
     if not chats or len(parts) != len(chats):
         raise UsageError(
             f"There are {len(chats)} chats and emphasis for {len(parts)}; give at least one chat, "
-            "and each its emphasis, () for none."
+            "and each its emphasis, () for none.",
+            option="emphasis",
+            value=len(parts),
+            allowed=len(chats),
         )
     requests = [
         Request(chat, system_as=system_as, emphasis=part)

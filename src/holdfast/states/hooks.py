@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -25,14 +24,8 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
 _HAVE_HEADS = (Site.KEYS, Site.VALUES)
-_UNDER_WAY: ContextVar[_Pass | None] = ContextVar("holdfast_edits", default=None)
-
-
-@dataclass(eq=False)
-class _Pass:
-    """A pass under way."""
-
-    edits: Sequence[EditGroup]
+_Edits = Sequence[EditGroup]  # of one pass, a list of its own
+_UNDER_WAY: ContextVar[_Edits | None] = ContextVar("holdfast_edits", default=None)
 
 
 @contextmanager
@@ -41,7 +34,7 @@ def edited(model: PreTrainedModel, edits: Sequence[EditGroup]) -> Iterator[None]
     if not edits:
         yield
         return
-    current, places = _Pass(edits), sites_of(model).places
+    current, places = list(edits), sites_of(model).places
     touched = _touched(edits)
     for site, layer in touched:
         if layer not in places[site]:
@@ -100,21 +93,21 @@ def _methods_at(site: Site, compiled: CompiledMethods) -> Sequence[EditsStates]:
     return compiled.keys
 
 
-def _hook(current: _Pass, site: Site, layer: int, source: Place) -> Callable[..., Any]:
+def _hook(edits: _Edits, site: Site, layer: int, source: Place) -> Callable[..., Any]:
     def change(states: Tensor) -> Tensor:
         if site not in _HAVE_HEADS:
-            return _edit(current, site, layer, states)
-        return source.together(_edit(current, site, layer, source.apart(states)))
+            return _edit(edits, site, layer, states)
+        return source.together(_edit(edits, site, layer, source.apart(states)))
 
     def hook(module: torch.nn.Module, given: object, output: Any) -> Any:
-        return through(change, output) if _UNDER_WAY.get() is current else None
+        return through(change, output) if _UNDER_WAY.get() is edits else None
 
     return hook
 
 
-def _edit(current: _Pass, site: Site, layer: int, states: Tensor) -> Tensor:
+def _edit(edits: _Edits, site: Site, layer: int, states: Tensor) -> Tensor:
     """The states of a layer, [row, token, ...], edited by the methods of all groups."""
-    for group in current.edits:
+    for group in edits:
         methods = [m for m in _methods_at(site, group.compiled) if layer in m.touched_layers]
         if not methods:
             continue

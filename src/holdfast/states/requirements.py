@@ -48,13 +48,17 @@ def _check_site(
         if not method.touched_layers:
             raise UsageError(
                 f"{method.name} touches no layer of {type(model).__name__}: no head reaches its"
-                " threshold, or none of those named was fitted; lower the threshold."
+                " threshold, or none of those named was fitted; lower the threshold.",
+                option="threshold",
             )
         if missing := sorted(set(method.touched_layers) - set(places)):
             has = ", ".join(map(str, sorted(places))) or "none"
             raise UsageError(
                 f"{method.name} touches layer {missing[0]}, and {type(model).__name__} gives"
-                f" {site.value} in layers {has}, counted from 0."
+                f" {site.value} in layers {has}, counted from 0.",
+                option="layers",
+                value=missing[0],
+                allowed=sorted(places),
             )
 
 
@@ -64,26 +68,38 @@ def _check_file(
     name, on = type(model).__name__, file.on
     cure = f"fit it on this one: holdfast fit {method.name}"
     layers = getattr(model.config.get_text_config(), "num_hidden_layers", 0)
-    here = (layers, sites.hidden_size)
-    if here != (on.layers, on.hidden_size):
+    size = (layers, sites.hidden_size)
+    if size != (on.layers, on.hidden_size):
         raise ModelError(
             f"{method.name} was fitted on {on.model}, of {on.layers} layers of size"
-            f" {on.hidden_size}, and {name} has {here[0]} of size {here[1]}; {cure}."
+            f" {on.hidden_size}, and {name} has {size[0]} of size {size[1]}; {cure}.",
+            option="file",
+            value=(on.layers, on.hidden_size),
+            allowed=size,
         )
     if on.key_heads and (sites.key_heads, sites.head_size) != (on.key_heads, on.head_size):
         raise ModelError(
             f"{method.name} was fitted on {on.model}, with {on.key_heads} key-value heads of size"
-            f" {on.head_size}, and {name} has {sites.key_heads} of size {sites.head_size}; {cure}."
+            f" {on.head_size}, and {name} has {sites.key_heads} of size {sites.head_size}; {cure}.",
+            option="file",
+            value=(on.key_heads, on.head_size),
+            allowed=(sites.key_heads, sites.head_size),
         )
     if fingerprint and fingerprint != on.fingerprint:
         raise ModelError(
             f"{method.name} was fitted on {on.model} (fingerprint {on.fingerprint[:12]}), and this"
-            f" model is another one (fingerprint {fingerprint[:12]}); {cure}."
+            f" model is another one (fingerprint {fingerprint[:12]}); {cure}.",
+            option="file",
+            value=on.fingerprint,
+            allowed=fingerprint,
         )
     if unknown := sorted(set(method.touched_layers) - set(file.layers)):
         raise UsageError(
             f"{method.name} names layer {unknown[0]}, and {str(file.path)!r} was fitted on layers"
-            f" {', '.join(map(str, file.layers))}; name some of those."
+            f" {', '.join(map(str, file.layers))}; name some of those.",
+            option="layers",
+            value=unknown[0],
+            allowed=file.layers,
         )
 
 
@@ -94,11 +110,17 @@ def _check_heads(method: EditsStates, sites: Sites) -> None:
         named = getattr(heads, "file", "") or "these heads"
         raise UsageError(
             f"{method.name} takes key-value heads, of which a layer has {sites.key_heads}, and"
-            f" {named!r} names some of {made_for.heads} query heads; name key-value heads."
+            f" {named!r} names some of {made_for.heads} query heads; name key-value heads.",
+            option="heads",
+            value=made_for.heads,
+            allowed=sites.key_heads,
         )
     for layer, head in sorted(heads):
         if sites.key_heads and head >= sites.key_heads:
             raise UsageError(
                 f"{method.name} names key-value head {head} in layer {layer}, and this model has"
-                f" {sites.key_heads}, counted from 0."
+                f" {sites.key_heads}, counted from 0.",
+                option="heads",
+                value=(layer, head),
+                allowed=sites.key_heads,
             )

@@ -23,7 +23,8 @@ from holdfast.errors import ModelError, type_in_words
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
-_APART = 0.01  # relative difference of keys at other positions: rotation moves them by far more
+# relative difference of keys at other positions: rotation moves them by far more
+_MAX_DIFFERENCE = 0.01
 _SHIFT = 3  # positions
 # by preference: a norm is assumed to precede the rotation, unless it is found to follow it
 _NAMES = {
@@ -192,7 +193,7 @@ def _in_front_of_rotation(
         before = seen.get((site, layer))
         if before is None or not isinstance(projection, torch.nn.Module):
             continue
-        if (before - shifted[site, layer]).abs().max() > _APART * before.abs().max():
+        if (before - shifted[site, layer]).abs().max() > _MAX_DIFFERENCE * before.abs().max():
             modules[site][layer], are_behind = projection, True
     return _outputs(model, modules, tokens) if are_behind else seen
 

@@ -221,7 +221,7 @@ class LlamaRunner:
         self,
         slots: Slots,
         which: Sequence[int],
-        readings: Sequence[StreamState],
+        states: Sequence[StreamState],
         span: Tensor,
         logits: int = 1,
     ) -> Output:
@@ -233,17 +233,17 @@ class LlamaRunner:
         Args:
             slots: where the rows live.
             which: the slots to forward, in order.
-            readings: the streams in these slots.
-            span: unused, as each reading has its own.
+            states: the streams in these slots.
+            span: unused, as each state has its own.
             logits: how many last tokens to return logits for; before a row's first they are 0.
         """
-        traced = any(reading.trace for reading in readings)
+        traced = any(state.trace for state in states)
         shape = len(which), logits, self.pool.model.vocabulary
         wanted = np.zeros(shape, np.float32)
         mass = np.zeros((len(which), self.layers, self.heads), np.float32)
         uniform = np.zeros((len(which), self.layers), np.float32)
         with self._lock:
-            rows = [self._row(slots, *pair) for pair in zip(which, readings, strict=True)]
+            rows = [self._row(slots, *pair) for pair in zip(which, states, strict=True)]
             for group in _groups(rows):
                 tokens = [rows[number].tokens for number in group]
                 steered = [rows[number].steered for number in group]
@@ -260,16 +260,16 @@ class LlamaRunner:
             torch.from_numpy(uniform) if traced else None,
         )
 
-    def _row(self, slots: Slots, slot: int, reading: StreamState) -> _Row:
-        stream = reading.stream
-        traced = reading.trace and any(stream.span)
+    def _row(self, slots: Slots, slot: int, state: StreamState) -> _Row:
+        stream = state.stream
+        traced = state.trace and any(stream.span)
         native = slots.native(slot, steers=bool(stream.compiled.attention) or traced)
-        start = min(slots.lengths[slot], len(reading) - 1)
+        start = min(slots.lengths[slot], len(state) - 1)
         if native.tokens > start:
             native.context.crop(native.stream, start)
             native.tokens = start
         steered = SteeredRow(native.stream, start, stream.span, stream.compiled.attention, traced)
-        return _Row(native, steered, reading.behind(start))
+        return _Row(native, steered, state.tokens_from(start))
 
 
 @dataclass(frozen=True, eq=False)

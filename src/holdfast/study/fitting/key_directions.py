@@ -116,12 +116,12 @@ def _span_states(
     chat = [{"role": "user", "content": text}]
     request = Request(chat, emphasis=[(0, start, start + len(example.answer))])
     stream = model.session().render(request).row.streams[0]
-    reading = StreamState(stream)
+    state = StreamState(stream)
     device = model.runner.device
-    batch = batch_of([reading], [0], spans_of([reading], device), device)
+    batch = batch_of([state], [0], spans_of([state], device), device)
     with watched(model.hf_model, _SITES) as seen:
         model.runner.forward(batch)
-    span = reading.span.to(device)
+    span = state.span.to(device)
     return {
         site: torch.stack([seen[site][layer][0, span].float().cpu() for layer in layers])
         for site in _SITES

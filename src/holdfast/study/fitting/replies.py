@@ -131,9 +131,9 @@ def _replies(model: LocalModel, chats: Sequence[tuple[object, ...]]) -> Iterator
 
 @torch.inference_mode()
 def _forward(model: LocalModel, read: _ReadChat) -> dict[int, Tensor]:
-    reading = StreamState(replace(read.stream, compiled=UNSTEERED), list(read.reply))
+    state = StreamState(replace(read.stream, compiled=UNSTEERED), list(read.reply))
     device = model.runner.device
-    batch = batch_of([reading], [0], spans_of([reading], device), device)
+    batch = batch_of([state], [0], spans_of([state], device), device)
     with watched(model.hf_model, (Site.HIDDEN,)) as seen:
         model.runner.forward(batch)
     return seen[Site.HIDDEN]

@@ -182,7 +182,7 @@ class Replies:
             prompt = self.material.prompts[number]
             prefix = self._before_span(number)
             for head, steering in methods.items():
-                stream = Stream.behind(prefix, prompt.token_ids, prompt.span, steering)
+                stream = Stream.after(prefix, prompt.token_ids, prompt.span, steering)
                 yield (position, head), Row((stream,), sampling=sampling)
 
     def _before_span(self, number: int) -> Prefix | None:
