@@ -456,7 +456,8 @@ def test_dialogs_under_other_prompts_are_counted(tmp_path, capsys):
     (path := tmp_path / "a.jsonl").write_text(lines_of(dialogs))
     words = ["logs", str(path), "--suite", str(two), "--out", str(tmp_path / "run")]
     assert main(words) == 0
-    assert "1 of 3 dialogs is under none" in capsys.readouterr().out
+    assert "1 of 3 dialogs" in capsys.readouterr().out
+    assert read_run(tmp_path / "run").manifest.unmatched == 1
     assert [r["agent"]["id"] for r in as_json(read_run(tmp_path / "run"))] == ["ada", "bob"]
     path.write_text(lines_of(dialogs[2:]))
     assert main([*words[:-1], str(tmp_path / "other")]) == 2

@@ -94,8 +94,7 @@ def test_drift_of_conversations_that_broke_down_is_not_called_drift(tmp_path):
     # the last 20 did not break down, and drift as well
     (mixed,) = read_series(run)
     assert findings_of(mixed).outcome is Outcome.DRIFTS
-    (line,) = collapse_lines(results_of(run))
-    assert line.endswith("the conversations that did not break down show the same.")
+    assert "show the same" in collapse_lines(results_of(run))[-1]
 
 
 def test_replies_that_were_cut_are_no_evidence_of_drift(tmp_path):

@@ -16,7 +16,10 @@ from holdfast.cli import main
 from holdfast.common.sampling import Sampling
 from holdfast.measures import build
 from holdfast.models.connecting import connect
+from holdfast.records import read_run
+from holdfast.report.context_section import CURE, survival_lines, truncation_lines
 from holdfast.report.terminal import next_line, table
+from holdfast.report.wording import plain
 
 BREAD = drift.Case("bread", "x", "Talk about bread.", ("What?",), build({"regex": "bread"}))
 SUITE = drift.Suite("bread", (BREAD,), ("hello there",))
@@ -73,11 +76,13 @@ def test_a_prompt_that_a_server_cuts_off_is_not_called_drift(measured):
     assert cut.verdict == "prompt lost" and cut.limit <= LIMIT
     assert (cut.canary_before.mean, cut.canary_after.mean) == (1, 0)
     text = " ".join(table(run).split())
-    assert "The server stopped reading the system prompt in round 6" in text
-    assert "in 12 of 12 conversations" in text and "not drift" in text
+    lost, counts, known, meaning = truncation_lines([series])
+    assert "round 6" in lost and f"{cut.limit:,}" in counts and "12 of 12" in counts
+    assert "1.00" in known and "0.00" in known and "not drift" in meaning
+    assert all(line in text for line in (lost, counts, known, meaning))
     assert "drifts" not in text and "100% in round 5" in text
     assert results_of(run).findings.stability.series.rounds == 5, "the outcome is of these rounds"
-    assert next_line(results_of(run)).startswith("Next: raise the server's context (Ollama:")
+    assert CURE in next_line(results_of(run))
     told = json.loads(write_summary(run.folder).read_text())["results"][0]["truncation"]
     assert told["verdict"] == "prompt lost" and set(told["from_round"].values()) == {6}
     record = as_json(run)[0]
@@ -92,16 +97,15 @@ def test_a_server_that_drops_only_older_messages_keeps_the_prompt(measured):
     run = measured(truncating(keeps_prompt=True))
     cut = truncation_of(read_series(run)[0])
     assert cut.verdict == "prompt kept" and cut.canary_after.mean == 1
-    text = " ".join(table(run).split())
-    assert "leaves out a part of the dialog from round 6 on, but keeps the system prompt" in text
-    assert not next_line(results_of(run)).startswith("Next: raise the server's context")
+    assert "round 6" in truncation_lines(read_series(run))[0]
+    assert CURE not in next_line(results_of(run))
 
 
 def test_token_counts_alone_do_not_show_what_was_left_out(measured):
     run = measured(truncating(), canary=False)
     assert truncation_of(read_series(run)[0]).verdict == "cannot tell"
-    text = " ".join(table(run).split())
-    assert "reads no more of the dialog from round 7 on" in text and "--canary finds out" in text
+    first, *_, last = truncation_lines(read_series(run))
+    assert "round 7" in first and "--canary" in last
     assert "canary" not in as_json(run)[0]
 
 
@@ -130,7 +134,8 @@ def test_a_check_blames_the_server_too(monkeypatch, tmp_path, capsys):
     with Server(truncating()) as server:
         code = main([*command, "--model", server.url, "--out", str(tmp_path / "run")])
     printed = capsys.readouterr().out
-    assert code == 1 and "The server stopped reading the system prompt in round 6" in printed
+    lines = truncation_lines(read_series(read_run(tmp_path / "run")))
+    assert code == 1 and len(lines) == 4 and all(line in printed for line in lines)
     assert "not drift" in (tmp_path / "run" / "report.html").read_text()
 
 
@@ -153,10 +158,10 @@ def test_only_compaction_loses_a_rule_that_its_summary_leaves_out(measured, cont
     run = measured(answer, canary=False, context=context, window=4)
     every, *_ = survivals_of(read_series(run)[0])
     assert (every.before.mean, every.after.mean) == (1, 1 if context == "summarise" else 0)
-    text = " ".join(table(run).split())
-    assert "once the older rounds are summarised" in text
-    stays = "the system prompt stays" if context == "summarise" else "takes the system prompt's"
-    assert stays in text
+    numbers, prompt = survival_lines(read_series(run), run)
+    assert plain(every.before) in numbers.partition(plain(every.after))[2]
+    assert ("stays" in prompt) == (context == "summarise")
+    assert all(line in " ".join(table(run).split()) for line in (numbers, prompt))
     told = json.loads(write_summary(run.folder).read_text())["results"][0]["summarised"]
     assert [row["rule"] for row in told] == [None, "bread"] and told[0]["after"]["n"] == 12
     shown = [p.get("left_out", 0) for p in as_json(run)[0]["probes"]]

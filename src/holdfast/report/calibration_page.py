@@ -22,58 +22,79 @@ _MOST = 100  # times as much work; larger factors are not reported
 
 def answer(calibration: Calibration, chosen: Pick) -> str:
     """The recommendation, or why there is none."""
-    here, there = int((~calibration.report).sum()), int(calibration.report.sum())
-    points = f"{chosen.budget:g} point{'' if chosen.budget == 1 else 's'}"
-    budget = f"within a budget of {points}"
-    if chosen.method == NO_FIX and here < MIN_SAMPLES:
-        return (
-            f"Too few conversations to recommend a setting: {here} to choose on, and {MIN_SAMPLES}"
-            " are needed."
-        )
     if chosen.method == NO_FIX:
-        wrecked = any(map(calibration.breaks_replies, calibration.candidates[1:]))
-        sound = " that does not break replies" if wrecked else ""
-        missing = (
-            f"every setting costs more than {points} on average"
-            if chosen.none_fits
-            else f"no setting {budget}{sound} is more stable than the model as it is"
-        )
-        return (
-            f"Nothing to recommend: on the {here} of {here + there} conversations that settings are"
-            f" chosen on, {missing}."
-            f" {_nearest(calibration, chosen.near) if chosen.near else ''}"
-        ).rstrip()
+        return _nothing_chosen(calibration, chosen)
+    reported, total = int(calibration.report.sum()), len(calibration.report)
+    budget = points_of(chosen.budget)
     numbers = (
-        f"On the {there} of {here + there} conversations that it was not chosen on: stability"
+        f"On the {reported} of {total} conversations that it was not chosen on: stability"
         f" {chosen.stability_none:.2f} -> {chosen.stability.mean:.2f}"
         f" ({signed_to(chosen.gain)}), points lost {signed_to(chosen.drop, 1)}."
     )
-    if chosen.recommended:
-        first = max(calibration.candidates[1:], key=Candidate.mean_stability).method
-        if first != chosen.method:
-            numbers += (
-                f" Over all {here + there}, {first} is the most stable; but a setting is chosen on"
-                f" {here} of them, and needs a clear gain and a clear margin to the budget there."
-            )
-        return f"Use {chosen.method}, {budget}. {numbers}"
+    if not chosen.recommended:
+        return (
+            f"Nothing to recommend yet within a budget of {budget}. The best candidate is"
+            f" {chosen.method}. {numbers} There {chosen.why}."
+        )
+    most_stable = max(calibration.candidates[1:], key=Candidate.mean_stability).method
+    if most_stable == chosen.method:
+        return f"Use {chosen.method}, within a budget of {budget}. {numbers}"
     return (
-        f"Nothing to recommend yet {budget}. The best candidate is {chosen.method}. {numbers} There"
-        f" {chosen.why}."
+        f"Use {chosen.method}, within a budget of {budget}. {numbers} Over all {total},"
+        f" {most_stable} is the most stable; but a setting is chosen on {total - reported} of them,"
+        " and needs a clear gain and a clear margin to the budget there."
     )
 
 
-def _nearest(calibration: Calibration, near: Candidate) -> str:
-    choosing, gain = ~calibration.report, calibration.gain(near)
-    if gain.mean is None or gain.mean <= 0:
-        why = "it is no more stable there either"
+def _nothing_chosen(calibration: Calibration, chosen: Pick) -> str:
+    """Why the model as it is was chosen, and how far the closest setting is from being chosen."""
+    choosing, total = int((~calibration.report).sum()), len(calibration.report)
+    budget = points_of(chosen.budget)
+    if choosing < MIN_SAMPLES:
+        return (
+            f"Too few conversations to recommend a setting: {choosing} to choose on, and"
+            f" {MIN_SAMPLES} are needed."
+        )
+    if chosen.none_fits:
+        reason = (
+            f"Nothing to recommend: on the {choosing} of {total} conversations that settings are"
+            f" chosen on, every setting costs more than {budget} on average."
+        )
+    elif any(map(calibration.breaks_replies, calibration.candidates[1:])):
+        reason = (
+            f"Nothing to recommend: on the {choosing} of {total} conversations that settings are"
+            f" chosen on, no setting within a budget of {budget} that does not break replies is"
+            " more stable than the model as it is."
+        )
     else:
-        why = _both(gain, calibration.drop(near))
-    half = _both(calibration.gain(near, choosing), calibration.drop(near, choosing))
-    return f"The closest is {near.method}: {half}; on all {len(choosing)}, {why}."
+        reason = (
+            f"Nothing to recommend: on the {choosing} of {total} conversations that settings are"
+            f" chosen on, no setting within a budget of {budget} is more stable than the model as"
+            " it is."
+        )
+    return f"{reason} {_nearest(calibration, chosen.near)}" if chosen.near else reason
 
 
-def _both(gain: Estimate, drop: Estimate) -> str:
-    return f"stability {signed_to(gain)}, points lost {signed_to(drop, 1)}"
+def _nearest(calibration: Calibration, near: Candidate) -> str:
+    """The gain and the cost of the closest setting: where it was not chosen, and over all."""
+    choosing, total = ~calibration.report, len(calibration.report)
+    gain, half_gain = calibration.gain(near), calibration.gain(near, choosing)
+    half_drop = calibration.drop(near, choosing)
+    if gain.mean is None or gain.mean <= 0:
+        return (
+            f"The closest is {near.method}: stability {signed_to(half_gain)}, points lost"
+            f" {signed_to(half_drop, 1)}; on all {total}, it is no more stable there either."
+        )
+    return (
+        f"The closest is {near.method}: stability {signed_to(half_gain)}, points lost"
+        f" {signed_to(half_drop, 1)}; on all {total}, stability {signed_to(gain)}, points lost"
+        f" {signed_to(calibration.drop(near), 1)}."
+    )
+
+
+def points_of(budget: float) -> str:
+    """'1 point', '2.5 points'."""
+    return "1 point" if budget == 1 else f"{budget:g} points"
 
 
 def chance_line(calibration: Calibration) -> str:
@@ -129,14 +150,15 @@ def table(calibration: Calibration) -> str:
         word = verdict.partition(":")[0]
         short.append((star, method, stability, against, word, capability, *others))
     count = len(calibration.none.stability)
-    is_drawn = calibration.about.plan.conversations is not None
-    scope = "" if is_drawn else " for these prompts only"
-    note = (
-        f"{count} conversations per setting, 95% intervals{scope}. * no setting is both more"
-        f" stable and cheaper. Points are {calibration.unit} on"
+    if calibration.about.plan.conversations is None:
+        sizes = f"{count} conversations per setting, 95% intervals for these prompts only."
+    else:
+        sizes = f"{count} conversations per setting, 95% intervals."
+    legend = (
+        f"{sizes} * no setting is both more stable and cheaper. Points are {calibration.unit} on"
         f" {calibration.about.capability}."
     )
-    return "\n".join([*aligned(short), note, *_health_lines(calibration)])
+    return "\n".join([*aligned(short), legend, *_health_lines(calibration)])
 
 
 def _health_lines(calibration: Calibration) -> list[str]:
@@ -147,15 +169,15 @@ def _health_lines(calibration: Calibration) -> list[str]:
         "Broken: replies that are empty, loop, or are gibberish. Perplexity: of replies,"
         " under the model without a method."
     ]
-    wrecked = [
+    breaking = [
         f"{candidate.method} ({signed_to(calibration.breaks(candidate), 0)} points)"
         for candidate in calibration.candidates[1:]
         if calibration.breaks_replies(candidate)
     ]
-    if wrecked:
+    if breaking:
         lines.append(
             f"Not recommended, however stable, as they clearly break over {MOST_BROKEN} points"
-            f" more of the replies than no method: {', '.join(wrecked)}."
+            f" more of the replies than no method: {', '.join(breaking)}."
         )
     return lines
 
@@ -232,8 +254,8 @@ def _unprompted_table(run: Run) -> Table | None:
     baseline = baseline_beside(run, read_series(run)[0])
     if baseline is None:
         return None
-    what = "rule" if baseline.by_rule else "prompt"
-    rows = [(what, "n", "with it", "without", "difference", "verdict")]
+    unit = "rule" if baseline.by_rule else "prompt"
+    rows = [(unit, "n", "with it", "without", "difference", "verdict")]
     for row in baseline.cases:
         scores = plain(row.prompted), plain(row.unprompted), signed(row.difference)
         rows.append((row.name, str(row.n), *scores, row.verdict))

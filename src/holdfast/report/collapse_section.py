@@ -1,6 +1,6 @@
 """Reports conversations that have broken down, in sentences and tables."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from holdfast.analysis.collapse import (
     MANY_BROKEN,
@@ -10,7 +10,6 @@ from holdfast.analysis.collapse import (
     without_collapsed,
 )
 from holdfast.analysis.estimates import difference, row_of
-from holdfast.analysis.outcome import Outcome
 from holdfast.analysis.series import NO_FIX, Series
 from holdfast.analysis.summary import DriftResults
 from holdfast.records.identity import ConversationsIdentity
@@ -26,29 +25,43 @@ _WORTH_SAYING = 0.05  # smallest share of turns of one kind to report
 
 
 def collapse_lines(results: DriftResults) -> list[str]:
-    """A sentence on how many turns of a run are cut or repeated; [] if few are."""
+    """How many turns of each series are cut or repeated, and what its scores then mean; [] if few.
+
+    It never takes back the title of the run.
+    """
     series, outcome = results.series, results.findings.outcome
     counted = {item: counts for item in series if (counts := count_turns(item.records)).notable}
     if not counted:
         return []
     tokens = results.run.identity(ConversationsIdentity).settings.sampling.max_new_tokens
     limit = "the token limit" if tokens is None else count_of(tokens, "token")
-    parts = []
-    for item, counts in counted.items():
-        fixed = "without a fix, " if item.label == NO_FIX else f"with {item.label}, "
-        parts.append((fixed if len(series) > 1 else "") + _shares(counts, limit))
-    text = "; ".join(parts)
-    return [f"{text[0].upper()}{text[1:]}: {_meaning(series, counted, outcome)}."]
-
-
-def _meaning(series: Sequence[Series], counted: Mapping[Series, Collapse], outcome: Outcome) -> str:
-    """The consequence of these turns for the scores; it never takes back the title of the run."""
+    lines = [_turns_line(item, counts, limit, len(series)) for item, counts in counted.items()]
     broken = [item for item, counts in counted.items() if counts.share("broken") >= MANY_BROKEN]
     if not broken:
-        return "they stop in mid-sentence, and rules about length or endings are not judged on them"
-    if broken == [series[0]] and outcome.counts_after_breakdown:
-        return "the conversations that did not break down show the same"
-    return "scores of broken-down conversations tell you little about the prompt"
+        lines.append(
+            "Such turns stop in mid-sentence, and rules about length or endings are not judged on"
+            " them."
+        )
+    elif broken == [series[0]] and outcome.counts_after_breakdown:
+        lines.append("The conversations that did not break down show the same.")
+    else:
+        lines.append("Scores of broken-down conversations tell you little about the prompt.")
+    return lines
+
+
+def _turns_line(item: Series, collapse: Collapse, limit: str, of_series: int) -> str:
+    """'Of the turns, 58% are cut at 60 tokens, 25% loop; 5 of 12 conversations collapsed.'"""
+    shares = ", ".join(
+        f"{percent(collapse.share(name))} {words}"
+        for name, words in ({"cut": f"are cut at {limit}"} | _REPEATED).items()
+        if collapse.share(name) >= _WORTH_SAYING
+    )
+    collapsed, total = len(collapse.collapsed), count_of(collapse.conversations, "conversation")
+    if of_series == 1:
+        return f"Of the turns, {shares}; {collapsed} of {total} collapsed."
+    if item.label == NO_FIX:
+        return f"Of the turns without a fix, {shares}; {collapsed} of {total} collapsed."
+    return f"Of the turns with {item.label}, {shares}; {collapsed} of {total} collapsed."
 
 
 def collapse_cures(series: Sequence[Series]) -> list[str]:
@@ -65,20 +78,6 @@ def collapse_cures(series: Sequence[Series]) -> list[str]:
             " it says (--user-turns)"
         )
     return cures
-
-
-def _shares(collapse: Collapse, limit: str) -> str:
-    """'58% of turns were cut at 60 tokens, 25% loop (5 of 12 conversations collapsed)'."""
-    shares = [
-        f"{percent(collapse.share(name))} {words}"
-        for name, words in ({"cut": f"were cut at {limit}"} | _REPEATED).items()
-        if collapse.share(name) >= _WORTH_SAYING
-    ]
-    shares[0] = shares[0].replace("%", "% of turns", 1)
-    if not collapse.collapsed:
-        return ", ".join(shares)
-    conversations = count_of(collapse.conversations, "conversation")
-    return f"{', '.join(shares)} ({len(collapse.collapsed)} of {conversations} collapsed)"
 
 
 def collapse_section(series: Sequence[Series]) -> dict[str, Table | None] | None:

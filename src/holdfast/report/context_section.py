@@ -16,67 +16,77 @@ CURE = (
 
 
 def truncation_lines(series: Sequence[Series]) -> list[str]:
-    """A sentence for each series whose chats a server cut off."""
+    """Sentences on each series whose chats a server cut off."""
     lines = []
     for item in series:
-        if (cut := truncation_of(item)) is None:
-            continue
-        where = "" if item.label == NO_FIX else f" ({item.label})"
-        lines.append(f"{_sentence(cut)}{where}.")
+        if (cut := truncation_of(item)) is not None:
+            lines += _truncation_sentences(item, cut)
     return lines
 
 
-def _sentence(cut: Truncation) -> str:
+def _truncation_sentences(item: Series, cut: Truncation) -> list[str]:
+    """What the server left out, and from which rounds on; then the counts that show it."""
     first, last = min(cut.cut_from.values()), max(cut.cut_from.values())
     rounds = f"round {first}" if first == last else f"rounds {first} to {last}"
-    of = f"in {len(cut.cut_from)} of {count_of(cut.conversations, 'conversation')}"
-    counted = (
-        f"its count of prompt tokens stays at or below {cut.limit:,} while the dialog grows, {of}"
+    conversations = count_of(cut.conversations, "conversation")
+    count = (
+        f"Its count of prompt tokens stays at or below {cut.limit:,} while the dialog grows, in"
+        f" {len(cut.cut_from)} of {conversations}."
     )
+    if item.label != NO_FIX:
+        count = f"With {item.label}: {count}"
     canary = (
-        f"the canary is known {plain(cut.canary_before)} before and {plain(cut.canary_after)} after"
+        f"The canary is known {plain(cut.canary_before)} before and {plain(cut.canary_after)} after"
     )
     if cut.verdict == "prompt lost":
-        return (
-            f"The server stopped reading the system prompt in {rounds}: {counted}, and {canary}."
-            " From there on this measures a prompt that was cut off, not drift"
-        )
+        return [
+            f"The server stopped reading the system prompt in {rounds}.",
+            count,
+            f"{canary}.",
+            "From there on this measures a prompt that was cut off, not drift.",
+        ]
     if cut.verdict == "prompt kept":
-        return (
+        return [
             f"The server leaves out a part of the dialog from {rounds} on, but keeps the system"
-            f" prompt: {counted}, and {canary}"
-        )
-    verdict = (
-        f", and {canary}, which is inconclusive"
-        if cut.canary_after.n
-        else "; --canary finds out which"
-    )
-    return (
-        f"The server reads no more of the dialog from {rounds} on: {counted}. It may have cut off"
-        f" the system prompt, or older messages, or leave cached tokens out of its count{verdict}"
-    )
+            " prompt.",
+            count,
+            f"{canary}.",
+        ]
+    return [
+        f"The server reads no more of the dialog from {rounds} on.",
+        count,
+        "It may have cut off the system prompt, or older messages, or leave cached tokens out of"
+        " its count.",
+        f"{canary}, which is inconclusive." if cut.canary_after.n else "--canary finds out which.",
+    ]
 
 
 def survival_lines(series: Sequence[Series], run: Run) -> list[str]:
-    """A sentence for each series on what is kept once the older rounds are summarised."""
+    """Sentences on each series: what is kept once the older rounds are summarised."""
     lines = []
     for item in series:
         if not (rows := survivals_of(item)):
             continue
         every, *rules = rows
-        start = f"With {item.label}, stability" if len(series) > 1 else "Stability"
-        text = (
-            f"{start} is {plain(every.after)} once the older rounds are summarised, and"
-            f" {plain(every.before)} before, in {count_of(every.after.n, 'conversation')}"
-        )
+        before, after = plain(every.before), plain(every.after)
+        conversations = count_of(every.after.n, "conversation")
+        if len(series) > 1:
+            lines.append(
+                f"With {item.label}, stability is {after} once the older rounds are summarised, and"
+                f" {before} before, in {conversations}."
+            )
+        else:
+            lines.append(
+                f"Stability is {after} once the older rounds are summarised, and {before} before,"
+                f" in {conversations}."
+            )
         lost = [row.name for row in rules if (row.after.mean or 0) < 0.5 <= (row.before.mean or 0)]
         if lost and len(rules) > 1:
-            text += f"; {len(lost)} of {len(rules)} rules that were mostly kept no longer are"
-        replaced = run.identity(ConversationsIdentity).settings.context == "compact"
-        stays = (
-            "the summary takes the system prompt's place" if replaced else "the system prompt stays"
-        )
-        lines.append(f"{text}; {stays}.")
+            lines.append(f"{len(lost)} of {len(rules)} rules were mostly kept and no longer are.")
+    if lines and run.identity(ConversationsIdentity).settings.context == "compact":
+        lines.append("The summary takes the system prompt's place.")
+    elif lines:
+        lines.append("The system prompt stays in view beside the summary.")
     return lines
 
 

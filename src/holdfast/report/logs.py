@@ -27,7 +27,7 @@ Rows = Sequence[Adherence]
 
 _MOST_BROKEN = 50  # most turns that the page shows per rule
 _MOST_DRAWN = 12  # most rules in a figure: those kept least
-_MOST_TOLD = 3  # most turns that a test case shows
+_MOST_NAMED = 3  # most rules that a sentence names, and turns that a test case shows
 
 
 def table(run: Run, rows: Rows, shown: Rows, bar: float | None) -> str:
@@ -69,25 +69,31 @@ def headline(run: Run, rows: Rows) -> str:
     rows = [row for row in rows if not row.for_probes]
     if not rows:
         return "No rule says which turns it is for, so these logs do not show how well it is kept."
-    fell = {row.rule: row.earlier.difference for row in rows if row.earlier is not None}
-    fell = {rule: change for rule, change in fell.items() if verdict_on(change).sign < 0}
-    if fell:
-        rule, change = min(fell.items(), key=lambda item: item[1].mean or 0)
-        points = [f"{-100 * (value or 0):.0f}" for value in (change.mean, change.high, change.low)]
+    falls = {row.rule: row.earlier.difference for row in rows if row.earlier is not None}
+    falls = {rule: change for rule, change in falls.items() if verdict_on(change).sign < 0}
+    if falls:
+        rule, change = min(falls.items(), key=lambda item: item[1].mean or 0)
+        mean, low, high = (
+            f"{-100 * (value or 0):.0f}" for value in (change.mean, change.high, change.low)
+        )
         return (
-            f"{rule} is kept less than in the earlier logs: by {points[0]} points (95% interval"
-            f" {points[1]} to {points[2]})."
+            f"{rule} is kept less than in the earlier logs: by {mean} points (95% interval {low} to"
+            f" {high})."
         )
     if all(row.overall.mean == 1 for row in rows) and len(rows) > 1:
         return f"All {len(rows)} rules are kept in every turn that they apply to."
-    least, low = _least(rows), _least(rows).overall
-    share = f"{100 * (low.mean or 0):.0f}%"
-    if low.low is not None and low.high is not None:
-        share += f" (95% interval {100 * low.low:.0f} to {100 * low.high:.0f})"
-    share += f" of the turns it applies to, over {count_of(low.n, 'dialog')}"
+    least, kept = _least(rows), _least(rows).overall
+    share, dialogs = f"{100 * (kept.mean or 0):.0f}%", count_of(kept.n, "dialog")
+    if kept.low is not None and kept.high is not None:
+        share += f" (95% interval {100 * kept.low:.0f} to {100 * kept.high:.0f})"
     if len(rows) == 1:
-        return f"The rule {least.rule} is kept in {share}."
-    return f"Of {len(rows)} rules, {least.rule} is kept least: in {share}."
+        return (
+            f"The rule {least.rule} is kept in {share} of the turns it applies to, over {dialogs}."
+        )
+    return (
+        f"Of {len(rows)} rules, {least.rule} is kept least: in {share} of the turns it applies to,"
+        f" over {dialogs}."
+    )
 
 
 def _least(rows: Rows) -> Adherence:
@@ -103,91 +109,108 @@ def cut_rules(run: Run) -> dict[str, int]:
 
 def lines(run: Run, rows: Rows, bar: float | None) -> list[str]:
     """The lines below the headline: when its rule is lost, verdicts, and what was left out."""
+    return [*_on_least(rows), *_on_rules(run, rows), *_on_verdicts(rows, bar), *_left_out(run)]
+
+
+def _on_least(rows: Rows) -> list[str]:
+    """When the rule of the headline is lost, and whether other dialogs would lose it too."""
+    if not (tested := [row for row in rows if not row.for_probes]):
+        return []
+    least, sentences = _least(tested), []
+    if least.survival.broken:
+        sentences.append(_first_breaks(least))
+    if least.overall.n < MIN_SAMPLES:
+        sentences.append(
+            f"Fewer than {MIN_SAMPLES} dialogs are too few to speak for other dialogs."
+        )
+    return sentences
+
+
+def _on_rules(run: Run, rows: Rows) -> list[str]:
+    """The rules that the headline leaves out, and why."""
     sentences = []
-    if tested := [row for row in rows if not row.for_probes]:
-        least = _least(tested)
-        if least.survival.broken:
-            sentences.append(_first_breaks(least))
-        if least.overall.n < MIN_SAMPLES:
-            sentences.append(
-                f"Fewer than {MIN_SAMPLES} dialogs are too few to speak for other dialogs."
-            )
     if names := [row.rule for row in rows if row.for_probes]:
         sentences.append(
             f"Made for the answers to probes, and scored in every turn: {_listed(names)}. A turn"
             " that has no occasion for them breaks them, so the first line leaves them out; say"
             " with `when` which turns they are for ({user: '.'} for all)."
         )
-    if rows:
-        seen, names = {row.rule for row in rows}, list(run.manifest.rules)
-        rare = [name for name in names if name not in seen | set(cut_rules(run))]
-        if rare:
-            sentences.append(f"Rules that apply to no turn: {_listed(rare)}.")
-    if cut := cut_rules(run):
+    scored, cut = {row.rule for row in rows}, cut_rules(run)
+    if rows and (rare := [name for name in run.manifest.rules if name not in scored | set(cut)]):
+        sentences.append(f"Rules that apply to no turn: {_listed(rare)}.")
+    if cut:
         sentences.append(
             f"Cut, not judged: {count_of(sum(cut.values()), 'score')}, as the turns were cut at the"
             f" token limit and the rules need the end ({_listed(list(cut))})."
         )
+    return sentences
+
+
+def _on_verdicts(rows: Rows, bar: float | None) -> list[str]:
+    """How many rules pass, fail or are undecided, and which could not be compared."""
+    sentences = []
     if _judged(rows):
         verdicts = [row.verdict for row in rows]
-        counted = ", ".join(
+        counts = ", ".join(
             f"{verdicts.count(name)} {name}" for name in (PASS, FAIL, UNDECIDED) if name in verdicts
         )
         undecided = [row for row in rows if row.verdict == UNDECIDED and not row.for_probes]
-        few = any(row.overall.n < MIN_SAMPLES for row in undecided)
-        why = f", as a comparison takes {MIN_SAMPLES} dialogs" if few and bar is None else ""
-        bar_given = f", at a bar of {bar:g}" if bar is not None else ""
-        sentences.append(f"Rules: {counted}{bar_given}{why}.")
+        if bar is not None:
+            sentences.append(f"Rules: {counts}, at a bar of {bar:g}.")
+        elif any(row.overall.n < MIN_SAMPLES for row in undecided):
+            sentences.append(f"Rules: {counts}, as a comparison takes {MIN_SAMPLES} dialogs.")
+        else:
+            sentences.append(f"Rules: {counts}.")
     for why in dict.fromkeys(row.uncompared for row in rows if row.uncompared):
-        which = ", ".join(row.rule for row in rows if row.uncompared == why)
-        sentences.append(f"Not compared: {which}, as {why}.")
-    manifest = run.manifest
-    if unmatched := manifest.unmatched:
-        are = "is" if unmatched == 1 else "are"
+        names = ", ".join(row.rule for row in rows if row.uncompared == why)
+        sentences.append(f"Not compared: {names}, as {why}.")
+    return sentences
+
+
+def _left_out(run: Run) -> list[str]:
+    """The dialogs, turns and parts of the files that were not scored."""
+    manifest, sentences = run.manifest, []
+    if manifest.unmatched:
+        dialogs = count_of(manifest.dialogs, "dialog")
         sentences.append(
-            f"{unmatched} of {count_of(manifest.dialogs, 'dialog')} {are} under none of the"
-            f" suite's prompts, and {are} not scored."
+            f"Under none of the suite's prompts, and not scored: {manifest.unmatched} of {dialogs}."
         )
-    if others := manifest.other_prompts:
+    if manifest.other_prompts:
         sentences.append(
-            f"{count_of(others, 'dialog')} with another system prompt:"
-            " scored by the rules of the suite's only prompt."
+            f"Under another system prompt, and scored by the rules of the suite's only prompt:"
+            f" {count_of(manifest.other_prompts, 'dialog')}."
         )
-    if reasoned := manifest.reasoning_turns:
-        begins = "begins" if reasoned == 1 else "begin"
+    if manifest.reasoning_turns:
         sentences.append(
-            f"{count_of(reasoned, 'turn')} {begins} with reasoning (such as <think>), which is"
-            " recorded and not scored."
+            "Begin with reasoning (such as <think>), which is recorded and not scored:"
+            f" {count_of(manifest.reasoning_turns, 'turn')}."
         )
-    if problems := manifest.problems:
-        were = "was" if len(problems) == 1 else "were"
-        sentences.append(
-            f"{count_of(len(problems), 'part')} of the files {were} not read or {were} left out."
-        )
+    if manifest.problems:
+        parts = count_of(len(manifest.problems), "part")
+        sentences.append(f"Not read or left out: {parts} of the files.")
     return sentences
 
 
 def _listed(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _MOST_TOLD} more" if len(names) > _MOST_TOLD else ""
-    return f"{', '.join(names[:_MOST_TOLD])}{more}"
+    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+    return f"{', '.join(names[:_MOST_NAMED])}{more}"
 
 
 def _first_breaks(row: Adherence) -> str:
-    """How many dialogs break a rule, and when."""
-    total, broken = row.overall.n, row.survival.broken
+    """How many dialogs break a rule, and when half have; an estimate if some ended before that."""
+    survival, total = row.survival, row.overall.n
     if total == 1:
-        return f"The dialog breaks it first in turn {row.survival.turns[0]}."
-    verb = "breaks" if broken == 1 else "break"
-    return f"{broken} of {count_of(total, 'dialog')} {verb} it at least once; {_half_by(row)}"
-
-
-def _half_by(row: Adherence) -> str:
-    """When half have broken the rule; an estimate if some dialogs ended before they broke it."""
-    if row.survival.median is None:
-        return "the others had not when they ended."
-    if not row.survival.estimated:
-        return f"half of all dialogs have broken it by turn {row.survival.median}."
-    return f"if none ended early, half would have by turn {row.survival.median} (an estimate)."
+        return f"The dialog breaks it first in turn {survival.turns[0]}."
+    verb = "breaks" if survival.broken == 1 else "break"
+    broken = f"{survival.broken} of {total} dialogs {verb} it at least once"
+    if survival.median is None:
+        return f"{broken}; the others had not when they ended."
+    if survival.estimated:
+        return (
+            f"{broken}; if none ended early, half would have by turn {survival.median} (an"
+            " estimate)."
+        )
+    return f"{broken}; half of all dialogs have broken it by turn {survival.median}."
 
 
 def _cells(row: Adherence) -> tuple[str, str, str, str, str]:
@@ -422,7 +445,7 @@ def write_logs_junit(
             message += f"; not compared, as {row.uncompared}"
         if row.for_probes:
             message += "; made for the answers to probes, and no `when` says which turns it is for"
-        broken = _broken_turns(run, row)[:_MOST_TOLD]
+        broken = _broken_turns(run, row)[:_MOST_NAMED]
         text = "\n".join(f"{turn['where']}: {turn['reason']}" for turn in broken)
         classname = f"holdfast.{suite}.{prompt}"
         cases.append(TestCase(classname, rule or prompt, row.verdict, message, text))
