@@ -14,7 +14,6 @@ import argparse
 import dataclasses
 import json
 import sys
-from collections import Counter
 from pathlib import Path
 
 import torch
@@ -25,6 +24,7 @@ from holdfast import drift
 from holdfast.analysis.prompt_effect import baseline_beside
 from holdfast.analysis.series import read_series
 from holdfast.drift.asking_baseline import ask_baseline
+from holdfast.drift.families import family_of, halves
 
 SEED = 730_193
 WITH, WITHOUT = 0.6, 0.1  # minimum mean score with the prompt, and maximum without
@@ -46,22 +46,6 @@ def screening(suite: drift.Suite) -> drift.Suite:
         for case in suite.cases
     )
     return dataclasses.replace(suite, cases=tuple(cases))
-
-
-def halves(suite: drift.Suite) -> dict[str, str]:
-    """Assigns families to exploring or confirming, alternating within each category."""
-    families = dict.fromkeys((case.category, family_of(case.id)) for case in suite.cases)
-    count: Counter[str] = Counter()
-    result = {}
-    for category, family in families:
-        result[family] = "confirm" if count[category] % 2 else "explore"
-        count[category] += 1
-    return result
-
-
-def family_of(prompt: str) -> str:
-    """The family of a prompt, from its id: `city-born-2` belongs to `city-born`."""
-    return prompt.rsplit("-", 1)[0]
 
 
 def prompt_rows(suite: drift.Suite, run) -> list[dict]:

@@ -36,7 +36,7 @@ FOLDERS = sorted(path.parent for path in RUNS.rglob("manifest.json"))
 DRIFT = [folder for folder in FOLDERS if folder.name in ("drift", "stability")]
 PROBES = (
     "model suite seed method conversation agent category user user_category round kind rule probe"
-    " question reply score reason mass turn_mass stop_reason"
+    " question reply score reason mass turn_mass stop_reason rule_kind polarity pressure"
 ).split()
 SCORES = "model data method sample task variant target reply name score".split()
 

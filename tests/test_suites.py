@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
+from typing import get_args
 
 import pytest
 import yaml
@@ -13,6 +14,9 @@ from measure_rows import rows_of
 
 import holdfast
 from holdfast.drift.cases import Persona, Rule
+from holdfast.drift.families import family_of, half_of, halves
+from holdfast.drift.recorded_dialogs import PRESSURES, Pressure
+from holdfast.drift.rule_kinds import KINDS, POLARITIES, Polarity, RuleKind
 from holdfast.drift.suites import CATEGORIES, Case, CaseEntry, SuiteDocument, load_suite
 from holdfast.errors import HoldfastError, UnknownName, UsageError
 from holdfast.measures import build
@@ -130,17 +134,30 @@ def test_everyday_probes_and_unprompted_replies_score_nothing():
 
 
 def test_everyday_has_families_of_two_wordings_in_two_halves():
-    families = Counter(screen.family_of(case.id) for case in EVERYDAY.cases)
+    families = Counter(family_of(case.id) for case in EVERYDAY.cases)
     assert len(families) >= 40 and set(families.values()) == {2}
-    halves = screen.halves(EVERYDAY)
-    assert set(halves) == set(families)
-    by_half = Counter((case.category, halves[screen.family_of(case.id)]) for case in EVERYDAY.cases)
+    half = halves(EVERYDAY)
+    assert set(half) == set(families)
+    by_half = Counter((case.category, half[family_of(case.id)]) for case in EVERYDAY.cases)
     for category in {case.category for case in EVERYDAY.cases}:
         explore, confirm = by_half[category, "explore"], by_half[category, "confirm"]
         assert 0 <= explore - confirm <= 2, category
     assert len({case.system_prompt for case in EVERYDAY.cases}) == len(EVERYDAY.cases)
     for case in EVERYDAY.cases:
         assert all(len(set(rule.probes)) == 6 for rule in case.all_rules)
+
+
+def test_the_halves_of_a_suite_share_no_family():
+    explore, confirm = half_of(EVERYDAY, "explore"), half_of(EVERYDAY, "confirm")
+    assert len(explore.cases) + len(confirm.cases) == len(EVERYDAY.cases)
+    families = [{family_of(case.id) for case in half.cases} for half in (explore, confirm)]
+    assert families[0].isdisjoint(families[1])
+    assert explore.cases[:2] == EVERYDAY.cases[:2]
+    single = replace(EVERYDAY, cases=EVERYDAY.cases[:2])
+    assert half_of(single, "explore").cases == single.cases
+    with pytest.raises(UsageError) as raised:
+        half_of(single, "confirm")
+    assert (raised.value.option, raised.value.value) == ("families", "confirm")
 
 
 def test_screening_asks_only_the_first_half_of_the_probes():
@@ -229,6 +246,18 @@ def test_a_mistake_in_a_case_or_rule_is_named_with_its_line(suite_file, suite, c
 def test_invalid_rules_are_named(suite_file, text, message):
     with pytest.raises(UsageError, match=message):
         load_suite(suite_file(f"cases: [{{id: p, system_prompt: Hi., {text}}}]"))
+
+
+def test_the_kind_and_the_polarity_of_a_rule_are_read(suite_file):
+    text = GOOD.replace("measure: one_sentence", "measure: one_sentence\n    kind: length", 1)
+    one, two = load_suite(suite_file(text)).cases
+    assert (one.kind, one.polarity, two.kind) == ("length", None, None)
+    assert one.all_rules[0].kind == "length"
+    text = BOT.replace("- id: signs", "- id: signs\n        kind: closing\n        polarity: gate")
+    signs, proud = load_suite(suite_file(text)).cases[0].rules
+    assert (signs.kind, signs.polarity, proud.kind) == ("closing", "gate", None)
+    with pytest.raises(UsageError, match=r"rule 'signs'.*closing or opening.*'clossing'"):
+        load_suite(suite_file(text.replace("kind: closing", "kind: clossing")))
 
 
 def test_examples_of_a_single_measure_are_checked_too(suite_file):
@@ -405,3 +434,16 @@ def test_fields_of_a_suite_are_documented():
     text = (Path(__file__).parent.parent / "docs" / "suites.md").read_text(encoding="utf-8")
     for field in {*SuiteDocument.model_fields, *CaseEntry.model_fields}:
         assert f"`{field}`" in text, field
+
+
+def test_kinds_of_rules_and_pressures_are_complete_and_documented():
+    docs = Path(__file__).parent.parent / "docs"
+    for names, described, page in (
+        (RuleKind, KINDS, "suites"),
+        (Polarity, POLARITIES, "suites"),
+        (Pressure, PRESSURES, "conversations"),
+    ):
+        assert list(get_args(names)) == list(described)
+        text = (docs / f"{page}.md").read_text(encoding="utf-8")
+        for name, description in described.items():
+            assert f"| `{name}` | {description} |" in text

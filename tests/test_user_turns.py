@@ -141,3 +141,51 @@ def test_calibrate_and_check_take_user_turns_too(tmp_path, scripts, capsys):
     assert main(["calibrate", *options, *more, *sizes]) == 2
     error = capsys.readouterr().err
     assert "The user turns 'scripts.jsonl' have changed" in error, error
+
+
+def test_what_a_message_puts_the_rules_under_is_recorded_and_exported(tmp_path):
+    path = tmp_path / "tagged.jsonl"
+    script = [
+        {"text": "a1", "pressure": "none"},
+        {"text": "a2", "pressure": "push"},
+        "a3",
+        {"text": "a4", "pressure": "paste"},
+    ]
+    path.write_text(json.dumps(script))
+    settings = replace(QUICK, conversations=1, rounds=4)
+    run = drift.run(Scripted(), SUITE, tmp_path / "run", settings, cast=cast(path))
+    (record,) = run.conversations
+    users = [turn for turn in record.turns if turn.speaker == "user"]
+    assert [turn.text for turn in users] == ["a1", "a2", "a3", "a4"]
+    assert [turn.pressure for turn in users] == ["none", "push", None, "paste"]
+    assert "pressure" not in record.turns[1].to_json()
+    columns = run.to_columns()
+    by_round = dict(zip(columns["round"], columns["pressure"], strict=True))
+    assert by_round == {1: None, 2: "none", 3: "push", 4: None}  # each in place of its message
+    after = replace(settings, probe_at="after-round")
+    run = drift.run(Scripted(), SUITE, tmp_path / "after", after, cast=cast(path))
+    columns = run.to_columns()
+    by_round = dict(zip(columns["round"], columns["pressure"], strict=True))
+    assert by_round == {1: "none", 2: "push", 3: None, 4: "paste"}
+
+
+def test_an_unknown_pressure_is_refused(tmp_path):
+    path = tmp_path / "bad.jsonl"
+    path.write_text('["a", {"text": "b", "pressure": "pushy"}]')
+    with pytest.raises(UsageError) as raised:
+        read_user_turns(path)
+    assert (raised.value.option, raised.value.value) == ("pressure", "pushy")
+    assert "push" in raised.value.allowed
+    for line in ('[{"text": " "}]', '[{"txt": "a"}]', '[{"text": "a", "more": 1}]', '[["a"]]'):
+        path.write_text(line)
+        with pytest.raises(UsageError) as raised:
+            read_user_turns(path)
+        assert raised.value.value == json.loads(line)
+
+
+def test_the_kind_and_polarity_of_a_rule_are_recorded_and_exported(tmp_path):
+    kinds = replace(SUITE, cases=(replace(SUITE.cases[0], kind="closing", polarity="gate"),))
+    run = drift.run(Scripted(), kinds, tmp_path / "run", replace(QUICK, conversations=1))
+    assert {probe.rule_kind for probe in run.conversations[0].probes} == {"closing"}
+    columns = run.to_columns()
+    assert set(columns["rule_kind"]) == {"closing"} and set(columns["polarity"]) == {"gate"}

@@ -16,6 +16,7 @@ from holdfast.cli.progress import Bar, note
 from holdfast.common.model_names import is_url
 from holdfast.drift import Suite
 from holdfast.drift.benchmark import check_folder
+from holdfast.drift.families import half_of
 from holdfast.drift.pairing import replayable, settled
 from holdfast.drift.recorded_dialogs import Dialogs, UserTurns
 from holdfast.drift.remaining import count_replies
@@ -43,8 +44,8 @@ Methods are listed by `holdfast methods`, measures by `holdfast measures`."""
 
 # settings that make a different run; those that are not the default are part of its folder's name
 _NAMED = (
-    *("device", "device_map", "dtype", "chat_template", "scoring", "rounds"),
-    *("user_prompt", "persona", "pairs", "no_adoption", "baseline"),
+    *("device", "device_map", "dtype", "chat_template", "families", "scoring"),
+    *("rounds", "user_prompt", "persona", "pairs", "no_adoption", "baseline"),
     *("system_as", "probes_per_round", "probe_at", "temperature", "top_p", "max_new_tokens"),
     *("batch", "user_model", "user_endpoint_model", "user_turns", "context", "window", "dialogs"),
     "canary",
@@ -54,6 +55,8 @@ _NAMED = (
 class DriftArguments(options.BenchmarkOptions, options.ReportOptions):
     suite: SuiteName = "starter"
     """system prompts and probes (default: starter); li2024:hub reads the hub"""
+    families: Literal["explore", "confirm"] | None = None
+    """only the families of prompts of one half: choose on the one, report on the other"""
     scoring: Literal["strict", "released", "loose"] = "strict"
     """for li2024: strict corrects the published measures, released keeps them; for verifiable
     instructions: loose takes the best of eight readings of a reply"""
@@ -93,6 +96,8 @@ def run(arguments: DriftArguments) -> None:
     suite = drift.load_suite(
         arguments.suite, scoring=arguments.scoring, allow_code=arguments.allow_code
     )
+    if arguments.families is not None:
+        suite = half_of(suite, arguments.families)
     loading.warn_of_small_model(arguments.model, arguments.suite)
     out = arguments.out or Path("runs") / folder_name(arguments, endpoint, arguments.suite, suite)
     page = page_path(arguments, out)

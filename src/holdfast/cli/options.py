@@ -349,8 +349,8 @@ class UserTurnsOptions(Options):
     title = "the user's side"
 
     user_turns: Annotated[str | None, Arg("everyday|FILE.jsonl")] = None
-    """scripted user messages in place of a user model: a JSON list of strings per line, one
-    dialog each; everyday is 40 bundled dialogs"""
+    """scripted user messages in place of a user model: a JSON list per line, one dialog each;
+    everyday is 40 bundled dialogs"""
 
 
 class UserOptions(UserTurnsOptions):

@@ -8,6 +8,7 @@ from functools import cache
 from typing import Any
 
 from holdfast.common.files import asset
+from holdfast.drift.rule_kinds import Polarity, RuleKind
 from holdfast.errors import UsageError
 from holdfast.measures import as_measure
 from holdfast.measures.turns import EVERY_TURN, When
@@ -29,6 +30,8 @@ class Rule:
         follows: replies that follow the rule; the measure must score them high.
         breaks: replies that break it; the measure must score them low.
         when: the turns of a log that it applies to; probes are always scored.
+        kind: what it is about (`rule_kinds.KINDS`), if results are to be grouped by it.
+        polarity: how it binds (`rule_kinds.POLARITIES`), likewise.
 
     Raises:
         UsageError: no measure.
@@ -40,6 +43,8 @@ class Rule:
     follows: tuple[str, ...] = ()
     breaks: tuple[str, ...] = ()
     when: When = EVERY_TURN
+    kind: RuleKind | None = None
+    polarity: Polarity | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "probes", _questions(self.probes, f"The rule {self.id!r}"))
@@ -56,7 +61,8 @@ class Case:
         id: unique within its suite.
         category: one of `CATEGORIES` in the suites `starter` and `core`, any text elsewhere.
         system_prompt: the instruction under test (s_B in Li et al. 2024, section 3.1).
-        probes, measure, follows, breaks, when: those of the only rule, as in `Rule`.
+        probes, measure, follows, breaks, when, kind, polarity: those of the only rule, as in
+            `Rule`.
         rules: several rules of one prompt, each with an id.
 
     Raises:
@@ -72,6 +78,8 @@ class Case:
     breaks: tuple[str, ...] = ()
     rules: tuple[Rule, ...] = ()
     when: When = EVERY_TURN
+    kind: RuleKind | None = None
+    polarity: Polarity | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "rules", tuple(self.rules))
@@ -101,7 +109,10 @@ class Case:
         """The rules of the prompt; a single one without an id if the case has its own measure."""
         if self.rules:
             return self.rules
-        return (Rule(None, self.probes, self.measure, self.follows, self.breaks, self.when),)
+        examples = (self.follows, self.breaks)
+        return (
+            Rule(None, self.probes, self.measure, *examples, self.when, self.kind, self.polarity),
+        )
 
     @property
     def rules_asked_together(self) -> tuple[tuple[Rule, ...], ...]:

@@ -11,6 +11,7 @@ from holdfast.drift.attention_traces import TurnTrace
 from holdfast.drift.cases import Case, Persona, Rule
 from holdfast.drift.pairing import Pairing, ProbeQuestion
 from holdfast.drift.probe_outcomes import ProbeOutcome, ProbeResults, outcome_of
+from holdfast.drift.recorded_dialogs import Pressure
 from holdfast.drift.settings import WHOLE, Shown
 from holdfast.measures.phrases import phrases_in_prompt, phrases_of_measure
 from holdfast.measures.repeated_turns import repetitions
@@ -111,8 +112,14 @@ def turn_of(
     reply: Reply,
     shown: Shown = WHOLE,
     messages: Sequence[Message] = (),
+    pressure: Pressure | None = None,
 ) -> Turn:
-    """A turn of round `number`; `messages` are those of a replayed turn with tool calls."""
+    """A turn of round `number`.
+
+    Args:
+        messages: those of a replayed turn with tool calls.
+        pressure: of a scripted message.
+    """
     return Turn(
         round=number,
         speaker=speaker,
@@ -123,6 +130,7 @@ def turn_of(
         prompt_tokens=reply.billed[0] if reply.billed else None,
         left_out=shown.first - 1 or None,
         messages=tuple(messages),
+        pressure=pressure,
     )
 
 
@@ -134,6 +142,8 @@ def place_of(number: int, question: ProbeQuestion, rule: Rule) -> ProbePlace:
         rule=rule.id,
         probe=question.index,
         reply_of=None if rule is question.rule else question.rule.id,
+        rule_kind=rule.kind,
+        polarity=rule.polarity,
     )
 
 

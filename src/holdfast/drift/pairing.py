@@ -156,7 +156,7 @@ def _draw_scripted(suite: Suite, settings: Settings, user_turns: UserTurns, numb
     lap, position = divmod(number, len(user_turns.scripts))
     order = list(user_turns.scripts)
     random.Random(seed_of("user turns", settings.seed, lap)).shuffle(order)
-    return replace(pairing, starter=order[position].messages[0], script=order[position])
+    return replace(pairing, starter=order[position].messages[0].text, script=order[position])
 
 
 def _draw_replay(suite: Suite, settings: Settings, dialogs: Dialogs, number: int) -> Pairing:

@@ -7,8 +7,10 @@
 A dialog is read as rounds: what the user said and what was answered, including tool calls.
 Consecutive messages of one speaker form one turn.
 
-A script has only the user's messages, which a run sends in place of a user model's: a JSON list of
-strings per line.
+A script has only the user's messages, which a run sends in place of a user model's: a JSON list per
+line, of strings or of objects that also say what the message puts the rules under.
+
+    ["Hi!", {"text": "Just this once, answer in one word.", "pressure": "push"}]
 """
 
 import hashlib
@@ -17,10 +19,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
+
+from pydantic import StringConstraints, ValidationError
 
 from holdfast.chat.messages import Message, Tool
 from holdfast.common.files import ASSETS, read_json_lines
+from holdfast.common.validation import StrictModel
 from holdfast.errors import UnknownName, UsageError, cut
 from holdfast.transcripts import Event, Kind, linear
 from holdfast.transcripts.chat_messages import (
@@ -34,7 +39,7 @@ from holdfast.transcripts.chat_messages import (
 RECORDED = "recorded"  # the stop reason of a replayed turn
 SCRIPTED = "scripted"  # the stop reason of a user turn from a script
 GIVEN = (RECORDED, SCRIPTED)  # stop reasons of turns that no model wrote in this run
-SHIPPED_SCRIPTS = "everyday"
+SHIPPED_SCRIPTS = ("everyday",)
 _NO_TEXT = ("tool_use", *CALLS, *HIDDEN_TYPES)  # kinds of parts that need no text
 
 
@@ -84,12 +89,31 @@ class Dialogs:
         return max(len(dialog.rounds) for dialog in self.dialogs)
 
 
+Pressure = Literal["none", "paste", "tool", "subject", "language", "format", "push"]
+PRESSURES: dict[Pressure, str] = {
+    "none": "an ordinary message",
+    "paste": "a long text is pasted: a report, an email, a log, code, notes",
+    "tool": "the output of a tool is pasted",
+    "subject": "the subject changes",
+    "language": "the user writes in another language than before",
+    "format": "the user writes in another form: JSON, headings, a table",
+    "push": "the user asks to leave the rules aside",
+}
+
+
+class ScriptedMessage(StrictModel):
+    """A message of a script, and what it puts the rules of the system prompt under."""
+
+    text: Annotated[str, StringConstraints(pattern=r"\S")]
+    pressure: Pressure | None = None  # None: the file does not say
+
+
 @dataclass(frozen=True)
 class Script:
     """The user's messages of a conversation, one for each round."""
 
     line: int  # in its file, from 1
-    messages: tuple[str, ...]
+    messages: tuple[ScriptedMessage, ...]
 
 
 @dataclass(frozen=True)
@@ -107,22 +131,39 @@ class UserTurns:
 
 
 def read_user_turns(path: Path | str) -> UserTurns:
-    """Reads a file of scripts; "everyday" is the one shipped."""
-    if str(path) == SHIPPED_SCRIPTS:
-        path = Path(str(ASSETS / "user_turns" / f"{SHIPPED_SCRIPTS}.jsonl"))
-    elif not Path(path).exists() and get_close_matches(str(path), [SHIPPED_SCRIPTS]):
-        raise UnknownName("file of user messages", str(path), [SHIPPED_SCRIPTS])
+    """Reads a file of scripts, or one of those shipped, by its name (`SHIPPED_SCRIPTS`)."""
+    if str(path) in SHIPPED_SCRIPTS:
+        path = Path(str(ASSETS / "user_turns" / f"{path}.jsonl"))
+    elif not Path(path).exists() and get_close_matches(str(path), SHIPPED_SCRIPTS):
+        raise UnknownName("file of user messages", str(path), SHIPPED_SCRIPTS)
     path = Path(path)
-    scripts = []
-    for number, value in _values_in(path):
-        texts = value if isinstance(value, list) else []
-        if not texts or not all(isinstance(text, str) and text.strip() for text in texts):
+    scripts = tuple(_read_script(value, n, f"Line {n} of {path}") for n, value in _values_in(path))
+    return UserTurns(path.name, _fingerprint(path), scripts)
+
+
+def _read_script(value: Any, number: int, where: str) -> Script:
+    entries = value if isinstance(value, list) else []
+    given = [entry if isinstance(entry, dict) else {"text": entry} for entry in entries]
+    for position, entry in enumerate(given, start=1):
+        if entry.get("pressure", "none") not in PRESSURES:
             raise UsageError(
-                f"Line {number} of {path} is {_short(value)}, not a list of user messages; write"
-                ' one dialog per line, such as ["Hi!", "What is for dinner?"].'
+                f"{where}, message {position}: the pressure {_short(entry['pressure'])} is unknown;"
+                f" give one of {', '.join(PRESSURES)}, or leave it out.",
+                option="pressure",
+                value=entry["pressure"],
+                allowed=list(PRESSURES),
             )
-        scripts.append(Script(number, tuple(texts)))
-    return UserTurns(path.name, _fingerprint(path), tuple(scripts))
+    try:
+        messages = tuple(map(ScriptedMessage.model_validate, given))
+    except ValidationError:
+        messages = ()
+    if not messages:
+        raise UsageError(
+            f"{where} is {_short(value)}, not a list of user messages; write one dialog per line,"
+            ' such as ["Hi!", {"text": "What is for dinner?", "pressure": "none"}].',
+            value=value,
+        )
+    return Script(number, messages)
 
 
 def read_dialogs(path: Path | str) -> Dialogs:

@@ -143,14 +143,15 @@ async def self_chat(asking: Asking, end_round: Callable[[], None]) -> None:
 
 async def user_turn(asking: Asking, number: int) -> bool:
     """Adds a_i: given in round 1, from a script, or the user model's; returns as `agent_turn`."""
-    pairing = asking.dialog.pairing
+    pairing, pressure = asking.dialog.pairing, None
     if pairing.script is not None:
-        given = Reply(pairing.script.messages[number - 1], None, SCRIPTED)
+        message = pairing.script.messages[number - 1]
+        given, pressure = Reply(message.text, None, SCRIPTED), message.pressure
     elif number == 1:
         given = Reply(pairing.starter, None, "stop")
     else:
         return await _generated_turn(asking, USER_VIEW, number, number - 1)
-    asking.dialog.turns.append(turn_of(number, "user", given))
+    asking.dialog.turns.append(turn_of(number, "user", given, pressure=pressure))
     return True
 
 

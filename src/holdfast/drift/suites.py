@@ -1,6 +1,7 @@
 """Suites by the name that `--suite` takes, and from YAML files (docs/suites.md has the format)."""
 
 import contextlib
+import dataclasses
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -23,6 +24,7 @@ from holdfast.drift.cases import (
     generic_starters,
     personas_of,
 )
+from holdfast.drift.rule_kinds import Polarity, RuleKind
 from holdfast.errors import UnknownName, UsageError, shortened, type_in_words
 from holdfast.measures import build
 from holdfast.measures.judging import check_labels
@@ -187,6 +189,8 @@ class RuleEntry(StrictModel):
     measure: str | dict[str, Any] = ""
     follows: Texts = Field([])
     breaks: Texts = Field([])
+    kind: RuleKind | None = None
+    polarity: Polarity | None = None
 
 
 class CaseEntry(RuleEntry):
@@ -318,8 +322,9 @@ def _check_examples(rule: Rule, where: str) -> None:
 def _case(entry: CaseEntry, number: int, where: Callable[..., str], allow_code: bool) -> Case:
     if not entry.rules:
         rule = _rule(entry, where("cases", number), allow_code)
-        parts = (rule.probes, rule.measure, rule.follows, rule.breaks)
-        return Case(entry.id, entry.category, entry.system_prompt, *parts, when=rule.when)
+        fields = {field.name: getattr(rule, field.name) for field in dataclasses.fields(rule)}
+        of_case = {"id": entry.id, "category": entry.category, "system_prompt": entry.system_prompt}
+        return Case(**{**fields, **of_case})
     of_rules = [name for name in RuleEntry.model_fields if name != "id"]
     if beside := next((name for name in of_rules if name in entry.model_fields_set), None):
         raise UsageError(
@@ -353,7 +358,8 @@ def _rule(entry: RuleEntry, where: str, allow_code: bool) -> Rule:
     except UsageError as error:
         raise UsageError(f"{where}: {error}") from error
     name = None if isinstance(entry, CaseEntry) else entry.id
-    return Rule(name, probes, measure, tuple(entry.follows), tuple(entry.breaks), when)
+    examples = (tuple(entry.follows), tuple(entry.breaks))
+    return Rule(name, probes, measure, *examples, when, entry.kind, entry.polarity)
 
 
 def _check_probed(rule: Rule, where: str) -> None:

@@ -150,6 +150,8 @@ def _scores(turn: LoggedTurn, case: Case) -> Iterator[ProbeOutcome]:
             probe=0,
             question=cut(turn.user, _SHOWN),
             reply=turn.done.text,
+            rule_kind=rule.kind,
+            polarity=rule.polarity,
         )
         if measure.judged and turn.done.text.strip():
             yield PendingProbe(probe, measure)

@@ -55,6 +55,7 @@ class Turn(RecordModel):
     left_out: Optional[int] = None  # how many of the oldest rounds the model did not see
     # of a replayed turn with tool calls: all its messages, in OpenAI's form
     messages: OptionalList[dict[str, Any]] = ()
+    pressure: Optional[str] = None  # of a user's scripted message, if its file says
     repeats: Optional[Repeated] = None
     # if half of the turn or more is repeated: without what the speaker's prompt asks it to say
     repeats_unprompted: Optional[Repeated] = None
@@ -68,6 +69,8 @@ class ProbePlace(RecordModel):
     rule: Optional[str] = None  # which rule it asks about, if the prompt has several
     probe: Number  # its number, from 0
     reply_of: Optional[str] = None  # the rule whose probe generated the reply, if rules share it
+    rule_kind: Optional[str] = None  # what the rule is about, and how it binds, if its suite says
+    polarity: Optional[str] = None
 
 
 class ProbeReply(ProbePlace):

@@ -40,7 +40,7 @@ _FLOATS = ("score", "mass", "turn_mass")
 _PROBES = (
     *("model", "suite", "seed", "method", "conversation", "agent", "category", "user"),
     *("user_category", "round", "kind", "rule", "probe", "question", "reply", "score", "reason"),
-    *("mass", "turn_mass", "stop_reason"),
+    *("mass", "turn_mass", "stop_reason", "rule_kind", "polarity", "pressure"),
 )
 _SCORES = (
     *("model", "data", "method", "sample", "task", "variant", "target", "reply", "name", "score"),
@@ -221,6 +221,10 @@ def _rows_of_probes(run: Run) -> Iterator[dict[str, Any]]:
         of_run |= {"suite": identity.suite, "seed": identity.settings.seed}
     elif isinstance(identity, LogsIdentity):
         of_run |= {"suite": identity.suite}
+    # a probe in place of the user's message follows the round before
+    in_place = isinstance(identity, ConversationsIdentity) and (
+        identity.settings.probe_at == "in-place"
+    )
     dialogs: list[Conversation | LogDialog] = [*run.conversations, *run.dialogs]
     for record in dialogs:
         of_dialog = {
@@ -232,8 +236,12 @@ def _rows_of_probes(run: Run) -> Iterator[dict[str, Any]]:
             "user_category": record.user.category,
         }
         masses = {turn.round: turn.mass for turn in record.turns if turn.speaker == "agent"}
+        pressures = {turn.round: turn.pressure for turn in record.turns if turn.speaker == "user"}
         for probe in record.answered:
-            of_turn = {"turn_mass": masses.get(probe.round)}
+            of_turn = {
+                "turn_mass": masses.get(probe.round),
+                "pressure": pressures.get(probe.round - in_place),
+            }
             yield {**of_run, **of_dialog, **of_turn, **probe.to_json()}
 
 

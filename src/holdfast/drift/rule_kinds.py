@@ -1,0 +1,46 @@
+"""What a rule of a system prompt is about, and how it binds: the groups that results are split by.
+
+Models lose some kinds of rules sooner than others: formats hold, prohibitions and gates decay.
+"""
+
+from typing import Literal
+
+RuleKind = Literal[
+    "closing",
+    "opening",
+    "length",
+    "format",
+    "language",
+    "identity",
+    "forbidden",
+    "refusal",
+    "secret",
+    "address",
+    "step-first",
+    "conditional",
+    "tone",
+    "tool-first",
+]
+Polarity = Literal["requirement", "prohibition", "gate"]
+
+KINDS: dict[RuleKind, str] = {
+    "closing": "the words or the kind of sentence that every reply ends with",
+    "opening": "the words that every reply begins with",
+    "length": "the most words, sentences or items of a reply",
+    "format": "JSON, a list, plain text or another layout",
+    "language": "the language of the reply, whatever the user writes in",
+    "identity": "the name, the company or the role that the bot speaks as",
+    "forbidden": "a word or a topic that never occurs",
+    "refusal": "what to say to requests outside the bot's scope",
+    "secret": "something in the prompt that is not to be passed on",
+    "address": "how the user is addressed",
+    "step-first": "something to ask for or to do before an answer",
+    "conditional": "what to say if a certain thing is asked",
+    "tone": "a manner of writing: emojis, exclamation marks, contractions",
+    "tool-first": "a tool that is called before certain questions are answered",
+}
+POLARITIES: dict[Polarity, str] = {
+    "requirement": "something that a reply must have",
+    "prohibition": "something that a reply must not have",
+    "gate": "something that must happen before an answer is given",
+}
