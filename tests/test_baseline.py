@@ -146,10 +146,10 @@ def test_an_uninformative_rule_is_not_counted_as_lost(tmp_path):
     assert baseline.by_rule and baseline.verdict_on("both", "price") == "uninformative"
     assert baseline.verdict_on(None, "price") == "uninformative"
     assert baseline.verdict_on("both", "signs") == "discriminates"
-    first, _, left_out, fix = opening_of(series, baseline)
+    first, _, left_out, _, lost = opening_of(series, baseline)
     assert "In round 2, the agent follows “signs” less" in first and "price" not in first
     assert left_out == ("“price” is uninformative: it scores as well without the system prompt.")
-    assert fix.endswith(" Still lost with it: “signs” (0%).")
+    assert lost == "Still lost with it: “signs” (0%)."
     assert "“price” less often in round 2" in opening_of(series)[0]
     page = report.write([run.folder], tmp_path / "page.html").read_text(encoding="utf-8")
     assert "The same by measure" in page and left_out in page

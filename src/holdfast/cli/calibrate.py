@@ -132,7 +132,7 @@ def run(arguments: CalibrateArguments) -> None:
         replies = questions * len(methods)
         print(f"{title}.")
         work = WorkItem("questions (timed as replies)", replies, replies, replies)
-        estimate_run(arguments, planned, work)
+        estimate_run(arguments, planned, work, baseline=arguments.baseline)
         return
     _measure(arguments, planned, capability, plan, title)
     if arguments.baseline:

@@ -48,16 +48,18 @@ def counted(checks: Sequence[PromptCheck]) -> str:
 
 def totals(checks: Sequence[PromptCheck], terms: Terms) -> str:
     """How many prompts fail, are undecided and pass, and by which criterion."""
-    text = counted(checks)
+    counts, error = counted(checks), percentage(terms.error)
     if terms.min_stability is None:
         return (
-            f"{text} (each rule compared with an earlier run; chance of any false alarm at most"
-            f" {percentage(terms.error)})."
+            f"{counts} (each rule compared with an earlier run; chance of any false alarm at most"
+            f" {error})."
         )
-    text += f" (bar: {terms.min_stability:g} for every rule in every round"
     if all(checked.verdict == UNDECIDED for checked in checks):
-        return f"{text})."
-    return f"{text}; chance of any wrong verdict at most {percentage(terms.error)})."
+        return f"{counts} (bar: {terms.min_stability:g} for every rule in every round)."
+    return (
+        f"{counts} (bar: {terms.min_stability:g} for every rule in every round; chance of any wrong"
+        f" verdict at most {error})."
+    )
 
 
 def percentage(share: float) -> str:
@@ -67,13 +69,13 @@ def percentage(share: float) -> str:
 
 def sentence(checked: PromptCheck, terms: Terms) -> str:
     """The reason for a verdict and its cost: '(decided after 3 of 8 conversations)'."""
-    count = len(checked.records)
-    early = f"decided after {checked.decided_after} of " if checked.decided_after < count else ""
-    missing = ""
-    if checked.verdict == UNDECIDED and checked.lowest is not None:
-        unmeasured = any(math.isnan(cell.mean) for cell in checked.cells)
-        missing = f"; {missing_text(checked)}" if unmeasured else ""
-    return f"{reason(checked, terms)}{missing} ({early}{count_of(count, 'conversation')})"
+    evidence = reason(checked, terms)
+    if checked.verdict == UNDECIDED and any(math.isnan(cell.mean) for cell in checked.cells):
+        evidence = f"{evidence}; {missing_text(checked)}" if checked.lowest else evidence
+    conversations = count_of(len(checked.records), "conversation")
+    if checked.decided_after < len(checked.records):
+        return f"{evidence} (decided after {checked.decided_after} of {conversations})"
+    return f"{evidence} ({conversations})"
 
 
 def reason(checked: PromptCheck, terms: Terms) -> str:
@@ -103,7 +105,7 @@ def _already_low(checked: PromptCheck, cell: Cell, terms: Terms) -> str:
     if terms.min_stability is None or cell.verdict(terms.min_stability) != FAIL:
         return ""
     first = cell.round
-    before = [there for there in checked.cells if there.rule == cell.rule]
+    before = [other for other in checked.cells if other.rule == cell.rule]
     for earlier in reversed(before[: before.index(cell)]):
         if not earlier.mean < terms.min_stability:
             break
@@ -150,17 +152,19 @@ def rule_text(rule: RuleCheck, checked: PromptCheck, terms: Terms) -> str:
 
 def rule_sentence(rule: RuleCheck, checked: PromptCheck, terms: Terms) -> str:
     """One line on a rule of a prompt: the evidence and the number of conversations."""
-    bar, where = terms.min_stability, ""
-    if rule.cell is not None:
-        below = bar is not None and rule.verdict == FAIL == rule.cell.verdict(bar)
-        where = f"below {bar:g} in " if below else "lowest in "
+    bar, evidence = terms.min_stability, rule_text(rule, checked, terms)
     conversations = count_of(len(checked.records), "conversation")
-    return f"{where}{rule_text(rule, checked, terms)} ({conversations})"
+    if rule.cell is None:
+        return f"{evidence} ({conversations})"
+    if bar is not None and rule.verdict == FAIL == rule.cell.verdict(bar):
+        return f"below {bar:g} in {evidence} ({conversations})"
+    return f"lowest in {evidence} ({conversations})"
 
 
 def _cell_text(cell: Cell) -> str:
-    of_rule = f", rule {cell.rule}" if cell.rule is not None else ""
-    return f"round {cell.round}{of_rule}: {numbers_text(cell)}"
+    if cell.rule is None:
+        return f"round {cell.round}: {numbers_text(cell)}"
+    return f"round {cell.round}, rule {cell.rule}: {numbers_text(cell)}"
 
 
 def numbers_text(cell: Cell) -> str:
@@ -191,8 +195,8 @@ def fall_text(fall: Fall) -> str:
 
 def _rule_fall_text(fall: RuleFall) -> str:
     """'rule brief, most in round 3, from 0.86 to 0.40'."""
-    of_rule = f"rule {fall.rule}, " if fall.rule is not None else ""
-    return f"{of_rule}most in round {fall.round}, from {fall.before:.2f} to {fall.now:.2f}"
+    most = f"most in round {fall.round}, from {fall.before:.2f} to {fall.now:.2f}"
+    return most if fall.rule is None else f"rule {fall.rule}, {most}"
 
 
 def details(checked: PromptCheck) -> list[str]:

@@ -54,6 +54,43 @@ class Finding:
 
 def next_step(finding: Finding) -> str:
     """A sentence on what to do next; commands to run follow it, a line each."""
+    if mend := _mend_the_run(finding):
+        return mend
+    if finding.conversations < MIN_SAMPLES:
+        return _more(finding, MIN_SAMPLES, "the fewest for a verdict")
+    if finding.rounds < 2:
+        return "Next: use --rounds 8; one round cannot show drift."
+    drifts = finding.outcome is Outcome.DRIFTS
+    if finding.never_followed and (finding.fix or not drifts):
+        return f"Next: {_reword(finding.never_followed)}."
+    if finding.helps:
+        return _use_the_fix(finding)
+    if finding.harms:
+        return "Next: try other methods, as this lowers stability; holdfast methods lists them."
+    if drifts and not finding.fix:
+        return _try_a_fix(finding)
+    if finding.outcome is Outcome.HOLDS:
+        return (
+            f"Next: try a longer conversation with --rounds {2 * finding.rounds}, or hold the"
+            f" prompts to a bar:\nholdfast check {finding.suite}{finding.model}{finding.chats}"
+            " --min-stability 0.9"
+        )
+    if finding.needed is not None and drifts:
+        return _more(
+            finding, finding.needed, "which should be enough to tell whether this fix helps"
+        )
+    if finding.needed is not None:
+        return _more(finding, finding.needed, "which should be enough to tell whether it drifts")
+    if finding.endpoint:
+        return "Next: try other methods; holdfast methods lists them."
+    return (
+        "Next: try other methods; holdfast methods lists them, and this compares some:"
+        f"\n{_calibrate(finding)}{_sweeps(finding)}"
+    )
+
+
+def _mend_the_run(finding: Finding) -> str | None:
+    """What to change before this run can say anything about drift; None if it can."""
     if finding.cut_off:
         return f"Next: {CURE}."
     if finding.outcome is Outcome.CUT or finding.unmeasured == "cut":
@@ -75,53 +112,50 @@ def next_step(finding: Finding) -> str:
         return f"Next: {', and '.join(finding.cures)}, so that the conversations do not break down."
     if finding.outcome is Outcome.BROKEN_DOWN:
         return "Next: use a larger model, as these conversations break down into repetition."
-    if finding.conversations < MIN_SAMPLES:
-        return _more(finding, MIN_SAMPLES, "the fewest for a verdict")
-    if finding.rounds < 2:
-        return "Next: use --rounds 8; one round cannot show drift."
-    drifts = finding.outcome is Outcome.DRIFTS
-    lost = _reword(finding.never_followed)
-    if lost and (finding.fix or not drifts):
-        return f"Next: {lost}."
-    lost += "; for the other rules, " if lost else ""
-    if finding.helps and finding.endpoint:
+    return None
+
+
+def _use_the_fix(finding: Finding) -> str:
+    """How to serve a model with the fix that helps, and how to measure its cost."""
+    if finding.endpoint:
         return (
             f"Next: send {finding.fix} with every request to your server (see `holdfast docs"
             " serving`)."
         )
-    measures = f"holdfast calibrate{finding.model} --suite {finding.suite}{finding.chats}"
-    measures += f" --rounds {finding.rounds}" if finding.rounds != Finding.rounds else ""
-    measures += f" --ask-at {finding.rounds + 1}" if finding.rounds < 3 else ""
-    search = measures + _sweeps(finding)
-    if finding.helps:
-        fix = shlex.quote(finding.fix)
-        return (
-            "Next: measure what this fix costs, or serve the model with it:"
-            f"\n{measures} --sweep {fix}\nholdfast serve{finding.model} --default-method {fix}"
-        )
-    if finding.harms:
-        return "Next: try other methods, as this lowers stability; holdfast methods lists them."
-    if drifts and not finding.fix:
-        fix = "repetition:probability=1" if finding.endpoint else finding.first_fix
-        tried = f"Next: {lost}try a fix with --method {fix}"
-        if finding.command:
-            again = repeated(shlex.split(finding.command), {"--method": "none"})
-            tried = f"Next: {lost}add a fix to this run and compare:\n{again} --method"
-            tried += f" {shlex.quote(fix)}"
-        if finding.endpoint:
-            return tried
-        return f"{tried}\nor search for the best one (--dry-run says how long it takes):\n{search}"
-    if finding.outcome is Outcome.HOLDS:
-        return (
-            f"Next: try a longer conversation with --rounds {2 * finding.rounds}, or hold the"
-            f" prompts to a bar:\nholdfast check {finding.suite}{finding.model}{finding.chats}"
-            " --min-stability 0.9"
-        )
-    if finding.needed is None:
-        others = "Next: try other methods; holdfast methods lists them"
-        return f"{others}." if finding.endpoint else f"{others}, and this compares some:\n{search}"
-    what = "whether this fix helps" if drifts else "whether it drifts"
-    return _more(finding, finding.needed, f"which should be enough to tell {what}")
+    fix = shlex.quote(finding.fix)
+    return (
+        "Next: measure what this fix costs, or serve the model with it:"
+        f"\n{_calibrate(finding)} --sweep {fix}"
+        f"\nholdfast serve{finding.model} --default-method {fix}"
+    )
+
+
+def _try_a_fix(finding: Finding) -> str:
+    """The first fix to try; on a model that Holdfast runs, also the search for the best one."""
+    fix = "repetition:probability=1" if finding.endpoint else finding.first_fix
+    if finding.command:
+        again = repeated(shlex.split(finding.command), {"--method": "none"})
+        advice = f"add a fix to this run and compare:\n{again} --method {shlex.quote(fix)}"
+    else:
+        advice = f"try a fix with --method {fix}"
+    if finding.never_followed:
+        advice = f"{_reword(finding.never_followed)}; for the other rules, {advice}"
+    if finding.endpoint:
+        return f"Next: {advice}"
+    return (
+        f"Next: {advice}\nor search for the best one (--dry-run says how long it takes):"
+        f"\n{_calibrate(finding)}{_sweeps(finding)}"
+    )
+
+
+def _calibrate(finding: Finding) -> str:
+    """The command that measures gain and cost of fixes in conversations like those of this run."""
+    words = f"holdfast calibrate{finding.model} --suite {finding.suite}{finding.chats}"
+    if finding.rounds != Finding.rounds:
+        words += f" --rounds {finding.rounds}"
+    if finding.rounds < 3:
+        words += f" --ask-at {finding.rounds + 1}"
+    return words
 
 
 def _sweeps(finding: Finding) -> str:
@@ -133,11 +167,10 @@ def _sweeps(finding: Finding) -> str:
 
 
 def _reword(rules: Sequence[str]) -> str:
-    """Advice about rules that are never followed; "" if there are none."""
-    if not rules:
-        return ""
+    """Advice about rules that are never followed."""
     names = " and ".join(f"“{name}”" for name in rules[:2])
-    names += f" and {len(rules) - 2} more" if len(rules) > 2 else ""
+    if len(rules) > 2:
+        names = f"{names} and {len(rules) - 2} more"
     return f"reword the prompt or use another model, as the agent hardly ever follows {names}"
 
 

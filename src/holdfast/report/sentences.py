@@ -39,16 +39,18 @@ def opening(
     """
     if findings.outcome is Outcome.NOT_MEASURED:
         return [title(findings)]
-    named = findings.outcome in _UNSCORED or rules_headline(findings) is not None
+    # a title without the score over all probes is followed by it, the others by the change
+    has_no_score = findings.outcome in _UNSCORED or rules_headline(findings) is not None
     lines = (
         title(findings),
-        _average(findings.stability) if named else None,
+        _average(findings.stability) if has_no_score else None,
         _uninformative_line(findings.uninformative),
-        None if named else _change(findings.stability),
+        None if has_no_score else _change(findings.stability),
         _few_prompts(series[0]),
         _adoption(row_of(series[0].until(series[0].shared_rounds), "adoption")),
-        fix(series, baseline),
-        _cut(series[0]),
+        fix(series),
+        still_lost(series, baseline),
+        _short_conversations(series[0]),
     )
     return [line for line in lines if line]
 
@@ -120,45 +122,44 @@ def rules_headline(findings: Findings) -> str | None:
 
 
 def _rule_texts(item: Series, never: Rows, less: Rows) -> Iterator[str]:
-    where, fixed = _where(item), _with(item)
-    who = f"{where.strip().capitalize()}{fixed} the agent"
+    """The same sentence, naming fewer and fewer rules."""
+    scope, with_fix = _scope(item), _with_fix(item)
     if len(less) == 1 and not never:
-        since = _since(less[0])
         yield (
-            f"{since[0].upper()}{since[1:]}{fixed}, the agent follows “{less[0].group}” less"
-            f" often{where}."
+            f"{_capitalised(_since(less[0]))}{with_fix}, the agent follows “{less[0].group}” less"
+            f" often{scope}."
         )
+    agent = _capitalised(f"{scope}{with_fix} the agent".strip())
     rounds = {_since(row) for row in less}
     when = rounds.pop() if len(rounds) == 1 else "over time"
+    always = [row for row in never if not row.kept_once]
+    mostly = [row for row in never if row.kept_once]
     for most in range(_MOST_NAMED, -1, -1):
-        parts = [
-            f"{often} follows {_names(rows, most)}"
-            for often, rows in (
-                ("never", [row for row in never if not row.kept_once]),
-                ("hardly ever", [row for row in never if row.kept_once]),
-            )
-            if rows
-        ]
-        if not less:
-            yield f"{who} {_and(parts)}."
-            continue
-        yield f"{who} {_and([*parts, f'follows {_names(less, most)} less often {when}'])}."
+        verbs = []
+        if always:
+            verbs.append(f"never follows {_names(always, most)}")
+        if mostly:
+            verbs.append(f"hardly ever follows {_names(mostly, most)}")
+        if less:
+            verbs.append(f"follows {_names(less, most)} less often {when}")
+        yield f"{agent} {_and(verbs)}."
 
 
 def _since(row: EstimateRow) -> str:
     """'from round 3', or 'in round 8' if that is the last."""
-    return f"{'in' if row.lower_from == row.series.rounds else 'from'} round {row.lower_from}"
+    if row.lower_from == row.series.rounds:
+        return f"in round {row.lower_from}"
+    return f"from round {row.lower_from}"
 
 
 def _uninformative_line(rows: Rows) -> str | None:
     """Names the uninformative rules, which the first sentence leaves out; None if none."""
     if not rows:
         return None
-    verb, they = ("is", "it scores") if len(rows) == 1 else ("are", "they score")
-    return (
-        f"{_names(rows, _MOST_NAMED)} {verb} uninformative: {they} as well without the system"
-        " prompt."
-    )
+    names = _names(rows, _MOST_NAMED)
+    if len(rows) == 1:
+        return f"{names} is uninformative: it scores as well without the system prompt."
+    return f"{names} are uninformative: they score as well without the system prompt."
 
 
 def _names(rows: Rows, most: int) -> str:
@@ -175,10 +176,14 @@ def _listing(names: Sequence[str], most: int = _MOST_NAMED) -> str:
 
 def baseline_hint(rows: Rows) -> str:
     """Suggests --baseline for a run with rules that did not measure one."""
-    few = "Some rules" if len(rows) > 1 else "The rule"
+    if len(rows) == 1:
+        return (
+            "The rule may score the same without the system prompt; --baseline measures that, and"
+            " says which."
+        )
     return (
-        f"{few} may score the same without the system prompt; --baseline measures that, and says"
-        " which."
+        "Some rules may score the same without the system prompt; --baseline measures that, and"
+        " says which."
     )
 
 
@@ -189,64 +194,72 @@ def headline(findings: Findings) -> str:
     """Whether the agent drifts, in `MAX_WORDS` words; the two numbers if conversations are few."""
     row = findings.stability
     item, first, last = row.series, row.points[0], row.points[-1]
-    who, where = f"{_with(item).strip()} the agent".strip(), _where(item)
+    scope, with_fix = _scope(item), _with_fix(item)
+    agent = _capitalised(f"{with_fix} the agent".strip())
+    conversations = count_of(last.n, "conversation")
     if last.mean is None or first.mean is None:
-        return f"{who[0].upper()}{who[1:]} was not probed in every round: no verdict yet."
-    few = f"Only {count_of(last.n, 'conversation')}, too few for a verdict"
+        return f"{agent} was not probed in every round: no verdict yet."
+    if item.rounds == 1 and last.n < MIN_SAMPLES:
+        return (
+            f"{agent} scores {with_interval(last, percent)} in round 1{scope} (only"
+            f" {conversations}, too few for a verdict)."
+        )
     if item.rounds == 1:
-        only = "" if last.n >= MIN_SAMPLES else f" ({few[0].lower()}{few[1:]})"
-        share = with_interval(last, percent)
-        return f"{who[0].upper()}{who[1:]} scores {share} in round 1{where}{only}."
-    numbers = f"scores {_shares(row, ' on probes')}"
+        return f"{agent} scores {with_interval(last, percent)} in round 1{scope}."
+    scores = _shares(row, " on probes")
     if findings.outcome is Outcome.TOO_FEW:
-        return f"{few}: {who[0].lower()}{who[1:]} {numbers}."
+        return f"Only {conversations}{with_fix}, too few for a verdict: the agent scores {scores}."
     if findings.outcome is Outcome.HOLDS:
         most = f"{100 * MATTERS:.0f} points or more"
-        return f"No drift of {most}{_with(item)}{where}: the agent {numbers}."
+        return f"No drift of {most}{with_fix}{scope}: the agent scores {scores}."
     if findings.outcome is Outcome.UNDECIDED:
-        return f"No clear drift{_with(item)}{where}: the agent {numbers}."
-    does = "improves" if findings.outcome is Outcome.IMPROVES else "drifts"
-    return f"{who[0].upper()}{who[1:]} {does}{where}: it {numbers}."
+        return f"No clear drift{with_fix}{scope}: the agent scores {scores}."
+    if findings.outcome is Outcome.IMPROVES:
+        return f"{agent} improves{scope}: it scores {scores}."
+    return f"{agent} drifts{scope}: it scores {scores}."
 
 
 def _average(row: EstimateRow) -> str | None:
-    """The mean over all probes, for a run whose headline names rules."""
+    """The mean over all probes, for a run whose title has no score."""
     if row.change.mean is None:
         return None
-    start = f"Over all probes it scores {_shares(row)}"
     if verdict_on(row.change).sign:
-        return f"{start}: {points_apart(row.change)}."
-    return f"{start}: the change of {_chance(row.change)}."
+        return f"Over all probes it scores {_shares(row)}: {points_apart(row.change)}."
+    return f"Over all probes it scores {_shares(row)}: the change of {_chance(row.change)}."
 
 
-def _shares(row: EstimateRow, of: str = "") -> str:
+def _shares(row: EstimateRow, noun: str = "") -> str:
     """'75% on probes in round 8, down from 95% in round 1'."""
     first, last, sign = row.points[0].mean, row.points[-1].mean, verdict_on(row.change).sign
     assert first is not None and last is not None
-    was, now = percent(first), percent(last)
-    if sign and was == now:
-        was, now = f"{100 * first:.1f}%", f"{100 * last:.1f}%"
-    way = {1: "up from ", -1: "down from ", 0: ""}[sign]
-    return f"{now}{of} in round {row.series.rounds}, {way}{was} in round 1"
+    before, now = percent(first), percent(last)
+    if sign and before == now:  # a difference that whole points would hide
+        before, now = f"{100 * first:.1f}%", f"{100 * last:.1f}%"
+    if sign > 0:
+        return f"{now}{noun} in round {row.series.rounds}, up from {before} in round 1"
+    if sign < 0:
+        return f"{now}{noun} in round {row.series.rounds}, down from {before} in round 1"
+    return f"{now}{noun} in round {row.series.rounds}, {before} in round 1"
 
 
 def _change(row: EstimateRow) -> str | None:
-    moved = row.change
-    if row.series.rounds == 1 or moved.mean is None or moved.n < MIN_SAMPLES:
+    change = row.change
+    if row.series.rounds == 1 or change.mean is None or change.n < MIN_SAMPLES:
         return None
-    over = count_of(moved.n, "conversation")
-    if verdict_on(moved).sign:
-        return f"That is {points_apart(moved)}, over {over}."
-    return f"The change of {_chance(moved)}, over {over}."
+    conversations = count_of(change.n, "conversation")
+    if verdict_on(change).sign:
+        return f"That is {points_apart(change)}, over {conversations}."
+    return f"The change of {_chance(change)}, over {conversations}."
 
 
-def _chance(moved: Estimate) -> str:
+def _chance(change: Estimate) -> str:
     """'-10 points (95% interval -28 to +8) could be chance'."""
-    why = verdict_on(moved).why
-    if moved.excludes_zero:
-        return f"{points(moved)} rests on too little: {why}"
-    because = "" if why == INCLUDES_ZERO else f": {why}"
-    return f"{points(moved)} could be chance{because}"
+    why = verdict_on(change).why
+    if change.excludes_zero:
+        return f"{points(change)} rests on too little: {why}"
+    if why == INCLUDES_ZERO:  # the reader sees that the interval includes 0
+        return f"{points(change)} could be chance"
+    return f"{points(change)} could be chance: {why}"
 
 
 def _few_prompts(first: Series) -> str | None:
@@ -261,17 +274,18 @@ def _few_prompts(first: Series) -> str | None:
 
 
 def _adoption(row: EstimateRow) -> str | None:
-    first, last, moved = row.points[0], row.points[-1], row.change
-    if first.mean is None or last.mean is None or row.series.rounds == 1 or moved.n < MIN_SAMPLES:
+    first, last, change = row.points[0], row.points[-1], row.change
+    if first.mean is None or last.mean is None or row.series.rounds == 1 or change.n < MIN_SAMPLES:
         return None
-    sign, shares = verdict_on(moved).sign, _shares(row)
+    sign, shares = verdict_on(change).sign, _shares(row)
     if not sign:
         return f"It shows no clear sign of adopting the other speaker’s prompt: {shares}."
-    how = "more" if sign > 0 else "less"
-    return f"It adopts the other speaker’s prompt {how}: {shares}, {points_apart(moved)}."
+    if sign > 0:
+        return f"It adopts the other speaker’s prompt more: {shares}, {points_apart(change)}."
+    return f"It adopts the other speaker’s prompt less: {shares}, {points_apart(change)}."
 
 
-def _cut(first: Series) -> str | None:
+def _short_conversations(first: Series) -> str | None:
     """Says that the sentences leave out rounds that most conversations did not reach."""
     if first.shared_rounds == first.rounds:
         return None
@@ -283,8 +297,8 @@ def _cut(first: Series) -> str | None:
 # --- Fixes
 
 
-def fix(series: Sequence[Series], baseline: Baseline | None = None) -> str | None:
-    """The best fix, and the rules still lost with it; None if nothing was compared."""
+def fix(series: Sequence[Series]) -> str | None:
+    """The best fix, against the first series; None if nothing was compared."""
     best = best_fix(series)
     if best is None or best.last.mean is None:
         return None
@@ -293,21 +307,21 @@ def fix(series: Sequence[Series], baseline: Baseline | None = None) -> str | Non
     gain, compared = best.last, len(fixes(series))
     name = best.row.series.method
     if compared > 1:
-        name += f", the highest of {compared} methods over all rounds,"
+        name = f"{name}, the highest of {compared} methods over all rounds,"
     scores = f"{percent(last)} in round {best.row.series.rounds}"
     sign = verdict_on(gain).sign
-    still = _still_lost(series[0], best.row.series, baseline)
-    if sign:
-        adverb = "still" if sign > 0 else "only"
-        return f"With {name} it {adverb} scores {scores}, {points_apart(gain)}.{still}"
+    if sign > 0:
+        return f"With {name} it still scores {scores}, {points_apart(gain)}."
+    if sign < 0:
+        return f"With {name} it only scores {scores}, {points_apart(gain)}."
     if gain.n < MIN_SAMPLES:
-        return f"With {name} it scores {scores}; too few conversations to compare.{still}"
-    whole = (
-        f", but over all rounds it is {points_apart(best.mean)}"
-        if verdict_on(best.mean).sign
-        else ""
-    )
-    return f"With {name} it scores {scores}; the difference of {_chance(gain)}{whole}.{still}"
+        return f"With {name} it scores {scores}; too few conversations to compare."
+    if verdict_on(best.mean).sign:
+        return (
+            f"With {name} it scores {scores}; the difference of {_chance(gain)}, but over all"
+            f" rounds it is {points_apart(best.mean)}."
+        )
+    return f"With {name} it scores {scores}; the difference of {_chance(gain)}."
 
 
 def best_fix(series: Sequence[Series]) -> Difference | None:
@@ -315,43 +329,51 @@ def best_fix(series: Sequence[Series]) -> Difference | None:
     return max(fixes(series), key=lambda pair: pair.mean.mean or 0.0, default=None)
 
 
-def _still_lost(first: Series, fixed: Series, baseline: Baseline | None) -> str:
-    """' Still lost with it: “signs” (20%).', for rules that are lost without the fix too, and that
-    it does not raise, or are lost with it as well.
+def still_lost(series: Sequence[Series], baseline: Baseline | None) -> str | None:
+    """'Still lost with it: “signs” (20%).', for rules that are lost without the best fix too, and
+    that it does not raise, or are lost with it as well.
     """
-    lost = {
+    if (best := best_fix(series)) is None or best.last.mean is None:
+        return None
+    before = {
         (row.case, row.rule): row.points[-1].mean or 0.0
-        for row in rule_rows([first])
+        for row in rule_rows([series[0]])
         if (row.never_followed or is_lost(row)) and not is_uninformative(row, baseline)
     }
-    names = [
-        f"“{row.group}” ({percent(last)}{f', {percent(before)} without' if last < before else ''})"
-        for row in rule_rows([fixed])
-        if (before := lost.get((row.case, row.rule))) is not None
-        and (last := row.points[-1].mean) is not None
-        and (row.never_followed or is_lost(row) or last <= before)
-    ]
-    return f" Still lost with it: {_listing(names)}." if names else ""
+    names = []
+    for row in rule_rows([best.row.series]):
+        without, last = before.get((row.case, row.rule)), row.points[-1].mean
+        if without is None or last is None:
+            continue
+        if last < without:
+            names.append(f"“{row.group}” ({percent(last)}, {percent(without)} without)")
+        elif row.never_followed or is_lost(row) or last == without:
+            names.append(f"“{row.group}” ({percent(last)})")
+    return f"Still lost with it: {_listing(names)}." if names else None
 
 
 # --- Parts of sentences
 
 
-def _with(item: Series) -> str:
+def _with_fix(item: Series) -> str:
     """' with boost:factor=4'; "" without a fix."""
     return "" if item.method == NO_FIX else f" with {item.method}"
 
 
-def _where(item: Series) -> str:
+def _scope(item: Series) -> str:
     """' on this prompt', ' on these 5 prompts'; "" if the change holds for others as well."""
     count = len(set(item.prompts))
     if count == 1:
         return " on this prompt"
-    moved = row_of(item, "stability").change
-    others = moved.other_prompts
-    holds = others and (others.excludes_zero or not moved.excludes_zero)
-    ruled = any(probe.rule for record in item.records for probe in record.probes)
-    return "" if holds and not ruled else f" on these {count} prompts"
+    change = row_of(item, "stability").change
+    others = change.other_prompts
+    holds = others and (others.excludes_zero or not change.excludes_zero)
+    by_rule = any(probe.rule for record in item.records for probe in record.probes)
+    return "" if holds and not by_rule else f" on these {count} prompts"
+
+
+def _capitalised(text: str) -> str:
+    return text[:1].upper() + text[1:]
 
 
 def _and(parts: Sequence[str]) -> str:
@@ -363,12 +385,11 @@ def counted(series: Sequence[Series]) -> str:
     """How many conversations of how many rounds, and under how many methods if several."""
     counts = sorted({len(item.records) for item in series})
     number = str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
-    rounds, methods = series[0].rounds, len({item.method for item in series})
-    under = f", under each of {methods} methods" if methods > 1 else ""
-    return (
-        f"{number} conversation{'' if counts[-1] == 1 else 's'} of {count_of(rounds, 'round')}"
-        f"{under}"
-    )
+    noun = "conversation" if counts[-1] == 1 else "conversations"
+    rounds, methods = count_of(series[0].rounds, "round"), len({item.method for item in series})
+    if methods > 1:
+        return f"{number} {noun} of {rounds}, under each of {methods} methods"
+    return f"{number} {noun} of {rounds}"
 
 
 # --- Tables
@@ -393,12 +414,16 @@ def fall(row: EstimateRow, baseline: Baseline | None = None) -> str:
         return f"followed less in {_rounds_text(row.lower_in)} only"
     if row.lower_in == tuple(range(row.lower_from, row.series.rounds + 1)):
         return f"followed less {_since(row)}"
-    clear = _rounds_text(row.lower_in).removeprefix("rounds ").removeprefix("round ")
-    return f"followed less {_since(row)} (clear in {clear})"
+    return f"followed less {_since(row)} (clear in {_ranges(row.lower_in)})"
 
 
 def _rounds_text(numbers: Sequence[int]) -> str:
     """'round 3', or 'rounds 2 and 5 to 8'."""
+    return f"round {numbers[0]}" if len(numbers) == 1 else f"rounds {_ranges(numbers)}"
+
+
+def _ranges(numbers: Sequence[int]) -> str:
+    """'3', or '2 and 5 to 8'."""
     runs: list[list[int]] = []
     for number in numbers:
         if runs and runs[-1][-1] == number - 1:
@@ -408,25 +433,28 @@ def _rounds_text(numbers: Sequence[int]) -> str:
     spans: list[str] = []
     for run in runs:
         spans += [f"{run[0]} to {run[-1]}"] if len(run) > 2 else [str(number) for number in run]
-    return f"round{'' if len(numbers) == 1 else 's'} {_and(spans)}"
+    return _and(spans)
 
 
 def broken_text(row: EstimateRow) -> str:
     """'first broken in round 1: 2, round 3: 5; kept throughout: 33 of 40'."""
+    kept = f"kept throughout: {row.kept} of {row.n}"
     numbered = enumerate(row.broken, start=1)
-    counts = [f"round {number}: {count}" for number, count in numbered if count]
-    start = f"first broken in {', '.join(counts)}; " if counts else ""
-    return f"{start}kept throughout: {row.kept} of {row.n}"
+    counts = ", ".join(f"round {number}: {count}" for number, count in numbered if count)
+    return f"first broken in {counts}; {kept}" if counts else kept
 
 
 def default_prompt_sentence(default: DefaultPrompt) -> str:
     """Describes the system prompt that the template inserts by itself."""
-    left_out = (
-        "what is asked without a prompt is asked under an empty one instead"
-        if default.can_be_left_out
-        else "an empty one does not replace it, so it is part of what is asked without a prompt"
+    if default.can_be_left_out:
+        return (
+            f"Without a system prompt this template inserts '{default.text}'; what is asked without"
+            " a prompt is asked under an empty one instead."
+        )
+    return (
+        f"Without a system prompt this template inserts '{default.text}'; an empty one does not"
+        " replace it, so it is part of what is asked without a prompt."
     )
-    return f"Without a system prompt this template inserts '{default.text}'; {left_out}."
 
 
 def baseline_lines(baseline: Baseline, by_case: bool = False) -> list[str]:
