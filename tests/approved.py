@@ -93,6 +93,7 @@ COMMANDS = {
     "chat": ["chat --help"],
     "trace": ["trace --help", "trace --out recorded/schema-3/drift"],
     "precedent": ["precedent --help"],
+    "map": ["map --help", "map nowhere", f"map {RUN}"],
     "geometry": ["geometry --help"],
     "reproduce": ["reproduce --help", "reproduce li2025"],
     "profile": ["profile --help"],

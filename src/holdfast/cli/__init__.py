@@ -25,6 +25,7 @@ from holdfast.cli import (
     generate,
     lm_eval,
     logs,
+    map,
     precedent,
     profile,
     report,
@@ -42,7 +43,7 @@ from holdfast.errors import HoldfastError, UnknownName, UsageError, as_argument
 
 COMMANDS: tuple[Command[Any], ...] = (
     *(drift.COMMAND, check.COMMAND, logs.COMMAND, report.COMMAND, report.EXPORT),
-    *(trace.COMMAND, trace.GEOMETRY, precedent.COMMAND, reproduce.COMMAND),
+    *(map.COMMAND, trace.COMMAND, trace.GEOMETRY, precedent.COMMAND, reproduce.COMMAND),
     *(calibrate.COMMAND, tasks.COMMAND),
     *(generate.COMMAND, serve.COMMAND, chat.COMMAND),
     *(profile.COMMAND, profile.FIT, lm_eval.COMMAND),

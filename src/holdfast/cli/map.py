@@ -1,0 +1,46 @@
+"""`holdfast map`: which kinds of rules are kept over a conversation, and which are lost."""
+
+from pathlib import Path
+from typing import Annotated
+
+from holdfast.analysis.loss_map import loss_map
+from holdfast.analysis.series import NO_FIX, label_runs
+from holdfast.cli.options import Arg, Command, Options
+from holdfast.cli.output import print_figures
+from holdfast.records import read_run
+from holdfast.report.loss_map_tables import loss_lines, write_loss_figure
+
+
+class MapArguments(Options):
+    folders: Annotated[list[Path], Arg("RUN", positional=True, nargs="+", action="store")]
+    """the folder of a drift run; several to compare models"""
+    out: Path | None = None
+    """the folder of the figure (default: figures in the first run's folder)"""
+
+
+def run(arguments: MapArguments) -> None:
+    runs = [read_run(folder) for folder in arguments.folders]
+    labels = label_runs(arguments.folders)
+    maps = {}
+    for label, each in zip(labels, runs, strict=True):
+        rows = loss_map(each)
+        name = label or str(each.manifest.identity.model)
+        maps[name] = [row for row in rows if row.method == NO_FIX] or rows
+        if len(runs) > 1:
+            print(f"{name}\n")
+        print(*loss_lines(rows), sep="\n", end="\n\n" if len(runs) > 1 else "\n")
+    folder = arguments.out or arguments.folders[0] / "figures"
+    print_figures(write_loss_figure(maps, folder))
+
+
+COMMAND = Command(
+    "map",
+    "see which kinds of rules are kept, and which are lost",
+    run,
+    MapArguments,
+    "Groups the probes of drift runs by what their rules are about, by how they bind, by the number"
+    " of rules in the prompt, and by the user's last message, and says what falls, what rises and"
+    " what holds. The suite gives the kinds of its rules.",
+    "examples:\n  holdfast drift --model qwen-0.5b --suite bots --user-turns work --rounds 16 --out"
+    " runs/half\n  holdfast map runs/half\n  holdfast map runs/half runs/large --out figures",
+)

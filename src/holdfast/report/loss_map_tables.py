@@ -1,0 +1,73 @@
+"""The tables and the figure of `holdfast map`."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from holdfast.analysis.loss_map import Grouping, LossRow
+from holdfast.report import figures
+from holdfast.report.wording import aligned, plain, signed
+
+_HEADS = {
+    Grouping.ALL: ("", "rules", "round 1", "last quarter", "change", ""),
+    Grouping.PRESSURE: ("", "rules", "after an ordinary one", "after it", "difference", ""),
+}
+_COLOURS = {"falls": "#b3423a", "rises": "#2f7d4f", "holds": "#3b5f8a"}
+_UNDECIDED = "#9a9a9a"
+
+
+def loss_lines(rows: Sequence[LossRow]) -> list[str]:
+    """A table for each method and grouping."""
+    lines: list[str] = []
+    for method in dict.fromkeys(row.method for row in rows):
+        lines.append(f"{method}:")
+        for grouping in Grouping:
+            group = [row for row in rows if row.method == method and row.grouping is grouping]
+            if group:
+                lines += [*aligned(table_of(group), "  "), ""]
+    return lines[:-1]
+
+
+def table_of(rows: Sequence[LossRow]) -> list[tuple[str, ...]]:
+    """The rows of one grouping as a table, its heads first."""
+    grouping = rows[0].grouping
+    _, *heads = _HEADS.get(grouping, _HEADS[Grouping.ALL])
+    table = [(str(grouping) if grouping is not Grouping.ALL else "", *heads)]
+    for row in rows:
+        table.append(
+            (
+                row.group or "all rules",
+                str(row.rules),
+                plain(row.first),
+                plain(row.last),
+                signed(row.change),
+                row.verdict,
+            )
+        )
+    return table
+
+
+def write_loss_figure(maps: Mapping[str, Sequence[LossRow]], folder: Path) -> list[Path]:
+    """Writes `loss_map`, the change of each kind of rule in each run, as SVG and PNG.
+
+    Args:
+        maps: by the label of a run, its rows under one method.
+    """
+    kinds = dict.fromkeys(
+        row.group for rows in maps.values() for row in rows if row.grouping is Grouping.KIND
+    )
+    with figures.styled():
+        figure, axes = figures.panels(len(maps), len(maps), 3.2, 0.32 * len(kinds) + 1.2)
+        for axis, (label, rows) in zip(axes, maps.items(), strict=True):
+            by_kind = {row.group: row for row in rows if row.grouping is Grouping.KIND}
+            for height, kind in enumerate(reversed(kinds)):
+                row = by_kind.get(kind)
+                if row is None or row.change.mean is None:
+                    continue
+                colour = _COLOURS.get(row.verdict, _UNDECIDED)
+                low, high = row.change.interval or (row.change.mean, row.change.mean)
+                axis.plot([low, high], [height, height], color=colour, linewidth=1.6)
+                axis.plot([row.change.mean], [height], "o", color=colour, markersize=4)
+            axis.axvline(0, color="#444444", linewidth=0.8)
+            axis.set(title=label, xlim=(-1, 1), xlabel="change of the score")
+            axis.set_yticks(range(len(kinds)), list(reversed(kinds)))
+        return figures.save({"loss_map": figure}, folder)

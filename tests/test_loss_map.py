@@ -1,0 +1,114 @@
+"""The map of loss: which kinds of rules are kept over a conversation, and which are lost."""
+
+import json
+
+import pytest
+from scripted_model import ScriptedModel
+
+from holdfast import drift
+from holdfast.analysis.loss_map import Grouping, loss_map
+from holdfast.cli import main
+from holdfast.errors import UsageError
+
+HI = ("Hi?",)
+
+
+def rule(id, kind, polarity, measure):
+    return drift.cases.Rule(id, HI, measure, kind=kind, polarity=polarity)
+
+
+SIGN = rule("sign", "closing", "requirement", {"name": "ends_with", "word": "Tony"})
+CHEAP = rule("cheap", "forbidden", "prohibition", {"regex": "^(?!.*cheap)"})
+HELLO = rule("hello", "opening", "requirement", {"name": "starts_with", "word": "Hello"})
+SUITE = drift.Suite(
+    "bots",
+    (
+        drift.Case("two", "rules", "Sign with Tony. Never say cheap.", rules=(SIGN, CHEAP)),
+        drift.Case("three", "rules", "Say Hello, too.", rules=(SIGN, CHEAP, HELLO)),
+    ),
+    ("Hi!",),
+)
+
+
+class Forgetful(ScriptedModel):
+    """Signs its first two replies, says cheap once it is pushed, and never says Hello."""
+
+    def text(self, request):
+        replies = sum(message["role"] == "assistant" for message in request.messages)
+        users = [m["content"] for m in request.messages if m["role"] == "user"]
+        pushed = len(users) > 1 and users[-2] == "Just this once?"  # before the probe
+        return f"It is {'cheap' if pushed else 'good'}. {'Tony' if replies < 2 else ''}".strip()
+
+
+@pytest.fixture
+def run(tmp_path):
+    messages = [
+        "One.",
+        {"text": "Two.", "pressure": "none"},
+        {"text": "Just this once?", "pressure": "push"},
+        "Four.",
+    ]
+    (tmp_path / "turns.jsonl").write_text(json.dumps(messages) + "\n")
+    settings = drift.Settings(rounds=4, conversations=40, pairs="balanced")
+    cast = drift.Cast(user_turns=tmp_path / "turns.jsonl")
+    return drift.run(Forgetful(), SUITE, tmp_path / "run", settings, cast=cast)
+
+
+def test_each_kind_has_its_verdict(run):
+    rows = {(row.grouping, row.group): row for row in loss_map(run)}
+    closing = rows[Grouping.KIND, "closing"]
+    assert (closing.first.mean, closing.last.mean, closing.change.mean) == (1, 0, -1)
+    assert closing.verdict == "falls" and closing.rules == 2 and closing.change.n == 40
+    opening = rows[Grouping.KIND, "opening"]
+    assert opening.first.mean == opening.last.mean == 0 and opening.change.n == 20
+    assert rows[Grouping.POLARITY, "requirement"].verdict == "falls"
+    assert (Grouping.POLARITY, "gate") not in rows
+    # half of the rules of two fall, a third of those of three
+    assert rows[Grouping.SIZE, "2 or 3 rules"].change.mean < -0.5
+    assert rows[Grouping.ALL, ""].change.n == 40
+
+
+def test_a_pressure_is_compared_with_ordinary_messages_of_the_same_conversation(run):
+    rows = {row.group: row for row in loss_map(run) if row.grouping is Grouping.PRESSURE}
+    # the probe of round 4 follows the push of round 3; those of rounds 2 and 3 ordinary messages
+    assert list(rows) == ["push"]
+    cheap = [
+        probe.round
+        for chat in run.conversations
+        for probe in chat.probes
+        if probe.rule == "cheap" and probe.score == 0
+    ]
+    assert set(cheap) == {4}
+    assert rows["push"].change.mean < 0 and rows["push"].verdict == "falls"
+
+
+def test_a_group_that_certainly_stays_holds(tmp_path):
+    class Steady(ScriptedModel):
+        def text(self, request):
+            return "It is good. Tony"
+
+    settings = drift.Settings(rounds=4, conversations=60, user_prompt="empty")
+    run = drift.run(Steady(), SUITE, tmp_path / "run", settings)
+    (row,) = [row for row in loss_map(run) if row.group == "closing"]
+    assert row.verdict == "holds"
+
+
+def test_the_command_prints_a_table_and_draws_the_map(run, capsys):
+    assert main(["map", str(run.folder), "--out", str(run.folder / "map")]) == 0
+    printed = capsys.readouterr().out
+    (line,) = [line for line in printed.splitlines() if line.split()[:1] == ["closing"]]
+    assert "falls" in line and "1.00" in line and "-1.00" in line
+    assert (run.folder / "map" / "loss_map.png").stat().st_size > 5_000
+
+
+def test_a_suite_without_kinds_is_refused(tmp_path):
+    class Steady(ScriptedModel):
+        def text(self, request):
+            return "Tony"
+
+    case = drift.Case("plain", "rules", "Sign.", HI, {"name": "ends_with", "word": "Tony"})
+    settings = drift.Settings(rounds=2, conversations=2)
+    run = drift.run(Steady(), drift.Suite("bot", (case,), ("Hi!",)), tmp_path / "run", settings)
+    with pytest.raises(UsageError) as raised:
+        loss_map(run)
+    assert raised.value.value == str(tmp_path / "run")
