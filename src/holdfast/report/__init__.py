@@ -66,7 +66,7 @@ def write_page(results: Sequence[DriftResults], out: Path, option: str = "--out"
     from holdfast.report.drift_page import render_page
     from holdfast.report.figures import write_figures
 
-    series = [item for one in results for item in one.series]
+    series = [item for result in results for item in result.series]
     if all(np.isnan(item.stability).all() for item in series):
         raise RecordsError(
             f"No probe of {results[0].run.folder} has a score, so there is nothing to draw; its"

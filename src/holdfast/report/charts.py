@@ -166,11 +166,13 @@ def multiples(series: Sequence[Series], groups: Sequence[CurveGroup], title: str
     for group in groups:
         by_name.setdefault(group.name, {})[group.series] = group
     charts = []
-    for name, there in by_name.items():
-        points = [there[item].points if item in there else () for item in series]
-        count = max(group.n for group in there.values())
+    for name, by_series in by_name.items():
+        points = [by_series[item].points if item in by_series else () for item in series]
+        count = max(group.n for group in by_series.values())
         charts.append(NamedChart(name, count, chart_of(series, points, title.format(name))))
-    return Multiples(charts, [group for there in by_name.values() for group in there.values()])
+    return Multiples(
+        charts, [group for by_series in by_name.values() for group in by_series.values()]
+    )
 
 
 def small(chart: Chart) -> Chart:

@@ -19,6 +19,7 @@ from holdfast.report.check_sentences import (
     sentence,
     totals,
 )
+from holdfast.report.wording import count_of
 
 _WORDS = {FAIL: "fails", UNDECIDED: "undecided", PASS: "passes"}  # in display order
 _CURVE, _BAR = 1, 5  # colours
@@ -57,7 +58,7 @@ def check_sections(
     checks: Sequence[Check | None], labels: Sequence[str], series: Sequence[Series]
 ) -> list[CheckSection]:
     """The sections of those runs that have a check."""
-    places = {(item.run, item.method): index for index, item in enumerate(series)}
+    index_of = {(item.run, item.method): index for index, item in enumerate(series)}
     return [
         CheckSection(
             label=series[index].label,
@@ -67,7 +68,7 @@ def check_sections(
             charts=[chart for checked in _ordered(check) for chart in _charts(checked, check)],
         )
         for check, label in zip(checks, labels, strict=True)
-        if check is not None and (index := places.get((label, check.method))) is not None
+        if check is not None and (index := index_of.get((label, check.method))) is not None
     ]
 
 
@@ -91,10 +92,10 @@ def check_lines(check: Check) -> list[str]:
     """If there are several prompts, a sentence on each of the first that do not pass."""
     if len(check.prompts) == 1:
         return []
-    wanting = [checked for checked in _ordered(check) if checked.verdict != PASS]
-    lines = [f"{_status(checked, check)}." for checked in wanting[:_MOST_NAMED]]
-    more = len(wanting) - len(lines)
-    return [*lines, f"{more} more do{'es' if more == 1 else ''} not pass."] if more else lines
+    failing = [checked for checked in _ordered(check) if checked.verdict != PASS]
+    lines = [f"{_status(checked, check)}." for checked in failing[:_MOST_NAMED]]
+    more = len(failing) - len(lines)
+    return [*lines, f"Not passed either: {count_of(more, 'prompt')}."] if more else lines
 
 
 def _status(checked: PromptCheck, check: Check) -> str:

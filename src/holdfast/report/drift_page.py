@@ -32,7 +32,7 @@ def methods_section(series: Sequence[Series]) -> dict[str, Any] | None:
         for item in series
         if (baseline := estimates.baseline_of(series, item)) is not None
     ]
-    pairs = [pair for *_, there in rows for pair in there if pair]
+    pairs = [pair for _, _, differences in rows for pair in differences if pair]
     values = [value for pair in pairs for value in (pair.last, pair.mean)]
     ends = [end for value in values for end in (value.mean, value.low, value.high)]
     reach = charts.round_top([abs(end) for end in ends if end is not None])
@@ -77,8 +77,9 @@ def prompts_section(series: Sequence[Series]) -> dict[str, Any]:
 
 def render_page(results: Sequence[DriftResults]) -> str:
     """The HTML of the report; model output is escaped, or inert JSON."""
-    runs, labels = [one.run for one in results], [one.series[0].run for one in results]
-    series = [item for one in results for item in one.series]
+    runs = [result.run for result in results]
+    labels = [result.series[0].run for result in results]
+    series = [item for result in results for item in result.series]
     index, chunks = pack(series)
     of_run = dict(zip(labels, runs, strict=True))
     for item, entry in zip(series, index["series"], strict=True):
@@ -86,7 +87,7 @@ def render_page(results: Sequence[DriftResults]) -> str:
         entry["isGiven"] = conversation_kind(identity) in ("scripted", "replayed")
         entry["probedAfter"] = identity.settings.probe_at == "after-round"
     identities = [run.identity(ConversationsIdentity) for run in runs]
-    checks, baseline = [one.check for one in results], results[0].baseline
+    checks, baseline = [result.check for result in results], results[0].baseline
     rules = estimates.rule_rows(series)
     enough = [row for row in rules if row.n >= estimates.LEAST_DRAWN]
     agents = [record.agent for item in series for record in item.records]
@@ -94,7 +95,7 @@ def render_page(results: Sequence[DriftResults]) -> str:
     one_category = len(categories) < 2 and (rules or categories == [NO_CATEGORY])
     shown = list(zip(charts.looks(series), series, strict=True))
     kinds = {kind: [look for look, item in shown if item.measured(kind)] for kind in MEASURED}
-    measured = {kind: there for kind, there in kinds.items() if there}
+    measured = {kind: drawn for kind, drawn in kinds.items() if drawn}
     first, *lines = _opening(results[0])
     return render(
         "drift.html.j2",

@@ -66,13 +66,13 @@ def _notes(manifest: Manifest) -> tuple[str, ...]:
 def _flat(value: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, str]]:
     """Nested settings as pairs of dotted name and value."""
     for name, item in value.items():
-        here = f"{path}.{name}" if path else str(name)
+        full_name = f"{path}.{name}" if path else str(name)
         if isinstance(item, Mapping):
-            yield from _flat(item, here)
+            yield from _flat(item, full_name)
         elif isinstance(item, list):
-            yield here, ", ".join(map(str, item)) or "none"
+            yield full_name, ", ".join(map(str, item)) or "none"
         else:
-            yield here, "–" if item is None else str(item)
+            yield full_name, "–" if item is None else str(item)
 
 
 def _rows(run: Run) -> list[tuple[str, str]]:
@@ -123,10 +123,12 @@ def _cost(run: Run) -> list[tuple[str, str]]:
     records = run.records
     methods = {record.method for record in records}
     count = len({record.conversation for record in records})
-    under = f", under {len(methods)} methods: {len(records):,} in all" if len(methods) > 1 else ""
     rows = [("records", f"{len(records):,}")]
-    if run.manifest.command == "drift":
-        rows = [("conversations recorded", f"{count:,}{under}")]
+    if run.manifest.command == "drift" and len(methods) > 1:
+        recorded = f"{count:,}, under {len(methods)} methods: {len(records):,} in all"
+        rows = [("conversations recorded", recorded)]
+    elif run.manifest.command == "drift":
+        rows = [("conversations recorded", f"{count:,}")]
     if run.dialogs:
         rows += _turns(run.dialogs)[1:]  # logs have no token limit
         rows += [*reply_lines(run.dialogs), *_unanswered_lines(run.dialogs)]
@@ -176,7 +178,7 @@ def ending_lines(records: Sequence[Conversation]) -> list[tuple[str, str]]:
         )
     spoken: list[list[Turn | Probe]] = [[*record.turns, *record.probes] for record in records]
     narrowed = [[reply.round for reply in replies if reply.left_out] for replies in spoken]
-    if rounds := [min(there) for there in narrowed if there]:
+    if rounds := [min(numbers) for numbers in narrowed if numbers]:
         text = (
             f"in {len(rounds):,} of {len(records):,} dialogs replies saw only the latest rounds,"
             f" from round {min(rounds)} on at the earliest"
@@ -215,8 +217,10 @@ def reply_lines(records: Sequence[Dialog]) -> list[tuple[str, str]]:
         text = f"{count:,} of {len(replies):,} ({_listed(reasons.most_common(), _EMPTY)})"
         # earlier versions gave them a score
         rated = any(_is_empty(probe) and isinstance(probe, Probe) for probe in probes)
-        how = "probes are scored as empty" if rated else "they are not scored"
-        lines.append(("replies without content", f"{text}; {how}"))
+        if rated:
+            lines.append(("replies without content", f"{text}; probes are scored as empty"))
+        else:
+            lines.append(("replies without content", f"{text}; they are not scored"))
     cut = sum(
         probe.why == "cut" and bool(probe.reply.strip())
         for record in records

@@ -39,5 +39,5 @@ def agreement_line(agreement: Agreement) -> str:
 
 def counts_text(counts: Sequence[int]) -> str:
     """'3 yes, 1 no'; an answer that was never given is left out."""
-    words = zip(counts, ("yes", "no", "neither"), strict=True)
-    return ", ".join(f"{count} {word}" for count, word in words if count)
+    answers = zip(counts, ("yes", "no", "neither"), strict=True)
+    return ", ".join(f"{count} {answer}" for count, answer in answers if count)

@@ -198,7 +198,7 @@ def finding_of(results: DriftResults) -> Finding:
     """The facts that the next step of a run depends on."""
     run, series, findings = results.run, results.series, results.findings
     command = command_of(run.manifest)
-    words = _words(command)
+    words = split_command(command)
     identity = run.identity(ConversationsIdentity)
     model = _option(words, "--model")
     first, best = series[0], best_fix(series)
@@ -249,7 +249,7 @@ def first_fix(manifest: Manifest) -> str:
     return f"split-softmax:exponent=0.7{last_third}"
 
 
-def _words(command: str) -> list[str]:
+def split_command(command: str) -> list[str]:
     try:
         return shlex.split(command)
     except ValueError:

@@ -110,9 +110,9 @@ def _by_round(calibration: Calibration, budget: float) -> Figure:
     for index, (candidate, style, label) in enumerate(shown):
         points = estimate_columns(candidate.by_round, SCORES)
         rounds = np.arange(1, len(points) + 1) + 0.06 * (index - (len(shown) - 1) / 2)
-        there = ~np.isnan(figures.means(points))
-        x, y = rounds[there], figures.means(points)[there]
-        figures.error_bars(axis, x, y, style["color"], figures.whiskers(points)[:, there])
+        measured = ~np.isnan(figures.means(points))
+        x, y = rounds[measured], figures.means(points)[measured]
+        figures.error_bars(axis, x, y, style["color"], figures.whiskers(points)[:, measured])
         dots: Any = {"linewidth": 1.5, "marker": "o", "markersize": 3}
         axis.plot(x, y, label=label, **style, **dots)
     axis.set(

@@ -28,17 +28,17 @@ def table(run: Run) -> str:
     results = read_results(run)
     settings = run.identity(TasksIdentity).settings
     lines: list[str] = []
-    for task, there in _by_task(results).items():
-        judged = any(result.replies for result in there)
-        head, *rows = _rows("", there, judged)
-        for at, result in enumerate(there):
+    for task, of_task in _by_task(results).items():
+        judged = any(result.replies for result in of_task)
+        head, *rows = _rows("", of_task, judged)
+        for at, result in enumerate(of_task):
             if result.draws:
                 rows[at] = (f"{result.variant} ({len(result.draws)} draws)", *rows[at][1:])
-        count = max(len(result.numbers) for result in there)
+        count = max(len(result.numbers) for result in of_task)
         lines += [
             f"{task}: {count} {settings.split} samples, {settings.instruction} instruction",
             *aligned([head, *rows], "  "),
-            *(f"  {note}" for note in _notes(there)),
+            *(f"  {note}" for note in _notes(of_task)),
             "",
         ]
     if average := _average_lines(results):
@@ -116,10 +116,10 @@ def tasks_page(run: Run) -> str:
     samples = str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
     variants = ", ".join(dict.fromkeys(result.variant for result in results))
     tasks = []
-    for name, there in by_task.items():
-        rows = _rows("prompt or method", there, judged=True)
+    for name, of_task in by_task.items():
+        rows = _rows("prompt or method", of_task, judged=True)
         title = f"{name}: means with 95% intervals"
-        tasks.append({"name": name, "notes": _notes(there), "table": Table(title, rows)})
+        tasks.append({"name": name, "notes": _notes(of_task), "table": Table(title, rows)})
     return render_study(
         "tasks",
         f"{', '.join(by_task)} under {variants}, on {samples} samples each.",

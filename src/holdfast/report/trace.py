@@ -53,14 +53,14 @@ def _decay_line(trace: dict[str, Any], name: str, title: str) -> str:
     masses = (estimate_of(row["mass"][at]) for at in (0, -1))
     if name == "head":
         first, last = (f"{mass.mean:.3f}" for mass in masses)
-        words: tuple[str, ...] = ()
+        verbs: tuple[str, ...] = ()
     else:
         first, last = (with_interval(mass, lambda value: f"{value:.3f}") for mass in masses)
-        words = "rises", "falls"
+        verbs = "rises", "falls"
     changes = []
     for where in ("between", "within"):
         change = row[f"{where}_turns"]
-        measured = _judged(change["real"], *words) if words else _bare(change["real"])
+        measured = _judged(change["real"], *verbs) if verbs else _bare(change["real"])
         changes.append(f"{where} turns {measured} (even attention {_text(change['uniform'])})")
     return (
         f"{trace['model']}, {title}: mass {first} in round 1, {last} in round {trace['rounds']}."
