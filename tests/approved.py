@@ -1,5 +1,7 @@
 """The output of commands as approved texts in tests/data/approved, one file per command.
 
+Sentences on results that no recorded run has are made from given numbers (`SENTENCES`).
+
     python tests/approved.py
 
 runs every command below and rewrites the files; their difference is then reviewed like code. Tests
@@ -15,6 +17,8 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+
+import calibrations
 
 from holdfast.cli import main
 from holdfast.common.version import __version__
@@ -108,6 +112,7 @@ COMMANDS = {
     "methods": ["methods --help", "methods", "methods boost", "methods hold", "methods bost"],
     "docs": ["docs --help", "docs serve"],
 }
+SENTENCES = {"calibration-sentences": calibrations.sentences}
 FILES = {
     "bot.yaml": (
         "name: bot\ncases:\n  - id: tony\n    system_prompt: Sign every message with Tony.\n"
@@ -167,10 +172,11 @@ def printed(command: str, folder: Path) -> str:
 def texts() -> dict[str, str]:
     """The text of every file."""
     with working_folder() as folder:
-        return {
+        printed_by = {
             name: "".join(printed(command, folder) for command in commands)
             for name, commands in COMMANDS.items()
         }
+    return printed_by | {name: write() for name, write in SENTENCES.items()}
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ def texts():
     return approved.texts()
 
 
-@pytest.mark.parametrize("name", approved.COMMANDS)
+@pytest.mark.parametrize("name", [*approved.COMMANDS, *approved.SENTENCES])
 def test_a_command_prints_what_was_approved(texts, name):
     expected = (approved.APPROVED / f"{name}.txt").read_text()
     assert texts[name] == expected, "review it, and run `make approve`"

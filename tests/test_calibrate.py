@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from calibrations import ABOUT, against_none, at_chance, sampled, synthetic
 from page_outline import read_page
 from synthetic_run import as_json
 from test_drift import SUITE, Scripted
@@ -29,7 +30,6 @@ from holdfast.errors import (
     UnknownName,
     UsageError,
 )
-from holdfast.records.identity import CalibrationIdentity, PlanIdentity
 from holdfast.report import calibration_page as calibration_report
 from holdfast.report.calibration_page import answer, chance_line, next_step, sizes_needed, table
 from holdfast.report.study_figures import write_calibration_figures
@@ -88,8 +88,9 @@ def test_one_prompt_per_category_or_those_named():
     assert [case.id for case in named.cases] == ["case-rain", "case-bread"]
     with pytest.raises(UnknownName, match=r"'case-ran'.*'case-rain'"):
         choose_prompts(SUITE, ["case-ran", "case-bread"])
-    with pytest.raises(UsageError, match=r"one prompt of each category makes 1.*--prompts"):
+    with pytest.raises(UsageError) as raised:
         choose_prompts(SUITE)
+    assert (raised.value.option, raised.value.value) == ("prompts", 1)
 
 
 def test_questions_are_asked_in_the_dialogs_of_the_same_method(finished):
@@ -191,29 +192,11 @@ def test_findings_figures_and_method_file(finished, tmp_path):
     written = json.loads((tmp_path / "method.json").read_text())
     assert written["model_fingerprint"] == model().fingerprint
     assert "split-softmax:exponent=0.3" in table(found)
-    assert "* no setting is both more stable and cheaper" in table(found)
     files = write_calibration_figures(found, 1.0, tmp_path)
     kinds = itertools.product(("trade_off", "by_round"), ("svg", "png"))
     assert [path.name for path in files] == [f"{name}.{kind}" for name, kind in kinds]
     svg = files[0].read_text()
     assert "split-softmax, exponent" in svg and "Pareto front" in svg and "0.3" in svg
-
-
-ABOUT = CalibrationIdentity(capability="towns", plan=PlanIdentity(draws=1))
-
-
-def synthetic(rows: dict[str, tuple[list[float], list[float]]], conversations=8) -> Calibration:
-    """Settings: name -> (stability, capability), each on the half to choose on and to report on."""
-    halves = np.arange(conversations) % 2 == 1
-    jitter = np.tile([0.01, 0.01, -0.01, -0.01], conversations // 4)  # the same in all settings
-    no_rounds = np.zeros((conversations, 1))
-
-    def candidate(name, stability, capability):
-        scores = np.where(halves, *stability[::-1]) + jitter, np.where(halves, *capability[::-1])
-        return Candidate(name, None if name == "none" else 0, name, no_rounds, *scores, 0)
-
-    candidates = tuple(candidate(name, *scores) for name, scores in rows.items())
-    return Calibration(candidates, (("m", "k"),), halves, ABOUT, conversations)
 
 
 def test_ahead_at_the_same_cost():
@@ -279,10 +262,8 @@ def test_the_front_and_the_pick():
     assert chosen.gain.mean == pytest.approx(0.2)
     assert chosen.drop.mean == pytest.approx(5)
     assert chosen.gain.low < 0.2 < chosen.gain.high and chosen.drop.low < 5 < chosen.drop.high
-    line = answer(found, chosen)
-    assert line.startswith("Nothing to recommend yet within a budget of 2 points.")
-    assert "The best candidate is good. On the 4 of 8 conversations" in line
-    assert "stability 0.50 -> 0.70 (+0.20" in line and line.endswith("n = 4, fewer than 20.")
+    assert not chosen.recommended
+    assert "0.50 -> 0.70 (+0.20" in answer(found, chosen)
     with pytest.raises(ParameterOutOfRange, match=r"budget.*-1"):
         pick(found, -1)
 
@@ -291,31 +272,11 @@ def test_a_budget_that_no_setting_meets():
     found = synthetic({"none": ([0.5, 0.5], [60, 60]), "strong": ([0.9, 0.9], [40, 42])}, 80)
     chosen = pick(found, 3)
     assert chosen.method == "none" and chosen.none_fits
-    assert "every setting costs more than 3 points on average" in answer(found, chosen)
     few = synthetic({"none": ([0.5, 0.5], [60, 60]), "weak": ([0.4, 0.4], [60, 60])})
-    assert "4 to choose on, and 20 are needed" in answer(few, pick(few, 3))
+    assert not pick(few, 3).recommended
     worse = synthetic({"none": ([0.5, 0.5], [60, 60]), "weak": ([0.4, 0.4], [60, 60])}, 80)
     chosen = pick(worse, 3)
-    assert "no setting within a budget of 3 points is more stable" in answer(worse, chosen)
-    assert not chosen.recommended
-
-
-def sampled(gain: float, cost: float, spread: float, conversations: int = 200) -> Calibration:
-    """One setting against none, with this mean gain and cost, and this spread of the cost."""
-    rng = np.random.default_rng(0)
-    noise = rng.standard_normal((2, conversations // 2))
-    noise = np.repeat(noise, 2, axis=1)  # the same in both halves
-    noise -= noise.mean(1, keepdims=True)
-    count, one = conversations, np.zeros((conversations, 1))
-    none = Candidate("none", None, "", one, np.full(count, 0.5), np.full(count, 60.0), 0)
-    scores = 0.5 + gain + 0.1 * noise[0], 60.0 - cost + spread * noise[1]
-    fix = Candidate("fix", 0, "1", one, *scores, 0)
-    return Calibration((none, fix), (("m", "k"),), np.arange(count) % 2 == 1, ABOUT, count)
-
-
-def against_none(stability: list[float], capability: list[float]) -> Calibration:
-    """One setting against none, with scores on the half to choose on and the half to report on."""
-    return synthetic({"none": ([0.5, 0.5], [60, 60]), "fix": (stability, capability)}, 80)
+    assert not chosen.recommended and not chosen.none_fits
 
 
 @pytest.mark.parametrize(
@@ -335,9 +296,7 @@ def against_none(stability: list[float], capability: list[float]) -> Calibration
 def test_a_setting_is_recommended_only_if_the_evidence_allows(found, budget, why):
     chosen = pick(found, budget)
     assert chosen.why.startswith(why) and chosen.recommended == (not why)
-    line = answer(found, chosen)
-    assert line.startswith("Use fix, within a budget of ") == (not why)
-    assert line.startswith("Nothing to recommend") == bool(why)
+    assert answer(found, chosen).startswith("Use fix, ") == (not why)
 
 
 def test_the_choice_prefers_a_setting_whose_cost_is_certain():
@@ -357,7 +316,7 @@ def test_the_choice_prefers_what_the_other_half_is_likely_to_confirm():
     ]
     found = dataclasses.replace(weak, candidates=(weak.none, *candidates), questions=8000)
     here = ~found.report
-    assert found.drop(candidates[1], here).high < 2.7, "shown to be within it on the first half"
+    assert found.drop(candidates[1], here).high < 2.7, "within it on the first half"
     assert [pick(found, budget).method for budget in (2.7, 10)] == ["weak", "strong"]
     assert pick(found, 2.7).recommended and pick(found, 1.4).method == "weak"
 
@@ -399,34 +358,21 @@ def test_no_more_questions_are_suggested_than_the_source_has(monkeypatch):
     chosen = pick(close, 5)
     wanted = sizes_needed(close, chosen)["questions"]
     assert wanted > 300
-    told = _next_step(given, close, chosen)
-    assert told.startswith(f"a budget of 5 needs about {wanted} questions, and knowledge has only")
-    assert " 300; a budget of 7 should" in told
-    assert told.endswith(" --draws 1 --questions 300 --out runs/a-200-300 --budget 7")
-
-
-def at_chance(score: float, gain: float = 0.2) -> Calibration:
-    """A model that scores this many points on questions with four choices."""
-    found = sampled(gain, 0, 5)
-    noise = np.random.default_rng(1).standard_normal(200) * 40
-    moved = score - 60 + noise - noise.mean()
-    none, fix = (
-        dataclasses.replace(one, capability=one.capability + moved) for one in found.candidates
-    )
-    return dataclasses.replace(found, candidates=(none, fix), chance=25.0)
+    step = _next_step(given, close, chosen)
+    assert {"5", str(wanted), "300;", "7"} <= set(step.split())
+    assert step.endswith(" --draws 1 --questions 300 --out runs/a-200-300 --budget 7")
 
 
 def test_a_model_that_guesses_has_no_capability_to_lose():
     guessing, able = at_chance(27.0), at_chance(40.0)
     assert guessing.at_chance and not able.at_chance
-    assert at_chance(15.0).at_chance, "below chance is no capability either"
+    assert at_chance(15.0).at_chance, "below chance"
     assert pick(able, 5).recommended and chance_line(able) == ""
     chosen = pick(guessing, 5)
-    assert not chosen.recommended and chosen.why.startswith("its cost means nothing")
+    assert not chosen.recommended and chosen.why
     line = chance_line(guessing)
-    assert line.startswith("towns is at chance: the model without a method scores 27.0 [")
-    assert "guessing 25.0%" in line and "another --capability" in line
-    assert next_step(guessing, chosen).startswith("give a --capability")
+    assert "27.0 [" in line and "25.0%" in line and "--capability" in line
+    assert "--capability" in next_step(guessing, chosen)
     assert "capability (chance 25.0)" in table(guessing)
     assert "capability (chance 25.0)" in calibration_report.setting_rows(guessing)[0]
 
@@ -443,14 +389,14 @@ def test_a_budget_is_refused_before_the_sweep_if_the_model_guesses(tmp_path, cap
         lambda folder: dataclasses.replace(real(folder), chance=99.0),
     )
     assert cli.main([*command, "--budget", "5"]) == 1
-    told = capsys.readouterr()
-    assert "knowledge is at chance" in told.err and "leave --budget 5 out" in told.err
-    held = [row["method"] for row in as_json(holdfast.records.read_run(out / "capability"))]
-    assert set(held) == {"none"}, "no fix was measured"
-    assert cli.main(command) == 0, "without a budget it goes on"
-    told = capsys.readouterr()
-    assert "knowledge is at chance" in told.err + told.out and "boost:factor=2" in told.out
-    assert told.out.splitlines()[-1].startswith("Next: give a --capability that the model has")
+    refusal = capsys.readouterr().err
+    assert "at chance" in refusal and "--budget 5" in refusal
+    measured = [row["method"] for row in as_json(holdfast.records.read_run(out / "capability"))]
+    assert set(measured) == {"none"}
+    assert cli.main(command) == 0, "goes on without --budget"
+    output = capsys.readouterr()
+    assert "at chance" in output.err + output.out and "boost:factor=2" in output.out
+    assert "--capability" in output.out.splitlines()[-1]
 
 
 def test_facts_knowledge_and_perplexity(tmp_path):
@@ -492,22 +438,24 @@ def test_mmlu_is_read_and_malformed_rows_are_named(tmp_path):
     assert len(items) == 5 and items[0].answer == 2 and items[0].replies == tuple("ABCD")
     assert "A) w\nB) x\nC) y\nD) z\nAnswer with the letter alone." in items[0].question
     bad = tmp_path / "bad.jsonl"
-    for change, named in (
-        ({"answer": "4"}, r"Row 2 of .*bad.jsonl has the answer '4'"),
-        ({"choices": ["w", "x"]}, r"Row 2 of .* has the choices \['w', 'x'\]"),
-        ({"question": None}, r"Row 2 of .* has the question None"),
-        ({"answer": True}, r"the answer True"),
-        (None, r"Row 2 of .* has no 'answer'"),
+    for change, option, value in (
+        ({"answer": "4"}, "answer", "4"),
+        ({"choices": ["w", "x"]}, "choices", ["w", "x"]),
+        ({"question": None}, "question", None),
+        ({"answer": True}, "answer", True),
+        (None, "answer", None),
     ):
         row = {"subject": "s", "question": "q", "choices": []} if not change else {**good, **change}
         bad.write_text("\n".join([lines[0], json.dumps(row)]))
-        with pytest.raises(UsageError, match=named):
+        with pytest.raises(UsageError, match=r"Row 2 of .*bad.jsonl") as raised:
             load_capability(f"mmlu:{bad}")
+        assert (raised.value.option, raised.value.value) == (option, value)
     bad.write_text("{")
-    with pytest.raises(UsageError, match=r"Line 1 of .* is not JSON"):
+    with pytest.raises(UsageError, match=r"Line 1 .*bad.jsonl"):
         load_capability(f"mmlu:{bad}")
-    with pytest.raises(UsageError, match=r"no-such.* holds no test.jsonl.gz"):
+    with pytest.raises(UsageError) as raised:
         load_capability("mmlu:no-such/folder")
+    assert raised.value.value == str(Path("no-such/folder"))
 
 
 @pytest.mark.skipif(not MMLU.is_dir(), reason="../shared/data/mmlu is absent")
@@ -540,10 +488,12 @@ def test_tasks_of_the_harness_are_asked(tmp_path):
     found = load_capability(f"lm-eval:{tmp_path / 'towns.yaml'}")
     assert not found.lettered and len(found.items) == 6
     assert Item("Which is number 4?", ("rain", "bread", "town"), 1) in found.items
-    with pytest.raises(UsageError, match=r"'writing' is of the type 'generate_until'"):
+    with pytest.raises(UsageError) as raised:
         load_capability(f"lm-eval:{tmp_path / 'writing.yaml'}")
-    with pytest.raises(HoldfastError, match=r"could not give the task 'no_such_task'"):
+    assert (raised.value.option, raised.value.value) == ("writing", "generate_until")
+    with pytest.raises(HoldfastError) as failed:
         load_capability("lm-eval:no_such_task")
+    assert failed.value.value == "no_such_task"
     _, asked = run(tmp_path / "run", found)
     assert len(asked.records) == 5 * 6
     for probe in (probe for record in as_json(asked) for probe in record["probes"]):
@@ -559,23 +509,29 @@ def test_invalid_calibrations_are_refused(tmp_path):
             load_capability("lm-eval:arc_easy")
     with pytest.raises(ParameterOutOfRange, match=r"questions.*3"):
         load_capability("knowledge", 3)
-    with pytest.raises(UsageError, match=r"given twice"):
+    with pytest.raises(UsageError, match="boost:factor=3"):
         run(tmp_path / "twice", sweeps=("boost:factor=2,3", "boost:factor=3,4"))
-    with pytest.raises(UsageError, match=r"1 draw of 2 prompts makes 2 conversations"):
+    with pytest.raises(UsageError) as raised:
         run(tmp_path, suite=choose_prompts(SUITE, ["case-rain", "case-bread"]), plan=Plan(draws=1))
-    with pytest.raises(ParameterOutOfRange, match=r"ask_at up to 3.*not 4"):
+    assert (raised.value.option, raised.value.value) == ("draws", 2)
+    with pytest.raises(ParameterOutOfRange) as raised:
         Plan(rounds=2)
-    with pytest.raises(UsageError, match=r"likeliest or written, not 'guessed'"):
+    assert (raised.value.option, raised.value.value) == ("ask_at", 4)
+    assert raised.value.allowed == "up to 3"
+    with pytest.raises(UsageError) as raised:
         Plan(reading="guessed")
+    assert (raised.value.option, raised.value.value) == ("reading", "guessed")
     assert list(tmp_path.iterdir()) == [tmp_path / "twice"] or not list(tmp_path.iterdir())
 
 
 def test_an_endpoint_is_scored_by_what_it_writes(tmp_path):
-    with pytest.raises(ModelError, match=r"scripted does not report the prob.*--reading=written"):
-        repeated = dataclasses.replace(SMALL, sweeps=SWEEPS[1:])
+    repeated = dataclasses.replace(SMALL, sweeps=SWEEPS[1:])
+    with pytest.raises(ModelError, match=r"scripted .*--reading=written") as raised:
         calibrate(Endpoint(), SUITE, ITEMS, tmp_path / "a", repeated)
-    with pytest.raises(UsageError, match="replies to facts name no letter that --reading=written"):
+    assert (raised.value.option, raised.value.value) == ("reading", "likeliest")
+    with pytest.raises(UsageError) as raised:
         calibrate(Endpoint(), SUITE, load_capability("facts"), tmp_path, Plan(reading="written"))
+    assert (raised.value.option, raised.value.value) == ("reading", "written")
     remote = holdfast.connect("http://localhost:1/v1", "m", "NO_SUCH_KEY")
     with pytest.raises(ModelError, match=r"split-softmax:exponent=0.9 needs attention"):
         calibrate(remote, SUITE, ITEMS, tmp_path / "b", Plan(reading="written"))
@@ -596,10 +552,10 @@ class Endpoint(Scripted):
 
 
 def test_a_missing_method_file_is_explained(tmp_path):
-    with pytest.raises(UsageError, match=r"method\.json cannot be read .*check the path"):
+    with pytest.raises(UsageError, match=r"method\.json"):
         methods.parse(str(tmp_path / "method.json"))
     (tmp_path / "summary.json").write_text("{}")
-    with pytest.raises(UsageError, match=r"calibrate` finished in .* and recommended nothing"):
+    with pytest.raises(UsageError, match="recommended nothing"):
         methods.parse(str(tmp_path / "method.json"))
 
 
@@ -647,18 +603,18 @@ def test_from_the_command_line_to_a_method_that_drift_accepts(tmp_path, capsys, 
     command += "--rounds 1 --ask-at 2 --max-new-tokens 12 --budget 100".split()
     command += ["--prompts", ",".join(ids), "--out", str(out)]
     file = out / "method.json"
-    assert cli.main(command) == 1, "six conversations recommend nothing"
-    told = capsys.readouterr()
-    assert told.out.splitlines()[-3].startswith("Too few conversations to recommend a setting: 3 ")
-    assert "method.json is not written" in told.err and not file.exists()
-    assert "Next: at least 42 conversations per setting are needed:\nholdfast " in told.out
-    assert "--draws 7 --questions 42" in told.out
+    assert cli.main(command) == 1
+    output = capsys.readouterr()
+    assert "method.json" in output.err and not file.exists()
+    refusal, advice, larger = output.out.splitlines()[-3:]
+    assert refusal.startswith("Too few conversations") and " 42 " in advice
+    assert larger.startswith("holdfast calibrate ") and "--draws 7 --questions 42" in larger
     assert (out / "trade_off.png").is_file()
     assert read_page(out / "report.html").tags.count("img") == 2
     page = (out / "report.html").read_text()
     headline = page.split("<h1>")[1].split("</h1>")[0]
-    assert "Next: at least 42 conversations per setting are needed:" in page
-    assert headline.startswith("Too few conversations to recommend") and ". " not in headline
+    assert advice in page
+    assert refusal.startswith(headline.removesuffix(".")) and ". " not in headline
     wanted = ["none", "split-softmax:exponent=0.8", "split-softmax:exponent=0.5"]
     results = json.loads((out / "summary.json").read_text())["results"]
     assert [row["method"] for row in results] == wanted
@@ -677,15 +633,15 @@ def test_from_the_command_line_to_a_method_that_drift_accepts(tmp_path, capsys, 
     found = dataclasses.replace(found, candidates=candidates, about=about, names=names)
     monkeypatch.setattr("holdfast.cli.calibrate.read_calibration", lambda folder: found)
     assert cli.main(command) == 0
-    *_, told, advice, last = capsys.readouterr().out.splitlines()
-    assert told.startswith("Use split-softmax:exponent=0.5, within a budget of 100 points. On the")
-    assert advice == "Next: to serve it:" and last.startswith("holdfast serve --model default --")
+    *_, recommendation, _, last = capsys.readouterr().out.splitlines()
+    assert recommendation.startswith("Use split-softmax:exponent=0.5, ")
+    assert last.startswith("holdfast serve --model default --")
     content = json.loads(file.read_text())
     file.write_text(json.dumps({**content, "model_fingerprint": "another"}))
     drifted = "drift --conversations 1 --rounds 1 --max-new-tokens 40".split()
     drifted += ["--method", str(file), "--out", str(tmp_path / "drift")]
     assert cli.main(drifted) == 0
-    assert "calibrated on another model" in capsys.readouterr().err
+    assert "another model" in capsys.readouterr().err
     identity = holdfast.records.read_run(tmp_path / "drift").manifest.identity.to_json()
     assert identity["methods"] == [content["method"]]
     assert cli.main(["calibrate", "--budget", "-1"]) == 2 and "budget" in capsys.readouterr().err
@@ -694,11 +650,11 @@ def test_from_the_command_line_to_a_method_that_drift_accepts(tmp_path, capsys, 
 def test_a_calibration_accepts_more_sweeps_and_refuses_more_draws(finished, tmp_path):
     narrow = run(tmp_path / "run", sweeps=("split-softmax:exponent=0.7,0.3",))
     assert len(narrow[0].manifest.identity.to_json()["methods"]) == 3
-    with pytest.raises(RecordsError, match=r"draws is 2 there and 3 here \(the questions are"):
+    with pytest.raises(RecordsError, match=r"draws is 2 .* 3 "):
         run(tmp_path / "run", plan=dataclasses.replace(SMALL, draws=3))
     wide = run(tmp_path / "run")
     assert steady(as_json(wide[0])) == steady(as_json(finished[1]))
     assert steady(as_json(wide[1])) == steady(as_json(finished[2]))
     assert len(read_calibration(tmp_path / "run").candidates) == 5
-    with pytest.raises(RecordsError, match=r"holds another run: sweeps is"):
+    with pytest.raises(RecordsError, match="sweeps"):
         run(tmp_path / "run", sweeps=("split-softmax:exponent=0.7,0.3",))

@@ -2,14 +2,16 @@
 
 import dataclasses
 import math
+import re
 from collections import Counter
 from pathlib import Path
 
 import numpy as np
 import pytest
+from calibrations import sampled, synthetic
 from command_lines import changed
 from test_baseline import asked
-from test_calibrate import SMALL, SUITE, run, sampled, synthetic
+from test_calibrate import SMALL, SUITE, run
 
 from holdfast import cli, drift
 from holdfast.analysis.candidates import read_calibration
@@ -59,9 +61,9 @@ def test_one_prompt_talks_to_every_persona(tmp_path):
     report = calibration.report
     plain = [record for record in stability.records if record.method == "none"]
     met = Counter((r.user.id, bool(report[r.conversation])) for r in plain)
-    assert set(met.values()) == {2} and len(met) == 4, "both halves have both personas alike"
-    shown = detail_lines(calibration)[-1]
-    assert "14 questions, 1 or 2 in each of its 8 conversations" in shown
+    assert set(met.values()) == {2} and len(met) == 4, "both personas in both halves"
+    numbers = re.findall(r"\d+", detail_lines(calibration)[-1])
+    assert numbers == ["14", "1", "2", "8"]
     assert calibration.questions == 14
     files = write_calibration_figures(calibration, 1.0, tmp_path)
     assert "boost, factor" in files[0].read_text()
@@ -74,9 +76,9 @@ def test_one_prompt_without_personas_talks_to_a_user_model_without_a_prompt(tmp_
     stability, _ = run(tmp_path, sweeps=POINTS[:1], suite=named, plan=plan)
     assert {record.user.id for record in stability.records} == {None}
     assert read_calibration(tmp_path).report.tolist() == [False, True] * 2
-    says = r"1 draw of 1 prompt makes 1 conversation, .*use more --draws\.$"
-    with pytest.raises(UsageError, match=says):
+    with pytest.raises(UsageError) as raised:
         conversations(ALONE, Plan(draws=1))
+    assert (raised.value.option, raised.value.value) == ("draws", 1)
 
 
 def test_cases_with_personas_have_each_pair_in_both_halves(tmp_path):
@@ -97,18 +99,22 @@ def test_the_usual_size_is_large_enough_for_a_verdict(tmp_path):
     for suite, draws in ((BOT, 30), (ALONE, 60), (SUITE, 10)):
         assert usual_draws(suite, tmp_path) == draws
         assert not too_small(suite, 200, 200, Plan(draws=draws))
-    told = too_small(BOT, 30, 30, Plan(draws=5))
-    assert "10 conversations (use --draws 20) and 30 questions (use --questions 40)" in told
+    message = too_small(BOT, 30, 30, Plan(draws=5))
+    assert re.findall(r"\d+ \w+ \(use --\w+ \d+\)", message) == [
+        "10 conversations (use --draws 20)",
+        "30 questions (use --questions 40)",
+    ]
     assert not too_small(BOT, 40, 40, Plan(draws=20))
-    assert "no more; give --capability a longer" in too_small(BOT, 5, 40, Plan(draws=20))
+    message = too_small(BOT, 5, 40, Plan(draws=20))
+    assert "--capability" in message and "--questions" not in message
     run(tmp_path, sweeps=POINTS[:1], suite=BOT, plan=dataclasses.replace(SMALL, draws=3))
-    assert usual_draws(BOT, tmp_path) == 3, "the calibration in the folder goes on"
+    assert usual_draws(BOT, tmp_path) == 3, "as in the folder"
 
 
 def test_pairs_can_be_drawn_at_random_from_the_whole_suite(tmp_path, capsys):
     plan = dataclasses.replace(SMALL, conversations=9)
     suite = choose_prompts(SUITE, plan=plan)
-    assert suite.cases == SUITE.cases, "all of them, and not one of each category"
+    assert suite.cases == SUITE.cases, "all categories"
     stability, _ = run(tmp_path, sweeps=POINTS[:1], suite=suite, plan=plan)
     settings = drift.Settings(conversations=9, seed=plan.seed)
     drawn = [draw_pairing(SUITE, settings, number) for number in range(9)]
@@ -118,13 +124,15 @@ def test_pairs_can_be_drawn_at_random_from_the_whole_suite(tmp_path, capsys):
     calibration = read_calibration(tmp_path)
     assert len(calibration.none.stability) == 9 and 4 <= calibration.report.sum() <= 5
     chosen = pick(calibration, 2)
-    assert "5 to choose on, and 20 are needed" in answer(calibration, chosen)
+    assert not chosen.recommended
     assert sizes_needed(calibration, chosen).keys() == {"conversations", "questions", "count"}
     assert "(use --conversations 40)" in too_small(suite, 200, 200, plan)
-    with pytest.raises(ParameterOutOfRange, match="conversations as a whole number from 4"):
+    with pytest.raises(ParameterOutOfRange) as raised:
         Plan(conversations=3)
+    assert (raised.value.option, raised.value.value) == ("conversations", 3)
     assert cli.main(["calibrate", "--draws", "2", "--conversations", "9"]) == 2
-    assert "--draws 2 and --conversations 9 both say" in capsys.readouterr().err
+    message = capsys.readouterr().err
+    assert "--draws 2" in message and "--conversations 9" in message
 
 
 def test_the_folder_of_another_run_is_left_untouched(tmp_path):
@@ -133,12 +141,12 @@ def test_the_folder_of_another_run_is_left_untouched(tmp_path):
     settings = drift.Settings(rounds=1, conversations=2, sampling=SMALL.sampling)
     drift.run(model(), BOT, tmp_path / "drift", settings)
     before = everything(tmp_path)
-    with pytest.raises(AnotherRun, match=r"drift holds a run of `holdfast drift`.*choose"):
+    with pytest.raises(AnotherRun, match="`holdfast drift`"):
         run(tmp_path / "drift", suite=BOT)
     assert everything(tmp_path) == before
     (tmp_path / "trace").mkdir()
     (tmp_path / "trace" / "summary.json").write_text('{"command": "trace"}')
-    with pytest.raises(AnotherRun, match=r"trace holds a run of `holdfast trace`"):
+    with pytest.raises(AnotherRun, match="`holdfast trace`"):
         run(tmp_path / "trace", suite=BOT)
 
 
@@ -156,15 +164,15 @@ def test_invalid_input_is_refused_before_the_model_is_loaded(tmp_path, capsys, m
     monkeypatch.setattr("holdfast.cli.calibrate.load_model", load)
     calibrated = ["calibrate", "--suite", str(tmp_path / "hotel.yaml")]
     before = everything(tmp_path)
-    for more, told in (
-        (["--out", str(tmp_path / "other")], "other holds a run of `holdfast drift`"),
-        (["--out", str(tmp_path / "other"), "--dry-run"], "other holds a run of `holdfast drift`"),
-        (["--sweep", "boost:factor=2,3", "--sweep", "boost:factor=3"], "'boost:factor=3' is given"),
-        (["--sweep", "boost:factor=0.5"], "factor from 1 upwards, not 0.5"),
-        (["--draws", "1"], "1 draw of 1 prompt makes 2 conversations"),
+    for more, named in (
+        (["--out", str(tmp_path / "other")], "`holdfast drift`"),
+        (["--out", str(tmp_path / "other"), "--dry-run"], "`holdfast drift`"),
+        (["--sweep", "boost:factor=2,3", "--sweep", "boost:factor=3"], "'boost:factor=3'"),
+        (["--sweep", "boost:factor=0.5"], "not 0.5"),
+        (["--draws", "1"], "2 conversations"),
     ):
         assert cli.main(changed([*calibrated, "--out", str(tmp_path / "new")], *more)) == 2
-        assert told in capsys.readouterr().err
+        assert named in capsys.readouterr().err
     assert everything(tmp_path) == before
 
 
@@ -178,9 +186,9 @@ def test_the_closest_setting_is_named_if_none_is_chosen():
     chosen = pick(calibration, 2)
     line = answer(calibration, chosen)
     assert chosen.none_fits and chosen.near.method == "weak"
-    assert line.startswith("Nothing to recommend: on the 40 of 80 conversations that settings are")
-    assert "The closest is weak: stability +0.10 [+0.00, +0.18], points lost +3.0 [" in line
-    assert "; on all 80, stability +0.10 [+0.05, +0.14], points lost +1.6 [" in line
+    chosen_on, on_all = re.findall(r"(\+0.10 \[.*?\]), points lost (\+\d\.\d)", line)
+    assert chosen_on == ("+0.10 [+0.00, +0.18]", "+3.0")
+    assert on_all == ("+0.10 [+0.05, +0.14]", "+1.6")
     drop = calibration.drop(chosen.near)
     times = 2 * ((drop.high - drop.low) / 2 / 0.4) ** 2
     assert times_needed(calibration, chosen) == pytest.approx((1, times))
@@ -188,19 +196,17 @@ def test_the_closest_setting_is_named_if_none_is_chosen():
     assert sizes_needed(calibration, chosen) == sizes
     dear = sampled(0.2, 9, 5)
     assert sizes_needed(dear, pick(dear, 2)) == {}
-    assert next_step(dear, pick(dear, 2)).startswith("raise --budget (11 would admit fix)")
+    assert "--budget (11 " in next_step(dear, pick(dear, 2))
     worse = synthetic({"none": ([0.5, 0.5], [60, 60]), "weak": ([0.4, 0.4], [60, 60])}, 80)
-    assert "it is no more stable there either" in answer(worse, pick(worse, 3))
-    assert next_step(worse, pick(worse, 3)).startswith("sweep other methods")
+    assert "--sweep" in next_step(worse, pick(worse, 3))
 
 
 def test_uninformative_prompts_are_named(tmp_path):
     first, named, advice = unprompted_lines(read_run(asked(tmp_path / "shop")))
-    assert first.startswith("Without a system prompt the same probes score 0.")
-    assert named.startswith("Uninformative, as good without the prompt: no-discount (1.00 with it")
-    assert advice.startswith("They still count in every stability here")
+    assert re.search(r"score 0\.\d\d", first) and "--out" in advice
+    assert named.startswith("Uninformative") and "no-discount (1.00 " in named
     (few,) = unprompted_lines(read_run(asked(tmp_path / "few", 4)))
-    assert few.endswith("too few conversations to compare.")
+    assert "too few" in few
 
 
 def test_a_planned_calibration_goes_on_and_asks_its_baseline_once(tmp_path, capsys):
@@ -212,19 +218,19 @@ def test_a_planned_calibration_goes_on_and_asks_its_baseline_once(tmp_path, caps
     assert cli.main([*command, "--baseline", "--dry-run"]) == 0
     planned = "conversations asked without a prompt 10 10 10".split()
     assert planned in [line.split() for line in capsys.readouterr().out.splitlines()]
-    assert cli.main(command) == 0, "a dry run with fewer conversations is in the folder"
+    assert cli.main(command) == 0, "after a smaller dry run"
     plain = capsys.readouterr().out
     held = (folder / "stability" / "records.jsonl").read_bytes()
-    told = "Without a system prompt the same probes score"
-    assert told not in plain and 'id="baseline"' not in page_in(folder)
+    baseline = "Without a system prompt"
+    assert baseline not in plain and 'id="baseline"' not in page_in(folder)
     assert cli.main([*command, "--baseline"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    (line,) = [line for line in lines if line.startswith(told)]
+    (line,) = [line for line in lines if line.startswith(baseline)]
     assert [other for other in lines if other != line] == plain.splitlines()
-    assert line.endswith("too few conversations to compare.") and told in page_in(folder)
+    assert "too few" in line and baseline in page_in(folder)
     assert (folder / "stability" / "records.jsonl").read_bytes() == held
     assert cli.main(command) == 0
-    assert told in capsys.readouterr().out and told in page_in(folder)
+    assert baseline in capsys.readouterr().out and baseline in page_in(folder)
 
 
 def test_a_calibration_whose_replies_are_all_cut_is_refused(tmp_path, capsys):
@@ -233,7 +239,7 @@ def test_a_calibration_whose_replies_are_all_cut_is_refused(tmp_path, capsys):
     command += ["--draws", "5", "--rounds", "1", "--ask-at", "1", "--max-new-tokens", "3"]
     command += ["--questions", "4", "--out", str(tmp_path / "run")]
     assert cli.main(command) == 1
-    assert "No reply with the method none can be scored" in capsys.readouterr().err
+    assert "the method none can be" in capsys.readouterr().err
 
 
 def page_in(folder: Path) -> str:

@@ -169,7 +169,9 @@ def _plan_of(arguments: CalibrateArguments) -> Plan:
     if arguments.draws is not None and arguments.conversations is not None:
         raise UsageError(
             f"--draws {arguments.draws} and --conversations {arguments.conversations} both say how"
-            " many conversations there are; leave out one of the two."
+            " many conversations there are; leave out one of the two.",
+            option="draws",
+            value=arguments.draws,
         )
     return Plan(
         rounds=arguments.rounds,

@@ -29,10 +29,12 @@ from holdfast.study.capability import Capability
 from holdfast.study.questions import Questioner
 
 
-def _wider(there: Sequence[Any], here: Sequence[Any]) -> list[Any] | None:
+def _wider(recorded: Sequence[Any], given: Sequence[Any]) -> list[Any] | None:
     """This command's sweeps if they include every setting of those in the folder, else None."""
-    swept = ([name for sweep in sweeps for name in sweep["methods"]] for sweeps in (there, here))
-    return None if records.superset(*swept) is None else list(here)
+    swept = (
+        [name for sweep in sweeps for name in sweep["methods"]] for sweeps in (recorded, given)
+    )
+    return None if records.superset(*swept) is None else list(given)
 
 
 COMPATIBILITY = records.Compatibility(
@@ -50,7 +52,7 @@ _STABILITY = dataclasses.replace(
     COMPATIBILITY,
     joins={
         **COMPATIBILITY.joins,
-        "settings.conversations": lambda there, here: here if here >= there else None,
+        "settings.conversations": lambda recorded, given: given if given >= recorded else None,
     },
 )
 
@@ -163,7 +165,9 @@ def _check_reading(
     if reading == "written" and not (capability.lettered or capability.is_text):
         raise UsageError(
             f"The replies to {capability.name} name no letter that --reading=written could read;"
-            " use questions with letters (knowledge, mmlu), or leave --reading out."
+            " use questions with letters (knowledge, mmlu), or leave --reading out.",
+            option="reading",
+            value=reading,
         )
     if supports(model, Ability.REPLY_SCORES) or (reading == "written" and capability.lettered):
         return
@@ -172,4 +176,8 @@ def _check_reading(
         if capability.lettered
         else "use questions with letters (knowledge, mmlu) and --reading=written"
     )
-    raise ModelError(f"{model.name} does not report the probability of a given reply; {cure}.")
+    raise ModelError(
+        f"{model.name} does not report the probability of a given reply; {cure}.",
+        option="reading",
+        value=reading,
+    )

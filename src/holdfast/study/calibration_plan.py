@@ -80,12 +80,18 @@ class Plan:
         if self.ask_at > self.rounds + 1:
             raise ParameterOutOfRange(
                 f"calibrate takes {option('ask_at')} up to {self.rounds + 1}, with"
-                f" {plural(self.rounds, 'round')} before it, not {self.ask_at}."
+                f" {plural(self.rounds, 'round')} before it, not {self.ask_at}.",
+                option="ask_at",
+                value=self.ask_at,
+                allowed=f"up to {self.rounds + 1}",
             )
         if self.reading not in READINGS:
             raise UsageError(
                 f"calibrate takes {option('reading')} as {' or '.join(READINGS)}, not"
-                f" {self.reading!r}."
+                f" {self.reading!r}.",
+                option="reading",
+                value=self.reading,
+                allowed=READINGS,
             )
 
     @property
@@ -95,7 +101,11 @@ class Plan:
         parsed = [parse_sweep(sweep) for sweep in sweeps]
         names = [spec_of(setting) for sweep in parsed for setting in sweep.settings]
         if doubled := next((name for name in names if names.count(name) > 1), None):
-            raise UsageError(f"The setting {doubled!r} is given twice; give it once.")
+            raise UsageError(
+                f"The setting {doubled!r} is given twice; give it once.",
+                option="sweeps",
+                value=doubled,
+            )
         return parsed
 
     @property
@@ -110,8 +120,22 @@ class Plan:
         return {name: fields[name] for name in fields if name not in ("sweeps", "user_turns")}
 
 
-MEANT = 60  # the fewest conversations per setting if no number of draws is given
-DECIDES = 2 * MIN_SAMPLES  # settings are chosen on one half, and reported on the other
+USUAL_CONVERSATIONS = 60  # per setting at least, if no number of draws is given
+FEWEST_TO_RECOMMEND = 2 * MIN_SAMPLES  # settings are chosen on one half, and reported on the other
+
+_TOO_FEW_CONVERSATIONS = (
+    "too small to recommend a setting: {conversations} conversations ({more_conversations});"
+    " {needed} of each are needed, {half} to choose on and {half} others to report on."
+)
+_TOO_FEW_QUESTIONS = (
+    "too small to recommend a setting: {questions} questions ({more_questions}); {needed} of each"
+    " are needed, {half} to choose on and {half} others to report on."
+)
+_TOO_FEW_OF_BOTH = (
+    "too small to recommend a setting: {conversations} conversations ({more_conversations}) and"
+    " {questions} questions ({more_questions}); {needed} of each are needed, {half} to choose on"
+    " and {half} others to report on."
+)
 
 
 def choose_prompts(suite: drift.Suite, ids: Sequence[str] = (), plan: Plan = Plan()) -> drift.Suite:
@@ -139,7 +163,9 @@ def choose_prompts(suite: drift.Suite, ids: Sequence[str] = (), plan: Plan = Pla
             raise UsageError(
                 f"Of the suite {suite.name!r}, one prompt of each category makes 1, and a pair"
                 " needs two; name two or more with --prompts ID,ID, or one, whose user model then"
-                " has no prompt."
+                " has no prompt.",
+                option="prompts",
+                value=len(chosen),
             )
     return dataclasses.replace(suite, cases=tuple(chosen))
 
@@ -160,7 +186,10 @@ def conversations(suite: drift.Suite, plan: Plan) -> int:
         raise UsageError(
             f"{plural(plan.draws, 'draw')} of {plural(len(suite.cases), 'prompt')}"
             f" {'makes' if plan.draws == 1 else 'make'} {plural(count, 'conversation')}, and at"
-            f" least 4 are needed; use more {more}."
+            f" least 4 are needed; use more {more}.",
+            option="draws",
+            value=count,
+            allowed="from 4 upwards",
         )
     return count
 
@@ -171,7 +200,7 @@ def usual_draws(suite: drift.Suite, out: Path | str) -> int:
     if (folder / MANIFEST).is_file():
         draws = read_run(folder).identity(CalibrationIdentity).plan.draws
         return Plan().draws if draws is None else draws
-    return max(Plan().draws, math.ceil(MEANT / pairs_of(suite)))
+    return max(Plan().draws, math.ceil(USUAL_CONVERSATIONS / pairs_of(suite)))
 
 
 def too_small(suite: drift.Suite, questions: int, wanted: int, plan: Plan) -> str:
@@ -180,25 +209,30 @@ def too_small(suite: drift.Suite, questions: int, wanted: int, plan: Plan) -> st
     Args:
         questions: as many as the capability has, of those `wanted`.
     """
-    option, enough = "--conversations", DECIDES
-    if plan.conversations is None:
-        option, enough = "--draws", math.ceil(DECIDES / pairs_of(suite))
-    more = f"use --questions {DECIDES}"
+    number = conversations(suite, plan)
+    if plan.conversations is not None:
+        more_conversations = f"use --conversations {FEWEST_TO_RECOMMEND}"
+    else:
+        more_conversations = f"use --draws {math.ceil(FEWEST_TO_RECOMMEND / pairs_of(suite))}"
     if questions < wanted:
-        more = "its file has no more; give --capability a longer one"
-    short = [
-        f"{count} {noun} ({cure})"
-        for count, noun, cure in (
-            (conversations(suite, plan), "conversations", f"use {option} {enough}"),
-            (questions, "questions", more),
-        )
-        if count < DECIDES
-    ]
-    if not short:
+        more_questions = "its file has no more; give --capability a longer one"
+    else:
+        more_questions = f"use --questions {FEWEST_TO_RECOMMEND}"
+    few_conversations = number < FEWEST_TO_RECOMMEND
+    few_questions = questions < FEWEST_TO_RECOMMEND
+    if not few_conversations and not few_questions:
         return ""
-    return (
-        f"too small to recommend a setting: {' and '.join(short)}; {DECIDES} of each are needed,"
-        f" {MIN_SAMPLES} to choose on and {MIN_SAMPLES} others to report on."
+    if few_conversations and few_questions:
+        template = _TOO_FEW_OF_BOTH
+    else:
+        template = _TOO_FEW_CONVERSATIONS if few_conversations else _TOO_FEW_QUESTIONS
+    return template.format(
+        conversations=number,
+        more_conversations=more_conversations,
+        questions=questions,
+        more_questions=more_questions,
+        needed=FEWEST_TO_RECOMMEND,
+        half=MIN_SAMPLES,
     )
 
 

@@ -86,7 +86,10 @@ def load_capability(spec: str, questions: int | None = None, seed: int = 0) -> C
     if len(items) < 4:
         raise UsageError(
             f"The capability {spec!r} has {len(items)} questions or passages, and at least 4 are"
-            " needed; give a larger source."
+            " needed; give a larger source.",
+            option="capability",
+            value=spec,
+            allowed="from 4 questions upwards",
         )
     rng = random.Random(seed_of("capability", seed))
     count = min(questions or (len(items) if spec == "facts" else 200), len(items))
@@ -142,7 +145,11 @@ def _mmlu_file(path: Path) -> Path:
     for file in (path, path / "test.jsonl.gz", path / "test.jsonl"):
         if file.is_file():
             return file
-    raise UsageError(f"{path} holds no test.jsonl.gz; give the file or its folder, or mmlu:hub.")
+    raise UsageError(
+        f"{path} holds no test.jsonl.gz; give the file or its folder, or mmlu:hub.",
+        option="capability",
+        value=str(path),
+    )
 
 
 def _check_mmlu(row: Any, where: str) -> dict[str, Any]:
@@ -150,19 +157,32 @@ def _check_mmlu(row: Any, where: str) -> dict[str, Any]:
     if not isinstance(row, dict):
         raise UsageError(f"{where} is not an object; write one with {', '.join(_FIELDS)}.")
     if missing := [name for name in _FIELDS if name not in row]:
-        raise UsageError(f"{where} has no {missing[0]!r}; it needs {', '.join(_FIELDS)}.")
+        raise UsageError(
+            f"{where} has no {missing[0]!r}; it needs {', '.join(_FIELDS)}.",
+            option=missing[0],
+            allowed=_FIELDS,
+        )
     choices, answer = row["choices"], row["answer"]
     for name in ("subject", "question"):
         if not isinstance(row[name], str):
-            raise UsageError(f"{where} has the {name} {row[name]!r}; give a text.")
+            raise UsageError(
+                f"{where} has the {name} {row[name]!r}; give a text.", option=name, value=row[name]
+            )
     texts = choices if isinstance(choices, list) else ()
     if len(texts) != 4 or not all(isinstance(choice, str) for choice in texts):
-        raise UsageError(f"{where} has the choices {choices!r}; give four texts.")
+        raise UsageError(
+            f"{where} has the choices {choices!r}; give four texts.",
+            option="choices",
+            value=choices,
+        )
     known = [*"0123", *LETTERS]
     index = known.index(str(answer)) % 4 if str(answer) in known else None
     if index is None:
         raise UsageError(
-            f"{where} has the answer {answer!r}; give the place of the right choice, 0 to 3."
+            f"{where} has the answer {answer!r}; give the index of the right choice, 0 to 3.",
+            option="answer",
+            value=answer,
+            allowed=known,
         )
     return {**row, "answer": index}
 
@@ -198,7 +218,9 @@ def _passages(path: Path) -> list[Item]:
         words = path.read_text(encoding="utf-8-sig").split()
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(
-            f"The text {path} cannot be read ({reason_of(error)}); give a file of UTF-8 text."
+            f"The text {path} cannot be read ({reason_of(error)}); give a file of UTF-8 text.",
+            option="capability",
+            value=str(path),
         ) from error
     # the remainder is dropped, so that all passages weigh the same
     starts = range(0, len(words) - PASSAGE + 1, PASSAGE)
@@ -225,7 +247,10 @@ def _harness(task: str) -> list[Item]:
                 raise UsageError(
                     f"The harness task {subtask.config.task!r} is of the type"
                     f" {subtask.OUTPUT_TYPE!r}, and only multiple choice after one question can be"
-                    " asked here."
+                    " asked here.",
+                    option=str(subtask.config.task),
+                    value=subtask.OUTPUT_TYPE,
+                    allowed="multiple_choice",
                 )
         return [_of_harness(part, doc) for part in loaded for doc in part.eval_docs]
     except HoldfastError:
@@ -233,7 +258,9 @@ def _harness(task: str) -> list[Item]:
     except Exception as error:  # the harness and its data sets raise whatever they like
         raise HoldfastError(
             f"lm-evaluation-harness could not give the task {task!r} ({type(error).__name__}:"
-            f" {error}); check its name and the network."
+            f" {error}); check its name and the network.",
+            option="capability",
+            value=task,
         ) from error
 
 
