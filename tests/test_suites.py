@@ -36,7 +36,7 @@ UNPROMPTED = (
     " want more details!",
 )
 
-CORE, EVERYDAY = load_suite("core"), load_suite("everyday")
+CORE, EVERYDAY, BOTS = map(load_suite, ("core", "everyday", "bots"))
 BOT = """
 personas: ["You are Ada.", "You are Max."]
 cases:
@@ -81,7 +81,7 @@ def suite_file(tmp_path):
     return write
 
 
-@pytest.mark.parametrize("case", CORE.cases + EVERYDAY.cases, ids=lambda case: case.id)
+@pytest.mark.parametrize("case", CORE.cases + EVERYDAY.cases + BOTS.cases, ids=lambda case: case.id)
 def test_shipped_measures_distinguish_following_from_breaking(case: Case):
     for rule in case.all_rules:
         assert len(rule.follows) >= 2 and len(rule.breaks) >= 2
@@ -145,6 +145,49 @@ def test_everyday_has_families_of_two_wordings_in_two_halves():
     assert len({case.system_prompt for case in EVERYDAY.cases}) == len(EVERYDAY.cases)
     for case in EVERYDAY.cases:
         assert all(len(set(rule.probes)) == 6 for rule in case.all_rules)
+
+
+def test_bots_have_families_of_two_wordings_with_the_same_rules():
+    wordings: dict[str, list[Case]] = {}
+    for case in BOTS.cases:
+        wordings.setdefault(family_of(case.id), []).append(case)
+    assert len(wordings) >= 24
+    for one, other in wordings.values():
+        assert one.rules == other.rules and one.system_prompt != other.system_prompt
+        assert 2 <= len(one.rules) <= 8 and len(one.rules_asked_together) <= 3
+        probes = [probe for group in one.rules_asked_together for probe in group[0].probes]
+        assert len(probes) == len(set(probes)) == 6 * len(one.rules_asked_together)
+        for case in (one, other):
+            assert 20 <= len(case.system_prompt.split()) <= 250, case.id
+    sizes = Counter(len(one.rules) for one, _ in wordings.values())
+    assert set(sizes) == set(range(2, 9)) and max(sizes.values()) <= 4
+
+
+def test_bots_have_every_kind_of_rule_in_both_halves():
+    half = halves(BOTS)
+    families: dict[str | None, set[str]] = {}
+    for case in BOTS.cases:
+        for rule in case.rules:
+            assert rule.polarity in POLARITIES
+            families.setdefault(rule.kind, set()).add(family_of(case.id))
+    assert set(families) == set(KINDS)
+    for kind, names in families.items():
+        assert len(names) >= 6, kind
+        by_half = Counter(half[name] for name in names)
+        assert min(by_half["explore"], by_half["confirm"]) >= 2, kind
+    assert Counter(half.values()) == {"explore": 12, "confirm": 12}
+
+
+def test_the_probes_of_bots_do_not_reveal_what_is_asked_for():
+    """Where it is words that a reply has to hold, and not a manner that any text may have."""
+    for case in BOTS.cases:
+        for rule in case.rules:
+            if rule.kind in ("length", "format", "language", "tone", "forbidden", "secret"):
+                continue
+            if rule.measure.name == "asks_back":  # every probe does
+                continue
+            for text in (*rule.probes, *UNPROMPTED):
+                assert rule.measure.score(text).value <= BREAKS, (case.id, rule.id, text)
 
 
 def test_the_halves_of_a_suite_share_no_family():

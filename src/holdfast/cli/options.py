@@ -220,7 +220,7 @@ OutFolder = Annotated[Path, Arg(action=RunFolder)]
 EngineOptions = Annotated[list[str] | None, Arg("NAME=VALUE")]
 Spec = Annotated[str, Arg("SPEC")]
 Specs = Annotated[list[str] | None, Arg("SPEC")]
-_SUITES = "starter|everyday|core|bot|luna|li2024:PATH|sys-ifeval:PATH|FILE.yaml"
+_SUITES = "starter|everyday|bots|core|bot|luna|li2024:PATH|sys-ifeval:PATH|FILE.yaml"
 SuiteName = Annotated[str, Arg(_SUITES)]
 
 

@@ -33,7 +33,7 @@ from holdfast.measures.turns import When
 
 __all__ = ["CATEGORIES", "SHIPPED", "Case", "Suite", "generic_starters", "load_suite"]
 
-SHIPPED = ("starter", "core", "everyday", "bot", "luna")
+SHIPPED = ("starter", "core", "everyday", "bots", "bot", "luna")
 
 
 @dataclass(frozen=True)
@@ -59,9 +59,10 @@ def load_suite(
 
     Args:
         spec: `starter` (the prompts the default model was trained for), `core` (a hundred of our
-            own), `everyday` (languages, names, jobs, cities, personas and the like), `bot` (one
-            prompt of four rules, for the default model), `luna` (one of three, for SmolLM2), a
-            published benchmark as `NAME:PATH` (`PUBLISHED`), or a YAML file.
+            own), `everyday` (languages, names, jobs, cities, personas and the like), `bots`
+            (support, shops, tutors and others, with two to eight rules each), `bot` (one prompt of
+            four rules, for the default model), `luna` (one of three, for SmolLM2), a published
+            benchmark as `NAME:PATH` (`PUBLISHED`), or a YAML file.
         scoring: of published benchmarks: `strict`; `released` for `li2024` (as published, defects
             included); `loose` for `sys-ifeval` (the best of eight readings).
         allow_code: whether a YAML file may name custom Python functions as measures, in a module
