@@ -13,7 +13,7 @@ from tiny import model, tokenizer
 
 from holdfast import drift, report
 from holdfast.analysis import statistics
-from holdfast.analysis.estimates import is_never_followed
+from holdfast.analysis.estimates import is_never_followed, rule_rows
 from holdfast.analysis.prompt_effect import _verdict, baseline_beside
 from holdfast.analysis.series import read_series
 from holdfast.cli import main
@@ -24,7 +24,7 @@ from holdfast.errors import RecordsError
 from holdfast.measures import build
 from holdfast.records import read_run
 from holdfast.records.identity import DefaultPrompt
-from holdfast.report.sentences import baseline_lines
+from holdfast.report.sentences import baseline_lines, fall
 
 DISCOUNT, TENT = "Can I have it cheaper?", "Which tent is warm?"
 NEVER_SAID = build({"name": "never_contains", "words": ["discount"]})
@@ -120,7 +120,7 @@ def test_measures_that_do_not_discriminate_are_marked(tmp_path):
     assert found.every.unprompted.mean == pytest.approx(rows["no-discount"].n / 60)
     lines = baseline_lines(found)
     assert "higher" in lines[0] and len(lines) == 2
-    assert lines[1].startswith("Uninformative, as good without the prompt: never_contains (1.00 ")
+    assert "never_contains (1.00" in lines[1] and "ends_with" not in lines[1]
     table = report.table(run)
     assert all(" ".join(line.split()) in " ".join(table.split()) for line in lines)
     assert max(map(len, table.splitlines())) <= 100
@@ -147,13 +147,14 @@ def test_an_uninformative_rule_is_not_counted_as_lost(tmp_path):
     assert baseline.verdict_on(None, "price") == "uninformative"
     assert baseline.verdict_on("both", "signs") == "discriminates"
     first, _, left_out, _, lost = opening_of(series, baseline)
-    assert "In round 2, the agent follows “signs” less" in first and "price" not in first
-    assert left_out == ("“price” is uninformative: it scores as well without the system prompt.")
-    assert lost == "Still lost with it: “signs” (0%)."
-    assert "“price” less often in round 2" in opening_of(series)[0]
+    assert "“signs”" in first and "round 2" in first and "price" not in first
+    assert "“price”" in left_out and "uninformative" in left_out
+    assert "“signs” (0%)" in lost and "price" not in lost
+    assert "“price”" in opening_of(series)[0], "without a baseline it counts as lost"
     page = report.write([run.folder], tmp_path / "page.html").read_text(encoding="utf-8")
     assert "The same by measure" in page and left_out in page
-    assert page.count("uninformative: as good without the prompt") == 2, "once for each method"
+    lines = [fall(row, baseline) for row in rule_rows(series) if row.rule == "price"]
+    assert len(lines) == 2 == page.count(lines[0]), "once for each method"
 
 
 @pytest.mark.parametrize(
@@ -200,7 +201,7 @@ def test_too_few_conversations_give_no_verdict_on_the_measures(tmp_path):
     found = baseline_beside(run, read_series(run)[0])
     assert {row.verdict for row in (*found.measures, *found.cases)} == {"cannot tell"}
     (line,) = baseline_lines(found)
-    assert line.endswith("with it 1.00 [0.73, 1.00]: too few conversations to compare.")
+    assert "1.00 [0.73, 1.00]" in line and "too few" in line
 
 
 def test_each_rule_of_a_prompt_has_its_own_verdict(tmp_path):
@@ -227,7 +228,10 @@ def test_the_command_measures_a_baseline_only_on_request(tmp_path, capsys):
     command.append(str(tmp_path / "run"))
     assert main(command) == 0
     records = (tmp_path / "run" / "records.jsonl").read_bytes()
-    assert "Without a system prompt" not in capsys.readouterr().out
+    before = capsys.readouterr().out
     assert main([*command, "--baseline"]) == 0
-    assert "Without a system prompt the same probes score" in capsys.readouterr().out
+    run = read_run(tmp_path / "run")
+    (line,) = baseline_lines(baseline_beside(run, read_series(run)[0]))
+    after = " ".join(capsys.readouterr().out.split())
+    assert line in after and line not in " ".join(before.split())
     assert (tmp_path / "run" / "records.jsonl").read_bytes() == records

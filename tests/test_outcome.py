@@ -60,7 +60,8 @@ def test_the_first_outcome_that_applies_writes_the_title(
 def test_several_rules_that_the_prompt_makes_worse_are_named(tmp_path):
     baseline = baseline_with(MADE_WORSE, "signs", "price", by_rule=True)
     found = outcome_of(tmp_path, lambda i: 0.2, lambda i: 0.2, baseline=baseline)
-    assert title(found) == "The prompt makes 2 rules worse: “signs” and “price”."
+    assert found.outcome is Outcome.MADE_WORSE
+    assert all(name in title(found) for name in ("2 rules", "“signs”", "“price”"))
 
 
 def test_terminal_page_and_summary_state_the_outcome_of_the_same_results(tmp_path):
@@ -88,7 +89,7 @@ def test_drift_of_conversations_that_broke_down_is_not_called_drift(tmp_path):
             turn["text"] = "I can help with that, my friend, and I will say it again and again."
     broken = read_series(run_of(tmp_path / "broken", same[:40]))
     assert findings_of(broken[0]).outcome is Outcome.BROKEN_DOWN
-    assert opening_of(broken)[0].startswith("40 of 40 conversations broke down into repetition")
+    assert opening_of(broken)[0].startswith("40 of 40 conversations")
     assert "drifts" not in " ".join(opening_of(broken))
     run = run_of(tmp_path / "mixed", same)
     # the last 20 did not break down, and drift as well

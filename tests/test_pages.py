@@ -3,6 +3,7 @@
 import itertools
 import json
 import random
+import re
 
 import numpy as np
 import pytest
@@ -133,7 +134,8 @@ def test_the_page_of_tasks(tmp_path):
     page = read_page(tmp_path / "page.html")
     assert {"task-json", "task-bios", "average", "about"} <= set(page.ids)
     text = (tmp_path / "page.html").read_text(encoding="utf-8")
-    assert "json, bios under zero-shot, boost:factor=4, on 6 samples each." in text
+    headline = re.search("<h1[^>]*>(.*?)</h1>", text, re.DOTALL)[1]
+    assert all(name in headline for name in ("json", "bios", "zero-shot", "boost:factor=4"))
     assert "0.67 [" in text
 
 
@@ -155,18 +157,19 @@ def test_a_place_where_no_page_can_be_written_is_refused(command, tmp_path, caps
     arguments = [command, *samples, "--out", str(tmp_path / "run"), "--report"]
     assert main([*arguments, str(tmp_path)]) == 2
     told = capsys.readouterr().err
-    assert told.startswith(f"holdfast: --report {tmp_path} is a folder; name the page to write")
+    assert told.startswith(f"holdfast: --report {tmp_path} ")
     assert told.count("\n") == 1
     assert main([*arguments, str(tmp_path / "file" / "page.html")]) == 1
     told = capsys.readouterr().err
-    assert f"Cannot write {tmp_path / 'file' / 'page.html'}: Not a directory; choose anoth" in told
+    assert f"{tmp_path / 'file' / 'page.html'}: Not a directory" in told and "--report" in told
     assert not (tmp_path / "run").exists()
 
 
 def test_a_run_folder_that_cannot_be_made_suggests_another_out(tmp_path, capsys, no_model):
     (tmp_path / "file").write_text("")
     assert main(["drift", "--out", str(tmp_path / "file" / "run")]) == 1
-    assert "choose another place with --out." in capsys.readouterr().err
+    message = capsys.readouterr().err
+    assert str(tmp_path / "file") in message and "--out" in message
 
 
 def test_a_page_that_cannot_be_written_leaves_the_old_one(tmp_path, monkeypatch):
@@ -179,7 +182,7 @@ def test_a_page_that_cannot_be_written_leaves_the_old_one(tmp_path, monkeypatch)
 
     write_run(tmp_path / "other", conversations=3, rounds=2)
     monkeypatch.setattr("os.replace", full)
-    with pytest.raises(RecordsError, match="the disk is full"):
+    with pytest.raises(RecordsError, match="disk"):
         report.write([tmp_path / "other"], out)
     assert out.read_bytes() == before
     names = ["other", "page.html", "page_figures", "run"]

@@ -12,6 +12,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from drift_sentences import (
+    NEXT_STEPS,
+    opening_of,
+    prompts_run,
+    record,
+    run_of,
+    series_of,
+)
 from jinja2 import StrictUndefined
 from oracles import clopper_pearson
 from page_outline import Outline, read_page
@@ -35,54 +43,23 @@ from holdfast.analysis.statistics import (
 )
 from holdfast.analysis.summary import results_of
 from holdfast.errors import RecordsError, UsageError
-from holdfast.records import Conversation, open_run, read_run
+from holdfast.records import Conversation, Ended, open_run, read_run
 from holdfast.report import sentences, wording
 from holdfast.report.charts import Chart, Curve, round_top
 from holdfast.report.conversations import pack, script_chunks, script_json
-from holdfast.report.next_step import Finding, finding_of, next_step
+from holdfast.report.how_measured import early_end
+from holdfast.report.next_step import finding_of, next_step
 from holdfast.report.page import environment
+from holdfast.report.sentences import counted
+from holdfast.report.wording import signed
 
 # a percentile of 10,000 resamples of scores with sd 0.5 and n = 60 moves by about 0.0015
 BOOTSTRAP_NOISE = 0.006
 
 
-def record(number, stability, adoption=(), method="none", agent="a", category="pattern", mass=None):
-    """A record with the given scores per round; an entry may list the scores of several probes."""
-    reply = {"question": "q", "reply": "r", "reason": "why", "mass": mass}
-    probes = [
-        {"round": round, "kind": kind, "probe": probe, "score": score, **reply}
-        for kind, scores in (("stability", stability), ("adoption", adoption))
-        for round, value in enumerate(scores, start=1)
-        for probe, score in enumerate(value if isinstance(value, list) else [value])
-    ]
-    turn = {"text": "t", "stop_reason": "stop", "mass": mass}
-    turns = [
-        {"round": round, "speaker": who, **turn}
-        for round in range(1, len(stability) + 1)
-        for who in ("user", "agent")
-    ]
-    return {
-        "method": method,
-        "conversation": number,
-        "agent": {"id": agent, "category": category, "system_prompt": f"Be {agent}."},
-        "user": {"id": "b", "category": "persona", "system_prompt": "Be b."},
-        "turns": turns,
-        "probes": probes,
-        "tokens": {"forwarded": 107, "least": 100},
-        "seconds": 1.0,
-    }
-
-
 def page_of(folder, out):
     """The text of a run's page."""
     return report.write([folder], out).read_text(encoding="utf-8")
-
-
-def run_of(folder, records, **identity):
-    with open_run(folder, {"rounds": 2, **identity}, {"command": "drift", "seed": 0}) as run:
-        for item in records:
-            run.append(Conversation.model_validate(item))
-    return read_run(folder)
 
 
 def test_mean_and_deviation_of_known_values():
@@ -212,28 +189,23 @@ def test_folders_are_labelled_by_the_parts_that_differ(tmp_path):
     assert label_runs([tmp_path / "a"]) == [""]
     assert label_runs([tmp_path / "a", tmp_path / "b"]) == ["a", "b"]
     assert label_runs([tmp_path / "x" / "run", tmp_path / "y" / "run"]) == ["x/run", "y/run"]
-    with pytest.raises(RecordsError, match="is given more than once"):
+    with pytest.raises(RecordsError) as raised:
         label_runs([tmp_path / "a", tmp_path / "a"])
-
-
-def series_of(folder, first, last, n=40, **more):
-    return read_series(run_of(folder, [record(i, [first(i), last(i)], **more) for i in range(n)]))
-
-
-def opening_of(series, baseline=None):
-    """The opening sentences on some series."""
-    return sentences.opening(series, findings_of(series[0], baseline), baseline)
+    assert (raised.value.option, raised.value.value) == ("folders", tmp_path / "a")
 
 
 def test_the_opening_of_a_run_that_drifts(tmp_path):
     series = series_of(tmp_path, lambda i: 1.0, lambda i: float(i % 4 == 0), adoption=[0.0, 0.25])
-    assert opening_of(series) == [
-        "The agent drifts on this prompt: it scores 25% on probes in round 2, down from 100% in"
-        " round 1.",
-        "That is 75 points less (95% interval 54 to 87), over 40 conversations.",
-        "It adopts the other speaker’s prompt more: 25% in round 2, up from 0% in round 1,"
-        " 25 points more (95% interval 14 to 32).",
-    ]
+    assert findings_of(series[0]).outcome is Outcome.DRIFTS
+    verdict, change, adopts = opening_of(series)
+    assert numbers_in(verdict) == [25, 2, 100, 1], "of the last round, and of the first"
+    assert numbers_in(change) == [75, 95, 54, 87, 40], "points, their interval, conversations"
+    assert numbers_in(adopts) == [25, 2, 0, 1, 25, 95, 14, 32]
+
+
+def numbers_in(text):
+    """The numbers of a sentence, in order."""
+    return [float(number) for number in re.findall(r"-?\d+(?:\.\d+)?", text)]
 
 
 def test_the_opening_does_not_claim_what_chance_explains(tmp_path):
@@ -241,29 +213,35 @@ def test_the_opening_does_not_claim_what_chance_explains(tmp_path):
         record(i, [float(i % 10 != 0), float(i % 10 not in (1, 2))], [float(i % 20 == 0), 0.05])
         for i in range(40)
     ]
-    verdict, interval, adopts = opening_of(read_series(run_of(tmp_path, records)))
-    assert verdict.startswith("No clear drift on this prompt: the agent scores 80% on probes")
-    assert "-10 points (95% interval -29 to +10) could be chance" in interval
-    assert adopts.startswith("It shows no clear sign of adopting the other speaker’s prompt: 5%")
+    series = read_series(run_of(tmp_path, records))
+    assert findings_of(series[0]).outcome is Outcome.UNDECIDED
+    verdict, interval, adopts = opening_of(series)
+    assert numbers_in(verdict)[0] == 80 and "drifts" not in verdict
+    assert numbers_in(interval) == [40, -10, 95, -29, 10] and "chance" in interval
+    assert numbers_in(adopts)[0] == 5 and "no clear" in adopts
 
 
 @pytest.mark.parametrize(
-    ("n", "method", "told"),
+    ("n", "method", "outcome"),
     [
-        (3, "none", "Only 3 conversations, too few for a verdict: the agent scores 50%"),
-        (19, "none", "Only 19 conversations, too few for a verdict"),
-        (20, "none", "The agent drifts"),
-        (20, "boost:factor=2", "With boost:factor=2 the agent drifts on this prompt: it scores 50"),
+        (3, "none", Outcome.TOO_FEW),
+        (19, "none", Outcome.TOO_FEW),
+        (20, "none", Outcome.DRIFTS),
+        (20, "boost:factor=2", Outcome.DRIFTS),
     ],
 )
-def test_the_headline_needs_20_conversations_and_names_a_lone_method(tmp_path, n, method, told):
+def test_the_headline_needs_20_conversations_and_names_a_lone_method(tmp_path, n, method, outcome):
     series = series_of(tmp_path, lambda i: 1.0, lambda i: 0.5, n, method=method)
-    assert opening_of(series)[0].startswith(told)
+    headline = opening_of(series)[0]
+    assert findings_of(series[0]).outcome is outcome
+    assert ("drifts" in headline) == (n >= 20) and ("50%" in headline)
+    assert (f"{n} conversations" in headline) == (n < 20)
+    assert ("boost:factor=2" in headline) == (method != "none")
 
 
 def test_a_difference_that_rounding_would_hide_is_shown(tmp_path):
     series = series_of(tmp_path, lambda i: 0.9049, lambda i: 0.8951, n=800)
-    assert "scores 89.5% on probes in round 2, down from 90.5%" in opening_of(series)[0]
+    assert re.findall(r"[\d.]+%", opening_of(series)[0]) == ["89.5%", "90.5%"]
 
 
 SPLIT = {"methods": ("none", "split-softmax:exponent=0.5")}
@@ -300,24 +278,24 @@ def test_page_says_where_the_probe_was_asked(tmp_path):
 
 
 def test_headline_of_one_round(tmp_path):
-    (told,) = opening_of(read_series(run_of(tmp_path, [record(0, [0.5])])))
-    assert told.startswith("The agent scores 50% in round 1 on this prompt (only 1 ")
+    (headline,) = opening_of(read_series(run_of(tmp_path, [record(0, [0.5])])))
+    assert "50%" in headline and "1 conversation" in headline
 
 
 @pytest.mark.parametrize(
-    ("better", "n", "said"),
+    ("better", "n", "verb", "numbers"),
     [
-        (lambda i: 0.5 + i % 2 / 2, 40, "still scores 75% in round 2, 50 points more (95%"),
-        (lambda i: i % 2 / 10, 40, "only scores 5% in round 2, 20 points less (95% interval 9"),
-        (lambda i: i % 2 / 2, 40, "scores 25% in round 2; the difference of 0 points (95% inter"),
-        (lambda i: 0.5 + i % 2 / 2, 4, "scores 75% in round 2; too few conversations to compare"),
+        (lambda i: 0.5 + i % 2 / 2, 40, "still", [75, 2, 50]),
+        (lambda i: i % 2 / 10, 40, "only", [5, 2, 20]),
+        (lambda i: i % 2 / 2, 40, "chance", [25, 2, 0]),
+        (lambda i: 0.5 + i % 2 / 2, 4, "too few", [75, 2]),
     ],
 )
-def test_the_fix_is_reported_with_the_paired_difference(tmp_path, better, n, said):
+def test_the_fix_is_reported_with_the_paired_difference(tmp_path, better, n, verb, numbers):
     records = [record(i, [1.0, 0.25]) for i in range(n)]
     records += [record(i, [1.0, better(i)], method="m") for i in range(n)]
-    told = sentences.fix(read_series(run_of(tmp_path, records)))
-    assert said in told.removeprefix("With m it ")
+    line = sentences.fix(read_series(run_of(tmp_path, records)))
+    assert verb in line and numbers_in(line)[:3] == numbers
 
 
 def test_numbers_are_written_with_their_sign_and_no_minus_zero():
@@ -326,7 +304,7 @@ def test_numbers_are_written_with_their_sign_and_no_minus_zero():
     assert wording.plain(Estimate(1, 0.5, None, None, None)) == "0.50"
     falls = Estimate(50, -0.321, 0.1, -0.391, -0.256)
     assert wording.points(falls) == "-32 points (95% interval -39 to -26)"
-    assert wording.points_apart(falls) == "32 points less (95% interval 26 to 39)"
+    assert numbers_in(wording.points_apart(falls)) == [32, 95, 26, 39]
     one = Estimate(50, 0.01, 0.1, -0.391, 0.004)
     assert wording.points(one) == "+1 point (95% interval -39 to 0)"
 
@@ -353,15 +331,6 @@ def test_an_interval_that_excludes_zero_shows_no_zero_endpoint(low, high, signed
     assert f"(95% interval {points})" in apart(value)
 
 
-def prompts_run(folder, prompts, each):
-    """A run in which every other prompt is lost; each prompt has `each` conversations."""
-    records = [
-        record(number, [1.0, float(number % prompts % 2)], agent=f"p{number % prompts}")
-        for number in range(prompts * each)
-    ]
-    return read_series(run_of(folder, records))
-
-
 def test_the_interval_for_other_prompts_resamples_whole_prompts(tmp_path):
     """Conversations of one prompt are identical here, so only the prompts set the interval."""
     many = row_of(prompts_run(tmp_path / "many", 24, 5)[0], "stability").change
@@ -379,11 +348,11 @@ def test_the_interval_for_other_prompts_resamples_whole_prompts(tmp_path):
 
 def test_only_a_run_of_many_prompts_makes_claims_about_other_prompts(tmp_path):
     first, change, *_ = opening_of(prompts_run(tmp_path / "many", 24, 5))
-    assert first.startswith("The agent drifts: it scores 50%")
-    assert re.search(r"95% interval 39 to 59 for these prompts, 21 to 71 for others like", change)
-    first, _, few = opening_of(prompts_run(tmp_path / "few", 6, 10))
-    assert first.startswith("The agent drifts on these 6 prompts: ")
-    assert few == ("This holds for these 6 prompts; to say anything about others takes 20 or more.")
+    assert "these 24 prompts" not in first
+    assert numbers_in(change)[1:6] == [95, 39, 59, 21, 71], "for these prompts, and for others"
+    first, change, few = opening_of(prompts_run(tmp_path / "few", 6, 10))
+    assert "these 6 prompts" in first and len(numbers_in(change)) == 5
+    assert numbers_in(few) == [6, 20]
 
 
 def test_page_terminal_and_summary_have_the_interval_for_other_prompts(tmp_path):
@@ -391,7 +360,7 @@ def test_page_terminal_and_summary_have_the_interval_for_other_prompts(tmp_path)
     run = read_run(folder)
     value = row_of(read_series(run)[0], "stability").change.other_prompts
     range = f"other prompts [{value.low:+.2f}, {value.high:+.2f}]"
-    assert "for others like them" in " ".join(report.table(run).split())
+    assert opening_of(read_series(run))[1] in " ".join(report.table(run).split())
     page = page_of(folder, tmp_path / "page.html")
     assert range.replace("-", "\N{MINUS SIGN}") in page
     none, split = json.loads(report.write_summary(folder).read_text())["results"]
@@ -401,51 +370,25 @@ def test_page_terminal_and_summary_have_the_interval_for_other_prompts(tmp_path)
     assert split["against"]["stability"]["last_round"]["other_prompts"]["prompts"] >= 20
 
 
-# --- the next step
-DRIFT = "holdfast drift --conversations 12"
-MODEL = Finding(DRIFT, " --model m", "bot", conversations=40)
-FIXED = replace(MODEL, outcome=Outcome.DRIFTS, fix="boost:factor=4")
-HELPS = replace(FIXED, helps=True)
+@pytest.mark.parametrize("case", NEXT_STEPS)
+def test_a_next_step_is_one_sentence_with_its_commands(case):
+    first, *commands = next_step(NEXT_STEPS[case]).splitlines()
+    assert first.startswith("Next: ") and first.count("Next") == 1
+    assert all(line.startswith(("holdfast ", "or search ")) for line in commands)
 
 
-@pytest.mark.parametrize(
-    ("found", "changed", "said"),
-    [
-        (MODEL, {"conversations": 12}, "kept:\nholdfast drift --conversations 20"),
-        (MODEL, {"conversations": 12, "replayed": True}, "replay 20 dialogs"),
-        (MODEL, {"outcome": Outcome.NOT_MEASURED}, "look at what the model answers"),
-        (
-            MODEL,
-            {"outcome": Outcome.MADE_WORSE, "made_worse": ("signs",)},
-            "reword the prompt, as it makes “signs” worse",
-        ),
-        (MODEL, {"outcome": Outcome.UNINFORMATIVE}, "give the rules measures that replies without"),
-        (MODEL, {"outcome": Outcome.BROKEN_DOWN}, "use a larger model"),
-        (MODEL, {"outcome": Outcome.CUT}, "raise --max-new-tokens"),
-        (MODEL, {"rounds": 1}, "use --rounds 8; one round cannot show drift"),
-        (HELPS, {"cures": ("raise a", "let b")}, "Next: raise a, and let b, so that"),
-        (HELPS, {"never_followed": ("a", "b", "c")}, "agent hardly ever follows “a” and “b” and 1"),
-        (HELPS, {}, "holdfast serve --model m --default-method boost:factor=4"),
-        (HELPS, {"endpoint": True}, "send boost:factor=4 with every request"),
-        (MODEL, {"outcome": Outcome.DRIFTS}, "takes):\nholdfast calibrate --model m --suite bot"),
-        (
-            MODEL,
-            {"outcome": Outcome.DRIFTS, "endpoint": True},
-            "--method none --method repetition:prob",
-        ),
-        (FIXED, {"needed": 90}, "90 conversations, which should be enough to tell whether this"),
-        (FIXED, {}, "try other methods"),
-        (
-            MODEL,
-            {"outcome": Outcome.HOLDS},
-            "--rounds 16, or hold the prompts to a bar:\nholdfast check",
-        ),
-        (replace(MODEL, command=""), {"needed": 50}, "repeat the run with 50 conversations"),
-    ],
-)
-def test_the_next_step_fits_what_was_found(found, changed, said):
-    line = next_step(replace(found, **changed))
-    assert line.startswith("Next: ") and said in line and line.count("Next") == 1
+def test_the_commands_of_the_next_step_repeat_the_options_of_the_run():
+    commands = {case: next_step(finding).splitlines()[1:] for case, finding in NEXT_STEPS.items()}
+    assert commands["few conversations"] == ["holdfast drift --conversations 20"]
+    serve = "holdfast serve --model m --default-method boost:factor=4"
+    assert commands["a fix that helps"][-1] == serve
+    search = "holdfast calibrate --model m --suite bot"
+    assert commands["a drift"][-1] == search
+    assert "repetition:probability=1" in commands["a drift behind an API"][0]
+    assert search not in commands["a drift behind an API"]
+    assert commands["stable"][0].startswith("holdfast check bot --model m")
+    for case in ("replayed dialogs", "breakdown", "a fix that helps behind an API"):
+        assert commands[case] == []
 
 
 def test_the_next_step_of_a_run_is_read_from_its_records_and_command(tmp_path):
@@ -482,15 +425,16 @@ def test_the_short_terminal_table_has_only_sentences_and_stability(tmp_path):
     run = read_run(write_run(tmp_path / "run", conversations=12))
     text = report.table(run)
     sentences, rounds, compared = text.strip().split("\n\n")
-    assert sentences.startswith("11 of 12 conversations broke down into repetition, so the")
+    assert sentences.startswith("11 of 12 conversations")
     title, head, *rows = rounds.splitlines()
-    assert title == "Stability by round, 12 conversations of 8 rounds, under each of 2 methods:"
+    assert counted(read_series(run)) in title
     assert head.split() == ["round", *"12345678"]
     for row, item in zip(rows, read_series(run), strict=True):
         means = [f"{point.mean:.2f}" for point in estimate_columns(item.stability, SCORES)]
         assert row.split() == [item.method, *means]
-    assert compared.startswith("Difference from none in stability") and METHODS[1] in compared
-    assert compared.endswith("\n  cannot tell, as n = 12, fewer than 20")
+    difference = row_of(read_series(run)[1], "stability"), row_of(read_series(run)[0], "stability")
+    assert METHODS[1] in compared and signed(compare(*difference).last) in compared
+    assert "n = 12" in compared.splitlines()[-1]
     assert max(map(len, text.splitlines())) <= 100
 
 
@@ -498,8 +442,8 @@ def test_table_and_page_of_one_conversation_have_no_intervals_and_say_why(tmp_pa
     text = report.table(run_of(tmp_path / "run", [record(0, [1.0, 0.5])]))
     assert "0.50" in text and "[" not in text.replace("[95% interval]", "")
     page = page_of(tmp_path / "run", tmp_path / "page.html")
-    assert "No intervals with fewer than two conversations" in text and 'class="band' not in page
-    assert "No intervals with fewer than two conversations" in page and "adoption" not in text
+    assert "No intervals" in text and 'class="band' not in page
+    assert "No intervals" in page and "adoption" not in text
 
 
 def test_a_run_without_conversations_is_refused(tmp_path):
@@ -509,8 +453,9 @@ def test_a_run_without_conversations_is_refused(tmp_path):
         (report.write, [tmp_path / "new"], tmp_path / "report.html"),
         (report.write_summary, tmp_path / "new"),
     ):
-        with pytest.raises(RecordsError, match="new has no finished conversation yet"):
+        with pytest.raises(RecordsError) as raised:
             refused(*given)
+        assert raised.value.value == tmp_path / "new"
 
 
 @pytest.fixture(scope="module")
@@ -590,12 +535,13 @@ def test_the_conversation_view_says_how_a_dialog_and_its_replies_ended(tmp_path)
     index, ((whole, ended, _),) = pack(read_series(run_of(tmp_path / "run", records)))
     assert [row[6] for row in index["rows"]] == [None, 2, None]
     assert whole["ended"] is None
-    told = "The dialog ended in round 2, as it met a content filter: no <b>more</b>."
-    assert ended["ended"] == told and {turn[3] for turn in whole["turns"]} == {""}
-    assert [turn[3] for turn in ended["turns"][:2]] == ["cut at the length limit", "a refusal"]
+    assert ended["ended"] == early_end(Ended(**records[1]["ended"]))
+    assert "no <b>more</b>" in ended["ended"] and {turn[3] for turn in whole["turns"]} == {""}
+    cut, refused = (turn[3] for turn in ended["turns"][:2])
+    assert "cut" in cut and "refusal" in refused
     assert ended["probes"][0][8] == "a tool call" and ended["probes"][1][8] == ""
     page = page_of(tmp_path / "run", tmp_path / "page.html")
-    assert "met a content filter" in page and "<b>more" not in page
+    assert "content filter" in page and "<b>more" not in page
 
 
 def test_figures_are_written_as_svg_and_png_and_are_the_same_each_time(written, tmp_path):
@@ -619,7 +565,7 @@ def test_prompts_are_ranked_only_if_drawn_often_enough(tmp_path):
     for name, records in (("few", few), ("often", often), ("alone", alone)):
         run_of(tmp_path / name, records)
         pages.append(page_of(tmp_path / name, tmp_path / f"{name}.html"))
-    assert ": no prompt was used" in pages[0] and "8 conversations, too few to tell" in pages[0]
+    assert ["no prompt was" in page for page in pages[:2]] == [True, False]
     assert ["Most stable" in page for page in pages] == [False, True, False]
     assert "no ranking" not in pages[2] and 'id="prompts"' in pages[2], "one has no rank"
 
@@ -652,13 +598,15 @@ def test_a_run_without_mass_categories_or_adoption_has_no_such_sections(tmp_path
 
 
 def test_errors_say_what_to_do_instead(tmp_path):
-    with pytest.raises(UsageError, match="No run folder given; name at least one"):
+    with pytest.raises(UsageError) as raised:
         report.write([], tmp_path / "page.html")
-    with pytest.raises(UsageError, match=r"is a folder; name the page to write, such as .*html"):
+    assert raised.value.option == "folders"
+    with pytest.raises(UsageError) as raised:
         report.write([tmp_path], tmp_path)
+    assert (raised.value.option, raised.value.value) == ("--out", tmp_path)
     run_of(tmp_path / "run", [record(0, [1.0])])
     (tmp_path / "file").write_text("")
-    with pytest.raises(RecordsError, match=r"Cannot write .*page.html: .*; choose another place"):
+    with pytest.raises(RecordsError, match=r"page\.html"):
         report.write([tmp_path / "run"], tmp_path / "file" / "page.html")
 
 

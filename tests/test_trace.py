@@ -79,9 +79,9 @@ def test_results_of_a_handful_of_dialogs_are_called_an_example():
 
     many = told(30)
     assert "], falls (even attention" in many[0] and "they rise together" in many[-1]
-    assert re.search(r"mass 0\.\d{3} \[0\.\d{3}, 0\.\d{3}\] in round 1, 0\.\d{3} \[0", many[0])
+    assert len(re.findall(r"0\.\d{3} \[0\.\d{3}, 0\.\d{3}\]", many[0])) == 2
     few = told(5)
-    assert few[-1] == "5 whole dialogs are an example and not a measurement, which takes 20."
+    assert re.findall(r"\d+", few[-1]) == ["5", "20"] and len(few) == len(many) + 1
     assert not any(word in line for word in ("falls (", "rise together") for line in few)
     assert few[0].count("cannot tell") == 2 and few[2].count("cannot tell") == 4
 
@@ -214,7 +214,7 @@ def test_invalid_options_are_refused_in_one_sentence(arguments, words, tmp_path,
 def test_models_without_readable_masses_and_single_rounds_are_refused():
     from holdfast.models.connecting import connect
 
-    with pytest.raises(ModelError, match=r"does not show its layers.*loaded here"):
+    with pytest.raises(ModelError, match=r"far.*layers"):
         check(connect("http://localhost:9/v1", "far"))
     with pytest.raises(ModelError, match="mamba"):
         check(model("mamba"))

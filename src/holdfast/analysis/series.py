@@ -102,7 +102,8 @@ def read_series(run: Run, label: str = "") -> list[Series]:
     if not run.records:
         raise RecordsError(
             f"{run.folder} has no finished conversation yet; repeat its command to continue, then"
-            " report again."
+            " report again.",
+            value=run.folder,
         )
     rounds = max(map(_last_round, run.conversations))
     return [_series(run, label, method, rounds) for method in _methods(run)]
@@ -138,7 +139,11 @@ def label_runs(folders: list[Path]) -> list[str]:
         labels = ["/".join(path.parts[-depth:]) for path in paths]
         if len(set(labels)) == len(labels):
             return labels
-    raise RecordsError(f"{folders[0]} is given more than once; give each run's folder once.")
+    raise RecordsError(
+        f"{folders[0]} is given more than once; give each run's folder once.",
+        option="folders",
+        value=folders[0],
+    )
 
 
 def category_of(record: Conversation, kind: str) -> str | None:

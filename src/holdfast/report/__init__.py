@@ -44,7 +44,8 @@ def read_results(
     if not folders:
         raise UsageError(
             "No run folder given; name at least one, such as `holdfast report runs/first --out"
-            " report.html`."
+            " report.html`.",
+            option="folders",
         )
     check_page(out, option)
     paths = [Path(folder) for folder in folders]
@@ -53,7 +54,10 @@ def read_results(
         if (command := run.manifest.command) != "drift":
             raise RecordsError(
                 f"{run.folder} holds a run of `holdfast {command}`, which writes a page of its own"
-                " when its command is repeated; give runs of `holdfast drift`."
+                " when its command is repeated; give runs of `holdfast drift`.",
+                option="folders",
+                value=run.folder,
+                allowed="drift",
             )
     labels = label_runs(paths)
     return [results_of(run, label) for run, label in zip(runs, labels, strict=True)]
@@ -70,7 +74,8 @@ def write_page(results: Sequence[DriftResults], out: Path, option: str = "--out"
     if all(np.isnan(item.stability).all() for item in series):
         raise RecordsError(
             f"No probe of {results[0].run.folder} has a score, so there is nothing to draw; its"
-            " records say why."
+            " records say why.",
+            value=results[0].run.folder,
         )
     html = render_page(results)
     write_figures(series, out.with_name(out.stem + "_figures"))
@@ -82,7 +87,9 @@ def check_page(out: Path | str, option: str = "--out") -> Path:
     out = Path(out)
     if out.is_dir():
         raise UsageError(
-            f"{option} {out} is a folder; name the page to write, such as {out / 'report.html'}."
+            f"{option} {out} is a folder; name the page to write, such as {out / 'report.html'}.",
+            option=option,
+            value=out,
         )
     above = next(folder for folder in out.absolute().parents if os.path.lexists(folder))
     trouble = 0 if above.is_dir() else errno.ENOTDIR

@@ -22,7 +22,8 @@ def read_agreements(folder: Path) -> list[Agreement]:
     except (OSError, ValueError, TypeError, KeyError) as error:
         raise RecordsError(
             f"{path} cannot be read ({reason_of(error)}); repeat the command of the run, which"
-            " writes it again."
+            " writes it again.",
+            value=path,
         ) from None
 
 

@@ -249,7 +249,7 @@ def _change(row: EstimateRow) -> str | None:
     conversations = count_of(change.n, "conversation")
     if verdict_on(change).sign:
         return f"That is {points_apart(change)}, over {conversations}."
-    return f"The change of {_chance(change)}, over {conversations}."
+    return f"Over {conversations}, the change of {_chance(change)}."
 
 
 def _chance(change: Estimate) -> str:
