@@ -19,6 +19,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import calibrations
+import drift_sentences
 
 from holdfast.cli import main
 from holdfast.common.version import __version__
@@ -58,6 +59,8 @@ COMMANDS = {
         "report recorded/schema-3/tasks --out page.html",
         "report nowhere --out page.html",
         "report logs --out page.html",
+        f"report {RUN} --out logs",
+        f"report {RUN} {RUN} --out page.html",
     ],
     "export": ["export --help", f"export {RUN} --csv run.csv", f"export {RUN}"],
     "check": [
@@ -84,6 +87,8 @@ COMMANDS = {
         "tasks --out recorded/schema-3/drift",
         "tasks --samples 3 --out recorded/schema-3/tasks",
         "tasks --out logs",
+        "tasks --task json --out run --report logs",
+        "tasks --task json --out run --report bot.yaml/page.html",
     ],
     "generate": [
         "generate --help",
@@ -112,7 +117,10 @@ COMMANDS = {
     "methods": ["methods --help", "methods", "methods boost", "methods hold", "methods bost"],
     "docs": ["docs --help", "docs serve"],
 }
-SENTENCES = {"calibration-sentences": calibrations.sentences}
+SENTENCES = {
+    "calibration-sentences": calibrations.sentences,
+    "drift-sentences": drift_sentences.sentences,
+}
 FILES = {
     "bot.yaml": (
         "name: bot\ncases:\n  - id: tony\n    system_prompt: Sign every message with Tony.\n"
