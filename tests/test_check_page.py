@@ -12,7 +12,7 @@ from synthetic_run import conversation_of
 from test_check import FAIL, PASS, ROUNDS, SHARES, SUITE, TERMS, UNDECIDED, Scripted, checked
 
 from holdfast import drift
-from holdfast.analysis.check_file import FILE, Check, check_json, read_check, write_check
+from holdfast.analysis.check_file import FILE, Check, read_check, summary_of_check, write_check
 from holdfast.analysis.check_verdicts import Cell, Terms, check_prompts
 from holdfast.analysis.series import read_series
 from holdfast.analysis.summary import results_of, summarise
@@ -77,7 +77,7 @@ def test_page_junit_and_summary_derive_the_verdicts_again(checked, tmp_path):
     junit = write_junit(again, "three", tmp_path / "junit.xml", 1.0)
     kinds = [test[0].tag for test in ElementTree.parse(junit).getroot()[0]]
     assert kinds == ["system-out", "failure", "error"], "those of the verdicts that follow"
-    assert [prompt["verdict"] for prompt in told["prompts"]] == [PASS, FAIL, UNDECIDED]
+    assert [prompt.verdict for prompt in told.prompts] == [PASS, FAIL, UNDECIDED]
     assert told["min_stability"] == 0.8 and told["error"] == 0.05
     late = told["prompts"][1]
     assert late["let_go"]["round"] == 3 and late["let_go"]["high"] < 0.8
@@ -177,8 +177,8 @@ def test_the_page_without_a_bar_names_the_rule_that_fell(tmp_path):
     told = check_headline(again)
     assert told.startswith("bot fails: fell against the earlier run: rule signs, most in round")
     assert told.endswith("The chance that this verdict is wrong is at most 5%.")
-    rule = json.loads(json.dumps(check_json(again)))["prompts"][0]["fall"]["rules"][0]
-    assert rule == {"rule": "signs", "fell": True, "round": 2, "before": 1.0, "now": 0.0}
+    (rule, *_) = summary_of_check(again).prompts[0].fall.rules
+    assert (rule.rule, rule.fell, rule.round, rule.before, rule.now) == ("signs", True, 2, 1, 0)
 
 
 @pytest.mark.parametrize("damage", ["{", "[]", '{"schema": 2}', '{"schema": 1, "prompts": 3}'])

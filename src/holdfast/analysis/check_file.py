@@ -16,6 +16,14 @@ from holdfast.analysis.falls import Fall, RuleFall
 from holdfast.common.files import write_whole
 from holdfast.errors import HoldfastError, RecordsError, reason_of
 from holdfast.records import Run
+from holdfast.records.run_summary import (
+    CheckedCell,
+    CheckedPrompt,
+    CheckedRule,
+    CheckSummary,
+    FallenRule,
+    FallSummary,
+)
 
 FILE = "check.json"
 SCHEMA = 1
@@ -74,43 +82,53 @@ def _fall_of(stored: Mapping[str, Any]) -> Fall:
     return Fall(**{**stored, "rules": rules, "not_compared": tuple(stored["not_compared"])})
 
 
-def check_json(check: Check) -> dict[str, Any]:
+def summary_of_check(check: Check) -> CheckSummary:
     """A check as in `summary.json`: its terms, and the verdict on every prompt and rule."""
-    return {
-        "method": check.method,
+    return CheckSummary(
+        method=check.method,
         **asdict(check.terms),
-        "prompts": [_prompt_json(checked) for checked in check.prompts],
-    }
+        prompts=tuple(map(_prompt, check.prompts)),
+    )
 
 
-def _prompt_json(checked: PromptCheck) -> dict[str, Any]:
-    return {
-        "id": checked.id,
-        "verdict": checked.verdict,
-        "conversations": checked.decided_after,
-        "described": len(checked.records),
-        "unanswered": checked.unanswered,
-        "let_go": _plain(checked.first_failure),
-        "lowest": _plain(checked.lowest),
-        "fall": _fall_json(checked.fall),
-        "rules": [
-            {"rule": rule.rule, "verdict": rule.verdict, "decided_by": _plain(rule.cell)}
+def _prompt(checked: PromptCheck) -> CheckedPrompt:
+    return CheckedPrompt(
+        id=checked.id,
+        verdict=checked.verdict,
+        conversations=checked.decided_after,
+        described=len(checked.records),
+        unanswered=checked.unanswered,
+        let_go=_cell(checked.first_failure),
+        lowest=_cell(checked.lowest),
+        fall=_fall(checked.fall),
+        rules=tuple(
+            CheckedRule(rule=rule.rule, verdict=rule.verdict, decided_by=_cell(rule.cell))
             for rule in checked.rules
-        ],
-        "cells": [_plain(cell) for cell in checked.cells],
-    }
+        ),
+        cells=tuple(CheckedCell(**_plain(cell)) for cell in checked.cells),
+    )
 
 
-def _fall_json(fall: Fall | None) -> dict[str, Any] | None:
+def _cell(cell: Cell | None) -> CheckedCell | None:
+    return None if cell is None else CheckedCell(**_plain(cell))
+
+
+def _fall(fall: Fall | None) -> FallSummary | None:
     if fall is None:
         return None
-    rules = [_plain(rule) for rule in fall.rules]
-    return {**asdict(fall), "rules": rules, "not_compared": list(fall.not_compared)}
+    rules = tuple(FallenRule(**_plain(rule)) for rule in fall.rules)
+    return FallSummary(
+        pairs=fall.pairs,
+        expected=fall.expected,
+        alike=fall.alike,
+        fell=fall.fell,
+        rules=rules,
+        not_compared=fall.not_compared,
+    )
 
 
-def _plain(item: Cell | RuleFall | None) -> dict[str, Any] | None:
-    if item is None:
-        return None
+def _plain(item: Cell | RuleFall) -> dict[str, Any]:
+    """Its fields, rounded, with None for what was not measured."""
     values = {name: None if value != value else value for name, value in asdict(item).items()}
     return {
         name: round(value, _DIGITS) + 0.0 if isinstance(value, float) else value

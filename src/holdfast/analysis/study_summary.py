@@ -5,12 +5,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from holdfast.analysis.candidates import FOLDERS, Calibration
+from holdfast.analysis.candidates import FOLDERS, Calibration, Candidate
 from holdfast.analysis.choosing import Pick, front
 from holdfast.analysis.statistics import SCORES, Estimate, estimate
-from holdfast.analysis.summary import judged, spread, write_results, write_summary
+from holdfast.analysis.summary import estimated, judged, write_results, write_summary
 from holdfast.common.files import write_whole
 from holdfast.records import read_run
+from holdfast.records.run_summary import CalibratedSetting
 
 MODELS = ("model", "compared")  # the folders of a trace, one per model, in their order
 DIALOGS = "dialogs"  # the folder of a geometry
@@ -20,28 +21,29 @@ def write_calibration_summaries(calibration: Calibration, folder: Path) -> None:
     """Writes `summary.json` of the calibration and of its two runs."""
     for name in FOLDERS:
         write_summary(folder / name)
-    results = [
-        {
-            "method": candidate.method,
-            "front": star,
-            "stability": spread(estimate(candidate.stability, SCORES)),
-            "gain": judged(calibration.gain(candidate)).to_json(),
-            "capability": spread(estimate(candidate.capability, None)),
-            "chance": calibration.chance,
-            "points_lost": judged(calibration.drop(candidate)).to_json(),
-            "broken": None
-            if candidate.broken is None
-            else spread(estimate(candidate.broken, SCORES)),
-            "broken_more": judged(calibration.breaks(candidate)).to_json(),
-            "reply_nats": None
-            if candidate.nats is None
-            else spread(estimate(candidate.nats, None)),
-            "tokens_forwarded": candidate.tokens,
-        }
-        for candidate, star in zip(calibration.candidates, front(calibration), strict=True)
-    ]
+    results = tuple(
+        _setting(calibration, candidate, on_front)
+        for candidate, on_front in zip(calibration.candidates, front(calibration), strict=True)
+    )
     records = 2 * sum(len(candidate.stability) for candidate in calibration.candidates)
     write_results(folder, "calibrate", calibration.about.to_json(), records, results)
+
+
+def _setting(calibration: Calibration, candidate: Candidate, on_front: bool) -> CalibratedSetting:
+    broken, nats = candidate.broken, candidate.nats
+    return CalibratedSetting(
+        method=candidate.method,
+        front=on_front,
+        stability=estimated(estimate(candidate.stability, SCORES)),
+        gain=judged(calibration.gain(candidate)),
+        capability=estimated(estimate(candidate.capability, None)),
+        chance=calibration.chance,
+        points_lost=judged(calibration.drop(candidate)),
+        broken=None if broken is None else estimated(estimate(broken, SCORES)),
+        broken_more=judged(calibration.breaks(candidate)),
+        reply_nats=None if nats is None else estimated(estimate(nats, None)),
+        tokens_forwarded=candidate.tokens,
+    )
 
 
 def write_trace_summaries(traces: Sequence[dict[str, Any]], folder: Path) -> None:

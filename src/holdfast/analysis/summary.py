@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from holdfast.analysis import estimates
-from holdfast.analysis.check_file import Check, check_json, read_check
+from holdfast.analysis.check_file import Check, read_check, summary_of_check
 from holdfast.analysis.collapse import COUNTED, Collapse, count_turns, without_collapsed
 from holdfast.analysis.context import RuleSurvival, read_whole, survivals_of, truncation_of
 from holdfast.analysis.outcome import Findings, findings_of
@@ -36,16 +36,21 @@ from holdfast.records.run_summary import (
     Against,
     BaselineScores,
     BaselineSummary,
+    CapabilityResult,
+    CheckSummary,
     CollapseSummary,
     Compared,
     Estimated,
     Judged,
     MethodSummary,
     OtherPrompts,
+    ProfileResult,
     PromptSummary,
+    RankedHead,
     RuleSummary,
     Summary,
     SurvivalSummary,
+    TaskResult,
     TruncationSummary,
     WithoutCollapsed,
 )
@@ -108,11 +113,11 @@ def summarise(run: Run) -> Summary:
 
 def summary_of(results: DriftResults) -> Summary:
     """The summary of a drift run."""
-    check = None if results.check is None else check_json(results.check)
+    check = None if results.check is None else summary_of_check(results.check)
     return _summary(results.run, tuple(_methods(results)), check)
 
 
-def _summary(run: Run, results: Any, check: dict[str, Any] | None = None) -> Summary:
+def _summary(run: Run, results: Any, check: CheckSummary | None = None) -> Summary:
     return Summary(
         command=run.manifest.command,
         identity=run.manifest.identity.to_json(),
@@ -125,11 +130,6 @@ def _summary(run: Run, results: Any, check: dict[str, Any] | None = None) -> Sum
 def estimated(value: Estimate) -> Estimated:
     """An estimate as the summary has it."""
     return Estimated(**_numbers(value))
-
-
-def spread(value: Estimate) -> dict[str, Any]:
-    """An estimate as JSON: n, mean, the ends of its 95% interval, and the standard deviation."""
-    return estimated(value).to_json()
 
 
 def judged(value: Estimate) -> Judged:
@@ -314,35 +314,35 @@ def _rule(row: estimates.EstimateRow, pair: estimates.Difference | None) -> Rule
     )
 
 
-def _tasks(run: Run) -> list[dict[str, Any]]:
-    return [
-        {
-            "task": result.task,
-            "variant": result.variant,
-            "samples": len(result.numbers),
-            "scores": {name: spread(value) for name, value in result.estimates().items()},
-            "fluency": _rounded(result.fluency),
-            "excluded": result.excluded,
-        }
+def _tasks(run: Run) -> tuple[TaskResult, ...]:
+    return tuple(
+        TaskResult(
+            task=result.task,
+            variant=result.variant,
+            samples=len(result.numbers),
+            scores={name: estimated(value) for name, value in result.estimates().items()},
+            fluency=_rounded(result.fluency),
+            excluded=result.excluded,
+        )
         for result in read_results(run)
-    ]
+    )
 
 
-def _profile(run: Run) -> dict[str, Any]:
+def _profile(run: Run) -> ProfileResult:
     profile = profile_of(run)
     ranking = [
-        {
-            "layer": head[0],
-            "head": head[1],
-            "score": _rounded(profile.scores[head]),
-            "gain": judged(profile.gains[head]).to_json(),
-        }
-        for head in profile.ranking.heads
+        RankedHead(
+            layer=layer,
+            head=head,
+            score=round(profile.scores[layer, head], _DIGITS),
+            gain=judged(profile.gains[layer, head]),
+        )
+        for layer, head in profile.ranking.heads
     ]
-    return {"unsteered": _rounded(profile.unsteered), "ranking": ranking}
+    return ProfileResult(unsteered=round(profile.unsteered, _DIGITS), ranking=tuple(ranking))
 
 
-def _capability(run: Run) -> list[dict[str, Any]]:
+def _capability(run: Run) -> tuple[CapabilityResult, ...]:
     by_method: dict[str, dict[int, float]] = {}
     for record in run.capabilities:
         mean = float(np.mean([probe.score for probe in record.probes]))
@@ -351,8 +351,9 @@ def _capability(run: Run) -> list[dict[str, Any]]:
     for method in run.identity(CalibrationIdentity).methods:
         if scores := by_method.get(method):
             in_order = np.array([scores[conversation] for conversation in sorted(scores)])
-            rows.append({"method": method, "score": spread(estimate(in_order, None))})
-    return rows
+            score = estimated(estimate(in_order, None))
+            rows.append(CapabilityResult(method=method, score=score))
+    return tuple(rows)
 
 
 _RESULTS: dict[str, Callable[[Run], Any]] = {

@@ -167,13 +167,202 @@ class MethodSummary(RecordModel):
     summarised: List[SurvivalSummary]
 
 
+class TaskResult(RecordModel):
+    """The results of `holdfast tasks` on one task under one prompt or method."""
+
+    task: str
+    variant: str
+    samples: Number
+    scores: dict[str, Estimated]  # by metric
+    fluency: float | None
+    excluded: bool  # from comparisons, as its replies are not fluent
+
+
+class RankedHead(RecordModel):
+    """A head in a profile."""
+
+    layer: Number
+    head: Number
+    score: float  # with this head steered alone
+    gain: Judged  # over the model without steering
+
+
+class ProfileResult(RecordModel):
+    """The results of `holdfast profile`."""
+
+    unsteered: float
+    ranking: List[RankedHead]  # best first
+
+
+class CapabilityResult(RecordModel):
+    """The points scored under one method in the capability half of a calibration."""
+
+    method: str
+    score: Estimated
+
+
+class CalibratedSetting(RecordModel):
+    """What one setting gains and costs in a calibration."""
+
+    method: str
+    front: bool  # whether no other setting is better in both stability and capability
+    stability: Estimated
+    gain: Judged  # in stability over no method
+    capability: Estimated
+    chance: float | None  # points scored by guessing
+    points_lost: Judged  # of capability, against no method
+    broken: Estimated | None  # the share of broken replies
+    broken_more: Judged  # percentage points beyond those of no method
+    # minus the log-probability per token of replies under the model without methods
+    reply_nats: Estimated | None
+    tokens_forwarded: Number
+
+
+class CheckedCell(RecordModel):
+    """A rule in one round of a check, with bounds of its true mean that hold at any time."""
+
+    rule: str | None  # None if it is the prompt's only one
+    round: Number
+    mean: float | None
+    low: float | None
+    high: float | None
+
+
+class CheckedRule(RecordModel):
+    """The verdict on one rule of a prompt."""
+
+    rule: str
+    verdict: str
+    decided_by: CheckedCell | None
+
+
+class FallenRule(RecordModel):
+    """A rule compared with an earlier run, in the round in which its mean fell most."""
+
+    rule: str | None
+    fell: bool
+    round: Number
+    before: float | None
+    now: float | None
+
+
+class FallSummary(RecordModel):
+    """A prompt compared with an earlier run."""
+
+    pairs: Number  # conversations of both runs that were compared
+    expected: Number  # how many pairs the earlier run and the budget allow
+    alike: Number  # pairs with the same number, user model's prompt and starter
+    fell: bool  # whether some rule certainly fell
+    rules: List[FallenRule]  # certain falls first, then the largest
+    not_compared: List[str]  # rules without a pair of scores
+
+
+class CheckedPrompt(RecordModel):
+    """The verdict of `holdfast check` on one prompt."""
+
+    id: str
+    verdict: str  # pass, fail or undecided
+    conversations: Number  # that the verdict rests on
+    described: Number  # all that were held
+    unanswered: Number
+    let_go: CheckedCell | None  # the first that certainly fails
+    lowest: CheckedCell | None
+    fall: FallSummary | None
+    rules: List[CheckedRule]
+    cells: List[CheckedCell]
+
+
+class CheckSummary(RecordModel):
+    """The terms and the verdicts of `holdfast check`."""
+
+    method: str
+    min_stability: float | None
+    error: float
+    budget: Number
+    all_rules: bool
+    prompts: List[CheckedPrompt]
+
+
+class EstimateFrom(RecordModel):
+    """The mean over the turns, or the tokens, from a number on, up to the next such number."""
+
+    model_config = ConfigDict(validate_by_name=True, validate_by_alias=True)
+
+    start: int = Field(alias="from")
+    n: Number
+    mean: float | None
+    low: float | None
+    high: float | None
+    sd: float | None
+
+
+class FirstBroken(RecordModel):
+    """When dialogs first break a rule (Kaplan and Meier 1958)."""
+
+    dialogs: Number
+    broken: Number
+    median_turn: int | None
+    turns: List[int]  # at which some dialog first breaks it
+    unbroken: List[float]  # the share after each of them, with the ends of its 95% interval
+    low: List[float]
+    high: List[float]
+
+
+class AgainstEarlierLogs(RecordModel):
+    """A rule compared with earlier logs."""
+
+    before: Estimated
+    difference: Estimated  # now minus before
+    certain: int  # -1 or +1 if it is certainly lower or higher, else 0
+
+
+class LoggedRule(RecordModel):
+    """How well one rule is kept in logs."""
+
+    rule: str
+    applied: Number  # turns that it applied to
+    turns: Number  # all turns under its prompts
+    adherence: Estimated  # over dialogs
+    bounds: List[float]  # of the true mean, at the error of all tests together
+    change: Estimated  # from the first to the last turn that it applied to
+    by_turn: List[EstimateFrom]
+    by_tokens: List[EstimateFrom]
+    first_broken: FirstBroken
+    broken_turns: Number
+    verdict: str | None  # pass, fail or undecided; None without a bar or earlier logs
+    for_probes: bool  # whether it is made for the answers to probes, and shows nothing in a log
+    against: AgainstEarlierLogs | None
+
+
+class LogsResult(RecordModel):
+    """The results of `holdfast logs`."""
+
+    min_adherence: float | None
+    error: float
+    rules: List[LoggedRule]
+    unmatched: Number  # dialogs under none of the suite's prompts
+    problems: List[str]  # what was not read
+
+
+Results = (
+    List[MethodSummary]
+    | List[TaskResult]
+    | List[CalibratedSetting]
+    | List[CapabilityResult]
+    | ProfileResult
+    | LogsResult
+    | Any  # of traces and geometries
+)
+
+
 class Summary(RecordModel):
     """The results of a run.
 
     Attributes:
         version: of the file; it changes when a field changes its meaning or goes away.
         records: how many records it was derived from.
-        results: of a drift run, its methods, the unsteered one first; of another command, JSON.
+        results: of a drift run, its methods, the unsteered one first; of `tasks`, `profile`,
+            `calibrate` and `logs`, their own models; of `trace` and `geometry`, JSON.
         check: the verdicts of `holdfast check`.
     """
 
@@ -183,8 +372,8 @@ class Summary(RecordModel):
     command: str
     identity: Json
     records: Number
-    results: Annotated[List[MethodSummary] | Any, Field(union_mode="left_to_right")]
-    check: Optional[Json] = None
+    results: Annotated[Results, Field(union_mode="left_to_right")]
+    check: Optional[CheckSummary] = None
 
     @property
     def methods(self) -> tuple[MethodSummary, ...]:

@@ -10,10 +10,17 @@ from typing import TYPE_CHECKING, Any
 from holdfast.analysis.adherence import TOKEN_BINS, TURN_BINS, Adherence, label_of
 from holdfast.analysis.sequential import FAIL, PASS, UNDECIDED
 from holdfast.analysis.statistics import Estimate
-from holdfast.analysis.summary import spread, write_results
+from holdfast.analysis.summary import estimated, write_results
 from holdfast.analysis.verdicts import MIN_SAMPLES, verdict_on
 from holdfast.records import Run
 from holdfast.records.identity import LogsIdentity
+from holdfast.records.run_summary import (
+    AgainstEarlierLogs,
+    EstimateFrom,
+    FirstBroken,
+    LoggedRule,
+    LogsResult,
+)
 from holdfast.report.figures import legend_below, look, means, panels, save, styled, whiskers
 from holdfast.report.junit import TestCase, write_cases
 from holdfast.report.page import Table, pictures, render_study
@@ -230,56 +237,61 @@ def _median(row: Adherence) -> str:
 
 def write_logs_summary(run: Run, rows: Rows, bar: float | None, error: float) -> Path:
     """Writes `summary.json` into the run's folder."""
-    results = {
-        "min_adherence": bar,
-        "error": error,
-        "rules": [_as_json(row) for row in rows],
-        "unmatched": run.manifest.unmatched,
-        "problems": run.manifest.problems,
-    }
+    results = LogsResult(
+        min_adherence=bar,
+        error=error,
+        rules=tuple(map(_logged_rule, rows)),
+        unmatched=run.manifest.unmatched,
+        problems=run.manifest.problems,
+    )
     return write_results(
         run.folder, "logs", run.manifest.identity.to_json(), len(run.records), results
     )
 
 
-def _as_json(row: Adherence) -> dict[str, Any]:
-    return {
-        "rule": row.rule,
-        "applied": row.applied,
-        "turns": row.turns,
-        "adherence": spread(row.overall),
-        "bounds": [round(end, 6) for end in row.bounds],
-        "change": spread(row.change),
-        "by_turn": _binned(TURN_BINS, row.by_turn),
-        "by_tokens": _binned(TOKEN_BINS, row.by_tokens),
-        "first_broken": {
-            "dialogs": row.overall.n,
-            "broken": row.survival.broken,
-            "median_turn": row.survival.median,
-            "turns": list(row.survival.turns),
-            "unbroken": [round(share, 6) for share in row.survival.share],
-            "low": [round(end, 6) for end in row.survival.low],
-            "high": [round(end, 6) for end in row.survival.high],
-        },
-        "broken_turns": len(row.broken),
-        "verdict": row.verdict or None,
-        "for_probes": row.for_probes,
-        "against": None
-        if row.earlier is None
-        else {
-            "before": spread(row.earlier.before),
-            "difference": spread(row.earlier.difference),
-            "certain": row.earlier.certain,
-        },
-    }
+def _logged_rule(row: Adherence) -> LoggedRule:
+    earlier, survival = row.earlier, row.survival
+    return LoggedRule(
+        rule=row.rule,
+        applied=row.applied,
+        turns=row.turns,
+        adherence=estimated(row.overall),
+        bounds=_rounded(row.bounds),
+        change=estimated(row.change),
+        by_turn=_binned(TURN_BINS, row.by_turn),
+        by_tokens=_binned(TOKEN_BINS, row.by_tokens),
+        first_broken=FirstBroken(
+            dialogs=row.overall.n,
+            broken=survival.broken,
+            median_turn=survival.median,
+            turns=survival.turns,
+            unbroken=_rounded(survival.share),
+            low=_rounded(survival.low),
+            high=_rounded(survival.high),
+        ),
+        broken_turns=len(row.broken),
+        verdict=row.verdict or None,
+        for_probes=row.for_probes,
+        against=None
+        if earlier is None
+        else AgainstEarlierLogs(
+            before=estimated(earlier.before),
+            difference=estimated(earlier.difference),
+            certain=earlier.certain,
+        ),
+    )
 
 
-def _binned(bins: Sequence[int], estimates: Sequence[Estimate]) -> list[dict[str, Any]]:
-    return [
-        {"from": start, **spread(item)}
+def _rounded(values: Sequence[float]) -> tuple[float, ...]:
+    return tuple(round(value, 6) for value in values)
+
+
+def _binned(bins: Sequence[int], estimates: Sequence[Estimate]) -> tuple[EstimateFrom, ...]:
+    return tuple(
+        EstimateFrom(**{"from": start}, **dict(estimated(item)))
         for start, item in zip(bins, estimates, strict=True)
         if item.n
-    ]
+    )
 
 
 def write_logs_figures(rows: Rows, folder: Path) -> list[Path]:
