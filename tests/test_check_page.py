@@ -73,15 +73,15 @@ def test_page_junit_and_summary_derive_the_verdicts_again(checked, tmp_path):
     assert (again.method, again.terms) == ("none", TERMS)
     derived = [(one.verdict, one.cells, one.first_failure) for one in again.prompts]
     assert derived == [(one.verdict, one.cells, one.first_failure) for one in checks]
-    told = summarise(run).check
+    summary = summarise(run).check
     junit = write_junit(again, "three", tmp_path / "junit.xml", 1.0)
     kinds = [test[0].tag for test in ElementTree.parse(junit).getroot()[0]]
     assert kinds == ["system-out", "failure", "error"], "those of the verdicts that follow"
-    assert [prompt.verdict for prompt in told.prompts] == [PASS, FAIL, UNDECIDED]
-    assert told["min_stability"] == 0.8 and told["error"] == 0.05
-    late = told["prompts"][1]
-    assert late["let_go"]["round"] == 3 and late["let_go"]["high"] < 0.8
-    assert len(late["cells"]) == ROUNDS
+    assert [prompt.verdict for prompt in summary.prompts] == [PASS, FAIL, UNDECIDED]
+    assert summary.min_stability == 0.8 and summary.error == 0.05
+    late = summary.prompts[1]
+    assert late.let_go.round == 3 and late.let_go.high < 0.8
+    assert len(late.cells) == ROUNDS
 
 
 def records_of(scores, rule_names=(None,)):
