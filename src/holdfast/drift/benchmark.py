@@ -23,7 +23,7 @@ from holdfast.drift.selfchat import converse
 from holdfast.drift.settings import Cast, Running, Settings
 from holdfast.drift.suites import Suite, load_suite
 from holdfast.drift.two_models import session_of
-from holdfast.errors import UsageError, shortened, type_in_words
+from holdfast.errors import UsageError
 from holdfast.methods import Method, Methods, read_methods
 from holdfast.models.protocol import ChatModel, Engine, facts_about
 from holdfast.models.served import same_served
@@ -83,18 +83,8 @@ def run(
         HoldfastError: from the models; methods that they cannot apply are refused at once.
     """
     chosen, user_model = _by_spec(methods), cast.user_model
-    for player in (model,) if user_model is None else (model, user_model):
-        if isinstance(player, str) or not hasattr(player, "session"):
-            seen = repr(player) if isinstance(player, str) else type_in_words(player)
-            raise UsageError(
-                f"A model is what holdfast.load or holdfast.connect gives, not {seen}."
-            )
     if not isinstance(suite, Suite):
         suite = load_suite(suite)
-    if not isinstance(settings, Settings):
-        raise UsageError(
-            f"settings is a drift.Settings, as drift.Settings(rounds=4), not {shortened(settings)}."
-        )
     given = replayable(model, suite, settings, cast.read())
     settings = settled(suite, settings, given)
     for setting in chosen.values():

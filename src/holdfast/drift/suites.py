@@ -25,7 +25,7 @@ from holdfast.drift.cases import (
     personas_of,
 )
 from holdfast.drift.rule_kinds import Polarity, RuleKind
-from holdfast.errors import UnknownName, UsageError, shortened, type_in_words
+from holdfast.errors import UnknownName, UsageError, shortened
 from holdfast.measures import build
 from holdfast.measures.judging import check_labels
 from holdfast.measures.patterns import compiled
@@ -74,8 +74,6 @@ def load_suite(
         UsageError: the file is missing or malformed.
         HoldfastError: the hub could not be reached.
     """
-    if not isinstance(spec, (str, Path)):
-        raise UsageError(f"A suite is loaded by its name or path, not from {type_in_words(spec)}.")
     spec = str(spec)
     if scoring not in SCORINGS:
         raise UnknownName("scoring", scoring, SCORINGS)
