@@ -118,7 +118,7 @@ def test_capping_equals_the_papers_formula_and_respects_the_cap(files, percentil
             if strength == 1:
                 assert oracles.dot(edited[row, token].tolist(), direction) <= cap + 1e-5
     below = torch.tensor([oracles.dot(h.tolist(), direction) < cap for h in hidden[0]])
-    assert torch.equal(edited[0, below], hidden[0, below]), "what is below the cap is left alone"
+    assert torch.equal(edited[0, below], hidden[0, below]), "unchanged below the cap"
 
 
 def test_vectors_are_added(files):
@@ -151,28 +151,33 @@ def test_a_spelling_names_the_content_and_not_the_path(files, tmp_path, monkeypa
     assert methods.spec_of([again]) == spelled and methods.parse(spelled) == (again,)
     monkeypatch.setattr("holdfast.methods.fitted._KNOWN", {})
     monkeypatch.chdir(tmp_path)
-    assert methods.parse(spelled) == (again,), "files of the working folder are found"
+    assert methods.parse(spelled) == (again,), "read from the folder"
     monkeypatch.setattr("holdfast.methods.fitted._KNOWN", {})
-    with pytest.raises(UsageError, match=r"No fitted file with the content \w{16} was read here;"):
+    with pytest.raises(UsageError) as raised:
         methods.parse(spelled, files=False)
-    with pytest.raises(UsageError, match=r"'copy.safetensors' names a file, and none is read"):
+    assert (raised.value.option, raised.value.value) == ("file", files["seka"].digest)
+    with pytest.raises(UsageError) as raised:
         methods.parse("seka:file=copy.safetensors", files=False)
+    assert (raised.value.option, raised.value.value) == ("file", "copy.safetensors")
 
 
 def test_files_of_another_kind_are_refused(files, tmp_path):
     broken, foreign = tmp_path / "broken.safetensors", tmp_path / "foreign.safetensors"
     broken.write_bytes(files["seka"].path.read_bytes()[:40])
     save_file({"weight": torch.zeros(2)}, foreign)
-    for path, says in (
-        (broken, "is not a file that `holdfast fit` wrote"),
-        (foreign, "is not a file that `holdfast fit` wrote"),
-        (tmp_path / "none.safetensors", "cannot be read .No such file"),
-        (files["prism"].path, "was fitted for prism, and seka needs its own; make one with"),
-        ("seka.pt", "takes file as the path of a .safetensors file, not 'seka.pt'"),
+    for path, value, allowed in (
+        (broken, str(broken), None),
+        (foreign, str(foreign), None),
+        (files["prism"].path, "prism", "seka"),
+        ("seka.pt", "seka.pt", ".safetensors"),
     ):
-        with pytest.raises(UsageError, match=says):
+        with pytest.raises(UsageError) as raised:
             methods.parse(f"seka:file={path}")
-    with pytest.raises(UsageError, match=r"seka needs file, as in seka:file=seka.safetensors"):
+        assert raised.value.option == "file"
+        assert (raised.value.value, raised.value.allowed) == (value, allowed)
+    with pytest.raises(UsageError, match="No such file"):
+        methods.parse(f"seka:file={tmp_path / 'none.safetensors'}")
+    with pytest.raises(UsageError, match=r"seka:file=seka.safetensors"):
         methods.parse("seka:gain=2")
 
 
@@ -181,8 +186,9 @@ def test_a_file_that_changed_is_refused_when_it_is_used(tmp_path):
     other = write_for(model(), tmp_path / "w.safetensors", "vector", seed=12)
     fitted.path.write_bytes(other.path.read_bytes())
     fitted._tensors.clear()
-    with pytest.raises(UsageError, match=f"has changed since it was read .{fitted.digest} then"):
+    with pytest.raises(UsageError) as raised:
         fitted.tensor("difference")
+    assert (raised.value.value, raised.value.allowed) == (fitted.digest, other.digest)
 
 
 def test_nothing_in_a_file_is_pickled_and_the_same_content_gives_the_same_bytes(tmp_path):
@@ -211,8 +217,9 @@ def test_spellings_of_all_fitted_methods_parse_back(tmp_path, monkeypatch):
         assert type(made) is BY_NAME[name] and methods.parse(methods.spec_of([made])) == (made,)
     (vector,) = methods.parse("vector:file=vector.safetensors,layers=0/2,tokens=reply")
     assert methods.spec_of([vector]).endswith(",tokens=reply,layers=0/2")
-    with pytest.raises(UsageError, match="as in layers=3/4, not '1-2'"):
+    with pytest.raises(UsageError) as raised:
         methods.parse("vector:file=vector.safetensors,layers=1-2")
+    assert (raised.value.option, raised.value.value) == ("layers", "1-2")
 
 
 @pytest.fixture(scope="module")
@@ -335,12 +342,11 @@ def test_custom_data_is_checked_and_fitted(tmp_path):
     line |= {"relevant": "Where?", "irrelevant": "Who?"}
     path.write_text(json.dumps(line) + "\n\n")
     assert read_triplets(path) == (Triplet(*line.values()),)
-    with pytest.raises(
-        UsageError, match=r"Line 1 of .*data.jsonl.*KeyError.*holdfast docs methods"
-    ):
+    with pytest.raises(UsageError) as raised:
         read_contrasts(path)
+    assert (raised.value.option, raised.value.value) == (str(path), 1)
     path.write_text(json.dumps(line | {"answer": "Oslo"}))
-    with pytest.raises(UsageError, match="the answer 'Oslo' does not occur in 'Anna lives in Rome"):
+    with pytest.raises(UsageError, match="'Oslo'"):
         read_triplets(path)
     path.write_text("\n")
     with pytest.raises(UsageError, match="has no lines"):
@@ -356,11 +362,11 @@ def test_custom_data_is_checked_and_fitted(tmp_path):
 
 def test_models_that_do_not_show_the_states_to_learn_from_are_refused(tmp_path):
     out = tmp_path / "x.safetensors"
-    with pytest.raises(HoldfastError, match=r"Phi3ForCausalLM. gives no keys and values of one"):
+    with pytest.raises(HoldfastError, match="Phi3ForCausalLM"):
         fit("seka", model("phi3"), out)
     with pytest.raises(UnknownName, match="seka"):
         fit("seeka", model(), out)
-    with pytest.raises(HoldfastError, match="does not show its hidden states"):
+    with pytest.raises(HoldfastError, match="hidden states"):
         fit("seka", object(), out)
 
 
@@ -377,13 +383,12 @@ def test_the_command_fits_and_its_file_steers(tmp_path, monkeypatch, capsys):
     asked += ["--max-new-tokens", "8", "--method"]
     assert main([*asked, "seka:file=s.safetensors,gain=1"]) == 0
     assert main([*asked, "vector:file=s.safetensors"]) == 2
-    assert "was fitted for seka, and vector needs its own" in capsys.readouterr().err
+    assert "`holdfast fit vector`" in capsys.readouterr().err
     assert main(["fit", "seka", "--out", "s.pt"]) == 2
     assert main(["fit", "boost", "--out", "s.safetensors"]) == 2
     assert main(["fit", "seka", "--model", "http://localhost:1/v1", "--out", "s.safetensors"]) == 2
     err = capsys.readouterr().err
-    assert "takes a .safetensors file, not 's.pt'" in err and "boost" in err
-    assert "is an endpoint, whose hidden states cannot be read" in err
+    assert "'s.pt'" in err and "boost" in err and "is an endpoint" in err
 
 
 def test_a_vector_is_written_as_a_control_vector_for_llama_cpp(tmp_path, monkeypatch, capsys):
@@ -402,8 +407,9 @@ def test_a_vector_is_written_as_a_control_vector_for_llama_cpp(tmp_path, monkeyp
         assert torch.equal(directions[f"direction.{layer}"], added)
 
     first = dataclasses.replace(fitted, chosen=(0,))
-    with pytest.raises(UsageError, match="fitted for layer 0"):
+    with pytest.raises(UsageError) as raised:
         write_control_vector(first, tmp_path / "first.gguf")
+    assert (raised.value.option, raised.value.value) == ("gguf", 0)
     monkeypatch.chdir(tmp_path)
     assert main(["fit", "seka", "--out", "s.safetensors", "--gguf", "s.gguf"]) == 2
-    assert "--gguf s.gguf takes a vector, and seka is no direction" in capsys.readouterr().err
+    assert "--gguf s.gguf" in capsys.readouterr().err

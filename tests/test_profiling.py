@@ -1,6 +1,7 @@
 """Head profiling: the scores are those of one head at a time; resuming; refusals."""
 
 import json
+import re
 from dataclasses import replace
 
 import pytest
@@ -188,13 +189,14 @@ def test_heads_that_gain_nothing_are_not_chosen():
     second = {**first, (0, 0): gain(0.2), (0, 1): gain(0.2), (0, 3): gain(-0.2)}
     alone = choose_heads(best, [first], "intersection")
     assert alone.heads == {(0, 0), (0, 3)} and (alone.distinct, alone.dropped) == (1, 2)
-    assert alone.line().startswith("1 of these 2 heads have a gain distinguishable from chance, 2")
+    assert re.findall(r"\d+", alone.line())[:3] == ["1", "2", "2"]
     assert choose_heads(best, [first, second], "intersection").heads == {(0, 0)}
     assert choose_heads(best, [first, second], "union").heads == {(0, 0), (0, 1), (0, 3)}
     few = {head: gain(0.3, n=5) for head in best}
     assert choose_heads(best, [few], "intersection").distinct == 0
-    with pytest.raises(HoldfastError, match="None of the best 2 heads gains anything, so no"):
+    with pytest.raises(HoldfastError) as raised:
         choose_heads(HeadSet([(0, 1), (0, 2)]), [first], "intersection")
+    assert (raised.value.option, raised.value.value) == ("top", 2)
 
 
 def write(path, rows) -> None:
@@ -215,7 +217,7 @@ def test_the_command_writes_a_ranking_a_heat_map_and_heads_that_steer(folder, tm
     assert cli.main([*command, "--top", "12"]) == 0
     printed, warned = capsys.readouterr()
     assert "Unsteered -" in printed
-    assert "No gain is distinguishable from chance: 3 samples, fewer than 20." in printed
+    assert "3 samples, fewer than 20" in printed
     both = [read_profile(tmp_path / "out" / name).gains for name in ("one", "two")]
     gaining = {head for head in both[0] if all(round(gains[head].mean, 4) > 0 for gains in both)}
     assert 0 < len(gaining) < 12 and f"\n{len(gaining)} heads: " in printed

@@ -392,7 +392,7 @@ def test_synthetic_data_supply_what_the_files_lack(tmp_path):
     assert both.candidates == made.candidates == synthetic.OCCUPATIONS
     assert both.items[FACTS] == published_data.load_files(file).items[FACTS]
     bios = write(tmp_path / "bios.jsonl", [BIO])
-    with pytest.raises(UsageError, match=r"bios\.jsonl hold .* synthetic has nothing to add"):
+    with pytest.raises(UsageError, match=r"bios\.jsonl"):
         tasks.load_data([file, bios, tasks.SYNTHETIC], settings)
 
 
@@ -520,7 +520,7 @@ def test_interrupted_and_resumed_equals_uninterrupted(tmp_path, whole):
         tasks.run(other, small_data(), out, SMALL)
     with pytest.raises(RecordsError, match=r"seed is 0"):
         tasks.run(long_tiny(), small_data(), out, replace(SMALL, seed=9))
-    with pytest.raises(RecordsError, match=r"holds a run of `holdfast tasks`"):
+    with pytest.raises(RecordsError, match="`holdfast tasks`"):
         holdfast.report.write([whole.folder], tmp_path / "page.html")
 
 
@@ -529,7 +529,7 @@ def test_an_extended_run_equals_one_made_at_once(tmp_path, whole):
     tasks.run(long_tiny(), small_data(), tmp_path / "run", part)
     extended = tasks.run(long_tiny(), small_data(), tmp_path / "run", SMALL)
     assert kept(extended) == kept(whole)
-    with pytest.raises(RecordsError, match=r"samples is 3 there and 2 here \(demonstr"):
+    with pytest.raises(RecordsError, match=r"samples is 3 .* 2 "):
         tasks.run(long_tiny(), small_data(), tmp_path / "run", replace(SMALL, samples=2))
 
 
@@ -559,8 +559,8 @@ def test_records_and_table_agree(whole):
     assert means.mean() == pytest.approx(np.mean(each))
     said = table(run)
     assert "counterfact: 3 test samples" in said and "efficacy" in said
-    assert "few-shot (2 draws)" in said and "by draw of the demonstrations" in said
-    assert "Average of the tasks" in said
+    assert "few-shot (2 draws)" in said
+    assert re.search(r"^Average\b", said, re.MULTILINE)
 
 
 def result_of(tmp_path, name: str, fluencies: list[float | None]) -> str:
@@ -579,10 +579,11 @@ def result_of(tmp_path, name: str, fluencies: list[float | None]) -> str:
 
 def test_degenerate_results_are_excluded_and_reported(tmp_path):
     fine = result_of(tmp_path, "fine", [4.0, 2.0, 4.0, 4.0])
-    assert "marked minus zero-shot: accuracy +1.00 [-0.18, +1.00]" in fine
-    assert "of 4 replies, 1 have a fluency under 3.0, and 0 are too short" in fine
+    assert "accuracy +1.00 [-0.18, +1.00]" in fine
+    (line,) = [line for line in fine.splitlines() if "fluency under" in line]
+    assert re.findall(r"[\d.]*\d", line) == ["4", "1", "3.0", "0"]
     poor = result_of(tmp_path, "poor", [2.0, 2.0, 4.0, None])
-    assert "marked: excluded from comparisons because its mean fluency, 2.67, is below 3.0" in poor
+    assert re.search(r"marked: excluded .* 2\.67, .* 3\.0", poor)
     assert "minus zero-shot" not in poor
     # excluded but still shown
     assert re.search(r"1\.00 \[0\.\d\d, 1\.00\]", poor) and "2.67" in poor
@@ -623,8 +624,9 @@ def test_methods_steer_towards_the_emphasised_part(tmp_path):
     asked = [user, {"role": "assistant", "content": "it"}, user]
     request = request_of(asked, ("it",), (Pasta(0.01),), Sampling(), 0)
     assert request.emphasis == ((2, 4, 6),) and request.methods == (Pasta(0.01),)
-    with pytest.raises(UsageError, match=r"repetition works on a system prompt"):
+    with pytest.raises(UsageError) as raised:
         tasks.run(long_tiny(), small_data(), tmp_path / "b", settings, [(Repetition(1.0),)])
+    assert (raised.value.option, raised.value.value) == ("method", "repetition")
     assert not (tmp_path / "b").exists()
 
 
@@ -636,22 +638,23 @@ def test_impossible_data_models_and_settings_are_refused(tmp_path):
     counterfact = replace(json_only, tasks=("counterfact",))
     few_shot = replace(json_only, baselines=("few-shot",))
     for made, settings, says in (
-        (facts, json_only, "The task json needs biographies, and facts only holds changed facts"),
-        (facts, counterfact, "facts only has 0 test samples for the task counterfact, not 2"),
-        (untrained, few_shot, "no training has 0 training samples"),
+        (facts, json_only, "json needs biographies"),
+        (facts, counterfact, "0 test samples"),
+        (untrained, few_shot, "0 training samples"),
     ):
         with pytest.raises(UsageError, match=says):
             tasks.run(long_tiny(), made, tmp_path / "a", settings)
-    with pytest.raises(ModelError, match=r"scripted does not report the probability.*bios"):
+    with pytest.raises(ModelError, match=r"scripted .*bios"):
         both = replace(json_only, tasks=("json", "bios"))
         tasks.run(Scripted(), small_data(), tmp_path / "a", both)
     twice = [(Pasta(0.5),), (Pasta(0.5),)]
-    for settings, given, says in (
-        (json_only, twice, "'pasta:alpha=0.5' is given twice"),
-        (tasks.Settings(baselines=()), (), "Neither a baseline nor a method"),
+    for settings, given, option, value in (
+        (json_only, twice, "method", "pasta:alpha=0.5"),
+        (tasks.Settings(baselines=()), (), "baselines", None),
     ):
-        with pytest.raises(UsageError, match=says):
+        with pytest.raises(UsageError) as raised:
             tasks.variants_of(settings, given)
+        assert (raised.value.option, raised.value.value) == (option, value)
     drawn = tasks.variants_of(tasks.Settings(baselines=("few-shot",), draws=2), [()])
     names = [("zero-shot", 0), ("few-shot", 1), ("few-shot", 2)]
     assert [(variant.name, variant.draw) for variant in drawn] == names
@@ -659,8 +662,9 @@ def test_impossible_data_models_and_settings_are_refused(tmp_path):
     hard = tasks.load_data(["synthetic"], json_only, synthetic.TextShape((16, 16), 1.0))
     assert hard.fingerprint != tasks.load_data(["synthetic"], json_only).fingerprint
     assert hard.items[BIOGRAPHIES]["test"][0].text.count(".") == 17
-    with pytest.raises(UsageError, match=r"synthetic is given twice"):
+    with pytest.raises(UsageError) as raised:
         tasks.load_data(["synthetic", "synthetic"], json_only)
+    assert (raised.value.option, raised.value.value) == ("data", "synthetic")
     with pytest.raises(RecordsError, match="no finished sample"):
         with records.open_run(tmp_path / "b", {}, {"command": "tasks"}):
             pass
@@ -694,8 +698,8 @@ def test_the_command_runs_every_task_on_the_default_model(tmp_path, capsys):
     argv.append(str(tmp_path / "out"))
     assert main(argv) == 0
     first = capsys.readouterr().out
-    assert all(f"{name}: 4 test samples, original instruction" in first for name in tasks.CATALOGUE)
-    assert "Average of the tasks:" in first
+    assert all(f"{name}: 4 test samples" in first for name in tasks.CATALOGUE)
+    assert re.search(r"^Average\b", first, re.MULTILINE)
     before = (tmp_path / "out" / "summary.json").read_bytes()
     assert main(argv) == 0 and capsys.readouterr().out == first
     assert (tmp_path / "out" / "summary.json").read_bytes() == before

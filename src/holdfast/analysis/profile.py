@@ -151,7 +151,9 @@ def choose_heads(best: HeadSet, tasks: Sequence[Gains], combine: str) -> Chosen:
     if not kept:
         raise HoldfastError(
             f"None of the best {len(best)} heads gains anything, so no heads are written; profile"
-            " on other or more samples, by probability, or with a stronger --method."
+            " on other or more samples, by probability, or with a stronger --method.",
+            option="top",
+            value=len(best),
         )
     distinct = sum(some(verdict_on(gains[head]).sign > 0 for gains in tasks) for head in kept)
     return Chosen(HeadSet(kept, best.made_for), len(best) - len(kept), distinct)

@@ -91,7 +91,9 @@ def _refuse_unknown(kind: str, chosen: Sequence[str], known: Iterable[str]) -> N
         if name not in known:
             raise UnknownName(kind, name, known)
         if chosen.count(name) > 1:
-            raise UsageError(f"The {kind} {name!r} is given twice; give it once.")
+            raise UsageError(
+                f"The {kind} {name!r} is given twice; give it once.", option=kind, value=name
+            )
 
 
 @dataclass(frozen=True)
@@ -120,11 +122,17 @@ def variants_of(settings: TaskSettings, methods: Sequence[Sequence[Method]] = ()
         variants.insert(0, Variant("zero-shot"))
     names = [(variant.name, variant.draw) for variant in variants]
     if doubled := next((name for name, draw in names if names.count((name, draw)) > 1), None):
-        raise UsageError(f"The method {doubled!r} is given twice; give it once.")
+        raise UsageError(
+            f"The method {doubled!r} is given twice; give it once.",
+            option="method",
+            value=doubled,
+        )
     if not variants:
         raise UsageError(
             "Neither a baseline nor a method is given; give at least one of"
-            f" {', '.join(BASELINES)}."
+            f" {', '.join(BASELINES)}.",
+            option="baselines",
+            allowed=BASELINES,
         )
     return variants
 
@@ -140,7 +148,9 @@ def request_of(
     for method in compile_methods(methods).chat_only:
         raise UsageError(
             f"{method.name} works on a system prompt, and tasks have none; give an attention"
-            " method."
+            " method.",
+            option="method",
+            value=method.name,
         )
     last = len(messages) - 1  # by position, as a demonstration may contain the same words
     ranges = tuple((last, *span) for span in spans_of(messages[last]["content"], emphasis))
@@ -160,7 +170,9 @@ def load_data(
 ) -> Data:
     """Loads the data for samples from paths; "synthetic" supplies the kinds they lack."""
     if wheres.count(SYNTHETIC) > 1:
-        raise UsageError(f"--data {SYNTHETIC} is given twice; give it once.")
+        raise UsageError(
+            f"--data {SYNTHETIC} is given twice; give it once.", option="data", value=SYNTHETIC
+        )
     files = [where for where in wheres if where != SYNTHETIC]
     sources = [load_files(where, settings.seed) for where in files]
     items: dict[str, Any] = {}
@@ -206,7 +218,10 @@ def demonstrations(data: Data, task: Task, settings: TaskSettings, draw: int) ->
     if len(pool) < settings.demonstrations:
         raise UsageError(
             f"{data.name} has {len(pool)} training samples for demonstrations of {task.name}, and"
-            f" {settings.demonstrations} are needed; give more data."
+            f" {settings.demonstrations} are needed; give more data.",
+            option="demonstrations",
+            value=len(pool),
+            allowed=settings.demonstrations,
         )
     rng = random.Random(seed_of("demonstrations", settings.seed, task.name, draw))
     messages: list[Message] = []

@@ -28,7 +28,11 @@ class Triplet:
             if not isinstance(getattr(self, name), str) or not getattr(self, name).strip():
                 raise UsageError(f"{name} is a text, not {getattr(self, name)!r}.")
         if self.answer not in self.context:
-            raise UsageError(f"the answer {self.answer!r} does not occur in {self.context!r}.")
+            raise UsageError(
+                f"the answer {self.answer!r} does not occur in {self.context!r}.",
+                option="answer",
+                value=self.answer,
+            )
 
 
 @dataclass(frozen=True)
@@ -67,11 +71,17 @@ def _lines(path: Path, make: Callable[[dict[str, Any]], T]) -> Iterator[T]:
         except (ValueError, TypeError, KeyError, HoldfastError) as error:
             raise UsageError(
                 f"Line {number} of {str(path)!r} is no example ({type(error).__name__}: {error});"
-                " see `holdfast docs methods` for its form."
+                " see `holdfast docs methods` for its form.",
+                option=str(path),
+                value=number,
             ) from None
         count += 1
     if not count:
-        raise UsageError(f"The data {str(path)!r} has no lines; write at least one example.")
+        raise UsageError(
+            f"The data {str(path)!r} has no lines; write at least one example.",
+            option="data",
+            value=str(path),
+        )
 
 
 @dataclass(frozen=True)

@@ -89,7 +89,10 @@ def write_control_vector(fitted: Fitted, out: Path) -> None:
     if 0 in vector.touched_layers:
         raise UsageError(
             f"{fitted.path} was fitted for layer 0, and llama.cpp adds control vectors only after"
-            " later layers; fit it on other --data."
+            " later layers; fit it on other --data.",
+            option="gguf",
+            value=0,
+            allowed="layers from 1 upwards",
         )
     writer = GGUFWriter(out, "controlvector")
     writer.add_string("controlvector.model_hint", fitted.on.model)

@@ -87,7 +87,9 @@ def _read(
     if not layers or not sites.key_heads:
         raise ModelError(
             f"{model.name} ({type(model.hf_model).__name__}) gives no keys and values of one form"
-            " before rotation, so nothing can be fitted on them; use a method of another kind."
+            " before rotation, so nothing can be fitted on them; use a method of another kind.",
+            option="model",
+            value=model.name,
         )
     sums = {site: _Sums() for site in _SITES}
     for example in examples:

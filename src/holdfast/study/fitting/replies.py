@@ -77,7 +77,9 @@ def _hidden(
     if not layers:
         raise ModelError(
             f"{model.name} ({type(model.hf_model).__name__}) gives no hidden states behind its"
-            " layers, so nothing can be fitted on them; use a method of another kind."
+            " layers, so nothing can be fitted on them; use a method of another kind.",
+            option="model",
+            value=model.name,
         )
     sides: list[list[Tensor]] = []
     plain = [_without_prompt(example.plain) for example in examples]
