@@ -78,9 +78,8 @@ def test_loosely_leaves_out_the_first_line_the_last_and_stars():
 
 
 def test_a_wrong_argument_is_named():
-    says = r"'relation' .* has to be one of at least, less than, not 'more than'"
-    with pytest.raises(UsageError, match=says):
+    with pytest.raises(UsageError, match=r"'relation' .*at least, less than.*'more than'"):
         words = {"name": "ifeval_length_constraints_number_words", "num_words": 3}
         build({**words, "relation": "more than"})
-    with pytest.raises(UsageError, match="'measure' of the measure 'loosely' is missing"):
+    with pytest.raises(UsageError, match=r"'measure' .*'loosely'"):
         build("loosely")

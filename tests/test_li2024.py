@@ -173,7 +173,7 @@ def test_bad_file_is_named(write, text, message):
 
 
 def test_absent_file_is_named(tmp_path):
-    with pytest.raises(UsageError, match=r"absent.py cannot be read \(No such file"):
+    with pytest.raises(UsageError, match=r"absent.py .*No such file"):
         load_suite(f"li2024:{tmp_path / 'absent.py'}")
 
 
@@ -205,4 +205,4 @@ def test_unreachable_hub_is_named(monkeypatch):
     says = r"could not be fetched from the hub dataset Naomibas.*pass li2024:PATH"
     with pytest.raises(HoldfastError, match=says) as caught:
         load_suite("li2024:hub")
-    assert not isinstance(caught.value, UsageError), "an unreachable hub is no fault of the request"
+    assert not isinstance(caught.value, UsageError), "no usage error"

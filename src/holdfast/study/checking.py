@@ -142,13 +142,16 @@ def _wanted(checked: PromptCheck, terms: Terms, before: Earlier) -> int:
 def earlier_conversations(folder: Path | str, suite: drift.Suite, method: str) -> Earlier:
     """An earlier run's conversations by prompt, under the method or, lacking it, its only one."""
     run = read_earlier(folder, "drift")
-    there = list(dict.fromkeys(record.method for record in run.records))
-    if method not in there and len(there) != 1:
+    recorded = list(dict.fromkeys(record.method for record in run.records))
+    if method not in recorded and len(recorded) != 1:
         raise RecordsError(
-            f"{folder} has the methods {', '.join(there) or '(none yet)'}, and not {method}; give a"
-            " run of that method, or of one method, with --against."
+            f"{folder} has the methods {', '.join(recorded) or '(none yet)'}, and not {method};"
+            " give a run of that method, or of one method, with --against.",
+            option="against",
+            value=method,
+            allowed=recorded,
         )
-    chosen = method if method in there else there[0]
+    chosen = method if method in recorded else recorded[0]
     by_case: dict[str, list[Conversation]] = {case.id: [] for case in suite.cases}
     for record in sorted(run.conversations, key=lambda record: record.conversation):
         if record.method == chosen and record.agent.id in by_case:
@@ -156,6 +159,9 @@ def earlier_conversations(folder: Path | str, suite: drift.Suite, method: str) -
     if not any(by_case.values()):
         raise RecordsError(
             f"{folder} has none of the prompts of this suite ({', '.join(by_case)}); give a run of"
-            " the same prompts with --against."
+            " the same prompts with --against.",
+            option="against",
+            value=str(folder),
+            allowed=list(by_case),
         )
     return {name: records for name, records in by_case.items() if records}

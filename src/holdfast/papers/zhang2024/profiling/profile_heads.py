@@ -172,12 +172,15 @@ def _check_scores(run: Run, samples: Samples) -> None:
         if not isinstance(question, Question):
             continue
         for text, names in (record.replies or {}).items():
-            there, here = record.scores[names[0]], float(question.score(text))
-            if there != here:
+            recorded, rescored = record.scores[names[0]], float(question.score(text))
+            if recorded != rescored:
                 raise AnotherRun(
                     f"{run.folder} holds another run: sample {number + 1}'s reply {text[:60]!r} is"
-                    f" scored {there:g} there and {here:g} by this command; choose another folder"
-                    " with --out, or score as before."
+                    f" scored {recorded:g} there and {rescored:g} by this command; choose another"
+                    " folder with --out, or score as before.",
+                    option="score",
+                    value=rescored,
+                    allowed=recorded,
                 )
 
 
