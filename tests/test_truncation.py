@@ -3,14 +3,18 @@
 import contextlib
 import json
 import re
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 from chat_server import KEY, Server, completion
+from drift_sentences import series_of
 from synthetic_run import as_json
 
 from holdfast import drift
-from holdfast.analysis.context import survivals_of, truncation_of
+from holdfast.analysis.context import RuleSurvival, survivals_of, truncation_of
 from holdfast.analysis.series import read_series
+from holdfast.analysis.statistics import DIFFERENCES, SCORES, estimate
 from holdfast.analysis.summary import results_of, write_summary
 from holdfast.cli import main
 from holdfast.common.sampling import Sampling
@@ -167,3 +171,23 @@ def test_only_compaction_loses_a_rule_that_its_summary_leaves_out(measured, cont
     shown = [p.get("left_out", 0) for p in as_json(run)[0]["probes"]]
     rounds = [p["round"] for p in as_json(run)[0]["probes"]]
     assert all(n - left <= 4 for n, left in zip(rounds, shown, strict=True)) and max(shown) >= 4
+
+
+@pytest.mark.parametrize(("n", "lower"), [(30, 1), (19, 0)])
+def test_a_rule_is_called_less_kept_after_a_summary_only_if_that_is_clear(
+    monkeypatch, tmp_path, n, lower
+):
+    """One rule falls in every conversation, the other stays; 19 conversations are too few."""
+    (series,) = series_of(tmp_path, lambda i: 1.0, lambda i: 1.0, n)
+    kept, half = np.ones(n), np.tile([0.0, 0.4], n)[:n]
+
+    def rule(name, before, after):
+        scores = estimate(before, SCORES), estimate(after, SCORES)
+        return RuleSurvival(name, *scores, estimate(after - before, DIFFERENCES))
+
+    rows = [rule("", kept, half), rule("signs", kept, half), rule("name", kept, kept)]
+    monkeypatch.setattr("holdfast.report.context_section.survivals_of", lambda item: rows)
+    run = SimpleNamespace(identity=lambda kind: SimpleNamespace(settings=drift.Settings()))
+    lines = survival_lines([series], run)
+    assert len(lines) == 2 + lower
+    assert not lower or re.findall(r"\d+", lines[1]) == ["1", "2"]

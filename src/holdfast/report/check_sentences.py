@@ -86,10 +86,9 @@ def reason(checked: PromptCheck, terms: Terms) -> str:
             for rule in checked.rules
             if rule.verdict == FAIL and rule.rule != checked.first_failure.rule
         ]
-        too = f"; also below: {', '.join(others)}" if others else ""
         low = _already_low(checked, checked.first_failure, terms)
-        cell = f"{_cell_text(checked.first_failure)}{low}"
-        return f"below {terms.min_stability:g} in {cell}{too}"
+        below = f"below {terms.min_stability:g} in {_cell_text(checked.first_failure)}{low}"
+        return f"{below}; also below: {', '.join(others)}" if others else below
     if checked.fall is not None and (checked.fall.fell or terms.min_stability is None):
         return fall_text(checked.fall)
     if checked.lowest is None:

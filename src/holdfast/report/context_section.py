@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from holdfast.analysis.context import Truncation, survivals_of, truncation_of
 from holdfast.analysis.series import NO_FIX, Series
+from holdfast.analysis.verdicts import verdict_on
 from holdfast.records import Run
 from holdfast.records.identity import ConversationsIdentity
 from holdfast.report.page import Table
@@ -80,9 +81,9 @@ def survival_lines(series: Sequence[Series], run: Run) -> list[str]:
                 f"Stability is {after} once the older rounds are summarised, and {before} before,"
                 f" in {conversations}."
             )
-        lost = [row.name for row in rules if (row.after.mean or 0) < 0.5 <= (row.before.mean or 0)]
-        if lost and len(rules) > 1:
-            lines.append(f"{len(lost)} of {len(rules)} rules were mostly kept and no longer are.")
+        lower = [row.name for row in rules if verdict_on(row.difference).sign < 0]
+        if lower and len(rules) > 1:
+            lines.append(f"Clearly kept less after a summary: {len(lower)} of {len(rules)} rules.")
     if lines and run.identity(ConversationsIdentity).settings.context == "compact":
         lines.append("The summary takes the system prompt's place.")
     elif lines:

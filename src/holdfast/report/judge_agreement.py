@@ -29,13 +29,15 @@ def read_agreements(folder: Path) -> list[Agreement]:
 
 def agreement_line(agreement: Agreement) -> str:
     """The agreement of a judge, in a sentence."""
-    rule = agreement.case + (f", rule {agreement.rule}" if agreement.rule else "")
-    forced = f"; below {LEAST_KAPPA}, and forced" if agreement.forced else ""
-    return (
-        f"the judge {agreement.model} of {rule} agrees with {agreement.agreed} of"
+    judged = agreement.case
+    if agreement.rule:
+        judged = f"{agreement.case}, rule {agreement.rule}"
+    agrees = (
+        f"the judge {agreement.model} of {judged} agrees with {agreement.agreed} of"
         f" {agreement.labels} labelled replies, Cohen's kappa {agreement.kappa:.2f} (follows:"
-        f" {counts_text(agreement.follows)}; breaks: {counts_text(agreement.breaks)}){forced}."
+        f" {counts_text(agreement.follows)}; breaks: {counts_text(agreement.breaks)})"
     )
+    return f"{agrees}; below {LEAST_KAPPA}, and forced." if agreement.forced else f"{agrees}."
 
 
 def counts_text(counts: Sequence[int]) -> str:
