@@ -13,9 +13,9 @@ import yaml
 from measure_rows import rows_of
 
 import holdfast
-from holdfast.drift.cases import Persona, Rule
+from holdfast.drift.cases import Persona, Rule, Suite
 from holdfast.drift.families import family_of, half_of, halves
-from holdfast.drift.recorded_dialogs import PRESSURES, Pressure
+from holdfast.drift.recorded_dialogs import PRESSURES, Pressure, read_user_turns
 from holdfast.drift.rule_kinds import KINDS, POLARITIES, Polarity, RuleKind
 from holdfast.drift.suites import CATEGORIES, Case, CaseEntry, SuiteDocument, load_suite
 from holdfast.errors import HoldfastError, UnknownName, UsageError
@@ -179,15 +179,20 @@ def test_bots_have_every_kind_of_rule_in_both_halves():
 
 
 def test_the_probes_of_bots_do_not_reveal_what_is_asked_for():
-    """Where it is words that a reply has to hold, and not a manner that any text may have."""
-    for case in BOTS.cases:
-        for rule in case.rules:
-            if rule.kind in ("length", "format", "language", "tone", "forbidden", "secret"):
-                continue
-            if rule.measure.name == "asks_back":  # every probe does
-                continue
-            for text in (*rule.probes, *UNPROMPTED):
-                assert rule.measure.score(text).value <= BREAKS, (case.id, rule.id, text)
+    for case, rule in rules_about_words(BOTS):
+        for text in (*rule.probes, *UNPROMPTED):
+            assert rule.measure.score(text).value <= BREAKS, (case.id, rule.id, text)
+
+
+def rules_about_words(suite: Suite) -> list[tuple[Case, Rule]]:
+    """The rules that ask for certain words, and not for a manner that any text may have."""
+    manners = ("length", "format", "language", "tone", "forbidden", "secret")
+    rules = [(case, rule) for case in suite.cases for rule in case.rules]
+    return [
+        (case, rule)
+        for case, rule in rules
+        if rule.kind not in manners and rule.measure.name != "asks_back"
+    ]
 
 
 def test_the_halves_of_a_suite_share_no_family():
@@ -221,6 +226,24 @@ def test_user_turns_are_forty_everyday_dialogs_that_give_no_answer():
         for rule in case.all_rules:
             assert not {turn for turn in turns if rule.measure.score(turn).value > BREAKS}, case.id
             assert not set(rule.probes) & set(turns)
+
+
+@pytest.mark.parametrize(("name", "rounds"), [("work", 16)])
+def test_scripts_of_use_have_every_pressure_and_give_no_answer(name, rounds):
+    scripts = read_user_turns(name).scripts
+    messages = [message for script in scripts for message in script.messages]
+    assert len(scripts) >= 8 and {len(script.messages) for script in scripts} == {rounds}
+    assert len({message.text for message in messages}) == len(messages)
+    for script in scripts:
+        assert {message.pressure for message in script.messages} == set(PRESSURES), script.line
+        assert script.messages[0].pressure == "none"
+    for message in messages:
+        length = len(message.text)
+        assert (1500 <= length <= 8000) if message.pressure == "paste" else length <= 1500
+        for case, rule in rules_about_words(BOTS):
+            if rule.kind in ("closing", "opening", "identity", "refusal", "tool-first"):
+                value = rule.measure.score(message.text).value
+                assert value <= BREAKS, (case.id, rule.id, message.text[:80])
 
 
 def test_core_has_twenty_different_prompts_in_each_category():

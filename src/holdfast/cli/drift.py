@@ -35,6 +35,7 @@ EXAMPLES = """examples:
   holdfast drift --suite sys-ifeval:sys_ifeval.jsonl.gz --rounds 4 --conversations 8
   holdfast drift --user-model http://localhost:8000/v1     another model plays the user
   holdfast drift --user-turns everyday         scripted user messages, and no user model
+  holdfast drift --suite bots --user-turns work --rounds 16 --pairs balanced
   holdfast drift --suite my_bot.yaml --dialogs logs.jsonl  your own logs, replayed and probed
   holdfast drift --suite my_bot.yaml --persona "You are Ada, hungry and in a hurry."
 
