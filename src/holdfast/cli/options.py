@@ -348,10 +348,10 @@ class UserTurnsOptions(Options):
 
     title = "the user's side"
 
-    user_turns: Annotated[str | None, Arg("everyday|work|FILE.jsonl")] = None
+    user_turns: Annotated[str | None, Arg("everyday|work|long|FILE.jsonl")] = None
     """scripted user messages in place of a user model: a JSON list per line, one dialog each;
-    everyday is 40 bundled dialogs of 8 messages, work 8 of 16 with pasted texts, tool results and
-    pushes"""
+    everyday is 40 bundled dialogs of 8 messages, work 8 of 16 and long 8 of 32 with pasted texts,
+    tool results and pushes"""
 
 
 class UserOptions(UserTurnsOptions):

@@ -39,7 +39,7 @@ from holdfast.transcripts.chat_messages import (
 RECORDED = "recorded"  # the stop reason of a replayed turn
 SCRIPTED = "scripted"  # the stop reason of a user turn from a script
 GIVEN = (RECORDED, SCRIPTED)  # stop reasons of turns that no model wrote in this run
-SHIPPED_SCRIPTS = ("everyday", "work")
+SHIPPED_SCRIPTS = ("everyday", "work", "long")
 _NO_TEXT = ("tool_use", *CALLS, *HIDDEN_TYPES)  # kinds of parts that need no text
 
 
