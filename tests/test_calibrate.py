@@ -19,8 +19,14 @@ from tiny import model
 import holdfast
 from holdfast import Sampling, SplitSoftmax, cli, drift, methods
 from holdfast.analysis.candidates import Calibration, Candidate, half_of, read_calibration
-from holdfast.analysis.choosing import ahead_at_cost, budget_shown, pareto, pick, times_needed
-from holdfast.analysis.study_summary import write_method_file
+from holdfast.analysis.choosing import (
+    ahead_at_cost,
+    budget_shown,
+    pareto,
+    pick,
+    times_needed,
+    write_method_file,
+)
 from holdfast.drift.pairing import draw_pairing
 from holdfast.errors import (
     HoldfastError,

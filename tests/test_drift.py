@@ -436,3 +436,16 @@ def test_all_pairs_go_through_the_permutations_of_the_cases():
     drawn = [draw_pairing(suite, settings, number) for number in range(13)]
     pairs = list(itertools.permutations("abcd", 2))
     assert [(pairing.agent.id, pairing.user.id) for pairing in drawn] == [*pairs, pairs[0]]
+
+
+def test_batches_are_given_anew_for_every_method(tmp_path):
+    def batches():
+        yield [0, 1]
+        # by now the first batch is in the folder
+        yield [2] if len(read_run(tmp_path / "run").records) >= 2 else []
+
+    settings = replace(QUICK, conversations=3)
+    methods = ["none", "boost:factor=2"]
+    run = drift.run(Scripted(), SUITE, tmp_path / "run", settings, methods, batches=batches)
+    keys = {(record.method, record.conversation) for record in run.conversations}
+    assert keys == {(method, number) for method in methods for number in range(3)}

@@ -107,7 +107,7 @@ def test_a_dry_run_says_where_conversations_outgrow_the_context(tmp_path, capsys
 
 def test_a_page_says_how_many_of_the_allowed_conversations_were_run(tmp_path):
     settings = drift.Settings(rounds=1, conversations=4)
-    run = drift.run(Scripted(), SUITE, tmp_path / "run", settings, numbers=[[0, 1, 2]])
+    run = drift.run(Scripted(), SUITE, tmp_path / "run", settings, batches=lambda: [[0, 1, 2]])
     rows = dict(about_runs([run], [""])[0].rows)
     assert rows["settings.conversations"].startswith("3 of the 4 ")
     whole = drift.run(Scripted(), SUITE, tmp_path / "run", settings)

@@ -1,8 +1,10 @@
 """Which setting of a calibration to take: Pareto front, budget, sweeps at the same cost."""
 
+import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
@@ -10,6 +12,7 @@ from holdfast.analysis import verdicts
 from holdfast.analysis.candidates import Calibration, Candidate
 from holdfast.analysis.statistics import SCORES, Estimate, bounds_of, estimate, resampled_means
 from holdfast.common import ranges
+from holdfast.common.files import write_whole
 from holdfast.errors import UsageError
 
 # Standard errors by which, on the half to choose on, a setting's gain must exceed 0 and its cost
@@ -232,3 +235,25 @@ def ahead_at_cost(
 
     low, high = bounds_of(np.array([ahead(means) for means in resampled_means(values)]))
     return Estimate(len(values), ahead(np.nanmean(values, 0)), None, low, high)
+
+
+def write_method_file(calibration: Calibration, chosen: Pick, path: Path) -> None:
+    """Writes the chosen method to a file that `drift --method` and `methods.parse` accept."""
+    about = calibration.about
+    content = {
+        "method": chosen.method,
+        "model": about.model,
+        "model_fingerprint": about.model_fingerprint,
+        "budget": chosen.budget,
+        "capability": about.capability,
+        "prompts": about.prompts,
+        "stability_none": chosen.stability_none,
+        "stability": _interval(chosen.stability),
+        "gain": _interval(chosen.gain),
+        "points_lost": _interval(chosen.drop),
+    }
+    write_whole(path, json.dumps(content, indent=1) + "\n")
+
+
+def _interval(value: Estimate) -> dict[str, float | int | None]:
+    return {"mean": value.mean, "low": value.low, "high": value.high, "n": value.n}

@@ -1,15 +1,13 @@
-"""`summary.json` of calibrations, traces and geometries; the method file of a calibration."""
+"""`summary.json` of calibrations, traces and geometries."""
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from holdfast.analysis.candidates import FOLDERS, Calibration, Candidate
-from holdfast.analysis.choosing import Pick, front
-from holdfast.analysis.statistics import SCORES, Estimate, estimate
+from holdfast.analysis.choosing import front
+from holdfast.analysis.statistics import SCORES, estimate
 from holdfast.analysis.summary import estimated, judged, write_results, write_summary
-from holdfast.common.files import write_whole
 from holdfast.records import read_run
 from holdfast.records.run_summary import CalibratedSetting
 
@@ -25,7 +23,7 @@ def write_calibration_summaries(calibration: Calibration, folder: Path) -> None:
         _setting(calibration, candidate, on_front)
         for candidate, on_front in zip(calibration.candidates, front(calibration), strict=True)
     )
-    records = 2 * sum(len(candidate.stability) for candidate in calibration.candidates)
+    records = sum(len(read_run(folder / name).records) for name in FOLDERS)
     write_results(folder, "calibrate", calibration.about.to_json(), records, results)
 
 
@@ -48,7 +46,7 @@ def _setting(calibration: Calibration, candidate: Candidate, on_front: bool) -> 
 
 def write_trace_summaries(traces: Sequence[dict[str, Any]], folder: Path) -> None:
     """Writes `summary.json` of the runs, and of the traces without curves and single probes."""
-    for name, _ in zip(MODELS, traces, strict=False):
+    for name in MODELS[: len(traces)]:
         write_summary(folder / name)
     results = [
         _without(trace, "curves") | {"behaviour": _without(trace["behaviour"], "probes")}
@@ -69,25 +67,3 @@ def write_geometry_summaries(geometry: dict[str, Any], folder: Path) -> None:
 
 def _without(values: dict[str, Any], *names: str) -> dict[str, Any]:
     return {name: value for name, value in values.items() if name not in names}
-
-
-def write_method_file(calibration: Calibration, chosen: Pick, path: Path) -> None:
-    """Writes the chosen method to a file that `drift --method` and `methods.parse` accept."""
-    about = calibration.about
-    content = {
-        "method": chosen.method,
-        "model": about.model,
-        "model_fingerprint": about.model_fingerprint,
-        "budget": chosen.budget,
-        "capability": about.capability,
-        "prompts": about.prompts,
-        "stability_none": chosen.stability_none,
-        "stability": _interval(chosen.stability),
-        "gain": _interval(chosen.gain),
-        "points_lost": _interval(chosen.drop),
-    }
-    write_whole(path, json.dumps(content, indent=1) + "\n")
-
-
-def _interval(value: Estimate) -> dict[str, float | int | None]:
-    return {"mean": value.mean, "low": value.low, "high": value.high, "n": value.n}

@@ -8,7 +8,13 @@ from typing import Annotated
 from holdfast import drift
 from holdfast.analysis import study_summary
 from holdfast.analysis.candidates import Calibration, read_calibration
-from holdfast.analysis.choosing import Pick, budget_shown, pick, times_needed
+from holdfast.analysis.choosing import (
+    Pick,
+    budget_shown,
+    pick,
+    times_needed,
+    write_method_file,
+)
 from holdfast.analysis.verdicts import MIN_SAMPLES
 from holdfast.cli import options
 from holdfast.cli.dry_run import WorkItem, check_prices, estimate_run
@@ -211,7 +217,7 @@ def _print_result(
     write_page(arguments, report.calibration_page(calibration, chosen, out, step), page)
     written = arguments.budget is not None and chosen.recommended
     if written:
-        study_summary.write_method_file(calibration, chosen, file)
+        write_method_file(calibration, chosen, file)
         print(f"Method: {file.resolve()}")
     print(report.answer(calibration, chosen))
     if line := report.chance_line(calibration):

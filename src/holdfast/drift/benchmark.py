@@ -1,38 +1,36 @@
 """The drift benchmark: concurrent conversations, each recorded as soon as it is over."""
 
 import contextlib
-import dataclasses
 import platform
 import time
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from holdfast import methods as steering
 from holdfast import records
 from holdfast.common.event_loop import run_sync
 from holdfast.common.version import __version__
 from holdfast.drift.attention_traces import write_traces
 from holdfast.drift.dialog import Dialog, conversation_of
 from holdfast.drift.judges import Judges, load_judges, open_judges
-from holdfast.drift.pairing import Pairing, draw, replayable, settled
+from holdfast.drift.pairing import draw, replayable, settled
 from holdfast.drift.recorded_dialogs import Dialogs, UserTurns
 from holdfast.drift.selfchat import converse
 from holdfast.drift.settings import Cast, Running, Settings
 from holdfast.drift.suites import Suite, load_suite
 from holdfast.drift.two_models import session_of
 from holdfast.errors import UsageError
-from holdfast.methods import Method, Methods, read_methods
-from holdfast.models.protocol import ChatModel, Engine, facts_about
+from holdfast.methods import Method, Methods, read_methods, spec_of
+from holdfast.models.protocol import ChatModel, Engine, LimitsRows, facts_about
 from holdfast.models.served import same_served
 
 # Draws depend on a conversation and its rounds, so a larger run begins like a smaller one. In
 # floating point, what else is in a batch can change a last digit, and occasionally a token.
 COMPATIBILITY = records.Compatibility(
     # "divergence" was a setting before 0.3
-    defaults={"settings": {**dataclasses.asdict(Settings()), "divergence": False}},
+    defaults={"settings": {**asdict(Settings()), "divergence": False}},
     joins={
         "model_fingerprint": same_served,
         "methods": records.union,
@@ -52,11 +50,11 @@ def run(
     suite: Suite | str,
     out: Path | str,
     settings: Settings = Settings(),
-    methods: Sequence[Methods] = ((),),
+    methods: Sequence[Methods] = ("none",),
     *,
     cast: Cast = Cast(),
     running: Running = Running(),
-    numbers: Iterable[Sequence[int]] | None = None,
+    batches: Callable[[], Iterable[Sequence[int]]] | None = None,
 ) -> records.Run:
     """Measures drift (Li et al. 2024, Figure 3) and records every conversation in the folder `out`;
     resumes an earlier run there.
@@ -69,12 +67,17 @@ def run(
         suite: the system prompts, probes and measures, or a spec for `load_suite`.
         out: a new folder, or the folder of the same run.
         settings: the protocol.
-        methods: each a list of methods for the agent, a method or a spec; () and "none" are the
-            unsteered model. All see the same pairs and draws.
+        methods: the steerings of the agent to compare, each a spec, a method or a list of methods
+            that apply together; "none" and () are the unsteered model. All see the same pairs and
+            draws.
         cast: who takes part besides the agent.
         running: traces, progress and the command line.
-        numbers: the conversations, in batches; None: all. A batch is requested once the previous
-            one is recorded, so an iterator (for one method) may look into the folder.
+        batches: gives, for each method, the numbers of its conversations in batches; None: all of
+            them. A batch is requested once the previous one is recorded, so a generator may look
+            into the folder.
+
+    Returns:
+        The run as it is in the folder, with the records of earlier commands.
 
     Raises:
         UsageError: the suite lacks what the settings ask for, a method is given twice, or a user
@@ -82,57 +85,95 @@ def run(
         RecordsError: `out` holds another run, or cannot be written.
         HoldfastError: from the models; methods that they cannot apply are refused at once.
     """
-    chosen, user_model = _by_spec(methods), cast.user_model
+    methods_by_spec = _by_spec(methods)
     if not isinstance(suite, Suite):
         suite = load_suite(suite)
     given = replayable(model, suite, settings, cast.read())
     settings = settled(suite, settings, given)
-    for setting in chosen.values():
-        model.check(setting)
-    judged = load_judges(suite, model, cast.judging)
-    identity = identity_of(model, suite, chosen, dataclasses.asdict(settings), given, user_model)
-    if judged:
-        named = ((" ".join(filter(None, name)), judge) for name, judge in judged.items())
-        identity["judges"] = {name: judge.fingerprint for name, judge in named}
-    about = {
-        "command": "drift",
-        "argv": running.command,
-        **facts_about(model),
-        "versions": _versions(),
-    }
-    left_out = given.left_out if isinstance(given, Dialogs) else ""
-    if notes := [*suite.notes, *([left_out] if left_out else [])]:
-        about["notes"] = notes
-    with records.open_run(Path(out), identity, about, COMPATIBILITY) as record:
+    for methods_of_agent in methods_by_spec.values():
+        model.check(methods_of_agent)
+    judges = load_judges(suite, model, cast.judging)
+    benchmark = _Benchmark(model, suite, settings, given, cast, running)
+    identity = benchmark.identity(methods_by_spec, judges)
+    about = benchmark.about()
+    with records.open_run(Path(out), identity, about, COMPATIBILITY) as folder:
 
         async def hold_all() -> None:
-            groups = [range(settings.conversations)] if numbers is None else numbers
-            async with open_judges(suite, judged, Path(out)) as judges:
-                await judges.check(cast.judging)
-                for name, setting in chosen.items():
-                    for batch in records.resume(record, name, groups, alone=True):
-                        for _ in range(settings.rounds if batch.kept else 0):
-                            running.progress(batch.kept, 0)
-                        if batch.again:
-                            pairings = [draw(suite, settings, given, n) for n in batch.again]
-                            await hold(batch, pairings, setting, judges)
-
-        async def hold(
-            batch: records.PendingBatch,
-            pairings: list[Pairing],
-            setting: tuple[Method, ...],
-            judges: Judges,
-        ) -> None:
-            independent = model.independent and user_model is None  # else each waits for the other
-            together = None if independent else settings.batch
-            async with session_of(model, user_model) as engine:
-                recorder = Recorder(batch, judges, engine, running.traces)
-                await converse(
-                    engine, pairings, setting, settings, recorder.take, running.progress, together
-                )
+            async with open_judges(suite, judges, Path(out)) as opened:
+                await opened.check(cast.judging)
+                for spec, methods_of_agent in methods_by_spec.items():
+                    groups = batches() if batches else [range(settings.conversations)]
+                    for batch in records.resume(folder, spec, groups, alone=True):
+                        await benchmark.hold(batch, methods_of_agent, opened)
 
         run_sync(hold_all())
     return records.read_run(out)
+
+
+@dataclass(frozen=True)
+class _Benchmark:
+    """What all conversations of a run share."""
+
+    model: ChatModel
+    suite: Suite
+    settings: Settings
+    given: Dialogs | UserTurns | None  # dialogs to replay, or the user's messages
+    cast: Cast
+    running: Running
+
+    def identity(
+        self, specs: Iterable[str], judges: Mapping[tuple[str, str | None], ChatModel]
+    ) -> dict[str, Any]:
+        """What distinguishes the run from others, as its manifest has it."""
+        identity = identity_of(self.model, self.suite, specs, asdict(self.settings), self.given)
+        if (user := self.cast.user_model) is not None:
+            identity["user_model"] = {
+                "name": user.name,
+                "fingerprint": user.fingerprint,
+                "runtime": user.runtime,
+            }
+        if judges:
+            identity["judges"] = {
+                " ".join(filter(None, name)): judge.fingerprint for name, judge in judges.items()
+            }
+        return identity
+
+    def about(self) -> dict[str, Any]:
+        """The rest of the manifest."""
+        about = {
+            "command": "drift",
+            "argv": self.running.command,
+            **facts_about(self.model),
+            "versions": _versions(),
+        }
+        notes = list(self.suite.notes)
+        if isinstance(self.given, Dialogs) and self.given.left_out:
+            notes.append(self.given.left_out)
+        return {**about, "notes": notes} if notes else about
+
+    async def hold(
+        self, batch: records.PendingBatch, methods: Sequence[Method], judges: Judges
+    ) -> None:
+        """Holds the conversations of a batch that are not recorded yet, and records them."""
+        if batch.kept:
+            self.running.progress(batch.kept * self.settings.rounds, 0)
+        if not batch.again:
+            return
+        pairings = [draw(self.suite, self.settings, self.given, n) for n in batch.again]
+        # with a user model, or a model whose rounding depends on the batch, all run side by side
+        alone = self.model.independent and self.cast.user_model is None
+        together = None if alone else self.settings.batch
+        async with session_of(self.model, self.cast.user_model) as engine:
+            recorder = Recorder(batch, judges, engine, self.running.traces)
+            await converse(
+                engine,
+                pairings,
+                methods,
+                self.settings,
+                recorder.record,
+                self.running.progress,
+                together,
+            )
 
 
 @dataclass
@@ -148,17 +189,18 @@ class Recorder:
     traces: bool  # whether the masses of the turns are written too
     last: float = field(default_factory=time.monotonic)
 
-    async def take(self, dialog: Dialog) -> None:
+    async def record(self, dialog: Dialog) -> None:
+        """Records a conversation that is over."""
         now = time.monotonic()
         seconds, self.last = now - self.last, now
-        rows = getattr(self.engine, "rows_at_most", None)
+        rows = self.engine.rows_at_most if isinstance(self.engine, LimitsRows) else None
         results = await self.judges.resolve(dialog.probes)
-        record = conversation_of(dialog, self.batch.name, results, seconds, rows)
+        conversation = conversation_of(dialog, self.batch.name, results, seconds, rows)
         number = dialog.pairing.number
         if self.traces and number in self.batch.missing:
             # before the record, which thus always has its trace
             write_traces(self.batch.run.folder, self.batch.name, number, dialog.traces)
-        self.batch.keep(record)
+        self.batch.keep(conversation)
 
 
 def check_folder(
@@ -170,47 +212,54 @@ def check_folder(
     command: str = "",
 ) -> None:
     """Refuses a folder that holds another run, or something else, before a model is loaded."""
-    final = dataclasses.asdict(settled(suite, settings, given))
-    known = identity_of(None, suite, _by_spec(methods), final, given)
+    final = asdict(settled(suite, settings, given))
+    known = known_identity(suite, _by_spec(methods), final, given)
     records.refuse_early(out, known, {"command": "drift", "argv": command}, COMPATIBILITY)
 
 
 def _by_spec(methods: Sequence[Methods]) -> dict[str, tuple[Method, ...]]:
-    chosen: dict[str, tuple[Method, ...]] = {}
-    for setting in map(read_methods, [methods] if isinstance(methods, str) else methods):
-        name = steering.spec_of(setting)
-        if name in chosen:
-            raise UsageError(f"The method {name!r} is given twice; give it once.")
-        chosen[name] = setting
-    return chosen
+    """The methods of each steering, by its spec string; refuses one that is given twice."""
+    by_spec: dict[str, tuple[Method, ...]] = {}
+    for steering in map(read_methods, [methods] if isinstance(methods, str) else methods):
+        spec = spec_of(steering)
+        if spec in by_spec:
+            raise UsageError(
+                f"The method {spec!r} is given twice; give it once.", option="method", value=spec
+            )
+        by_spec[spec] = steering
+    return by_spec
 
 
 def identity_of(
-    model: ChatModel | None,
+    model: ChatModel,
     suite: Suite,
-    methods: Iterable[str],
+    specs: Iterable[str],
     settings: Mapping[str, Any],
-    given: Dialogs | UserTurns | None = None,
-    user_model: ChatModel | None = None,
+    given: Dialogs | UserTurns | None,
 ) -> dict[str, Any]:
-    """The facts that all commands of a run share; without a model, those known before loading."""
-    identity: dict[str, Any] = {}
-    if model is not None:
-        fingerprint, runtime = model.fingerprint, model.runtime
-        identity = {"model": model.name, "model_fingerprint": fingerprint, "runtime": runtime}
-    identity |= {
+    """The facts that all commands of a run share, as JSON."""
+    return {
+        "model": model.name,
+        "model_fingerprint": model.fingerprint,
+        "runtime": model.runtime,
+        **known_identity(suite, specs, settings, given),
+    }
+
+
+def known_identity(
+    suite: Suite,
+    specs: Iterable[str],
+    settings: Mapping[str, Any],
+    given: Dialogs | UserTurns | None,
+) -> dict[str, Any]:
+    """Those facts that are known before a model is loaded."""
+    return {
         "suite": suite.name,
         "suite_fingerprint": suite.fingerprint,
-        "methods": list(methods),
+        "methods": list(specs),
         "settings": dict(settings),
+        **identity_of_given(given),
     }
-    if user_model is not None:
-        identity["user_model"] = {
-            "name": user_model.name,
-            "fingerprint": user_model.fingerprint,
-            "runtime": user_model.runtime,
-        }
-    return identity | identity_of_given(given)
 
 
 def identity_of_given(given: Dialogs | UserTurns | None) -> dict[str, Any]:

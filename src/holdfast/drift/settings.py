@@ -223,12 +223,12 @@ class Running:
     Args:
         traces: whether the mass of every head at every generated token of the agent is saved too
             (`drift.traces`).
-        progress: called at every round with how many conversations advanced, and the tokens
-            forwarded; conversations that were finished before a run is resumed are reported at
-            once, round by round, with no tokens.
+        progress: called with how many rounds of conversations have ended since the last call, and
+            the tokens forwarded for them; the rounds of conversations that were finished before a
+            run is resumed are reported at once, with no tokens.
         command: the command line, for the manifest.
     """
 
     traces: bool = False
-    progress: Callable[[int, int], None] = lambda conversations, tokens: None
+    progress: Callable[[int, int], None] = lambda rounds, tokens: None
     command: str = ""

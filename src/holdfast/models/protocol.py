@@ -115,6 +115,15 @@ def facts_about(model: object) -> dict[str, object]:
     return about
 
 
+@runtime_checkable
+class LimitsRows(Protocol):
+    """An engine that answers fewer requests at once after its device ran out of memory."""
+
+    @property
+    def rows_at_most(self) -> int | None:
+        """The most requests at once since then; None if memory never ran out."""
+
+
 class Engine(Protocol):
     """An asynchronous function from a request to a reply: what a model's `session` returns.
 

@@ -88,7 +88,7 @@ def check(
 
     cast, running = options.cast, options.running
     run = drift.run(
-        model, suite, out, settings, [method], cast=cast, running=running, numbers=batches()
+        model, suite, out, settings, [method], cast=cast, running=running, batches=batches
     )
     checks = judge()
     write_check(Path(out), name, terms, checks, settings.rounds)
