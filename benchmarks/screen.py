@@ -6,6 +6,9 @@ select prompts by this record and then measure with the other half, on other see
 independent of the measured numbers.
 
     python benchmarks/screen.py --suite everyday --model smollm2 --out FILE.json
+    python benchmarks/screen.py --suite bots --model qwen-0.5b --max-new-tokens 160 --out FILE.json
+
+A prompt with several rules seldom passes as a whole; the record has its rules, too.
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ import argparse
 import dataclasses
 import json
 import sys
+from collections import Counter
 from pathlib import Path
 
 import torch
@@ -21,10 +25,10 @@ from stamp import measured_on
 
 import holdfast
 from holdfast import drift
-from holdfast.analysis.prompt_effect import baseline_beside
+from holdfast.analysis.prompt_effect import BaselineRow, baseline_beside
 from holdfast.analysis.series import read_series
 from holdfast.drift.asking_baseline import ask_baseline
-from holdfast.drift.families import family_of, halves
+from holdfast.drift.families import family_of, half_of, halves
 
 SEED = 730_193
 WITH, WITHOUT = 0.6, 0.1  # minimum mean score with the prompt, and maximum without
@@ -48,15 +52,38 @@ def screening(suite: drift.Suite) -> drift.Suite:
     return dataclasses.replace(suite, cases=tuple(cases))
 
 
+def rule_row(rule: drift.Rule, scored: BaselineRow | None) -> dict:
+    """How well a rule is followed; without numbers if no reply could be scored.
+
+    `kept`: it is followed in round 1, so it can be lost. `passes`: and only because of the prompt,
+    which few prohibitions do, as most of them are kept by replies that know nothing of them.
+    """
+    prompted = None if scored is None else round(scored.prompted.mean, 3)
+    unprompted = None if scored is None else round(scored.unprompted.mean, 3)
+    kept = prompted is not None and prompted >= WITH
+    return {
+        "id": rule.id,
+        "kind": rule.kind,
+        "polarity": rule.polarity,
+        "prompted": prompted,
+        "unprompted": unprompted,
+        "kept": kept,
+        "passes": kept and unprompted <= WITHOUT,
+    }
+
+
 def prompt_rows(suite: drift.Suite, run) -> list[dict]:
-    """A row per prompt; one with several rules gets its worst rule's scores."""
-    scored = {row.name: row for row in baseline_beside(run, read_series(run)[0]).cases}
+    """A row per prompt with those of its rules; its scores are those of its worst rule."""
+    baseline = baseline_beside(run, read_series(run)[0])
+    scored = {row.name: row for row in baseline.cases}
     half = halves(suite)
     rows = []
     for case in suite.cases:
-        names = [f"{case.id} · {rule.id}" if rule.id else case.id for rule in case.all_rules]
-        prompted = round(min(scored[name].prompted.mean for name in names), 3)
-        unprompted = round(max(scored[name].unprompted.mean for name in names), 3)
+        rules = [
+            rule_row(rule, scored.get(f"{case.id} · {rule.id}" if rule.id else case.id))
+            for rule in case.all_rules
+        ]
+        known = [row for row in rules if row["prompted"] is not None]
         family = family_of(case.id)
         rows.append(
             {
@@ -64,12 +91,23 @@ def prompt_rows(suite: drift.Suite, run) -> list[dict]:
                 "category": case.category,
                 "family": family,
                 "half": half[family],
-                "prompted": prompted,
-                "unprompted": unprompted,
-                "passes": prompted >= WITH and unprompted <= WITHOUT,
+                "prompted": min((row["prompted"] for row in known), default=None),
+                "unprompted": max((row["unprompted"] for row in known), default=None),
+                "passes": all(row["passes"] for row in rules),
+                **({"rules": rules} if case.rules else {}),
             }
         )
     return rows
+
+
+def kinds_of(prompts: list[dict]) -> dict[str, dict[str, int]]:
+    """By kind of rule: how many there are, how many are kept, and how many of these pass."""
+    counts: dict[str, Counter[str]] = {}
+    for rule in (rule for prompt in prompts for rule in prompt.get("rules", ())):
+        if rule["kind"] is not None:
+            count = counts.setdefault(rule["kind"], Counter(rules=0, kept=0, passes=0))
+            count.update(rules=1, kept=int(rule["kept"]), passes=int(rule["passes"]))
+    return {kind: dict(count) for kind, count in counts.items()}
 
 
 def main() -> None:
@@ -77,6 +115,8 @@ def main() -> None:
     parser.add_argument("--suite", default="everyday")
     parser.add_argument("--model", required=True)
     parser.add_argument("--dtype", default="bfloat16")
+    parser.add_argument("--families", choices=["explore", "confirm"], help="only these")
+    parser.add_argument("--max-new-tokens", type=int, default=60, help="bots need about 160")
     parser.add_argument("--runs", type=Path, default=Path("runs/screen"))
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--threads", type=int, default=2)
@@ -85,11 +125,13 @@ def main() -> None:
 
     model = holdfast.load(arguments.model, dtype=arguments.dtype)
     suite = screening(drift.load_suite(arguments.suite))
+    if arguments.families is not None:
+        suite = half_of(suite, arguments.families)
     settings = drift.Settings(
         rounds=1,
         conversations=TALKS * len(suite.cases),
         seed=SEED,
-        sampling=holdfast.Sampling(temperature=0.7, top_p=0.9, max_new_tokens=60),
+        sampling=holdfast.Sampling(0.7, 0.9, arguments.max_new_tokens),
         user_prompt="empty",
         probes_per_round=max(len(rule.probes) for case in suite.cases for rule in case.all_rules),
         adoption=False,
@@ -113,10 +155,13 @@ def main() -> None:
         "without_at_most": WITHOUT,
         "passing": len(passing),
         "families": len({row["family"] for row in passing}),
+        "kinds": kinds_of(rows),
         "prompts": rows,
     }
     arguments.out.write_text(json.dumps(record, indent=1) + "\n")
     print(f"{len(passing)} of {len(rows)} prompts pass, in {record['families']} families.")
+    for kind, count in record["kinds"].items():
+        print(f"{kind}: {count['kept']} of {count['rules']} rules are kept, {count['passes']} pass")
 
 
 if __name__ == "__main__":

@@ -11,8 +11,10 @@ from typing import get_args
 import pytest
 import yaml
 from measure_rows import rows_of
+from scripted_model import ScriptedModel
 
 import holdfast
+from holdfast import drift
 from holdfast.drift.cases import Persona, Rule, Suite
 from holdfast.drift.families import family_of, half_of, halves
 from holdfast.drift.recorded_dialogs import PRESSURES, Pressure, read_user_turns
@@ -214,6 +216,36 @@ def test_screening_asks_only_the_first_half_of_the_probes():
             assert asked.probes == rule.probes[:3]
     with pytest.raises(SystemExit, match="'one' has one probe"):
         screen.screening(replace(EVERYDAY, cases=(Case("one", "a", "Be.", ("Hi?",), "one_word"),)))
+
+
+class Obeys(ScriptedModel):
+    """A model that signs as it is told to, and never says sorry."""
+
+    def text(self, request):
+        told = any("Sign with Tony" in message["content"] for message in request.messages)
+        return "Ciao. Tony" if told else "Ciao."
+
+
+def test_the_screen_has_a_row_for_each_rule(tmp_path):
+    both = ("Hi?", "Hello?")
+    signs = Rule("signs", both, {"name": "ends_with", "word": "Tony"}, kind="closing")
+    proud = Rule("proud", both, {"name": "never_contains", "words": ["sorry"]}, kind="forbidden")
+    long = Rule("long", both, {"name": "long_reply", "words": 20})
+    pizza = Case("pizza-1", "shop", "Sign with Tony.", rules=(signs, proud, long))
+    single = Case("tony-1", "shop", "Sign with Tony.", both, {"name": "ends_with", "word": "Tony"})
+    suite = replace(BOTS, cases=(pizza, single), personas=())
+    settings = drift.Settings(rounds=1, conversations=4, user_prompt="empty", pairs="in-turn")
+    run = drift.run(Obeys(), suite, tmp_path, settings)
+    drift.ask_baseline(Obeys(), suite, tmp_path, settings)
+    first, second = rows = screen.prompt_rows(suite, run)
+    kept = {rule["id"]: (rule["kept"], rule["passes"]) for rule in first["rules"]}
+    assert kept == {"signs": (True, True), "proud": (True, False), "long": (False, False)}
+    assert (first["passes"], first["prompted"], first["unprompted"]) == (False, 0.1, 1)
+    assert second["passes"] and "rules" not in second
+    assert screen.kinds_of(rows) == {
+        "closing": {"rules": 1, "kept": 1, "passes": 1},
+        "forbidden": {"rules": 1, "kept": 1, "passes": 0},
+    }
 
 
 def test_user_turns_are_forty_everyday_dialogs_that_give_no_answer():
