@@ -118,7 +118,9 @@ def weights_by(method, weights, span, generated) -> list[float]:
         return pasta(weights, span, generated, method.alpha, method.generated == "scale")
     if method.name == "boost":
         return boost(weights, span, method.factor)
-    return spotlight(weights, span, method.target)
+    if method.name == "spotlight":
+        return spotlight(weights, span, method.target)
+    raise NotImplementedError(f"no oracle of {method.name}")
 
 
 def reminder(said: list[str], every: int, depth: int, text: str) -> list[str]:

@@ -8,6 +8,7 @@ import warnings
 from pathlib import Path
 
 import pytest
+from scripted_model import ScriptedModel
 
 from holdfast.cli import loading, main, read_command
 
@@ -191,3 +192,13 @@ def test_a_last_message_of_the_assistant_is_continued_only_if_asked(folder, tmp_
     assert main(command) == 2
     assert "--continue-final-message" in capsys.readouterr().err
     assert main([*command, "--continue-final-message"]) == 0
+
+
+def test_an_engine_that_only_generates_shows_its_reply_whole(monkeypatch, capsys):
+    class Echo(ScriptedModel):
+        def text(self, request):
+            return request.messages[-1]["content"]
+
+    monkeypatch.setattr("holdfast.cli.generate.load_model", lambda arguments: Echo())
+    assert main(["generate", "--user", "Hello there"]) == 0
+    assert capsys.readouterr().out == "Hello there\n"

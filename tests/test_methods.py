@@ -148,7 +148,7 @@ def test_a_method_is_registered_by_its_class_alone(fitted_here):
 
     listed = methods.catalogue()
     assert [name for name, _, _ in listed] == [method.name for method in METHODS]
-    assert len(listed) == len({name for name, _, _ in listed}) == 15
+    assert len(listed) == len({name for name, _, _ in listed})
     assert all(line.endswith(".") and len(line) < 120 for _, _, line in listed)
     for method in METHODS:
         declared = parameters_of(method)

@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from holdfast import Boost, Pasta, SplitSoftmax, Spotlight
+from holdfast.errors import UsageError
 from holdfast.methods.compiled import compile_methods, layer_table
 from holdfast.methods.table import LayerTable, TableEntry, layer_entries
 
@@ -112,3 +113,10 @@ def test_a_layer_table_has_the_numbers_of_every_row_and_head():
     assert table.numbers[0].tolist() == [[math.log(4)] * 2, [0, 0], [math.log(4)] * 2, [0, 0]]
     assert (table.numbers[2] > -math.inf).tolist() == [[False] * 2] * 3 + [[True, False]]
     assert table.adds and table.floors and not table.powers
+
+
+@pytest.mark.parametrize("numbers", [{"bias": -0.1}, {"exponent": 1.5}])
+def test_an_entry_that_lowers_the_mass_is_refused(numbers):
+    with pytest.raises(UsageError) as raised:
+        TableEntry(**numbers)
+    assert raised.value.option == "table_entry"

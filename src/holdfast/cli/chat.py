@@ -21,7 +21,7 @@ from holdfast.errors import HoldfastError, ModelError, UnknownName, UsageError
 from holdfast.methods import Ability, Method, compile_methods, parse, spec_of
 from holdfast.methods.all_methods import METHODS
 from holdfast.models.capabilities import supports
-from holdfast.models.protocol import stream_reply
+from holdfast.models.protocol import stream_reply, stream_text
 from holdfast.models.requests import Reply, Request
 
 EXAMPLES = """examples:
@@ -106,7 +106,7 @@ class Chat:
 
     def __init__(self, model: Any, sampling: Sampling, seed: int = 0, system_as: str = "role"):
         self.model, self.sampling, self.seed, self.system_as = model, sampling, seed, system_as
-        self.stream = model.stream
+        self.stream = functools.partial(stream_text, model)
         if supports(model, Ability.LAYERS):  # one session, so that nothing is computed twice
             self.stream = functools.partial(stream_reply, model.session(), model.tokenizer)
         self.shows_mass = supports(model, Ability.LOG_ODDS)

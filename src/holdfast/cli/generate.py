@@ -14,6 +14,7 @@ from holdfast.cli.options import Arg, Command, DrawOptions, ModelOptions, Specs,
 from holdfast.cli.progress import note, printable
 from holdfast.common.sampling import NO_CONTENT
 from holdfast.errors import HoldfastError, UsageError, reason_of
+from holdfast.models.protocol import stream_text
 from holdfast.models.requests import Request
 
 EXAMPLES = """examples:
@@ -63,7 +64,7 @@ def run(arguments: GenerateArguments) -> None:
     )
     _check_effect(request, arguments)
     model = load_model(arguments)
-    reply = model.stream(request, lambda piece: print(printable(piece), end="", flush=True))
+    reply = stream_text(model, request, lambda piece: print(printable(piece), end="", flush=True))
     print()
     if reply.stop_reason in NO_CONTENT:
         note(f"The reply has no content ({reply.stop_reason}).")

@@ -33,11 +33,25 @@ _TINY = 1e-38  # the least exponent whose logarithm is taken
 
 @dataclass(frozen=True)
 class TableEntry:
-    """The three numbers of a method on one head; the default changes nothing."""
+    """The three numbers of a method on one head; the default changes nothing.
 
-    bias: float = 0.0  # added to the log-odds
+    Raises:
+        UsageError: the numbers lower the mass, which the kernels cannot do precisely.
+    """
+
+    bias: float = 0.0  # added to the log-odds, at least 0
     exponent: float = 1.0  # the power of the mass, in [0, 1]
     floor: float = -math.inf  # the least log-odds; -inf for none
+
+    def __post_init__(self) -> None:
+        if self.bias < 0 or self.exponent > 1:
+            raise UsageError(
+                f"A bias of {self.bias:g} and an exponent of {self.exponent:g} lower the mass on"
+                " the span, which attention methods only raise; take a bias of at least 0 and an"
+                " exponent of at most 1.",
+                option="table_entry",
+                value=(self.bias, self.exponent),
+            )
 
     def then(self, later: TableEntry) -> TableEntry | None:
         """Both as one entry, `later` after this one; None if no three numbers express that."""

@@ -39,8 +39,8 @@ def load_in_engine(model: str, *, to_serve: bool = False, **options: Any) -> Cha
     load = points[engine].load()
     if to_serve and "prefix_memory" not in signature(load).parameters:
         raise UsageError(
-            f"{model} runs in {engine}, which has a server of its own; start that one, or give a"
-            " folder or a name on the hub."
+            f"{model} runs in {engine}, which `holdfast serve` does not serve; start the server of"
+            " that engine, if it has one, or give a folder or a name on the hub."
         )
     made: ChatModel = load(name, **options)
     return made

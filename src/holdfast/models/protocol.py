@@ -182,6 +182,28 @@ class Streams(Protocol):
         """Answers a request; yields every token as it is drawn, and the reply last."""
 
 
+@runtime_checkable
+class StreamsText(Protocol):
+    """A model that shows a reply piece by piece while it is drawn."""
+
+    def stream(self, request: Request, write: Callable[[str], None]) -> Reply:
+        """Answers one chat, and passes its text to `write` in pieces."""
+
+
+def stream_text(model: ChatModel, request: Request, write: Callable[[str], None]) -> Reply:
+    """Answers one chat, and passes its text to `write`: in pieces if the model can, else whole."""
+    if isinstance(model, StreamsText):
+        return model.stream(request, write)
+
+    async def answer() -> Reply:
+        async with model.session() as engine:
+            return await engine.generate(request)
+
+    reply = run_sync(answer())
+    write(reply.text)
+    return reply
+
+
 def stream_reply(
     engine: Streams,
     tokenizer: PreTrainedTokenizerFast,
