@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from test_scheduler import LONG, Broken, asked
+from test_scheduler import LONG, Broken, make_requests
 from tiny import chat, model
 
 from holdfast import Boost, Guidance, Request, Sampling, SplitSoftmax
@@ -24,7 +24,7 @@ ENDLESS = Sampling(2.0, 1.0, 400)
 
 def mixed(count):
     """Requests that differ in length, method and seed."""
-    requests = enumerate(asked(count))
+    requests = enumerate(make_requests(count))
     return [replace(r, methods=METHODS[n % 4], trace=n % 4 == 1) for n, r in requests]
 
 
@@ -42,7 +42,7 @@ def slow(monkeypatch):
 
 def endless(count):
     """A model without stop tokens, and requests to it."""
-    requests = [replace(request, sampling=ENDLESS) for request in asked(count)]
+    requests = [replace(request, sampling=ENDLESS) for request in make_requests(count)]
     return replace(model(), stop_ids=frozenset()), requests
 
 
@@ -123,7 +123,7 @@ def test_the_span_is_reported_as_token_ranges():
 
 
 def test_an_invalid_request_is_refused_at_once_and_others_continue():
-    tiny, good = model(), asked(1)[0]
+    tiny, good = model(), make_requests(1)[0]
     long = Request(chat("talk about cheese", "hello " * 600), sampling=LONG)
     lost = Request(chat("be nice", "hello"), (SplitSoftmax(0.5, heads=[(9, 9)]),), LONG)
 
@@ -182,13 +182,13 @@ def test_cancelling_a_task_frees_its_row_at_any_moment(slow):
                 tasks[-1].cancel()
             ended = await asyncio.gather(*tasks, return_exceptions=True)
             await until(lambda: engine.running == 0 and engine.open == 0)
-            _, _, reply = await ask(engine, asked(1)[0])
+            _, _, reply = await ask(engine, make_requests(1)[0])
             assert not engine._session._open
             return ended, reply
 
     ended, reply = within(work())
     assert {type(error) for error in ended} == {asyncio.CancelledError}
-    assert reply.token_ids == tiny.generate_batch(asked(1))[0].token_ids
+    assert reply.token_ids == tiny.generate_batch(make_requests(1))[0].token_ids
 
 
 def test_the_event_loop_goes_on_while_a_step_is_made(monkeypatch):
@@ -244,7 +244,7 @@ def test_a_long_prompt_is_rendered_while_other_rows_run(slow, monkeypatch):
 
 def test_a_full_queue_is_busy_and_draining_finishes_open_requests(slow):
     tiny = replace(model(), batch_size=2)
-    requests = asked(4)
+    requests = make_requests(4)
 
     async def work():
         async with running(tiny, queue=1) as engine:
@@ -285,10 +285,10 @@ def test_a_failed_step_ends_all_open_requests_and_the_engine_continues(slow, mon
             assert [type(error) for error in errors] == [ModelError] * 2
             assert all("device lost" in str(error) for error in errors)
             assert engine.ready and engine.open == 0
-            _, _, reply = await ask(engine, asked(1)[0])
+            _, _, reply = await ask(engine, make_requests(1)[0])
             return reply
 
-    assert within(work()).token_ids == tiny.generate_batch(asked(1))[0].token_ids
+    assert within(work()).token_ids == tiny.generate_batch(make_requests(1))[0].token_ids
     assert "device lost" in caplog.text
 
 
@@ -307,7 +307,7 @@ def failing_steps(monkeypatch, failures):
 
 def test_an_engine_whose_steps_always_fail_stops_with_its_error(monkeypatch):
     failing_steps(monkeypatch, [True] * 100)
-    request = asked(1)[0]
+    request = make_requests(1)[0]
 
     async def work():
         async with running(model()) as engine:
@@ -325,7 +325,7 @@ def test_an_engine_whose_steps_always_fail_stops_with_its_error(monkeypatch):
 
 def test_only_failures_in_a_row_stop_the_engine(monkeypatch):
     left = failing_steps(monkeypatch, [True, True])
-    request = asked(1)[0]
+    request = make_requests(1)[0]
 
     async def work():
         async with running(model()) as engine:
@@ -341,7 +341,7 @@ def test_only_failures_in_a_row_stop_the_engine(monkeypatch):
 
 
 def test_a_request_that_is_rendered_while_the_engine_ends_is_refused(monkeypatch):
-    tiny, request = model(), asked(1)[0]
+    tiny, request = model(), make_requests(1)[0]
     failing_steps(monkeypatch, [True] * 100)
     render = LocalSession.render
     rendering, go_on = threading.Event(), threading.Event()
@@ -399,17 +399,17 @@ def test_an_engine_outlives_an_event_loop_that_ended_during_a_step(slow):
 
     asyncio.run(leave())
     try:
-        _, _, reply = within(ask(engine, asked(1)[0]))
+        _, _, reply = within(ask(engine, make_requests(1)[0]))
         assert engine.running == 0 and not engine._session._open
     finally:
         engine.close()
-    assert reply.token_ids == tiny.generate_batch(asked(1))[0].token_ids
+    assert reply.token_ids == tiny.generate_batch(make_requests(1))[0].token_ids
 
 
 def test_an_idle_engine_sleeps():
     async def work():
         async with running(model()) as engine:
-            await ask(engine, asked(1)[0])
+            await ask(engine, make_requests(1)[0])
             before = time.process_time()
             await asyncio.sleep(0.5)
             return time.process_time() - before
