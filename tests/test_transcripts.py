@@ -1,11 +1,12 @@
 """Transcripts of coding agents and exports of chats: who said what, and which branch is active."""
 
+import gzip
 import json
 
 import pytest
 from code_blocks import ROOT, blocks_of
 
-from holdfast.errors import UsageError
+from holdfast.errors import UnknownName, UsageError
 from holdfast.logs import read_logs
 from holdfast.transcripts import FORMATS, Event, Kind, read_transcripts
 from holdfast.transcripts.transcript import branched
@@ -576,14 +577,60 @@ def test_messages_of_a_developer_are_the_system_prompt(tmp_path):
     assert dialog.system == "Be brief."
 
 
-def test_compressed_files_are_named(tmp_path):
+def test_files_that_are_compressed_in_other_ways_than_gzip_are_named(tmp_path):
     written(tmp_path, {"messages": [HI, HELLO]}, name="logs/a.jsonl")
-    (tmp_path / "logs" / "b.jsonl.zst").write_bytes(b"\x28")
-    (tmp_path / "logs" / "c.jsonl.gz").write_bytes(b"\x1f")
+    for name in ("b.jsonl.zst", "c.tar.gz"):
+        (tmp_path / "logs" / name).write_bytes(b"\x28")
+        with pytest.raises(UsageError) as raised:
+            read_transcripts(tmp_path / "logs" / name)
+        assert raised.value.value == str(tmp_path / "logs" / name)
     (first, second) = read_logs([tmp_path / "logs"]).problems
-    assert "b.jsonl.zst" in first and "c.jsonl.gz" in second
-    with pytest.raises(UsageError, match=r"b\.jsonl\.zst is compressed"):
-        read_logs([tmp_path / "logs" / "b.jsonl.zst"])
+    assert "b.jsonl.zst" in first and "c.tar.gz" in second
+
+
+@pytest.mark.parametrize("name", ["a.jsonl.gz", "a.ndjson.gz", "a.json.gz", "a.jsonl"])
+def test_gzipped_logs_are_read(name, tmp_path):
+    chats = [{"messages": [HI, HELLO]}, {"messages": [HI, {**HELLO, "content": "Again."}]}]
+    text = json.dumps(chats, indent=1) if name == "a.json.gz" else "\n".join(map(json.dumps, chats))
+    (tmp_path / name).write_bytes(gzip.compress(text.encode()))
+    for path in (tmp_path, tmp_path / name):
+        (file,) = read_transcripts(path)
+        replies = [transcript.path[-1].text for transcript in file.transcripts]
+        assert (replies, file.unread, file.text) == (["Hello.", "Again."], (), text)
+
+
+def test_a_document_that_is_cut_off_is_one_problem_with_its_place(tmp_path):
+    text = json.dumps([{"messages": [HI, HELLO]}] * 20, indent=2)
+    lines = text.split("\n")[:-3]
+    (file,) = read_transcripts(written(tmp_path, *lines, name="a.json"))
+    (sentence,) = file.unread
+    assert f"line {len(lines) + 1}" in sentence and not file.transcripts
+
+
+def test_lines_in_a_file_named_json_are_read_without_those_that_are_cut_off(tmp_path):
+    chat = {"messages": [HI, HELLO]}
+    (file,) = read_transcripts(written(tmp_path, "", chat, "{", chat, name="a.json"))
+    assert len(file.transcripts) == 2
+    assert len(file.unread) == 1 and "line 3" in file.unread[0]
+
+
+def test_an_empty_document_is_one_problem(tmp_path):
+    (file,) = read_transcripts(written(tmp_path, "", name="a.json"))
+    assert len(file.unread) == 1
+
+
+def test_a_bad_format_or_path_is_refused_before_anything_is_read(tmp_path):
+    file = written(tmp_path, {"messages": [HI, HELLO]})
+    with pytest.raises(UnknownName) as raised:
+        read_transcripts(file, "opena")
+    assert raised.value.suggestion == "openai"
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "packed").mkdir()
+    (tmp_path / "packed" / "a.jsonl.zst").write_bytes(b"\x28")
+    for name in ("nowhere.jsonl", "empty", "packed"):
+        with pytest.raises(UsageError) as raised:
+            read_transcripts([file, tmp_path / name])
+        assert (raised.value.option, raised.value.value) == ("paths", str(tmp_path / name))
 
 
 def test_reasoning_in_a_reply_is_kept_apart_from_it(tmp_path):

@@ -7,13 +7,21 @@ into transcripts, and says in `Unread` what it did not understand or left out.
 import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from holdfast.errors import shortened
 from holdfast.transcripts.chat_messages import Malformed, is_cut, is_message, read_messages
 from holdfast.transcripts.transcript import Event, Transcript, linear, message
 
-Values = list[tuple[str, Any]]  # each with its source: the file, and the line or entry in it
+
+class Located(NamedTuple):
+    """A value in a file, and its source, such as `july.jsonl, line 3`."""
+
+    source: str
+    value: Any
+
+
+Values = list[Located]
 
 
 @dataclass(frozen=True)

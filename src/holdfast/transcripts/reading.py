@@ -9,13 +9,13 @@ from typing import Any
 from holdfast.common.files import read_text
 from holdfast.errors import UnknownName, UsageError, reason_of, shortened
 from holdfast.records import MANIFEST, RECORDS
-from holdfast.transcripts.chat_messages import is_message
 from holdfast.transcripts.formats import FORMATS, format_of, may_be
-from holdfast.transcripts.reader import Unread, Values
+from holdfast.transcripts.reader import Located, Unread, Values, is_message_list
 from holdfast.transcripts.transcript import Transcript
 
 _SUFFIXES = (".jsonl", ".ndjson", ".json")
-_COMPRESSED = (".zst", ".gz", ".bz2", ".xz", ".zip", ".br", ".lz4", ".7z", ".tar", ".tgz")
+_LOGS = (*_SUFFIXES, *(f"{suffix}.gz" for suffix in _SUFFIXES))
+_COMPRESSED = (".zst", ".bz2", ".xz", ".zip", ".br", ".lz4", ".7z", ".tar", ".tar.gz", ".tgz")
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class LogFile:
 
     Args:
         unread: a sentence for each line that was not understood, and each part that was left out.
-        text: its content, unpacked; "" if it was not read.
+        text: its content, unpacked if it was gzipped; "" if it was not read.
     """
 
     path: Path
@@ -34,48 +34,90 @@ class LogFile:
 
 
 def read_transcripts(
-    paths: Path | str | Sequence[Path | str], form: str | None = None
+    paths: Path | str | Sequence[Path | str], format_name: str | None = None
 ) -> Iterator[LogFile]:
     """Reads log files, including those in folders.
 
+    The files are found at once, and each is read when the iterator reaches it.
+
     Args:
-        form: one of `FORMATS`; None detects it for each value.
+        paths: log files, folders of them, or folders of runs; logs may be gzipped.
+        format_name: one of `FORMATS`; None detects it for each value.
 
     Raises:
-        UsageError: there is no such format, or a file cannot be read.
+        UnknownName: there is no such format.
+        UsageError: a path does not exist, a folder has no logs, a run has no finished conversation,
+            or a file was given that is compressed other than by gzip; while iterating, a file
+            cannot be read.
     """
-    if form is not None and form not in FORMATS:
-        raise UnknownName("format", form, FORMATS)
-    paths = [paths] if isinstance(paths, (Path, str)) else paths
-    for path in map(Path, paths):
-        yield from _in_folder(path, form) if path.is_dir() else [_read_file(path, form)]
+    if format_name is not None and format_name not in FORMATS:
+        raise UnknownName("format", format_name, FORMATS)
+    files = list[Path]()
+    for path in map(Path, [paths] if isinstance(paths, (Path, str)) else paths):
+        files += _find_logs(path)
+    return (_read_file(file, format_name) for file in files)
 
 
-def _in_folder(folder: Path, form: str | None) -> Iterator[LogFile]:
-    if (folder / MANIFEST).is_file():  # a run
-        records = folder / RECORDS
-        if not (records.is_file() and records.stat().st_size):
-            raise UsageError(
-                f"{folder} has no finished conversation yet; repeat its command to continue,"
-                " then score it again."
-            )
-        yield _read_file(records, form)
-        return
+def _find_logs(path: Path) -> list[Path]:
+    """The logs at a path; in a folder, also the compressed files, which are reported as unread."""
+    if not path.exists():
+        raise UsageError(
+            f"There is no file or folder {path}; check the path.", option="paths", value=str(path)
+        )
+    if path.is_dir():
+        return [_records_of_run(path)] if (path / MANIFEST).is_file() else _logs_in_folder(path)
+    if _is_compressed(path):
+        raise UsageError(
+            f"{path} is compressed, which is not read; unpack it first.",
+            option="paths",
+            value=str(path),
+        )
+    return [path]
+
+
+def _records_of_run(run: Path) -> Path:
+    records = run / RECORDS
+    if not (records.is_file() and records.stat().st_size):
+        raise UsageError(
+            f"{run} has no finished conversation yet; repeat its command to continue,"
+            " then score it again.",
+            option="paths",
+            value=str(run),
+        )
+    return records
+
+
+def _logs_in_folder(folder: Path) -> list[Path]:
     files = sorted(file for file in folder.rglob("*") if file.is_file())
-    packed = {f: f"{f} is compressed, which is not read" for f in files if f.suffix in _COMPRESSED}
-    inside = [file for file in files if file.suffix in _SUFFIXES]
-    if not inside:
-        first = f" ({next(iter(packed.values()))}; unpack it first)" if packed else ""
-        raise UsageError(f"{folder} holds no file that ends in {', '.join(_SUFFIXES)}{first}.")
-    yield from (LogFile(file, unread=(sentence,)) for file, sentence in packed.items())
-    yield from (_read_file(file, form) for file in inside)
+    compressed = [file for file in files if _is_compressed(file)]
+    logs = [file for file in files if file.name.endswith(_LOGS)]
+    if not logs and compressed:
+        raise UsageError(
+            f"{folder} has no logs that can be read, as {compressed[0]} is compressed; unpack it"
+            " first.",
+            option="paths",
+            value=str(folder),
+        )
+    if not logs:
+        raise UsageError(
+            f"{folder} holds no file that ends in {', '.join(_SUFFIXES)}, gzipped or not.",
+            option="paths",
+            value=str(folder),
+            allowed=_LOGS,
+        )
+    return [*compressed, *logs]
 
 
-def _read_file(path: Path, form: str | None) -> LogFile:
-    if path.suffix in _COMPRESSED:
-        raise UsageError(f"{path} is compressed, which is not read; unpack it first.")
+def _is_compressed(path: Path) -> bool:
+    """Whether a file is compressed in a way that is not read; gzipped files are."""
+    return path.name.endswith(_COMPRESSED)
+
+
+def _read_file(path: Path, format_name: str | None) -> LogFile:
+    if _is_compressed(path):
+        return LogFile(path, unread=(f"{path} is compressed, which is not read",))
     text = read_text(path)
-    parts = list(_read_values(path, text, form))
+    parts = list(_read_values(path, text, format_name))
     return LogFile(
         path,
         tuple(part for part in parts if isinstance(part, Transcript)),
@@ -84,55 +126,79 @@ def _read_file(path: Path, form: str | None) -> LogFile:
     )
 
 
-def _read_values(path: Path, text: str, form: str | None) -> Iterator[Transcript | Unread]:
+def _read_values(path: Path, text: str, format_name: str | None) -> Iterator[Transcript | Unread]:
+    """The transcripts of the values in a file, each read by the reader of its format."""
     if not text.strip():
         yield Unread(f"{path} is empty")
+        return
     by_format: dict[str, Values] = {}
     unknown: Values = []
-    for value in _values(path, text):
-        if isinstance(value, Unread):
-            yield value
+    for parsed in _parse(path, text):
+        if isinstance(parsed, Unread):
+            yield parsed
             continue
-        where, content = value
-        name = form or format_of(content)
+        detected = format_of(parsed.value)
+        name = format_name or detected
         if name is None:
-            unknown.append(value)
-        elif form is not None and not may_be(content, form):
-            yield Unread(f"{where} is in the format {format_of(content)}, not {form}")
+            unknown.append(parsed)
+        elif format_name is not None and not may_be(parsed.value, format_name):
+            yield Unread(f"{parsed.source} is in the format {detected}, not {format_name}")
         else:
-            by_format.setdefault(name, []).append(value)
+            by_format.setdefault(name, []).append(parsed)
     has_events = any(FORMATS[name].has_events for name in by_format)
-    for where, content in unknown:
-        if not (has_events and _is_other_event(content)):
-            yield Unread(f"{where}: {shortened(content)} is in no known format")
+    for source, value in unknown:
+        if not (has_events and _is_bookkeeping_event(value)):
+            yield Unread(f"{source}: {shortened(value)} is in no known format")
     for name, values in by_format.items():
         for part in FORMATS[name].read(values):
             yield replace(part, format=name) if isinstance(part, Transcript) else part
 
 
-def _is_other_event(value: Any) -> bool:
-    """Whether a line among the events of sessions is one more, such as a snapshot of files."""
+def _is_bookkeeping_event(value: Any) -> bool:
+    """Whether a line among the events of sessions is in no dialog, such as a snapshot of files."""
     typed = isinstance(value, Mapping) and isinstance(value.get("type"), str)
     return typed and not value.keys() & {"role", "content", "message", "messages"}
 
 
-def _values(path: Path, text: str) -> Iterator[tuple[str, Any] | Unread]:
-    """The values in a file, each with its place: one per line, or those of one JSON document."""
-    if path.suffix == ".json":
-        try:
-            value = json.loads(text)
-        except (ValueError, RecursionError):
-            pass  # JSON lines despite the file's name
-        else:
-            many = isinstance(value, list) and not (value and is_message(value[0]))
-            if isinstance(value, dict) and isinstance(value.get("data"), list):
-                value, many = value["data"], True  # a page of an API's response
-            values = value if many else [value]
-            yield from ((f"{path}, entry {n}", entry) for n, entry in enumerate(values, start=1))
-            return
+def _parse(path: Path, text: str) -> Iterator[Located | Unread]:
+    """The values in a file: one per line, or those of one JSON document."""
+    is_json = path.name.endswith((".json", ".json.gz"))
+    if is_json and not _is_json_lines(text):
+        return _parse_document(path, text)
+    return _parse_lines(path, text)
+
+
+def _is_json_lines(text: str) -> bool:
+    """Whether a text has several lines of which the first is a value, whatever its file's name."""
+    first, _, rest = text.strip().partition("\n")
+    try:
+        json.loads(first)
+    except (ValueError, RecursionError):
+        return False
+    return bool(rest)
+
+
+def _parse_document(path: Path, text: str) -> Iterator[Located | Unread]:
+    try:
+        document = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        yield Unread(f"{path} is not JSON: {reason_of(error)}")
+        return
+    if isinstance(document, dict) and isinstance(document.get("data"), list):
+        entries = document["data"]  # a page of an API's response
+    elif isinstance(document, list) and not is_message_list(document):
+        entries = document
+    else:
+        entries = [document]
+    for number, entry in enumerate(entries, start=1):
+        yield Located(f"{path}, entry {number}", entry)
+
+
+def _parse_lines(path: Path, text: str) -> Iterator[Located | Unread]:
     for number, line in enumerate(text.split("\n"), start=1):
-        if line.strip():
-            try:
-                yield f"{path}, line {number}", json.loads(line)
-            except (ValueError, RecursionError) as error:
-                yield Unread(f"{path}, line {number}: it is not JSON: {reason_of(error)}")
+        if not line.strip():
+            continue
+        try:
+            yield Located(f"{path}, line {number}", json.loads(line))
+        except (ValueError, RecursionError) as error:
+            yield Unread(f"{path}, line {number}: it is not JSON: {reason_of(error)}")
