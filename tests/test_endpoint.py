@@ -10,6 +10,7 @@ import threading
 import time
 import traceback
 
+import openai
 import pytest
 from chat_server import KEY, Server, completion, refusal
 from test_cli import heed_interrupts
@@ -426,6 +427,15 @@ def test_a_model_that_cannot_be_chosen_from_the_list_is_explained(monkeypatch, l
     assert message.isprintable() and KEY not in message and len(message) < 600
 
 
+def test_the_client_is_closed_if_no_model_is_found(monkeypatch):
+    closed = []
+    close = openai.OpenAI.close
+    monkeypatch.setattr(openai.OpenAI, "close", lambda client: closed.append(close(client)))
+    with pytest.raises(ModelError) as caught:
+        find(models("first", "second"), monkeypatch)
+    assert caught.value.args and len(closed) == 1
+
+
 def test_an_address_without_v1_is_completed_in_the_message(serve):
     _, server = serve(lambda body, number: (404, {}, "Not Found"))
     bare = server.url.removesuffix("/v1")
@@ -489,13 +499,15 @@ def test_an_invalid_address_is_named(url):
 
 
 def test_forbidden_parts_of_an_address_are_refused_without_being_shown():
-    for url, says in (
-        ("http://localhost:8000/v1/chat/completions", "leave out /chat/completions"),
-        ("https://me:secret@host/v1", "environment variable"),
-        ("https://host/v1?key=secret", "environment variable"),
+    too_long = "http://localhost:8000/v1/chat/completions"
+    for url, says, value in (
+        (too_long, "ends in /chat/completions", too_long),
+        ("https://me:secret@host/v1", "environment variable", None),
+        ("https://host/v1?key=secret", "environment variable", None),
     ):
         with pytest.raises(UsageError, match=says) as caught:
             holdfast.connect(url, "tiny")
+        assert (caught.value.option, caught.value.value) == ("base_url", value)
         assert "secret" not in str(caught.value)
 
 

@@ -129,9 +129,9 @@ def test_an_earlier_fingerprint_that_begins_with_the_address_is_recognised():
 
 
 DIFFERENT = (
-    (steering("def"), ("model's fingerprint", "abc", "def")),
+    (steering("def"), ("fingerprint", "abc", "def")),
     (steering("abc", ("pasta",)), ("steering", "boost", "pasta")),
-    (None, ("model's fingerprint", "abc", "")),
+    (None, ("fingerprint", "abc", "")),
 )
 
 
@@ -142,6 +142,21 @@ def test_servers_of_different_models_are_refused(serve, others, difference):
         connected(servers)
     error = refused.value
     assert (error.option, error.allowed, error.value) == difference
+    first, other = (value or "none" for value in difference[1:])
+    assert f"({first} and {other})" in str(error)
+    assert all(server.url in str(error) for server in servers)
+
+
+def test_servers_of_models_with_different_names_are_refused(serve):
+    def lists(name):
+        listed = json.dumps({"data": [{"id": name}]})
+        return lambda body, number: (200, {}, listed) if body is None else completion()
+
+    servers = serve(lists("small"), lists("large"))
+    with pytest.raises(ModelError) as refused:
+        holdfast.connect_all([server.url for server in servers], max_retries=0)
+    error = refused.value
+    assert (error.option, error.allowed, error.value) == ("model", "small", "large")
 
 
 def test_the_first_address_names_a_run_of_ordinary_servers(serve):
@@ -152,8 +167,17 @@ def test_the_first_address_names_a_run_of_ordinary_servers(serve):
 
 def test_duplicate_addresses_are_refused(serve):
     (server,) = serve(replies)
-    with pytest.raises(UsageError, match="each once"):
+    with pytest.raises(UsageError) as refused:
         connected([server, server])
+    assert (refused.value.option, refused.value.value) == ("urls", [server.url] * 2)
+
+
+@pytest.mark.parametrize("urls", ["http://localhost:8000/v1", []])
+def test_addresses_are_a_list_with_at_least_one(urls):
+    with pytest.raises(UsageError) as refused:
+        holdfast.connect_all(urls, "tiny")
+    assert (refused.value.option, refused.value.value) == ("urls", urls)
+    assert not urls or repr([urls]) in str(refused.value)
 
 
 def test_no_reachable_server_gives_the_usual_error(monkeypatch):

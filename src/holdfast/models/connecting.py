@@ -25,6 +25,8 @@ from holdfast.models.served import ask_served
 if TYPE_CHECKING:
     from openai import AsyncOpenAI, OpenAI
 
+_MAX_CONNECT_TIME = 10.0  # seconds; a server that runs accepts a connection at once
+
 
 class ConnectOptions(TypedDict, total=False):
     """Options of `connect` that are the same for several endpoints."""
@@ -61,7 +63,8 @@ def connect(
         api_key_env: the environment variable that holds the key; a server on this machine may need
             none.
         concurrency: requests under way at once, at least 1.
-        timeout: seconds that a server may stay silent while an answer is awaited.
+        timeout: seconds that a server may stay silent while an answer is awaited; a connection must
+            be accepted within this time, and within 10 seconds.
         max_retries: retries per request, at least 0.
         requests_per_minute: spaces requests evenly, retries included; None for no limit.
 
@@ -84,11 +87,15 @@ def connect(
     endpoint = Endpoint(
         address.geturl().rstrip("/"), model or "", api_key_env, timeout, max_retries, key
     )
-    access = _Access(endpoint, is_local, pace)
+    access = _Access(endpoint.url, key, timeout, max_retries, is_local, pace)
     client = access.open_client()
-    if model is None:
-        endpoint = replace(endpoint, model=_find_model(client, endpoint))
-    served = ask_served(client, endpoint)
+    try:
+        if model is None:
+            endpoint = replace(endpoint, model=_find_model(client, endpoint))
+        served = ask_served(client, endpoint)
+    except BaseException:
+        client.close()
+        raise
     server = Server(endpoint, client, access.open_async_client, concurrency, served)
     weakref.finalize(server, client.close)  # closes connections with the last use
     return EndpointModel((server,), (endpoint.url,))
@@ -104,17 +111,25 @@ def connect_all(
 
     Args:
         urls: one or several addresses, each once. The first identifies a run if servers do not
-            report their weights. The other arguments are those of `connect`, for each endpoint.
+            report their weights.
+        model, api_key_env, options: as in `connect`, for each endpoint.
 
     Raises:
-        UsageError: no address, or one twice, or as in `connect`.
+        UsageError: no address, one given twice, or a string in place of the list; or as in
+            `connect`.
         Unreachable: none answers; if only some do, the others are left out with a warning.
         ModelError: they do not serve the same model, or as in `connect`.
     """
-    addresses = [url.rstrip("/") for url in urls]
-    if not urls or len(set(addresses)) < len(urls):
+    if isinstance(urls, str):  # which is a sequence of strings, too
         raise UsageError(
-            f"Endpoints are given by their addresses, each once, not as {','.join(urls)!r}.",
+            f"Give the addresses of endpoints as a list: [{urls!r}].", option="urls", value=urls
+        )
+    addresses = [url.rstrip("/") for url in urls]
+    if not addresses:
+        raise UsageError("Give the address of at least one endpoint.", option="urls", value=[])
+    if len(set(addresses)) < len(addresses):
+        raise UsageError(
+            f"An endpoint is given twice in {', '.join(urls)}; give each address once.",
             option="urls",
             value=list(urls),
         )
@@ -137,24 +152,36 @@ def connect_all(
 
 def _check_same(first: Server, other: Server) -> None:
     """Refuses a server whose model or steering differs from that of the first."""
-
-    def facts(server: Server) -> dict[str, str]:
-        return {
-            "model": server.endpoint.model,
-            "model's fingerprint": server.served.fingerprint,
-            "steering": ", ".join(server.served.methods) or "none",
-        }
-
-    theirs = facts(other)
-    for name, value in facts(first).items():
-        if value != theirs[name]:
-            raise ModelError(
-                f"The {name} is {value} at {first.endpoint.url} and {theirs[name]} at"
-                f" {other.endpoint.url}; spread a run only over servers of the same model.",
-                option=name,
-                value=theirs[name],
-                allowed=value,
-            )
+    urls = f"{first.endpoint.url} and {other.endpoint.url}"
+    model, other_model = first.endpoint.model, other.endpoint.model
+    if model != other_model:
+        raise ModelError(
+            f"{urls} serve different models ({model} and {other_model}); spread a run only over"
+            " servers of the same model.",
+            option="model",
+            value=other_model,
+            allowed=model,
+        )
+    fingerprint, other_fingerprint = first.served.fingerprint, other.served.fingerprint
+    if fingerprint != other_fingerprint:
+        raise ModelError(
+            f"{urls} report different fingerprints of their models ({fingerprint or 'none'} and"
+            f" {other_fingerprint or 'none'}); spread a run only over servers of the same model.",
+            option="fingerprint",
+            value=other_fingerprint,
+            allowed=fingerprint,
+        )
+    methods, other_methods = (
+        ", ".join(server.served.methods) or "none" for server in (first, other)
+    )
+    if methods != other_methods:
+        raise ModelError(
+            f"{urls} offer different steering ({methods} and {other_methods}); spread a run only"
+            " over servers that steer alike.",
+            option="steering",
+            value=other_methods,
+            allowed=methods,
+        )
 
 
 class _Pace:
@@ -165,8 +192,8 @@ class _Pace:
         self._next = 0.0
         self._lock = threading.Lock()
 
-    def seconds_to_wait(self) -> float:
-        """Reserves the next moment for a request; returns how far off it is."""
+    def reserve_turn(self) -> float:
+        """Reserves the next moment for a request; returns the seconds until then."""
         with self._lock:
             now = time.monotonic()
             turn = max(now, self._next)
@@ -178,7 +205,10 @@ class _Pace:
 class _Access:
     """Opens clients of one endpoint, which share its pace and whether it has ever answered."""
 
-    endpoint: Endpoint
+    url: str
+    key: str  # empty if none is needed
+    timeout: float  # seconds that the server may stay silent
+    max_retries: int  # per request, once it has answered
     direct: bool  # past any proxy, which cannot reach this machine's own ports
     pace: _Pace
     answered: bool = False
@@ -187,11 +217,10 @@ class _Access:
         import openai
 
         def wait(_: object) -> None:
-            time.sleep(self.pace.seconds_to_wait())
+            time.sleep(self.pace.reserve_turn())
 
         def note_answer(_: object) -> None:
-            self.answered = True
-            client.max_retries = self.endpoint.max_retries
+            self._note_answer(client)
 
         hooks = {"request": [wait], "response": [note_answer]}
         http_client = openai.DefaultHttpxClient(trust_env=not self.direct, event_hooks=hooks)
@@ -202,28 +231,32 @@ class _Access:
         import openai
 
         async def wait(_: object) -> None:
-            await asyncio.sleep(self.pace.seconds_to_wait())
+            await asyncio.sleep(self.pace.reserve_turn())
 
         async def note_answer(_: object) -> None:
-            self.answered = True
-            client.max_retries = self.endpoint.max_retries
+            self._note_answer(client)
 
         hooks = {"request": [wait], "response": [note_answer]}
         http_client = openai.DefaultAsyncHttpxClient(trust_env=not self.direct, event_hooks=hooks)
         client = openai.AsyncOpenAI(http_client=http_client, **self._options)
         return client
 
+    def _note_answer(self, client: OpenAI | AsyncOpenAI) -> None:
+        """Lets a client retry as often as it may, now that the server runs."""
+        self.answered = True
+        client.max_retries = self.max_retries
+
     @property
     def _options(self) -> dict[str, Any]:
         import openai
 
         # a server that never answered is most likely not running, so waiting is useless
-        retries = self.endpoint.max_retries if self.answered else min(1, self.endpoint.max_retries)
-        timeout = self.endpoint.timeout
+        retries = self.max_retries if self.answered else min(1, self.max_retries)
+        connect_time = min(self.timeout, _MAX_CONNECT_TIME)
         return {
-            "base_url": self.endpoint.url,
-            "api_key": self.endpoint.key or "none",
-            "timeout": openai.Timeout(timeout, connect=min(timeout, 10.0)),
+            "base_url": self.url,
+            "api_key": self.key or "none",
+            "timeout": openai.Timeout(self.timeout, connect=connect_time),
             "max_retries": retries,
         }
 
@@ -240,37 +273,46 @@ def _find_model(client: OpenAI, endpoint: Endpoint) -> str:
         raise failure_of(error, endpoint) from None
     if len(names) == 1:
         return names[0]
-    cure = "name the model yourself (model= in Python, or `--endpoint-model`)"
-    if not names:
-        if not urlsplit(endpoint.url).path.strip("/"):
-            cure = f"give {endpoint.url}/v1 if that is its address, or {cure}"
-        raise ModelError(f"{endpoint.url}/models lists no model; {cure}.")
+    url = endpoint.url
+    if names:
+        raise ModelError(
+            f"{url} has {len(names)} models ({list_models(names, endpoint)}); name the one to use"
+            " (model= in Python, or `--endpoint-model`)."
+        )
+    if urlsplit(url).path.strip("/"):
+        raise ModelError(
+            f"{url}/models lists no model; name the model to use (model= in Python, or"
+            " `--endpoint-model`)."
+        )
     raise ModelError(
-        f"{endpoint.url} has {len(names)} models ({list_models(names, endpoint)}); {cure}."
+        f"{url}/models lists no model; give {url}/v1 if that is the endpoint's address, or name"
+        " the model to use (model= in Python, or `--endpoint-model`)."
     )
 
 
 def _read_address(base_url: str) -> SplitResult:
     try:
         address = urlsplit(base_url)
-        right = address.scheme in ("http", "https") and bool(address.hostname) and address.port != 0
+        is_http = address.scheme in ("http", "https")
+        is_web_address = is_http and bool(address.hostname) and address.port != 0
     except ValueError:
-        right = False
-    if not right:
+        is_web_address = False
+    if not is_web_address:
         raise UsageError(
-            f"{base_url!r} is no web address of an endpoint; write it like"
+            f"{base_url!r} is not an endpoint's web address; write it like"
             " http://localhost:8000/v1.",
             option="base_url",
             value=base_url,
         )
     if address.username or address.password or address.query or address.fragment:
         raise UsageError(
-            f"The base URL of {address.hostname} holds more than an address; keys belong into an"
-            " environment variable, and a query or fragment is not supported."
+            f"The base URL of {address.hostname} holds more than an address; put the key in an"
+            " environment variable, and leave out any query and fragment.",
+            option="base_url",
         )
     if address.path.rstrip("/").endswith("/chat/completions"):
         raise UsageError(
-            f"The base URL {base_url!r} goes one step too far; leave out /chat/completions.",
+            f"The base URL {base_url!r} ends in /chat/completions; leave that part out.",
             option="base_url",
             value=base_url,
         )
@@ -293,15 +335,19 @@ def _read_key(variable: str, address: SplitResult, *, needed: bool) -> str:
             "Give the name of the environment variable that holds the API key, not the key itself."
         )
     key = os.environ.get(variable, "").strip()
-    # a name in lower case may be a key given by mistake
-    shown = variable if variable.isupper() else "that was named for it"
+    if not key and needed and not variable.isupper():
+        # its name is not shown, as it may be a key given by mistake
+        raise ModelError(
+            f"There is no API key for {address.hostname} in the environment variable that was"
+            " named for it; set it, or name another variable (not the key itself)."
+        )
     if not key and needed:
         raise ModelError(
-            f"There is no API key for {address.hostname} in the environment variable {shown}; set"
-            " it, or name another variable."
+            f"There is no API key for {address.hostname} in the environment variable {variable};"
+            " set it, or name another variable."
         )
     if not re.fullmatch(r"[\x21-\x7e]*", key):
         raise ModelError(
-            f"The environment variable {shown} holds blanks or characters that no API key has."
+            f"The environment variable {variable} holds blanks or characters that no API key has."
         )
     return key
