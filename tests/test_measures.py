@@ -17,6 +17,7 @@ from holdfast.errors import UnknownName, UsageError
 from holdfast.measures import Measure, build, catalogue
 from holdfast.measures.grammar import syllables_in
 from holdfast.measures.language import is_in
+from holdfast.measures.number_words import words_for
 from holdfast.measures.registry import CODE, JUDGE, REGISTRY
 from holdfast.measures.text import sentences_of, words_of
 
@@ -301,3 +302,13 @@ def test_catalogue_has_one_line_per_measure():
     listed = [(name, arguments) for name, arguments, _ in catalogue()]
     assert ("contains", ", ".join(["words", "all=true", "case=false", "whole=true"])) in listed
     assert all(line.endswith(".") and "\n" not in line for _, _, line in catalogue())
+
+
+def test_whole_numbers_in_words():
+    assert words_for(0) == ["zero"]
+    assert words_for(15) == ["fifteen"]
+    assert words_for(20) == ["twenty"]
+    assert words_for(97) == ["ninety", "seven"]
+    assert words_for(1_000_305) == ["one", "million", "three", "hundred", "five"]
+    with pytest.raises(ValueError):
+        words_for(-5)

@@ -11,8 +11,8 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 
+from holdfast.common.plurals import plural
 from holdfast.common.progress import GROWTH, Watch, seconds_left
-from holdfast.measures.text import plural
 
 # seconds until the title (and between updates of a bar), until the first plain line, between later
 BEGINS, FIRST, EVERY = 1.0, 10.0, 30.0

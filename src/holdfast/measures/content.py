@@ -7,9 +7,11 @@ import re
 from functools import cache
 from typing import Any
 
+from holdfast.common.plurals import plural
 from holdfast.measures.arguments import Direction, Flag, Number, Share, Words, entries
+from holdfast.measures.number_words import NUMBER_WORDS, words_for
 from holdfast.measures.registry import Score, measure, share, share_true, verdict
-from holdfast.measures.text import READ, fold, folded_words, plural, sentences_of, spell, words_of
+from holdfast.measures.text import fold, folded_words, sentences_of, words_of
 
 NUMERAL = re.compile(
     r"(?<![\w.,])[0-9]{1,3}(?:[, \u00a0\u202f][0-9]{3})+(?![\w])|[0-9]+(?:\.[0-9]+)?"
@@ -132,10 +134,12 @@ def occurs_in_words(number: int, text: str) -> bool:
     tokens = [
         token for token in re.split(r"[\s-]+", " ".join(words_of(fold(text)))) if token != "and"
     ]
-    wanted = spell(number)
+    wanted = words_for(number)
     for i in range(len(tokens) - len(wanted) + 1):
         around = tokens[max(0, i - 1) : i] + tokens[i + len(wanted) : i + len(wanted) + 1]
-        if tokens[i : i + len(wanted)] == wanted and not any(token in READ for token in around):
+        if tokens[i : i + len(wanted)] == wanted and not any(
+            token in NUMBER_WORDS for token in around
+        ):
             return True
     return False
 
@@ -164,7 +168,10 @@ def cardinal(part: str) -> str:
 def is_number_word(word: str) -> bool:
     """Whether a word is a number: 'two', 'twenty-one', 'twenty-first'."""
     parts = word.split("-")
-    return {*parts[:-1], cardinal(parts[-1]) if len(parts) > 1 else parts[-1]} <= READ.keys()
+    return {
+        *parts[:-1],
+        cardinal(parts[-1]) if len(parts) > 1 else parts[-1],
+    } <= NUMBER_WORDS.keys()
 
 
 @measure
@@ -177,7 +184,9 @@ def mentions_any_number(text: str) -> Score:
 @measure
 def number_near(text: str, number: Number) -> Score:
     """1 - |x - number| / number for the first number x of the reply, at least 0."""
-    seen = numerals(text) or [str(READ[word]) for word in folded_words(text) if word in READ]
+    seen = numerals(text) or [
+        str(NUMBER_WORDS[word]) for word in folded_words(text) if word in NUMBER_WORDS
+    ]
     if not seen:
         return Score(0.0, "no number occurs")
     distance = abs(float(seen[0]) - number) / max(number, 1)

@@ -4,6 +4,7 @@ import re
 from collections import Counter
 from itertools import pairwise
 
+from holdfast.common.plurals import plural
 from holdfast.measures.arguments import Count, Counts, Flag, Letter, Text
 from holdfast.measures.registry import (
     Score,
@@ -14,7 +15,7 @@ from holdfast.measures.registry import (
     share_true,
     verdict,
 )
-from holdfast.measures.text import closing_mark, fold, folded_words, plural, sentences_of, words_of
+from holdfast.measures.text import closing_mark, fold, folded_words, sentences_of, words_of
 
 
 def closeness(seen: int, wanted: int, noun: str) -> Score:

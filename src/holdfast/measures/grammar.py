@@ -10,8 +10,9 @@ from functools import cache, lru_cache
 
 from holdfast.common.files import asset
 from holdfast.measures.arguments import Count, Share
+from holdfast.measures.number_words import words_for
 from holdfast.measures.registry import Score, measure, share, share_true
-from holdfast.measures.text import folded_words, listed, sentences_of, spell
+from holdfast.measures.text import folded_words, sentences_of
 
 VOWELS = re.compile(r"[aeiouy]+")
 SILENT_END = re.compile(r"(?<=[^l])e$|(?<=[aeiouyrw]l)e$|(?<=[^aeiouy])es$|(?<=[^aeiouytd])ed$")
@@ -45,7 +46,9 @@ def syllables_in(word: str) -> int:
     if word in exceptions():
         return exceptions()[word]
     if word.isascii() and word.isdigit():
-        return sum(syllables_in(part) for part in spell(int(word))) if len(word) < 16 else len(word)
+        if len(word) >= 16:
+            return len(word)
+        return sum(syllables_in(part) for part in words_for(int(word)))
     if "-" in word:
         return sum(syllables_in(part) for part in word.split("-") if part)
     stem = word.removesuffix("'s")
@@ -58,42 +61,42 @@ def syllables_in(word: str) -> int:
 
 
 SUBJECTS = frozenset(
-    listed("i you he she it we they who there everyone everybody someone nobody people")
+    "i you he she it we they who there everyone everybody someone nobody people".split()
 )
 NOT_A_VERB_AFTER = frozenset(
-    listed("a an the my your his her its our their this that these those no some any every")
+    "a an the my your his her its our their this that these those no some any every".split()
 )
-PREPOSITIONS = frozenset(listed("of in on at for with from by into about near through around"))
+PREPOSITIONS = frozenset("of in on at for with from by into about near through around".split())
 AUXILIARIES = frozenset(
-    listed(
+    (
         "do does did don't doesn't didn't can could will would shall should may might must can't"
         " couldn't won't wouldn't shouldn't i'll you'll he'll she'll it'll we'll they'll i'd you'd"
         " he'd she'd we'd they'd let's"
-    )
+    ).split()
 )
 PRESENT = frozenset(
-    listed(
+    (
         "am is are isn't aren't i'm he's she's it's that's there's you're we're they're has hasn't"
         " haven't have i've you've we've they've do does don't doesn't can can't cannot will won't"
         " would wouldn't shall should shouldn't may might must i'll you'll he'll she'll it'll we'll"
         " they'll"
-    )
+    ).split()
 )
-PAST = frozenset(listed("was were wasn't weren't had hadn't did didn't could couldn't been"))
-DETERMINERS = frozenset(listed("a an the my your his her its our their me us him them"))
-JOINS = frozenset(listed("and or but then"))
+PAST = frozenset("was were wasn't weren't had hadn't did didn't could couldn't been".split())
+DETERMINERS = frozenset("a an the my your his her its our their me us him them".split())
+JOINS = frozenset("and or but then".split())
 MODALS = frozenset(
-    listed(
+    (
         "can can't cannot will won't would wouldn't shall should shouldn't may might must could "
         "couldn't"
-    )
+    ).split()
 )
-HAVE = frozenset(listed("have has had haven't hasn't hadn't i've you've we've they've"))
+HAVE = frozenset("have has had haven't hasn't hadn't i've you've we've they've".split())
 ADVERBS = frozenset(
-    listed("not never always often also just really then usually sometimes only still already even")
+    "not never always often also just really then usually sometimes only still already even".split()
 )
 UNMARKED_PLURALS = frozenset(
-    listed("people police cattle folk clothes trousers scissors glasses thanks")
+    "people police cattle folk clothes trousers scissors glasses thanks".split()
 )
 
 

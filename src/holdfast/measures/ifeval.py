@@ -9,6 +9,7 @@ differs on purpose, the function says so (docs/suites.md has the differences, co
 import json
 import re
 
+from holdfast.common.plurals import plural
 from holdfast.measures.arguments import (
     NAMES,
     Count,
@@ -22,7 +23,7 @@ from holdfast.measures.arguments import (
 from holdfast.measures.content import named
 from holdfast.measures.language import is_in
 from holdfast.measures.registry import Score, WhenCut, exceeds, measure, verdict
-from holdfast.measures.text import MAY_BE_LAST, NEVER_LAST, listed, plural
+from holdfast.measures.text import MAY_BE_LAST, NEVER_LAST
 
 
 def compare(seen: int, relation: str, wanted: int, noun: str) -> Score:
@@ -193,19 +194,19 @@ INITIAL = re.compile(r"[^\W\d_]")
 CONTRACTED = re.compile(r"['’]")  # "I'm" begins with the word "I"
 NUMBER = re.compile(r"\d[\d.,]*")
 ABBREVIATIONS = MAY_BE_LAST | frozenset(
-    listed(
+    (
         "messrs gen sen rep gov col capt lt sgt rev hon pres ave blvd rd corp ltd co bros sr"
         " ph.d m.d b.a m.a u.k d.c n.y l.a no vol fig ed jan feb aug sept oct nov dec"
-    )
+    ).split()
 )
 OPENERS = frozenset(
-    listed(
+    (
         "i you he she it we they this that these those there here my your his her its our their"
         " the a an and but or so yet if when while as after before since because although though"
         " in on at by for from with to of no not yes what why how who where which is are was do"
         " does did can could would should will may let please then now also however some many"
         " most all each every one another even just such"
-    )
+    ).split()
 )
 
 

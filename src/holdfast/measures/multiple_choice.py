@@ -6,7 +6,7 @@ from functools import cache
 from holdfast.errors import UsageError
 from holdfast.measures.arguments import Letter, Letters
 from holdfast.measures.registry import Score, WhenCut, measure, verdict
-from holdfast.measures.text import lines_of, listed
+from holdfast.measures.text import lines_of
 
 SIGHT = 20_000  # characters that are read from either end: an answer is at one of them
 END = (  # the letter ends a clause, closing marks aside
@@ -42,10 +42,10 @@ FIRST = r"[\W_]{0,20}({L})(?:\s*[).:\]!?*\"”]|,|\s*[–—]|\s*-(?!\w)|\s*$|\n
 OPENING = r"^[\"'“‘(*]{0,3}({L})[):]"  # of a line
 SEVERAL = r"[\W_]{0,20}(?:{U})[).]?(?: ?(?:,|/|\bor\b|\band\b|&| ) ?(?:or |and )?(?:{U})\b[).]?)+"
 BEFORE = "|".join(
-    listed(r"is was it's its that's be say ok okay sure yes hmm \w{2,14}ly")
+    r"is was it's its that's be say ok okay sure yes hmm \w{2,14}ly".split()
 )  # "easily B"
 AFTER = "|".join(
-    listed("is because since as for it would please obviously definitely though without")
+    "is because since as for it would please obviously definitely though without".split()
 )
 ALONE = (
     rf"(?:^|[.!?,;:\n(]\s*|(?i:\b(?:{BEFORE})\s+))[\"'“‘(*]{{0,3}}"

@@ -8,6 +8,7 @@ import re
 from collections import Counter
 from itertools import pairwise
 
+from holdfast.common.plurals import plural
 from holdfast.measures import grammar
 from holdfast.measures.arguments import (
     Count,
@@ -24,7 +25,7 @@ from holdfast.measures.content import never_contains, number_near, sentiment, va
 from holdfast.measures.counting import alternation
 from holdfast.measures.layout import has_keys, objects_in
 from holdfast.measures.registry import Score, measure, share, share_true, verdict
-from holdfast.measures.text import WORD, folded_words, plural, sentences_of, words_of
+from holdfast.measures.text import WORD, folded_words, sentences_of, words_of
 
 STRIPPED = re.compile(r"[^\w\s]")
 

@@ -1,32 +1,30 @@
 """Words and sentences, as every measure counts them.
 
 A word is a run of letters or digits, joined by apostrophes or hyphens ("don't" and "well-known" are
-one word each, and so is "15,000"). A sentence ends at '.', '!' or '?' before a space or the end,
-but not after an abbreviation or an initial, nor in a quotation after which it continues in lower
-case. Dots ("..." or "…") are a pause: they end a sentence only if the next word is capitalised and
-is not 'I'. A new line also ends a sentence, unless it continues in lower case. List markers are not
-part of any sentence.
+one word each); a number with commas or a decimal point ("15,000", "3.14") is one word. A sentence
+ends at '.', '!' or '?' before a space or the end, but not after an abbreviation or an initial, nor
+in a quotation after which it continues in lower case. The full stops of Chinese and Japanese ('。',
+'！', '？') always end one. Dots ("..." or "…") are a pause: they end a sentence only if the next
+word is capitalised and is not 'I'. A new line also ends a sentence, unless it continues in lower
+case. List markers are not part of any sentence.
 """
 
 import re
 
-
-def listed(words: str) -> tuple[str, ...]:
-    """A list of words written in one string."""
-    return tuple(words.split())
-
-
 WORD = re.compile(r"[^\W_]+(?:['’‐‑-][^\W_]+|(?<=\d)[.,](?=\d)[^\W_]+)*")
 MARKER = re.compile(r"^[ \t]*(?:[-*•–]|\d{1,3}[.)])[ \t]+")
 SENTENCE_END = re.compile(r"(?<![.!?…])[.!?…]++[\"'”’)\]»*_]*+(?=\s|$)|[。！？]+")
-NEVER_LAST = frozenset(
-    listed("mr mrs ms dr prof st vs e.g i.e approx mme sra")
-)  # a name or more follows
-MAY_BE_LAST = frozenset(listed("etc a.m p.m u.s u.k inc jr"))
+# Abbreviations without the last dot: those that text always follows ("Dr. Lee", "e.g. this"), and
+# those that may end a sentence.
+NEVER_LAST = frozenset("mr mrs ms dr prof st vs e.g i.e approx mme sra".split())
+MAY_BE_LAST = frozenset("etc a.m p.m u.s u.k inc jr".split())
 DOTS = re.compile(r"[.…]{2,}|…")
 QUOTED_END = re.compile(r"[.!?…]+[\"'”’)\]»]+")
 FIRST_PERSON = re.compile(r"I(?![^\W_])")
 BEFORE_DOT = re.compile(r"(?:[^\W\d_]\.)*[^\W\d_]+$")
+OPENING_MARKS = " \t\"'“‘(*_"  # what may stand before the first word of a sentence
+LOOKBEHIND = 12  # characters in which the word before a dot is sought
+LOOKAHEAD = 40  # characters in which the next word is sought
 
 
 def words_of(text: str) -> list[str]:
@@ -52,18 +50,18 @@ def lines_of(text: str) -> list[str]:
 def sentences_of(text: str) -> list[str]:
     """The sentences of a text; pieces without a word ("!!", an emoji) belong to the one before."""
     sentences: list[str] = []
-    for block in joined_lines(text):
+    for block in _joined_lines(text):
         start = 0
         for end in SENTENCE_END.finditer(block):
-            if not is_sentence_end(block, end):
+            if not _is_sentence_end(block, end):
                 continue
-            add_sentence(sentences, block[start : end.end()])
+            _add_sentence(sentences, block[start : end.end()])
             start = end.end()
-        add_sentence(sentences, block[start:])
+        _add_sentence(sentences, block[start:])
     return sentences
 
 
-def joined_lines(text: str) -> list[str]:
+def _joined_lines(text: str) -> list[str]:
     """The lines without list markers; one that continues in lower case joins the one before."""
     blocks: list[str] = []
     joinable = False
@@ -83,26 +81,36 @@ def joined_lines(text: str) -> list[str]:
     return blocks
 
 
-def is_sentence_end(block: str, end: re.Match[str]) -> bool:
+def _is_sentence_end(block: str, end: re.Match[str]) -> bool:
     """Whether a stop ends a sentence, and not an abbreviation, initial, pause or quotation."""
-    follows = block[end.end() : end.end() + 40].lstrip(" \t\"'“‘(*_")
-    if DOTS.match(end.group()) and follows:
-        return follows[0].isupper() and not FIRST_PERSON.match(follows)
-    if QUOTED_END.match(end.group()) and follows[:1].islower():
+    mark = end.group()
+    after = block[end.end() : end.end() + LOOKAHEAD]
+    next_word = after.lstrip(OPENING_MARKS)
+    if DOTS.match(mark) and next_word:
+        return _ends_after_dots(next_word)
+    if QUOTED_END.match(mark) and next_word[:1].islower():
         return False
-    if not end.group().startswith(".") or len(end.group()) > 1:
+    if mark != ".":
         return True
-    before = BEFORE_DOT.search(block, max(0, end.start() - 12), end.start())
-    if before is None:
-        return True
-    word = before.group().casefold()
-    after = block[end.end() : end.end() + 40].lstrip()
-    if word in NEVER_LAST or (len(word) == 1 and before.group().isupper() and word != "i"):
+    word = BEFORE_DOT.search(block, max(0, end.start() - LOOKBEHIND), end.start())
+    return word is None or _ends_after_word(word.group(), after.lstrip())
+
+
+def _ends_after_dots(next_word: str) -> bool:
+    """Whether dots end a sentence; before "I", which is always a capital, they are a pause."""
+    return next_word[0].isupper() and not FIRST_PERSON.match(next_word)
+
+
+def _ends_after_word(word: str, after: str) -> bool:
+    """Whether the dot after `word`, which may be an abbreviation or initial, ends a sentence."""
+    folded = word.casefold()
+    is_initial = len(folded) == 1 and word.isupper() and folded != "i"
+    if folded in NEVER_LAST or is_initial:
         return not after
-    return word not in MAY_BE_LAST or not after[:1].islower()
+    return folded not in MAY_BE_LAST or not after[:1].islower()
 
 
-def add_sentence(sentences: list[str], piece: str) -> None:
+def _add_sentence(sentences: list[str], piece: str) -> None:
     """Appends a piece, or joins it to the sentence before if it holds no word."""
     piece = piece.strip()
     if WORD.search(piece):
@@ -119,37 +127,3 @@ def closing_mark(sentence: str) -> str:
         if character.isalnum():
             break
     return ""
-
-
-def plural(number: int, noun: str) -> str:
-    """A number with its noun: "1 word", "2 words"."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
-
-
-ONES = listed(
-    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen"
-    " sixteen seventeen eighteen nineteen"
-)
-TENS = listed("_ _ twenty thirty forty fifty sixty seventy eighty ninety")
-SCALES = (
-    (10**12, "trillion"),
-    (10**9, "billion"),
-    (10**6, "million"),
-    (1000, "thousand"),
-    (100, "hundred"),
-)
-
-READ = {word: value for value, word in enumerate(ONES)}
-READ |= {word: 10 * value for value, word in enumerate(TENS) if value > 1}
-READ |= {word: value for value, word in SCALES}
-
-
-def spell(number: int) -> list[str]:
-    """The words of a whole number, without hyphens and 'and': 97 is ['ninety', 'seven']."""
-    for value, word in SCALES:
-        if number >= value:
-            rest = number % value
-            return [*spell(number // value), word, *(spell(rest) if rest else [])]
-    if number < 20:
-        return [ONES[number]]
-    return [TENS[number // 10], *(spell(number % 10) if number % 10 else [])]

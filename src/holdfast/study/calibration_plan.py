@@ -11,11 +11,11 @@ from typing import Any
 from holdfast import drift
 from holdfast.analysis.verdicts import MIN_SAMPLES
 from holdfast.common import ranges
+from holdfast.common.plurals import plural
 from holdfast.common.sampling import Sampling
 from holdfast.common.seeds import seed_of
 from holdfast.drift.recorded_dialogs import UserTurns
 from holdfast.errors import ParameterOutOfRange, UnknownName, UsageError, option
-from holdfast.measures.text import plural
 from holdfast.methods import Method, Sweep, parse_sweep, spec_of
 from holdfast.records import MANIFEST, read_run
 from holdfast.records.identity import CalibrationIdentity
