@@ -92,7 +92,9 @@ def _written_by(command: Command) -> Iterator[str]:
         yield from paths[-1:] if program in ("cp", "ln", "install") else paths
 
 
-def _among(calls: Sequence[ToolCall], name: str, arguments: Mapping | None, schema: Any) -> bool:
+def _among(
+    calls: Sequence[ToolCall], name: str, arguments: Mapping[str, Any] | None, schema: Any
+) -> bool:
     return any(
         fnmatch.fnmatchcase(call.name, name)
         and all(

@@ -214,7 +214,8 @@ def vader(text: str) -> dict[str, float]:
         symbols += ord(character) > 0x2100 and not character.isalnum()
         if symbols <= SYMBOLS or character.isalnum() or character.isspace():
             kept.append(character)
-    return analyzer().polarity_scores("".join(kept))
+    scores: dict[str, float] = analyzer().polarity_scores("".join(kept))
+    return scores
 
 
 @measure

@@ -105,7 +105,8 @@ def lemmas(word: str) -> dict[str, tuple[str, ...]]:
     """The lemmas of a word form by part of speech: 'went' gives {'VERB': ('go',)}."""
     from lemminflect import getAllLemmas
 
-    return getAllLemmas(word)
+    by_part: dict[str, tuple[str, ...]] = getAllLemmas(word)
+    return by_part
 
 
 @lru_cache(maxsize=20_000)

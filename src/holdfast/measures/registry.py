@@ -194,7 +194,8 @@ class Measure:
         cut and the text that is missing could decide.
         """
         if self.of_turn:
-            return self.function(turn, **self.arguments)
+            score: Score | None = self.function(turn, **self.arguments)
+            return score
         if not turn.text.strip():
             return None
         return self.score_cut(turn.text) if turn.is_cut else self.score(turn.text)

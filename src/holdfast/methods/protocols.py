@@ -45,7 +45,7 @@ class ShiftsAttention(Method, Protocol):
         """Returns the log-odds to use instead, never lower than the given ones.
 
         Args:
-            log_odds: float [batch, head, query], log-sum-exp of the scores on the span less that on
+            log_odds: float [row, head, query], log-sum-exp of the scores on the span less that on
                 the rest; -inf where the span is not visible, +inf where nothing else is; both are
                 returned unchanged.
             layer: counted from 0.
@@ -81,7 +81,12 @@ class EditsLogits(Method, Protocol):
         """Returns the chat that the second stream reads."""
 
     def guide(self, logits: Tensor, other: Tensor) -> Tensor:
-        """Returns the logits to draw from, [row, vocabulary] like those of the two streams."""
+        """Returns the logits to draw from, float [row, vocabulary].
+
+        Args:
+            logits: of the chat, float [row, vocabulary].
+            other: of the second stream's chat, of the same shape.
+        """
 
 
 class EditsKeys(Method, Protocol):
@@ -92,7 +97,7 @@ class EditsKeys(Method, Protocol):
 
     @property
     def touched_layers(self) -> frozenset[int]:
-        """The layers that it touches."""
+        """Indices, from 0, of the layers whose keys or values it edits."""
 
     @property
     def edits_values(self) -> bool:
@@ -102,12 +107,12 @@ class EditsKeys(Method, Protocol):
         """Returns the keys to use instead; only those of the span are used.
 
         Args:
-            keys: [row, token, key-value head, size], after their norm and before rotation.
+            keys: float [row, token, key-value head, size], after their norm and before rotation.
             layer: counted from 0.
         """
 
     def edit_values(self, values: Tensor, layer: int) -> Tensor:
-        """The same for values."""
+        """Returns values of the shape of `values` to use instead; values are not rotated."""
 
 
 class EditsHidden(Method, Protocol):
@@ -115,7 +120,7 @@ class EditsHidden(Method, Protocol):
 
     @property
     def touched_layers(self) -> frozenset[int]:
-        """The layers that it touches."""
+        """Indices, from 0, of the layers whose hidden states it edits."""
 
     @property
     def reply_only(self) -> bool:
@@ -125,7 +130,7 @@ class EditsHidden(Method, Protocol):
         """Returns the hidden states to continue with.
 
         Args:
-            hidden: [row, token, size], after the layer.
+            hidden: float [row, token, size], after the layer.
             layer: counted from 0.
         """
 
@@ -144,7 +149,8 @@ class NeedsWarmup(Method, Protocol):
         """Returns the attention method that it becomes.
 
         Args:
-            mass: on the span, at each token of the rehearsed reply, float [layer, head, token].
+            mass: the share of attention on the span, from 0 to 1, at each token of the rehearsed
+                reply, float [layer, head, token].
         """
 
 
