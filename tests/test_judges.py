@@ -32,7 +32,8 @@ BREAKS = ("Go away.", "Shut up.", "No idea, who cares.", "Stop it.")
 
 
 def suite(measure=POLITE, follows=FOLLOWS, breaks=BREAKS):
-    polite = drift.Rule("polite", ("Who are you?",), measure, follows, breaks)
+    kind = {"kind": "tone", "polarity": "requirement"}
+    polite = drift.Rule("polite", ("Who are you?",), measure, follows, breaks, **kind)
     short = drift.Rule("short", ("What is bread?",), {"name": "one_sentence"})
     case = drift.Case("waiter", "rules", "Be polite, and brief.", rules=(polite, short))
     return drift.Suite("manners", (case,), ("hello",))
@@ -162,6 +163,7 @@ def test_an_unclear_verdict_is_asked_for_once_more_and_then_counts_as_unanswered
         assert polite == {1: 1.0, 3: 0.0}, "never scored as 0"
         (missing,) = record["unanswered"]
         assert (missing["round"], missing["rule"], missing["why"]) == (2, "polite", "judge")
+        assert (missing["rule_kind"], missing["polarity"]) == ("tone", "requirement")
     told = report.write([tmp_path / "run"], tmp_path / "page.html").read_text()
     assert "had a judge that said neither yes nor no" in told
 

@@ -189,7 +189,7 @@ def test_folders_are_labelled_by_the_parts_that_differ(tmp_path):
     assert label_runs([tmp_path / "a"]) == [""]
     assert label_runs([tmp_path / "a", tmp_path / "b"]) == ["a", "b"]
     assert label_runs([tmp_path / "x" / "run", tmp_path / "y" / "run"]) == ["x/run", "y/run"]
-    with pytest.raises(RecordsError) as raised:
+    with pytest.raises(UsageError) as raised:
         label_runs([tmp_path / "a", tmp_path / "a"])
     assert (raised.value.option, raised.value.value) == ("folders", tmp_path / "a")
 

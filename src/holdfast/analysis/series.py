@@ -10,7 +10,7 @@ import numpy as np
 
 from holdfast.analysis.statistics import cell_means
 from holdfast.analysis.verdicts import MIN_SAMPLES, error_at
-from holdfast.errors import RecordsError
+from holdfast.errors import RecordsError, UsageError
 from holdfast.records import Conversation, Probe, Run
 from holdfast.records.identity import ConversationsIdentity
 
@@ -139,7 +139,7 @@ def label_runs(folders: list[Path]) -> list[str]:
         labels = ["/".join(path.parts[-depth:]) for path in paths]
         if len(set(labels)) == len(labels):
             return labels
-    raise RecordsError(
+    raise UsageError(
         f"{folders[0]} is given more than once; give each run's folder once.",
         option="folders",
         value=folders[0],

@@ -1,5 +1,4 @@
-"""The only interface to transformers: attention whose mass on a span can be read and moved, at the
-speed of plain attention.
+"""Attention whose mass on a span can be read and moved, at the speed of plain attention.
 
 Every attention method moves the log-odds x = lse(scores on the span) - lse(scores on the rest) to
 x' and keeps the ratios inside each group, so a head's output becomes sigmoid(x') * O_span +

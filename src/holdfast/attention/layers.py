@@ -1,9 +1,10 @@
 """The attention of one layer in the pass under way, and the mask it gets: both are registered with
 transformers under the name "holdfast".
 
-`holdfast_attention` computes a steered layer by one of two routes: the outputs of the span and of
-the other keys are merged by their log-sum-exps (`merge.py`), or, if no fused kernel can be used,
-scores are computed explicitly (`explicit.py`). A layer that is not steered keeps the
+`holdfast_attention` computes a steered layer by one of three routes: a decode step on a GPU by one
+kernel (`gpu_step.py`); otherwise the outputs of the span and of the other keys are merged by their
+log-sum-exps (`merge.py`), or, if no fused kernel can be used, scores are computed explicitly
+(`explicit.py`). A layer that is not steered keeps the
 attention and the masks that the model had before.
 """
 

@@ -201,7 +201,7 @@ def conversation_of(
         seconds=round(seconds, 3),
         ended=dialog.ended,
         unscored=tuple(sorted(results.unscored, key=order)),
-        unanswered=results.unanswered,
+        unanswered=tuple(sorted(results.unanswered, key=order)),
         summaries=tuple(
             ContextSummary(view=view, rounds=(first, behind - 1), text=text)
             for (view, first, behind), text in dialog.summaries.items()
@@ -228,8 +228,8 @@ def _replayed(pairing: Pairing) -> Replayed | None:
 def with_repetition(
     turns: Sequence[Turn], speakers: Mapping[str, Case | Persona | None]
 ) -> list[Turn]:
-    """The turns of a dialog, each with how much of it repeats (`measures.repetition`); and, if that
-    is much, how much of it repeats besides what its speaker is asked to say.
+    """The turns of a dialog, each with how much of it repeats (`measures.repeated_turns`); and, if
+    that is much, how much of it repeats besides what its speaker is asked to say.
     """
     spoken = [(turn.speaker, turn.text) for turn in turns]
     repeats = repetitions(spoken)

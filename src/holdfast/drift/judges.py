@@ -198,14 +198,7 @@ class Judges:
         probe, judge = pending.probe, pending.measure.arguments["model"]
         verdict = self.judgements.verdict(self._question(pending.measure, probe.reply))
         if verdict is None:
-            return Unanswered(
-                round=probe.round,
-                kind=probe.kind,
-                rule=probe.rule,
-                probe=probe.probe,
-                why="judge",
-                reason=f"The judge {judge} said neither yes nor no.",
-            )
+            return probe.unanswered("judge", f"The judge {judge} said neither yes nor no.")
         reason = f"the judge {judge} says {'yes' if verdict else 'no'}"
         return probe.scored(float(verdict), reason, judge)
 

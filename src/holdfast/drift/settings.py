@@ -183,9 +183,9 @@ class Cast:
 
     Args:
         user_model: plays the user model; None: the agent's model plays both.
-        dialogs: recorded dialogs, or their file (`dialogs.read_dialogs`): they are replayed in
+        dialogs: recorded dialogs, or their file (`read_dialogs`): they are replayed in
             place of self-chats, and the model answers only the probes.
-        user_turns: the user's messages, or their file (`dialogs.read_user_turns`): they are sent in
+        user_turns: the user's messages, or their file (`read_user_turns`): they are sent in
             place of a user model's.
         judging: how the judges of the suite are loaded, if it has any.
     """
@@ -222,7 +222,7 @@ class Running:
 
     Args:
         traces: whether the mass of every head at every generated token of the agent is saved too
-            (`drift.traces`).
+            (`drift.attention_traces`).
         progress: called with how many rounds of conversations have ended since the last call, and
             the tokens forwarded for them; the rounds of conversations that were finished before a
             run is resumed are reported at once, with no tokens.

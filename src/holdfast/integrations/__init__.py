@@ -1,1 +1,1 @@
-"""Integrations of other tools; each needs an extra, and nothing else imports them."""
+"""Integrations of other tools; each needs an extra, and is imported only where it is used."""

@@ -1,4 +1,4 @@
-"""Steering methods; this package imports no torch. The names imported here are its interface."""
+"""Steering methods. The names imported here are the interface; importing them imports no torch."""
 
 from holdfast.methods.all_methods import catalogue, schema
 from holdfast.methods.attention import Boost, Pasta, SplitSoftmax, Spotlight

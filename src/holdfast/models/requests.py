@@ -42,7 +42,7 @@ class Reply:
             which `without_reasoning` moves to `reasoning`; an endpoint's does not.
         token_ids: the generated tokens; None if the model does not report them.
         stop_reason: "stop" (the model ended it), "length" (cut off at `max_new_tokens`, or at the
-            end of the model's context), or, only from `Session.run`, "context" (the chat leaves no
+            end of the model's context), or, only from an engine, "context" (the chat leaves no
             room for a reply, or less than the requested `room`; the reply is then empty). An
             endpoint may also give "refusal" (no content; the text is the refusal), "tool_calls"
             (the model called a tool; the text is what else it wrote, if anything) or "empty" (no
@@ -146,7 +146,7 @@ class Request:
         plain: whether the text of the only message is the prompt as it is, without a chat template;
             attention methods then use only `emphasis`.
         room: tokens that must be left in the model's context for the reply, at most a quarter of
-            the context; `Session.run` reports if they are not. An endpoint has its own rule.
+            the context; the reply's stop reason says if they are not. An endpoint has its own rule.
         reply_token_ids: (message from 0, token ids) of replies among the messages, in order, as the
             model generated them. A text has several tokenizations, and a dialog would continue
             differently after a different one. A `thread` that the session knows keeps its own.

@@ -29,7 +29,7 @@ class Agent(Participant):
 
 
 class Repeated(RecordModel):
-    """How much of a turn is repeated, in shares from 0 to 1 (`measures.repetition`)."""
+    """How much of a turn is repeated, in shares from 0 to 1 (`measures.repeated_turns`)."""
 
     own: float  # from an earlier turn of the same speaker
     other: float  # from an earlier turn of the other speaker
@@ -88,6 +88,11 @@ class ProbeReply(ProbePlace):
     def scored(self, score: float, reason: str, judge: str | None = None) -> "Probe":
         """The probe with the score of its reply."""
         return Probe(**dict(self), score=score, reason=reason, judge=judge)
+
+    def unanswered(self, why: str, reason: str) -> "Unanswered":
+        """The place of the probe, whose reply a judge did not judge."""
+        place = {name: getattr(self, name) for name in ProbePlace.model_fields}
+        return Unanswered(**place, why=why, reason=reason)
 
     def unscored(self, why: str, reason: str) -> "Unscored":
         """The probe without a score, as its reply is no evidence."""
