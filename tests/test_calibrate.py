@@ -609,6 +609,7 @@ def test_from_the_command_line_to_a_method_that_drift_accepts(tmp_path, capsys, 
     command += "--rounds 1 --ask-at 2 --max-new-tokens 12 --budget 100".split()
     command += ["--prompts", ",".join(ids), "--out", str(out)]
     file = out / "method.json"
+    monkeypatch.setattr("sys.argv", ["holdfast", *command])  # a larger run repeats it
     assert cli.main(command) == 1
     output = capsys.readouterr()
     assert "method.json" in output.err and not file.exists()
