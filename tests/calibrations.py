@@ -57,7 +57,7 @@ def at_chance(score: float, gain: float = 0.2) -> Calibration:
 
 
 def sentences() -> str:
-    """What is printed of calibrations with every kind of result, for the approved texts."""
+    """The sentences on calibrations with every kind of result, for the approved texts."""
     found = {
         "a setting within the budget": (sampled(0.2, 1, 5), 5),
         "a cost that is too uncertain": (sampled(0.2, 1, 150), 5),

@@ -112,7 +112,7 @@ def run(
 
 @dataclass(frozen=True)
 class _Benchmark:
-    """What all conversations of a run share."""
+    """The facts and parts that all conversations of a run share."""
 
     model: ChatModel
     suite: Suite
@@ -124,7 +124,7 @@ class _Benchmark:
     def identity(
         self, specs: Iterable[str], judges: Mapping[tuple[str, str | None], ChatModel]
     ) -> dict[str, Any]:
-        """What distinguishes the run from others, as its manifest has it."""
+        """The facts that distinguish the run from others, as its manifest has them."""
         identity = identity_of(self.model, self.suite, specs, asdict(self.settings), self.given)
         if (user := self.cast.user_model) is not None:
             identity["user_model"] = {

@@ -150,7 +150,7 @@ def place_of(number: int, question: ProbeQuestion, rule: Rule) -> ProbePlace:
 def outcomes_of(
     number: int, question: ProbeQuestion, reply: Reply, shown: Shown = WHOLE
 ) -> list[ProbeOutcome]:
-    """What the reply to a probe in round `number` shows, for each rule that it is asked for."""
+    """The outcome of a probe in round `number`, for each rule that it is asked for."""
     outcomes: list[ProbeOutcome] = []
     for rule in question.rules:
         probe = ProbeReply(

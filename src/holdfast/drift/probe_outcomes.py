@@ -1,4 +1,4 @@
-"""What becomes of a probe: its reply is scored, left to a judge, or no evidence."""
+"""The outcome of a probe: its reply is scored, left to a judge, or no evidence."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a rule of a system prompt is about, and how it binds: the groups that results are split by.
+"""The kinds and polarities of rules: the groups that results are split by.
 
 Models lose some kinds of rules sooner than others: formats hold, prohibitions and gates decay.
 """

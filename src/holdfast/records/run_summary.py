@@ -98,7 +98,7 @@ class BaselineScores(RecordModel):
 
 
 class BaselineSummary(RecordModel):
-    """What the system prompts change, as far as a baseline shows it."""
+    """The effect of the system prompts, as far as a baseline shows it."""
 
     all: BaselineScores
     measures: List[BaselineScores]
@@ -202,7 +202,7 @@ class CapabilityResult(RecordModel):
 
 
 class CalibratedSetting(RecordModel):
-    """What one setting gains and costs in a calibration."""
+    """The gain and the cost of one setting in a calibration."""
 
     method: str
     front: bool  # whether no other setting is better in both stability and capability

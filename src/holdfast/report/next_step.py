@@ -90,7 +90,7 @@ def next_step(finding: Finding) -> str:
 
 
 def _mend_the_run(finding: Finding) -> str | None:
-    """What to change before this run can say anything about drift; None if it can."""
+    """The change that this run needs before it says anything about drift; None if it needs none."""
     if finding.cut_off:
         return f"Next: {CURE}."
     if finding.outcome is Outcome.CUT or finding.unmeasured == "cut":
