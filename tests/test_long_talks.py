@@ -16,7 +16,7 @@ from holdfast import Sampling, drift
 from holdfast.cli import main
 from holdfast.drift.pairing import draw_pairing
 from holdfast.drift.settings import SUMMARY_PROMPT, Shown, to_summarise, with_summary
-from holdfast.errors import ParameterOutOfRange, UsageError
+from holdfast.errors import ParameterOutOfRange, PromptTooLong, UsageError
 from holdfast.models.checkpoint import DEFAULT_FOLDER
 from holdfast.models.connecting import connect
 from holdfast.models.requests import Reply, Request
@@ -119,6 +119,14 @@ def test_a_context_of_two_messages_is_enough_for_a_whole_dialog(tmp_path):
         settings = replace(LONG, conversations=1, context=context)
         record = as_json(drift.run(Narrow(context=2), SUITE, tmp_path / context, settings))[0]
         assert len(record["turns"]) == 14, "a system prompt and one message are enough"
+
+
+@pytest.mark.parametrize("probe_at", ("in-place", "after-round"))
+def test_a_prompt_that_leaves_no_room_for_the_first_turn_is_too_long(tmp_path, probe_at):
+    settings = replace(LONG, conversations=1, probe_at=probe_at)
+    with pytest.raises(PromptTooLong) as raised:
+        drift.run(Narrow(context=1), SUITE, tmp_path / "run", settings)
+    assert raised.value.value in {case.id for case in SUITE.cases}
 
 
 @pytest.mark.parametrize("context", ("cut", "slide", "summarise"))

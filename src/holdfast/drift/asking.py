@@ -35,7 +35,7 @@ class Question:
     view: str  # AGENT_VIEW or USER_VIEW
     rounds: int  # the last round that it shows, including its own message
     messages: Callable[[Shown], list[Message]]  # the chat for a given part of the dialog
-    draw: tuple[Any, ...]  # identifies the reply's draw in the conversation; its round comes first
+    seed_names: tuple[Any, ...]  # of the reply's draw in the conversation; the round comes first
     keep: bool  # whether later requests reuse what is computed for it; else it forks the dialog
 
 
@@ -98,7 +98,7 @@ class Asking:
             messages=tuple(question.messages(shown)),
             methods=self.methods if view == AGENT_VIEW else (),
             sampling=settings.sampling,
-            seed=seed_of("reply", settings.seed, number, *question.draw),
+            seed=seed_of("reply", settings.seed, number, *question.seed_names),
             conversation_seed=seed_of("methods", settings.seed, number),
             thread=(view, number),
             keep=question.keep,
@@ -163,7 +163,7 @@ class Asking:
         return reply.without_reasoning().text
 
     def _name(self, question: Question) -> str:
-        number, speaker, *_ = question.draw
+        number, speaker, *_ = question.seed_names
         return f"Conversation {self.dialog.pairing.number}, round {number} ({speaker})"
 
     async def ask_probe(
@@ -178,9 +178,11 @@ class Asking:
             message: Message = {"role": "user", "content": probe.question}
             return with_summary([*agent_view(self.dialog, before, shown), message], shown)
 
-        dialog, draw = self.dialog, (number, *probe.names)
+        dialog = self.dialog
+        seed_names = (number, *probe.names)
+        question = Question(AGENT_VIEW, before, messages, seed_names, keep)
         try:
-            reply, shown = await self.ask(Question(AGENT_VIEW, before, messages, draw, keep))
+            reply, shown = await self.ask(question)
         except RequestFailed as error:
             for rule in probe.rules:
                 place = dict(place_of(number, probe, rule))

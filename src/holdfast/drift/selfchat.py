@@ -10,7 +10,8 @@ each in a copy of the dialog up to that round.
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterable, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
+from dataclasses import dataclass
 from typing import Any
 
 from holdfast.chat.messages import Message, uses_tools
@@ -29,15 +30,30 @@ from holdfast.drift.dialog import (
 from holdfast.drift.pairing import Pairing
 from holdfast.drift.recorded_dialogs import RECORDED, SCRIPTED, RecordedDialog
 from holdfast.drift.settings import Settings, Shown, with_summary
-from holdfast.errors import PromptError, RequestFailed, UsageError
+from holdfast.errors import PromptTooLong, RequestFailed, UsageError
 from holdfast.methods import Method
 from holdfast.models.failures import OutageWatch
 from holdfast.models.protocol import Engine
 from holdfast.models.requests import Reply
 from holdfast.records import Ended
 
-Record = Callable[[Dialog], Coroutine[Any, Any, None]]  # records a conversation that is over
-Report = Callable[[int, int], None]  # takes how many rounds have ended, and the tokens they took
+SaveDialog = Callable[[Dialog], Coroutine[Any, Any, None]]  # records a conversation that is over
+ReportRounds = Callable[[int, int], None]  # takes how many rounds have ended, and their tokens
+
+
+@dataclass
+class RoundProgress:
+    """Reports the rounds of a dialog that have ended, each with the tokens it took."""
+
+    dialog: Dialog
+    rounds_left: int
+    report: ReportRounds
+    tokens_reported: int = 0
+
+    def end_rounds(self, count: int) -> None:
+        self.report(count, self.dialog.forwarded - self.tokens_reported)
+        self.rounds_left -= count
+        self.tokens_reported = self.dialog.forwarded
 
 
 async def converse(
@@ -45,37 +61,38 @@ async def converse(
     pairings: Iterable[Pairing],
     methods: Sequence[Method],
     settings: Settings,
-    record: Record,
-    report: Report,
+    save: SaveDialog,
+    report: ReportRounds,
     together: int | None = None,
 ) -> None:
     """Holds conversations side by side; each continues as soon as it can.
 
     Args:
         engine: of the model that plays both sides, or of two that play one each (`session_of`).
-        pairings: the conversations; taken one by one, as there is room.
-        record: records a conversation that is over; one with a failed request, once another
-            request is answered.
+        pairings: the conversations, in the order in which they begin.
+        save: records a conversation that is over; one with a failed request, once another request
+            is answered.
         report: receives the progress in rounds.
         together: how many run at once; one that is over makes room for the next. None: all.
+
+    Raises:
+        PromptTooLong: not even the first question of a conversation fits into the context.
     """
     async with task_group() as held_back:
-        watch = OutageWatch(lambda dialog: held_back.create_task(record(dialog)), "conversation")
-        room = asyncio.Semaphore(together or 1)
+        watch = OutageWatch(lambda dialog: held_back.create_task(save(dialog)), "conversation")
+        room = nullcontext() if together is None else asyncio.Semaphore(together)
 
         async def hold(pairing: Pairing) -> None:
             dialog = Dialog(pairing)
-            await hold_dialog(Asking(engine, dialog, tuple(methods), settings, watch), report)
-            for view in (AGENT_VIEW, USER_VIEW):
-                engine.forget((view, pairing.number))
-            room.release()
+            async with room:
+                await hold_dialog(Asking(engine, dialog, tuple(methods), settings, watch), report)
+                for view in (AGENT_VIEW, USER_VIEW):
+                    engine.forget((view, pairing.number))
             if not watch.holds_back(pairing.number, dialog):
-                await record(dialog)
+                await save(dialog)
 
         async with task_group() as conversations:
             for pairing in pairings:
-                if together is not None:
-                    await room.acquire()
                 conversations.create_task(hold(pairing))
         await watch.finish(engine)
 
@@ -94,95 +111,113 @@ async def hold_one_dialog(
     await hold_dialog(Asking(engine, dialog, tuple(methods), settings, watch))
 
 
-async def hold_dialog(asking: Asking, report: Report = lambda rounds, tokens: None) -> None:
+async def hold_dialog(asking: Asking, report: ReportRounds = lambda rounds, tokens: None) -> None:
     """Holds a conversation to its end: a self-chat, or the replay of a recorded dialog."""
-    dialog, reported, counted = asking.dialog, 0, 0
-
-    def report_rounds(count: int) -> None:
-        nonlocal reported, counted
-        report(count, dialog.forwarded - counted)
-        reported, counted = reported + count, dialog.forwarded
-
+    dialog = asking.dialog
+    progress = RoundProgress(dialog, asking.settings.rounds, report)
     if dialog.pairing.dialog is None:
-        await self_chat(asking, lambda: report_rounds(1))
+        await self_chat(asking, progress)
     else:
         await replay(asking, dialog.pairing.dialog)
-    rounds = asking.settings.rounds
-    if reported < rounds:  # rounds that never happened count as progress too
-        report_rounds(rounds - reported)
+    # the last round ends with its probes; rounds that never happened count as progress too
+    progress.end_rounds(progress.rounds_left)
 
 
-async def self_chat(asking: Asking, end_round: Callable[[], None]) -> None:
+async def self_chat(asking: Asking, progress: RoundProgress) -> None:
     """Turns one by one, with the probes of each round beside the next turn.
 
-    `end_round` is called after every round but the last, which ends with its probes.
+    Every round but the last is reported as soon as its turns have ended.
     """
-    dialog, settings = asking.dialog, asking.settings
     async with task_group() as probes:
-
-        def ask_probes(number: int, before: int) -> None:
-            for probe in dialog.pairing.every_probe:
-                probes.create_task(asking.ask_probe(number, probe, before))
-
         with suppress(RequestFailed):  # a turn that failed is noted as the end of the dialog
-            await user_turn(asking, 1)
-            for number in range(1, settings.rounds + 1):
-                fits = await agent_turn(asking, number)
-                goes_on = fits and number < settings.rounds
-                if goes_on:
-                    end_round()
-                if settings.probe_at == "after-round":
-                    ask_probes(number, number + 1)
-                elif number == 1:  # they waited for b_1, which computes the prompt for them
-                    ask_probes(1, 1)
-                if settings.probe_at == "in-place" and goes_on:
-                    ask_probes(number + 1, number + 1)
-                if not (goes_on and await user_turn(asking, number + 1)):
-                    break
+            if asking.settings.probe_at == "in-place":
+                await _chat_with_probes_in_place(asking, progress, probes)
+            else:
+                await _chat_with_probes_after_rounds(asking, progress, probes)
+
+
+async def _chat_with_probes_in_place(
+    asking: Asking, progress: RoundProgress, probes: asyncio.TaskGroup
+) -> None:
+    """Round i is probed in place of a_i, before either turn of the round."""
+    await user_turn(asking, 1)
+    await model_turn(asking, AGENT_VIEW, 1)
+    # asked only now, so that they reuse the prompt computed for b_1
+    _start_probes(asking, probes, 1, before=1)
+    for number in range(2, asking.settings.rounds + 1):
+        progress.end_rounds(1)
+        _start_probes(asking, probes, number, before=number)
+        if not await user_turn(asking, number):
+            break
+        if not await model_turn(asking, AGENT_VIEW, number):
+            break
+
+
+async def _chat_with_probes_after_rounds(
+    asking: Asking, progress: RoundProgress, probes: asyncio.TaskGroup
+) -> None:
+    """Round i is probed after b_i, in place of the user's next message."""
+    for number in range(1, asking.settings.rounds + 1):
+        if not await user_turn(asking, number):
+            break
+        fits = await model_turn(asking, AGENT_VIEW, number)
+        _start_probes(asking, probes, number, before=number + 1)
+        if not fits:
+            break
+        if number < asking.settings.rounds:
+            progress.end_rounds(1)
+
+
+def _start_probes(asking: Asking, probes: asyncio.TaskGroup, number: int, before: int) -> None:
+    """Asks the probes of round `number`, each in a fork of the dialog before round `before`."""
+    for probe in asking.dialog.pairing.every_probe:
+        probes.create_task(asking.ask_probe(number, probe, before))
 
 
 async def user_turn(asking: Asking, number: int) -> bool:
-    """Adds a_i: given in round 1, from a script, or the user model's; returns as `agent_turn`."""
-    pairing, pressure = asking.dialog.pairing, None
+    """Adds a_i: from a script, the starter in round 1, or the user model's.
+
+    Returns False if the dialog has filled the model's context.
+    """
+    pairing = asking.dialog.pairing
     if pairing.script is not None:
         message = pairing.script.messages[number - 1]
-        given, pressure = Reply(message.text, None, SCRIPTED), message.pressure
+        given = Reply(message.text, None, SCRIPTED)
+        turn = turn_of(number, "user", given, pressure=message.pressure)
     elif number == 1:
-        given = Reply(pairing.starter, None, "stop")
+        turn = turn_of(number, "user", Reply(pairing.starter, None, "stop"))
     else:
-        return await _generated_turn(asking, USER_VIEW, number, number - 1)
-    asking.dialog.turns.append(turn_of(number, "user", given, pressure=pressure))
+        return await model_turn(asking, USER_VIEW, number)
+    asking.dialog.turns.append(turn)
     return True
 
 
-async def agent_turn(asking: Asking, number: int) -> bool:
-    """Adds b_i; returns False if the dialog has filled the model's context."""
-    return await _generated_turn(asking, AGENT_VIEW, number, number)
-
-
-async def _generated_turn(asking: Asking, speaker: Speaker, number: int, rounds: int) -> bool:
-    """Adds a turn of a model that sees the dialog up to round `rounds`.
+async def model_turn(asking: Asking, speaker: Speaker, number: int) -> bool:
+    """Adds b_i, or a_i of the user model; returns False if the dialog has filled the context.
 
     Raises:
         RequestFailed: the turn was not answered, which ends the dialog.
-        PromptError: not even the first question fits into the context.
+        PromptTooLong: not even the first question fits into the context.
     """
     dialog = asking.dialog
+    # the agent answers the user's message of its round; the user model has seen the rounds before
+    last_round_seen = number if speaker == AGENT_VIEW else number - 1
+    view = agent_view if speaker == AGENT_VIEW else user_view
 
     def messages(shown: Shown) -> list[Message]:
-        whole = user_view if speaker == USER_VIEW else agent_view
-        return with_summary(whole(dialog, shown=shown), shown)
+        return with_summary(view(dialog, shown=shown), shown)
 
-    draw = (number, speaker)
+    seed_names = (number, speaker)
+    question = Question(speaker, last_round_seen, messages, seed_names, keep=True)
     try:
-        reply, shown = await asking.ask(Question(speaker, rounds, messages, draw, keep=True))
+        reply, shown = await asking.ask(question)
     except RequestFailed as error:
         dialog.ended = Ended(round=number, why=error.why, reason=str(error))
         raise
     dialog.shown[speaker] = shown
     if reply.stop_reason == "context":
         if number == 1:
-            raise _prompt_too_long(dialog)
+            raise _prompt_too_long_error(dialog)
         dialog.ended = Ended(round=number, why="context")
         return False
     dialog.turns.append(turn_of(number, speaker, reply, shown))
@@ -193,7 +228,8 @@ async def _generated_turn(asking: Asking, speaker: Speaker, number: int, rounds:
 
 def probed_rounds(dialog: RecordedDialog, settings: Settings) -> int:
     """How many rounds of a dialog are probed; "in-place" also probes after the last round."""
-    return min(settings.rounds, len(dialog.rounds) + (settings.probe_at == "in-place"))
+    in_place = settings.probe_at == "in-place"
+    return min(settings.rounds, len(dialog.rounds) + 1 if in_place else len(dialog.rounds))
 
 
 async def replay(asking: Asking, recorded: RecordedDialog) -> None:
@@ -201,23 +237,29 @@ async def replay(asking: Asking, recorded: RecordedDialog) -> None:
 
     The first probe of the last round is asked first: what is computed for it covers the whole
     dialog, and all others reuse it.
+
+    Raises:
+        PromptTooLong: not even the first question fits into the context.
     """
     dialog, settings = asking.dialog, asking.settings
     add_recorded_turns(dialog, recorded, settings)
-    after = int(settings.probe_at == "after-round")
+
+    def fork_of(number: int) -> int:
+        """The round before which the probes of round `number` fork the dialog."""
+        return number if settings.probe_at == "in-place" else number + 1
+
     first, *more = dialog.pairing.every_probe
     last = probed_rounds(recorded, settings)
-    while not await asking.ask_probe(last, first, last + after, keep=True):
+    while not await asking.ask_probe(last, first, fork_of(last), keep=True):
         if last == 1:
-            raise _prompt_too_long(dialog)
+            raise _prompt_too_long_error(dialog)
         dialog.ended = Ended(round=last, why="context")
         last -= 1
     async with task_group() as probes:
         for probe in more:
-            probes.create_task(asking.ask_probe(last, probe, last + after))
+            probes.create_task(asking.ask_probe(last, probe, fork_of(last)))
         for number in range(1, last):
-            for probe in (first, *more):
-                probes.create_task(asking.ask_probe(number, probe, number + after))
+            _start_probes(asking, probes, number, fork_of(number))
 
 
 def add_recorded_turns(dialog: Dialog, recorded: RecordedDialog, settings: Settings) -> None:
@@ -229,8 +271,10 @@ def add_recorded_turns(dialog: Dialog, recorded: RecordedDialog, settings: Setti
         dialog.turns.append(turn_of(number, "agent", answer, messages=messages))
 
 
-def _prompt_too_long(dialog: Dialog) -> PromptError:
-    return PromptError(
-        f"The system prompt of {dialog.pairing.agent.id!r} and one question already fill the"
-        " model's context; use a shorter prompt."
+def _prompt_too_long_error(dialog: Dialog) -> PromptTooLong:
+    agent = dialog.pairing.agent.id
+    return PromptTooLong(
+        f"The system prompt of {agent!r} and one question already fill the model's context; use a"
+        " shorter prompt.",
+        value=agent,
     )
