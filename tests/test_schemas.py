@@ -26,9 +26,11 @@ from holdfast.records import (
     open_run,
     read_run,
     run_summary,
+    run_table,
     to_line,
 )
 from holdfast.records.earlier import CURRENT, version_of
+from holdfast.records.identity import CalibrationIdentity, ConversationsIdentity, TasksIdentity
 from holdfast.records.lines import to_manifest, without_checksum
 
 RUNS = Path(__file__).parent / "data" / "recorded"
@@ -160,6 +162,24 @@ def test_a_table_can_be_a_plain_dict(tmp_path):
     columns = read_run(RUNS / "schema-3" / "drift").to_columns()
     assert list(columns) == PROBES and len({len(column) for column in columns.values()}) == 1
     assert set(columns["rule"]) == {None} and all(0 < mass < 1 for mass in columns["turn_mass"])
+
+
+def test_the_identity_of_another_commands_run_is_refused():
+    run = read_run(RUNS / "schema-3" / "drift")
+    assert run.identity_as(ConversationsIdentity) is run.manifest.identity
+    for kind, command in ((TasksIdentity, "tasks"), (CalibrationIdentity, "calibrate")):
+        with pytest.raises(RecordsError) as raised:
+            run.identity_as(kind)
+        assert (raised.value.value, raised.value.allowed) == ("drift", [command])
+        assert str(run.folder) in str(raised.value)
+
+
+def test_a_row_without_a_column_is_an_error_not_an_empty_cell(monkeypatch):
+    run = read_run(RUNS / "schema-3" / "drift")
+    columns = (*run_table.PROBE_COLUMNS, run_table.Column("polarty", str))
+    monkeypatch.setattr(run_table, "PROBE_COLUMNS", columns)
+    with pytest.raises(KeyError, match="polarty"):
+        run.to_table()
 
 
 def test_texts_of_any_kind_survive_a_table(tmp_path):

@@ -187,7 +187,7 @@ def test_a_rule_is_called_less_kept_after_a_summary_only_if_that_is_clear(
 
     rows = [rule("", kept, half), rule("signs", kept, half), rule("name", kept, kept)]
     monkeypatch.setattr("holdfast.report.context_section.survivals_of", lambda item: rows)
-    run = SimpleNamespace(identity=lambda kind: SimpleNamespace(settings=drift.Settings()))
+    run = SimpleNamespace(identity_as=lambda kind: SimpleNamespace(settings=drift.Settings()))
     lines = survival_lines([series], run)
     assert len(lines) == 2 + lower
     assert not lower or re.findall(r"\d+", lines[1]) == ["1", "2"]

@@ -146,10 +146,10 @@ def half_of(number: int, pairs: int) -> int:
 
 def read_calibration(folder: Path | str) -> Calibration:
     stability, capability_run = (read_run(Path(folder) / name) for name in FOLDERS)
-    about = capability_run.identity(CalibrationIdentity)
+    about = capability_run.identity_as(CalibrationIdentity)
     series = {item.method: item for item in read_series(stability)}
     costs: dict[str, dict[int, CapabilityConversation]] = {}
-    for record in capability_run.capabilities:
+    for record in capability_run.capability_conversations:
         costs.setdefault(record.method, {})[record.conversation] = record
     count = about.settings.conversations or 0
     # asked but not answered
@@ -191,7 +191,9 @@ def read_calibration(folder: Path | str) -> Calibration:
         names=tuple((sweep.name, sweep.parameter) for sweep in about.sweeps),
         report=report,
         about=about,
-        questions=sum(len(r.probes) for r in capability_run.capabilities if r.method == NO_FIX),
+        questions=sum(
+            len(r.probes) for r in capability_run.capability_conversations if r.method == NO_FIX
+        ),
         chance=None if about.is_text else _chance(capability_run),
     )
 
@@ -212,7 +214,7 @@ def _chance(capability_run: Run) -> float:
     """The points scored by guessing; questions without log-probabilities have four choices."""
     choices = [
         len(probe.log_probabilities or LETTERS)
-        for record in capability_run.capabilities
+        for record in capability_run.capability_conversations
         for probe in record.probes
     ]
     return round(100 * float(np.mean([1 / count for count in choices])), 6) if choices else 0.0

@@ -77,7 +77,7 @@ def loss_map(run: Run) -> list[LossRow]:
     Raises:
         UsageError: its suite gives no kinds of rules.
     """
-    in_place = run.identity(ConversationsIdentity).settings.probe_at == "in-place"
+    in_place = run.identity_as(ConversationsIdentity).settings.probe_at == "in-place"
     rows = [row for series in read_series(run) for row in _rows(series, in_place)]
     if not any(row.grouping is Grouping.KIND for row in rows):
         raise UsageError(

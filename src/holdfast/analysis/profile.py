@@ -81,7 +81,7 @@ def rank_first(out: Path | str, count: int) -> Ranking:
 
 
 def profile_of(run: Run) -> Profile:
-    identity = run.identity(ProfileIdentity)
+    identity = run.identity_as(ProfileIdentity)
     totals: dict[str, list[float]] = {}
     records = sorted(run.head_scores, key=lambda record: record.conversation)
     for record in records:

@@ -164,7 +164,7 @@ def probe_means(
 
 def _methods(run: Run) -> list[str]:
     methods = list(dict.fromkeys(record.method for record in run.conversations))
-    order = run.identity(ConversationsIdentity).methods
+    order = run.identity_as(ConversationsIdentity).methods
 
     def sort_key(method: str) -> tuple[bool, int]:
         return method != NO_FIX, order.index(method) if method in order else len(order)

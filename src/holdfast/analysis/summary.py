@@ -344,11 +344,11 @@ def _profile(run: Run) -> ProfileResult:
 
 def _capability(run: Run) -> tuple[CapabilityResult, ...]:
     by_method: dict[str, dict[int, float]] = {}
-    for record in run.capabilities:
+    for record in run.capability_conversations:
         mean = float(np.mean([probe.score for probe in record.probes]))
         by_method.setdefault(record.method, {})[record.conversation] = mean
     rows = []
-    for method in run.identity(CalibrationIdentity).methods:
+    for method in run.identity_as(CalibrationIdentity).methods:
         if scores := by_method.get(method):
             in_order = np.array([scores[conversation] for conversation in sorted(scores)])
             score = estimated(estimate(in_order, None))

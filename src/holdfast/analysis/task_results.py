@@ -73,7 +73,7 @@ def read_results(run: Run) -> list[Result]:
     groups: dict[tuple[str, str], list[TaskSample]] = {}
     for record in run.samples:
         groups.setdefault((record.task, record.variant), []).append(record)
-    identity = run.identity(TasksIdentity)
+    identity = run.identity_as(TasksIdentity)
     order = {name: index for index, name in enumerate(identity.settings.tasks)}
     variants = {name: index for index, name in enumerate(identity.variants)}
     wanted = [key for key in groups if key[0] in order and key[1] in variants]

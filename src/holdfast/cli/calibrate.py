@@ -162,7 +162,7 @@ def _measure(
 
     folder = arguments.out / "capability"
     begun = (folder / MANIFEST).is_file()
-    is_swept = begun and read_run(folder).identity(CalibrationIdentity).sweeps
+    is_swept = begun and read_run(folder).identity_as(CalibrationIdentity).sweeps
     if not capability.is_text and not is_swept:
         unswept = dataclasses.replace(plan, sweeps=())
         measure(unswept, f"{title}; the model as it is comes first")

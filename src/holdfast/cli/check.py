@@ -174,7 +174,7 @@ def _print_result(
     print("\n".join([*lines, *truncation_lines(results.series)]))
     print_replies(data)
     if arguments.junit is not None:
-        suite = data.identity(ConversationsIdentity).suite or ""
+        suite = data.identity_as(ConversationsIdentity).suite or ""
         path = write_junit(verdicts, suite, arguments.junit, seconds)
         print(f"JUnit: {path.resolve()}")
     write_run_page(arguments, results, page)

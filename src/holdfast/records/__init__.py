@@ -31,6 +31,7 @@ from holdfast.records.conversation import (
     Unanswered,
     Unscored,
 )
+from holdfast.records.export import write_csv, write_parquet
 from holdfast.records.folder import (
     FAILURES,
     RECORDS,
@@ -53,6 +54,6 @@ from holdfast.records.manifest import (
 )
 from holdfast.records.model import Failure
 from holdfast.records.resuming import PendingBatch, batches, resume, unfinished
-from holdfast.records.run import Run, columns_of, write_csv, write_parquet
+from holdfast.records.run import Run
 from holdfast.records.run_summary import Estimated, Judged, MethodSummary, RuleSummary, Summary
 from holdfast.records.samples import HeadScores, TaskSample, Usage

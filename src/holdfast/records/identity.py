@@ -5,7 +5,7 @@ kept, and compared when a run is resumed (`records.manifest`).
 """
 
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from pydantic import ConfigDict, Field, PrivateAttr
 
@@ -53,6 +53,9 @@ class TaskRunSettings(RecordModel):
 class Identity(RecordModel):
     """The facts that distinguish a run from others."""
 
+    command: ClassVar[str] = "drift"  # makes a run with such an identity
+    contents: ClassVar[str] = "records"  # what such a run has, for messages
+
     model: str | None = None
     model_fingerprint: str | None = None
     runtime: dict[str, Any] = Field(default_factory=dict)  # what rounding depends on
@@ -71,6 +74,8 @@ class Identity(RecordModel):
 
 class ConversationsIdentity(Identity):
     """The identity of a run of conversations."""
+
+    contents: ClassVar[str] = "conversations"
 
     suite: str | None = None
     suite_fingerprint: str | None = None
@@ -103,6 +108,9 @@ class PlanIdentity(RecordModel):
 class CalibrationIdentity(ConversationsIdentity):
     """The identity of the capability questions of a calibration."""
 
+    command: ClassVar[str] = "calibrate"
+    contents: ClassVar[str] = "capability questions"
+
     prompts: List[str] = ()
     capability: str = ""
     capability_fingerprint: str = ""
@@ -114,6 +122,9 @@ class CalibrationIdentity(ConversationsIdentity):
 class TasksIdentity(Identity):
     """The identity of a run of tasks."""
 
+    command: ClassVar[str] = "tasks"
+    contents: ClassVar[str] = "samples of tasks"
+
     variants: List[str] = ()
     settings: TaskRunSettings = TaskRunSettings()
     data: str | None = None
@@ -122,6 +133,9 @@ class TasksIdentity(Identity):
 
 class ProfileIdentity(Identity):
     """The identity of a profile of heads."""
+
+    command: ClassVar[str] = "profile"
+    contents: ClassVar[str] = "scores of heads"
 
     layers: int = 0
     heads: int = 0
@@ -133,16 +147,17 @@ class ProfileIdentity(Identity):
 class LogsIdentity(Identity):
     """The identity of the scores of logs."""
 
+    command: ClassVar[str] = "logs"
+    contents: ClassVar[str] = "scores of logs"
+
     suite: str = ""
     rules: str = ""  # a fingerprint
     logs: str = ""  # a fingerprint
 
 
 IDENTITIES: dict[str, type[Identity]] = {  # by command; of all others, conversations
-    "calibrate": CalibrationIdentity,
-    "tasks": TasksIdentity,
-    "profile": ProfileIdentity,
-    "logs": LogsIdentity,
+    kind.command: kind
+    for kind in (CalibrationIdentity, TasksIdentity, ProfileIdentity, LogsIdentity)
 }
 
 

@@ -33,7 +33,7 @@ def collapse_lines(results: DriftResults) -> list[str]:
     counted = {item: counts for item in series if (counts := count_turns(item.records)).notable}
     if not counted:
         return []
-    tokens = results.run.identity(ConversationsIdentity).settings.sampling.max_new_tokens
+    tokens = results.run.identity_as(ConversationsIdentity).settings.sampling.max_new_tokens
     limit = "the token limit" if tokens is None else count_of(tokens, "token")
     lines = [_turns_line(item, counts, limit, len(series)) for item, counts in counted.items()]
     broken = [item for item, counts in counted.items() if counts.share("broken") >= MANY_BROKEN]

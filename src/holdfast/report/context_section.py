@@ -84,7 +84,7 @@ def survival_lines(series: Sequence[Series], run: Run) -> list[str]:
         lower = [row.name for row in rules if verdict_on(row.difference).sign < 0]
         if lower and len(rules) > 1:
             lines.append(f"Clearly kept less after a summary: {len(lower)} of {len(rules)} rules.")
-    if lines and run.identity(ConversationsIdentity).settings.context == "compact":
+    if lines and run.identity_as(ConversationsIdentity).settings.context == "compact":
         lines.append("The summary takes the system prompt's place.")
     elif lines:
         lines.append("The system prompt stays in view beside the summary.")

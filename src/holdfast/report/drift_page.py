@@ -83,10 +83,10 @@ def render_page(results: Sequence[DriftResults]) -> str:
     index, chunks = pack(series)
     of_run = dict(zip(labels, runs, strict=True))
     for item, entry in zip(series, index["series"], strict=True):
-        identity = of_run[item.run].identity(ConversationsIdentity)
+        identity = of_run[item.run].identity_as(ConversationsIdentity)
         entry["isGiven"] = conversation_kind(identity) in ("scripted", "replayed")
         entry["probedAfter"] = identity.settings.probe_at == "after-round"
-    identities = [run.identity(ConversationsIdentity) for run in runs]
+    identities = [run.identity_as(ConversationsIdentity) for run in runs]
     checks, baseline = [result.check for result in results], results[0].baseline
     rules = estimates.rule_rows(series)
     enough = [row for row in rules if row.n >= estimates.LEAST_DRAWN]
@@ -150,7 +150,7 @@ def _opening(results: DriftResults) -> list[str]:
 
 
 def _facts(runs: Sequence[Run], series: Sequence[Series]) -> list[str]:
-    identity = runs[0].identity(ConversationsIdentity)
+    identity = runs[0].identity_as(ConversationsIdentity)
     named = {
         "model": identity.model,
         "user model": identity.user_model and identity.user_model.name,

@@ -444,7 +444,7 @@ def write_logs_junit(
     run: Run, rows: Rows, bar: float | None, path: Path | str, seconds: float
 ) -> Path:
     """Writes the verdicts as JUnit XML: a test case for each rule; undecided is an error."""
-    suite, cases = run.identity(LogsIdentity).suite, []
+    suite, cases = run.identity_as(LogsIdentity).suite, []
     for row in rows:
         prompt, _, rule = row.rule.partition("/")
         message = f"kept {plain(row.overall)}, {row.applied} of {count_of(row.turns, 'turn')}"

@@ -199,7 +199,7 @@ def finding_of(results: DriftResults) -> Finding:
     run, series, findings = results.run, results.series, results.findings
     command = command_of(run.manifest)
     words = split_command(command)
-    identity = run.identity(ConversationsIdentity)
+    identity = run.identity_as(ConversationsIdentity)
     model = _option(words, "--model")
     first, best = series[0], best_fix(series)
     never = [row.rule for row in rule_rows(series) if row.never_followed]

@@ -26,7 +26,7 @@ _SHOWN = 5  # best heads of a profile
 def table(run: Run) -> str:
     """Every metric with its 95% interval, differences from zero-shot, fluency, exclusions."""
     results = read_results(run)
-    settings = run.identity(TasksIdentity).settings
+    settings = run.identity_as(TasksIdentity).settings
     lines: list[str] = []
     for task, of_task in _by_task(results).items():
         judged = any(result.replies for result in of_task)
@@ -110,7 +110,7 @@ def _average_lines(results: Sequence[Result]) -> list[str]:
 def tasks_page(run: Run) -> str:
     """The HTML of the page of a run of tasks."""
     results = read_results(run)
-    settings = run.identity(TasksIdentity).settings
+    settings = run.identity_as(TasksIdentity).settings
     by_task = _by_task(results)
     counts = sorted({len(result.numbers) for result in results})
     samples = str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"

@@ -198,7 +198,7 @@ def usual_draws(suite: drift.Suite, out: Path | str) -> int:
     """The draws of the calibration in the folder; else at least 5, enough for 60 conversations."""
     folder = Path(out) / "capability"  # `--dry-run` makes only stability/, with fewer conversations
     if (folder / MANIFEST).is_file():
-        draws = read_run(folder).identity(CalibrationIdentity).plan.draws
+        draws = read_run(folder).identity_as(CalibrationIdentity).plan.draws
         return Plan().draws if draws is None else draws
     return max(Plan().draws, math.ceil(USUAL_CONVERSATIONS / pairs_of(suite)))
 

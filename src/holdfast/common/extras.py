@@ -1,0 +1,24 @@
+"""Packages that are installed only with an extra of ours."""
+
+import importlib
+from types import ModuleType
+
+from holdfast.errors import UsageError
+
+
+def import_extra(name: str, extra: str, needed_by: str) -> ModuleType:
+    """Imports a package that comes with one of our extras.
+
+    Args:
+        extra: of `holdfast-llm`, such as "pandas".
+        needed_by: begins the message: "run.to_pandas()".
+
+    Raises:
+        UsageError: the package is not installed.
+    """
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        raise UsageError(
+            f"{needed_by} needs {name}; pip install 'holdfast-llm[{extra}]' ({error})."
+        ) from error
