@@ -2,6 +2,8 @@
 
 import gzip
 import json
+import os
+from pathlib import Path
 
 import pytest
 from code_blocks import ROOT, blocks_of
@@ -586,6 +588,89 @@ def test_files_that_are_compressed_in_other_ways_than_gzip_are_named(tmp_path):
         assert raised.value.value == str(tmp_path / "logs" / name)
     (first, second) = read_logs([tmp_path / "logs"]).problems
     assert "b.jsonl.zst" in first and "c.tar.gz" in second
+
+
+GOOD = {"messages": [HI, HELLO]}
+DEEP = b'{"attributes": {"gen_ai": {"a": ' + b"[" * 900 + b"]" * 900 + b"}}}"  # but valid JSON
+PACKED = gzip.compress(json.dumps(GOOD).encode() * 50)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "reason"),
+    [
+        ("cut.jsonl.gz", PACKED[:-20], "unpacked"),
+        ("head.jsonl.gz", PACKED[:5], "unpacked"),
+        ("damaged.jsonl.gz", PACKED[:30] + b"\0\0\0\0" + PACKED[34:], "unpacked"),
+        ("tail.json.gz", PACKED + b"{}", "unpacked"),
+        ("plain.jsonl.gz", json.dumps(GOOD).encode(), "unpacked"),
+        ("empty.jsonl.gz", b"", "empty"),
+        ("cut.jsonl.zst", b"\x28\xb5\x2f\xfd", "compressed"),
+        ("latin.jsonl", '{"messages": "caf\xe9"}'.encode("latin-1"), "UTF-8"),
+        ("wide.jsonl", json.dumps(GOOD).encode("utf-16"), "UTF-8"),
+        ("wide_unmarked.jsonl", json.dumps(GOOD).encode("utf-16-le"), "JSON"),
+        ("empty.jsonl", b"", "empty"),
+        ("blank.json", b"\n \n", "empty"),
+        ("zeros.jsonl", bytes(4096), "JSON"),
+        ("zeros.json", bytes(4096), "JSON"),
+        ("brackets.jsonl", b"[" * 100_000, "JSON"),
+        ("deep.jsonl", DEEP, "deeply"),
+        ("digits.jsonl", b"9" * 5000, "JSON"),
+        ("unknown.jsonl", json.dumps("x" * 10**6).encode(), "no known format"),
+    ],
+)
+def test_a_file_of_a_folder_that_cannot_be_read_is_named_and_the_rest_is_read(
+    name, content, reason, tmp_path
+):
+    written(tmp_path, GOOD, name="logs/a.jsonl")
+    written(tmp_path, GOOD, name="logs/z.jsonl")
+    (tmp_path / "logs" / name).write_bytes(content)
+    logs = read_logs([tmp_path / "logs"])
+    assert len(logs.dialogs) == 2
+    (problem,) = logs.problems
+    assert name in problem and reason in problem and len(problem) < 400
+    with pytest.raises(UsageError) as raised:
+        read_logs([tmp_path / "logs" / name])
+    assert name in str(raised.value)
+
+
+def test_what_is_no_file_is_named_unless_it_is_a_folder_of_logs(tmp_path):
+    written(tmp_path, GOOD, name="logs/a.jsonl")
+    written(tmp_path, GOOD, name="logs/folder.jsonl/b.jsonl")
+    os.mkfifo(tmp_path / "logs" / "pipe.jsonl")
+    (tmp_path / "logs" / "broken.jsonl").symlink_to(tmp_path / "nowhere")
+    logs = read_logs([tmp_path / "logs"])
+    assert len(logs.dialogs) == 2
+    pipe, broken = logs.problems
+    assert "pipe.jsonl" in pipe and "broken.jsonl" in broken
+
+
+def test_files_and_folders_that_may_not_be_opened_are_named(tmp_path, monkeypatch):
+    written(tmp_path, GOOD, name="logs/a.jsonl")
+    written(tmp_path, GOOD, name="logs/locked.jsonl")
+    written(tmp_path, GOOD, name="logs/private/b.jsonl")
+
+    def refusing(function, name):  # as permissions do, which do not bind an administrator
+        def checked(path, *arguments, **options):
+            if Path(path).name == name:
+                raise PermissionError(13, "Permission denied", str(path))
+            return function(path, *arguments, **options)
+
+        return checked
+
+    monkeypatch.setattr(Path, "read_bytes", refusing(Path.read_bytes, "locked.jsonl"))
+    monkeypatch.setattr(os, "scandir", refusing(os.scandir, "private"))
+    logs = read_logs([tmp_path / "logs"])
+    assert len(logs.dialogs) == 1
+    private, locked = sorted(logs.problems, key=lambda problem: "locked" in problem)
+    assert "private" in private and "locked.jsonl" in locked
+    assert all("Permission denied" in problem for problem in logs.problems)
+
+
+def test_a_line_of_50_megabytes_is_read(tmp_path):
+    long = {"messages": [HI, {**HELLO, "content": "x" * 50_000_000}]}
+    (file,) = read_transcripts(written(tmp_path, GOOD, long, GOOD))
+    lengths = [len(transcript.path[-1].text) for transcript in file.transcripts]
+    assert lengths == [6, 50_000_000, 6] and not file.unread
 
 
 @pytest.mark.parametrize("name", ["a.jsonl.gz", "a.ndjson.gz", "a.json.gz", "a.jsonl"])

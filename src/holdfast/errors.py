@@ -171,11 +171,13 @@ def reason_of(error: Exception) -> str:
 
 
 def shortened(value: object) -> str:
-    """A value as an error message shows it; `repr` refuses integers with thousands of digits."""
+    """A value as an error message shows it."""
     try:
         text = repr(value)
     except ValueError:
         return "a number of thousands of digits"
+    except RecursionError:
+        return "a value that is nested too deeply to be shown"
     return cut(text, 60)
 
 

@@ -1,4 +1,4 @@
-"""Finds log files, and reads each into transcripts with the reader of its format."""
+"""Reads log files into transcripts, each value with the reader of its format."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -8,14 +8,10 @@ from typing import Any
 
 from holdfast.common.files import read_text
 from holdfast.errors import UnknownName, UsageError, reason_of, shortened
-from holdfast.records import MANIFEST, RECORDS
+from holdfast.transcripts.finding import FoundLog, find_logs
 from holdfast.transcripts.formats import FORMATS, format_of, may_be
 from holdfast.transcripts.reader import Located, Unread, Values, is_message_list
 from holdfast.transcripts.transcript import Transcript
-
-_SUFFIXES = (".jsonl", ".ndjson", ".json")
-_LOGS = (*_SUFFIXES, *(f"{suffix}.gz" for suffix in _SUFFIXES))
-_COMPRESSED = (".zst", ".bz2", ".xz", ".zip", ".br", ".lz4", ".7z", ".tar", ".tar.gz", ".tgz")
 
 
 @dataclass(frozen=True)
@@ -38,7 +34,9 @@ def read_transcripts(
 ) -> Iterator[LogFile]:
     """Reads log files, including those in folders.
 
-    The files are found at once, and each is read when the iterator reaches it.
+    The files are found at once, and each is read when the iterator reaches it. A file of a folder
+    that cannot be read, such as one that was cut off while it was compressed, is a `LogFile` whose
+    `unread` says why.
 
     Args:
         paths: log files, folders of them, or folders of runs; logs may be gzipped.
@@ -47,76 +45,26 @@ def read_transcripts(
     Raises:
         UnknownName: there is no such format.
         UsageError: a path does not exist, a folder has no logs, a run has no finished conversation,
-            or a file was given that is compressed other than by gzip; while iterating, a file
-            cannot be read.
+            or a file was given that is compressed other than by gzip; while iterating, a file that
+            was given cannot be read.
     """
     if format_name is not None and format_name not in FORMATS:
         raise UnknownName("format", format_name, FORMATS)
-    files = list[Path]()
-    for path in map(Path, [paths] if isinstance(paths, (Path, str)) else paths):
-        files += _find_logs(path)
-    return (_read_file(file, format_name) for file in files)
+    given = [paths] if isinstance(paths, (Path, str)) else paths
+    logs = [log for path in given for log in find_logs(Path(path))]
+    return (_read_file(log, format_name) for log in logs)
 
 
-def _find_logs(path: Path) -> list[Path]:
-    """The logs at a path; in a folder, also the compressed files, which are reported as unread."""
-    if not path.exists():
-        raise UsageError(
-            f"There is no file or folder {path}; check the path.", option="paths", value=str(path)
-        )
-    if path.is_dir():
-        return [_records_of_run(path)] if (path / MANIFEST).is_file() else _logs_in_folder(path)
-    if _is_compressed(path):
-        raise UsageError(
-            f"{path} is compressed, which is not read; unpack it first.",
-            option="paths",
-            value=str(path),
-        )
-    return [path]
-
-
-def _records_of_run(run: Path) -> Path:
-    records = run / RECORDS
-    if not (records.is_file() and records.stat().st_size):
-        raise UsageError(
-            f"{run} has no finished conversation yet; repeat its command to continue,"
-            " then score it again.",
-            option="paths",
-            value=str(run),
-        )
-    return records
-
-
-def _logs_in_folder(folder: Path) -> list[Path]:
-    files = sorted(file for file in folder.rglob("*") if file.is_file())
-    compressed = [file for file in files if _is_compressed(file)]
-    logs = [file for file in files if file.name.endswith(_LOGS)]
-    if not logs and compressed:
-        raise UsageError(
-            f"{folder} has no logs that can be read, as {compressed[0]} is compressed; unpack it"
-            " first.",
-            option="paths",
-            value=str(folder),
-        )
-    if not logs:
-        raise UsageError(
-            f"{folder} holds no file that ends in {', '.join(_SUFFIXES)}, gzipped or not.",
-            option="paths",
-            value=str(folder),
-            allowed=_LOGS,
-        )
-    return [*compressed, *logs]
-
-
-def _is_compressed(path: Path) -> bool:
-    """Whether a file is compressed in a way that is not read; gzipped files are."""
-    return path.name.endswith(_COMPRESSED)
-
-
-def _read_file(path: Path, format_name: str | None) -> LogFile:
-    if _is_compressed(path):
-        return LogFile(path, unread=(f"{path} is compressed, which is not read",))
-    text = read_text(path)
+def _read_file(log: FoundLog, format_name: str | None) -> LogFile:
+    path = log.path
+    if log.obstacle:
+        return LogFile(path, unread=(f"{path} {log.obstacle}",))
+    try:
+        text = read_text(path)
+    except UsageError as error:
+        if log.is_named:
+            raise
+        return LogFile(path, unread=(str(error).removesuffix("."),))
     parts = list(_read_values(path, text, format_name))
     return LogFile(
         path,
@@ -150,8 +98,11 @@ def _read_values(path: Path, text: str, format_name: str | None) -> Iterator[Tra
         if not (has_events and _is_bookkeeping_event(value)):
             yield Unread(f"{source}: {shortened(value)} is in no known format")
     for name, values in by_format.items():
-        for part in FORMATS[name].read(values):
-            yield replace(part, format=name) if isinstance(part, Transcript) else part
+        try:
+            for part in FORMATS[name].read(values):
+                yield replace(part, format=name) if isinstance(part, Transcript) else part
+        except RecursionError:
+            yield Unread(f"{path}: a value in the format {name} is nested too deeply to be read")
 
 
 def _is_bookkeeping_event(value: Any) -> bool:
