@@ -6,7 +6,8 @@
 
 It records greedy and sampled tokens, the attention mass at each of them, and the log-probabilities
 of given replies: one request at a time, three under one method, sixteen under different methods,
-forks of a dialog, and forks under another method. `--check` computes everything again, and prints
+forks of a dialog, and forks under another method. A method that is added adds lines, and changes
+none. `--check` computes everything again, and prints
 the differences. Tokens are compared exactly, so a fixture is valid for one version of torch and one
 kind of processor, both of which it records. Everything goes through the public interface.
 
@@ -57,6 +58,13 @@ METHODS = (
     "prompt-strength:scale=1.5",
     "anchoring:strength=1.5",
     "adacad",
+)
+# Batched together as `sixteen`, which repeats them in this order. A method that is added later is
+# not among them, as it would give the others new chats and seeds; it has a batch of its own,
+# `mixed`.
+MIXED = (
+    *("none", "split-softmax", "pasta", "boost", "spotlight", "hold", "repetition", "guidance"),
+    *("prompt-strength", "anchoring", "adacad", "seka", "prism", "capping", "vector"),
 )
 PLACES = "The {} is by the {}. Many people like it."
 FITTED = {  # methods that are fitted here, and their examples
@@ -119,10 +127,13 @@ def answers_of(name: str, model, specs: dict[str, str]) -> Iterator[tuple[str, d
         reply = model.session().generate_batch([request(number, method)])[0]
         yield f"one/{method}", as_data(reply)
 
-    cycled = itertools.islice(itertools.cycle(specs), 16)
-    requests = [request(number, method) for number, method in enumerate(cycled)]
-    for number, reply in enumerate(model.session().generate_batch(requests)):
-        yield f"sixteen/{number}", as_data(reply)
+    cycle = itertools.cycle(method for method in MIXED if method in specs)
+    batches = {"sixteen": list(itertools.islice(cycle, 16))}
+    batches |= {f"mixed/{m}": ["none", m, "boost", m] for m in specs if m not in MIXED}
+    for batch, methods in batches.items():
+        requests = [request(number, method) for number, method in enumerate(methods)]
+        for number, reply in enumerate(model.session().generate_batch(requests)):
+            yield f"{batch}/{number}", as_data(reply)
 
     yield from forks_of(model, request)
 

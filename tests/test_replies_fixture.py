@@ -1,13 +1,16 @@
 """The default model's replies equal the recorded ones token for token, under every method."""
 
 import copy
+import hashlib
 import math
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
 
+from holdfast import Reply
 from holdfast.methods.all_methods import BY_NAME
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
@@ -36,11 +39,39 @@ def test_the_fixture_covers_every_method():
     assert named | fitted | late == {*BY_NAME, "none"}
     answers = fixture.read()["models"]
     assert all(f"three/{method}/2" in answers["default"] for method in BY_NAME.keys() - late)
+    later = {name.split("/")[1] for name in answers["default"] if name.startswith("mixed/")}
+    assert BY_NAME.keys() - late <= {*fixture.MIXED} | later
     for name in answers:
         specs = {spec.partition(":")[0] for spec in fixture.METHODS}
         assert all(f"three/{method}/2" in answers[name] for method in specs)
         assert "forks/boost/3" in answers[name] and "sixteen/15" in answers[name]
     assert fixture.FILE.stat().st_size < 300_000
+
+
+class BatchDigests:
+    """A model whose replies are digests of the whole batch that they were made in."""
+
+    def session(self):
+        return self
+
+    def generate_batch(self, requests):
+        batch = repr([(r.messages, r.methods, r.sampling, r.seed, r.thread) for r in requests])
+        digests = (hashlib.sha256(f"{batch}{n}".encode()).digest() for n in range(len(requests)))
+        return [Reply("", tuple(digest), "stop") for digest in digests]
+
+    def score(self, messages, replies, methods):
+        return SimpleNamespace(log_probabilities=[0.0] * len(replies))
+
+
+def test_a_method_that_is_added_adds_answers_and_changes_none():
+    specs = {spec.partition(":")[0]: spec for spec in fixture.METHODS}
+    before = dict(fixture.answers_of("default", BatchDigests(), specs))
+    specs["reminder"] = "reminder:every=4,depth=0,text=prompt"
+    after = dict(fixture.answers_of("default", BatchDigests(), specs))
+    assert {name: after[name] for name in before} == before
+    added = after.keys() - before.keys()
+    assert {"three/reminder/2", "score/reminder", "mixed/reminder/3"} <= added
+    assert all("/reminder" in name for name in added)
 
 
 @pytest.mark.parametrize(

@@ -14,19 +14,17 @@ from holdfast.cli.output import command_line, page_path, write_page
 from holdfast.drift import load_suite
 from holdfast.errors import UsageError
 from holdfast.records import read_earlier
+from holdfast.transcripts import FORMATS
 
 _MANY = 20  # rules; if there are more, categories are printed
 _NAMED = 5  # problems with the files that are printed
 
-EXAMPLES = """examples:
+EXAMPLES = f"""examples:
   holdfast logs ~/.claude/projects/shop --suite rules.yaml  # score transcripts
   holdfast logs july.jsonl --suite my_bot.yaml --min-adherence 0.9 --junit logs.xml
   holdfast logs july.jsonl --suite my_bot.yaml --against runs/june --out runs/july
 
-Formats: messages of OpenAI, Anthropic, Gemini and the AI SDK, OpenAI Responses, ShareGPT, ATIF;\
- LiteLLM, Langfuse, LangSmith, Phoenix and OpenTelemetry; Claude Code, Codex and Gemini CLI;\
- exports of ChatGPT, Claude.ai, Open WebUI and LibreChat; runs of Holdfast. `holdfast docs logs`\
- shows each.
+Formats, which are detected: {", ".join(sorted(FORMATS))}. `holdfast docs logs` shows each.
 Exit codes:
   0  the logs are scored; with --min-adherence or --against, every rule passes
   1  a rule fails
@@ -43,7 +41,7 @@ class LogsArguments(options.ReportOptions):
     allow_code: bool = False
     """allow the suite to use Python functions as measures"""
     format: Annotated[str | None, Arg("NAME")] = None
-    """a format that `holdfast docs logs` lists, such as claude-code (default: detected)"""
+    """a format of those below, such as claude-code (default: detected)"""
     min_adherence: Annotated[float | None, Arg("SHARE")] = None
     """fail if a rule's mean over dialogs is certainly below this"""
     error: Annotated[float, Arg("SHARE")] = 0.05

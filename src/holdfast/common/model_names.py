@@ -55,9 +55,16 @@ def endpoint_meant(model: str | None) -> Endpoint | None:
     return None
 
 
+# Engines with a server of their own, which `holdfast serve` does not replace. They are known by
+# name, as a report follows from its records alone, whether or not the engine is installed.
+SERVED_ELSEWHERE = frozenset({"vllm"})
+
+
 def is_served(model: str) -> bool:
-    """Whether a model is behind a URL or in vLLM, where `holdfast serve` does not load it."""
-    return is_url(model) or engine_in(model) == "vllm"
+    """Whether another server than `holdfast serve` has the model: it is a URL, or in an engine of
+    `SERVED_ELSEWHERE`.
+    """
+    return is_url(model) or engine_in(model) in SERVED_ELSEWHERE
 
 
 def engine_in(model: str) -> str:
