@@ -107,7 +107,7 @@ def probe_scores(
 def choose(model, suite: drift.Suite, out: Path, conversations: int, seed: int, count: int) -> dict:
     """Chooses the top heads of each criterion."""
     records, dialogs = hold(model, suite, out, settings_for(conversations, 8, seed))
-    drop = np.array(describe_decay(dialogs)["heads"]["drop"])
+    drop = np.array(describe_decay(dialogs).heads.drop)
     heads = [(layer, head) for layer in range(drop.shape[0]) for head in range(drop.shape[1])]
     fixes = [(), *((holdfast.SplitSoftmax(EXPONENT, frozenset({head})),) for head in heads)]
     scores = probe_scores(model, suite, records, fixes, ROUNDS)

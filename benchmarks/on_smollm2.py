@@ -269,7 +269,7 @@ def drift_of(model, runs: Path, seed: int, side: str) -> dict:
     row["cut"] = round(float(np.mean([t.stop_reason == "length" for t in turns])), 3)
     if traces:
         dialogs = [read_traces(folder, "none", int(n)) for n in series.conversations]
-        row["decay"] = decay(dialogs)
+        row["decay"] = decay(dialogs).to_json()
     return row
 
 

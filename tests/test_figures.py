@@ -10,7 +10,17 @@ from matplotlib.text import Annotation, Text
 from synthetic_run import write_run
 
 from holdfast.analysis.candidates import Calibration, Candidate
+from holdfast.analysis.decay import (
+    Behaviour,
+    Change,
+    Correlation,
+    Curves,
+    Decay,
+    Heads,
+    Trace,
+)
 from holdfast.analysis.series import read_series
+from holdfast.analysis.statistics import Estimate
 from holdfast.records import read_run
 from holdfast.records.identity import CalibrationIdentity
 from holdfast.report.figures import write_figures
@@ -122,14 +132,25 @@ def test_labels_of_a_trace_do_not_overlap(drawn, tmp_path, rounds, early, late):
     curve = [[0.3 / number] * 20 for number in range(1, rounds + 1)]
     first, drop = (np.full((32, 32), value).tolist() for value in (0.3, 0.1))
     probes = [[number % rounds + 1, number / 100, number % 2] for number in range(80)]
-    found = {
-        "model": "a model with a rather long name-Instruct-v0.3",
-        "shown_head": [31, 31],
-        "rounds": rounds,
-        "curves": {"head": curve, "average": curve, "uniform": curve},
-        "heads": {"first_round": first, "drop": drop},
-        "behaviour": {"probes": probes, "within_rounds": {"r": 0.1, "low": -0.2, "high": 0.3}},
-    }
+    some = Estimate(20, -0.1, 0.1, -0.2, 0.3)
+    change = Change(real=some, uniform=some, difference=some)
+    fall = Decay(mass=[some] * rounds, within_turns=change, between_turns=change, slope=change)
+    r = Correlation(n=20, r=0.1, low=-0.2, high=0.3)
+    found = Trace(
+        model="a model with a rather long name-Instruct-v0.3",
+        method="none",
+        dialogs=20,
+        whole_dialogs=20,
+        rounds=rounds,
+        shown_head=(31, 31),
+        heads=Heads(first_round=first, drop=drop),
+        curves=Curves(average=curve, head=curve, uniform=curve),
+        average=fall,
+        head=fall,
+        behaviour=Behaviour(
+            all=r, within_rounds=r, within_dialogs=r, between_dialogs=r, probes=probes
+        ),
+    )
     write_trace_figures(found, tmp_path, [found])
     figures = drawn()
     assert_apart(figures)

@@ -1,6 +1,5 @@
 """`holdfast geometry`: findings, figures and refusals, on a tiny model."""
 
-import json
 import math
 
 import numpy as np
@@ -11,6 +10,7 @@ from test_drift import SUITE, Scripted
 from tiny import chat, model
 
 from holdfast import drift
+from holdfast.analysis.hidden_geometry import Geometry, effective_dimension, opening_angle
 from holdfast.analysis.study_summary import write_geometry_summaries
 from holdfast.chat.prompt import render
 from holdfast.errors import ModelError
@@ -24,14 +24,15 @@ SMALL = drift.Settings(conversations=2, rounds=2, adoption=False)
 def test_a_study_reports_and_draws_its_findings(tmp_path):
     found = geometry.study(model(), SUITE, tmp_path / "out", SMALL)
     lines = geometry.lines(found, 2)
-    assert found == json.loads((tmp_path / "out" / "geometry.json").read_text())
+    text = (tmp_path / "out" / "geometry.json").read_text()
+    assert found == Geometry.model_validate_json(text)
     weights = model().hf_model.get_input_embeddings().weight
     assert np.allclose(
-        found["embedding_norms"], weights.detach().norm(dim=-1).cpu().numpy(), atol=1e-5
+        found.embedding_norms, weights.detach().norm(dim=-1).cpu().numpy(), atol=1e-5
     )
-    assert [row["round"] for row in found["hidden_states"]] == [1, 2]
-    for row in found["hidden_states"]:
-        assert all(1 <= row["dimension"][n] <= 48 for n in ("all", "system", "user", "agent"))
+    assert [spread.round for spread in found.hidden_states] == [1, 2]
+    for spread in found.hidden_states:
+        assert all(1 <= dimension <= 48 for dimension in spread.dimension.values())
     assert any("Hidden states" in line for line in lines)
     files = write_geometry_figures(found, tmp_path / "out")
     names = [f"{name}.{kind}" for name in ("norms", "hidden_states") for kind in ("svg", "png")]
@@ -70,11 +71,11 @@ def test_a_model_that_shows_no_embeddings_is_refused(tmp_path):
 
 def test_dimension_and_angle_of_known_clouds():
     rng = np.random.default_rng(2)
-    assert geometry.effective_dimension(np.eye(7)) == pytest.approx(7)
+    assert effective_dimension(np.eye(7)) == pytest.approx(7)
     line = np.outer(rng.random(9) + 1, rng.random(5))
-    assert geometry.effective_dimension(line) == pytest.approx(1)
+    assert effective_dimension(line) == pytest.approx(1)
     ball = rng.standard_normal((20_000, 6))
-    assert geometry.effective_dimension(ball) == pytest.approx(6, rel=0.01)
+    assert effective_dimension(ball) == pytest.approx(6, rel=0.01)
     turns = np.linspace(0, 2 * math.pi, 40, endpoint=False)
     ring = np.array([(math.cos(t), math.sin(t), 2.0) for t in turns])
-    assert geometry.opening_angle(ring) == pytest.approx(math.atan(0.5))
+    assert opening_angle(ring) == pytest.approx(math.atan(0.5))

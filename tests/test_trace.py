@@ -39,33 +39,33 @@ def test_even_attention_does_not_differ_from_its_baseline():
     masses = [[[6 / (tokens + t) for t in range(12)] for tokens in one] for one in prompts]
     dialogs = [dialog(*each) for each in zip(masses, prompts, strict=True)]
     found = decay.decay(dialogs)
-    for what in ("within_turns", "between_turns", "slope"):
-        assert abs(found["average"][what]["difference"]["mean"]) < 1e-9
-        assert found["average"][what]["uniform"]["mean"] < 0
-    assert np.allclose(found["curves"]["average"][0], found["curves"]["uniform"][0], atol=1e-5)
+    for change in (found.average.within_turns, found.average.between_turns, found.average.slope):
+        assert abs(change.difference.mean) < 1e-9
+        assert change.uniform.mean < 0
+    assert np.allclose(found.curves.average[0], found.curves.uniform[0], atol=1e-5)
 
 
 def test_a_staircase_falls_only_between_turns():
     steps = [0.4, 0.2, 0.05]
     found = decay.decay([dialog([[level] * 9 for level in steps], [20, 50, 90]) for _ in range(3)])
-    assert found["average"]["within_turns"]["real"]["mean"] == pytest.approx(0, abs=1e-9)
-    assert found["average"]["between_turns"]["real"]["mean"] == pytest.approx(np.log(0.05 / 0.4))
-    assert found["average"]["slope"]["real"]["mean"] == pytest.approx(0, abs=1e-9)
-    assert [row["mean"] for row in found["average"]["mass"]] == pytest.approx(steps)
+    assert found.average.within_turns.real.mean == pytest.approx(0, abs=1e-9)
+    assert found.average.between_turns.real.mean == pytest.approx(np.log(0.05 / 0.4))
+    assert found.average.slope.real.mean == pytest.approx(0, abs=1e-9)
+    assert [mass.mean for mass in found.average.mass] == pytest.approx(steps)
 
 
 def test_the_first_query_of_a_turn_does_not_count_in_the_decay_within_turns():
     spiked = [[0.9] + [level] * 8 for level in (0.4, 0.2)]
     found = decay.decay([dialog(spiked, [20, 50]) for _ in range(2)])
-    assert found["average"]["within_turns"]["real"]["mean"] == pytest.approx(0, abs=1e-9)
+    assert found.average.within_turns.real.mean == pytest.approx(0, abs=1e-9)
 
 
 def test_the_head_shown_is_the_one_whose_mass_falls_most():
     one = dialog([[0.3] * 5, [0.3] * 5], [20, 50])
     one[2].mass[1, 2] = 0.01
     found = decay.decay([one, one])
-    assert found["shown_head"] == [1, 2]
-    assert found["heads"]["drop"][1][2] == pytest.approx(0.29)
+    assert found.shown_head == (1, 2)
+    assert found.heads.drop[1][2] == pytest.approx(0.29)
 
 
 def test_results_of_a_handful_of_dialogs_are_called_an_example():
@@ -101,19 +101,19 @@ def test_a_planted_correlation_is_found_where_it_was_planted():
     masses = fall + 0.02 * rng.standard_normal((40, 6))
     # scores depend only on the round
     by_round = behaviour(records_with(masses, np.tile(fall, (40, 1))))
-    assert by_round["all"]["r"] > 0.9 and by_round["within_rounds"]["r"] is None
+    assert by_round.all.r > 0.9 and by_round.within_rounds.r is None
     scores = (masses - fall) * 50 + rng.standard_normal((40, 6))
-    planted = behaviour(records_with(masses, scores))["within_rounds"]
+    planted = behaviour(records_with(masses, scores)).within_rounds
     correlation = np.corrcoef((masses - fall).ravel(), scores.ravel())[0, 1]
-    assert planted["r"] == pytest.approx(correlation, abs=0.03)
-    assert 0 < planted["low"] < planted["r"] < planted["high"]
+    assert planted.r == pytest.approx(correlation, abs=0.03)
+    assert 0 < planted.low < planted.r < planted.high
 
 
 def test_resamples_in_which_nothing_varies_have_no_correlation():
     scores = np.full((4, 3), 0.1)  # whose squares are not exact
     scores[0, 1] = 0.0  # three of ten resamples lack this dialog
-    found = behaviour(records_with(np.linspace(0.1, 0.3, 12).reshape(4, 3), scores))["all"]
-    assert -1 <= found["low"] <= found["r"] <= found["high"] <= 1
+    found = behaviour(records_with(np.linspace(0.1, 0.3, 12).reshape(4, 3), scores)).all
+    assert -1 <= found.low <= found.r <= found.high <= 1
 
 
 def test_a_head_is_compared_with_even_attention_in_its_own_layer():
@@ -125,10 +125,10 @@ def test_a_head_is_compared_with_even_attention_in_its_own_layer():
         falling = {n: TurnTrace(turn.mass.copy(), turn.uniform) for n, turn in one.items()}
         falling[2].mass[layer, 0] = 0.01  # so that this head is the one shown
         found.append(decay.decay([falling, falling]))
-        between.append(found[-1]["head"]["between_turns"]["uniform"]["mean"])
+        between.append(found[-1].head.between_turns.uniform.mean)
     assert between[1] == pytest.approx(np.log(0.1 / 0.4)) and between[1] < between[0]
     mean = (one[1].uniform[0, 0] + 0.4) / 2
-    assert found[0]["curves"]["uniform"][0][0] == pytest.approx(mean, abs=1e-6)
+    assert found[0].curves.uniform[0][0] == pytest.approx(mean, abs=1e-6)
 
 
 def test_traces_of_version_0_2_with_one_even_share_for_all_layers_are_read(tmp_path):
@@ -185,15 +185,18 @@ def test_the_command_measures_and_plots_the_decay(tmp_path, capsys):
     assert main(command) == 0
     told = capsys.readouterr().out
     assert "mass" in told and "r = " in told and told.count("Figure: ") == 3
-    found = json.loads((tmp_path / "run" / "model" / "trace.json").read_text())
-    first, last = (found["average"]["mass"][index]["mean"] for index in (0, -1))
+    text = (tmp_path / "run" / "model" / "trace.json").read_text()
+    trace = decay.Trace.model_validate_json(text)
+    assert json.loads(json.dumps(trace.to_json())) == json.loads(text)
+    first, last = (trace.average.mass[index].mean for index in (0, -1))
     assert first > last > 0
     for name in ("decay", "heads", "mass_and_behaviour"):
         assert (tmp_path / "run" / "figures" / f"{name}.png").stat().st_size > 10_000
     page = read_page(tmp_path / "run" / "report.html")
     assert page.tags.count("img") == 3 and {"decay", "heads", "behaviour"} <= set(page.ids)
-    summary = json.loads((tmp_path / "run" / "summary.json").read_text())
-    assert summary["results"][0]["average"]["mass"][0]["mean"] == first
+    (result,) = json.loads((tmp_path / "run" / "summary.json").read_text())["results"]
+    assert result["average"]["mass"][0]["mean"] == first
+    assert "curves" not in result and "probes" not in result["behaviour"]
     assert (tmp_path / "run" / "model" / "summary.json").is_file()
 
 

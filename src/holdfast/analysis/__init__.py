@@ -12,7 +12,8 @@ check_verdicts.py verdicts of `check`, using sequential.py; falls.py: against an
 task_results.py  the results of a `tasks` run
 profile.py       a profile of attention heads
 candidates.py    the gain and cost of each setting of a sweep; choosing.py chooses among them
-decay.py         attention mass by token, and its correlation with the score
+decay.py         attention mass by token, and its correlation with the score: a `Trace`
+hidden_geometry.py the spread of hidden states: a `Geometry`
 summary.py       the results of a run, and its summary.json
 study_summary.py summary.json of a calibration, trace or geometry
 """

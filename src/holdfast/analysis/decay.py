@@ -8,18 +8,19 @@ share counts the same at every level.
 """
 
 import itertools
-from collections.abc import Callable, Sequence
-from dataclasses import asdict
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
+from pydantic import Field
 
-from holdfast.analysis.statistics import SCORES, bounds_of, estimate, paired_difference
+from holdfast.analysis.statistics import SCORES, Estimate, bounds_of, estimate, paired_difference
 from holdfast.drift.attention_traces import TurnTrace
 from holdfast.errors import UsageError
 from holdfast.records import Conversation
+from holdfast.records.model import List, Number, Optional, RecordModel
 
-Dialog = dict[int, TurnTrace]  # the agent's turns, by round
+Dialog = Mapping[int, TurnTrace]  # the agent's turns, by round
+Rows = List[List[float]]
 _Level = Callable[[TurnTrace], np.ndarray]  # takes a turn and returns its masses, [step]
 
 # masses are stored as float16, whose smallest number is near this; logarithms of less mean nothing
@@ -27,28 +28,99 @@ _MIN_MASS = 1e-8
 _RESAMPLES = 2_000  # of a correlation
 
 
-class Changes(NamedTuple):
-    """The summed changes of a dialog's log mass, and its mean slope per token."""
+class Change(RecordModel):
+    """A change of the logarithm of the mass, and what it would be under uniform attention."""
 
-    within_turns: float
-    between_turns: float
-    slope: float
-
-
-def describe(
-    name: str, records: Sequence[Conversation], dialogs: Sequence[Dialog]
-) -> dict[str, Any]:
-    """All measurements of a model's self-chats, as JSON values."""
-    return {
-        "model": name,
-        "method": records[0].method,
-        **decay(dialogs),
-        "behaviour": behaviour(records),
-    }
+    real: Estimate
+    uniform: Estimate
+    difference: Estimate  # real - uniform, paired by dialog
 
 
-def decay(dialogs: Sequence[Dialog]) -> dict[str, Any]:
-    """All measurements of the masses, for the average head and the head whose mass falls most."""
+class Decay(RecordModel):
+    """The decay of one mass: that of a head, or the average over all heads."""
+
+    mass: List[Estimate]  # the mean over a turn, by round
+    within_turns: Change  # summed over the turns of a dialog
+    between_turns: Change  # summed, from the end of a turn to the start of the next
+    slope: Change  # per token within a turn, averaged over turns
+
+
+class Heads(RecordModel):
+    """The mean masses of all heads, [layer][head]."""
+
+    first_round: Rows
+    drop: Rows  # from the first round to the last
+
+
+class Curves(RecordModel):
+    """Mean masses by generated token, [round][step]."""
+
+    average: Rows  # over heads
+    head: Rows  # of the shown head
+    uniform: Rows  # uniform attention, averaged over layers
+
+
+class MassDecay(RecordModel):
+    """How the mass on the system prompt decays in the self-chats of a model."""
+
+    dialogs: Number
+    whole_dialogs: Number  # those with a mass in every round
+    rounds: Number
+    shown_head: tuple[int, int] = Field(strict=False)  # the one whose mass falls most
+    heads: Heads
+    curves: Curves
+    average: Decay
+    head: Decay  # of the shown head
+
+
+class Correlation(RecordModel):
+    """Pearson's r of mass and score, with its 95% interval; None where there is none."""
+
+    n: Number  # of groups that are resampled
+    r: float | None
+    low: float | None
+    high: float | None
+    why: Optional[str] = None  # there is none
+
+    @property
+    def estimate(self) -> Estimate:
+        return Estimate(self.n, self.r, None, self.low, self.high)
+
+
+class Behaviour(RecordModel):
+    """Correlations of a probe's mean mass with its score."""
+
+    all: Correlation
+    within_rounds: Correlation  # less the mean of its round
+    within_dialogs: Correlation  # less the mean of its dialog
+    between_dialogs: Correlation  # of the means of dialogs
+    probes: Rows  # a row for each: round, mass, score
+
+
+class Trace(MassDecay):
+    """All measurements of a model's traced self-chats, as in `trace.json`."""
+
+    model: str
+    method: str
+    behaviour: Behaviour
+
+
+def describe(name: str, records: Sequence[Conversation], dialogs: Sequence[Dialog]) -> Trace:
+    """All measurements of a model's self-chats."""
+    return Trace(
+        **dict(decay(dialogs)),
+        model=name,
+        method=records[0].method,
+        behaviour=behaviour(records),
+    )
+
+
+def decay(dialogs: Sequence[Dialog]) -> MassDecay:
+    """All measurements of the masses, for the average head and the head whose mass falls most.
+
+    Raises:
+        UsageError: fewer than two dialogs have a mass, or none has one in each round.
+    """
     dialogs = [dialog for dialog in dialogs if dialog]
     if len(dialogs) < 2:
         raise UsageError(
@@ -67,61 +139,67 @@ def decay(dialogs: Sequence[Dialog]) -> dict[str, Any]:
         for number in (1, rounds)
     )
     drop = first - last
-    layer, column = np.unravel_index(drop.argmax(), drop.shape)
-    shown = int(layer), int(column)
+    layer, head = (int(index) for index in np.unravel_index(drop.argmax(), drop.shape))
 
-    def of_head(turn: TurnTrace) -> np.ndarray:
-        return np.asarray(turn.mass[shown])
+    def head_mass(turn: TurnTrace) -> np.ndarray:
+        return np.asarray(turn.mass[layer, head])
 
-    def uniform_of_head(turn: TurnTrace) -> np.ndarray:
-        return np.asarray(turn.uniform[shown[0]])
+    def head_uniform(turn: TurnTrace) -> np.ndarray:
+        return np.asarray(turn.uniform[layer])
 
-    return {
-        "dialogs": len(dialogs),
-        "whole_dialogs": len(whole),
-        "rounds": rounds,
-        "shown_head": list(shown),
-        "heads": {"first_round": first.round(5).tolist(), "drop": drop.round(5).tolist()},
-        "curves": {
-            "average": _curves(dialogs, rounds, _average_mass),
-            "head": _curves(dialogs, rounds, of_head),
-            "uniform": _curves(dialogs, rounds, _uniform_mass),
-        },
-        "average": _measured(dialogs, whole, rounds, _average_mass, _uniform_mass),
-        "head": _measured(dialogs, whole, rounds, of_head, uniform_of_head),
-    }
+    return MassDecay(
+        dialogs=len(dialogs),
+        whole_dialogs=len(whole),
+        rounds=rounds,
+        shown_head=(layer, head),
+        heads=Heads(first_round=first.round(5).tolist(), drop=drop.round(5).tolist()),
+        curves=Curves(
+            average=_curves(dialogs, rounds, _average_mass),
+            head=_curves(dialogs, rounds, head_mass),
+            uniform=_curves(dialogs, rounds, _average_uniform),
+        ),
+        average=_decay_of(dialogs, whole, rounds, _average_mass, _average_uniform),
+        head=_decay_of(dialogs, whole, rounds, head_mass, head_uniform),
+    )
 
 
-def _measured(
+def _decay_of(
     dialogs: Sequence[Dialog],
     whole: Sequence[Dialog],
     rounds: int,
     level: _Level,
     uniform_level: _Level,
-) -> dict[str, Any]:
+) -> Decay:
     """The mean mass by round, and the changes of its logarithm in whole dialogs."""
-    real = np.array([_changes(dialog, rounds, level) for dialog in whole])
-    uniform = np.array([_changes(dialog, rounds, uniform_level) for dialog in whole])
-    mass = [
-        estimate(
-            np.array([level(dialog[number]).mean() for dialog in dialogs if number in dialog]),
-            SCORES,
-        )
+    masses = [
+        np.array([level(dialog[number]).mean() for dialog in dialogs if number in dialog])
         for number in range(1, rounds + 1)
     ]
-    changes = {
-        what: {
-            "real": asdict(estimate(real[:, column], None)),
-            "uniform": asdict(estimate(uniform[:, column], None)),
-            "difference": asdict(paired_difference(real[:, column], uniform[:, column], None)),
-        }
-        for column, what in enumerate(Changes._fields)
-    }
-    return {"mass": [asdict(value) for value in mass], **changes}
+    # [change, dialog]
+    real = np.array([_changes(dialog, rounds, level) for dialog in whole]).T
+    uniform = np.array([_changes(dialog, rounds, uniform_level) for dialog in whole]).T
+    within, between, slope = map(_change, real, uniform)
+    return Decay(
+        mass=tuple(estimate(values, SCORES) for values in masses),
+        within_turns=within,
+        between_turns=between,
+        slope=slope,
+    )
 
 
-def _changes(dialog: Dialog, rounds: int, level: _Level) -> Changes:
-    """The changes in a whole dialog; a least-squares line gives each turn's start and end."""
+def _change(real: np.ndarray, uniform: np.ndarray) -> Change:
+    """The estimates of a change, from its values, [dialog]."""
+    return Change(
+        real=estimate(real, None),
+        uniform=estimate(uniform, None),
+        difference=paired_difference(real, uniform, None),
+    )
+
+
+def _changes(dialog: Dialog, rounds: int, level: _Level) -> tuple[float, float, float]:
+    """The changes of the log mass in a whole dialog: summed within turns, summed between turns, and
+    the mean slope per token. A least-squares line gives each turn's start and end.
+    """
     # the query of a turn's first token belongs to the template and attends unlike any other
     ends, slopes = [], []
     for number in range(1, rounds + 1):
@@ -134,18 +212,18 @@ def _changes(dialog: Dialog, rounds: int, level: _Level) -> Changes:
         ends.append((start, start + slope * (len(masses) - 1)))
     within = sum(end - start for start, end in ends)
     between = sum(after[0] - before[1] for before, after in itertools.pairwise(ends))
-    return Changes(float(within), float(between), float(np.mean(slopes)) if slopes else 0.0)
+    return float(within), float(between), float(np.mean(slopes)) if slopes else 0.0
 
 
-def _curves(dialogs: Sequence[Dialog], rounds: int, level: _Level) -> list[list[float]]:
+def _curves(dialogs: Sequence[Dialog], rounds: int, level: _Level) -> Rows:
     """Per round, the mean at each step that at least half of the dialogs reach."""
     curves = []
     for number in range(1, rounds + 1):
         turns = [level(dialog[number]) for dialog in dialogs if number in dialog]
         steps = int(np.median([len(turn) for turn in turns])) if turns else 0
         means = (np.mean([turn[at] for turn in turns if len(turn) > at]) for at in range(steps))
-        curves.append([round(float(mean), 6) for mean in means])
-    return curves
+        curves.append(tuple(round(float(mean), 6) for mean in means))
+    return tuple(curves)
 
 
 def _average_mass(turn: TurnTrace) -> np.ndarray:
@@ -153,12 +231,12 @@ def _average_mass(turn: TurnTrace) -> np.ndarray:
     return np.asarray(turn.mass.mean((0, 1)))
 
 
-def _uniform_mass(turn: TurnTrace) -> np.ndarray:
+def _average_uniform(turn: TurnTrace) -> np.ndarray:
     """The mass if attention were uniform, averaged over the layers, [step]."""
     return np.asarray(turn.uniform.mean(0))
 
 
-def behaviour(records: Sequence[Conversation]) -> dict[str, Any]:
+def behaviour(records: Sequence[Conversation]) -> Behaviour:
     """Correlations of a probe's mean mass with its score: overall, within and between dialogs."""
     dialogs = [probes for record in records if len(probes := _probes(record))]
     every = np.concatenate([np.empty((0, 3)), *dialogs])
@@ -169,16 +247,17 @@ def behaviour(records: Sequence[Conversation]) -> dict[str, Any]:
         for probes in dialogs
     ]
     rng = np.random.default_rng(0)
-    return {
-        "all": _correlation(values, rng),
-        "within_rounds": _correlation(in_rounds, rng),
-        "within_dialogs": _correlation([pairs - pairs.mean(0) for pairs in values], rng),
-        "between_dialogs": _correlation([pairs.mean(0, keepdims=True) for pairs in values], rng),
-        "probes": every.round(6).tolist(),
-    }
+    return Behaviour(
+        all=_correlation(values, rng),
+        within_rounds=_correlation(in_rounds, rng),
+        within_dialogs=_correlation([pairs - pairs.mean(0) for pairs in values], rng),
+        between_dialogs=_correlation([pairs.mean(0, keepdims=True) for pairs in values], rng),
+        probes=every.round(6).tolist(),
+    )
 
 
 def _probes(record: Conversation) -> np.ndarray:
+    """The round, the mass and the score of each probe that has a mass, [probe, 3]."""
     rows = [
         (probe.round, probe.mass, probe.score)
         for probe in record.probes
@@ -187,19 +266,19 @@ def _probes(record: Conversation) -> np.ndarray:
     return np.array(rows, dtype=float)
 
 
-def _correlation(groups: Sequence[np.ndarray], rng: np.random.Generator) -> dict[str, Any]:
+def _correlation(groups: Sequence[np.ndarray], rng: np.random.Generator) -> Correlation:
     """Pearson's r of [n, 2] with a 95% bootstrap interval over groups."""
     why = "fewer than two groups of probes have a mass" if len(groups) < 2 else ""
     if not why and (np.concatenate(groups).std(0) < 1e-12).any():
         why = "mass or score is the same everywhere"
     if why:
-        return {"n": len(groups), "r": None, "low": None, "high": None, "why": why}
+        return Correlation(n=len(groups), r=None, low=None, high=None, why=why)
     sums = np.array([_sums(group) for group in groups])
     shares = np.full(len(groups), 1 / len(groups))
     resampled = _r(rng.multinomial(len(groups), shares, size=_RESAMPLES) @ sums)
     low, high = bounds_of(resampled)
     r = float(_r(sums.sum(0, keepdims=True))[0])
-    return {"n": len(groups), "r": r, "low": low, "high": high}
+    return Correlation(n=len(groups), r=r, low=low, high=high)
 
 
 def _sums(group: np.ndarray) -> list[float]:

@@ -12,9 +12,8 @@ that it has seen: `benchmarks/verdicts.py` compares the two.
 """
 
 import functools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -85,12 +84,6 @@ class Estimate:
     def excludes_zero(self) -> bool:
         """Whether the 95% interval exists and does not include 0."""
         return excludes_zero(self.low, self.high)
-
-
-def estimate_of(value: Mapping[str, Any]) -> Estimate:
-    """The estimate in a JSON object with n, mean (or r, of a correlation), low and high."""
-    mean = value["mean"] if "mean" in value else value["r"]
-    return Estimate(value["n"], mean, value.get("sd"), value["low"], value["high"])
 
 
 NOTHING = Estimate(0, None, None, None, None)  # for what was not measured

@@ -6,6 +6,8 @@ from typing import Any
 
 from holdfast.analysis.candidates import FOLDERS, Calibration, Candidate
 from holdfast.analysis.choosing import front
+from holdfast.analysis.decay import Trace
+from holdfast.analysis.hidden_geometry import Geometry
 from holdfast.analysis.statistics import SCORES, estimate
 from holdfast.analysis.summary import estimated, judged, write_results, write_summary
 from holdfast.records import read_run
@@ -44,26 +46,20 @@ def _setting(calibration: Calibration, candidate: Candidate, on_front: bool) -> 
     )
 
 
-def write_trace_summaries(traces: Sequence[dict[str, Any]], folder: Path) -> None:
+def write_trace_summaries(traces: Sequence[Trace], folder: Path) -> None:
     """Writes `summary.json` of the runs, and of the traces without curves and single probes."""
     for name in MODELS[: len(traces)]:
         write_summary(folder / name)
-    results = [
-        _without(trace, "curves") | {"behaviour": _without(trace["behaviour"], "probes")}
-        for trace in traces
-    ]
-    identity = {"models": [trace["model"] for trace in traces]}
-    write_results(folder, "trace", identity, sum(trace["dialogs"] for trace in traces), results)
+    details: Any = {"curves": True, "behaviour": {"probes"}}
+    results = [trace.model_dump(exclude=details) for trace in traces]
+    identity = {"models": [trace.model for trace in traces]}
+    write_results(folder, "trace", identity, sum(trace.dialogs for trace in traces), results)
 
 
-def write_geometry_summaries(geometry: dict[str, Any], folder: Path) -> None:
+def write_geometry_summaries(geometry: Geometry, folder: Path) -> None:
     """Writes `summary.json` of the dialogs, and of the study, without the embeddings' norms."""
     write_summary(folder / DIALOGS)
-    identity = {name: geometry[name] for name in ("model", "model_fingerprint", "suite")}
-    results = _without(geometry, *identity, "embedding_norms")
+    identity = geometry.model_dump(include={"model", "model_fingerprint", "suite"})
+    results = geometry.model_dump(include={"hidden_states"})
     records = len(read_run(folder / DIALOGS).records)
     write_results(folder, "geometry", identity, records, results)
-
-
-def _without(values: dict[str, Any], *names: str) -> dict[str, Any]:
-    return {name: value for name, value in values.items() if name not in names}

@@ -81,7 +81,7 @@ def run(arguments: TraceArguments) -> None:
             running = drift.Running(progress=bar, command=command_line())
             dialogs = attention_decay.hold(model, suite, folder, settings, chosen, running)
         traces.append(describe(model.name, *dialogs))
-        write_whole(folder / "trace.json", json.dumps(traces[-1], indent=1) + "\n")
+        write_whole(folder / "trace.json", json.dumps(traces[-1].to_json(), indent=1) + "\n")
         print(*report.lines(traces[-1]), sep="\n")
     print_figures(write_trace_figures(traces[0], arguments.out / "figures", traces[1:]))
     study_summary.write_trace_summaries(traces, arguments.out)

@@ -11,6 +11,8 @@ import numpy as np
 
 from holdfast.analysis.candidates import Calibration, Candidate
 from holdfast.analysis.choosing import front
+from holdfast.analysis.decay import Rows, Trace
+from holdfast.analysis.hidden_geometry import Geometry
 from holdfast.analysis.profile import Profile
 from holdfast.analysis.statistics import SCORES, estimate, estimate_columns
 from holdfast.errors import cut
@@ -28,12 +30,12 @@ _WAYS = ((1, 0.6), (-1, 0.6), (1, -0.9), (-1, -0.9), (0, 1), (0, -1), (1, 0), (-
 _SIDES: Any = {1: "left", -1: "right", 0: "center"}  # alignment of a label, by its direction
 _DOT = 3  # padding around a point for its marker, in points
 _FAR = 15  # points; a label farther away is joined to its point by a line
-_GROUPS = {
-    "all": "all tokens so far",
-    "system": "system prompt",
-    "user": "user, equally many tokens",
-    "agent": "agent, equally many tokens",
-}
+_GROUPS = (  # in the order of `ByGroup`
+    "all tokens so far",
+    "system prompt",
+    "user, equally many tokens",
+    "agent, equally many tokens",
+)
 
 
 def write_calibration_figures(calibration: Calibration, budget: float, folder: Path) -> list[Path]:
@@ -180,52 +182,59 @@ def _place_labels(figure: Figure, axis: Axes, labels: Sequence[_Label]) -> None:
             axis.annotate("", xytext=text.xyann, arrowprops=line, **anchor).set_in_layout(False)
 
 
-def write_trace_figures(
-    trace: dict[str, Any], folder: Path, compared: Sequence[dict[str, Any]] = ()
-) -> list[Path]:
+def write_trace_figures(trace: Trace, folder: Path, compared: Sequence[Trace] = ()) -> list[Path]:
     """Writes `decay` (Li et al. 2024, Figures 4, 8), `heads`, `mass_and_behaviour`, `models`."""
-    layer, head = trace["shown_head"]
-    curves = trace["curves"]
-    last = f"drop from round 1 to {trace['rounds']}"
+    layer, head = trace.shown_head
     with figures.styled():
         drawn = {
             "decay": _decay(
                 [
-                    (f"head {layer}.{head}", curves["head"], None),
-                    ("average over heads", curves["average"], curves["uniform"]),
+                    _Panel(f"head {layer}.{head}", trace.curves.head),
+                    _Panel("average over heads", trace.curves.average, trace.curves.uniform),
                 ]
             ),
             "heads": _heat_maps(
-                {"mass in round 1": trace["heads"]["first_round"], last: trace["heads"]["drop"]}
+                {
+                    "mass in round 1": trace.heads.first_round,
+                    f"drop from round 1 to {trace.rounds}": trace.heads.drop,
+                }
             ),
             "mass_and_behaviour": _behaviour(trace),
         }
         if compared:
             drawn["models"] = _decay(
                 [
-                    (model["model"], model["curves"]["average"], model["curves"]["uniform"])
+                    _Panel(model.model, model.curves.average, model.curves.uniform)
                     for model in (trace, *compared)
                 ]
             )
         return figures.save(drawn, folder)
 
 
-def _decay(shown: Sequence[tuple[str, list[list[float]], list[list[float]] | None]]) -> Figure:
+class _Panel(NamedTuple):
+    """The curves of one panel: the mass at each generated token, [round][step]."""
+
+    title: str
+    curves: Rows
+    uniform: Rows = ()  # under uniform attention; () for none
+
+
+def _decay(panels: Sequence[_Panel]) -> Figure:
     """One line per round, darker for later rounds; dashed lines show even attention."""
     from matplotlib import colormaps
     from matplotlib.ticker import MaxNLocator
 
-    figure, axes = figures.panels(len(shown), len(shown), 4.8, 3.2)
-    for axis, (title, rounds, uniform) in zip(axes, shown, strict=True):
-        shades = colormaps["viridis_r"](np.linspace(0.1, 0.95, len(rounds)))
-        for number, (curve, colour) in enumerate(zip(rounds, shades, strict=True)):
+    figure, axes = figures.panels(len(panels), len(panels), 4.8, 3.2)
+    for axis, panel in zip(axes, panels, strict=True):
+        shades = colormaps["viridis_r"](np.linspace(0.1, 0.95, len(panel.curves)))
+        for number, (curve, colour) in enumerate(zip(panel.curves, shades, strict=True)):
             steps, label = range(1, len(curve) + 1), f"round {number + 1}"
             axis.plot(steps, curve, color=colour, linewidth=1.5, label=label)
-            if uniform:
-                even = uniform[number]
+            if panel.uniform:
+                even = panel.uniform[number]
                 steps = range(1, len(even) + 1)
                 axis.plot(steps, even, "--", color=colour, linewidth=0.8, alpha=0.7)
-        axis.set(title=title, xlabel="generated token", ylabel="mass on the system prompt")
+        axis.set(title=panel.title, xlabel="generated token", ylabel="mass on the system prompt")
         axis.set_ylim(bottom=0)
         axis.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes[-1].plot([], [], "--", color="#777777", linewidth=0.8, label="even attention")
@@ -233,7 +242,7 @@ def _decay(shown: Sequence[tuple[str, list[list[float]], list[list[float]] | Non
     return figure
 
 
-def _heat_maps(values_by_title: Mapping[str, Any]) -> Figure:
+def _heat_maps(values_by_title: Mapping[str, Rows]) -> Figure:
     figure, axes = figures.panels(len(values_by_title), len(values_by_title), 4.0, 2.8)
     for axis, (title, rows) in zip(axes, values_by_title.items(), strict=True):
         values = np.array(rows)
@@ -247,24 +256,24 @@ def _heat_maps(values_by_title: Mapping[str, Any]) -> Figure:
     return figure
 
 
-def _behaviour(trace: dict[str, Any]) -> Figure:
+def _behaviour(trace: Trace) -> Figure:
     """Mean scores of probes in equally full bins of mass, for all, early and late rounds."""
     figure, (axis,) = figures.panels(1, 1, 5.2, 3.2)
-    probes, half = np.array(trace["behaviour"]["probes"]), trace["rounds"] // 2
+    probes, half = np.array(trace.behaviour.probes), trace.rounds // 2
     groups = (
         ("all rounds", probes),
         (_rounds(1, half), probes[probes[:, 0] <= half]),
-        (_rounds(half + 1, trace["rounds"]), probes[probes[:, 0] > half]),
+        (_rounds(half + 1, trace.rounds), probes[probes[:, 0] > half]),
     )
     for colour, (label, rows) in zip(figures.COLOURS, groups, strict=False):
         parts = np.array_split(rows[rows[:, 1].argsort()], min(_BINS, max(1, len(rows) // 5)))
         x, y = np.array([part[:, 1:3].mean(0) for part in parts]).T
         axis.plot(x, y, marker="o", markersize=3.5, color=colour, label=label)
-    within = trace["behaviour"]["within_rounds"]
+    within = trace.behaviour.within_rounds
     note = (
         "r not measurable"
-        if within["r"] is None
-        else f"r = {within['r']:+.2f} [{within['low']:+.2f}, {within['high']:+.2f}] within rounds"
+        if within.r is None
+        else f"r = {within.r:+.2f} [{within.low:+.2f}, {within.high:+.2f}] within rounds"
     )
     axis.set(title=note, ylabel="mean stability", ylim=(0, 1.02))
     axis.set_xlabel("mean mass on the system prompt, equally full bins")
@@ -276,10 +285,10 @@ def _rounds(first: int, last: int) -> str:
     return f"round {first}" if first == last else f"rounds {first} to {last}"
 
 
-def write_geometry_figures(geometry: dict[str, Any], folder: Path) -> list[Path]:
+def write_geometry_figures(geometry: Geometry, folder: Path) -> list[Path]:
     """Writes `norms` (Li et al. 2024, Figure 7) and `hidden_states` as SVG and PNG."""
     with figures.styled():
-        norms = _norms(geometry["model"], geometry["embedding_norms"])
+        norms = _norms(geometry.model, geometry.embedding_norms)
         return figures.save({"norms": norms, "hidden_states": _hidden_states(geometry)}, folder)
 
 
@@ -296,17 +305,19 @@ def _norms(model: str, norms: Sequence[float]) -> Figure:
     return figure
 
 
-def _hidden_states(geometry: dict[str, Any]) -> Figure:
+def _hidden_states(geometry: Geometry) -> Figure:
     figure, axes = figures.panels(2, 2, 4.6, 3.2)
-    rows = geometry["hidden_states"]
-    rounds = [row["round"] for row in rows]
-    titles = {
-        "dimension": "effective dimension",
-        "angle": "opening angle in radians (95% of the tokens)",
+    spreads = geometry.hidden_states
+    rounds = [spread.round for spread in spreads]
+    quantities = {
+        "effective dimension": [spread.dimension.values() for spread in spreads],
+        "opening angle in radians (95% of the tokens)": [
+            spread.angle.values() for spread in spreads
+        ],
     }
-    for axis, (quantity, title) in zip(axes, titles.items(), strict=True):
-        for colour, (name, label) in zip(figures.COLOURS, _GROUPS.items(), strict=False):
-            values = [row[quantity][name] for row in rows]
+    for axis, (title, by_round) in zip(axes, quantities.items(), strict=True):
+        by_group = zip(*by_round, strict=True)
+        for colour, label, values in zip(figures.COLOURS, _GROUPS, by_group, strict=False):
             axis.plot(rounds, values, marker="o", markersize=3, color=colour, label=label)
         axis.set(title=title, xlabel="round", xticks=rounds)
         axis.set_ylim(bottom=0)

@@ -2,164 +2,184 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-from holdfast.analysis.statistics import estimate_of
+from holdfast.analysis.decay import Change, Decay, Trace
+from holdfast.analysis.hidden_geometry import ByGroup, Geometry
+from holdfast.analysis.statistics import Estimate
 from holdfast.analysis.study_summary import DIALOGS, MODELS
 from holdfast.analysis.verdicts import MIN_SAMPLES, verdict_on
 from holdfast.records import read_run
 from holdfast.report.page import Table, pictures, render_study
 from holdfast.report.wording import with_interval
 
-_CHANGES = {
-    "between_turns": "between turns",
-    "within_turns": "within turns",
-    "slope": "slope per token",
-}
-_WHERE = {
-    "all": "over all",
-    "within_rounds": "within rounds",
-    "within_dialogs": "within dialogs",
-    "between_dialogs": "between dialogs",
-}
+_ALL_HEADS = (
+    "{model}, all heads: mass {first} in round 1, {last} in round {rounds}. Log of the mass"
+    " between turns {between} (even attention {between_even}); within turns {within} (even"
+    " attention {within_even})."
+)
+_SHOWN_HEAD = (
+    "{model}, head {layer}.{head}, chosen because its mass falls most here (so no intervals): mass"
+    " {first:.3f} in round 1, {last:.3f} in round {rounds}. Log of the mass between turns {between}"
+    " (even attention {between_even}); within turns {within} (even attention {within_even})."
+)
+_CORRELATIONS = (
+    "Mass and score of the probes: over all r = {}; within rounds r = {}; within dialogs r = {};"
+    " between dialogs r = {}."
+)
+_FEW = f"{{}} whole dialogs are an example and not a measurement, which takes {MIN_SAMPLES}."
+_TOGETHER, _OPPOSITE = "they rise together", "one falls as the other rises"
 
 
-def lines(trace: dict[str, Any]) -> list[str]:
+def lines(trace: Trace) -> list[str]:
     """The decay of the mass on the system prompt, and whether it correlates with the score."""
-    layer, head = trace["shown_head"]
-    words = "they rise together", "one falls as the other rises"
-    parts = [
-        f"{where} r = {_judged(trace['behaviour'][name], *words)}" for name, where in _WHERE.items()
-    ]
-    sentences = [
-        _decay_line(trace, "average", "all heads"),
-        _decay_line(
-            trace,
-            "head",
-            f"head {layer}.{head}, chosen because its mass falls most here (so no intervals)",
-        ),
-        f"Mass and score of the probes: {'; '.join(parts)}.",
-    ]
-    if trace["whole_dialogs"] < MIN_SAMPLES:
-        sentences.append(
-            f"{trace['whole_dialogs']} whole dialogs are an example and not a measurement, "
-            f"which takes {MIN_SAMPLES}."
-        )
+    sentences = [_all_heads_line(trace), _shown_head_line(trace), _correlations_line(trace)]
+    if trace.whole_dialogs < MIN_SAMPLES:
+        sentences.append(_FEW.format(trace.whole_dialogs))
     return sentences
 
 
-def _decay_line(trace: dict[str, Any], name: str, title: str) -> str:
-    row = trace[name]
-    masses = (estimate_of(row["mass"][at]) for at in (0, -1))
-    if name == "head":
-        first, last = (f"{mass.mean:.3f}" for mass in masses)
-        verbs: tuple[str, ...] = ()
-    else:
-        first, last = (with_interval(mass, lambda value: f"{value:.3f}") for mass in masses)
-        verbs = "rises", "falls"
-    changes = []
-    for where in ("between", "within"):
-        change = row[f"{where}_turns"]
-        measured = _judged(change["real"], *verbs) if verbs else _bare(change["real"])
-        changes.append(f"{where} turns {measured} (even attention {_text(change['uniform'])})")
-    return (
-        f"{trace['model']}, {title}: mass {first} in round 1, {last} in round {trace['rounds']}."
-        f" Log of the mass {'; '.join(changes)}."
+def _all_heads_line(trace: Trace) -> str:
+    decay = trace.average
+    return _ALL_HEADS.format(
+        model=trace.model,
+        rounds=trace.rounds,
+        first=with_interval(decay.mass[0], "{:.3f}".format),
+        last=with_interval(decay.mass[-1], "{:.3f}".format),
+        between=_judged(decay.between_turns.real, "rises", "falls"),
+        between_even=_text(decay.between_turns.uniform),
+        within=_judged(decay.within_turns.real, "rises", "falls"),
+        within_even=_text(decay.within_turns.uniform),
     )
 
 
-def _text(change: dict[str, Any]) -> str:
+def _shown_head_line(trace: Trace) -> str:
+    layer, head = trace.shown_head
+    decay = trace.head
+    return _SHOWN_HEAD.format(
+        model=trace.model,
+        layer=layer,
+        head=head,
+        rounds=trace.rounds,
+        first=decay.mass[0].mean,
+        last=decay.mass[-1].mean,
+        between=_mean(decay.between_turns.real),
+        between_even=_text(decay.between_turns.uniform),
+        within=_mean(decay.within_turns.real),
+        within_even=_text(decay.within_turns.uniform),
+    )
+
+
+def _correlations_line(trace: Trace) -> str:
+    return _CORRELATIONS.format(
+        *(_judged(value, _TOGETHER, _OPPOSITE) for value in _correlations_of(trace))
+    )
+
+
+def _correlations_of(trace: Trace) -> list[Estimate]:
+    """The correlations over all probes, within rounds, within dialogs and between dialogs."""
+    found = trace.behaviour
+    kinds = (found.all, found.within_rounds, found.within_dialogs, found.between_dialogs)
+    return [correlation.estimate for correlation in kinds]
+
+
+def _text(value: Estimate) -> str:
     """+0.123 [+0.100, +0.145]."""
-    if change.get("low") is None:
+    if value.interval is None:
         return "not measurable"
-    return with_interval(estimate_of(change), lambda value: f"{value:+.3f}")
+    return with_interval(value, "{:+.3f}".format)
 
 
-def _bare(change: dict[str, Any]) -> str:
+def _mean(value: Estimate) -> str:
     """+0.123, of a head that was chosen for its fall in the same dialogs."""
-    return "not measurable" if change.get("mean") is None else f"{change['mean']:+.3f}"
+    return "not measurable" if value.mean is None else f"{value.mean:+.3f}"
 
 
-def _judged(change: dict[str, Any], above: str, below: str) -> str:
+def _judged(value: Estimate, above: str, below: str) -> str:
     """+0.123 [+0.100, +0.145], rises; or, cannot tell."""
-    return f"{_text(change)}, {verdict_on(estimate_of(change)).word(above, below)}"
+    return f"{_text(value)}, {verdict_on(value).word(above, below)}"
 
 
-def trace_page(traces: Sequence[dict[str, Any]], folder: Path) -> str:
-    """The HTML of the page of one or two models, from traces by `analysis.decay.describe`."""
+def trace_page(traces: Sequence[Trace], folder: Path) -> str:
+    """The HTML of the page of one or two traced models."""
+    first = traces[0]
     runs = {name: read_run(folder / name) for name, _ in zip(MODELS, traces, strict=False)}
-    first, last = (_share(traces[0]["average"]["mass"][at]) for at in (0, -1))
-    figures, rounds = folder / "figures", traces[0]["rounds"]
-    changes = "Change of the logarithm of the mass over a dialog, with 95% intervals"
-    correlations = "Correlation of a probe’s mass with its score, with 95% intervals"
+    figures = folder / "figures"
     return render_study(
         "trace",
-        f"Of the attention of {traces[0]['model']}, its system prompt gets {first} in round 1 and"
-        f" {last} in round {rounds}.",
+        f"Of the attention of {first.model}, its system prompt gets {_share(first.average.mass[0])}"
+        f" in round 1 and {_share(first.average.mass[-1])} in round {first.rounds}.",
         runs,
-        (f"{traces[0]['dialogs']} dialogs of {rounds} rounds",),
+        (f"{first.dialogs} dialogs of {first.rounds} rounds",),
         decay=pictures(
             figures,
             decay="Mass at each generated token; the later the round, the darker",
             models="The models side by side",
         ),
-        changes=Table(changes, _changes(traces)),
+        changes=Table(
+            "Change of the logarithm of the mass over a dialog, with 95% intervals",
+            _changes_table(traces),
+        ),
         heads=pictures(figures, heads="Mass in round 1, and its drop, in every head"),
         behaviour=pictures(
             figures, mass_and_behaviour="Stability of the probes by their mean mass"
         ),
-        correlations=Table(correlations, _correlations(traces)),
+        correlations=Table(
+            "Correlation of a probe’s mass with its score, with 95% intervals",
+            _correlations_table(traces),
+        ),
         words=[line for trace in traces for line in lines(trace)],
     )
 
 
-def _share(mass: dict[str, Any]) -> str:
+def _share(mass: Estimate) -> str:
     """'3.3% [3.0, 3.6]'."""
-    share, _, interval = with_interval(estimate_of(mass), lambda s: f"{100 * s:.1f}").partition(" ")
+    share, _, interval = with_interval(mass, lambda s: f"{100 * s:.1f}").partition(" ")
     return f"{share}% {interval}".rstrip()
 
 
-def _changes(traces: Sequence[dict[str, Any]]) -> list[tuple[str, ...]]:
+def _changes_table(traces: Sequence[Trace]) -> list[tuple[str, ...]]:
     rows: list[tuple[str, ...]] = [
         ("model and heads", "change", "measured", "even attention", "difference")
     ]
     for trace in traces:
-        layer, head = trace["shown_head"]
-        for name, title in {"average": "all heads", "head": f"head {layer}.{head}"}.items():
-            for key, words in _CHANGES.items():
-                change = trace[name][key]
-                text = _bare if name == "head" else _text
-                cells = text(change["real"]), _text(change["uniform"]), text(change["difference"])
-                rows.append((f"{trace['model']}, {title}", words, *cells))
+        for name, change in _changes_of(trace.average):
+            cells = _text(change.real), _text(change.uniform), _text(change.difference)
+            rows.append((f"{trace.model}, all heads", name, *cells))
+        layer, head = trace.shown_head
+        for name, change in _changes_of(trace.head):
+            cells = _mean(change.real), _text(change.uniform), _mean(change.difference)
+            rows.append((f"{trace.model}, head {layer}.{head}", name, *cells))
     return rows
 
 
-def _correlations(traces: Sequence[dict[str, Any]]) -> list[tuple[str, ...]]:
-    rows: list[tuple[str, ...]] = [
-        ("model", "over all probes", "within rounds", "within dialogs", "between dialogs")
-    ]
-    for trace in traces:
-        rows.append((trace["model"], *(_text(trace["behaviour"][kind]) for kind in _WHERE)))
-    return rows
+def _changes_of(decay: Decay) -> tuple[tuple[str, Change], ...]:
+    return (
+        ("between turns", decay.between_turns),
+        ("within turns", decay.within_turns),
+        ("slope per token", decay.slope),
+    )
 
 
-_COLUMNS = [(q, who) for q in ("dimension", "angle") for who in ("all", "system", "user", "agent")]
+def _correlations_table(traces: Sequence[Trace]) -> list[tuple[str, ...]]:
+    header = "model", "over all probes", "within rounds", "within dialogs", "between dialogs"
+    return [header, *((trace.model, *map(_text, _correlations_of(trace))) for trace in traces)]
 
 
-def geometry_page(geometry: dict[str, Any], lines: Sequence[str], folder: Path) -> str:
+def geometry_page(geometry: Geometry, lines: Sequence[str], folder: Path) -> str:
     """The HTML of the page of a study of geometry, with its results in words."""
     run = read_run(folder / DIALOGS)
-    rows = [
-        (row["round"], *(row[quantity][who] for quantity, who in _COLUMNS))
-        for row in geometry["hidden_states"]
-    ]
-    averages = [("round", *(f"{quantity}, {who}" for quantity, who in _COLUMNS))]
-    averages += [(str(number), *(f"{value:.2f}" for value in values)) for number, *values in rows]
+    spreads = geometry.hidden_states
+    groups = tuple(ByGroup.model_fields)
+    quantities = [f"{quantity}, {group}" for quantity in ("dimension", "angle") for group in groups]
+    averages = [("round", *quantities)]
+    for spread in spreads:
+        values = (*spread.dimension.values(), *spread.angle.values())
+        averages.append((str(spread.round), *(f"{value:.2f}" for value in values)))
     return render_study(
         "geometry",
-        f"How the hidden states of {geometry['model']} spread over {rows[-1][0]} rounds.",
+        f"How the hidden states of {geometry.model} spread over {spreads[-1].round} rounds.",
         {DIALOGS: run},
-        (f"{len(run.records)} dialogs", f"suite {geometry['suite']}"),
+        (f"{len(run.records)} dialogs", f"suite {geometry.suite}"),
         read=lines,
         states=pictures(
             folder,

@@ -12,7 +12,7 @@ import numpy as np
 from holdfast import drift
 from holdfast.analysis.candidates import Calibration, Candidate, read_calibration
 from holdfast.analysis.choosing import ahead_at_cost
-from holdfast.analysis.decay import describe
+from holdfast.analysis.decay import Decay, Trace, describe
 from holdfast.analysis.series import Series, read_series
 from holdfast.analysis.statistics import (
     DIFFERENCES,
@@ -20,7 +20,6 @@ from holdfast.analysis.statistics import (
     change,
     estimate,
     estimate_columns,
-    estimate_of,
     paired_difference,
     row_means,
 )
@@ -190,20 +189,20 @@ def _moves(text: str, series: Series, kind: str, sign: int) -> Claim:
 
 def _figure_4(setup: Li2024Setup) -> Figure:
     trace = _trace(setup, setup.model, "figure-4")
-    layer, head = trace["shown_head"]
+    layer, head = trace.shown_head
     return Figure(
         "4",
         "attention to the system prompt over a conversation",
         "One line per round; dashed: attention spread evenly over the tokens in view.",
         pngs(study_figures.write_trace_figures(trace, setup.figures("4")), "decay"),
         (
-            *_decay_claims(f"head {layer}.{head}, whose mass falls most", trace["head"]),
-            *_decay_claims("the average over heads", trace["average"]),
+            *_decay_claims(f"head {layer}.{head}, whose mass falls most", trace.head),
+            *_decay_claims("the average over heads", trace.average),
         ),
     )
 
 
-def _trace(setup: Li2024Setup, model: LocalModel, step: str) -> dict[str, Any]:
+def _trace(setup: Li2024Setup, model: LocalModel, step: str) -> Trace:
     settings = attention_decay.settings_for(setup.scale.traced, setup.scale.rounds, setup.seed)
     settings = replace(settings, sampling=setup.sampling)
     with setup.watch(step, settings.conversations * settings.rounds) as progress:
@@ -214,10 +213,9 @@ def _trace(setup: Li2024Setup, model: LocalModel, step: str) -> dict[str, Any]:
     return describe(model.name, *chats)
 
 
-def _decay_claims(who: str, changes: dict[str, Any]) -> tuple[Claim, Claim]:
-    between = estimate_of(changes["between_turns"]["real"])
-    within = estimate_of(changes["within_turns"]["real"])
-    slower = estimate_of(changes["within_turns"]["difference"])
+def _decay_claims(who: str, decay: Decay) -> tuple[Claim, Claim]:
+    between, within = decay.between_turns.real, decay.within_turns.real
+    slower = decay.within_turns.difference
     falls = f"{who}: attention to the system prompt falls between turns."
     falls_less = (
         f"{who}: within a turn it falls less than even attention, which decays hyperbolically."

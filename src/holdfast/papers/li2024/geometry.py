@@ -10,6 +10,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from holdfast import drift
+from holdfast.analysis.hidden_geometry import (
+    ByGroup,
+    Geometry,
+    RoundSpread,
+    effective_dimension,
+    opening_angle,
+)
 from holdfast.analysis.study_summary import DIALOGS
 from holdfast.chat.prompt import Prompt, render
 from holdfast.common.files import write_whole
@@ -27,23 +34,6 @@ _ROLES = {"user": "user", "agent": "assistant"}
 _DRAWS = 20  # subsamples of equally many tokens
 
 
-def effective_dimension(vectors: np.ndarray) -> float:
-    """The participation ratio (sum s^2)^2 / sum s^4 of the singular values of unit vectors."""
-    unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
-    squares = np.linalg.svd(unit, compute_uv=False) ** 2
-    return float(squares.sum() ** 2 / (squares**2).sum())
-
-
-def opening_angle(vectors: np.ndarray, share: float = 0.95) -> float:
-    """The angle in radians around the mean of vectors [n, D] that contains this share of them."""
-    unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
-    mean = unit.mean(0)
-    return float(np.quantile(np.arccos(np.clip(unit @ mean / np.linalg.norm(mean), -1, 1)), share))
-
-
-_MEASURES = {"dimension": effective_dimension, "angle": opening_angle}
-
-
 class Owner(NamedTuple):
     """The owner of a token: a speaker, the system prompt or the template; round 0 if no speaker."""
 
@@ -51,31 +41,49 @@ class Owner(NamedTuple):
     speaker: str
 
 
-_Key = tuple[int, str, str]  # round, quantity, group
+class Measured(NamedTuple):
+    """Both quantities of a group of tokens up to a round, in one layer of one dialog."""
+
+    round: int
+    group: str
+    dimension: float
+    angle: float
 
 
 def read_dialogs(
     model: LocalModel, records: Sequence[Conversation], seed: int, done: Callable[[], None]
-) -> list[dict[str, Any]]:
+) -> tuple[RoundSpread, ...]:
     """Per round, both quantities of every group of tokens, averaged over layers and dialogs."""
-    totals: dict[_Key, list[float]] = {}
+    measured: list[Measured] = []
     for record in sorted(records, key=lambda record: record.conversation):
-        for key, value in _measure(model, record, seed):
-            totals.setdefault(key, []).append(value)
+        measured += _measure(model, record, seed)
         done()
-    if not totals:
+    if not measured:
         raise ModelError(
             "No dialog has a system prompt and turns of at least two tokens each; use another"
             " suite."
         )
-    rows: dict[int, dict[str, Any]] = {}
-    for (number, quantity, group), values in sorted(totals.items(), key=lambda item: item[0][0]):
-        row = rows.setdefault(number, {"round": number})
-        row.setdefault(quantity, {})[group] = float(np.mean(values))
-    return list(rows.values())
+    by_round: dict[int, list[Measured]] = {}
+    for item in measured:
+        by_round.setdefault(item.round, []).append(item)
+    return tuple(_spread(number, by_round[number]) for number in sorted(by_round))
 
 
-def _measure(model: LocalModel, record: Conversation, seed: int) -> Iterator[tuple[_Key, float]]:
+def _spread(number: int, measured: Sequence[Measured]) -> RoundSpread:
+    """The means of a round over layers and dialogs."""
+    groups = {
+        group: [item for item in measured if item.group == group] for group in ByGroup.model_fields
+    }
+    dimensions = {
+        group: float(np.mean([item.dimension for item in items])) for group, items in groups.items()
+    }
+    angles = {
+        group: float(np.mean([item.angle for item in items])) for group, items in groups.items()
+    }
+    return RoundSpread(round=number, dimension=ByGroup(**dimensions), angle=ByGroup(**angles))
+
+
+def _measure(model: LocalModel, record: Conversation, seed: int) -> Iterator[Measured]:
     """The quantities of one dialog; none if a group in round 1 has fewer than two tokens."""
     hidden, owners = _read_dialog(model, record)
     rng = np.random.default_rng([seed, record.conversation])
@@ -90,9 +98,12 @@ def _measure(model: LocalModel, record: Conversation, seed: int) -> Iterator[tup
                 if group != "all":  # `least` tokens of each; one draw if there are no more
                     times = _DRAWS if len(tokens) > least else 1
                     draws = [rng.choice(tokens, least, replace=False) for _ in range(times)]
-                for quantity, measure in _MEASURES.items():
-                    value = float(np.mean([measure(layer[draw]) for draw in draws]))
-                    yield (number, quantity, group), value
+                yield Measured(
+                    round=number,
+                    group=group,
+                    dimension=float(np.mean([effective_dimension(layer[draw]) for draw in draws])),
+                    angle=float(np.mean([opening_angle(layer[draw]) for draw in draws])),
+                )
 
 
 def _tokens_of(owners: Sequence[Owner], last: int, group: str) -> np.ndarray:
@@ -142,33 +153,33 @@ def study(
     settings: drift.Settings = drift.Settings(),
     watch: Watch = unwatched,
     command: str = "",
-) -> dict[str, Any]:
+) -> Geometry:
     """Measures the model's geometry and writes it to the folder `out`; dialogs are resumed."""
     require_layers(model, "embeddings and hidden states")
     out = Path(out)
-    record = {
-        "model": model.name,
-        "model_fingerprint": model.fingerprint,
-        "suite": suite.name,
-        "embedding_norms": embedding_norms(model),
-        "hidden_states": hidden_geometry(model, suite, out / DIALOGS, settings, watch, command),
-    }
-    write_whole(out / "geometry.json", json.dumps(record, indent=1) + "\n")
-    return record
+    geometry = Geometry(
+        model=model.name,
+        model_fingerprint=model.fingerprint,
+        suite=suite.name,
+        embedding_norms=tuple(embedding_norms(model)),
+        hidden_states=hidden_geometry(model, suite, out / DIALOGS, settings, watch, command),
+    )
+    write_whole(out / "geometry.json", json.dumps(geometry.to_json(), indent=1) + "\n")
+    return geometry
 
 
-def lines(geometry: dict[str, Any], dialogs: int) -> list[str]:
+def lines(geometry: Geometry, dialogs: int) -> list[str]:
     """The results of `study` on this many dialogs, one per line."""
-    norms, rows = geometry["embedding_norms"], geometry["hidden_states"]
-    first, last = rows[0]["dimension"], rows[-1]["dimension"]
+    norms = geometry.embedding_norms
+    first, last = geometry.hidden_states[0], geometry.hidden_states[-1]
     return [
-        f"Embeddings of {geometry['model']}: norm {np.mean(norms):.3f} on average, coefficient of"
+        f"Embeddings of {geometry.model}: norm {np.mean(norms):.3f} on average, coefficient of"
         f" variation {np.std(norms) / np.mean(norms):.2f}.",
         f"Hidden states, all layers, averages of {dialogs} dialogs without intervals:"
-        f" effective dimension of all tokens so far {first['all']:.2f} in round 1 and"
-        f" {last['all']:.2f} in round {rows[-1]['round']}. With equally many tokens each:"
-        f" system prompt {last['system']:.2f}, user {last['user']:.2f},"
-        f" agent {last['agent']:.2f}.",
+        f" effective dimension of all tokens so far {first.dimension.all:.2f} in round 1 and"
+        f" {last.dimension.all:.2f} in round {last.round}. With equally many tokens each:"
+        f" system prompt {last.dimension.system:.2f}, user {last.dimension.user:.2f},"
+        f" agent {last.dimension.agent:.2f}.",
     ]
 
 
@@ -185,10 +196,8 @@ def hidden_geometry(
     settings: drift.Settings,
     watch: Watch = unwatched,
     command: str = "",
-) -> list[dict[str, Any]]:
-    """Per round, effective dimension and opening angle of hidden states, averaged over layers and
-    dialogs; "all" uses every token so far, others equally many, as both grow with the number.
-    """
+) -> tuple[RoundSpread, ...]:
+    """Per round, how far the hidden states have spread in self-chats, which are resumed."""
     with watch("dialogs", settings.conversations * settings.rounds) as progress:
         running = drift.Running(progress=progress, command=command)
         run = drift.run(model, suite, out, settings, running=running)

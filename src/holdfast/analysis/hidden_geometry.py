@@ -1,0 +1,53 @@
+"""How the hidden states of a model spread as a dialog grows (Li et al. 2024, section 5)."""
+
+import numpy as np
+
+from holdfast.records.model import List, RecordModel
+
+
+class ByGroup(RecordModel):
+    """A quantity of the tokens up to a round, averaged over layers and dialogs.
+
+    `all` counts every token of the system prompt and of both speakers; the others equally many
+    tokens each, as both quantities grow with the number.
+    """
+
+    all: float
+    system: float
+    user: float
+    agent: float
+
+    def values(self) -> tuple[float, float, float, float]:
+        return self.all, self.system, self.user, self.agent
+
+
+class RoundSpread(RecordModel):
+    """How far the hidden states have spread by a round."""
+
+    round: int
+    dimension: ByGroup  # effective dimension
+    angle: ByGroup  # opening angle, in radians
+
+
+class Geometry(RecordModel):
+    """The geometry of a model, as in `geometry.json`."""
+
+    model: str
+    model_fingerprint: str
+    suite: str
+    embedding_norms: List[float]  # of every token of the vocabulary
+    hidden_states: List[RoundSpread]
+
+
+def effective_dimension(vectors: np.ndarray) -> float:
+    """The participation ratio (sum s^2)^2 / sum s^4 of the singular values of unit vectors."""
+    unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    squares = np.linalg.svd(unit, compute_uv=False) ** 2
+    return float(squares.sum() ** 2 / (squares**2).sum())
+
+
+def opening_angle(vectors: np.ndarray, share: float = 0.95) -> float:
+    """The angle in radians around the mean of vectors [n, D] that contains this share of them."""
+    unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    mean = unit.mean(0)
+    return float(np.quantile(np.arccos(np.clip(unit @ mean / np.linalg.norm(mean), -1, 1)), share))
