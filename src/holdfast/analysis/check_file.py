@@ -6,16 +6,20 @@ error, and the earlier run that they were compared with may be gone.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
+
+from pydantic import ConfigDict, Field, ValidationError
 
 from holdfast.analysis.check_verdicts import Cell, PromptCheck, Terms, check_again
 from holdfast.analysis.falls import Fall, RuleFall
 from holdfast.common.files import write_whole
-from holdfast.errors import HoldfastError, RecordsError, reason_of
+from holdfast.errors import ParameterOutOfRange, RecordsError, reason_of
 from holdfast.records import Run
+from holdfast.records.belonging import first_fault
+from holdfast.records.model import List, Number, RecordModel
 from holdfast.records.run_summary import (
     CheckedCell,
     CheckedPrompt,
@@ -26,7 +30,6 @@ from holdfast.records.run_summary import (
 )
 
 FILE = "check.json"
-SCHEMA = 1
 _DIGITS = 6  # as everywhere in the summary
 
 
@@ -39,47 +42,65 @@ class Check:
     prompts: tuple[PromptCheck, ...]
 
 
+class StoredCheck(RecordModel):
+    """A check as `check.json` has it: its terms, and the comparisons with an earlier run."""
+
+    model_config = ConfigDict(validate_by_name=True, validate_by_alias=True)
+
+    version: Literal[1] = Field(default=1, alias="schema")
+    method: str
+    rounds: Number
+    min_stability: float | None
+    error: float
+    budget: Number
+    all_rules: bool = False  # files of 0.2 do not have it
+    prompts: List[str]
+    falls: dict[str, Fall]  # by prompt
+
+    @property
+    def terms(self) -> Terms:
+        return Terms(self.min_stability, self.error, self.budget, self.all_rules)
+
+
 def write_check(
     folder: Path, method: str, terms: Terms, checks: Sequence[PromptCheck], rounds: int
 ) -> Path:
     """Writes a check's terms and comparisons into the run's folder, whole or not at all."""
-    stored = {
-        "schema": SCHEMA,
-        "method": method,
-        "rounds": rounds,
+    stored = StoredCheck(
+        method=method,
+        rounds=rounds,
         **asdict(terms),
-        "prompts": [checked.id for checked in checks],
-        "falls": {checked.id: asdict(checked.fall) for checked in checks if checked.fall},
-    }
-    text = json.dumps(stored, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
+        prompts=tuple(checked.id for checked in checks),
+        falls={checked.id: checked.fall for checked in checks if checked.fall},
+    )
+    fields = stored.model_dump(by_alias=True)
+    text = json.dumps(fields, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
     return write_whole(folder / FILE, text, "another folder with --out")
 
 
 def read_check(run: Run) -> Check | None:
+    """The check of a run; None for a run of another command.
+
+    Raises:
+        RecordsError: its file is damaged, or of a version that this one does not read.
+    """
     path = run.folder / FILE
     if not path.is_file():
         return None
     try:
-        stored = json.loads(path.read_text(encoding="utf-8"))
-        if stored["schema"] != SCHEMA:
-            raise ValueError(f"its schema is {stored['schema']!r}, and this version reads {SCHEMA}")
-        all_rules = stored.get("all_rules", False)  # files of 0.2 do not have it
-        terms = Terms(stored["min_stability"], stored["error"], stored["budget"], all_rules)
-        falls = {name: _fall_of(fall) for name, fall in stored["falls"].items()}
-        method, rounds = str(stored["method"]), int(stored["rounds"])
-        prompts = list(stored["prompts"])
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, HoldfastError) as error:
-        raise RecordsError(
-            f"{path} cannot be read ({reason_of(error)}); repeat the check that wrote it, or"
-            " remove it."
-        ) from error
-    records = [record for record in run.conversations if record.method == method]
-    return Check(method, terms, tuple(check_again(records, prompts, rounds, terms, falls)))
+        stored = StoredCheck.model_validate_json(path.read_bytes())
+        terms = stored.terms
+    except ValidationError as error:
+        raise _unreadable(path, first_fault(error)) from error
+    except (OSError, ParameterOutOfRange) as error:
+        raise _unreadable(path, f"cannot be read ({reason_of(error)})") from error
+    records = [record for record in run.conversations if record.method == stored.method]
+    checks = check_again(records, stored.prompts, stored.rounds, terms, stored.falls)
+    return Check(stored.method, terms, tuple(checks))
 
 
-def _fall_of(stored: Mapping[str, Any]) -> Fall:
-    rules = tuple(RuleFall(**rule) for rule in stored["rules"])
-    return Fall(**{**stored, "rules": rules, "not_compared": tuple(stored["not_compared"])})
+def _unreadable(path: Path, why: str) -> RecordsError:
+    return RecordsError(f"{path} {why}; repeat the check that wrote it, or remove it.")
 
 
 def summary_of_check(check: Check) -> CheckSummary:

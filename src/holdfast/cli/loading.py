@@ -23,7 +23,7 @@ from holdfast.common.ranges import whole_number
 from holdfast.common.sampling import Sampling
 from holdfast.drift import Settings, Suite
 from holdfast.drift.cases import personas_of
-from holdfast.drift.judges import Agreement, Judging, load_judge
+from holdfast.drift.judges import Judging, load_judge
 from holdfast.drift.pairing import case_of, user_prompt_of
 from holdfast.drift.recorded_dialogs import read_dialogs, read_user_turns
 from holdfast.errors import NoSuchModel, UsageError
@@ -33,6 +33,7 @@ from holdfast.models.checkpoint import find_source
 from holdfast.models.connecting import connect_all
 from holdfast.models.engines import load_in_engine, read_options
 from holdfast.models.protocol import ChatModel
+from holdfast.records.judge_records import Agreement
 from holdfast.report.judge_agreement import agreement_line
 
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import defaultdict
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from holdfast.chat.messages import Message
@@ -25,6 +25,7 @@ from holdfast.measures.judging import check_labels, cohens_kappa, verdict_of
 from holdfast.models.protocol import ChatModel, Engine
 from holdfast.models.requests import Request
 from holdfast.records import Probe, Unanswered, append_line, cut_torn_line, read_notes
+from holdfast.records.judge_records import Agreement, Judgement, VerdictCounts
 
 ANSWERS_FILE = "judgements.jsonl"
 FORM = 1  # version of the judge's prompt; answers to other versions are not read
@@ -35,7 +36,6 @@ PROMPT = (
 )
 AGAIN = "Answer with the single word yes or no."
 _DASHES = "-" * 20
-_FIELDS = {"form": int, "judge": str, "question": str, "reply": str, "answers": list}
 
 
 @dataclass(frozen=True)
@@ -64,10 +64,10 @@ class Judgements:
         path, judgements = folder / ANSWERS_FILE, cls(folder)
         if path.is_file():
             cut_torn_line(path)
-            for line in read_notes(path.read_bytes(), path, _FIELDS):
-                if line["form"] == FORM:
-                    question = JudgeQuestion(line["judge"], line["question"], line["reply"])
-                    judgements._replies[question] = tuple(line["answers"])
+            for stored in read_notes(path.read_bytes(), path, Judgement):
+                if stored.form == FORM:
+                    question = JudgeQuestion(stored.judge, stored.question, stored.reply)
+                    judgements._replies[question] = stored.answers
         return judgements
 
     def __contains__(self, question: object) -> bool:
@@ -81,11 +81,18 @@ class Judgements:
     def keep(self, question: JudgeQuestion, replies: list[str]) -> None:
         """Appends a judge's answers, one or two; none if the request was refused."""
         path = self.folder / ANSWERS_FILE
+        judgement = Judgement(
+            form=FORM,
+            judge=question.judge,
+            question=question.question,
+            reply=question.reply,
+            answers=tuple(replies),
+        )
         try:
-            append_line(path, {"form": FORM, **asdict(question), "answers": replies})
+            append_line(path, judgement)
         except OSError as error:
             raise cannot_write(path, error, "another folder with --out") from error
-        self._replies[question] = tuple(replies)
+        self._replies[question] = judgement.answers
 
 
 FILE = "judges.json"
@@ -102,31 +109,6 @@ class Judging:
     force: bool = False  # whether judges that agree little with the labels may score
     # receives the agreement of each judge, before anything else is asked
     on_agreement: Callable[[Agreement], None] = lambda agreement: None
-
-
-@dataclass(frozen=True)
-class Agreement:
-    """A judge's verdicts on the labelled replies of its rule."""
-
-    case: str
-    rule: str | None  # None if the case has only one
-    question: str  # that the judge is asked
-    model: str
-    # how often it said yes, no or neither for the replies that follow and that break the rule
-    follows: tuple[int, int, int]
-    breaks: tuple[int, int, int]
-    kappa: float  # Cohen's kappa
-    forced: bool  # whether it scores although kappa is below `LEAST_KAPPA`
-
-    @property
-    def agreed(self) -> int:
-        """How many of its verdicts match the labels."""
-        return self.follows[0] + self.breaks[1]
-
-    @property
-    def labels(self) -> int:
-        """How many replies are labelled."""
-        return sum(self.follows) + sum(self.breaks)
 
 
 @asynccontextmanager
@@ -179,8 +161,9 @@ class Judges:
                     f" {agreement.question!r}, correct the labels, use another model, or pass"
                     " --force-judge."
                 )
-        rows = json.dumps(list(map(asdict, agreements)), ensure_ascii=False, indent=1)
-        write_whole(self.judgements.folder / FILE, rows + "\n")
+        rows = [agreement.to_json() for agreement in agreements]
+        text = json.dumps(rows, ensure_ascii=False, indent=1)
+        write_whole(self.judgements.folder / FILE, text + "\n")
         return agreements
 
     async def resolve(self, outcomes: Iterable[ProbeOutcome]) -> ProbeResults:
@@ -214,8 +197,8 @@ class Judges:
             rule=rule.id,
             question=rule.measure.arguments["judge"],
             model=rule.measure.arguments["model"],
-            follows=(follows.count(True), follows.count(False), follows.count(None)),
-            breaks=(breaks.count(True), breaks.count(False), breaks.count(None)),
+            follows=_count_verdicts(follows),
+            breaks=_count_verdicts(breaks),
             kappa=kappa,
             forced=force and kappa < LEAST_KAPPA,
         )
@@ -251,6 +234,10 @@ class Judges:
             if error.why == "failure":
                 raise
         self.judgements.keep(question, replies)
+
+
+def _count_verdicts(verdicts: Sequence[bool | None]) -> VerdictCounts:
+    return VerdictCounts(verdicts.count(True), verdicts.count(False), verdicts.count(None))
 
 
 def load_judges(

@@ -51,6 +51,8 @@ def first_fault(error: ValidationError) -> str:
     """The first fault of JSON that is not what a model needs, missing fields first."""
     errors = error.errors(include_url=False)
     first = next((entry for entry in errors if entry["type"] == "missing"), errors[0])
+    if first["type"] == "json_invalid":
+        return f"is not JSON ({first['msg'].removeprefix('Invalid JSON: ')})"
     name = ".".join(map(str, first["loc"]))
     if first["type"] == "missing":
         return f"has no {name!r}"

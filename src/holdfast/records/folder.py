@@ -201,10 +201,10 @@ def read_run(folder: Path | str) -> Run:
     manifest = described(folder)
     records = read_lines(lines, folder / RECORDS, manifest)
     recorded = {(record.method, record.conversation) for record in records}
-    notes = read_notes(noted, folder / FAILURES)
-    failures = {(note["method"], note["conversation"]): note for note in notes}
-    left = [Failure.model_validate(note) for key, note in failures.items() if key not in recorded]
-    return Run(folder, manifest, tuple(records), tuple(left))
+    notes = read_notes(noted, folder / FAILURES, Failure)
+    latest = {(note.method, note.conversation): note for note in notes}
+    failures = [note for key, note in latest.items() if key not in recorded]
+    return Run(folder, manifest, tuple(records), tuple(failures))
 
 
 def read_earlier(folder: Path | str, command: str) -> Run:

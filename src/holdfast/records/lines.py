@@ -6,16 +6,18 @@ import re
 import zlib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+
+from pydantic import ValidationError
 
 from holdfast.common.files import sync
 from holdfast.errors import RecordsError, json_type_in_words
-from holdfast.records.belonging import NotOfRun, Record, record_of
+from holdfast.records.belonging import NotOfRun, Record, first_fault, record_of
 from holdfast.records.identity import Manifest
 from holdfast.records.model import RecordModel
 
 FIELD = "crc32"
-_NOTED = {"method": str, "conversation": int, "why": str, "reason": str}
+Note = TypeVar("Note", bound=RecordModel)
 _LINE_END = re.compile(rb', "crc32": "([0-9a-f]{8})"\}\Z')
 _CURE = "delete that line, and repeat the command of the run to measure it again"
 
@@ -91,20 +93,18 @@ def read_lines(data: bytes, path: Path, manifest: Manifest) -> list[Record]:
     return records
 
 
-def read_notes(data: bytes, path: Path, kinds: Mapping[str, type] = _NOTED) -> list[dict[str, Any]]:
-    """The lines of a file of failures, or of notes with other `kinds`, checked for damage."""
+def read_notes(data: bytes, path: Path, kind: type[Note]) -> list[Note]:
+    """The lines of a file that is beside the records, each checked for damage."""
     notes = []
     for number, line in enumerate(data[: whole_lines(data)].splitlines(), start=1):
-        where = f"Line {number} of {path}"
-        note = _read(line, number, path, needs_checksum=True)
-        for name, kind in kinds.items():
-            if not isinstance(note.get(name), kind):
-                raise RecordsError(
-                    f"{where} has the {name} {note.get(name)!r}; {_CURE}.",
-                    option=str(path),
-                    value=number,
-                )
-        notes.append(note)
+        try:
+            notes.append(kind.model_validate(_read(line, number, path, needs_checksum=True)))
+        except ValidationError as error:
+            raise RecordsError(
+                f"Line {number} of {path} {first_fault(error)}; {_CURE}.",
+                option=str(path),
+                value=number,
+            ) from None
     return notes
 
 

@@ -1,11 +1,15 @@
 """How well judges agree with labelled replies, on the page of a run and in the terminal."""
 
-import json
-from collections.abc import Sequence
 from pathlib import Path
 
-from holdfast.drift.judges import FILE, LEAST_KAPPA, Agreement
+from pydantic import TypeAdapter, ValidationError
+
+from holdfast.drift.judges import FILE, LEAST_KAPPA
 from holdfast.errors import RecordsError, reason_of
+from holdfast.records.belonging import first_fault
+from holdfast.records.judge_records import Agreement, VerdictCounts
+
+_AGREEMENTS = TypeAdapter(list[Agreement])
 
 
 def read_agreements(folder: Path) -> list[Agreement]:
@@ -14,17 +18,14 @@ def read_agreements(folder: Path) -> list[Agreement]:
     if not path.is_file():
         return []
     try:
-        rows = json.loads(path.read_bytes())
-        return [
-            Agreement(**{**row, "follows": tuple(row["follows"]), "breaks": tuple(row["breaks"])})
-            for row in rows
-        ]
-    except (OSError, ValueError, TypeError, KeyError) as error:
-        raise RecordsError(
-            f"{path} cannot be read ({reason_of(error)}); repeat the command of the run, which"
-            " writes it again.",
-            value=path,
-        ) from None
+        return _AGREEMENTS.validate_json(path.read_bytes())
+    except ValidationError as error:
+        why = first_fault(error)
+    except OSError as error:
+        why = f"cannot be read ({reason_of(error)})"
+    raise RecordsError(
+        f"{path} {why}; repeat the command of the run, which writes it again.", value=path
+    )
 
 
 def agreement_line(agreement: Agreement) -> str:
@@ -40,7 +41,7 @@ def agreement_line(agreement: Agreement) -> str:
     return f"{agrees}; below {LEAST_KAPPA}, and forced." if agreement.forced else f"{agrees}."
 
 
-def counts_text(counts: Sequence[int]) -> str:
+def counts_text(counts: VerdictCounts) -> str:
     """'3 yes, 1 no'; an answer that was never given is left out."""
-    answers = zip(counts, ("yes", "no", "neither"), strict=True)
-    return ", ".join(f"{count} {answer}" for count, answer in answers if count)
+    verdicts = zip(counts, VerdictCounts._fields, strict=True)
+    return ", ".join(f"{count} {verdict}" for count, verdict in verdicts if count)

@@ -1,0 +1,46 @@
+"""The records of judges: their answers, and how well they agree with labelled replies."""
+
+from typing import NamedTuple
+
+from holdfast.records.model import List, RecordModel
+
+
+class Judgement(RecordModel):
+    """A judge's answers to one question about a reply, as `judgements.jsonl` has them."""
+
+    form: int  # version of the judge's prompt
+    judge: str  # the fingerprint of its model
+    question: str
+    reply: str
+    answers: List[str]  # one or two; none if the request was refused
+
+
+class VerdictCounts(NamedTuple):
+    """How often a judge gave each verdict."""
+
+    yes: int
+    no: int
+    neither: int
+
+
+class Agreement(RecordModel):
+    """A judge's verdicts on the labelled replies of its rule, as `judges.json` has them."""
+
+    case: str
+    rule: str | None  # None if the case has only one
+    question: str  # that the judge is asked
+    model: str
+    follows: VerdictCounts  # on replies that keep the rule
+    breaks: VerdictCounts  # on replies that break it
+    kappa: float  # Cohen's kappa
+    forced: bool  # whether it scores although it agrees too little
+
+    @property
+    def agreed(self) -> int:
+        """How many of its verdicts match the labels."""
+        return self.follows.yes + self.breaks.no
+
+    @property
+    def labels(self) -> int:
+        """How many replies are labelled."""
+        return sum(self.follows) + sum(self.breaks)
