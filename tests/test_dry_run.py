@@ -11,8 +11,8 @@ from test_drift import SUITE, Scripted
 
 from holdfast import drift
 from holdfast.cli import dry_run, main
+from holdfast.cli.drift_run import DriftRun
 from holdfast.cli.dry_run import Measured, WorkItem, estimate_lines, estimate_run
-from holdfast.cli.output import DriftRun
 from holdfast.drift.remaining import count_replies
 from holdfast.records import read_run
 from holdfast.report.how_measured import about_runs

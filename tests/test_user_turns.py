@@ -11,7 +11,7 @@ from tiny import model
 
 from holdfast import drift
 from holdfast.cli import main
-from holdfast.drift.pairing import draw, settled
+from holdfast.drift.pairing import draw, resolve_settings
 from holdfast.drift.recorded_dialogs import read_user_turns
 from holdfast.drift.remaining import count_replies
 from holdfast.errors import RecordsError, UsageError
@@ -54,7 +54,7 @@ def test_the_agent_answers_each_message_and_probes_fork(tmp_path, scripts):
 
 def test_every_script_is_used_before_one_is_used_again(scripts):
     user_turns = read_user_turns(scripts)
-    settings = settled(SUITE, replace(QUICK, conversations=9), user_turns)
+    settings = resolve_settings(SUITE, replace(QUICK, conversations=9), user_turns)
     lines = [draw(SUITE, settings, user_turns, number).script.line for number in range(9)]
     assert Counter(lines) == {1: 3, 2: 3, 3: 3}
     assert all(set(lines[lap : lap + 3]) == {1, 2, 3} for lap in (0, 3, 6))
@@ -109,7 +109,7 @@ def test_conflicting_sources_of_user_turns_are_refused(tmp_path, scripts):
     with pytest.raises(UsageError, match=r"--dialogs logs.jsonl and --user-turns .*scripts.jsonl"):
         drift.run(Scripted(), SUITE, tmp_path / "run", QUICK, cast=both)
     with pytest.raises(UsageError, match=r"--user-prompt empty.*scripts.jsonl"):
-        settled(SUITE, replace(QUICK, user_prompt="empty"), read_user_turns(scripts))
+        resolve_settings(SUITE, replace(QUICK, user_prompt="empty"), read_user_turns(scripts))
 
 
 def test_the_command_reports_where_the_user_turns_come_from(tmp_path, scripts, capsys):

@@ -17,10 +17,11 @@ from holdfast.analysis.choosing import (
 )
 from holdfast.analysis.verdicts import MIN_SAMPLES
 from holdfast.cli import options
+from holdfast.cli.drift_run import DriftRun
 from holdfast.cli.dry_run import WorkItem, check_prices, estimate_run
 from holdfast.cli.loading import load_model, load_user_turns, warn_of_small_model
 from holdfast.cli.options import Arg, Command, OutFolder, Specs, SuiteName
-from holdfast.cli.output import DriftRun, command_line, command_with, page_path, write_page
+from holdfast.cli.output import command_line, command_with, page_path, write_page
 from holdfast.cli.progress import Bar, note
 from holdfast.common import ranges
 from holdfast.common.model_names import is_served

@@ -17,10 +17,10 @@ from holdfast.analysis.summary import DriftResults, results_of
 from holdfast.analysis.verdicts import MIN_SAMPLES
 from holdfast.cli import loading, options
 from holdfast.cli.drift import folder_name, settings_of
+from holdfast.cli.drift_run import DriftRun
 from holdfast.cli.dry_run import check_prices, estimate_run
 from holdfast.cli.options import Arg, Command, RunFolder, Spec, option_of
 from holdfast.cli.output import (
-    DriftRun,
     command_line,
     command_with,
     page_path,
@@ -31,7 +31,6 @@ from holdfast.cli.progress import Bar, note
 from holdfast.common.model_names import is_url
 from holdfast.drift import Settings
 from holdfast.drift.benchmark import check_folder
-from holdfast.drift.pairing import settled
 from holdfast.records import Run
 from holdfast.records.identity import ConversationsIdentity
 from holdfast.report.check_sentences import counted, lines_of
@@ -112,7 +111,6 @@ def run(arguments: CheckArguments) -> int:
     user_turns = loading.load_user_turns(arguments)
     if user_turns is None:
         suite, settings = loading.with_user_prompt(suite, settings, arguments.persona)
-    settings = settled(suite, settings, user_turns)
     before = None
     if arguments.against is not None:
         before = earlier_conversations(arguments.against, suite, methods.spec_of(method))

@@ -9,15 +9,16 @@ from typing import Annotated, Literal
 from holdfast import drift, methods
 from holdfast.analysis.summary import results_of
 from holdfast.cli import loading, options
+from holdfast.cli.drift_run import DriftRun
 from holdfast.cli.dry_run import check_prices, estimate_run
 from holdfast.cli.options import Arg, Command, RunFolder, Specs, SuiteName
-from holdfast.cli.output import DriftRun, command_line, page_path, print_run, write_run_page
+from holdfast.cli.output import command_line, page_path, print_run, write_run_page
 from holdfast.cli.progress import Bar, note
 from holdfast.common.model_names import is_url
 from holdfast.drift import Suite
 from holdfast.drift.benchmark import check_folder
 from holdfast.drift.families import half_of
-from holdfast.drift.pairing import replayable, settled
+from holdfast.drift.pairing import prepare
 from holdfast.drift.recorded_dialogs import Dialogs, UserTurns
 from holdfast.drift.remaining import count_replies
 from holdfast.drift.settings import Settings
@@ -109,14 +110,12 @@ def run(arguments: DriftArguments) -> None:
     given = dialogs or user_turns
     if given is None:
         suite, settings = loading.with_user_prompt(suite, settings, arguments.persona)
-    settings = settled(suite, settings, given)
     check_folder(suite, out, settings, chosen, given, command_line())
     model, user_model = loading.load_both(arguments, endpoint)
     _warn_of_foreign_files(arguments.method or (), model)
     loading.warn_of_default_steering(model, chosen)
-    dialogs = replayable(model, suite, settings, dialogs)
-    given = dialogs or user_turns
-    settings = settled(suite, settings, given)
+    given, settings = prepare(model, suite, settings, given)
+    dialogs = given if isinstance(given, Dialogs) else None
     # shared by the run and its baseline, so that a judge loads once
     cast = drift.Cast(user_model, dialogs, loading.judging_of(arguments.force_judge), user_turns)
     arguments.keep_work_in(out)

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Protocol
 
 from holdfast import methods
+from holdfast.cli.drift_run import DriftRun
 from holdfast.cli.options import DryRunOptions
-from holdfast.cli.output import DriftRun
 from holdfast.cli.progress import Bar, duration, note
 from holdfast.common.model_names import is_url
 from holdfast.common.progress import GROWTH, cost_share

@@ -2,19 +2,14 @@
 
 import shlex
 import sys
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable
 from pathlib import Path
 
-from holdfast import drift, report
+from holdfast import report
 from holdfast.analysis.summary import DriftResults, summary_of, write
 from holdfast.cli.options import ReportOptions, option_of
-from holdfast.cli.progress import Bar, duration
+from holdfast.cli.progress import duration
 from holdfast.common.files import write_whole
-from holdfast.common.progress import Progress
-from holdfast.drift import Cast, Settings, Suite
-from holdfast.methods import Method
-from holdfast.models.protocol import ChatModel
 from holdfast.records import Run
 from holdfast.report import check_page
 from holdfast.report.how_measured import ending_lines, reply_lines
@@ -31,32 +26,6 @@ def command_with(**options: object) -> str:
     """The command as it was typed, with some options set to other values."""
     given = {option_of(name): str(value) for name, value in options.items()}
     return repeated(["holdfast", *sys.argv[1:]], given)
-
-
-@dataclass(frozen=True)
-class DriftRun:
-    """The conversations of a command, as arguments of `drift.run`."""
-
-    model: ChatModel
-    suite: Suite
-    out: Path
-    settings: Settings
-    methods: Sequence[Sequence[Method]]
-    cast: Cast
-
-    def converse(self, bar: Progress) -> Run:
-        """Runs and records the missing conversations."""
-        running = drift.Running(progress=bar, command=command_line())
-        arguments = (self.model, self.suite, self.out, self.settings, self.methods)
-        return drift.run(*arguments, cast=self.cast, running=running)
-
-    def ask_baseline(self) -> None:
-        """Asks the probes of `--baseline`, with a bar."""
-        count = self.settings.conversations
-        with Bar(count, "probe", f"baseline: {count:,} probes without the system prompt") as bar:
-            running = drift.Running(progress=bar, command=command_line())
-            arguments = (self.model, self.suite, self.out, self.settings)
-            drift.ask_baseline(*arguments, cast=self.cast, running=running)
 
 
 def page_path(arguments: ReportOptions, folder: Path) -> Path:

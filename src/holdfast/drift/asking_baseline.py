@@ -18,7 +18,7 @@ from holdfast.drift.benchmark import identity_of
 from holdfast.drift.cases import Suite
 from holdfast.drift.dialog import agent_of, participant_of, place_of
 from holdfast.drift.judges import load_judges, open_judges
-from holdfast.drift.pairing import Pairing, ProbeQuestion, draw, replayable, settled
+from holdfast.drift.pairing import Pairing, ProbeQuestion, draw, prepare
 from holdfast.drift.probe_outcomes import ProbeOutcome, outcome_of
 from holdfast.drift.settings import Cast, Running, Settings
 from holdfast.models.failures import Name, OutageWatch, Unanswered, answer_each
@@ -70,8 +70,7 @@ def ask_baseline(
     """
     folder = Path(out) / FOLDER
     about = {"command": KIND, "argv": running.command, **facts_about(model)}
-    given = replayable(model, suite, settings, cast.read())
-    settings = settled(suite, settings, given)
+    given, settings = prepare(model, suite, settings, cast.read())
     every = dataclasses.asdict(settings)
     asked_by = {name: every[name] for name in _ASKED_BY}
     identity = identity_of(model, suite, [UNSTEERED], asked_by, given)

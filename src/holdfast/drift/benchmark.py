@@ -15,7 +15,7 @@ from holdfast.common.version import __version__
 from holdfast.drift.attention_traces import write_traces
 from holdfast.drift.dialog import Dialog, conversation_of
 from holdfast.drift.judges import Judges, load_judges, open_judges
-from holdfast.drift.pairing import draw, replayable, settled
+from holdfast.drift.pairing import draw, prepare, resolve_settings
 from holdfast.drift.recorded_dialogs import Dialogs, UserTurns
 from holdfast.drift.selfchat import converse
 from holdfast.drift.settings import Cast, Running, Settings
@@ -88,8 +88,7 @@ def run(
     methods_by_spec = _by_spec(methods)
     if not isinstance(suite, Suite):
         suite = load_suite(suite)
-    given = replayable(model, suite, settings, cast.read())
-    settings = settled(suite, settings, given)
+    given, settings = prepare(model, suite, settings, cast.read())
     for methods_of_agent in methods_by_spec.values():
         model.check(methods_of_agent)
     judges = load_judges(suite, model, cast.judging)
@@ -212,7 +211,7 @@ def check_folder(
     command: str = "",
 ) -> None:
     """Refuses a folder that holds another run, or something else, before a model is loaded."""
-    final = asdict(settled(suite, settings, given))
+    final = asdict(resolve_settings(suite, settings, given))
     known = known_identity(suite, _by_spec(methods), final, given)
     records.refuse_early(out, known, {"command": "drift", "argv": command}, COMPATIBILITY)
 

@@ -4,7 +4,7 @@ import random
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import Any
 
 from holdfast.chat.messages import Message, Tool, uses_tools
 from holdfast.chat.prompt import render_with_spans
@@ -16,8 +16,6 @@ from holdfast.drift.settings import Settings
 from holdfast.errors import PromptError, UsageError
 from holdfast.models.protocol import ChatModel
 from holdfast.models.replicas import ask_model
-
-Given = TypeVar("Given")  # dialogs, user turns or nothing
 
 _CANARY = "The lucky number is {}."
 _CANARY_QUESTION = "What is the lucky number?"
@@ -85,28 +83,21 @@ def user_prompt_of(suite: Suite, settings: Settings) -> str:
     return chosen
 
 
-def draw_pairing(suite: Suite, settings: Settings, number: int) -> Pairing:
-    """The conversation `number` of a run: agent, user, starter, and probes.
+def prepare(
+    model: ChatModel, suite: Suite, settings: Settings, given: Dialogs | UserTurns | None
+) -> tuple[Dialogs | UserTurns | None, Settings]:
+    """The user's side of a run, and the resolved settings.
 
-    Starters and probes are drawn as if the user were another case, so that a run with personas or
-    an unprompted user has the same ones as a run with pairs of the suite.
+    Dialogs whose tools the model's template cannot render are left out, with a warning.
     """
-    source = user_prompt_of(suite, settings)
-    rng = random.Random(seed_of("pairing", settings.seed, number))
-    agent, user = _draw_pair(suite, settings, number, rng)
-    if source == "persona" and settings.pairs != "random":
-        agent = suite.cases[number % len(suite.cases)]
-    starter = rng.choice(suite.starters)
-    probes = _ask("stability", agent, settings, number, rng)
-    other = _ask("adoption", user, settings, number, rng) if user else ()
-    if source == "empty":
-        return Pairing(number, agent, None, starter, probes)
-    if source == "persona":
-        return Pairing(number, agent, _draw_persona(suite, settings, number), starter, probes)
-    return Pairing(number, agent, user, starter, probes + other if settings.adoption else probes)
+    if isinstance(given, Dialogs):
+        given = _without_refused(model, suite, settings, given)
+    return given, resolve_settings(suite, settings, given)
 
 
-def settled(suite: Suite, settings: Settings, given: Dialogs | UserTurns | None) -> Settings:
+def resolve_settings(
+    suite: Suite, settings: Settings, given: Dialogs | UserTurns | None
+) -> Settings:
     """The settings with the user prompt resolved, and no more conversations than dialogs."""
     if given is None:
         return replace(settings, user_prompt=user_prompt_of(suite, settings))
@@ -127,6 +118,65 @@ def settled(suite: Suite, settings: Settings, given: Dialogs | UserTurns | None)
         return replace(settings, user_prompt=source)
     count = min(settings.conversations, len(given.dialogs))
     return replace(settings, user_prompt=source, conversations=count)
+
+
+def _without_refused(model: ChatModel, suite: Suite, settings: Settings, given: Dialogs) -> Dialogs:
+    """The dialogs without those whose tools the template cannot render, which a warning lists."""
+    chats = {}
+    for dialog in given.dialogs:
+        if dialog.tools or uses_tools(dialog.messages):
+            case = case_of(suite, dialog) or suite.cases[0]
+            system = {"role": "system", "content": case.system_prompt}
+            probe = {"role": "user", "content": case.all_rules[0].probes[0]}
+            chats[dialog.line] = ([system, *dialog.messages, probe], dialog.tools)
+    refusals = ask_model(model, _refusals, chats, settings.system_as) if chats else {}
+    if not refusals:
+        return given
+    lines = f"line{'s' * (len(refusals) > 1)} {', '.join(map(str, refusals))}"
+    left_out = (
+        f"{len(refusals):,} of {len(given.dialogs):,} dialogs in {given.name} are left out, because"
+        f" {model.name} does not take their tools ({lines}): {next(iter(refusals.values()))}"
+    )
+    kept = tuple(dialog for dialog in given.dialogs if dialog.line not in refusals)
+    if not kept:
+        raise UsageError(left_out)
+    warnings.warn(left_out, stacklevel=4)
+    return replace(given, dialogs=kept, left_out=left_out)
+
+
+def _refusals(
+    model: ChatModel, chats: Mapping[int, tuple[list[Message], Sequence[Tool]]], system_as: str
+) -> dict[int, str]:
+    """By line, why the model's chat template cannot render a chat with tools."""
+    tokenizer: Any = getattr(model, "tokenizer", None)
+    refusals = {}
+    for line, (messages, tools) in chats.items() if tokenizer is not None else ():
+        try:
+            render_with_spans(messages, tokenizer, system_as=system_as, tools=tools)
+        except PromptError as error:
+            refusals[line] = str(error)
+    return refusals
+
+
+def draw_pairing(suite: Suite, settings: Settings, number: int) -> Pairing:
+    """The conversation `number` of a run: agent, user, starter, and probes.
+
+    Starters and probes are drawn as if the user were another case, so that a run with personas or
+    an unprompted user has the same ones as a run with pairs of the suite.
+    """
+    source = user_prompt_of(suite, settings)
+    rng = random.Random(seed_of("pairing", settings.seed, number))
+    agent, user = _draw_pair(suite, settings, number, rng)
+    if source == "persona" and settings.pairs != "random":
+        agent = suite.cases[number % len(suite.cases)]
+    starter = rng.choice(suite.starters)
+    probes = _ask("stability", agent, settings, number, rng)
+    other = _ask("adoption", user, settings, number, rng) if user else ()
+    if source == "empty":
+        return Pairing(number, agent, None, starter, probes)
+    if source == "persona":
+        return Pairing(number, agent, _draw_persona(suite, settings, number), starter, probes)
+    return Pairing(number, agent, user, starter, probes + other if settings.adoption else probes)
 
 
 def draw(
@@ -170,46 +220,6 @@ def _draw_replay(suite: Suite, settings: Settings, dialogs: Dialogs, number: int
         agent = drawn if settings.pairs == "random" else suite.cases[number % len(suite.cases)]
     probes = _ask("stability", agent, settings, number, rng)
     return Pairing(number, agent, None, dialog.rounds[0].user, probes, dialog)
-
-
-def replayable(model: ChatModel, suite: Suite, settings: Settings, given: Given) -> Given:
-    """The dialogs without those whose tools the template cannot render, which a warning lists."""
-    if not isinstance(given, Dialogs):
-        return given
-    chats = {}
-    for dialog in given.dialogs:
-        if dialog.tools or uses_tools(dialog.messages):
-            case = case_of(suite, dialog) or suite.cases[0]
-            system = {"role": "system", "content": case.system_prompt}
-            probe = {"role": "user", "content": case.all_rules[0].probes[0]}
-            chats[dialog.line] = ([system, *dialog.messages, probe], dialog.tools)
-    refusals = ask_model(model, _refusals, chats, settings.system_as) if chats else {}
-    if not refusals:
-        return given
-    lines = f"line{'s' * (len(refusals) > 1)} {', '.join(map(str, refusals))}"
-    left_out = (
-        f"{len(refusals):,} of {len(given.dialogs):,} dialogs in {given.name} are left out, because"
-        f" {model.name} does not take their tools ({lines}): {next(iter(refusals.values()))}"
-    )
-    kept = tuple(dialog for dialog in given.dialogs if dialog.line not in refusals)
-    if not kept:
-        raise UsageError(left_out)
-    warnings.warn(left_out, stacklevel=3)
-    return replace(given, dialogs=kept, left_out=left_out)
-
-
-def _refusals(
-    model: ChatModel, chats: Mapping[int, tuple[list[Message], Sequence[Tool]]], system_as: str
-) -> dict[int, str]:
-    """By line, why the model's chat template cannot render a chat with tools."""
-    tokenizer: Any = getattr(model, "tokenizer", None)
-    refusals = {}
-    for line, (messages, tools) in chats.items() if tokenizer is not None else ():
-        try:
-            render_with_spans(messages, tokenizer, system_as=system_as, tools=tools)
-        except PromptError as error:
-            refusals[line] = str(error)
-    return refusals
 
 
 def case_of(suite: Suite, dialog: RecordedDialog) -> Case | None:

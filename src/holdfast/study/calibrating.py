@@ -17,7 +17,7 @@ from holdfast.analysis.summary import refuse_other_command
 from holdfast.common.event_loop import run_sync
 from holdfast.drift.benchmark import COMPATIBILITY as OF_DRIFT
 from holdfast.drift.benchmark import identity_of_given
-from holdfast.drift.pairing import settled
+from holdfast.drift.pairing import resolve_settings
 from holdfast.errors import ModelError, UsageError
 from holdfast.methods import Ability, Method
 from holdfast.models.capabilities import supports
@@ -145,7 +145,7 @@ def check_folder(
         ],
         "plan": plan.identity,
     }
-    chats = settled(suite, settings_for(suite, plan), plan.user_turns)
+    chats = resolve_settings(suite, settings_for(suite, plan), plan.user_turns)
     known = {"settings": {"conversations": chats.conversations}}
     known |= identity_of_given(plan.user_turns)
     records.refuse_another(Path(out) / "stability", known, _STABILITY)

@@ -198,17 +198,17 @@ def run(
         **_identity(data, settings),
     }
     about = {"command": "tasks", "argv": running.command, **facts_about(model)}
-    with records.open_run(Path(out), identity, about, COMPATIBILITY) as record:
+    with records.open_run(Path(out), identity, about, COMPATIBILITY) as run:
         groups = records.batches(range(settings.samples), settings.batch)
         every_batch = (
             batch
             for key in whole
-            for batch in records.resume(record, key, groups, alone=model.independent)
+            for batch in records.resume(run, key, groups, alone=model.independent)
         )
         left = records.unfinished(every_batch, running.progress)
 
         def note(failed: Unanswered) -> None:
-            record.note_failure(*failed.name, failed.why, failed.reason)
+            run.note_failure(*failed.name, failed.why, failed.reason)
 
         async def ask_all() -> None:
             watch = OutageWatch(note, "sample")

@@ -1,0 +1,40 @@
+"""The conversations that a command runs, or estimates under `--dry-run`."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from holdfast import drift
+from holdfast.cli.output import command_line
+from holdfast.cli.progress import Bar
+from holdfast.common.progress import Progress
+from holdfast.drift import Cast, Settings, Suite
+from holdfast.methods import Method
+from holdfast.models.protocol import ChatModel
+from holdfast.records import Run
+
+
+@dataclass(frozen=True)
+class DriftRun:
+    """The conversations of a command, as arguments of `drift.run`."""
+
+    model: ChatModel
+    suite: Suite
+    out: Path
+    settings: Settings
+    methods: Sequence[Sequence[Method]]
+    cast: Cast
+
+    def converse(self, bar: Progress) -> Run:
+        """Runs and records the missing conversations."""
+        running = drift.Running(progress=bar, command=command_line())
+        arguments = (self.model, self.suite, self.out, self.settings, self.methods)
+        return drift.run(*arguments, cast=self.cast, running=running)
+
+    def ask_baseline(self) -> None:
+        """Asks the probes of `--baseline`, with a bar."""
+        count = self.settings.conversations
+        with Bar(count, "probe", f"baseline: {count:,} probes without the system prompt") as bar:
+            running = drift.Running(progress=bar, command=command_line())
+            arguments = (self.model, self.suite, self.out, self.settings)
+            drift.ask_baseline(*arguments, cast=self.cast, running=running)
