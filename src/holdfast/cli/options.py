@@ -395,6 +395,10 @@ class ConversationOptions(SystemOptions, RoundsOptions):
     canary: bool = False
     """add a harmless fact to the agent's system prompt and ask for it in every round, to
     distinguish a server that cuts the prompt off from a model that no longer follows it"""
+    recall: bool = False
+    """ask the agent for its rules in the first and the last round, to distinguish rules that it no
+    longer knows from those that it knows and breaks; for suites whose rules have `recalled`, such
+    as bots"""
     force_judge: bool = False
     """use judges even if they agree poorly with the labelled replies of their rules"""
 

@@ -32,6 +32,9 @@ class Rule:
         when: the turns of a log that it applies to; probes are always scored.
         kind: what it is about (`rule_kinds.KINDS`), if results are to be grouped by it.
         polarity: how it binds (`rule_kinds.POLARITIES`), likewise.
+        text: the rule in one sentence, as one would remind the model of it.
+        recalled: a measure like `measure`, which scores whether the reply to "what are your rules?"
+            states this one; None if the rule is never asked for.
 
     Raises:
         UsageError: no measure.
@@ -45,10 +48,14 @@ class Rule:
     when: When = EVERY_TURN
     kind: RuleKind | None = None
     polarity: Polarity | None = None
+    text: str = ""
+    recalled: Any = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "probes", _questions(self.probes, f"The rule {self.id!r}"))
         object.__setattr__(self, "measure", as_measure(self.measure))
+        if self.recalled is not None:
+            object.__setattr__(self, "recalled", as_measure(self.recalled))
 
 
 @dataclass(frozen=True)
@@ -61,8 +68,8 @@ class Case:
         id: unique within its suite.
         category: one of `CATEGORIES` in the suites `starter` and `core`, any text elsewhere.
         system_prompt: the instruction under test (s_B in Li et al. 2024, section 3.1).
-        probes, measure, follows, breaks, when, kind, polarity: those of the only rule, as in
-            `Rule`.
+        probes, measure, follows, breaks, when, kind, polarity, text, recalled: those of the only
+            rule, as in `Rule`.
         rules: several rules of one prompt, each with an id.
 
     Raises:
@@ -80,6 +87,8 @@ class Case:
     when: When = EVERY_TURN
     kind: RuleKind | None = None
     polarity: Polarity | None = None
+    text: str = ""
+    recalled: Any = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "rules", tuple(self.rules))
@@ -109,9 +118,19 @@ class Case:
         """The rules of the prompt; a single one without an id if the case has its own measure."""
         if self.rules:
             return self.rules
-        examples = (self.follows, self.breaks)
         return (
-            Rule(None, self.probes, self.measure, *examples, self.when, self.kind, self.polarity),
+            Rule(
+                None,
+                self.probes,
+                self.measure,
+                self.follows,
+                self.breaks,
+                self.when,
+                self.kind,
+                self.polarity,
+                self.text,
+                self.recalled,
+            ),
         )
 
     @property
@@ -185,4 +204,9 @@ def _content(case: Case) -> list[Any]:
     content: list[Any] = [case.probes, case.measure.spec] if case.measure else []
     if case.rules:
         content = [[[rule.id, rule.probes, rule.measure.spec] for rule in case.rules]]
-    return [case.id, case.category, case.system_prompt, *content]
+    stated = [
+        [rule.text, None if rule.recalled is None else rule.recalled.spec]
+        for rule in case.all_rules
+        if rule.text or rule.recalled is not None
+    ]
+    return [case.id, case.category, case.system_prompt, *content, *stated]

@@ -183,7 +183,7 @@ def conversation_of(
 ) -> Conversation:
     """The record of a dialog that is over, under a method as it is written."""
     pairing = dialog.pairing
-    rules = [(asked.kind, rule.id) for asked in pairing.every_probe for rule in asked.rules]
+    rules = [(asked.kind, rule.id) for asked in pairing.probes_of(1, 1) for rule in asked.rules]
     positions = {names: position for position, names in enumerate(dict.fromkeys(rules))}
 
     def order(probe: ProbePlace) -> tuple[int, int, int]:

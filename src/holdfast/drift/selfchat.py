@@ -101,10 +101,11 @@ async def hold_one_dialog(
     engine: Engine, dialog: Dialog, methods: Sequence[Method], settings: Settings
 ) -> None:
     """Holds one conversation, for callers that keep its record themselves; it has no judges."""
-    for rule in (rule for probe in dialog.pairing.every_probe for rule in probe.rules):
+    pairing = dialog.pairing
+    for rule in (rule for probe in pairing.probes_of(1, 1) for rule in probe.rules):
         if rule.measure.judged:
             raise UsageError(
-                f"The judge of {dialog.pairing.agent.id!r}, {rule.measure.arguments['judge']!r},"
+                f"The judge of {pairing.agent.id!r}, {rule.measure.arguments['judge']!r},"
                 " is asked only by `holdfast drift`; take a suite without judges here."
             )
     watch = OutageWatch(lambda dialog: None, "conversation")
@@ -170,7 +171,7 @@ async def _chat_with_probes_after_rounds(
 
 def _start_probes(asking: Asking, probes: asyncio.TaskGroup, number: int, before: int) -> None:
     """Asks the probes of round `number`, each in a fork of the dialog before round `before`."""
-    for probe in asking.dialog.pairing.every_probe:
+    for probe in asking.dialog.pairing.probes_of(number, asking.settings.rounds):
         probes.create_task(asking.ask_probe(number, probe, before))
 
 
@@ -248,8 +249,8 @@ async def replay(asking: Asking, recorded: RecordedDialog) -> None:
         """The round before which the probes of round `number` fork the dialog."""
         return number if settings.probe_at == "in-place" else number + 1
 
-    first, *more = dialog.pairing.every_probe
     last = probed_rounds(recorded, settings)
+    first, *more = dialog.pairing.probes_of(last, last)
     while not await asking.ask_probe(last, first, fork_of(last), keep=True):
         if last == 1:
             raise _prompt_too_long_error(dialog)

@@ -116,6 +116,8 @@ class Settings:
         summary_prompt: the prompt of "summarise" and "compact"; None: `SUMMARY_PROMPT`.
         canary: whether a harmless fact is added to the agent's system prompt and asked for in every
             round, as a server that truncates the prompt loses it at once.
+        recall: whether the agent is asked for its rules in the first and the last round, to
+            distinguish a rule that it no longer knows from one that it knows and breaks.
         batch: conversations that run concurrently; one that is over makes room for the next.
 
     Raises:
@@ -139,6 +141,7 @@ class Settings:
     window: int | None = None
     summary_prompt: str | None = None
     canary: bool = False
+    recall: bool = False
 
     def __post_init__(self) -> None:
         for name in ("rounds", "conversations", "probes_per_round", "batch"):

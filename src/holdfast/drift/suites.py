@@ -190,6 +190,8 @@ class RuleEntry(StrictModel):
     breaks: Texts = Field([])
     kind: RuleKind | None = None
     polarity: Polarity | None = None
+    text: Text = ""
+    recalled: str | dict[str, Any] = ""
 
 
 class CaseEntry(RuleEntry):
@@ -352,13 +354,24 @@ def _rule(entry: RuleEntry, where: str, allow_code: bool) -> Rule:
     when = When(**entry.when.model_dump())
     try:
         measure = build(entry.measure, allow_code)
+        recalled = build(entry.recalled, allow_code) if entry.recalled else None
         for pattern in filter(None, (when.user, when.reply)):
             compiled(pattern, "i")
     except UsageError as error:
         raise UsageError(f"{where}: {error}") from error
     name = None if isinstance(entry, CaseEntry) else entry.id
-    examples = (tuple(entry.follows), tuple(entry.breaks))
-    return Rule(name, probes, measure, *examples, when, entry.kind, entry.polarity)
+    return Rule(
+        name,
+        probes,
+        measure,
+        tuple(entry.follows),
+        tuple(entry.breaks),
+        when,
+        entry.kind,
+        entry.polarity,
+        entry.text,
+        recalled,
+    )
 
 
 def _check_probed(rule: Rule, where: str) -> None:

@@ -65,7 +65,7 @@ class ProbePlace(RecordModel):
     """Identifies a probe in its conversation."""
 
     round: RoundNumber
-    kind: str  # stability, adoption, canary, baseline, capability or logged
+    kind: str  # stability, adoption, canary, recall, baseline, capability or logged
     rule: Optional[str] = None  # which rule it asks about, if the prompt has several
     probe: Number  # its number, from 0
     reply_of: Optional[str] = None  # the rule whose probe generated the reply, if rules share it

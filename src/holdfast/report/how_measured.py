@@ -154,7 +154,12 @@ _ENDED = {
     "failure": "had a request that failed",
     "judge": "had a judge that said neither yes nor no",
 }
-_IN_DIALOGS = ("stability", "adoption", "canary")  # kinds of probes that a dialog is asked
+_IN_DIALOGS = (
+    "stability",
+    "adoption",
+    "canary",
+    "recall",
+)  # kinds of probes that a dialog is asked
 _REPLAYED = {
     "own": "with the agent’s system prompt as they have it",
     "in place of another": "with it in place of another",
