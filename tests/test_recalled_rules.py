@@ -1,15 +1,31 @@
 """`--recall`: the agent is asked for its rules, in forks of the first and the last round."""
 
+import re
+
 import pytest
 from scripted_model import ScriptedModel
 
 from holdfast import drift
+from holdfast.analysis.recall import recall_rows
+from holdfast.cli import main
 from holdfast.drift.cases import Case, Rule
 from holdfast.drift.suites import parse_suite
 from holdfast.errors import UsageError
 
-SIGN = Rule("sign", ("Hi?",), {"name": "ends_with", "word": "Tony"}, recalled={"regex": "Tony"})
-SHORT = Rule("short", ("Hi?",), {"name": "at_most_words", "count": 9}, recalled={"regex": "nine"})
+SIGN = Rule(
+    "sign",
+    ("Hi?",),
+    {"name": "ends_with", "word": "Tony"},
+    recalled={"regex": "Tony"},
+    kind="closing",
+)
+SHORT = Rule(
+    "short",
+    ("Hi?",),
+    {"name": "at_most_words", "count": 9},
+    recalled={"regex": "nine"},
+    kind="length",
+)
 FREE = Rule("free", ("Hi?",), {"regex": "o"})
 SUITE = drift.Suite("bots", (Case("tony", "rules", "Rules.", rules=(SIGN, SHORT, FREE)),), ("Hi!",))
 
@@ -39,6 +55,21 @@ def test_rules_are_asked_for_in_the_first_and_the_last_round(tmp_path, probe_at)
             (4, "short", 0),
         ]
         assert all("your instructions" not in turn.text for turn in record.turns)
+
+
+def test_broken_rules_that_are_still_stated_are_counted(tmp_path, capsys):
+    run = run_of(SUITE, tmp_path / "run")
+    everything, closing, length = recall_rows(run)
+    assert (everything.stated_first.mean, everything.stated_last.mean) == (0.5, 0.5)
+    # in the last round, the signature is broken and stated, the length kept and not stated
+    assert (closing.kind, closing.broken, closing.stated_of_broken.mean) == ("closing", 2, 1)
+    assert (length.kind, length.broken, length.stated_of_kept.mean) == ("length", 0, 0)
+    assert length.stated_of_broken.n == 0
+    assert main(["map", str(run.folder), "--out", str(tmp_path / "map")]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    known = lines[next(n for n, line in enumerate(lines) if "broken there" in line) :]
+    (line,) = [line for line in known if line.split()[:2] == ["closing", "1.00"]]
+    assert re.split(r" {2,}", line.strip())[3] == "2"
 
 
 def test_a_suite_that_cannot_recognise_its_rules_is_refused(tmp_path):

@@ -4,11 +4,12 @@ from pathlib import Path
 from typing import Annotated
 
 from holdfast.analysis.loss_map import loss_map
+from holdfast.analysis.recall import recall_rows
 from holdfast.analysis.series import NO_FIX, label_runs
 from holdfast.cli.options import Arg, Command, Options
 from holdfast.cli.output import print_figures
 from holdfast.records import read_run
-from holdfast.report.loss_map_tables import loss_lines, write_loss_figure
+from holdfast.report.loss_map_tables import loss_lines, recall_lines, write_loss_figure
 
 
 class MapArguments(Options):
@@ -28,7 +29,11 @@ def run(arguments: MapArguments) -> None:
         maps[name] = [row for row in rows if row.method == NO_FIX] or rows
         if len(runs) > 1:
             print(f"{name}\n")
-        print(*loss_lines(rows), sep="\n", end="\n\n" if len(runs) > 1 else "\n")
+        print(*loss_lines(rows), sep="\n")
+        if recalled := recall_rows(each):
+            print("", *recall_lines(recalled), sep="\n")
+        if len(runs) > 1:
+            print()
     folder = arguments.out or arguments.folders[0] / "figures"
     print_figures(write_loss_figure(maps, folder))
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from holdfast.analysis.loss_map import Grouping, LossRow
+from holdfast.analysis.recall import RecallRow
 from holdfast.report import figures
 from holdfast.report.wording import aligned, plain, signed
 
@@ -44,6 +45,24 @@ def table_of(rows: Sequence[LossRow]) -> list[tuple[str, ...]]:
             )
         )
     return table
+
+
+def recall_lines(rows: Sequence[RecallRow]) -> list[str]:
+    """A table of which rules the model can state, for each method."""
+    lines: list[str] = []
+    for method in dict.fromkeys(row.method for row in rows):
+        table: list[tuple[str, ...]] = [
+            ("kind", "round 1", "last round", "broken there", "stated of these", "of the kept ones")
+        ]
+        for row in rows:
+            if row.method == method:
+                shares = (row.stated_first, row.stated_last)
+                of_broken, of_kept = plain(row.stated_of_broken), plain(row.stated_of_kept)
+                name = row.kind or "all rules"
+                table.append((name, *map(plain, shares), str(row.broken), of_broken, of_kept))
+        lines += [f"{method}: the rules that the model states when it is asked for them"]
+        lines += [*aligned(table, "  "), ""]
+    return lines[:-1]
 
 
 def write_loss_figure(maps: Mapping[str, Sequence[LossRow]], folder: Path) -> list[Path]:

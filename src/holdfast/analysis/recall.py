@@ -1,0 +1,104 @@
+"""Known, but not done: can a model still state the rules that it breaks?
+
+A run with `--recall` asks the agent for its rules in forks of the first and the last round. The
+unit is the conversation, which counts with the mean over its rules.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from holdfast.analysis.series import Series, read_series
+from holdfast.analysis.statistics import SCORES, Estimate, estimate
+from holdfast.drift.suites import FOLLOWED
+from holdfast.records import Run
+
+
+@dataclass(frozen=True)
+class RecallRow:
+    """How often the rules of one kind are stated under one method.
+
+    Attributes:
+        kind: of the rules; "" for all.
+        stated_first: the share of rules that are stated in round 1.
+        stated_last: the same in the last round.
+        broken: how many rules were broken in the last round, over all conversations.
+        stated_of_broken: the share of these that are stated in that round.
+        stated_of_kept: the share of the others that are.
+    """
+
+    method: str
+    kind: str
+    stated_first: Estimate
+    stated_last: Estimate
+    broken: int
+    stated_of_broken: Estimate
+    stated_of_kept: Estimate
+
+
+@dataclass(frozen=True)
+class _AskedRule:
+    """A rule in the first or the last round of one conversation."""
+
+    conversation: int  # the row of the series
+    round: int
+    kind: str | None
+    stated: float  # the score of the reply to "what are your rules?"
+    kept: float | None  # the score of the rule's own probes; None if there was none to score
+
+
+def recall_rows(run: Run) -> list[RecallRow]:
+    """The rows of a drift run, method by method, all rules first; [] without `--recall`."""
+    rows: list[RecallRow] = []
+    for series in read_series(run):
+        asked = _asked_rules(series)
+        for kind in ("", *sorted({rule.kind for rule in asked if rule.kind})) if asked else ():
+            of_kind = [rule for rule in asked if kind in ("", rule.kind)]
+            rows.append(_row(series, kind, of_kind))
+    return rows
+
+
+def _asked_rules(series: Series) -> list[_AskedRule]:
+    asked: list[_AskedRule] = []
+    for row, record in enumerate(series.records):
+        for recall in record.probes:
+            if recall.kind != "recall":
+                continue
+            kept = [
+                probe.score
+                for probe in record.probes
+                if probe.kind == "stability"
+                and (probe.round, probe.rule) == (recall.round, recall.rule)
+            ]
+            score = float(np.mean(kept)) if kept else None
+            asked.append(_AskedRule(row, recall.round, recall.rule_kind, recall.score, score))
+    return asked
+
+
+def _row(series: Series, kind: str, asked: list[_AskedRule]) -> RecallRow:
+    last = max(rule.round for rule in asked)
+
+    def share_stated(counts: Callable[[_AskedRule], bool]) -> Estimate:
+        """The share of the rules that count which are stated, over conversations that have any."""
+        stated: dict[int, list[float]] = {}
+        for rule in filter(counts, asked):
+            stated.setdefault(rule.conversation, []).append(rule.stated)
+        means = np.array([float(np.mean(scores)) for scores in stated.values()])
+        return estimate(means, SCORES, error=series.error)
+
+    def broken(rule: _AskedRule) -> bool:
+        return rule.round == last and rule.kept is not None and rule.kept < FOLLOWED
+
+    def kept(rule: _AskedRule) -> bool:
+        return rule.round == last and rule.kept is not None and rule.kept >= FOLLOWED
+
+    return RecallRow(
+        method=series.method,
+        kind=kind,
+        stated_first=share_stated(lambda rule: rule.round == 1),
+        stated_last=share_stated(lambda rule: rule.round == last),
+        broken=sum(map(broken, asked)),
+        stated_of_broken=share_stated(broken),
+        stated_of_kept=share_stated(kept),
+    )
