@@ -592,7 +592,7 @@ def test_files_that_are_compressed_in_other_ways_than_gzip_are_named(tmp_path):
 
 GOOD = {"messages": [HI, HELLO]}
 DEEP = b'{"attributes": {"gen_ai": {"a": ' + b"[" * 900 + b"]" * 900 + b"}}}"  # but valid JSON
-PACKED = gzip.compress(json.dumps(GOOD).encode() * 50)
+PACKED = gzip.compress(json.dumps(GOOD).encode() * 50, mtime=0)
 
 
 @pytest.mark.parametrize(
@@ -617,6 +617,7 @@ PACKED = gzip.compress(json.dumps(GOOD).encode() * 50)
         ("digits.jsonl", b"9" * 5000, "JSON"),
         ("unknown.jsonl", json.dumps("x" * 10**6).encode(), "no known format"),
     ],
+    ids=lambda value: "" if isinstance(value, bytes) else value,
 )
 def test_a_file_of_a_folder_that_cannot_be_read_is_named_and_the_rest_is_read(
     name, content, reason, tmp_path
