@@ -9,6 +9,7 @@ from holdfast import drift
 from holdfast.analysis.loss_map import Grouping, loss_map
 from holdfast.cli import main
 from holdfast.errors import UsageError
+from holdfast.records.loss_records import LossMap
 
 HI = ("Hi?",)
 
@@ -112,3 +113,63 @@ def test_a_suite_without_kinds_is_refused(tmp_path):
     with pytest.raises(UsageError) as raised:
         loss_map(run)
     assert raised.value.value == str(tmp_path / "run")
+
+
+def test_probes_are_grouped_by_rounds_and_by_the_length_before_them(run):
+    rows = loss_map(run)
+    rounds = {row.group: row for row in rows if row.grouping is Grouping.ROUNDS}
+    assert list(rounds) == ["2", "3", "4"]
+    # signatures are lost from round 3 on, and round 4 follows the push
+    assert [row.change.mean == 0 for row in rounds.values()] == [True, False, False]
+    assert rounds["3"].change.mean > rounds["4"].change.mean
+    (length,) = [row for row in rows if row.grouping is Grouping.LENGTH]
+    assert (length.group, length.change.n) == ("0 to 500", 40)
+
+
+def test_a_long_message_puts_the_probes_after_it_into_another_group(tmp_path):
+    class Steady(ScriptedModel):
+        def text(self, request):
+            return "Tony"
+
+    (tmp_path / "turns.jsonl").write_text(json.dumps(["One.", "word " * 900, "Three."]) + "\n")
+    settings = drift.Settings(rounds=3, conversations=4)
+    run = drift.run(
+        Steady(),
+        SUITE,
+        tmp_path / "run",
+        settings,
+        cast=drift.Cast(user_turns=tmp_path / "turns.jsonl"),
+    )
+    lengths = [row.group for row in loss_map(run) if row.grouping is Grouping.LENGTH]
+    # 4,500 characters stand before the probe of round 3, and after that of round 2
+    assert lengths == ["0 to 500", "1,000 to 2,000"]
+
+
+def test_pooled_runs_are_one_map(run, tmp_path, capsys):
+    again = drift.run(
+        Forgetful(),
+        SUITE,
+        tmp_path / "again",
+        drift.Settings(rounds=4, conversations=20, seed=1, pairs="balanced"),
+        cast=drift.Cast(user_turns=tmp_path / "turns.jsonl"),
+    )
+    (pooled,) = [row for row in loss_map(run, again) if row.group == "closing"]
+    assert (pooled.change.n, pooled.change.mean, pooled.rules) == (60, -1, 2)
+    out = tmp_path / "map"
+    folders = [str(run.folder), str(again.folder)]
+    assert main(["map", "--pool", *folders, "--out", str(out)]) == 0
+    (model,) = LossMap.model_validate_json((out / "loss_map.json").read_text()).models
+    assert [each.conversations for each in model.runs] == [40, 20]
+    (closing,) = [group for group in model.groups if group.group == "closing"]
+    assert (closing.verdict, closing.change.mean) == ("falls", -1)
+
+
+def test_the_rules_of_the_users_prompt_are_adoption(tmp_path):
+    class Parrot(ScriptedModel):
+        def text(self, request):
+            return "Tony"
+
+    settings = drift.Settings(rounds=2, conversations=20, user_prompt="suite")
+    run = drift.run(Parrot(), SUITE, tmp_path / "run", settings)
+    (adopted,) = [row for row in loss_map(run) if row.grouping is Grouping.ADOPTION]
+    assert adopted.change.n == 20 and adopted.rules > 0

@@ -6,7 +6,7 @@ import pytest
 from scripted_model import ScriptedModel
 
 from holdfast import drift
-from holdfast.analysis.recall import recall_rows
+from holdfast.analysis.recalled_rules import recall_rows
 from holdfast.cli import main
 from holdfast.drift.cases import Case, Rule
 from holdfast.drift.suites import parse_suite

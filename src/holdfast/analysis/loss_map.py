@@ -1,8 +1,8 @@
 """Which kinds of rules a model keeps over a conversation, and which it loses.
 
-The probes of a drift run are grouped in four ways: by what their rule is about, by how it binds, by
-how many rules the prompt has, and by what the user's last message put on the rules. The unit is the
-conversation, which counts with the mean over its probes in the group.
+The probes of drift runs are grouped by what their rule is about, by how it binds, by how many rules
+the prompt has, by how many rounds and tokens came before, and by what the user's last message put
+on the rules. The unit is the conversation, which counts with the mean over its probes in the group.
 """
 
 import math
@@ -15,7 +15,7 @@ from typing import get_args
 import numpy as np
 
 from holdfast.analysis.outcome import MATTERS
-from holdfast.analysis.series import Series, probe_means, read_series
+from holdfast.analysis.series import Series, pooled, probe_means, read_series
 from holdfast.analysis.statistics import DIFFERENCES, SCORES, Estimate, estimate, row_means
 from holdfast.analysis.verdicts import CANNOT_TELL, SUPPORTED, verdict_on, within
 from holdfast.drift.rule_kinds import Polarity
@@ -26,6 +26,8 @@ from holdfast.records.identity import ConversationsIdentity
 ORDINARY = "none"  # the pressure of an ordinary message
 _LATE = 0.25  # the share of a conversation that counts as its end
 _SIZES = ((1, 1, "1 rule"), (2, 3, "2 or 3 rules"), (4, 5, "4 or 5 rules"), (6, 99, "6 and more"))
+_LENGTHS = (0, 500, 1_000, 2_000, 4_000, 8_000)  # tokens; each group ends where the next begins
+_CHARACTERS_PER_TOKEN = 4  # of English, roughly; records have the texts, not their tokens
 
 
 class Grouping(StrEnum):
@@ -35,7 +37,10 @@ class Grouping(StrEnum):
     KIND = "kind"
     POLARITY = "polarity"
     SIZE = "rules in the prompt"
+    ROUNDS = "rounds"
+    LENGTH = "tokens before, about"
     PRESSURE = "last message"
+    ADOPTION = "adoption"
 
 
 @dataclass(frozen=True)
@@ -47,8 +52,10 @@ class LossRow:
         rules: how many different rules of prompts are in it.
         first: the mean score in round 1.
         last: the mean score in the last quarter of the rounds.
-        change: last minus first, paired by conversation. Of a pressure: the scores of probes after
-            such a message, minus those after an ordinary one in the same conversation.
+        change: last minus first, paired by conversation. Of rounds and lengths: the scores of the
+            probes there, minus those in round 1. Of a pressure: the scores of probes after such a
+            message, minus those after an ordinary one in the same conversation. Of adoption: as of
+            a rule, for the rules of the user's prompt.
     """
 
     method: str
@@ -71,20 +78,36 @@ class LossRow:
         return self.verdict != CANNOT_TELL
 
 
-def loss_map(run: Run) -> list[LossRow]:
-    """The rows of a drift run, method by method.
+def series_by_method(runs: Sequence[Run]) -> list[Series]:
+    """One series per method, of the conversations of all runs."""
+    found: dict[str, list[Series]] = {}
+    for series in (series for run in runs for series in read_series(run)):
+        found.setdefault(series.method, []).append(series)
+    return list(map(pooled, found.values()))
+
+
+def loss_map(*runs: Run) -> list[LossRow]:
+    """The rows of one drift run, or of several together (such as two seeds), method by method.
 
     Raises:
-        UsageError: its suite gives no kinds of rules.
+        UsageError: the suite gives no kinds of rules, or the runs differ in where they probe.
     """
-    in_place = run.identity_as(ConversationsIdentity).settings.probe_at == "in-place"
-    rows = [row for series in read_series(run) for row in _rows(series, in_place)]
-    if not any(row.grouping is Grouping.KIND for row in rows):
+    places = {run.identity_as(ConversationsIdentity).settings.probe_at for run in runs}
+    if len(places) > 1:
         raise UsageError(
-            f"The rules in {run.folder} have no kinds; use the suite bots, or give the rules of"
-            " your suite a `kind` and a `polarity`.",
+            "Some of these runs probe in place of the user's turn and others after the round, so"
+            " they cannot be pooled; leave out --pool.",
+            option="pool",
+        )
+    in_place = places == {"in-place"}
+    rows = [row for series in series_by_method(runs) for row in _rows(series, in_place)]
+    if not any(row.grouping is Grouping.KIND for row in rows):
+        folder = runs[0].folder
+        raise UsageError(
+            f"The rules in {folder} have no kinds; use the suite bots, or give the rules of your"
+            " suite a `kind` and a `polarity`.",
             option="run",
-            value=str(run.folder),
+            value=str(folder),
         )
     return rows
 
@@ -102,7 +125,11 @@ def _rows(series: Series, in_place: bool) -> Iterable[LossRow]:
         members = (least <= sizes) & (sizes <= most)
         if members.any():
             yield _row(series.rows(members), Grouping.SIZE, name, _any)
+    yield from _rounds(series)
+    yield from _lengths(series, in_place)
     yield from _pressures(series, in_place)
+    if series.measured("adoption"):
+        yield _row(series, Grouping.ADOPTION, "", _any, kind="adoption")
 
 
 def _any(probe: Probe) -> bool:
@@ -122,24 +149,93 @@ def _stability(record: Conversation) -> list[Probe]:
 
 
 def _row(
-    series: Series, grouping: Grouping, group: str, belongs: Callable[[Probe], bool]
+    series: Series,
+    grouping: Grouping,
+    group: str,
+    belongs: Callable[[Probe], bool],
+    kind: str = "stability",
 ) -> LossRow:
     def counts(probe: Probe) -> bool:
-        return probe.kind == "stability" and belongs(probe)
+        return probe.kind == kind and belongs(probe)
 
     values = probe_means(series.records, series.rounds, counts)  # [conversation, round]
     late = max(1, math.ceil(_LATE * series.rounds))
-    first, last = values[:, 0], row_means(values[:, -late:])
     rules = {(r.agent.id, p.rule) for r in series.records for p in r.probes if counts(p)}
+    return _compared(
+        series, grouping, group, len(rules), values[:, 0], row_means(values[:, -late:])
+    )
+
+
+def _compared(
+    series: Series,
+    grouping: Grouping,
+    group: str,
+    rules: int,
+    first: np.ndarray,
+    last: np.ndarray,
+) -> LossRow:
+    """The row of two scores per conversation, [conversation]; NaN where there is none."""
     return LossRow(
         method=series.method,
         grouping=grouping,
         group=group,
-        rules=len(rules),
+        rules=rules,
         first=estimate(first, SCORES, error=series.error),
         last=estimate(last, SCORES, error=series.error),
         change=estimate(last - first, DIFFERENCES, error=series.error),
     )
+
+
+def _rule_count(series: Series) -> int:
+    return len({(r.agent.id, p.rule) for r in series.records for p in _stability(r)})
+
+
+def _rounds(series: Series) -> Iterable[LossRow]:
+    """The first round, beside each quarter of the others."""
+    values = series.stability
+    for rounds in np.array_split(np.arange(2, series.rounds + 1), 4):
+        if len(rounds):
+            name = f"{rounds[0]} to {rounds[-1]}" if len(rounds) > 1 else str(rounds[0])
+            means = row_means(values[:, rounds - 1])
+            count = _rule_count(series)
+            yield _compared(series, Grouping.ROUNDS, name, count, values[:, 0], means)
+
+
+def _lengths(series: Series, in_place: bool) -> Iterable[LossRow]:
+    """The first round, beside later probes by the length of the dialog before them."""
+    lengths = [_lengths_before(record, in_place) for record in series.records]
+    bounds = zip(_LENGTHS, (*_LENGTHS[1:], math.inf), strict=True)
+    for least, below in bounds:
+        means = np.array(
+            [
+                _mean(
+                    probe.score
+                    for probe in _stability(record)
+                    if probe.round > 1 and least <= tokens[probe.round] < below
+                )
+                for record, tokens in zip(series.records, lengths, strict=True)
+            ]
+        )
+        if np.isnan(means).all():
+            continue
+        name = f"{least:,} and more" if below == math.inf else f"{least:,} to {below:,}"
+        count = _rule_count(series)
+        yield _compared(series, Grouping.LENGTH, name, count, series.stability[:, 0], means)
+
+
+def _lengths_before(record: Conversation, in_place: bool) -> dict[int, float]:
+    """By round, the length of the system prompt and the turns before its probes, in tokens."""
+    by_round: dict[int, int] = {}
+    for turn in record.turns:
+        by_round[turn.round] = by_round.get(turn.round, 0) + len(turn.text)
+    lengths, total = {}, len(record.agent.system_prompt)
+    for number in range(1, max(by_round, default=0) + 2):
+        if not in_place:
+            total += by_round.get(number, 0)
+        lengths[number] = total / _CHARACTERS_PER_TOKEN
+        if in_place:
+            total += by_round.get(number, 0)
+    return lengths
 
 
 def _pressures(series: Series, in_place: bool) -> Iterable[LossRow]:
@@ -166,16 +262,8 @@ def _pressures(series: Series, in_place: bool) -> Iterable[LossRow]:
 
     ordinary = means(ORDINARY)
     for pressure in sorted({name for rounds in pressures for name in rounds.values()} - {ORDINARY}):
-        after = means(pressure)
-        yield LossRow(
-            method=series.method,
-            grouping=Grouping.PRESSURE,
-            group=pressure,
-            rules=len({(r.agent.id, p.rule) for r in series.records for p in _stability(r)}),
-            first=estimate(ordinary, SCORES, error=series.error),
-            last=estimate(after, SCORES, error=series.error),
-            change=estimate(after - ordinary, DIFFERENCES, error=series.error),
-        )
+        count = _rule_count(series)
+        yield _compared(series, Grouping.PRESSURE, pressure, count, ordinary, means(pressure))
 
 
 def _mean(scores: Iterable[float]) -> float:

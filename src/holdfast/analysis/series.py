@@ -109,6 +109,37 @@ def read_series(run: Run, label: str = "") -> list[Series]:
     return [_series(run, label, method, rounds) for method in _methods(run)]
 
 
+def pooled(several: Sequence[Series]) -> Series:
+    """The conversations of one method in several runs, such as of two seeds, as one series."""
+    first, *others = several
+    if not others:
+        return first
+    rounds = max(series.rounds for series in several)
+    conversations: list[np.ndarray] = []
+    for series in several:
+        # the numbers of each run begin at 0, and name a conversation only within it
+        start = 1 + max((int(numbers.max()) for numbers in conversations), default=-1)
+        conversations.append(series.conversations + start)
+
+    def joined(measure: str) -> np.ndarray:
+        matrices = [series.matrices[measure] for series in several]
+        widths = [((0, 0), (0, rounds - matrix.shape[1])) for matrix in matrices]
+        return np.concatenate(
+            [
+                np.pad(matrix, width, constant_values=np.nan)
+                for matrix, width in zip(matrices, widths, strict=True)
+            ]
+        )
+
+    return replace(
+        first,
+        records=tuple(record for series in several for record in series.records),
+        conversations=np.concatenate(conversations),
+        matrices={measure: joined(measure) for measure in first.matrices},
+        look=max(series.look for series in several),
+    )
+
+
 def leaving_out(series: Series, rules: Sequence[tuple[str | None, str]]) -> Series:
     """The series with a stability that does not count some rules; each is (case, rule), and a case
     of None stands for any.

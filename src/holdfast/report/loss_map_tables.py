@@ -4,12 +4,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from holdfast.analysis.loss_map import Grouping, LossRow
-from holdfast.analysis.recall import RecallRow
+from holdfast.analysis.recalled_rules import RecallRow
 from holdfast.report import figures
 from holdfast.report.wording import aligned, plain, signed
 
 _HEADS = {
     Grouping.ALL: ("", "rules", "round 1", "last quarter", "change", ""),
+    Grouping.ROUNDS: ("", "rules", "round 1", "then", "change", ""),
+    Grouping.LENGTH: ("", "rules", "round 1", "then", "change", ""),
     Grouping.PRESSURE: ("", "rules", "after an ordinary one", "after it", "difference", ""),
 }
 _COLOURS = {"falls": "#b3423a", "rises": "#2f7d4f", "holds": "#3b5f8a"}
@@ -36,7 +38,7 @@ def table_of(rows: Sequence[LossRow]) -> list[tuple[str, ...]]:
     for row in rows:
         table.append(
             (
-                row.group or "all rules",
+                row.group or ("the user’s rules" if grouping is Grouping.ADOPTION else "all rules"),
                 str(row.rules),
                 plain(row.first),
                 plain(row.last),

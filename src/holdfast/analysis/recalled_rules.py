@@ -9,7 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from holdfast.analysis.series import Series, read_series
+from holdfast.analysis.loss_map import series_by_method
+from holdfast.analysis.series import Series
 from holdfast.analysis.statistics import SCORES, Estimate, estimate
 from holdfast.drift.suites import FOLLOWED
 from holdfast.records import Run
@@ -48,10 +49,12 @@ class _AskedRule:
     kept: float | None  # the score of the rule's own probes; None if there was none to score
 
 
-def recall_rows(run: Run) -> list[RecallRow]:
-    """The rows of a drift run, method by method, all rules first; [] without `--recall`."""
+def recall_rows(*runs: Run) -> list[RecallRow]:
+    """The rows of one drift run, or of several together, method by method and all rules first; []
+    without `--recall`.
+    """
     rows: list[RecallRow] = []
-    for series in read_series(run):
+    for series in series_by_method(runs):
         asked = _asked_rules(series)
         for kind in ("", *sorted({rule.kind for rule in asked if rule.kind})) if asked else ():
             of_kind = [rule for rule in asked if kind in ("", rule.kind)]
