@@ -3,12 +3,14 @@
 import contextlib
 import csv
 import json
+import re
 from pathlib import Path
 from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 import yaml
+from code_blocks import ROOT
 from synthetic_run import as_json
 
 from holdfast.analysis.adherence import adherence
@@ -64,6 +66,12 @@ def test_a_codex_patch_counts_as_a_file_change():
 
 def test_every_format_has_a_fixture():
     assert {*FILES.values()} == {path.name for path in DATA.glob("*.jsonl")}
+
+
+def test_every_format_is_in_the_table_of_the_page_on_logs():
+    rows = [line for line in (ROOT / "docs" / "logs.md").read_text().splitlines() if "|" in line]
+    named = {name for row in rows for name in re.findall(r"`([\w-]+)`", row.split("|")[1])}
+    assert named >= FORMATS.keys()
 
 
 def test_the_conversations_of_a_run_are_dialogs():

@@ -3,6 +3,9 @@
 import gzip
 import json
 import os
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -755,14 +758,34 @@ def test_messages_that_two_formats_share_are_read_in_either(form, tmp_path):
     assert heard(dialog) == [("Hi.", "Hello.")]
 
 
+CONTRIBUTING = ROOT / "docs" / "contributing.md"
+(TICKETS,) = (block for block in blocks_of(CONTRIBUTING, "python") if "FORMAT =" in block.text)
+
+
+def test_the_file_of_the_page_on_contributing_is_imported_where_it_says(tmp_path):
+    """In a copy of the package: a reader is imported while the package itself still is."""
+    package = tmp_path / "holdfast"
+    shutil.copytree(
+        ROOT / "src" / "holdfast", package, ignore=shutil.ignore_patterns("assets", "__pycache__")
+    )
+    (package / "assets").symlink_to(ROOT / "src" / "holdfast" / "assets")
+    (package / "transcripts" / "readers" / "tickets.py").write_text(TICKETS.text)
+    table = package / "transcripts" / "formats.py"
+    added = table.read_text().replace("    run_records,\n", "    run_records,\n    tickets,\n")
+    table.write_text(added.replace("run_records.FORMAT,", "run_records.FORMAT, tickets.FORMAT,"))
+    script = "from holdfast.transcripts import FORMATS; print(FORMATS['tickets'].name)"
+    subprocess.run([sys.executable, "-c", script], env={"PYTHONPATH": str(tmp_path)}, check=True)
+
+
 def test_a_format_is_added_as_the_page_on_contributing_says(tmp_path, monkeypatch):
-    page = ROOT / "docs" / "contributing.md"
-    (code,) = (block for block in blocks_of(page, "python") if "FORMAT =" in block.text)
-    (ticket,) = blocks_of(page, "json")
+    (ticket,) = blocks_of(CONTRIBUTING, "json")
     names = {}
-    exec(code.text, names)
+    exec(TICKETS.text, names)
     monkeypatch.setitem(FORMATS, "tickets", names["FORMAT"])
     wrong = json.dumps({"ticket": 8, "entries": [{"by": "cat", "text": "Meow."}]})
+    for damaged in (3, [3], {"by": 3}, [{"by": [], "text": 3}], [{"text": "Meow."}]):
+        (file,) = read_transcripts(written(tmp_path, {"ticket": 9, "entries": damaged}))
+        assert not file.transcripts and len(file.unread) == 1
     (file,) = read_transcripts(written(tmp_path, ticket.text.strip(), wrong))
     (transcript,) = file.transcripts
     assert transcript.format == "tickets"
