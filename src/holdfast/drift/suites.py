@@ -121,7 +121,7 @@ class _Entry(dict[Any, Any]):
     line = 0
 
 
-class _Loader(_SafeLoader):
+class _Loader(_SafeLoader):  # type: ignore[misc]  # PyYAML may be built without its C loader
     """Notes the lines of mappings, and refuses repeated keys, which other loaders overwrite."""
 
     def construct_entry(self, node: yaml.MappingNode) -> Iterator[_Entry]:

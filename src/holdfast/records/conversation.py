@@ -73,8 +73,8 @@ class ProbePlace(RecordModel):
     polarity: Optional[str] = None
 
 
-class ProbeReply(ProbePlace):
-    """A question put to the agent, and its reply, before it becomes a `Probe` or `Unscored`."""
+class AnsweredProbe(ProbePlace):
+    """A question put to the agent, and its reply."""
 
     question: str
     reply: str
@@ -82,8 +82,12 @@ class ProbeReply(ProbePlace):
     reasoning: Optional[str] = None
     prompt_tokens: Optional[int] = None
     left_out: Optional[int] = None
-    stop_reason: Optional[str] = None
-    measure: Optional[str] = None
+    stop_reason: Optional[str] = None  # only if the reply has no content, or was cut
+    measure: Optional[str] = None  # only in a baseline
+
+
+class ProbeReply(AnsweredProbe):
+    """A probe whose reply is to be scored; it becomes one of the types below."""
 
     def scored(self, score: float, reason: str, judge: str | None = None) -> "Probe":
         """The probe with the score of its reply."""
@@ -99,35 +103,19 @@ class ProbeReply(ProbePlace):
         return Unscored(**dict(self), why=why, reason=reason)
 
 
-class Probe(ProbePlace):
-    """A question put to the agent, its reply, and the score of the reply."""
+class Probe(AnsweredProbe):
+    """A probe, and the score of its reply."""
 
-    question: str
-    reply: str
     score: float  # 0 (broken) to 1 (kept); of a text, its log-probability per token
     reason: str
     judge: Optional[str] = None  # the model that scored it
-    mass: float | None = None
-    reasoning: Optional[str] = None
-    prompt_tokens: Optional[int] = None
-    left_out: Optional[int] = None
-    stop_reason: Optional[str] = None  # only if the reply has no content, or was cut
-    measure: Optional[str] = None  # only in a baseline
 
 
-class Unscored(ProbePlace):
+class Unscored(AnsweredProbe):
     """A probe whose reply is no evidence, and why."""
 
-    question: str
-    reply: str
     why: str  # empty, cut, refusal or tool_calls
     reason: str
-    mass: float | None = None
-    reasoning: Optional[str] = None
-    prompt_tokens: Optional[int] = None
-    left_out: Optional[int] = None
-    stop_reason: Optional[str] = None
-    measure: Optional[str] = None
 
 
 class Unanswered(ProbePlace):

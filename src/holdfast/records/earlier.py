@@ -15,8 +15,8 @@ CURRENT = 3  # the version of the run folder format
 OLD_LINES = "lines_without_crc32"
 
 
-def version_of(manifest: Mapping[str, Any]) -> int:
-    """The version of a manifest; versions before 3 do not state it.
+def version_of(manifest: Mapping[str, Any]) -> object:
+    """The version of a manifest, as it states it; versions before 3 do not.
 
     1: neither the manifest nor the lines have checksums; the identity may lack `runtime`, the
     settings `pairs`. 2: both end with a checksum; lines that version 1 wrote stay without one, and

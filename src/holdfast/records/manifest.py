@@ -178,7 +178,8 @@ def refuse_another(
 
 def as_json(value: Mapping[str, Any]) -> dict[str, Any]:
     """A value as it is read back from JSON, with tuples as lists."""
-    return json.loads(json.dumps(dict(value)))
+    read: dict[str, Any] = json.loads(json.dumps(dict(value)))
+    return read
 
 
 def holds_lines(records: Path) -> bool:
