@@ -73,8 +73,12 @@ class ProbePlace(RecordModel):
     polarity: Optional[str] = None
 
 
-class AnsweredProbe(ProbePlace):
-    """A question put to the agent, and its reply."""
+# These three repeat what they share, so that a line has the score beside the reply: the fields of
+# a base class would come first.
+
+
+class ProbeReply(ProbePlace):
+    """A question put to the agent, and its reply, before it becomes a `Probe` or `Unscored`."""
 
     question: str
     reply: str
@@ -82,12 +86,8 @@ class AnsweredProbe(ProbePlace):
     reasoning: Optional[str] = None
     prompt_tokens: Optional[int] = None
     left_out: Optional[int] = None
-    stop_reason: Optional[str] = None  # only if the reply has no content, or was cut
-    measure: Optional[str] = None  # only in a baseline
-
-
-class ProbeReply(AnsweredProbe):
-    """A probe whose reply is to be scored; it becomes one of the types below."""
+    stop_reason: Optional[str] = None
+    measure: Optional[str] = None
 
     def scored(self, score: float, reason: str, judge: str | None = None) -> "Probe":
         """The probe with the score of its reply."""
@@ -103,19 +103,35 @@ class ProbeReply(AnsweredProbe):
         return Unscored(**dict(self), why=why, reason=reason)
 
 
-class Probe(AnsweredProbe):
-    """A probe, and the score of its reply."""
+class Probe(ProbePlace):
+    """A question put to the agent, its reply, and the score of the reply."""
 
+    question: str
+    reply: str
     score: float  # 0 (broken) to 1 (kept); of a text, its log-probability per token
     reason: str
     judge: Optional[str] = None  # the model that scored it
+    mass: float | None = None
+    reasoning: Optional[str] = None
+    prompt_tokens: Optional[int] = None
+    left_out: Optional[int] = None
+    stop_reason: Optional[str] = None  # only if the reply has no content, or was cut
+    measure: Optional[str] = None  # only in a baseline
 
 
-class Unscored(AnsweredProbe):
+class Unscored(ProbePlace):
     """A probe whose reply is no evidence, and why."""
 
+    question: str
+    reply: str
     why: str  # empty, cut, refusal or tool_calls
     reason: str
+    mass: float | None = None
+    reasoning: Optional[str] = None
+    prompt_tokens: Optional[int] = None
+    left_out: Optional[int] = None
+    stop_reason: Optional[str] = None
+    measure: Optional[str] = None
 
 
 class Unanswered(ProbePlace):

@@ -19,6 +19,26 @@ _MOST_SHOWN = 3  # most conversations that JUnit shows per broken rule
 _NOISE = 1e-6  # rounding tolerance, in hundredths
 _BLOCKS = "▁▂▃▄▅▆▇█"  # for scores from 0 to 1
 
+# the mean of a rule in a round, and what its interval says
+_MEAN = "{where}: {mean}"
+_LOW_SINCE = "{where}: {mean}, low since round {since}"
+_LOW_ALONE = (
+    "{where}: {mean} (below {bar:g} on its own, but not yet certain as one of {count} comparisons)"
+)
+_LOW_ALONE_SINCE = (
+    "{where}: {mean}, low since round {since} (below {bar:g} on its own, but not yet certain as one"
+    " of {count} comparisons)"
+)
+
+# a prompt compared with an earlier run
+_PAIRS = "({pairs} of conversations, {alike} with the same draws)"
+_FELL = f"fell against the earlier run: {{rules}} {_PAIRS}"
+_FELL_TOGETHER = (
+    f"fell against the earlier run, though no rule certainly by itself: {{rules}} {_PAIRS}"
+)
+_NOT_LOWER = f"no mean is lower than in the earlier run {_PAIRS}"
+_NO_CERTAIN_FALL = f"no certain fall against the earlier run: {{rules}} {_PAIRS}"
+
 
 def lines_of(checks: Sequence[PromptCheck], terms: Terms) -> list[str]:
     """The verdicts, one per line, then details of prompts that do not pass, and the totals."""
@@ -86,38 +106,46 @@ def reason(checked: PromptCheck, terms: Terms) -> str:
             for rule in checked.rules
             if rule.verdict == FAIL and rule.rule != checked.first_failure.rule
         ]
-        low = _already_low(checked, checked.first_failure, terms)
-        below = f"below {terms.min_stability:g} in {_cell_text(checked.first_failure)}{low}"
-        return f"{below}; also below: {', '.join(others)}" if others else below
+        failure = _cell_text(checked.first_failure, checked, terms)
+        if others:
+            return f"below {terms.min_stability:g} in {failure}; also below: {', '.join(others)}"
+        return f"below {terms.min_stability:g} in {failure}"
     if checked.fall is not None and (checked.fall.fell or terms.min_stability is None):
         return fall_text(checked.fall)
     if checked.lowest is None:
         return nothing_measured(checked.records) or "no probe was answered"
-    lowest = f"lowest in {_cell_text(checked.lowest)}{_by_itself(checked, checked.lowest, terms)}"
+    lowest = _cell_text(checked.lowest, checked, terms)
     if terms.min_stability is None:
-        return f"not in the earlier run, so there is nothing to compare; {lowest}"
-    return lowest
+        return f"not in the earlier run, so there is nothing to compare; lowest in {lowest}"
+    return f"lowest in {lowest}"
 
 
-def _already_low(checked: PromptCheck, cell: Cell, terms: Terms) -> str:
-    """', low since round 5' if the mean was below the bar before that was certain."""
+def _cell_text(cell: Cell, checked: PromptCheck, terms: Terms, with_rule: bool = True) -> str:
+    """'round 3, rule brief: 0.42 [0.31, 0.55], low since round 2'."""
+    where = f"round {cell.round}"
+    if with_rule and cell.rule is not None:
+        where = f"round {cell.round}, rule {cell.rule}"
+    bar, since = terms.min_stability, _low_since(cell, checked, terms)
+    alone = bar is not None and checked.verdict == UNDECIDED and cell.verdict(bar) == FAIL
+    if alone:
+        template = _LOW_ALONE if since is None else _LOW_ALONE_SINCE
+    else:
+        template = _MEAN if since is None else _LOW_SINCE
+    mean = numbers_text(cell)
+    return template.format(where=where, mean=mean, since=since, bar=bar, count=len(checked.cells))
+
+
+def _low_since(cell: Cell, checked: PromptCheck, terms: Terms) -> int | None:
+    """The round from which the mean was below the bar, if that is before it was certain."""
     if terms.min_stability is None or cell.verdict(terms.min_stability) != FAIL:
-        return ""
+        return None
     first = cell.round
     before = [other for other in checked.cells if other.rule == cell.rule]
     for earlier in reversed(before[: before.index(cell)]):
         if not earlier.mean < terms.min_stability:
             break
         first = earlier.round
-    return f", low since round {first}" if first < cell.round else ""
-
-
-def _by_itself(checked: PromptCheck, cell: Cell, terms: Terms) -> str:
-    """Why an interval below the bar does not decide, as one of many; "" otherwise."""
-    bar, count = terms.min_stability, len(checked.cells)
-    if bar is None or checked.verdict != UNDECIDED or cell.verdict(bar) != FAIL:
-        return ""
-    return f" (below {bar:g} on its own, but not yet certain as one of {count} comparisons)"
+    return first if first < cell.round else None
 
 
 def missing_text(checked: PromptCheck, rule: str | None = None) -> str:
@@ -141,8 +169,7 @@ def rule_text(rule: RuleCheck, checked: PromptCheck, terms: Terms) -> str:
     """The evidence behind the verdict on one rule of a prompt."""
     if rule.cell is None:
         return missing_text(checked, rule.rule) or "no probe was answered"
-    text = f"round {rule.cell.round}: {numbers_text(rule.cell)}"
-    text += _already_low(checked, rule.cell, terms) + _by_itself(checked, rule.cell, terms)
+    text = _cell_text(rule.cell, checked, terms, with_rule=False)
     if rule.fall is None or not rule.fall.fell:
         return text
     most = _rule_fall_text(replace(rule.fall, rule=None))
@@ -160,12 +187,6 @@ def rule_sentence(rule: RuleCheck, checked: PromptCheck, terms: Terms) -> str:
     return f"lowest in {evidence} ({conversations})"
 
 
-def _cell_text(cell: Cell) -> str:
-    if cell.rule is None:
-        return f"round {cell.round}: {numbers_text(cell)}"
-    return f"round {cell.round}, rule {cell.rule}: {numbers_text(cell)}"
-
-
 def numbers_text(cell: Cell) -> str:
     """'0.86 [0.71, 0.94]'; the ends are rounded outwards, so as not to overstate a verdict."""
     if math.isnan(cell.mean):
@@ -176,20 +197,27 @@ def numbers_text(cell: Cell) -> str:
 
 def fall_text(fall: Fall) -> str:
     """The result of the comparison with an earlier run."""
-    missing = f"; not compared: {', '.join(fall.not_compared)}" if fall.not_compared else ""
+    if fall.not_compared:
+        return f"{_fall_result(fall)}; not compared: {', '.join(fall.not_compared)}"
+    return _fall_result(fall)
+
+
+def _fall_result(fall: Fall) -> str:
     if not fall.rules:
-        return f"nothing to compare with the earlier run{missing}"
-    compared = count_of(fall.pairs, "pair")
-    pairs = f"({compared} of conversations, {fall.alike} with the same draws){missing}"
-    named = [_rule_fall_text(rule) for rule in fall.rules if rule.fell]
-    if named:
-        return f"fell against the earlier run: {'; '.join(named)} {pairs}"
-    most = _rule_fall_text(fall.rules[0])
-    if fall.fell:
-        return f"fell against the earlier run, though no rule certainly by itself: {most} {pairs}"
-    if fall.rules[0].now >= fall.rules[0].before:
-        return f"no mean is lower than in the earlier run {pairs}"
-    return f"no certain fall against the earlier run: {most} {pairs}"
+        return "nothing to compare with the earlier run"
+    shown = [rule for rule in fall.rules if rule.fell]
+    if shown:
+        template = _FELL
+    else:
+        shown = [fall.rules[0]]  # the largest fall
+        if fall.fell:
+            template = _FELL_TOGETHER
+        elif shown[0].now >= shown[0].before:
+            template = _NOT_LOWER
+        else:
+            template = _NO_CERTAIN_FALL
+    rules = "; ".join(map(_rule_fall_text, shown))
+    return template.format(rules=rules, pairs=count_of(fall.pairs, "pair"), alike=fall.alike)
 
 
 def _rule_fall_text(fall: RuleFall) -> str:

@@ -1,7 +1,7 @@
 """The page section that describes how the numbers were measured."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -79,8 +79,9 @@ def _rows(run: Run) -> list[tuple[str, str]]:
     manifest = run.manifest
     rows = [("started", _time(manifest.created))]
     if resumed := manifest.resumed:
-        often = "once" if len(resumed) == 1 else f"{len(resumed)} times"
-        rows.append(("resumed", f"{often}, last {_time(resumed[-1].created)}"))
+        last = _time(resumed[-1].created)
+        often = f"once, last {last}" if len(resumed) == 1 else f"{len(resumed)} times, last {last}"
+        rows.append(("resumed", often))
     rows += manifest.versions.items()
     count = len({record.conversation for record in run.records})
     for name, value in _flat(manifest.identity.to_json()):
@@ -89,8 +90,11 @@ def _rows(run: Run) -> list[tuple[str, str]]:
         rows.append((name, value))
     rows += _cost(run)
     if narrowed := [r.rows_at_most for r in run.conversations if r.rows_at_most is not None]:
-        text = f"{len(narrowed)} conversations ended after it had, with at most {min(narrowed)}"
-        rows.append(("memory ran out", f"{text} rows at a time"))
+        text = (
+            f"{len(narrowed)} conversations ended after it had, with at most {min(narrowed)} rows"
+            " at a time"
+        )
+        rows.append(("memory ran out", text))
     return rows
 
 
@@ -165,6 +169,24 @@ _REPLAYED = {
     "in place of another": "with it in place of another",
     "added": "with it added",
 }
+_ROUNDS_LEFT_OUT = (
+    "in {cut:,} of {dialogs:,} dialogs replies saw only the latest rounds, from round {first} on at"
+    " the earliest"
+)
+_ROUNDS_SUMMARISED = (
+    "in {cut:,} of {dialogs:,} dialogs replies saw only the latest rounds, from round {first} on at"
+    " the earliest, and {summaries:,} summaries replace the older rounds"
+)
+_ENDED_EARLY = (
+    "{count:,} of {dialogs:,} ({why}), and {whole:,} are whole; later rounds are means over the"
+    " dialogs that reached them"
+)
+_ENDED_FIRST = (
+    "{count:,} of {dialogs:,} ({why}), and {whole:,} are whole; later rounds are means over the"
+    " dialogs that reached them; the first, conversation {first} in round {round}: {reason}"
+)
+_EMPTY_SCORED = "{count:,} of {replies:,} ({why}); probes are scored as empty"
+_EMPTY_NOT_SCORED = "{count:,} of {replies:,} ({why}); they are not scored"
 _EMPTY = {
     "refusal": "refused",
     "tool_calls": "called a tool",
@@ -177,22 +199,20 @@ def ending_lines(records: Sequence[Conversation]) -> list[tuple[str, str]]:
     """Ways in which dialogs of a run fell short, each as a heading and a sentence."""
     lines = []
     if replayed := Counter(r.replayed.system_prompt for r in records if r.replayed):
-        text = f"{replayed.total():,} ({_listed(replayed.most_common(), _REPLAYED)})"
-        lines.append(
-            ("dialogs replayed", f"{text}; later rounds are means over the longer dialogs")
-        )
+        listed = _listed(replayed, _REPLAYED)
+        text = f"{replayed.total():,} ({listed}); later rounds are means over the longer dialogs"
+        lines.append(("dialogs replayed", text))
     spoken: list[list[Turn | Probe]] = [[*record.turns, *record.probes] for record in records]
     narrowed = [[reply.round for reply in replies if reply.left_out] for replies in spoken]
     if rounds := [min(numbers) for numbers in narrowed if numbers]:
-        text = (
-            f"in {len(rounds):,} of {len(records):,} dialogs replies saw only the latest rounds,"
-            f" from round {min(rounds)} on at the earliest"
+        summaries = sum(len(record.summaries) for record in records)
+        template = _ROUNDS_SUMMARISED if summaries else _ROUNDS_LEFT_OUT
+        text = template.format(
+            cut=len(rounds), dialogs=len(records), first=min(rounds), summaries=summaries
         )
-        if summaries := sum(len(record.summaries) for record in records):
-            text += f", and {summaries:,} summaries replace the older rounds"
         lines.append(("rounds left out", text))
-    if ended := [(r.conversation, r.ended) for r in records if r.ended]:
-        lines.append(("dialogs that ended early", _ended(ended, len(records))))
+    if any(record.ended for record in records):
+        lines.append(("dialogs that ended early", _early_ends(records)))
     return [*lines, *reply_lines(records), *_unanswered_lines(records)]
 
 
@@ -200,7 +220,7 @@ def _unanswered_lines(records: Sequence[Dialog]) -> list[tuple[str, str]]:
     why = Counter(probe.why for record in records for probe in record.unanswered)
     if not why:
         return []
-    text = f"{why.total():,} ({_listed(why.most_common(), _ENDED)}); left out of the means"
+    text = f"{why.total():,} ({_listed(why, _ENDED)}); left out of the means"
     return [("probes not answered", text)]
 
 
@@ -219,13 +239,11 @@ def reply_lines(records: Sequence[Dialog]) -> list[tuple[str, str]]:
     lines = []
     reasons = Counter(_why_empty(reply) for reply in replies if _is_empty(reply))
     if count := reasons.total():
-        text = f"{count:,} of {len(replies):,} ({_listed(reasons.most_common(), _EMPTY)})"
         # earlier versions gave them a score
-        rated = any(_is_empty(probe) and isinstance(probe, Probe) for probe in probes)
-        if rated:
-            lines.append(("replies without content", f"{text}; probes are scored as empty"))
-        else:
-            lines.append(("replies without content", f"{text}; they are not scored"))
+        scored = any(_is_empty(probe) and isinstance(probe, Probe) for probe in probes)
+        template = _EMPTY_SCORED if scored else _EMPTY_NOT_SCORED
+        text = template.format(count=count, replies=len(replies), why=_listed(reasons, _EMPTY))
+        lines.append(("replies without content", text))
     cut = sum(
         probe.why == "cut" and bool(probe.reply.strip())
         for record in records
@@ -258,26 +276,27 @@ def _is_empty(reply: Reply) -> bool:
     return reply.stop_reason == "refusal" or not text.strip()
 
 
-def _ended(ended: Sequence[tuple[int, Ended]], dialogs: int) -> str:
-    count = len(ended)
-    why = _listed(Counter(end.why for _, end in ended).most_common(), _ENDED)
-    text = (
-        f"{count:,} of {dialogs:,} ({why}), and {dialogs - count:,} are whole; later rounds are"
-        " means over the dialogs that reached them"
-    )
-    first = next(((number, end) for number, end in ended if end.reason), None)
-    if first is None:
-        return text
-    number, end = first
-    example = f"the first, conversation {number} in round {end.round}: {end.reason}"
-    return f"{text}; {example}".rstrip(".")
+def _early_ends(records: Sequence[Conversation]) -> str:
+    """How many dialogs ended early, and why; with the first that has a reason as an example."""
+    ends = [(record.conversation, record.ended) for record in records if record.ended]
+    numbers = {
+        "count": len(ends),
+        "dialogs": len(records),
+        "whole": len(records) - len(ends),
+        "why": _listed(Counter(end.why for _, end in ends), _ENDED),
+    }
+    for number, end in ends:
+        if end.reason:
+            reason = end.reason.rstrip(".")
+            return _ENDED_FIRST.format(**numbers, first=number, round=end.round, reason=reason)
+    return _ENDED_EARLY.format(**numbers)
 
 
 def failure_lines(failures: Sequence[Failure]) -> list[tuple[str, str]]:
     """A heading and a sentence on unanswered requests; [] if there are none."""
     if not failures:
         return []
-    why = _listed(Counter(failure.why for failure in failures).most_common(), _ENDED)
+    why = _listed(Counter(failure.why for failure in failures), _ENDED)
     count, reason = len(failures), failures[0].reason.rstrip(".")
     text = (
         f"{count:,} ({why}); left out of the means, and asked again when the command is repeated;"
@@ -289,9 +308,12 @@ def failure_lines(failures: Sequence[Failure]) -> list[tuple[str, str]]:
 def early_end(ended: Ended) -> str:
     """'The dialog ended in round 3, as it met a content filter: the reason.'"""
     why = _ENDED.get(ended.why, ended.why)
-    reason = f": {ended.reason}" if ended.reason else ""
-    return f"The dialog ended in round {ended.round}, as it {why}{reason}".rstrip(".") + "."
+    if ended.reason:
+        reason = ended.reason.rstrip(".")
+        return f"The dialog ended in round {ended.round}, as it {why}: {reason}."
+    return f"The dialog ended in round {ended.round}, as it {why}."
 
 
-def _listed(counts: Iterable[tuple[str, int]], words: Mapping[str, str]) -> str:
-    return ", ".join(f"{count:,} {words.get(why, why)}" for why, count in counts)
+def _listed(counts: Counter[str], words: Mapping[str, str]) -> str:
+    """'2 filled the model's context, 1 met a content filter', the most frequent first."""
+    return ", ".join(f"{count:,} {words.get(why, why)}" for why, count in counts.most_common())

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from holdfast.analysis.adherence import TOKEN_BINS, TURN_BINS, Adherence, label_of
 from holdfast.analysis.sequential import FAIL, PASS, UNDECIDED
@@ -61,8 +62,9 @@ def table(run: Run, rows: Rows, shown: Rows, bar: float | None) -> str:
 
 
 def _verdict(row: Adherence, bar: float | None) -> str:
+    """'fail [0.41, 0.78]', with the bounds that decide it if there is a bar."""
     low, high = row.bounds
-    return row.verdict + (f" [{low:.2f}, {high:.2f}]" if bar is not None else "")
+    return row.verdict if bar is None else f"{row.verdict} [{low:.2f}, {high:.2f}]"
 
 
 def _verdict_head(bar: float | None) -> str:
@@ -90,9 +92,7 @@ def headline(run: Run, rows: Rows) -> str:
     if all(row.overall.mean == 1 for row in rows) and len(rows) > 1:
         return f"All {len(rows)} rules are kept in every turn that they apply to."
     least, kept = _least(rows), _least(rows).overall
-    share, dialogs = f"{100 * (kept.mean or 0):.0f}%", count_of(kept.n, "dialog")
-    if kept.low is not None and kept.high is not None:
-        share += f" (95% interval {100 * kept.low:.0f} to {100 * kept.high:.0f})"
+    share, dialogs = _share(kept), count_of(kept.n, "dialog")
     if len(rows) == 1:
         return (
             f"The rule {least.rule} is kept in {share} of the turns it applies to, over {dialogs}."
@@ -101,6 +101,14 @@ def headline(run: Run, rows: Rows) -> str:
         f"Of {len(rows)} rules, {least.rule} is kept least: in {share} of the turns it applies to,"
         f" over {dialogs}."
     )
+
+
+def _share(kept: Estimate) -> str:
+    """'74% (95% interval 69 to 79)'; only the mean if there is no interval."""
+    mean = f"{100 * (kept.mean or 0):.0f}%"
+    if kept.low is None or kept.high is None:
+        return mean
+    return f"{mean} (95% interval {100 * kept.low:.0f} to {100 * kept.high:.0f})"
 
 
 def _least(rows: Rows) -> Adherence:
@@ -417,7 +425,20 @@ def logs_page(run: Run, rows: Rows, shown: Rows, bar: float | None) -> str:
     )
 
 
-def _broken_turns(run: Run, row: Adherence) -> list[dict[str, Any]]:
+@dataclass(frozen=True)
+class BrokenTurn:
+    """A turn that broke a rule, as the page shows it."""
+
+    where: str  # its file, line and number
+    score: float
+    reason: str
+    user: str  # the user's message before it
+    reply: str
+    tools: str  # the names of those it called
+
+
+def _broken_turns(run: Run, row: Adherence) -> list[BrokenTurn]:
+    """The turns that broke a rule, worst first."""
     shown = []
     for index, number, score in row.broken[:_MOST_BROKEN]:
         record = run.dialogs[index]
@@ -428,16 +449,31 @@ def _broken_turns(run: Run, row: Adherence) -> list[dict[str, Any]]:
         )
         turn = next(turn for turn in record.turns if turn.round == number)
         shown.append(
-            {
-                "where": f"{record.source}, turn {number}",
-                "score": f"{score:.2f}",
-                "reason": probe.reason,
-                "user": probe.question,
-                "reply": turn.text,
-                "tools": ", ".join(turn.tools),
-            }
+            BrokenTurn(
+                where=f"{record.source}, turn {number}",
+                score=score,
+                reason=probe.reason,
+                user=probe.question,
+                reply=turn.text,
+                tools=", ".join(turn.tools),
+            )
         )
     return shown
+
+
+def _facts(row: Adherence, bar: float | None) -> list[str]:
+    """The evidence behind the verdict on a rule."""
+    facts = [f"kept {plain(row.overall)}, {row.applied} of {count_of(row.turns, 'turn')}"]
+    if bar is not None:
+        low, high = row.bounds
+        facts.append(f"the bar is {bar:g}, the bounds that decide are [{low:.2f}, {high:.2f}]")
+    if row.earlier:
+        facts.append(f"against {plain(row.earlier.before)}: {signed(row.earlier.difference)}")
+    if row.uncompared:
+        facts.append(f"not compared, as {row.uncompared}")
+    if row.for_probes:
+        facts.append("made for the answers to probes, and no `when` says which turns it is for")
+    return facts
 
 
 def write_logs_junit(
@@ -447,18 +483,8 @@ def write_logs_junit(
     suite, cases = run.identity_as(LogsIdentity).suite, []
     for row in rows:
         prompt, _, rule = row.rule.partition("/")
-        message = f"kept {plain(row.overall)}, {row.applied} of {count_of(row.turns, 'turn')}"
-        if bar is not None:
-            low, high = row.bounds
-            message += f"; the bar is {bar:g}, the bounds that decide are [{low:.2f}, {high:.2f}]"
-        if row.earlier:
-            message += f"; against {plain(row.earlier.before)}: {signed(row.earlier.difference)}"
-        if row.uncompared:
-            message += f"; not compared, as {row.uncompared}"
-        if row.for_probes:
-            message += "; made for the answers to probes, and no `when` says which turns it is for"
         broken = _broken_turns(run, row)[:_MOST_NAMED]
-        text = "\n".join(f"{turn['where']}: {turn['reason']}" for turn in broken)
-        classname = f"holdfast.{suite}.{prompt}"
+        text = "\n".join(f"{turn.where}: {turn.reason}" for turn in broken)
+        classname, message = f"holdfast.{suite}.{prompt}", "; ".join(_facts(row, bar))
         cases.append(TestCase(classname, rule or prompt, row.verdict, message, text))
     return write_cases(f"holdfast logs {suite}", cases, path, seconds)

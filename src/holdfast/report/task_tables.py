@@ -97,13 +97,18 @@ def _average_lines(results: Sequence[Result]) -> list[str]:
     """Each variant's average over the tasks; [] for a single task."""
     lines = []
     for average in averages(results):
-        if average.score is None:
-            why = "excluded" if average.finished else "not finished"
-            lines.append(f"{average.variant}: none, for a task of it is {why}")
+        if average.score is None and average.finished:
+            lines.append(f"{average.variant}: none, for a task of it is excluded")
             continue
-        less = average.less_zero_shot
-        minus = "" if less is None else f", minus {ZERO_SHOT} {signed(less)}"
-        lines.append(f"{average.variant}: {plain(average.score)}{minus}")
+        if average.score is None:
+            lines.append(f"{average.variant}: none, for a task of it is not finished")
+            continue
+        score = plain(average.score)
+        if average.less_zero_shot is None:
+            lines.append(f"{average.variant}: {score}")
+        else:
+            less = signed(average.less_zero_shot)
+            lines.append(f"{average.variant}: {score}, minus {ZERO_SHOT} {less}")
     return lines
 
 
@@ -153,8 +158,9 @@ def profile_lines(folder: Path) -> list[str]:
         lines.append(f"  layer {layer:2} head {head:2}  {score:.4f}  {text}, {word}")
     if (counted := count_distinct(gains)) is None:
         most = max(gain.n for gain in gains.values())
-        few = f"{most} samples, fewer than {MIN_SAMPLES}"
-        lines.append(f"No gain is distinguishable from chance: {few}.")
+        lines.append(
+            f"No gain is distinguishable from chance: {most} samples, fewer than {MIN_SAMPLES}."
+        )
     else:
         count, by_chance = counted
         lines.append(
