@@ -70,11 +70,6 @@ _Words = Annotated[Sequence[Text], Field(min_length=1)]
 Words = Annotated[
     _Words | _ListName, takes("a list of words or the name of a shipped list", ["sea", "boat"])
 ]
-Alternatives = Annotated[
-    Sequence[Text | _Words],
-    takes("a list of words, each a word or a list of alternatives", [["end", "close"], "Tony"]),
-    Field(min_length=1),
-]
 Letter = Annotated[str, takes("one letter, in quotes", "e", pattern=r"^\p{L}$")]
 Letters = Annotated[
     str,

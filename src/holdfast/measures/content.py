@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any
 
 from holdfast.common.plurals import plural
-from holdfast.measures.arguments import Alternatives, Direction, Flag, Number, Share, Words, entries
+from holdfast.measures.arguments import Direction, Flag, Number, Share, Words, entries
 from holdfast.measures.number_words import NUMBER_WORDS, words_for
 from holdfast.measures.registry import Score, measure, share, share_true, verdict
 from holdfast.measures.text import fold, folded_words, sentences_of, words_of
@@ -26,7 +26,6 @@ ORDINALS = {
     "twelfth": "twelve",
 }
 EMOJI = re.compile("[\u2600-\u27bf\U0001f300-\U0001faff]")
-DOUBLE_QUOTES = re.compile("[“”„«»]")
 THANKS = re.compile(r"\bthank(?:s|ful|ing|ed)?\b", re.IGNORECASE)
 
 
@@ -84,25 +83,6 @@ def never_contains(
     return Score(
         len(missing) / (len(seen) + len(missing)) if partial else 0.0, f"{named(seen)} occurs"
     )
-
-
-@measure
-def in_one_sentence(text: str, words: Alternatives) -> Score:
-    """1 if some sentence has all the words; a list stands for any of its words, and a word for all
-    that begin with it.
-    """
-    needed = [[word] if isinstance(word, str) else list(word) for word in words]
-    for sentence in sentences_of(text):
-        folded = DOUBLE_QUOTES.sub('"', " ".join(fold(sentence).split()))
-        if all(any(_begins_in(fold(word), folded) for word in group) for group in needed):
-            return Score(1.0, f"all in {sentence[:60]!r}")
-    return Score(0.0, f"no sentence has {named([' or '.join(group) for group in needed])} together")
-
-
-def _begins_in(start: str, text: str) -> bool:
-    """Whether a word of the text begins with `start`; a sign, such as a quote, may be anywhere."""
-    boundary = r"(?<!\w)" if start[0].isalnum() else ""
-    return re.search(boundary + re.escape(start), text) is not None
 
 
 @measure
