@@ -10,21 +10,23 @@ case. List markers are not part of any sentence.
 """
 
 import re
+from collections.abc import Iterator
 
 WORD = re.compile(r"[^\W_]+(?:['’‐‑-][^\W_]+|(?<=\d)[.,](?=\d)[^\W_]+)*")
-MARKER = re.compile(r"^[ \t]*(?:[-*•–]|\d{1,3}[.)])[ \t]+")
-SENTENCE_END = re.compile(r"(?<![.!?…])[.!?…]++[\"'”’)\]»*_]*+(?=\s|$)|[。！？]+")
+
+_LIST_MARKER = re.compile(r"^[ \t]*(?:[-*•–]|\d{1,3}[.)])[ \t]+")
+_STOP = re.compile(r"(?<![.!?…])[.!?…]++[\"'”’)\]»*_]*+(?=\s|$)|[。！？]+")
+_DOTS = re.compile(r"[.…]{2,}|…")
+_QUOTED_STOP = re.compile(r"[.!?…]+[\"'”’)\]»]+")
+_PRONOUN_I = re.compile(r"I(?![^\W_])")
+_WORD_BEFORE_DOT = re.compile(r"(?:[^\W\d_]\.)*[^\W\d_]+$")
+_OPENING_MARKS = " \t\"'“‘(*_"  # what may stand before the first word of a sentence
 # Abbreviations without the last dot: those that text always follows ("Dr. Lee", "e.g. this"), and
 # those that may end a sentence.
 NEVER_LAST = frozenset("mr mrs ms dr prof st vs e.g i.e approx mme sra".split())
 MAY_BE_LAST = frozenset("etc a.m p.m u.s u.k inc jr".split())
-DOTS = re.compile(r"[.…]{2,}|…")
-QUOTED_END = re.compile(r"[.!?…]+[\"'”’)\]»]+")
-FIRST_PERSON = re.compile(r"I(?![^\W_])")
-BEFORE_DOT = re.compile(r"(?:[^\W\d_]\.)*[^\W\d_]+$")
-OPENING_MARKS = " \t\"'“‘(*_"  # what may stand before the first word of a sentence
-LOOKBEHIND = 12  # characters in which the word before a dot is sought
-LOOKAHEAD = 40  # characters in which the next word is sought
+_LOOKBEHIND = 12  # characters in which the word before a dot is sought
+_LOOKAHEAD = 40  # characters in which the next word is sought
 
 
 def words_of(text: str) -> list[str]:
@@ -50,55 +52,64 @@ def lines_of(text: str) -> list[str]:
 def sentences_of(text: str) -> list[str]:
     """The sentences of a text; pieces without a word ("!!", an emoji) belong to the one before."""
     sentences: list[str] = []
+    for piece in _pieces_of(text):
+        if WORD.search(piece):
+            sentences.append(piece)
+        elif piece and sentences:
+            sentences[-1] += " " + piece
+    return sentences
+
+
+def _pieces_of(text: str) -> Iterator[str]:
+    """The text up to each end of a sentence, and the rest of each block of lines."""
     for block in _joined_lines(text):
         start = 0
-        for end in SENTENCE_END.finditer(block):
-            if not _is_sentence_end(block, end):
-                continue
-            _add_sentence(sentences, block[start : end.end()])
-            start = end.end()
-        _add_sentence(sentences, block[start:])
-    return sentences
+        for stop in _STOP.finditer(block):
+            if _is_sentence_end(block, stop):
+                yield block[start : stop.end()].strip()
+                start = stop.end()
+        yield block[start:].strip()
 
 
 def _joined_lines(text: str) -> list[str]:
     """The lines without list markers; one that continues in lower case joins the one before."""
     blocks: list[str] = []
-    joinable = False
+    after_blank = True
     for raw in text.splitlines():
-        line = MARKER.sub("", raw).strip()
+        line = _LIST_MARKER.sub("", raw).strip()
+        has_marker = line != raw.strip()
         continues = (
-            joinable
+            not after_blank
+            and not has_marker
             and line[:1].islower()
-            and line == raw.strip()
             and blocks[-1][-1:] not in ".!?…:"
         )
         if continues:
             blocks[-1] += " " + line
         elif line:
             blocks.append(line)
-        joinable = bool(line)
+        after_blank = not line
     return blocks
 
 
-def _is_sentence_end(block: str, end: re.Match[str]) -> bool:
+def _is_sentence_end(block: str, stop: re.Match[str]) -> bool:
     """Whether a stop ends a sentence, and not an abbreviation, initial, pause or quotation."""
-    mark = end.group()
-    after = block[end.end() : end.end() + LOOKAHEAD]
-    next_word = after.lstrip(OPENING_MARKS)
-    if DOTS.match(mark) and next_word:
+    mark = stop.group()
+    after = block[stop.end() : stop.end() + _LOOKAHEAD]
+    next_word = after.lstrip(_OPENING_MARKS)
+    if _DOTS.match(mark) and next_word:
         return _ends_after_dots(next_word)
-    if QUOTED_END.match(mark) and next_word[:1].islower():
+    if _QUOTED_STOP.match(mark) and next_word[:1].islower():
         return False
     if mark != ".":
         return True
-    word = BEFORE_DOT.search(block, max(0, end.start() - LOOKBEHIND), end.start())
+    word = _WORD_BEFORE_DOT.search(block, max(0, stop.start() - _LOOKBEHIND), stop.start())
     return word is None or _ends_after_word(word.group(), after.lstrip())
 
 
 def _ends_after_dots(next_word: str) -> bool:
     """Whether dots end a sentence; before "I", which is always a capital, they are a pause."""
-    return next_word[0].isupper() and not FIRST_PERSON.match(next_word)
+    return next_word[0].isupper() and not _PRONOUN_I.match(next_word)
 
 
 def _ends_after_word(word: str, after: str) -> bool:
@@ -108,15 +119,6 @@ def _ends_after_word(word: str, after: str) -> bool:
     if folded in NEVER_LAST or is_initial:
         return not after
     return folded not in MAY_BE_LAST or not after[:1].islower()
-
-
-def _add_sentence(sentences: list[str], piece: str) -> None:
-    """Appends a piece, or joins it to the sentence before if it holds no word."""
-    piece = piece.strip()
-    if WORD.search(piece):
-        sentences.append(piece)
-    elif piece and sentences:
-        sentences[-1] += " " + piece
 
 
 def closing_mark(sentence: str) -> str:
