@@ -146,12 +146,12 @@ def variants(model, rows: int, prompt: int) -> dict:
         text = "".join(
             "b" if SPAN.start <= index < SPAN.stop else "a" for index in range(prompt)
         )  # one letter per token
-        held, offsets = text[SPAN], [(index, index + 1) for index in range(prompt)]
+        span_text, offsets = text[SPAN], [(index, index + 1) for index in range(prompt)]
         inputs = {"input_ids": torch.empty(rows, prompt)}
         ways["pastalib, 10% of heads"] = (
             "eager",
             lambda: other.apply_steering(
-                model, [text] * rows, [held] * rows, inputs, [offsets] * rows
+                model, [text] * rows, [span_text] * rows, inputs, [offsets] * rows
             ),
         )
     return ways

@@ -29,12 +29,12 @@ BATCHES = (48, 5)
 
 def replies(record: Conversation) -> list[str]:
     """All generated texts, in the order in which they can depend on earlier ones."""
-    said: dict[int, list[str]] = {}
+    by_round: dict[int, list[str]] = {}
     for turn in record.turns[1:]:
-        said.setdefault(turn.round, []).append(turn.text)
+        by_round.setdefault(turn.round, []).append(turn.text)
     for probe in record.probes:
-        said[probe.round].append(probe.reply)
-    return [text for number in sorted(said) for text in said[number]]
+        by_round[probe.round].append(probe.reply)
+    return [text for number in sorted(by_round) for text in by_round[number]]
 
 
 def compared(model: LocalModel, arguments: argparse.Namespace) -> dict:
@@ -53,8 +53,8 @@ def compared(model: LocalModel, arguments: argparse.Namespace) -> dict:
             )
             runs.append(sorted(run.records, key=lambda record: record.conversation))
     seen, first_differences = 0, 0
-    for one, other in zip(*runs, strict=True):
-        for mine, theirs in zip(replies(one), replies(other), strict=True):
+    for conversation, counterpart in zip(*runs, strict=True):
+        for mine, theirs in zip(replies(conversation), replies(counterpart), strict=True):
             seen += 1
             if mine != theirs:
                 first_differences += 1

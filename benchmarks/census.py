@@ -219,7 +219,7 @@ def literally(model, span: torch.Tensor, seen: list[int]):
             output, weights = eager(module, query, key, value, *args, **kwargs)
             weights = weights[..., : value.shape[2]].double()
             first = max(0, seen[-1] - weights.shape[-1])  # a sliding cache holds the last keys
-            held = span[:, None, None, first : first + weights.shape[-1]]
+            in_span = span[:, None, None, first : first + weights.shape[-1]]
             value = value.repeat_interleave(weights.shape[1] // value.shape[1], 1).double()
             sinks = bool(kwargs.get("s_aux") is not None or kwargs.get("sinks") is not None)
             if sinks:  # some files scale the output by the sink, but return weights that ignore it
@@ -228,10 +228,10 @@ def literally(model, span: torch.Tensor, seen: list[int]):
                     (output.transpose(1, 2) * mixed).sum(-1, keepdim=True)
                     / (mixed * mixed).sum(-1, keepdim=True)
                 )
-            pi = (weights * held).sum(-1, keepdim=True)
-            rest = 1 - pi if sinks else (weights * ~held).sum(-1, keepdim=True)
+            pi = (weights * in_span).sum(-1, keepdim=True)
+            rest = 1 - pi if sinks else (weights * ~in_span).sum(-1, keepdim=True)
             moved = torch.where(
-                held, weights * pi ** (EXPONENT - 1), weights * (1 - pi**EXPONENT) / rest
+                in_span, weights * pi ** (EXPONENT - 1), weights * (1 - pi**EXPONENT) / rest
             )
             weights = torch.where((pi > 0) & (rest > 0), moved, weights)
             return (weights @ value).to(output.dtype).transpose(1, 2).contiguous(), weights
@@ -459,10 +459,11 @@ def _by_door(model, ids, span, got, size) -> dict:
 
     def literal(self, query, key, value, *args, **kwargs):
         _, weights = original(self, query, key, value, *args, **kwargs)
-        weights, held = weights.double(), span[:, None, None]
-        pi, rest = (weights * held).sum(-1, keepdim=True), (weights * ~held).sum(-1, keepdim=True)
+        weights, in_span = weights.double(), span[:, None, None]
+        pi = (weights * in_span).sum(-1, keepdim=True)
+        rest = (weights * ~in_span).sum(-1, keepdim=True)
         moved = torch.where(
-            held, weights * pi ** (EXPONENT - 1), weights * (1 - pi**EXPONENT) / rest
+            in_span, weights * pi ** (EXPONENT - 1), weights * (1 - pi**EXPONENT) / rest
         )
         weights = torch.where((pi > 0) & (rest > 0), moved, weights)
         return (weights @ value.double()).to(value.dtype), weights
@@ -489,12 +490,14 @@ def _step(model, ids, span, wanted, size) -> dict:
     def decode() -> torch.Tensor | None:
         seen.append(TOKENS - 2)
         done, steps = model(input_ids=ids[:, :-2], use_cache=True), []
-        for place in (TOKENS - 2, TOKENS - 1):
+        for position in (TOKENS - 2, TOKENS - 1):
             cache = getattr(done, "past_key_values", None)
             if cache is None:
                 return None
-            seen.append(place + 1)
-            done = model(input_ids=ids[:, place : place + 1], past_key_values=cache, use_cache=True)
+            seen.append(position + 1)
+            done = model(
+                input_ids=ids[:, position : position + 1], past_key_values=cache, use_cache=True
+            )
             steps.append(done.logits[:, -1])
         return torch.stack(steps, 1)
 

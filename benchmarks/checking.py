@@ -37,7 +37,7 @@ def simulate(means: np.ndarray, error: float, checks: int, seed: int) -> dict:
     for start in range(0, checks, BLOCK):
         size = (min(BLOCK, checks - start), BUDGET, len(means))
         values = (draws.random(size) < means).astype(float)
-        ends = [first(told(values, BAR, error)) for told in (holds, is_below)]
+        ends = [first(is_certain(values, BAR, error)) for is_certain in (holds, is_below)]
         passed += int((ends[0] < ends[1]).sum())
         failed += int((ends[1] < ends[0]).sum())
         conversations += int(np.minimum(np.minimum(*ends), BUDGET).sum())
@@ -72,9 +72,9 @@ def main() -> None:
     }
     rows = [
         {"prompts": prompts, "mean": mean}
-        | simulate(np.full(ROUNDS, mean), ERROR / prompts, arguments.checks // 4, SEED + 2 + place)
+        | simulate(np.full(ROUNDS, mean), ERROR / prompts, arguments.checks // 4, SEED + 2 + index)
         for prompts in (1, 10)
-        for place, mean in enumerate(MEANS)
+        for index, mean in enumerate(MEANS)
     ]
     settings = {"bar": BAR, "error": ERROR, "rounds": ROUNDS, "budget": BUDGET}
     record = {

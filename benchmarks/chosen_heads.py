@@ -71,14 +71,14 @@ def probe_scores(
     `records`.
     """
     measures = {case.id: case.measure for case in suite.cases}
-    asked = [
+    probes = [
         (record, probe)
         for record in records
         for probe in record.probes
         if probe.kind == "stability" and probe.round in rounds
     ]
     scores = np.full((len(fixes), len(records)), np.nan)
-    for place, fix in enumerate(fixes):
+    for index, fix in enumerate(fixes):
         replies = model.generate_batch(
             [
                 Request(
@@ -89,15 +89,15 @@ def probe_scores(
                     fix,
                     seed=seed_of("fixed", record.conversation, probe.round),
                 )
-                for record, probe in asked
+                for record, probe in probes
             ]
         )
         per: dict[int, list[float]] = {}
-        for (record, _), reply in zip(asked, replies, strict=True):
+        for (record, _), reply in zip(probes, replies, strict=True):
             per.setdefault(record.conversation, []).append(
                 measures[record.agent.id].score(reply.text).value
             )
-        scores[place] = [
+        scores[index] = [
             np.mean(per[record.conversation]) if record.conversation in per else np.nan
             for record in records
         ]
@@ -113,7 +113,7 @@ def choose(model, suite: drift.Suite, out: Path, conversations: int, seed: int, 
     scores = probe_scores(model, suite, records, fixes, ROUNDS)
     gain = np.nanmean(scores[1:] - scores[0], 1)
     ranked = {
-        "drop": sorted(heads, key=lambda one: -drop[one]),
+        "drop": sorted(heads, key=lambda head: -drop[head]),
         "gain": [heads[index] for index in np.argsort(-gain, kind="stable")],
     }
     ranked["random"] = [
@@ -140,22 +140,22 @@ def main() -> None:
 
     model = holdfast.load()
     choosing, scoring = halves(drift.load_suite("starter"))
-    found = choose(
+    choice = choose(
         model, choosing, arguments.runs / "choose", arguments.conversations, 100, arguments.heads
     )
-    spelled = {
+    head_specs = {
         name: "/".join(f"{layer}.{head}" for layer, head in sorted(heads))
-        for name, heads in found["chosen"].items()
+        for name, heads in choice["chosen"].items()
     }
     print(
-        {name: (heads, f"of {np.size(found['drop'])}") for name, heads in spelled.items()},
+        {name: (heads, f"of {np.size(choice['drop'])}") for name, heads in head_specs.items()},
         flush=True,
     )
     sweeps = {
         "all heads": "split-softmax:exponent=0.7,0.5,0.3",
         **{
             f"heads by {name}": f"split-softmax:exponent=0.5,0.2,0.1,heads={heads}"
-            for name, heads in spelled.items()
+            for name, heads in head_specs.items()
         },
         "repetition": "repetition:probability=0.5,1",
         "guidance": "guidance:scale=1.5,2",
@@ -172,17 +172,17 @@ def main() -> None:
     )
     free = read_calibration(arguments.runs / "free")
     plain = [
-        one
-        for one in read_run(arguments.runs / "free" / "stability").records
-        if one.method == "none"
+        record
+        for record in read_run(arguments.runs / "free" / "stability").records
+        if record.method == "none"
     ]
     fixes = [methods.parse(candidate.method) for candidate in free.candidates]
     fixed = probe_scores(
-        model, prompts, sorted(plain, key=lambda one: one.conversation), fixes, (LATE,)
+        model, prompts, sorted(plain, key=lambda record: record.conversation), fixes, (LATE,)
     )
     all_heads = free.sweeps[0]
     rows = []
-    for place, (candidate, on_front) in enumerate(zip(free.candidates, front(free), strict=True)):
+    for index, (candidate, on_front) in enumerate(zip(free.candidates, front(free), strict=True)):
         row = {
             "method": candidate.method,
             "front": on_front,
@@ -192,8 +192,8 @@ def main() -> None:
             "points_lost": rounded(free.drop(candidate)),
             "all_heads": candidate in all_heads,
             "ahead_of_all_heads": rounded(ahead_at_cost(free, [candidate], all_heads)),
-            "fixed": rounded(estimate(fixed[place], SCORES)),
-            "fixed_gain": rounded(paired_difference(fixed[place], fixed[0])),
+            "fixed": rounded(estimate(fixed[index], SCORES)),
+            "fixed_gain": rounded(paired_difference(fixed[index], fixed[0])),
         }
         rows.append(row)
         print(json.dumps(row), flush=True)
@@ -209,7 +209,7 @@ def main() -> None:
         "benchmark": "chosen_heads",
         "measured_on": measured_on(model),
         "exponent": EXPONENT,
-        **found,
+        **choice,
         "conversations": len(plain),
         "questions": arguments.questions,
         "settings": rows,

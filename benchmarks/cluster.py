@@ -85,25 +85,25 @@ def played(engines: int, conversations: int, batch: int, engine: Engine) -> Iter
         """Starts the next conversation where the fewest are held."""
         if next(left, None) is None:
             return
-        place = min(range(engines), key=lambda n: len(turns_left[n]) + len(joining[n]))
-        joining[place].append(2 * engine.rounds)
-        if not turns_left[place]:
-            go_on(place, now)
+        index = min(range(engines), key=lambda n: len(turns_left[n]) + len(joining[n]))
+        joining[index].append(2 * engine.rounds)
+        if not turns_left[index]:
+            go_on(index, now)
 
-    def go_on(place: int, now: float) -> None:
-        turns_left[place] += joining[place]
-        joining[place].clear()
-        if turns_left[place]:
-            heapq.heappush(going, (now + engine.turn(len(turns_left[place])), place))
+    def go_on(index: int, now: float) -> None:
+        turns_left[index] += joining[index]
+        joining[index].clear()
+        if turns_left[index]:
+            heapq.heappush(going, (now + engine.turn(len(turns_left[index])), index))
 
     for _ in range(batch):
         begin(0.0)
     while going:
-        now, place = heapq.heappop(going)
-        after = [turns - 1 for turns in turns_left[place]]
-        turns_left[place] = [turns for turns in after if turns]
-        ended = len(after) - len(turns_left[place])
-        go_on(place, now)
+        now, index = heapq.heappop(going)
+        after = [turns - 1 for turns in turns_left[index]]
+        turns_left[index] = [turns for turns in after if turns]
+        ended = len(after) - len(turns_left[index])
+        go_on(index, now)
         for _ in range(ended):
             yield now
             begin(now)
@@ -204,8 +204,8 @@ def main() -> None:
     arguments = parser.parse_args()
     counted = json.loads(TOKENS.read_text())
     tokens, rounds = Tokens(**counted["tokens"][REPLY_TOKENS]), counted["rounds"]
-    taken = head(arguments.conversations, rounds)
-    print(json.dumps(taken), flush=True)
+    measured = head(arguments.conversations, rounds)
+    print(json.dumps(measured), flush=True)
     record = {
         "benchmark": "cluster",
         "measured_on": measured_on(holdfast.load("default")),
@@ -213,9 +213,9 @@ def main() -> None:
         "gpus": f"{MODEL.gpus} x {GPU.name}",
         "reply_tokens": int(REPLY_TOKENS),
         "fits": Engine(tokens, rounds, BOUNDS[0]).fits,
-        "head": taken,
+        "head": measured,
         "simulated": simulated(
-            arguments.conversations, tokens, rounds, taken["seconds_per_record"]
+            arguments.conversations, tokens, rounds, measured["seconds_per_record"]
         ),
     }
     if arguments.out:

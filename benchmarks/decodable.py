@@ -194,8 +194,8 @@ def margin(
 
 def wins(scores: np.ndarray, kept: np.ndarray) -> np.ndarray:
     """Pairs [lost, kept]: 1 where the kept probe has the higher score, 0.5 for a tie."""
-    lost, held = scores[~kept, None], scores[None, kept]
-    return (held > lost) + 0.5 * (held == lost)
+    lost, followed = scores[~kept, None], scores[None, kept]
+    return (followed > lost) + 0.5 * (followed == lost)
 
 
 def predictors(table: dict[str, np.ndarray], folds: np.ndarray) -> dict[str, np.ndarray]:

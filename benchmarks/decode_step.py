@@ -65,7 +65,7 @@ def main() -> None:
     model = holdfast.load(arguments.model)
     torch.set_num_threads(arguments.threads)
     if arguments.part:
-        print(json.dumps(held(model)))
+        print(json.dumps(memory_use(model)))
         return
     record = {
         "benchmark": "decode_step",
@@ -79,8 +79,8 @@ def main() -> None:
     if model.hf_model.device.type == "cpu":
         record["share"] = share_outside(model)
         words = [sys.executable, __file__, "--model", arguments.model, "--part", "memory"]
-        told = subprocess.run(words, stdout=subprocess.PIPE, text=True, check=True).stdout
-        record["memory"] = json.loads(told.splitlines()[-1])
+        printed = subprocess.run(words, stdout=subprocess.PIPE, text=True, check=True).stdout
+        record["memory"] = json.loads(printed.splitlines()[-1])
         print(json.dumps(record["memory"]))
     if arguments.out:
         arguments.out.write_text(json.dumps(record, indent=1) + "\n")
@@ -88,25 +88,28 @@ def main() -> None:
 
 def timed(model, rows: int, repetitions: int) -> dict:
     """Times steps of `rows` rows without a method and with each one, in turn, and their floor."""
-    taken: dict[str, list[float]] = {name: [] for name in ("none", *METHODS)}
+    seconds_by_method: dict[str, list[float]] = {name: [] for name in ("none", *METHODS)}
     bandwidth = measured_bandwidth(model.hf_model.device)
     speed = measured_speed(model.hf_model.device, model.hf_model.dtype)
     for _ in range(repetitions):
-        for name, seconds in taken.items():
+        for name, seconds in seconds_by_method.items():
             seconds.append(step(model, rows, name))
     parameters = sum(weight.numel() for weight in set(model.hf_model.parameters()))
     size = sum(weight.nbytes for weight in set(model.hf_model.parameters()))
     floor = max(size / bandwidth, 2 * parameters * rows / speed)
     row = {
         "rows": rows,
-        "seconds": statistics.median(taken["none"]),
+        "seconds": statistics.median(seconds_by_method["none"]),
         "bytes_per_second": bandwidth,
         "operations_per_second": speed,
         "floor_seconds": floor,
-        "over_floor": statistics.median(taken["none"]) / floor,
+        "over_floor": statistics.median(seconds_by_method["none"]) / floor,
         "steered": {
             name: statistics.median(
-                steered / plain for steered, plain in zip(taken[name], taken["none"], strict=True)
+                steered / plain
+                for steered, plain in zip(
+                    seconds_by_method[name], seconds_by_method["none"], strict=True
+                )
             )
             for name in METHODS
         },
@@ -155,8 +158,8 @@ def measured_bandwidth(device: torch.device) -> float:
 def measured_speed(device: torch.device, dtype: torch.dtype) -> float:
     """Floating-point operations per second of a large product."""
     size = 2048 if device.type == "cpu" else 8192
-    one = torch.randn(size, size, device=device).to(dtype)
-    return 2 * size**3 / least(lambda: (one @ one)[0, 0].item())
+    matrix = torch.randn(size, size, device=device).to(dtype)
+    return 2 * size**3 / least(lambda: (matrix @ matrix)[0, 0].item())
 
 
 def talks(model, conversations: int, rounds: int) -> None:
@@ -183,13 +186,13 @@ def share_outside(model) -> dict:
             spent["products"] += event.self_cpu_time_total / 1e6
         elif any(name in kind for name in ATTENTION):
             spent["attention"] += event.self_cpu_time_total / 1e6
-    told = {name: seconds_there / seconds for name, seconds_there in spent.items()}
-    told |= {"elsewhere": 1 - sum(told.values()), "seconds": seconds, "processor_seconds": busy}
-    print(json.dumps(told), flush=True)
-    return told
+    shares = {name: part / seconds for name, part in spent.items()}
+    shares |= {"elsewhere": 1 - sum(shares.values()), "seconds": seconds, "processor_seconds": busy}
+    print(json.dumps(shares), flush=True)
+    return shares
 
 
-def held(model) -> dict:
+def memory_use(model) -> dict:
     """A drift run's peak memory, and the largest size of the keys and values in use at once."""
     talks(model, 2, 1)
     before, live = memory("VmRSS"), 0

@@ -75,19 +75,19 @@ def lengths(records: Sequence[Conversation], tokenizer, limit: int) -> dict:
 
     The reason why a probe's reply ended is not recorded, and encoding its text may take fewer
     tokens than were drawn: from nine tenths of the limit on, it counts as having reached it."""
-    said = [
+    replies = [
         {"conversation": record.conversation, "round": part.round, "text": text}
         for record in records
         for part in (*record.turns[1:], *record.probes)
         if (text := part.text if isinstance(part, Turn) else part.reply)
     ]
-    ids = tokenizer([reply["text"] for reply in said], add_special_tokens=False)["input_ids"]
-    for reply, tokens in zip(said, ids, strict=True):
+    ids = tokenizer([reply["text"] for reply in replies], add_special_tokens=False)["input_ids"]
+    for reply, tokens in zip(replies, ids, strict=True):
         reply["tokens"] = len(tokens)
-    counts = np.array([reply["tokens"] for reply in said])
-    longest = sorted(said, key=lambda reply: -reply["tokens"])[:LONGEST]
+    counts = np.array([reply["tokens"] for reply in replies])
+    longest = sorted(replies, key=lambda reply: -reply["tokens"])[:LONGEST]
     return {
-        "replies": len(said),
+        "replies": len(replies),
         "limit": limit,
         "reached": int((counts >= 0.9 * limit).sum()),
         "median": float(np.median(counts)),
@@ -144,7 +144,7 @@ def main() -> None:
         result["seeds"][seed] = row
         plain_runs.append(plain)
         result["all_seeds"] = {
-            kind: rounded(change(np.concatenate([one.values(kind) for one in plain_runs])))
+            kind: rounded(change(np.concatenate([run.values(kind) for run in plain_runs])))
             for kind in ("stability", "adoption")
         }
         arguments.out.parent.mkdir(parents=True, exist_ok=True)

@@ -43,8 +43,8 @@ def main() -> None:
     stamp = measured_on(holdfast.load(model))
 
     places = {"--out": arguments.runs, "--report": arguments.runs / "report.html"}
-    for option, place in places.items():
-        words[words.index(option) + 1] = str(place)
+    for option, path in places.items():
+        words[words.index(option) + 1] = str(path)
     began, busy = time.perf_counter(), processor_seconds()
     sys.argv = ["holdfast", *demo_words(arguments.target)]  # the page names the command
     status = command_line(words)
@@ -85,13 +85,13 @@ def main() -> None:
 def elsewhere(machine: str) -> list[dict]:
     """The gains that the record has from machines other than this one, the latest of each."""
     old = json.loads((ROOT / "benchmarks" / "results" / "demo_real.json").read_text())
-    there = {
+    entry = {
         "machine": old["measured_on"]["machine"],
         "commit": old["measured_on"]["commit"],
         "against": old["methods"][1]["against"],
     }
-    known = [row for row in old.get("elsewhere", []) if row["machine"] != there["machine"]]
-    return [row for row in [*known, there] if row["machine"] != machine]
+    known = [row for row in old.get("elsewhere", []) if row["machine"] != entry["machine"]]
+    return [row for row in [*known, entry] if row["machine"] != machine]
 
 
 def quoted(folder: Path) -> dict | None:
@@ -102,7 +102,7 @@ def quoted(folder: Path) -> dict | None:
     conversations: dict[int, dict[str, dict]] = {}
     for record in read_run(folder).records:
         conversations.setdefault(record.conversation, {})[record.method] = record
-    found = []
+    candidates = []
     for number, by_method in sorted(conversations.items()):
         plain, fixed = by_method["none"], next(v for k, v in by_method.items() if k != "none")
         first_and_last = [(record.probes[0], record.probes[-1]) for record in (plain, fixed)]
@@ -122,17 +122,17 @@ def quoted(folder: Path) -> dict | None:
                 },
             }
             totals = [sum(p.score for p in record.probes) for record in (fixed, plain)]
-            found.append((totals[0] - totals[1], -number, dialog))
-    if not found:
+            candidates.append((totals[0] - totals[1], -number, dialog))
+    if not candidates:
         print("Nothing to quote: in no conversation does the fix alone keep the prompt to the end.")
         return None
-    return max(found)[2]
+    return max(candidates)[2]
 
 
 def processor_seconds() -> float:
     """CPU seconds of this process and its finished children, on all cores together."""
     used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    return sum(each.ru_utime + each.ru_stime for each in used)
+    return sum(usage.ru_utime + usage.ru_stime for usage in used)
 
 
 def demo_words(target: str = "demo") -> list[str]:

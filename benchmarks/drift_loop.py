@@ -85,13 +85,13 @@ def play(suite, settings, numbers: Sequence[int], answer: Answer, tokenizer) -> 
     started = time.perf_counter()
     for number in range(1, settings.rounds + 1):
         started_by = [talk.pairing.starter for talk in talks]
-        said = started_by if number == 1 else ask([user_view(talk) for talk in talks])
+        user_texts = started_by if number == 1 else ask([user_view(talk) for talk in talks])
         probes = [
             [*agent_view(talk), {"role": "user", "content": probe.question}]
             for talk in talks
             for probe in talk.pairing.every_probe
         ]
-        for talk, text in zip(talks, said, strict=True):
+        for talk, text in zip(talks, user_texts, strict=True):
             talk.turns.append(turn_of(number, "user", holdfast.Reply(text, None, "stop")))
         replies = ask([*map(agent_view, talks), *probes])
         for talk, text in zip(talks, replies, strict=False):

@@ -91,7 +91,7 @@ class Stage:
             conversation. None: half of the families with all their prompts, and a new pair drawn
             for every conversation.
         talks: conversations per setting.
-        each: questions per conversation, at each question turn.
+        questions: questions per conversation, at each question turn.
         seeds: of conversations, draws and questions; each gives a separate calibration.
         published, ours: sweeps; {seka} is the file with SEKA's fitted projections.
         turns: the user turns that are knowledge questions, each in a separate reading.
@@ -102,7 +102,7 @@ class Stage:
     half: int
     prompts: int | None
     talks: int
-    each: int
+    questions: int
     seeds: tuple[int, ...]
     published: tuple[str, ...]
     ours: tuple[str, ...]
@@ -211,12 +211,12 @@ def questions(count: int, seed: int) -> Capability:
     rng = random.Random(f"equal cost {seed}")
     items: dict[str, Item] = {}
     while len(items) < count:
-        asked, _, answer = ask(rng, True, test=True)
-        choices = re.split(r", [B-D]\) ", asked.split(" A) ")[1])
+        question, _, answer = ask(rng, True, test=True)
+        choices = re.split(r", [B-D]\) ", question.split(" A) ")[1])
         replies = tuple(
             f"{choice} ({letter})" for letter, choice in zip("ABCD", choices, strict=True)
         )
-        items.setdefault(asked, Item(asked, replies, choices.index(answer)))
+        items.setdefault(question, Item(question, replies, choices.index(answer)))
     return Capability(f"{count} knowledge questions, seed {seed}", tuple(items.values()))
 
 
@@ -257,7 +257,7 @@ def measure(model, stage: Stage, seed: int, runs: Path, sweeps: list[str]) -> li
         calibrate(
             model,
             suite,
-            questions(stage.talks * stage.each, seed),
+            questions(stage.talks * stage.questions, seed),
             folder,
             dataclasses.replace(plan, ask_at=turn, sweeps=sweeps),
         )
@@ -277,8 +277,8 @@ def resampled(values: np.ndarray, groups: Sequence[Hashable]) -> np.ndarray:
 
 def over_groups(values: np.ndarray, groups: Sequence[Hashable]) -> dict:
     """The mean of the finite values, one per conversation, with its 95% interval over groups."""
-    there = np.flatnonzero(np.isfinite(values))
-    values, groups = values[there], [groups[place] for place in there]
+    finite = np.flatnonzero(np.isfinite(values))
+    values, groups = values[finite], [groups[index] for index in finite]
     low, high = np.quantile(resampled(values[:, None], groups), [0.025, 0.975])
     return {"mean": round(float(values.mean()), 4), "low": round(low, 4), "high": round(high, 4)}
 
@@ -296,9 +296,9 @@ def lead(
     costliest setting, it is that setting's. The best fix is chosen separately in every resample of
     the groups, which errs in favour of the published fixes.
     """
-    everyone = [calibration.none, candidate, *(each for rival in rivals for each in rival)]
+    everyone = [calibration.none, candidate, *(other for rival in rivals for other in rival)]
     values = np.column_stack(
-        [each.stability for each in everyone] + [each.capability for each in everyone]
+        [option.stability for option in everyone] + [option.capability for option in everyone]
     )
     places, start = [], 2
     for rival in rivals:
@@ -310,7 +310,7 @@ def lead(
         cost = capability[0] - capability
         theirs = []
         for rival in places:
-            curve = sorted(rival, key=lambda place: cost[place])
+            curve = sorted(rival, key=lambda index: cost[index])
             theirs.append(np.interp(cost[1], cost[curve], stability[curve]))
         return float(stability[1] - max(theirs))
 
@@ -321,15 +321,15 @@ def lead(
     return {"mean": round(means, 4), "low": round(float(low), 4), "high": round(float(high), 4)}
 
 
-def readings(model, stage: Stage, seed: int, folder: Path, spelled: list[str]) -> dict:
+def readings(model, stage: Stage, seed: int, folder: Path, specs: list[str]) -> dict:
     """Stability in the last round and recall, [setting, conversation], after the dialogs of the
     unmodified model.
     """
     run = read_run(folder / "stability")
     records = [record for record in run.records if record.method == "none"]
-    fixes = [() if name == "none" else methods.parse(name) for name in spelled]
+    fixes = [() if name == "none" else methods.parse(name) for name in specs]
     fixed = probe_scores(model, prompts_of(stage), records, fixes, (LATE,))
-    recalled = recall(model, records, fixes, each=RECALLED, seed=seed)
+    recalled = recall(model, records, fixes, per_record=RECALLED, seed=seed)
     return {"fixed_histories_gain": fixed, "recall_points_lost": -100 * recalled}
 
 
@@ -358,8 +358,8 @@ def gains_by(folder: Path, field: str) -> dict[str, dict[str, float]]:
         gain = scores[method, number] - scores["none", number]
         gains.setdefault(method, {}).setdefault(getattr(agent, field), []).append(gain)
     return {
-        method: {name: round(float(np.mean(values)), 4) for name, values in each.items()}
-        for method, each in gains.items()
+        method: {name: round(float(np.mean(values)), 4) for name, values in by_kind.items()}
+        for method, by_kind in gains.items()
     }
 
 
@@ -381,7 +381,7 @@ def rows_of(
     """
     rows = []
     first = calibrations[0]
-    for place, candidate in enumerate(first.candidates):
+    for index, candidate in enumerate(first.candidates):
         row: dict = {
             "method": re.sub(r"file=[^,+]*", "file=FILE", candidate.method),
             "published": candidate.sweep is None or candidate.sweep < published,
@@ -389,9 +389,9 @@ def rows_of(
             "gain": over_groups(candidate.stability - first.none.stability, groups),
         }
         for turn, calibration in zip(stage.turns, calibrations, strict=True):
-            own = calibration.candidates[place]
-            row[f"capability_turn_{turn}"] = rounded(estimate(own.capability, None))
-            lost = calibration.none.capability - own.capability
+            same = calibration.candidates[index]
+            row[f"capability_turn_{turn}"] = rounded(estimate(same.capability, None))
+            lost = calibration.none.capability - same.capability
             row[f"points_lost_turn_{turn}"] = over_groups(lost, groups)
             rivals = [
                 sweep
@@ -399,10 +399,10 @@ def rows_of(
                 if number != candidate.sweep
             ]
             if candidate.sweep is not None:
-                row[f"lead_turn_{turn}"] = lead(calibration, own, rivals, stage.level, groups)
+                row[f"lead_turn_{turn}"] = lead(calibration, same, rivals, stage.level, groups)
         for name, values in beside.items():
-            if np.isfinite(values[place]).any():
-                row[name] = over_groups(values[place] - values[0], groups)
+            if np.isfinite(values[index]).any():
+                row[name] = over_groups(values[index] - values[0], groups)
         rows.append(row)
     return rows
 
@@ -425,13 +425,13 @@ def main() -> None:
     for seed in stage.seeds:
         folder = arguments.runs / arguments.stage
         calibrations = measure(model, stage, seed, folder, [*published, *ours])
-        spelled = [candidate.method for candidate in calibrations[0].candidates]
+        specs = [candidate.method for candidate in calibrations[0].candidates]
         first = folder / f"seed-{seed}-turn-{stage.turns[0]}"
-        beside = readings(model, stage, seed, first, spelled) if stage.beside else {}
+        beside = readings(model, stage, seed, first, specs) if stage.beside else {}
         rows = rows_of(stage, calibrations, len(published), beside, groups_of(stage, first))
         field = "id" if stage.prompts else "category"
         gains = gains_by(first, field)
-        for row, name in zip(rows, spelled, strict=True):
+        for row, name in zip(rows, specs, strict=True):
             row[f"gain_by_{'prompt' if stage.prompts else 'category'}"] = gains[name]
         seeds.append({"seed": seed, "agents": agents_by(first, field), "settings": rows})
         for row in rows:
@@ -442,7 +442,7 @@ def main() -> None:
         "stage": arguments.stage,
         "measured_on": measured_on(model),
         "conversations": stage.talks,
-        "questions": stage.talks * stage.each,
+        "questions": stage.talks * stage.questions,
         "turns": stage.turns,
         "prompts": [case.id for case in prompts_of(stage).cases],
         "families": None if stage.prompts else len(families),

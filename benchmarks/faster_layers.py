@@ -63,8 +63,8 @@ def packed(linear: nn.Linear) -> Callable[[Tensor], Tensor]:
 def in_int8(linear: nn.Linear) -> Callable[[Tensor], Tensor]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        one = nn.Sequential(copy.deepcopy(linear).float())
-        (quantised,) = torch.ao.quantization.quantize_dynamic(one, {nn.Linear}, torch.qint8)
+        module = nn.Sequential(copy.deepcopy(linear).float())
+        (quantised,) = torch.ao.quantization.quantize_dynamic(module, {nn.Linear}, torch.qint8)
     return lambda x: quantised(x.float()).to(x.dtype)
 
 
@@ -75,7 +75,7 @@ def products(model, rows: int, form: Callable, repetitions: int) -> dict[str, fl
     others = [form(part) for part in linears]
 
     def run(forms) -> Work:
-        return lambda: [one(x) for one, x in zip(forms, inputs, strict=True)]
+        return lambda: [product(x) for product, x in zip(forms, inputs, strict=True)]
 
     return ratios(run(linears), run(others), repetitions)
 

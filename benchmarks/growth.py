@@ -49,7 +49,7 @@ def memory(name: str) -> int:
     return 1024 * int(Path("/proc/self/status").read_text().split(f"{name}:")[1].split()[0])
 
 
-def held_now() -> int:
+def settled_memory() -> int:
     """Current bytes of this process; also resets its peak, as loading may have taken more, and
     returns freed memory to the system, as the run would otherwise grow into it unseen.
     """
@@ -73,12 +73,12 @@ def dialogs(name: str, conversations: int, rounds: int) -> dict:
     sampling = holdfast.Sampling() if small else holdfast.Sampling(0.7, max_new_tokens=60)
     settings = drift.Settings(rounds, conversations, seed=0, sampling=sampling)
     cast = drift.Cast(user_turns=None if small else "everyday")
-    held, began = held_now(), time.perf_counter()
+    before, began = settled_memory(), time.perf_counter()
     with tempfile.TemporaryDirectory() as folder:
         records = drift.run(model, suite, folder, settings, cast=cast).records
     seconds = time.perf_counter() - began
     tokens = sum(record.tokens.forwarded for record in records)
-    return {"seconds": seconds, "tokens": tokens, "bytes": memory("VmHWM") - held}
+    return {"seconds": seconds, "tokens": tokens, "bytes": memory("VmHWM") - before}
 
 
 def small_llama():
@@ -116,10 +116,10 @@ def context(name: str, length: int) -> dict:
 
     runner = small_llama() if of_default(name) else holdfast.load(name).runner
     ids = torch.randint(6, 2048, (length,), generator=torch.Generator().manual_seed(1)).tolist()
-    span = tuple(5 <= place < 155 for place in range(length))
+    span = tuple(5 <= position < 155 for position in range(length))
     stream = Stream(tuple(ids), span, compile_methods(read_methods(STEERING)))
     scheduler = Scheduler(runner, frozenset(), 1)
-    held, began = held_now(), time.perf_counter()
+    before, began = settled_memory(), time.perf_counter()
     handle = scheduler.submit(Row((stream,), sampling=Sampling(0, 1, 8)))
     scheduler.step()
     prefilled = time.perf_counter()
@@ -130,7 +130,7 @@ def context(name: str, length: int) -> dict:
         "seconds": prefilled - began,
         "tokens": length,
         "decode_seconds_per_token": (ended - prefilled) / 7,
-        "bytes": memory("VmHWM") - held,
+        "bytes": memory("VmHWM") - before,
     }
 
 
@@ -146,7 +146,7 @@ def measure(name: str, kind: str, value: int) -> dict:
     return dialogs(name, side_by_side(name), value) if kind == "rounds" else context(name, value)
 
 
-def apart(name: str, kind: str, value: int) -> dict:
+def measure_in_subprocess(name: str, kind: str, value: int) -> dict:
     """Measures one point in a separate process."""
     command = [sys.executable, __file__, "--model", name, "--point", kind, str(value)]
     ran = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
@@ -158,16 +158,16 @@ def exponent(values: list[int], measured: list[float]) -> float:
     return round(float(np.polyfit(np.log(values), np.log(measured), 1)[0]), 3)
 
 
-def series(name: str, kind: str, taken: dict[int, list[dict]]) -> dict:
+def series(name: str, kind: str, runs_by_value: dict[int, list[dict]]) -> dict:
     """All points of one kind, with their exponents."""
     points = []
-    for value, runs in taken.items():
-        each = [run["seconds"] / run["tokens"] for run in runs]
+    for value, runs in runs_by_value.items():
+        per_token = [run["seconds"] / run["tokens"] for run in runs]
         point = {
             kind: value,
             "tokens": runs[0]["tokens"],
-            "seconds_per_token": statistics.median(each),
-            "range": [min(each), max(each)],
+            "seconds_per_token": statistics.median(per_token),
+            "range": [min(per_token), max(per_token)],
             "bytes": statistics.median(run["bytes"] for run in runs),
         }
         if kind == "context":
@@ -175,12 +175,12 @@ def series(name: str, kind: str, taken: dict[int, list[dict]]) -> dict:
             point["decode_seconds_per_token"] = statistics.median(steps)
         points.append(point)
     exponents = {
-        measured: exponent(list(taken), [point[measured] for point in points])
+        measured: exponent(list(runs_by_value), [point[measured] for point in points])
         for measured in ("seconds_per_token", "bytes", "decode_seconds_per_token")
         if measured in points[0]
     }
-    held = HELD[kind].format(side_by_side(name))
-    return {"varied": kind, "held": held, "points": points, "exponents": exponents}
+    fixed = HELD[kind].format(side_by_side(name))
+    return {"varied": kind, "held": fixed, "points": points, "exponents": exponents}
 
 
 def main() -> None:
@@ -206,16 +206,16 @@ def main() -> None:
     }
     kinds = [arguments.only] if arguments.only else list(DEFAULT)
     most = arguments.most or max(map(max, table.values()))
-    taken: dict[str, dict[int, list[dict]]] = {
+    runs: dict[str, dict[int, list[dict]]] = {
         kind: {value: [] for value in table[kind] if value <= most} for kind in kinds
     }
-    points = [(kind, value) for kind in kinds for value in taken[kind]]
+    points = [(kind, value) for kind in kinds for value in runs[kind]]
     for number in range(1, arguments.repetitions + 1):
         for kind, value in random.sample(points, len(points)):
-            taken[kind][value].append(apart(name, kind, value))
-            print(number, kind, value, taken[kind][value][-1], flush=True)
+            runs[kind][value].append(measure_in_subprocess(name, kind, value))
+            print(number, kind, value, runs[kind][value][-1], flush=True)
         result["repetitions"] = number
-        result["series"] = [series(name, kind, taken[kind]) for kind in kinds]
+        result["series"] = [series(name, kind, runs[kind]) for kind in kinds]
         if arguments.out:
             arguments.out.write_text(json.dumps(result, indent=1) + "\n")
 

@@ -205,14 +205,16 @@ def unsure(replies: Sequence[str], seeds: int = LANGUAGE_SEEDS) -> int:
     """How many replies langdetect assigns different languages with different seeds."""
     import langdetect
 
-    def told(reply: str, seed: int) -> str:
+    def description(reply: str, seed: int) -> str:
         langdetect.DetectorFactory.seed = seed
         try:
             return str(langdetect.detect(reply))
         except langdetect.LangDetectException:
             return "none"
 
-    different = sum(len({told(reply, seed) for seed in range(seeds)}) > 1 for reply in replies)
+    different = sum(
+        len({description(reply, seed) for seed in range(seeds)}) > 1 for reply in replies
+    )
     langdetect.DetectorFactory.seed = 0
     return different
 
@@ -238,8 +240,8 @@ def main() -> None:
     replies = replies_of(REPLIES, FROM_MODEL, BY_HAND)
     model = holdfast.load("default")
     record = {"measured_on": measured_on(model), **MADE, **measure(replies)}
-    for id, told in record["instructions"].items():
-        print(f"{id}: {told['agreed']} of {told['compared']}, {told['followed']} followed")
+    for id, counts in record["instructions"].items():
+        print(f"{id}: {counts['agreed']} of {counts['compared']}, {counts['followed']} followed")
     if out:
         out.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n")
 

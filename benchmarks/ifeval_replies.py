@@ -82,8 +82,8 @@ def insert(piece: str) -> Callable[[str, random.Random], str]:
 
     def edit(text: str, rng: random.Random) -> str:
         words = text.split(" ")
-        place = rng.randrange(len(words) + 1)
-        return " ".join([*words[:place], piece, *words[place:]])
+        position = rng.randrange(len(words) + 1)
+        return " ".join([*words[:position], piece, *words[position:]])
 
     return edit
 
@@ -102,8 +102,10 @@ def part(text: str, rng: random.Random) -> str:
     """Puts a mark between two sentences."""
     mark = rng.choice(("\n\n", "\n", "\n***\n", "***", "\n* ", "\n- ", "******", "\n\n\n\n"))
     pieces = BREAKS.split(text)
-    place = rng.randrange(len(pieces) + 1)
-    return mark.join(filter(None, (" ".join(pieces[:place]), " ".join(pieces[place:])))) or mark
+    position = rng.randrange(len(pieces) + 1)
+    return (
+        mark.join(filter(None, (" ".join(pieces[:position]), " ".join(pieces[position:])))) or mark
+    )
 
 
 def drop_commas(text: str, rng: random.Random) -> str:
@@ -149,7 +151,7 @@ EDITS: tuple[Callable[[str, random.Random], str], ...] = (
 )
 
 
-def said_by_the_model(count: int) -> list[str]:
+def model_replies(count: int) -> list[str]:
     """Replies of the default model to the probes of its own suite, each under its prompt."""
     model, suite = holdfast.load("default"), load_suite("starter")
     replies = []
@@ -182,7 +184,7 @@ def replies_of(count: int, from_model: int, by_hand: int, seed: int = 0) -> list
     rng = random.Random(seed)
     examples = written_by_hand()
     rng.shuffle(examples)
-    plain = said_by_the_model(from_model) + [*HARD, *LANGUAGES.values(), *examples][:by_hand]
+    plain = model_replies(from_model) + [*HARD, *LANGUAGES.values(), *examples][:by_hand]
     edited = []
     while len(plain) + len(edited) < count:
         text = rng.choice(plain)

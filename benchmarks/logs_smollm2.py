@@ -52,7 +52,7 @@ def main() -> None:
                     ]
                     lines.write(json.dumps({"messages": [system, *turns]}) + "\n")
         command = ["holdfast", "logs", str(logs), "--suite", "everyday", "--out", str(out)]
-        told = subprocess.run(
+        completed = subprocess.run(
             [sys.executable, "-m", *command], capture_output=True, text=True, check=True
         )
         records = read_run(out).records
@@ -75,7 +75,7 @@ def main() -> None:
         "sources": sources,
         "dialogs": len(records),
         "categories": rows,
-        "printed": told.stdout.splitlines()[:-1],
+        "printed": completed.stdout.splitlines()[:-1],
     }
     print(json.dumps(record, indent=1))
     if arguments.out:

@@ -108,12 +108,12 @@ def ours(model: LocalModel, sampling: Sampling) -> Answer:
     session = model.session()
 
     def answer(chats: Sequence[Chat], threads: Sequence[int]) -> tuple[list[str], int]:
-        asked = [
-            Request(chat, (), sampling, seed=place, thread=thread, keep=place < CONVERSATIONS)
-            for place, (chat, thread) in enumerate(zip(chats, threads, strict=True))
+        requests = [
+            Request(chat, (), sampling, seed=seed, thread=thread, keep=seed < CONVERSATIONS)
+            for seed, (chat, thread) in enumerate(zip(chats, threads, strict=True))
         ]
-        replies = session.generate_batch(asked)
-        tokens = sum(len(each.token_ids) + (each.stop_reason == "stop") for each in replies)
+        replies = session.generate_batch(requests)
+        tokens = sum(len(reply.token_ids) + (reply.stop_reason == "stop") for reply in replies)
         return [reply.text for reply in replies], tokens
 
     return answer
@@ -199,16 +199,16 @@ def main() -> None:
             seconds["ours"].append(play(ours(model, sampling), arguments.rounds))
             peer = lock_step(stock, tokenizer, sampling)
             seconds["lock_step"].append(play(peer, arguments.rounds))
-        each = [peer / mine for mine, peer in zip(*seconds.values(), strict=True)]
+        relative = [peer / mine for mine, peer in zip(*seconds.values(), strict=True)]
         rows.append(
             {
                 "type": kind,
                 "goes_on": model.runner.supports_chunked_prefill,
                 "ratio": {
-                    "median": statistics.median(each),
-                    "low": min(each),
-                    "high": max(each),
-                    "repetitions": each,
+                    "median": statistics.median(relative),
+                    "low": min(relative),
+                    "high": max(relative),
+                    "repetitions": relative,
                 },
                 "seconds_per_token": {who: statistics.median(s) for who, s in seconds.items()},
             }

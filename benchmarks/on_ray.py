@@ -67,20 +67,20 @@ def main() -> None:
         starts.append({"actors": count, "seconds": time.perf_counter() - began})
         return started
 
-    one, two = on_ray(1), on_ray(2)
+    one_actor, two_actors = on_ray(1), on_ray(2)
     ways = {
         "here": lambda out: drift.run(model, suite, out, settings),
-        "ray, 1 actor": lambda out: drift.run(one, suite, out, settings),
-        "ray, 2 actors": lambda out: drift.run(two, suite, out, settings),
+        "ray, 1 actor": lambda out: drift.run(one_actor, suite, out, settings),
+        "ray, 2 actors": lambda out: drift.run(two_actors, suite, out, settings),
     }
     for play in ways.values():  # warm up
         seconds_of(play)
     rows, differ = [], 0
     for number in range(arguments.repetitions):
         names = list(ways)[:: 1 if number % 2 == 0 else -1]
-        told = {name: seconds_of(ways[name]) for name in names}
-        rows.append({name: told[name][0] for name in ways})
-        texts = [told[name][1] for name in ways]
+        results = {name: seconds_of(ways[name]) for name in names}
+        rows.append({name: results[name][0] for name in ways})
+        texts = [results[name][1] for name in ways]
         differ = max(differ, *(sum(texts[0][n] != other[n] for n in other) for other in texts))
         print(json.dumps(rows[-1]), flush=True)
     ratios = {name: [row[name] / row[peer] for row in rows] for name, peer in PAIRS.items()}

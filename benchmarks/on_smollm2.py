@@ -130,8 +130,8 @@ def facts(file: Path, count: int, seed: int) -> Capability:
         rng.shuffle(choices)
         begun = row["relation"].format(row["subject"])
         replies = tuple(f"{begun} {choice}." for choice in choices)
-        asked = f"Complete the sentence: {begun} ..."
-        items.append(Item(asked, replies, choices.index(row["true_target"])))
+        question = f"Complete the sentence: {begun} ..."
+        items.append(Item(question, replies, choices.index(row["true_target"])))
         if len(items) == count:
             return Capability(f"{count} facts, seed {seed}", tuple(items), lettered=False)
     raise SystemExit(f"{file} has {len(items)} facts with four choices, and {count} are asked.")
@@ -206,8 +206,8 @@ def text() -> Capability:
     """Ordinary English text: the user messages of the package's dialogs."""
     rows = (ROOT / "src/holdfast/assets/user_turns/everyday.jsonl").read_text().splitlines()
     passages = [" ".join(json.loads(row)) for row in rows]
-    asked = "Please write the next part of the text."
-    items = tuple(Item(asked, (passage,), None) for passage in passages)
+    instruction = "Please write the next part of the text."
+    items = tuple(Item(instruction, (passage,), None) for passage in passages)
     return Capability("the user's side of everyday dialogs", items, lettered=False)
 
 
@@ -255,12 +255,12 @@ def drift_of(model, runs: Path, seed: int, side: str) -> dict:
     agents = [record.agent.category for record in series.records]
     row["categories"] = {}
     for category in sorted(set(agents)):
-        own = series.rows(np.array([agent == category for agent in agents]))
-        own_families = [families[record.conversation] for record in own.records]
+        rows = series.rows(np.array([agent == category for agent in agents]))
+        row_families = [families[record.conversation] for record in rows.records]
         row["categories"][category] = {
-            "conversations": len(own.records),
-            "stability": estimates(own.stability, own_families),
-            "change": over_groups(own.stability[:, -1] - own.stability[:, 0], own_families),
+            "conversations": len(rows.records),
+            "stability": estimates(rows.stability, row_families),
+            "change": over_groups(rows.stability[:, -1] - rows.stability[:, 0], row_families),
         }
     kept = without_collapsed(series, collapse)
     row["collapsed"] = DRIFT_TALKS - len(kept.records)
@@ -275,13 +275,13 @@ def drift_of(model, runs: Path, seed: int, side: str) -> dict:
 
 def setting_rows(model, stage: str, seed: int, runs: Path, file: Path) -> list[dict]:
     """A row per setting of `explore` or `confirm`, each paired with no fix."""
-    half, _, talks, each, sweeps = STAGES[stage]
+    half, _, talks, per_talk, sweeps = STAGES[stage]
     suite, folder = prompts(half), runs / f"{stage}-{seed}"
     plan = Plan(seed=seed, rounds=ROUNDS, ask_at=ASK_AT, conversations=talks, sampling=SAMPLING)
     turns = read_user_turns("everyday")
     plan = dataclasses.replace(plan, sweeps=sweeps, user_turns=turns)
-    all_facts = facts(file, talks * each, seed)
-    stability, asked = calibrate(model, suite, all_facts, folder, plan)
+    all_facts = facts(file, talks * per_talk, seed)
+    stability, capability = calibrate(model, suite, all_facts, folder, plan)
     names = list(dict.fromkeys(record.method for record in stability.records))
     plain = sorted(
         (r for r in stability.records if r.method == "none"), key=lambda r: r.conversation
@@ -295,11 +295,11 @@ def setting_rows(model, stage: str, seed: int, runs: Path, file: Path) -> list[d
         _, read = calibrate(model, suite, text(), beside, plan)
         nats = by_conversation(read.records, talks)
         recalled = recall(model, plain, names, seed, runs / f"{stage}-{seed}-recall.json")
-    right = by_conversation(asked.records, talks)
+    right = by_conversation(capability.records, talks)
     is_known = known(model, all_facts.items)
-    right_known = by_conversation(asked.records, talks, is_known)
+    right_known = by_conversation(capability.records, talks, is_known)
     rows = []
-    for place, name in enumerate(names):
+    for index, name in enumerate(names):
         rounds = {m: by_round(stability.records, m, talks) for m in (name, "none")}
         score = {m: np.nanmean(values, 1) for m, values in rounds.items()}
         broken = np.full(talks, np.nan)
@@ -321,8 +321,8 @@ def setting_rows(model, stage: str, seed: int, runs: Path, file: Path) -> list[d
             "broken": over_groups(broken, families),
         }
         if nats:
-            row["recall"] = over_groups(recalled[place], families)
-            lost = 100 * (recalled[0] - recalled[place])
+            row["recall"] = over_groups(recalled[index], families)
+            lost = 100 * (recalled[0] - recalled[index])
             row["recall_points_lost"] = over_groups(lost, families)
             row["log_probability_of_text"] = over_groups(nats[name], families)
         gains = defaultdict(list)
@@ -355,11 +355,11 @@ def by_round(records, method: str, count: int) -> np.ndarray:
     for record in records:
         if record.method == method:
             for number in range(1, ROUNDS + 1):
-                asked = [
+                scores = [
                     p.score for p in record.probes if p.kind == "stability" and p.round == number
                 ]
-                if asked:
-                    values[record.conversation, number - 1] = np.mean(asked)
+                if scores:
+                    values[record.conversation, number - 1] = np.mean(scores)
     return values
 
 
@@ -391,8 +391,8 @@ def main() -> None:
         ]
         record["prompts"] = [case.id for case in prompts(None).cases]
     else:
-        half, seeds, talks, each, _ = STAGES[arguments.stage]
-        record |= {"conversations": talks, "facts": talks * each}
+        half, seeds, talks, per_talk, _ = STAGES[arguments.stage]
+        record |= {"conversations": talks, "facts": talks * per_talk}
         record["prompts"] = [case.id for case in prompts(half).cases]
         record["families"] = len({family_of(name) for name in record["prompts"]})
         record["seeds"] = [

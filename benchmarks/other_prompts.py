@@ -45,9 +45,9 @@ def coverage(prompts: int, first: float, last: float, concentration: float, runs
         drawn = draws.integers(prompts, size=CONVERSATIONS)
         before, after = ((draws.random(CONVERSATIONS) < share[drawn]) for share in passes)
         change = after.astype(float) - before
-        here = estimate(change, DIFFERENCES)
+        same = estimate(change, DIFFERENCES)
         others = over_prompts(change, DIFFERENCES, drawn)
-        covered["over_conversations"] += here.low <= last - first <= here.high
+        covered["over_conversations"] += same.low <= last - first <= same.high
         covered["over_prompts"] += others.low <= last - first <= others.high
     return {name: count / runs for name, count in covered.items()}
 

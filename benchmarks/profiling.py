@@ -84,8 +84,8 @@ def messages(
     wanted, text = rng.randint(110, 160), []
     while len(model.tokenizer(" ".join(text))["input_ids"]) < wanted - 20:
         text.append(rng.choice(WORDS))
-    place = round(share * len(text))
-    text[place:place] = ["Name", "her", "job", "in", "one", "word."]
+    position = round(share * len(text))
+    text[position:position] = ["Name", "her", "job", "in", "one", "word."]
     return ({"role": "user", "content": " ".join(text)},), ("Name her job in one word.",)
 
 
@@ -145,32 +145,35 @@ def main() -> None:
             def plain(samples=samples, heads=heads) -> None:
                 for head in heads:
                     methods = (replace(PLAN.method, heads=HeadSet([head])),)
-                    for one in samples:
-                        if isinstance(one, Choice):
+                    for sample in samples:
+                        if isinstance(sample, Choice):
                             model.score(
-                                one.messages, one.continuations, methods, emphasis=one.emphasis
+                                sample.messages,
+                                sample.continuations,
+                                methods,
+                                emphasis=sample.emphasis,
                             )
                         else:
                             model.generate(
-                                one.messages,
+                                sample.messages,
                                 methods,
                                 Sampling(0, 1, PLAN.max_new_tokens),
-                                emphasis=one.emphasis,
+                                emphasis=sample.emphasis,
                             )
 
             rows[name].append(measure(ours, plain, (len(every) + 1) / len(heads)))
             print(name, {key: round(value, 2) for key, value in rows[name][-1].items()}, flush=True)
     medians = {
         name: {
-            key: statistics.median(row[key] for row in found)
+            key: statistics.median(row[key] for row in results)
             for key in ("ratio", "ratio_of_processor_time")
         }
-        for name, found in rows.items()
+        for name, results in rows.items()
     }
-    for name, found in medians.items():
+    for name, results in medians.items():
         print(
-            f"{name}: {found['ratio']:.1f} times as fast as one head at a time (processor time"
-            f" {found['ratio_of_processor_time']:.1f}; target {TARGETS[name]})"
+            f"{name}: {results['ratio']:.1f} times as fast as one head at a time (processor time"
+            f" {results['ratio_of_processor_time']:.1f}; target {TARGETS[name]})"
         )
     if arguments.out:
         record = {

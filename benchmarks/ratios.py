@@ -10,14 +10,16 @@ def ratios(work: str, seconds: dict[str, list[float]]) -> dict:
     repetition.
     """
     row = {"work": work, "plain_seconds": statistics.median(seconds["plain"])}
-    for name, taken in seconds.items():
+    for name, timings in seconds.items():
         if name != "plain":
-            each = [time / plain for time, plain in zip(taken, seconds["plain"], strict=False)]
-            low, middle, high = statistics.quantiles(each, n=4) if len(each) > 1 else each * 3
+            paired = zip(timings, seconds["plain"], strict=False)
+            relative = [time / plain for time, plain in paired]
+            spread = statistics.quantiles(relative, n=4) if len(relative) > 1 else relative * 3
+            low, middle, high = spread
             row[name] = {
                 "median": round(middle, 4),
                 "quartiles": [round(low, 4), round(high, 4)],
-                "repetitions": len(each),
+                "repetitions": len(relative),
             }
     print(
         work,

@@ -24,7 +24,7 @@ ASK_AT = 4  # the user turn that asks, not counting the one that mentions the na
 LETTERS = "ABCD"
 
 
-def told_and_asked(record: Conversation, rng: random.Random) -> tuple[list[dict], list[str], int]:
+def recall_question(record: Conversation, rng: random.Random) -> tuple[list[dict], list[str], int]:
     """A chat that mentions and asks, the replies to choose from, and the index of the right one."""
     names, pet, answer = rng.sample(NAMES, len(LETTERS)), rng.choice(PETS), rng.randrange(4)
     system, *turns = history(record, ASK_AT)
@@ -47,23 +47,26 @@ def recall(
     records: Sequence[Conversation],
     fixes: Sequence[tuple[Method, ...]],
     *,
-    each: int,
+    per_record: int,
     seed: int,
 ) -> np.ndarray:
-    """The share [fix, conversation] of `each` questions answered correctly after each record's
-    dialog, which was generated without a fix; all fixes get the same questions.
+    """The share [fix, conversation] of questions answered correctly after the dialogs of `records`,
+    which were generated without a fix; all fixes get the same questions.
+
+    Args:
+        per_record: questions after each dialog.
     """
     shares = np.empty((len(fixes), len(records)))
-    for place, fix in enumerate(fixes):
+    for index, fix in enumerate(fixes):
         rng = random.Random(f"recall {seed}")
-        asked = [told_and_asked(record, rng) for record in records for _ in range(each)]
+        questions = [recall_question(record, rng) for record in records for _ in range(per_record)]
         scored = model.session().score(
-            [Request(tuple(chat), fix) for chat, _, _ in asked],
-            [replies for _, replies, _ in asked],
+            [Request(tuple(chat), fix) for chat, _, _ in questions],
+            [replies for _, replies, _ in questions],
         )
         right = [
             int(np.argmax(scores.log_probabilities)) == answer
-            for scores, (_, _, answer) in zip(scored, asked, strict=True)
+            for scores, (_, _, answer) in zip(scored, questions, strict=True)
         ]
-        shares[place] = np.reshape(right, (len(records), each)).mean(1)
+        shares[index] = np.reshape(right, (len(records), per_record)).mean(1)
     return shares

@@ -364,20 +364,20 @@ def changes(old: dict | list, new: dict | list) -> list[str]:
         for path, number in after.items()
         if path in before and (number.low > before[path].high or number.high < before[path].low)
     ]
-    said = dict(verdicts(old))
+    old_verdicts = dict(verdicts(old))
     lines += [
-        f"| {claim} | {said[claim]} | {verdict} |"
+        f"| {claim} | {old_verdicts[claim]} | {verdict} |"
         for claim, verdict in verdicts(new)
-        if said.get(claim, verdict) != verdict
+        if old_verdicts.get(claim, verdict) != verdict
     ]
     return lines
 
 
-def told(record: Record, old: dict | list, new: dict | list) -> list[str]:
+def comparison_of(record: Record, old: dict | list, new: dict | list) -> list[str]:
     """A record's section of the page of changes."""
-    before, said = dict(numbers(old)), dict(verdicts(old))
+    before, old_verdicts = dict(numbers(old)), dict(verdicts(old))
     compared = sum(path in before for path, _ in numbers(new))
-    compared += sum(claim in said for claim, _ in verdicts(new))
+    compared += sum(claim in old_verdicts for claim, _ in verdicts(new))
     lines = changes(old, new)
     count = f"{compared} numbers and verdicts compared, {len(lines)} changed."
     if not old:
@@ -402,7 +402,7 @@ def write_changes(commit: str) -> None:
     lines = [f"Compared with commit `{commit}`.", ""]
     for record in RECORDS:
         if (file := RESULTS / f"{record.name}.json").exists():
-            lines += told(record, at(commit, record), json.loads(file.read_text()))
+            lines += comparison_of(record, at(commit, record), json.loads(file.read_text()))
     before, _, rest = PAGE.read_text().partition(MARKERS[0])
     _, _, after = rest.partition(MARKERS[1])
     PAGE.write_text("\n".join([f"{before}{MARKERS[0]}", *lines, f"{MARKERS[1]}{after}"]))

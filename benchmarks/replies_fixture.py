@@ -150,13 +150,13 @@ def forks_of(model, request) -> Iterator[tuple[str, dict]]:
         yield f"{name}/first", as_data(first)
         following = (first.text, "And the river?")
         forks = [
-            request(number, each, *following, thread="talk")
-            for number, each in ((0, method), (3, method), (0, other), (3, other))
+            request(number, steering, *following, thread="talk")
+            for number, steering in ((0, method), (3, method), (0, other), (3, other))
         ]
         for number, reply in enumerate(session.generate_batch(forks)):
             yield f"{name}/{number}", as_data(reply)
-        asked = request(0, method, *following, thread="talk", keep=True)
-        (kept,) = session.generate_batch([asked])
+        next_turn = request(0, method, *following, thread="talk", keep=True)
+        (kept,) = session.generate_batch([next_turn])
         yield f"{name}/kept", as_data(kept)
 
 

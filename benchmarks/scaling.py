@@ -175,8 +175,13 @@ def excess(model, suite, settings: drift.Settings) -> dict:
     with tempfile.TemporaryDirectory() as folder:
         records = drift.run(model, suite, folder, settings).records
     ratios = [row.tokens.forwarded / row.tokens.least for row in records]
-    told = estimate(np.array(ratios), None)
-    return {"conversations": len(ratios), "mean": told.mean, "low": told.low, "high": told.high}
+    overall = estimate(np.array(ratios), None)
+    return {
+        "conversations": len(ratios),
+        "mean": overall.mean,
+        "low": overall.low,
+        "high": overall.high,
+    }
 
 
 def gpu_hours(tokens: Tokens, model: Model, gpu: Gpu, bound: Bound, *, reuse: bool) -> float:
@@ -241,7 +246,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path)
     arguments = parser.parse_args()
     record = json.loads(arguments.record.read_text()) if arguments.record else measure()
-    counts = {int(length): Tokens(**told) for length, told in record["tokens"].items()}
+    counts = {int(length): Tokens(**counted) for length, counted in record["tokens"].items()}
     record |= {
         "conversations": arguments.conversations,
         "models": [asdict(model) for model in MODELS],

@@ -38,10 +38,10 @@ TALKS = 4  # conversations per prompt; each asks all of its screening probes
 def screening(suite: drift.Suite) -> drift.Suite:
     """The suite with the first half of each rule's probes."""
 
-    def first_half(asked):
-        if len(asked.probes) < 2:
-            sys.exit(f"{asked.id!r} has one probe, which leaves none to measure with; add another.")
-        return dataclasses.replace(asked, probes=asked.probes[: len(asked.probes) // 2])
+    def first_half(case):
+        if len(case.probes) < 2:
+            sys.exit(f"{case.id!r} has one probe, which leaves none to measure with; add another.")
+        return dataclasses.replace(case, probes=case.probes[: len(case.probes) // 2])
 
     cases = (
         dataclasses.replace(case, rules=tuple(map(first_half, case.rules)))

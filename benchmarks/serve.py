@@ -78,7 +78,7 @@ class Server:
     def resident(self) -> int:
         """Resident bytes of the server and its child processes."""
         process = psutil.Process(self.process.pid)
-        return sum(each.memory_info().rss for each in [process, *process.children(recursive=True)])
+        return sum(part.memory_info().rss for part in [process, *process.children(recursive=True)])
 
 
 def free_port() -> int:
@@ -124,43 +124,43 @@ def serve_peer(path: str, *, continuous: bool) -> Server:
     return start(command, "/health", path)
 
 
-def run(server: Server, asked: Sequence[Ask], clients: int, steers: bool) -> list[Seen]:
-    return asyncio.run(play(server.url, server.model, asked, clients, steers=steers))
+def run(server: Server, plan: Sequence[Ask], clients: int, steers: bool) -> list[Seen]:
+    return asyncio.run(play(server.url, server.model, plan, clients, steers=steers))
 
 
-def twins(model, asked: Sequence[Ask]) -> list[str]:
+def twins(model, plan: Sequence[Ask]) -> list[str]:
     """The replies of `generate_batch` to the same requests."""
     sampling = holdfast.Sampling(1.0, 0.9, TOKENS)
-    requests = [holdfast.Request(ask.messages, ask.steering, sampling, ask.seed) for ask in asked]
+    requests = [holdfast.Request(ask.messages, ask.steering, sampling, ask.seed) for ask in plan]
     return [reply.text for reply in model.generate_batch(requests)]
 
 
 def soak(name: str, count: int, dtype: str) -> dict:
     """Runs mixed requests of many clients: lost replies, mixed-up replies, and memory."""
-    asked = asks(count, steered=True, leaving=LEAVING)
+    plan = asks(count, steered=True, leaving=LEAVING)
     first = count // 5
     with serve_ours(name, dtype=dtype) as server:
-        seen = run(server, asked[:first], SOAK_CLIENTS, True)
+        seen = run(server, plan[:first], SOAK_CLIENTS, True)
         early = server.resident
-        seen += run(server, asked[first:], SOAK_CLIENTS, True)
+        seen += run(server, plan[first:], SOAK_CLIENTS, True)
         late = server.resident
         time.sleep(1)
         ready = httpx2.get(server.url + "/ready").status_code == 200
-    expected = twins(holdfast.load(name, dtype=dtype), asked)
+    expected = twins(holdfast.load(name, dtype=dtype), plan)
     pairs = list(zip(seen, expected, strict=True))
-    stayed = [(each, text) for each, text in pairs if not each.left]
-    left = [(each, text) for each, text in pairs if each.left]
+    stayed = [(reply, text) for reply, text in pairs if not reply.left]
+    left = [(reply, text) for reply, text in pairs if reply.left]
     result = {
         "dtype": dtype,
         "requests": count,
         "clients": SOAK_CLIENTS,
         "kept_bytes_at_most": KEPT,
-        "answered": sum(not each.error for each, _ in stayed),
+        "answered": sum(not reply.error for reply, _ in stayed),
         "left": len(left),
-        "errors": [each.error for each in seen if each.error][:10],
-        "other_than_twin": sum(each.text != text for each, text in stayed),
-        "left_other_than_twin": sum(not text.startswith(each.text) for each, text in left),
-        "busy_answers": sum(each.retries for each in seen),
+        "errors": [reply.error for reply in seen if reply.error][:10],
+        "other_than_twin": sum(reply.text != text for reply, text in stayed),
+        "left_other_than_twin": sum(not text.startswith(reply.text) for reply, text in left),
+        "busy_answers": sum(reply.retries for reply in seen),
         "megabytes_after_a_fifth": round(early / 2**20),
         "megabytes_at_the_end": round(late / 2**20),
         "ready_at_the_end": ready,
@@ -171,16 +171,16 @@ def soak(name: str, count: int, dtype: str) -> dict:
 
 def figures(seen: Sequence[Seen], seconds: float, tokenizer) -> dict:
     """Throughput of one phase, and medians and 99th percentiles of a client's waiting times."""
-    broken = [each.error for each in seen if each.error]
+    broken = [reply.error for reply in seen if reply.error]
     if broken:
         sys.exit(f"{len(broken)} of {len(seen)} requests failed: {broken[0]}")
-    texts = [each.text for each in seen]
+    texts = [reply.text for reply in seen]
     tokens = sum(len(ids) + 1 for ids in tokenizer(texts, add_special_tokens=False)["input_ids"])
-    first = [each.first for each in seen if each.pieces]
+    first = [reply.first for reply in seen if reply.pieces]
     gaps = [
-        (each.pieces[-1] - each.pieces[0]) / (len(each.pieces) - 1)
-        for each in seen
-        if len(each.pieces) > 1
+        (reply.pieces[-1] - reply.pieces[0]) / (len(reply.pieces) - 1)
+        for reply in seen
+        if len(reply.pieces) > 1
     ]
     return {
         "requests_per_second": len(seen) / seconds,
@@ -213,7 +213,7 @@ def speed(name: str, path: str, model, arguments: argparse.Namespace) -> dict:
         for repetition in range(arguments.repetitions):
             for clients in CLIENTS:
                 count = max(8, arguments.per_phase * clients // max(CLIENTS))
-                asked = asks(count, steered=False, seed=1 + repetition)
+                plan = asks(count, steered=False, seed=1 + repetition)
                 order = list(servers)
                 random.Random(repetition).shuffle(order)
                 row = {"clients": clients, "requests": count}
@@ -221,7 +221,7 @@ def speed(name: str, path: str, model, arguments: argparse.Namespace) -> dict:
                     server = servers[who]
                     server.process.send_signal(signal.SIGCONT)
                     started = time.perf_counter()
-                    seen = run(server, without_leaving(asked), clients, who == OURS)
+                    seen = run(server, without_leaving(plan), clients, who == OURS)
                     row[who] = figures(seen, time.perf_counter() - started, model.tokenizer)
                     server.process.send_signal(signal.SIGSTOP)
                 rows.append(row)

@@ -92,13 +92,13 @@ def asks(count: int, *, steered: bool, leaving: float = 0.0, seed: int = 0) -> l
     return chosen
 
 
-def without_leaving(asked: Sequence[Ask]) -> list[Ask]:
+def without_leaving(plan: Sequence[Ask]) -> list[Ask]:
     """The same requests from clients that stay."""
-    return [replace(ask, leaves_after=None) for ask in asked]
+    return [replace(ask, leaves_after=None) for ask in plan]
 
 
 async def play(
-    url: str, model: str, asked: Sequence[Ask], clients: int, *, steers: bool = True
+    url: str, model: str, plan: Sequence[Ask], clients: int, *, steers: bool = True
 ) -> list[Seen]:
     """Sends the requests, at most `clients` at a time; returns the responses in the order given.
 
@@ -109,14 +109,14 @@ async def play(
         clients: how many ask at the same time, each one request after another.
         steers: whether the server accepts `steering`.
     """
-    seen = [Seen() for _ in asked]
-    waiting = iter(range(len(asked)))
+    seen = [Seen() for _ in plan]
+    waiting = iter(range(len(plan)))
     limits = httpx2.Limits(max_connections=None)
     async with httpx2.AsyncClient(base_url=url, timeout=600, limits=limits) as http:
 
         async def client() -> None:
             for number in waiting:
-                await _ask(http, model, asked[number], seen[number], steers)
+                await _ask(http, model, plan[number], seen[number], steers)
 
         await asyncio.gather(*(client() for _ in range(clients)))
     return seen

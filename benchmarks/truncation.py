@@ -132,7 +132,7 @@ def main() -> None:
                 cast = drift.Cast(user_turns="everyday")
                 run = drift.run(model, suite, folder, SETTINGS, cast=cast)
             (series,) = read_series(run)
-            (found,) = summarise(run).to_json()["results"]
+            (result,) = summarise(run).to_json()["results"]
             canaries = [
                 [p.score for r in run.records for p in r.probes
                  if p.kind == "canary" and p.round == number]
@@ -140,9 +140,11 @@ def main() -> None:
             ]  # fmt: skip
             row = {
                 "limit": limit,
-                "stability_by_round": [v["mean"] for v in found["by_round"]["stability"]],
-                "canary_by_round": [round(sum(there) / len(there), 3) for there in canaries],
-                "truncation": found["truncation"],
+                "stability_by_round": [v["mean"] for v in result["by_round"]["stability"]],
+                "canary_by_round": [
+                    round(sum(in_round) / len(in_round), 3) for in_round in canaries
+                ],
+                "truncation": result["truncation"],
                 "sentences": truncation_lines([series]),
             }
             rows.append(row)

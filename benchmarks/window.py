@@ -113,20 +113,20 @@ def preferences(model, records) -> np.ndarray:
     """
     cases = {case.id: case for case in prompts(None).cases}
     values = np.full((len(records), len(READ)), np.nan)
-    for place, record in enumerate(records):
-        asked, replies, rounds = [], [], []
+    for row, record in enumerate(records):
+        requests, replies, rounds = [], [], []
         for at, number in enumerate(READ):
             for rule in cases[record.agent.id].all_rules:
                 probe = {"role": "user", "content": rule.probes[0]}
-                asked.append(Request((*history(record, number - 1), probe)))
+                requests.append(Request((*history(record, number - 1), probe)))
                 replies.append([rule.follows[0], rule.breaks[0]])
                 rounds.append(at)
-        scored = model.session().score(asked, replies)
+        scored = model.session().score(requests, replies)
         kept = np.array(
             [np.diff(np.array(s.log_probabilities) / np.array(s.tokens))[0] < 0 for s in scored]
         )
         for at in range(len(READ)):
-            values[place, at] = kept[np.array(rounds) == at].mean()
+            values[row, at] = kept[np.array(rounds) == at].mean()
     return values
 
 

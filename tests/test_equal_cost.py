@@ -116,7 +116,7 @@ def test_recall_asks_for_a_fact_mentioned_earlier_in_the_chat():
     record = conversation_of(turns=turns)
     places = set()
     for seed in range(30):
-        chat, replies, answer = recall.told_and_asked(record, random.Random(seed))
+        chat, replies, answer = recall.recall_question(record, random.Random(seed))
         told = next(at for at, turn in enumerate(chat) if " is called " in turn["content"])
         places.add(told)
         name = replies[answer].split()[0]

@@ -21,11 +21,11 @@ def drift_table() -> str:
     count = next(iter(seeds.values()))["none"]["conversations"]
 
     def row(name: str, cell) -> str:
-        return "| " + " | ".join([name, *(cell(one) for one in seeds.values())]) + " |"
+        return "| " + " | ".join([name, *(cell(result) for result in seeds.values())]) + " |"
 
     def ends(series: str, kind: str):
-        return lambda one: (
-            f"{one[series][kind][0]['mean']:.3f} to {one[series][kind][-1]['mean']:.3f}"
+        return lambda result: (
+            f"{result[series][kind][0]['mean']:.3f} to {result[series][kind][-1]['mean']:.3f}"
         )
 
     together = record["all_seeds"]
@@ -39,24 +39,25 @@ def drift_table() -> str:
         "| round 1 to round 8 | " + " | ".join(f"seed {seed}" for seed in seeds) + " |",
         "| --- " * (len(seeds) + 1) + "|",
         row("stability", ends("none", "stability")),
-        row("drop", lambda one: interval(one["none"]["stability_change"])),
+        row("drop", lambda result: interval(result["none"]["stability_change"])),
         row("stability, user model unprompted", ends("control", "stability")),
         row(
-            "drop, user model unprompted", lambda one: interval(one["control"]["stability_change"])
+            "drop, user model unprompted",
+            lambda result: interval(result["control"]["stability_change"]),
         ),
         row("adoption", ends("none", "adoption")),
-        row("change of adoption", lambda one: interval(one["none"]["adoption_change"])),
+        row("change of adoption", lambda result: interval(result["none"]["adoption_change"])),
         row("mass on the prompt", ends("none", "mass")),
         row(f"stability with `{FIX}`", ends(FIX, "stability")),
         row(
             "fix minus none, rounds 5 to 8",
-            lambda one: interval(one["fix_minus_none_late_rounds"]["stability"]),
+            lambda result: interval(result["fix_minus_none_late_rounds"]["stability"]),
         ),
         row(
             "round 1, phrases seen / unseen in training",
-            lambda one: (
-                f"{one['none']['round_1_phrase_seen']['mean']:.3f} /"
-                f" {one['none']['round_1_phrase_unseen']['mean']:.3f}"
+            lambda result: (
+                f"{result['none']['round_1_phrase_seen']['mean']:.3f} /"
+                f" {result['none']['round_1_phrase_unseen']['mean']:.3f}"
             ),
         ),
         "",
@@ -78,17 +79,17 @@ def lengths_table() -> str:
     longest = [
         f"- seed {seed}, conversation {reply['conversation']}, round {reply['round']},"
         f" {reply['tokens']} tokens: “{' '.join(reply['text'].split())[:160]}…”"
-        for seed, told in seeds.items()
-        for reply in told["lengths"]["longest"][:2]
+        for seed, result in seeds.items()
+        for reply in result["lengths"]["longest"][:2]
     ]
     return "\n".join(
         [
             "| replies in free self-chat | " + " | ".join(f"seed {seed}" for seed in seeds) + " |",
             "| --- " * (len(seeds) + 1) + "|",
-            row("replies", lambda told: f"{told['replies']:,}"),
-            row("that ran on to the limit of 400 tokens", lambda told: str(told["reached"])),
-            row("median length in tokens", lambda told: f"{told['median']:.0f}"),
-            row("99.9th percentile", lambda told: f"{told['99.9th percentile']:.0f}"),
+            row("replies", lambda result: f"{result['replies']:,}"),
+            row("that ran on to the limit of 400 tokens", lambda result: str(result["reached"])),
+            row("median length in tokens", lambda result: f"{result['median']:.0f}"),
+            row("99.9th percentile", lambda result: f"{result['99.9th percentile']:.0f}"),
             "",
             "The longest:",
             "",
@@ -133,10 +134,10 @@ def ablation_table() -> str:
     count = next(iter(models.values()))["conversations"]
 
     def row(name: str, cell) -> str:
-        return "| " + " | ".join([name, *(cell(one) for one in models.values())]) + " |"
+        return "| " + " | ".join([name, *(cell(result) for result in models.values())]) + " |"
 
     def ends(kind: str):
-        return lambda one: f"{one[kind][0]['mean']:.3f} to {one[kind][-1]['mean']:.3f}"
+        return lambda result: f"{result[kind][0]['mean']:.3f} to {result[kind][-1]['mean']:.3f}"
 
     return "\n".join(
         [
@@ -144,9 +145,9 @@ def ablation_table() -> str:
             f" {record['seed']} | " + " | ".join(name.replace("-", " ") for name in models) + " |",
             "| --- " * (len(models) + 1) + "|",
             row("stability, round 1 to round 8", ends("stability")),
-            row("change", lambda one: interval(one["stability_change"])),
+            row("change", lambda result: interval(result["stability_change"])),
             row("adoption, round 1 to round 8", ends("adoption")),
-            row("change", lambda one: interval(one["adoption_change"])),
+            row("change", lambda result: interval(result["adoption_change"])),
             row("mass on the prompt", ends("mass")),
             "",
             (
@@ -178,8 +179,8 @@ def ifeval_table() -> str:
 def checking_table() -> str:
     """How often `holdfast check` errs, and how long it takes."""
     record = read("checking")
-    told, settings = record["wrong"], record["settings"]
-    wrong = "; ".join(f"{name}: {100 * share:.1f}%" for name, share in told.items())
+    errors, settings = record["wrong"], record["settings"]
+    wrong = "; ".join(f"{name}: {100 * share:.1f}%" for name, share in errors.items())
     lines = [
         f"`python benchmarks/checking.py`: simulated, {settings['rounds']} rounds whose scores are"
         " independently 0 or 1, a look after every conversation (a check looks after a batch),"
@@ -194,11 +195,11 @@ def checking_table() -> str:
         "| --- " * 5 + "|",
     ]
     alone, among = ([row for row in record["rows"] if row["prompts"] == n] for n in (1, 10))
-    for one, ten in zip(alone, among, strict=True):
-        if one["mean"] not in CHECKED_MEANS:
+    for single, several in zip(alone, among, strict=True):
+        if single["mean"] not in CHECKED_MEANS:
             continue
-        cells = [f"{one['mean']:g}"]
-        for row in (one, ten):
+        cells = [f"{single['mean']:g}"]
+        for row in (single, several):
             shares = " / ".join(f"{row[name]:.0%}" for name in ("pass", "fail", "undecided"))
             cells += [shares, f"{row['conversations']:.0f}"]
         lines.append("| " + " | ".join(cells) + " |")
@@ -228,12 +229,12 @@ def coverage_table() -> str:
         cells = [str(prompts)]
         for name in names:
             for kind in kinds:
-                there = [
+                coverages = [
                     row[name]
                     for row in rows
                     if row["prompts"] == prompts and row["prompts_are"] == kind
                 ]
-                cells.append(f"{100 * min(there):.0f}%")
+                cells.append(f"{100 * min(coverages):.0f}%")
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines)
 
@@ -289,9 +290,9 @@ def demo_caption(name: str = "demo") -> str:
             " [Which fix?](DOCS/real_models.md#which-fix-at-what-cost) has its gain on others."
         )
         runs, unclear = [], " (uncertain)"
-        for there in record["elsewhere"]:
-            machine = re.sub(r"\(R\)| Processor$| \d+GB.*", "", there["machine"].split(",")[0])
-            overall, last = (there["against"][key] for key in ("over_all_rounds", "last_round"))
+        for run in record["elsewhere"]:
+            machine = re.sub(r"\(R\)| Processor$| \d+GB.*", "", run["machine"].split(",")[0])
+            overall, last = (run["against"][key] for key in ("over_all_rounds", "last_round"))
             doubt = unclear if last["verdict"] == "cannot tell" else ""
             runs.append(f"{two_digits(overall)} and {two_digits(last)}{doubt} on an {machine}")
         collapsed = [row["collapsed"] for row in record["methods"]]
@@ -359,14 +360,14 @@ def bot_table() -> str:
             return f"{estimate['mean']:.2f} (all equal)"
         return f"{estimate['mean']:.2f} [{estimate['low']:.2f}, {estimate['high']:.2f}]"
 
-    def column(at: int, told: dict) -> list[str]:
-        rules = [point(rule["stability_by_round"][at]) for rule in told["rules"]]
-        return [f"`{told['method']}`, round {at + 1}", *rules, point(told["stability"][at])]
+    def column(at: int, fix: dict) -> list[str]:
+        rules = [point(rule["stability_by_round"][at]) for rule in fix["rules"]]
+        return [f"`{fix['method']}`, round {at + 1}", *rules, point(fix["stability"][at])]
 
     plain, *fixes = record["methods"]
     names = [rule["rule"] for rule in plain["rules"]]
     columns = [["rule", *names, "all four"], column(0, plain), column(last, plain)]
-    columns += [column(last, told) for told in fixes]
+    columns += [column(last, fix) for fix in fixes]
     return "\n".join(
         [
             (

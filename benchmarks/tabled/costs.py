@@ -19,7 +19,7 @@ def chosen_rows(record: dict) -> dict[str, str]:
     """Rows of the study of chosen heads: a setting's gain in free self-chats and after fixed
     histories, and its cost.
     """
-    spelled = {
+    endings = {
         f",heads={'/'.join(f'{layer}.{head}' for layer, head in sorted(heads))}": (
             f", heads by {name}"
         )
@@ -27,18 +27,18 @@ def chosen_rows(record: dict) -> dict[str, str]:
     }
 
     def method(row: dict) -> str:
-        end = next((end for end in spelled if row["method"].endswith(end)), "")
+        end = next((end for end in endings if row["method"].endswith(end)), "")
         star = " *" if row["front"] else ""
-        return f"`{row['method'].removesuffix(end)}`{spelled.get(end, '')}{star}"
+        return f"`{row['method'].removesuffix(end)}`{endings.get(end, '')}{star}"
 
-    def row(one: dict) -> str:
-        ahead = "" if one["all_heads"] else interval(one["ahead_of_all_heads"])
+    def row(setting: dict) -> str:
+        ahead = "" if setting["all_heads"] else interval(setting["ahead_of_all_heads"])
         return (
-            f"| {method(one)} | {interval(one['free_gain'])} | {points(one['points_lost'])} |"
-            f" {ahead} | {interval(one['fixed_gain'])} |"
+            f"| {method(setting)} | {interval(setting['free_gain'])} |"
+            f" {points(setting['points_lost'])} | {ahead} | {interval(setting['fixed_gain'])} |"
         )
 
-    return {one["method"]: row(one) for one in record["settings"][1:]}
+    return {setting["method"]: row(setting) for setting in record["settings"][1:]}
 
 
 def chosen_table() -> list[str]:
@@ -100,17 +100,17 @@ def chosen_page() -> str:
 def equal_cost_rows(record: dict) -> list[str]:
     """A table per seed: each setting's gain, its cost, and its lead at that cost."""
 
-    def row(one: dict) -> str:
+    def row(setting: dict) -> str:
         cells = [
-            f"`{one['method']}`{'' if one['published'] else ' (ours)'}",
-            interval(one["gain"]),
-            *(points(one[f"points_lost_turn_{turn}"]) for turn in turns),
-            *(interval(one[f"lead_turn_{turn}"]) for turn in turns),
+            f"`{setting['method']}`{'' if setting['published'] else ' (ours)'}",
+            interval(setting["gain"]),
+            *(points(setting[f"points_lost_turn_{turn}"]) for turn in turns),
+            *(interval(setting[f"lead_turn_{turn}"]) for turn in turns),
         ]
         if beside:
-            recalled = one.get("recall_points_lost")
+            recalled = setting.get("recall_points_lost")
             cells += [
-                interval(one["fixed_histories_gain"]),
+                interval(setting["fixed_histories_gain"]),
                 points(recalled) if recalled else "",
             ]
         return f"| {' | '.join(cells)} |"
@@ -126,7 +126,7 @@ def equal_cost_rows(record: dict) -> list[str]:
     ]
     for seed in record["seeds"]:
         none, *settings = seed["settings"]
-        best_first = sorted(settings, key=lambda one: -one["lead_turn_4"]["mean"])
+        best_first = sorted(settings, key=lambda setting: -setting["lead_turn_4"]["mean"])
         lines += [
             "",
             (
@@ -206,14 +206,14 @@ def confirmed_costs_table() -> str:
     head += [f"stability, seed {seed['seed']}" for seed in seeds]
     head += [f"points lost, turn 4 / 8, seed {seed['seed']}" for seed in seeds]
     rows = [head]
-    by_seed = [{one["method"]: one for one in seed["settings"]} for seed in seeds]
+    by_seed = [{setting["method"]: setting for setting in seed["settings"]} for seed in seeds]
     for name in list(by_seed[0])[1:]:
         settings = [settings[name] for settings in by_seed]
         ours = "" if settings[0]["published"] else " (ours)"
-        cells = [interval(one["gain"]) for one in settings]
+        cells = [interval(setting["gain"]) for setting in settings]
         cells += [
-            " / ".join(f"{one[f'points_lost_turn_{turn}']['mean']:+.1f}" for turn in (4, 8))
-            for one in settings
+            " / ".join(f"{setting[f'points_lost_turn_{turn}']['mean']:+.1f}" for turn in (4, 8))
+            for setting in settings
         ]
         rows.append([f"`{name}`{ours}", *cells])
     plain = " and ".join(f"{seed['settings'][0]['stability']['mean']:.3f}" for seed in seeds)
@@ -232,8 +232,8 @@ def left_out_table() -> str:
     settings = read("equal_cost_explored")["seeds"][0]["settings"][1:]
     rows = [["method", "what it did", "setting", "stability", "points lost", "lead"]]
     for name, words in LEFT_OUT.items():
-        tried = [one for one in settings if one["method"].partition(":")[0] == name]
-        best = max(tried, key=lambda one: one["lead_turn_4"]["mean"])
+        tried = [setting for setting in settings if setting["method"].partition(":")[0] == name]
+        best = max(tried, key=lambda setting: setting["lead_turn_4"]["mean"])
         cells = [interval(best["gain"]), points(best["points_lost_turn_4"])]
         cells.append(interval(best["lead_turn_4"]))
         rows.append([f"`{name}`", words, f"`{best['method']}`", *cells])

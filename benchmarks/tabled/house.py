@@ -32,7 +32,7 @@ def house_drawing() -> str:
         for name, others in sorted(without_implied(imports).items())
         for other in sorted(others)
     ]
-    boxes = [box(name, *place) for name, place in places.items()]
+    boxes = [box(name, *position) for name, position in places.items()]
     style = (
         "text{font:13px sans-serif;text-anchor:middle;fill:#1b1b1b}"
         "rect{fill:#eef2fb;stroke:#5b74b5}path{fill:none;stroke:#8795b5;marker-end:url(#tip)}"
@@ -68,7 +68,7 @@ def package_imports() -> dict[str, set[str]]:
 
 def imported(path: Path) -> set[str]:
     """The packages of ours that a file imports, inside functions and for types too."""
-    found = set()
+    imported = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.ImportFrom):
             dotted = [f"{node.module}.{alias.name}" for alias in node.names]
@@ -77,8 +77,8 @@ def imported(path: Path) -> set[str]:
         else:
             continue
         parts = [name.split(".") for name in dotted]
-        found |= {part[1] for part in parts if part[0] == "holdfast" and len(part) > 1}
-    return found
+        imported |= {part[1] for part in parts if part[0] == "holdfast" and len(part) > 1}
+    return imported
 
 
 def rows_of(imports: Mapping[str, set[str]]) -> list[list[str]]:

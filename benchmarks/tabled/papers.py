@@ -103,10 +103,10 @@ def contradicted_list() -> str:
 
 def verdicts_rows() -> list[list[str]]:
     """A header, and a row for each claim."""
-    there = [ending for ending in MODELS if any(name.endswith(ending) for name in records())]
-    rows = [["", "claim", *(MODELS[ending] for ending in there)]]
+    present = [ending for ending in MODELS if any(name.endswith(ending) for name in records())]
+    rows = [["", "claim", *(MODELS[ending] for ending in present)]]
     for paper in ("li2024", "zhang2024"):
-        cells = {ending: _verdicts(f"{paper}{ending}") for ending in there}
+        cells = {ending: _verdicts(f"{paper}{ending}") for ending in present}
         for key in dict.fromkeys(key for column in cells.values() for key in column):
             figure, text = key
             verdicts = [column.get(key, "not run") for column in cells.values()]

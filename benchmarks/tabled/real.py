@@ -34,7 +34,7 @@ PREDICTORS = {  # by predictor in the record
 
 def fall(estimates: list[dict], digits: int = 2) -> str:
     """The first, a middle and the last of the estimates per round."""
-    return " / ".join(f"{estimates[place]['mean']:.{digits}f}" for place in (0, 3, -1))
+    return " / ".join(f"{estimates[index]['mean']:.{digits}f}" for index in (0, 3, -1))
 
 
 def without_collapsed(kept: dict | None) -> str:
@@ -184,12 +184,14 @@ def truncation_table() -> str:
     runs = read("truncation_smollm2")["runs"]
     for run in runs:
         cut = run["truncation"]
-        found = "nothing"
+        finding = "nothing"
         if cut is not None:
             first = sorted(cut["from_round"].values())
-            found = f"{cut['verdict']}, from round {first[0]} to {first[-1]} on, in {len(first)}"
+            finding = f"{cut['verdict']}, from round {first[0]} to {first[-1]} on, in {len(first)}"
         limit = "everything" if run["limit"] is None else f"{run['limit']} tokens"
-        rows.append([limit, " / ".join(f"{share:.2f}" for share in run["canary_by_round"]), found])
+        rows.append(
+            [limit, " / ".join(f"{share:.2f}" for share in run["canary_by_round"]), finding]
+        )
     head = (
         "`python benchmarks/truncation.py`: 16 conversations with SmolLM2-135M-Instruct, through a"
         " server that cuts chats off, and without it."
@@ -305,32 +307,36 @@ def start_line() -> str:
 
 def front_door(way: str) -> str:
     """A command of the README and its output; for a measurement, without most tables."""
-    told = read("front_door")[way]
-    parts = "\n".join(told["printed"]).split("\n\n")
+    shown = read("front_door")[way]
+    parts = "\n".join(shown["printed"]).split("\n\n")
     if way == "measure":
         (rules,) = (part for part in parts if part.startswith("Rule by rule"))
         assert "round 8" in rules, "the table is no longer behind its title"
         parts = [f"{parts[0]}\n[...]\n{rules}\n[...]"]
     printed = "\n\n".join(parts)
-    return "\n".join(["```", told["command"], "```", "```text", printed, "```"])
+    return "\n".join(["```", shown["command"], "```", "```text", printed, "```"])
 
 
 def front_serve() -> str:
     """The README's server, with a request and its reply, and its playground."""
     record = read("front_door")
-    told, kept = record["serve"], record["playground"]["kept"]
+    served, kept = record["serve"], record["playground"]["kept"]
     address = "http://127.0.0.1:8000/v1/chat/completions"
-    body = json.dumps(told["request"], ensure_ascii=False).replace("'", "\\u0027")
+    body = json.dumps(served["request"], ensure_ascii=False).replace("'", "\\u0027")
     request = f"curl {address} -H 'Content-Type: application/json' -d '{body}'"
-    steering = json.dumps(told["holdfast"], ensure_ascii=False)
+    steering = json.dumps(served["holdfast"], ensure_ascii=False)
     steered, unsteered = (
-        f'[...] "content": {json.dumps(told[reply], ensure_ascii=False)} [...]'
+        f'[...] "content": {json.dumps(served[reply], ensure_ascii=False)} [...]'
         for reply in ("reply", "reply_unsteered")
     )
-    asked = json.dumps(told["unsteered"]).strip("{}")
-    printed = [steered, f'[...] "holdfast": {steering} [...]', f"# with {asked}: {unsteered}"]
+    request_fields = json.dumps(served["unsteered"]).strip("{}")
+    printed = [
+        steered,
+        f'[...] "holdfast": {steering} [...]',
+        f"# with {request_fields}: {unsteered}",
+    ]
     then = "# then, in another terminal:"
-    shell = ["```", told["command"], then, request, "```"]
+    shell = ["```", served["command"], then, request, "```"]
     picture = "![The playground, with two columns](RESULTS/front_door/playground.png)"
     other = kept.count([True, False]) or "none"
     caption = (

@@ -155,14 +155,14 @@ def real_speed_table() -> str:
             f" | {row['over_floor']:.1f} ({row['seconds'] * 1e3:.0f} ms) | {processor(step)} |",
             f"| the same, every head of every row steered, over none | {steered} | the same |",
         ]
-    share, held = step["share"], step["memory"]
+    share, memory = step["share"], step["memory"]
     lines += [
         f"| SmolLM2: share of a drift run's time in products, in attention, elsewhere |"
         f" {share['products']:.0%}, {share['attention']:.0%}, {share['elsewhere']:.0%}"
         " | the same |",
         f"| SmolLM2: peak memory beyond the weights over the keys and values live at once,"
-        f" {held['conversations']} conversations of {held['rounds']} rounds |"
-        f" {held['ratio']:.1f} ({held['peak_bytes'] / 1e9:.1f} GB) | the same |",
+        f" {memory['conversations']} conversations of {memory['rounds']} rounds |"
+        f" {memory['ratio']:.1f} ({memory['peak_bytes'] / 1e9:.1f} GB) | the same |",
     ]
     return "\n".join(lines)
 
@@ -261,9 +261,7 @@ def serve_table() -> str:
         return f"{figures['p50'] * 1e3:.0f} and {figures['p99'] * 1e3:.0f} ms"
 
     def times(peer: str) -> str:
-        return ", ".join(
-            f"{each[f'tokens_per_second_over_{peer}']:.1f}" for each in medians.values()
-        )
+        return ", ".join(f"{row[f'tokens_per_second_over_{peer}']:.1f}" for row in medians.values())
 
     stayed = exact["requests"] - exact["left"]
     return "\n".join(
@@ -326,12 +324,12 @@ def scaling_table(gpu: str | None = None) -> str:
         "| replies of | " + " | ".join(f"{length} tokens" for length in lengths) + " |",
         "| --- " * (len(lengths) + 1) + "|",
     ]
-    for name, told in (
+    for name, label in (
         ("generated", "tokens drawn"),
         ("read", "tokens of prompts, where nothing is reused"),
         ("least", "tokens forwarded in all, where every prefix is reused"),
     ):
-        lines.append(f"| {told} | " + " | ".join(millions(each, name) for each in lengths) + " |")
+        lines.append(f"| {label} | " + " | ".join(millions(each, name) for each in lengths) + " |")
     lines += ["", "| model, GPUs | replies of | GPU hours | without reuse of prefixes |"]
     lines.append("| --- | --- | --- | --- |")
     lines += [
@@ -351,10 +349,11 @@ def scaling_page() -> str:
 
 def excess_line() -> str:
     """The tokens that the engine forwards, relative to the minimum."""
-    told = read("scaling")["forwarded_over_least"]
+    excess = read("scaling")["forwarded_over_least"]
     return (
-        f"The engine forwards {told['mean']:.3f} [{told['low']:.3f}, {told['high']:.3f}] times the"
-        f" least possible, on {told['conversations']} conversations of the default model."
+        f"The engine forwards {excess['mean']:.3f}"
+        f" [{excess['low']:.3f}, {excess['high']:.3f}] times"
+        f" the least possible, on {excess['conversations']} conversations of the default model."
     )
 
 
@@ -471,8 +470,8 @@ def profiling_table() -> str:
             "| samples | times as fast as one head at a time | target |",
             "| --- | --- | --- |",
             *(
-                f"| {name} | {found['ratio']:.1f} | {record['targets'][name]} |"
-                for name, found in record["medians"].items()
+                f"| {name} | {median['ratio']:.1f} | {record['targets'][name]} |"
+                for name, median in record["medians"].items()
             ),
         ]
     )
@@ -531,13 +530,13 @@ def _census_row(row: dict) -> str:
         "refused": "refused by name",
         "not run": "not run",
     }
-    there = engine[row["engine"]] if "engine" in row else "not examined"
+    in_engine = engine[row["engine"]] if "engine" in row else "not examined"
     if row.get("engine_alone") and row["engine"] in ("exact", "unsteered"):
-        there += ", one row at a time"
+        in_engine += ", one row at a time"
     reasons = dict.fromkeys(filter(None, (row["because"], row.get("engine_because"))))
     because = "; ".join(reasons).replace("|", "/")
     outcome = blocks[row["outcome"]]
-    return f"| {row['type']} | {row.get('class', '')} | {outcome} | {there} | {because} |"
+    return f"| {row['type']} | {row.get('class', '')} | {outcome} | {in_engine} | {because} |"
 
 
 def census_line() -> str:
@@ -589,15 +588,15 @@ def llama_table() -> str:
     rows = read("llama_steering")["rows"]
     kinds = LLAMA_FILES
     counts = list(dict.fromkeys(row["rows"] for row in rows))
-    found = {(row["way"], row["file"], row["rows"]): row for row in rows}
+    by_run = {(row["way"], row["file"], row["rows"]): row for row in rows}
     decoded = [
         f"{kind}, {count} row{'s' if count > 1 else ''}" for kind in kinds for count in counts
     ]
     table = [["", *(f"prefill, {kind}" for kind in kinds), *decoded]]
     for way in LLAMA_WAYS:
-        cells = [f"{found[way, kind, counts[0]]['prefill_ms']:.1f}" for kind in kinds]
+        cells = [f"{by_run[way, kind, counts[0]]['prefill_ms']:.1f}" for kind in kinds]
         cells += [
-            f"{found[way, kind, count]['decode_ms']:.1f}" for kind in kinds for count in counts
+            f"{by_run[way, kind, count]['decode_ms']:.1f}" for kind in kinds for count in counts
         ]
         table.append([way, *cells])
     memory = [["most memory of a process, MB", *kinds]]
@@ -612,14 +611,14 @@ def llama_table() -> str:
 def vllm_table() -> str:
     """Times in vLLM over those of stock vLLM, as medians."""
     record = read("vllm_steering")
-    found: dict[str, dict[str, dict]] = {}
+    rows_by_work: dict[str, dict[str, dict]] = {}
     for row in record["rows"]:
         work, method, rows, sentences = row["work"].split(", ")
         if sentences == VLLM_PROMPT and work == VLLM_WORK:
-            found.setdefault(f"{work}, {rows.replace('1 rows', '1 row')}", {})[method] = row
+            rows_by_work.setdefault(f"{work}, {rows.replace('1 rows', '1 row')}", {})[method] = row
     methods = list(record["methods"])
     table = [["work", "nothing steered", *methods]]
-    for work, rows in found.items():
+    for work, rows in rows_by_work.items():
         plain = [row["nothing steered"]["median"] for row in rows.values()]
         cells = [f"{rows[method]['everything steered']['median']:.2f}" for method in methods]
         table.append([work, f"{min(plain):.2f} to {max(plain):.2f}", *cells])
