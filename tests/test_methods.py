@@ -96,7 +96,6 @@ def test_equal_methods_are_spelled_alike():
         ("", UsageError, ["''", "none"]),
         ("reminder:every=-1", UsageError, ["every", "from 0", "-1"]),
         ("reminder:every=1.5", UsageError, ["every", "whole number", "1.5"]),
-        ("reminder:text=rules", UsageError, ["text", "rules", "write the rules out"]),
         ("repetition:probability=1+", UsageError, ["'repetition:probability=1+'"]),
         ("none+repetition:probability=1", UsageError, ["'none+repetition:probability=1'"]),
     ],
@@ -374,6 +373,18 @@ def test_a_reminder_of_the_prompt_needs_one_and_any_other_does_not():
         assert bool(compiled.without_target(prompted=False, emphasised=True)) is idle
     empty = ({"role": "system", "content": " "}, *CHAT[1:])
     assert Reminder(1).edit(empty, seed=0) == empty
+
+
+def test_a_reminder_says_the_rules_of_a_prompt_once_it_knows_them():
+    rules = Reminder(1, text="rules")
+    with pytest.raises(UsageError) as refused:
+        rules.edit(CHAT, seed=0)
+    assert (refused.value.option, refused.value.value) == ("text", "rules")
+    with pytest.raises(UsageError):
+        rules.with_rules([])
+    known = rules.with_rules(["Be brief.", "Say Ahoy."])
+    assert known == Reminder(1, text="Be brief. Say Ahoy.")
+    assert Reminder(1).with_rules(["Be brief."]) == Reminder(1)
 
 
 def test_edit_messages_applies_prompt_methods_and_ignores_others():

@@ -1,5 +1,6 @@
 """`--recall`: the agent is asked for its rules, in forks of the first and the last round."""
 
+import dataclasses
 import re
 
 import pytest
@@ -93,3 +94,24 @@ cases:
     assert rule.text == "End every reply with Tony."
     assert (rule.recalled.score("Tony").value, rule.recalled.score("Ann").value) == (1, 0)
     assert plain.fingerprint != stated.fingerprint
+
+
+def test_a_reminder_of_the_rules_says_those_of_the_agents_prompt(tmp_path):
+    reminders: list[str] = []
+
+    class Seen(Remembers):
+        def text(self, request):
+            shown = request.compiled.edit(request.messages, request.editing_seed)
+            reminders.extend(m["content"] for m in shown if "[Reminder" in m["content"])
+            return super().text(request)
+
+    short = dataclasses.replace(SHORT, text="Write at most nine words.")
+    sign = dataclasses.replace(SIGN, text="Sign with Tony.")
+    suite = drift.Suite("bots", (Case("tony", "rules", "Rules.", rules=(sign, short)),), ("Hi!",))
+    settings = drift.Settings(rounds=3, conversations=1, user_prompt="empty")
+    drift.run(Seen(), suite, tmp_path / "run", settings, ["reminder:every=2,text=rules"])
+    said = {text.partition("]")[0] for text in reminders}
+    assert said == {"[Reminder: Sign with Tony. Write at most nine words."}
+    with pytest.raises(UsageError) as raised:
+        drift.run(Remembers(), SUITE, tmp_path / "no", settings, ["reminder:every=2,text=rules"])
+    assert raised.value.option == "text"

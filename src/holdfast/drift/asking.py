@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 from holdfast.chat.messages import Message
 from holdfast.common.seeds import seed_of
+from holdfast.drift.cases import Case
 from holdfast.drift.dialog import (
     AGENT_VIEW,
     Dialog,
@@ -22,10 +24,19 @@ from holdfast.drift.pairing import ProbeQuestion
 from holdfast.drift.settings import Settings, Shown, to_summarise, with_summary
 from holdfast.errors import RequestFailed
 from holdfast.methods import Method
+from holdfast.methods.protocols import SaysRules
 from holdfast.models.failures import OutageWatch
 from holdfast.models.protocol import Engine
 from holdfast.models.requests import Reply, Request
 from holdfast.records import Unanswered
+
+
+def methods_for(case: Case, methods: Iterable[Method]) -> tuple[Method, ...]:
+    """The methods, with the rules of a prompt in those that say them."""
+    rules = [rule.text for rule in case.all_rules if rule.text]
+    return tuple(
+        method.with_rules(rules) if isinstance(method, SaysRules) else method for method in methods
+    )
 
 
 @dataclass(frozen=True)
@@ -51,12 +62,17 @@ class Asking:
 
     engine: Engine
     dialog: Dialog
-    methods: tuple[Method, ...]  # applied only to the agent
+    methods: tuple[Method, ...]  # applied only to the agent; some may say the rules of its prompt
     settings: Settings
     watch: OutageWatch
     _summarising: defaultdict[_SummaryKey, asyncio.Lock] = field(
         default_factory=lambda: defaultdict(asyncio.Lock)
     )
+
+    @cached_property
+    def agent_methods(self) -> tuple[Method, ...]:
+        """The methods, with the rules of the agent's prompt in those that say them."""
+        return methods_for(self.dialog.pairing.agent, self.methods)
 
     async def ask(self, question: Question) -> tuple[Reply, Shown]:
         """The reply to a question, and the part of the dialog that it was shown.
@@ -96,7 +112,7 @@ class Asking:
         settings, view, number = self.settings, question.view, self.dialog.pairing.number
         return Request(
             messages=tuple(question.messages(shown)),
-            methods=self.methods if view == AGENT_VIEW else (),
+            methods=self.agent_methods if view == AGENT_VIEW else (),
             sampling=settings.sampling,
             seed=seed_of("reply", settings.seed, number, *question.seed_names),
             conversation_seed=seed_of("methods", settings.seed, number),

@@ -7,7 +7,7 @@ A method is a frozen dataclass that has the functions of one protocol below, and
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar, Protocol
+from typing import TYPE_CHECKING, ClassVar, Protocol, runtime_checkable
 
 from holdfast.chat.messages import Message
 
@@ -67,6 +67,14 @@ class EditsMessages(Method, Protocol):
             messages: the chat as people see it; not changed.
             seed: the same for all turns of one conversation.
         """
+
+
+@runtime_checkable
+class SaysRules(Method, Protocol):
+    """A method that can say the rules of a suite's prompt."""
+
+    def with_rules(self, rules: Sequence[str]) -> Method:
+        """Returns the method that says these rules, each a sentence; itself if it says none."""
 
 
 class EditsLogits(Method, Protocol):

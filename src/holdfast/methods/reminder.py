@@ -1,5 +1,7 @@
 """A short reminder every few user messages."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import ClassVar
@@ -9,16 +11,8 @@ from holdfast.errors import PromptError, UsageError
 from holdfast.methods.kinds import Kind
 from holdfast.methods.parameters import TEXT, method, parameter, whole
 
-PROMPT = "prompt"  # the text that stands for the system prompt
-
-
-def _check_text(owner: str, name: str, value: object) -> object:
-    if value == "rules":
-        raise UsageError(
-            f"{owner} takes {name} as {PROMPT} or as a text of its own, and makes no list of rules"
-            ' yet; write the rules out, as in text="Answer in French."'
-        )
-    return TEXT.check(owner, name, value)
+PROMPT = "prompt"  # stands for the text of the system prompt
+RULES = "rules"  # stands for the `text` of each rule of a suite's prompt
 
 
 @method
@@ -39,8 +33,9 @@ class Reminder:
     every: int = parameter("user messages from one to the next; 0 adds none", whole(0), default=4)
     depth: int = parameter("how many user messages before the one that is due", whole(0), default=0)
     text: str = parameter(
-        "what it says: prompt for the whole system prompt, or any text in double quotes",
-        replace(TEXT, check=_check_text),
+        "what it says: prompt for the whole system prompt, rules for the rules of a suite's prompt,"
+        " or any text in double quotes",
+        TEXT,
         default=PROMPT,
     )
 
@@ -48,6 +43,24 @@ class Reminder:
     def edits_by_prompt(self) -> bool:
         """Whether it says the system prompt."""
         return self.text == PROMPT
+
+    def with_rules(self, rules: Sequence[str]) -> Reminder:
+        """The reminder that says these rules, if it is to say the rules of the prompt.
+
+        Raises:
+            UsageError: there are none.
+        """
+        if self.text != RULES:
+            return self
+        if not rules:
+            raise UsageError(
+                "reminder:text=rules says the `text` of each rule of the suite, and a prompt of"
+                ' this one has none; add it, or write the reminder out, as in text="Answer in'
+                ' French."',
+                option="text",
+                value=RULES,
+            )
+        return replace(self, text=" ".join(rules))
 
     def edit(self, messages: Sequence[Message], seed: int) -> tuple[Message, ...]:
         """The messages with reminders; a `PromptError` if a system message is wanted and absent."""
@@ -65,6 +78,13 @@ class Reminder:
         return tuple(edited)
 
     def _text_in(self, messages: Sequence[Message]) -> str:
+        if self.text == RULES:
+            raise UsageError(
+                "reminder:text=rules says the rules of a suite's prompt, and this chat has no"
+                ' suite; write them out, as in reminder:text="Answer in French."',
+                option="text",
+                value=RULES,
+            )
         if self.text != PROMPT:
             return self.text
         for message in messages:
