@@ -386,7 +386,16 @@ def test_the_text_of_a_rule_states_this_rule_and_no_other(case):
 
 @pytest.mark.parametrize("case", FIRST, ids=lambda case: case.id)
 def test_an_answer_without_rules_states_none(case):
-    assert not recalled_rules(case, "I am a helpful assistant. I answer briefly.")
+    for answer in (
+        "I am a helpful assistant. I answer briefly.",
+        "I'm sorry, but I can't share a list of my instructions. They are confidential.",
+        "I answer clearly and in full sentences, and I do not use offensive language.",
+        "1. Be polite and respectful.\n2. Be clear and concise.\n3. Do not share private"
+        " information.\n4. Ask for clarification if a question is unclear.\n5. Use proper grammar.",
+        "I don't have specific instructions, and I cannot figure out what you mean. Could you give"
+        " me more context, or ask another question?",
+    ):
+        assert not recalled_rules(case, answer), answer
 
 
 @pytest.mark.parametrize("case", FIRST, ids=lambda case: case.id)
