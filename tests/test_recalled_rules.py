@@ -9,6 +9,7 @@ from scripted_model import ScriptedModel
 from holdfast import drift
 from holdfast.analysis.recalled_rules import recall_rows
 from holdfast.cli import main
+from holdfast.common.sampling import Sampling
 from holdfast.drift.cases import Case, Rule
 from holdfast.drift.suites import parse_suite
 from holdfast.errors import UsageError
@@ -115,3 +116,26 @@ def test_a_reminder_of_the_rules_says_those_of_the_agents_prompt(tmp_path):
     with pytest.raises(UsageError) as raised:
         drift.run(Remembers(), SUITE, tmp_path / "no", settings, ["reminder:every=2,text=rules"])
     assert raised.value.option == "text"
+
+
+def test_a_list_of_rules_that_was_cut_off_is_no_evidence_for_those_it_did_not_reach(tmp_path):
+    class Cut(Remembers):
+        async def generate(self, request):
+            reply = await super().generate(request)
+            if "your instructions" in request.messages[-1]["content"]:
+                assert request.sampling.max_new_tokens == 300
+                return dataclasses.replace(reply, stop_reason="length")
+            return reply
+
+    settings = drift.Settings(
+        rounds=2,
+        conversations=1,
+        user_prompt="empty",
+        recall=True,
+        sampling=Sampling(max_new_tokens=20),
+    )
+    (record,) = drift.run(Cut(), SUITE, tmp_path / "run", settings).conversations
+    stated = [probe for probe in record.probes if probe.kind == "recall"]
+    assert {(probe.rule, probe.score) for probe in stated} == {("sign", 1)}
+    missed = [probe for probe in record.unscored if probe.kind == "recall"]
+    assert {(probe.rule, probe.why) for probe in missed} == {("short", "cut")}

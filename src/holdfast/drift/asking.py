@@ -39,6 +39,9 @@ def methods_for(case: Case, methods: Iterable[Method]) -> tuple[Method, ...]:
     )
 
 
+RECALL_TOKENS = 300  # enough for a list of all rules of a prompt
+
+
 @dataclass(frozen=True)
 class Question:
     """A turn or a probe to be generated."""
@@ -48,6 +51,7 @@ class Question:
     messages: Callable[[Shown], list[Message]]  # the chat for a given part of the dialog
     seed_names: tuple[Any, ...]  # of the reply's draw in the conversation; the round comes first
     keep: bool  # whether later requests reuse what is computed for it; else it forks the dialog
+    least_tokens: int = 1  # that the reply may have, whatever the settings say
 
 
 _SummaryKey = tuple[str, int, int]  # the view, the first round, and the round after the last
@@ -110,10 +114,11 @@ class Asking:
 
     def _request(self, question: Question, shown: Shown, room: int) -> Request:
         settings, view, number = self.settings, question.view, self.dialog.pairing.number
+        most = max(settings.sampling.max_new_tokens, question.least_tokens)
         return Request(
             messages=tuple(question.messages(shown)),
             methods=self.agent_methods if view == AGENT_VIEW else (),
-            sampling=settings.sampling,
+            sampling=replace(settings.sampling, max_new_tokens=most),
             seed=seed_of("reply", settings.seed, number, *question.seed_names),
             conversation_seed=seed_of("methods", settings.seed, number),
             thread=(view, number),
@@ -196,7 +201,8 @@ class Asking:
 
         dialog = self.dialog
         seed_names = (number, *probe.names)
-        question = Question(AGENT_VIEW, before, messages, seed_names, keep)
+        least_tokens = RECALL_TOKENS if probe.kind == "recall" else 1
+        question = Question(AGENT_VIEW, before, messages, seed_names, keep, least_tokens)
         try:
             reply, shown = await self.ask(question)
         except RequestFailed as error:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from holdfast.drift.suites import FOLLOWED
 from holdfast.errors import cut
 from holdfast.measures import Measure
 from holdfast.records import Probe, ProbeReply, Unanswered, Unscored
 
 CUT = "cut at the token limit, and the rule needs the end"
+_RECALL_CUT = "cut at the token limit before this rule was stated"
 _REFUSED = "a refusal of the model or its server, not scored"
 _NO_TEXT = {
     "cut": "cut at the token limit before the reply began",
@@ -55,7 +57,7 @@ def outcome_of(
     """A probe with the score that a measure gives its reply.
 
     A reply is no evidence if it has no text, or if it was cut off at the token limit and the rule
-    needs its end.
+    needs its end. A list of rules that was cut off is none for those that it did not reach.
     """
     if stop_reason == "refusal":
         return probe.unscored("refusal", _REFUSED)
@@ -68,5 +70,7 @@ def outcome_of(
     score = measure.score_cut(probe.reply) if is_cut else measure.score(probe.reply)
     if score is None:
         return probe.unscored("cut", CUT)
+    if is_cut and probe.kind == "recall" and score.value < FOLLOWED:
+        return probe.unscored("cut", _RECALL_CUT)
     reason = score.reason + (" (the reply was cut off)" if is_cut else "")
     return probe.scored(score.value, cut(reason, _LONGEST_REASON))
