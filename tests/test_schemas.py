@@ -12,7 +12,7 @@ import pytest
 from holdfast import report
 from holdfast.analysis.summary import summarise, write_summary
 from holdfast.cli import main
-from holdfast.drift.benchmark import COMPATIBILITY
+from holdfast.drift.run_identity import COMPATIBILITY
 from holdfast.drift.settings import Settings
 from holdfast.errors import RecordsError
 from holdfast.records import (

@@ -14,9 +14,15 @@ from holdfast.common.event_loop import run_sync
 from holdfast.common.version import __version__
 from holdfast.drift.attention_traces import write_traces
 from holdfast.drift.dialog import Dialog, conversation_of
-from holdfast.drift.judges import Judges, load_judges, open_judges
+from holdfast.drift.judges import JudgeName, Judges, load_judges, open_judges
 from holdfast.drift.pairing import draw, prepare, resolve_settings
 from holdfast.drift.recorded_dialogs import Dialogs, UserTurns
+from holdfast.drift.run_identity import (
+    COMPATIBILITY,
+    identity_of,
+    identity_of_others,
+    known_identity,
+)
 from holdfast.drift.selfchat import converse
 from holdfast.drift.settings import Cast, Running, Settings
 from holdfast.drift.suites import Suite, load_suite
@@ -24,25 +30,6 @@ from holdfast.drift.two_models import session_of
 from holdfast.errors import UsageError
 from holdfast.methods import Method, Methods, read_methods, spec_of
 from holdfast.models.protocol import ChatModel, Engine, LimitsRows, facts_about
-from holdfast.models.served import same_served
-
-# Draws depend on a conversation and its rounds, so a larger run begins like a smaller one. In
-# floating point, what else is in a batch can change a last digit, and occasionally a token.
-COMPATIBILITY = records.Compatibility(
-    # "divergence" was a setting before 0.3
-    defaults={"settings": {**asdict(Settings()), "divergence": False}},
-    joins={
-        "model_fingerprint": same_served,
-        "methods": records.union,
-        "settings.conversations": max,
-    },
-    reasons={
-        "settings.rounds": (
-            "finished dialogs are recorded as text, so they cannot continue with exactly the "
-            "tokens of a run of other rounds"
-        )
-    },
-)
 
 
 def run(
@@ -121,21 +108,14 @@ class _Benchmark:
     running: Running
 
     def identity(
-        self, specs: Iterable[str], judges: Mapping[tuple[str, str | None], ChatModel]
+        self, specs: Iterable[str], judges: Mapping[JudgeName, ChatModel]
     ) -> dict[str, Any]:
         """The facts that distinguish the run from others, as its manifest has them."""
-        identity = identity_of(self.model, self.suite, specs, asdict(self.settings), self.given)
-        if (user := self.cast.user_model) is not None:
-            identity["user_model"] = {
-                "name": user.name,
-                "fingerprint": user.fingerprint,
-                "runtime": user.runtime,
-            }
-        if judges:
-            identity["judges"] = {
-                " ".join(filter(None, name)): judge.fingerprint for name, judge in judges.items()
-            }
-        return identity
+        settings = asdict(self.settings)
+        return {
+            **identity_of(self.model, self.suite, specs, settings, self.given),
+            **identity_of_others(self.cast.user_model, judges),
+        }
 
     def about(self) -> dict[str, Any]:
         """The rest of the manifest."""
@@ -159,9 +139,9 @@ class _Benchmark:
         if not batch.again:
             return
         pairings = [draw(self.suite, self.settings, self.given, n) for n in batch.again]
-        # with a user model, or a model whose rounding depends on the batch, all run side by side
-        alone = self.model.independent and self.cast.user_model is None
-        together = None if alone else self.settings.batch
+        # a model that computes nothing here limits its requests itself
+        is_remote = self.model.independent and self.cast.user_model is None
+        concurrency = None if is_remote else self.settings.batch
         async with session_of(self.model, self.cast.user_model) as engine:
             recorder = Recorder(batch, judges, engine, self.running.traces)
             await converse(
@@ -171,7 +151,7 @@ class _Benchmark:
                 self.settings,
                 recorder.record,
                 self.running.progress,
-                together,
+                concurrency,
             )
 
 
@@ -227,46 +207,6 @@ def _by_spec(methods: Sequence[Methods]) -> dict[str, tuple[Method, ...]]:
             )
         by_spec[spec] = steering
     return by_spec
-
-
-def identity_of(
-    model: ChatModel,
-    suite: Suite,
-    specs: Iterable[str],
-    settings: Mapping[str, Any],
-    given: Dialogs | UserTurns | None,
-) -> dict[str, Any]:
-    """The facts that all commands of a run share, as JSON."""
-    return {
-        "model": model.name,
-        "model_fingerprint": model.fingerprint,
-        "runtime": model.runtime,
-        **known_identity(suite, specs, settings, given),
-    }
-
-
-def known_identity(
-    suite: Suite,
-    specs: Iterable[str],
-    settings: Mapping[str, Any],
-    given: Dialogs | UserTurns | None,
-) -> dict[str, Any]:
-    """Those facts that are known before a model is loaded."""
-    return {
-        "suite": suite.name,
-        "suite_fingerprint": suite.fingerprint,
-        "methods": list(specs),
-        "settings": dict(settings),
-        **identity_of_given(given),
-    }
-
-
-def identity_of_given(given: Dialogs | UserTurns | None) -> dict[str, Any]:
-    """The dialogs or the user turns of a run, by name and content; {} if it has none."""
-    if given is None:
-        return {}
-    kind = "user_turns" if isinstance(given, UserTurns) else "dialogs"
-    return {kind: {"name": given.name, "fingerprint": given.fingerprint}}
 
 
 def _versions() -> dict[str, str]:

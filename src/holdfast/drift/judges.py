@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 from holdfast.chat.messages import Message
 from holdfast.common.event_loop import task_group
@@ -27,7 +28,9 @@ from holdfast.models.requests import Request
 from holdfast.records import Probe, Unanswered, append_line, cut_torn_line, read_notes
 from holdfast.records.judge_records import Agreement, Judgement, VerdictCounts
 
+FILE = "judges.json"  # how well the judges of a run agree with the labels
 ANSWERS_FILE = "judgements.jsonl"
+LEAST_KAPPA = 0.6
 FORM = 1  # version of the judge's prompt; answers to other versions are not read
 PROMPT = (
     "Below is a reply of a chat assistant, between the lines of dashes. Judge the reply alone, and"
@@ -36,6 +39,14 @@ PROMPT = (
 )
 AGAIN = "Answer with the single word yes or no."
 _DASHES = "-" * 20
+_SAMPLING = Sampling(temperature=0, top_p=1, max_new_tokens=64)
+
+
+class JudgeName(NamedTuple):
+    """The model of a judge, as a measure names it."""
+
+    model: str  # as for `--model`
+    endpoint_model: str | None  # as for `--endpoint-model`
 
 
 @dataclass(frozen=True)
@@ -95,11 +106,6 @@ class Judgements:
         self._replies[question] = judgement.answers
 
 
-FILE = "judges.json"
-LEAST_KAPPA = 0.6
-_SAMPLING = Sampling(temperature=0, top_p=1, max_new_tokens=64)
-
-
 @dataclass(frozen=True)
 class Judging:
     """How the judges of a suite are loaded."""
@@ -113,7 +119,7 @@ class Judging:
 
 @asynccontextmanager
 async def open_judges(
-    suite: Suite, models: Mapping[tuple[str, str | None], ChatModel], folder: Path
+    suite: Suite, models: Mapping[JudgeName, ChatModel], folder: Path
 ) -> AsyncIterator[Judges]:
     """The judges of a run in `folder`, ready to be asked."""
     async with AsyncExitStack() as stack:
@@ -130,7 +136,7 @@ class Judges:
     """The judges of a run, and their answers."""
 
     suite: Suite
-    models: Mapping[tuple[str, str | None], ChatModel]  # by their names in measures
+    models: Mapping[JudgeName, ChatModel]
     engines: Mapping[str, Engine]  # of these models, by fingerprint
     judgements: Judgements
     # no question is asked twice, even if two conversations have the same reply
@@ -204,7 +210,7 @@ class Judges:
         )
 
     def _question(self, measure: Measure, reply: str) -> JudgeQuestion:
-        judge = self.models[_model_of(measure)].fingerprint
+        judge = self.models[_judge_of(measure)].fingerprint
         return JudgeQuestion(judge, measure.arguments["judge"], reply)
 
     async def _ask(self, wanted: Iterable[JudgeQuestion]) -> None:
@@ -242,17 +248,19 @@ def _count_verdicts(verdicts: Sequence[bool | None]) -> VerdictCounts:
 
 def load_judges(
     suite: Suite, model: ChatModel | None, judging: Judging
-) -> dict[tuple[str, str | None], ChatModel]:
+) -> dict[JudgeName, ChatModel]:
     """The models of a suite's judges; the measured model may be one; {} if there are none."""
     rules = list(judged_rules(suite))
     for case, rule in rules:
         check_labels(rule.follows, rule.breaks, f"The judge of the case {case.id!r}")
-    names = dict.fromkeys(_model_of(rule.measure) for _, rule in rules)
     load = judging.load or load_judge
-    return {
-        name: model if model is not None and name == (model.name, None) else load(*name)
-        for name in names
-    }
+    loaded: dict[JudgeName, ChatModel] = {}
+    for name in dict.fromkeys(_judge_of(rule.measure) for _, rule in rules):
+        if model is not None and name == JudgeName(model.name, None):
+            loaded[name] = model
+        else:
+            loaded[name] = load(name.model, name.endpoint_model)
+    return loaded
 
 
 def judged_rules(suite: Suite) -> Iterator[tuple[Case, Rule]]:
@@ -276,5 +284,5 @@ def load_judge(model: str, endpoint_model: str | None) -> ChatModel:
     return load(model)
 
 
-def _model_of(measure: Measure) -> tuple[str, str | None]:
-    return measure.arguments["model"], measure.arguments.get("endpoint_model")
+def _judge_of(measure: Measure) -> JudgeName:
+    return JudgeName(measure.arguments["model"], measure.arguments.get("endpoint_model"))

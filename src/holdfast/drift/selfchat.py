@@ -63,7 +63,7 @@ async def converse(
     settings: Settings,
     save: SaveDialog,
     report: ReportRounds,
-    together: int | None = None,
+    concurrency: int | None = None,
 ) -> None:
     """Holds conversations side by side; each continues as soon as it can.
 
@@ -73,14 +73,14 @@ async def converse(
         save: records a conversation that is over; one with a failed request, once another request
             is answered.
         report: receives the progress in rounds.
-        together: how many run at once; one that is over makes room for the next. None: all.
+        concurrency: how many run at once; one that is over makes room for the next. None: all.
 
     Raises:
         PromptTooLong: not even the first question of a conversation fits into the context.
     """
     async with task_group() as held_back:
         watch = OutageWatch(lambda dialog: held_back.create_task(save(dialog)), "conversation")
-        room = nullcontext() if together is None else asyncio.Semaphore(together)
+        room = nullcontext() if concurrency is None else asyncio.Semaphore(concurrency)
 
         async def hold(pairing: Pairing) -> None:
             dialog = Dialog(pairing)

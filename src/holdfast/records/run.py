@@ -15,7 +15,8 @@ from holdfast.records.run_summary import Summary, read_summary
 from holdfast.records.run_table import Columns, Table, probe_table, score_table
 from holdfast.records.samples import HeadScores, TaskSample
 
-Kind = TypeVar("Kind", bound=Identity)
+IdentityKind = TypeVar("IdentityKind", bound=Identity)
+RecordKind = TypeVar("RecordKind")
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,7 @@ class Run:
     def __repr__(self) -> str:
         return f"Run({str(self.folder)!r}, {len(self.records)} records)"
 
-    def identity_as(self, kind: type[Kind]) -> Kind:
+    def identity_as(self, kind: type[IdentityKind]) -> IdentityKind:
         """The identity of the run, of the kind that its command has.
 
         Raises:
@@ -57,32 +58,35 @@ class Run:
     @property
     def conversations(self) -> list[Conversation]:
         """The conversations, of a run of `drift`, `check`, `calibrate`, `trace` or `geometry`."""
-        return [record for record in self.records if isinstance(record, Conversation)]
+        return self._records_of(Conversation)
 
     @property
     def capability_conversations(self) -> list[CapabilityConversation]:
         """The answered capability questions of a calibration, by conversation."""
-        return [record for record in self.records if isinstance(record, CapabilityConversation)]
+        return self._records_of(CapabilityConversation)
 
     @property
     def dialogs(self) -> list[LogDialog]:
         """The scored dialogs of a run of `logs`."""
-        return [record for record in self.records if isinstance(record, LogDialog)]
+        return self._records_of(LogDialog)
 
     @property
     def samples(self) -> list[TaskSample]:
         """The samples of a run of `tasks`."""
-        return [record for record in self.records if isinstance(record, TaskSample)]
+        return self._records_of(TaskSample)
 
     @property
     def head_scores(self) -> list[HeadScores]:
         """The samples of a run of `profile`."""
-        return [record for record in self.records if isinstance(record, HeadScores)]
+        return self._records_of(HeadScores)
 
     @property
     def precedents(self) -> list[PrecedentChat]:
         """The conversations of a run of `precedent`."""
-        return [record for record in self.records if isinstance(record, PrecedentChat)]
+        return self._records_of(PrecedentChat)
+
+    def _records_of(self, kind: type[RecordKind]) -> list[RecordKind]:
+        return [record for record in self.records if isinstance(record, kind)]
 
     @property
     def summary(self) -> Summary | None:

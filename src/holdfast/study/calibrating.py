@@ -15,9 +15,9 @@ from holdfast import drift, records
 from holdfast import methods as steering
 from holdfast.analysis.summary import refuse_other_command
 from holdfast.common.event_loop import run_sync
-from holdfast.drift.benchmark import COMPATIBILITY as OF_DRIFT
-from holdfast.drift.benchmark import identity_of_given
 from holdfast.drift.pairing import resolve_settings
+from holdfast.drift.run_identity import COMPATIBILITY as OF_DRIFT
+from holdfast.drift.run_identity import identity_of_given
 from holdfast.errors import ModelError, UsageError
 from holdfast.methods import Ability, Method
 from holdfast.models.capabilities import supports

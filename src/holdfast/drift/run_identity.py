@@ -1,0 +1,89 @@
+"""The identity of a run: the facts by which a repeated command recognises its folder."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict
+from typing import Any
+
+from holdfast import records
+from holdfast.drift.judges import JudgeName
+from holdfast.drift.recorded_dialogs import Dialogs, UserTurns
+from holdfast.drift.settings import Settings
+from holdfast.drift.suites import Suite
+from holdfast.models.protocol import ChatModel
+from holdfast.models.served import same_served
+
+# Draws depend on a conversation and its rounds, so a larger run begins like a smaller one. In
+# floating point, what else is in a batch can change a last digit, and occasionally a token.
+COMPATIBILITY = records.Compatibility(
+    # "divergence" was a setting before 0.3
+    defaults={"settings": {**asdict(Settings()), "divergence": False}},
+    joins={
+        "model_fingerprint": same_served,
+        "methods": records.union,
+        "settings.conversations": max,
+    },
+    reasons={
+        "settings.rounds": (
+            "finished dialogs are recorded as text, so they cannot continue with exactly the "
+            "tokens of a run of other rounds"
+        )
+    },
+)
+
+
+def identity_of(
+    model: ChatModel,
+    suite: Suite,
+    specs: Iterable[str],
+    settings: Mapping[str, Any],
+    given: Dialogs | UserTurns | None,
+) -> dict[str, Any]:
+    """The facts that all commands of a run share, as JSON."""
+    return {
+        "model": model.name,
+        "model_fingerprint": model.fingerprint,
+        "runtime": model.runtime,
+        **known_identity(suite, specs, settings, given),
+    }
+
+
+def known_identity(
+    suite: Suite,
+    specs: Iterable[str],
+    settings: Mapping[str, Any],
+    given: Dialogs | UserTurns | None,
+) -> dict[str, Any]:
+    """Those facts that are known before a model is loaded."""
+    return {
+        "suite": suite.name,
+        "suite_fingerprint": suite.fingerprint,
+        "methods": list(specs),
+        "settings": dict(settings),
+        **identity_of_given(given),
+    }
+
+
+def identity_of_given(given: Dialogs | UserTurns | None) -> dict[str, Any]:
+    """The dialogs or the user turns of a run, by name and content; {} if it has none."""
+    if given is None:
+        return {}
+    kind = "user_turns" if isinstance(given, UserTurns) else "dialogs"
+    return {kind: {"name": given.name, "fingerprint": given.fingerprint}}
+
+
+def identity_of_others(
+    user_model: ChatModel | None, judges: Mapping[JudgeName, ChatModel]
+) -> dict[str, Any]:
+    """The models that take part besides the agent's; {} if there are none."""
+    identity: dict[str, Any] = {}
+    if user_model is not None:
+        identity["user_model"] = {
+            "name": user_model.name,
+            "fingerprint": user_model.fingerprint,
+            "runtime": user_model.runtime,
+        }
+    if judges:
+        identity["judges"] = {
+            " ".join(filter(None, name)): judge.fingerprint for name, judge in judges.items()
+        }
+    return identity
