@@ -9,7 +9,7 @@ from test_report import opening_of, record, run_of, series_of
 
 from holdfast import drift, report
 from holdfast.analysis.outcome import Findings, Outcome, conversations_needed, findings_of
-from holdfast.analysis.prompt_effect import MADE_WORSE, Baseline, BaselineRow
+from holdfast.analysis.prompt_effect import MADE_WORSE, Baseline, BaselineRow, ProbedRule
 from holdfast.analysis.series import read_series
 from holdfast.analysis.statistics import DIFFERENCES, SCORES, estimate
 from holdfast.analysis.summary import results_of, summary_of, write
@@ -26,10 +26,12 @@ def baseline_with(verdict: str, *names: str, by_rule: bool = False) -> Baseline:
     """A baseline in which everything has the same verdict."""
     prompted, unprompted = (estimate(np.full(40, score), SCORES) for score in (0.2, 0.85))
     difference = estimate(np.full(40, -0.65), DIFFERENCES)
-    every, *rows = (
-        BaselineRow(name, 40, prompted, unprompted, difference, verdict) for name in ("all", *names)
-    )
-    return Baseline(every, tuple(rows), tuple(rows), by_rule)
+    scores = 40, prompted, unprompted, difference, verdict
+    cases = []
+    for name in names:
+        case, _, rule = name.partition(" · ")
+        cases.append(BaselineRow(name, *scores, about=ProbedRule(case, rule or None)))
+    return Baseline(BaselineRow("all", *scores), tuple(cases), tuple(cases), by_rule)
 
 
 def outcome_of(folder, first, last, n=40, baseline=None, **more) -> Findings:

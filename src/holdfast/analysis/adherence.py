@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -46,6 +46,14 @@ class RuleScores:
         return self.cells((0,), self.positions)[:, 0]
 
 
+class BrokenTurn(NamedTuple):
+    """A turn that broke a rule."""
+
+    dialog: int  # the row in the run's records
+    turn: int  # its number
+    score: float
+
+
 @dataclass(frozen=True)
 class Survival:
     """The share of dialogs in which a rule is unbroken after each turn (Kaplan and Meier 1958);
@@ -72,7 +80,7 @@ class Adherence:
         bounds: bounds of the true mean, at the check's error.
         by_turn, by_tokens: per bin of TURN_BINS or TOKEN_BINS, over dialogs with a turn in it.
         change: from the first to the last turn the rule applied to, over dialogs with at least two.
-        broken: the turns that broke the rule, worst first: row of the record, turn, score.
+        broken: the turns that broke the rule, worst first.
         verdict: pass, fail or undecided; "" without a bar or earlier scores.
         earlier: the comparison with earlier logs; None without any.
         uncompared: why there is none although there are earlier logs; "" if there is.
@@ -89,7 +97,7 @@ class Adherence:
     by_tokens: tuple[statistics.Estimate, ...]
     change: statistics.Estimate
     survival: Survival
-    broken: tuple[tuple[int, int, float], ...]
+    broken: tuple[BrokenTurn, ...]
     verdict: str = ""
     earlier: AgainstEarlier | None = None
     uncompared: str = ""
@@ -195,10 +203,12 @@ def _adherence(
     low, high = sequential.bounds(np.random.default_rng(0).permutation(means), error)
     order = np.argsort(scores.scores, kind="stable")
     broken = [
-        (int(scores.dialogs[n]), int(scores.positions[n]), float(scores.scores[n]))
+        BrokenTurn(int(scores.dialogs[n]), int(scores.positions[n]), float(scores.scores[n]))
         for n in order
         if scores.scores[n] < KEPT
     ]
+    by_turn = scores.cells(TURN_BINS, scores.positions)
+    by_tokens = scores.cells(TOKEN_BINS, scores.tokens)
     verdict = "" if bar is None else PASS if low >= bar else FAIL if high < bar else UNDECIDED
     difference = None if before is None else _difference(means, before.by_dialog, error)
     if difference is not None and difference.certain < 0:
@@ -206,28 +216,23 @@ def _adherence(
     elif difference is not None and bar is None:
         verdict = PASS if difference.difference.n >= statistics.MIN_PROMPTS else UNDECIDED
     return Adherence(
-        scores.rule,
-        len(scores.scores),
-        scores.turns,
-        statistics.estimate(means, statistics.SCORES),
-        (low, high),
-        tuple(
-            statistics.estimate_columns(
-                scores.cells(TURN_BINS, scores.positions), statistics.SCORES
-            )
-        ),
-        tuple(
-            statistics.estimate_columns(scores.cells(TOKEN_BINS, scores.tokens), statistics.SCORES)
-        ),
-        _change(scores),
-        _survival(scores),
-        tuple(broken),
-        verdict,
-        difference,
+        rule=scores.rule,
+        applied=len(scores.scores),
+        turns=scores.turns,
+        overall=statistics.estimate(means, statistics.SCORES),
+        bounds=(low, high),
+        by_turn=tuple(statistics.estimate_columns(by_turn, statistics.SCORES)),
+        by_tokens=tuple(statistics.estimate_columns(by_tokens, statistics.SCORES)),
+        change=_change(scores),
+        survival=_survival(scores),
+        broken=tuple(broken),
+        verdict=verdict,
+        earlier=difference,
     )
 
 
 def _change(scores: RuleScores) -> statistics.Estimate:
+    """The change from a dialog's first score to its last."""
     changes = []
     for row in np.unique(scores.dialogs):
         in_order = scores.scores[scores.dialogs == row]
@@ -237,6 +242,7 @@ def _change(scores: RuleScores) -> statistics.Estimate:
 
 
 def _survival(scores: RuleScores) -> Survival:
+    """The Kaplan-Meier curve of the first turn that breaks a rule."""
     broken_at, ended_at = [], []
     for row in np.unique(scores.dialogs):
         mine = scores.dialogs == row
@@ -246,7 +252,7 @@ def _survival(scores: RuleScores) -> Survival:
         else:
             ended_at.append(int(positions[-1]))
     if not broken_at:
-        return Survival((), (), (), (), 0, None)
+        return Survival(turns=(), share=(), low=(), high=(), broken=0, median=None)
     from scipy.stats import CensoredData, ecdf
 
     curve = ecdf(CensoredData(uncensored=broken_at, right=ended_at)).sf
@@ -261,14 +267,15 @@ def _survival(scores: RuleScores) -> Survival:
     low, high = (side.probabilities[events] for side in (interval.low, interval.high))
     undefined = np.isnan(high)  # once no dialog is left; the last bound still holds
     high[undefined] = high[~undefined][-1] if not undefined.all() else 1.0
+    median = int(turns[half[0]]) if len(half) else None
     return Survival(
-        tuple(map(int, turns)),
-        tuple(map(float, shares)),
-        tuple(map(float, np.nan_to_num(low, nan=0.0))),
-        tuple(map(float, np.maximum(shares, high))),
-        len(broken_at),
-        median := int(turns[half[0]]) if len(half) else None,
-        median is not None and any(turn < median for turn in ended_at),
+        turns=tuple(map(int, turns)),
+        share=tuple(map(float, shares)),
+        low=tuple(map(float, np.nan_to_num(low, nan=0.0))),
+        high=tuple(map(float, np.maximum(shares, high))),
+        broken=len(broken_at),
+        median=median,
+        estimated=median is not None and any(turn < median for turn in ended_at),
     )
 
 

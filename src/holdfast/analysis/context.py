@@ -43,7 +43,9 @@ class Truncation:
 def truncation_of(series: Series) -> Truncation | None:
     """Detects that a server read less than it was sent; None if nothing shows that."""
     cut_from, limit = {}, 0
-    known: list[tuple[float, float]] = []
+    known: list[
+        tuple[float, float]
+    ] = []  # the share of a conversation's canaries, before and after
     for record in series.records:
         turns = [turn for turn in record.turns if turn.speaker == "agent"]
         canaries = [probe for probe in record.probes if probe.kind == "canary"]
@@ -54,20 +56,20 @@ def truncation_of(series: Series) -> Truncation | None:
         spoken: list[Turn | Probe] = [*turns, *canaries]
         limit = max(limit, *(reply.prompt_tokens or 0 for reply in spoken))
         if first := _stops_growing(canaries):  # a question may be shorter than the turn beside it
-            before = [probe.score for probe in canaries if probe.round < first]
-            after = [probe.score for probe in canaries if probe.round >= first]
-            known.append((float(np.mean(before)), float(np.mean(after))))
+            earlier = [probe.score for probe in canaries if probe.round < first]
+            later = [probe.score for probe in canaries if probe.round >= first]
+            known.append((float(np.mean(earlier)), float(np.mean(later))))
     if not cut_from:
         return None
-    values = np.array(known).reshape(-1, 2)
+    before, after = np.array(known).reshape(-1, 2).T
     return Truncation(
-        len(series.records),
-        cut_from,
-        limit,
-        estimate(values[:, 0], SCORES),
-        estimate(values[:, 1], SCORES),
-        int((values[:, 1] < values[:, 0]).sum()),
-        int((values[:, 1] > values[:, 0]).sum()),
+        conversations=len(series.records),
+        cut_from=cut_from,
+        limit=limit,
+        canary_before=estimate(before, SCORES),
+        canary_after=estimate(after, SCORES),
+        fell=int((after < before).sum()),
+        rose=int((after > before).sum()),
     )
 
 
@@ -133,10 +135,10 @@ def survivals_of(series: Series) -> list[RuleSurvival]:
             before, after = np.array(both).T
             rows.append(
                 RuleSurvival(
-                    name,
-                    estimate(before, SCORES, error=series.error),
-                    estimate(after, SCORES, error=series.error),
-                    paired_difference(after, before, error=series.error),
+                    name=name,
+                    before=estimate(before, SCORES, error=series.error),
+                    after=estimate(after, SCORES, error=series.error),
+                    difference=paired_difference(after, before, error=series.error),
                 )
             )
     return sorted(rows, key=lambda row: (bool(row.name), row.after.mean or 0.0, row.name))

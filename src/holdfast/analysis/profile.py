@@ -14,6 +14,7 @@ from holdfast.errors import HoldfastError, UsageError
 from holdfast.methods.heads import Head, HeadSet, Ranking, Shape
 from holdfast.records import HeadScores, Run, read_run
 from holdfast.records.identity import ProfileIdentity
+from holdfast.records.model import List, RecordModel
 
 UNSTEERED = "none"  # in records, in place of a head's name
 _BY_CHANCE = 0.025  # the share of heads without any gain whose interval still lies above 0
@@ -117,27 +118,55 @@ def _gains_of(records: Sequence[HeadScores]) -> Gains:
     return dict(zip(map(_head_named, names), gains, strict=True))
 
 
+class MadeFor(RecordModel):
+    """The model that a ranking is of."""
+
+    layers: int
+    heads: int
+    model: str
+    fingerprint: str
+
+
+class ScoredHead(RecordModel):
+    """A head of a ranking."""
+
+    layer: int
+    head: int
+    score: float  # with this head steered alone
+    samples: int  # that it was scored on
+    gain: Estimate  # over the model without steering, on the same samples
+
+
+class StoredRanking(RecordModel):
+    """A ranking of heads, as in `profile.json`."""
+
+    made_for: MadeFor
+    method: str  # its spec string, without heads
+    by: str  # what the scores measure
+    unsteered: float
+    ranking: List[ScoredHead]  # best first
+
+
 def write_ranking(folder: Path) -> Path:
     """Writes `profile.json` into the folder of a profile; returns its path."""
     profile = read_profile(folder)
-    ranking = [
-        {
-            "layer": head[0],
-            "head": head[1],
-            "score": profile.scores[head],
-            "samples": profile.samples[head],
-            "gain": asdict(profile.gains[head]),
-        }
-        for head in profile.ranking.heads
-    ]
-    record = {
-        "made_for": asdict(profile.shape),
-        "method": profile.method,
-        "by": profile.by,
-        "unsteered": profile.unsteered,
-        "ranking": ranking,
-    }
-    return write_whole(folder / "profile.json", json.dumps(record, indent=1) + "\n")
+    stored = StoredRanking(
+        made_for=MadeFor(**asdict(profile.shape)),
+        method=profile.method,
+        by=profile.by,
+        unsteered=profile.unsteered,
+        ranking=tuple(
+            ScoredHead(
+                layer=layer,
+                head=head,
+                score=profile.scores[layer, head],
+                samples=profile.samples[layer, head],
+                gain=profile.gains[layer, head],
+            )
+            for layer, head in profile.ranking.heads
+        ),
+    )
+    return write_whole(folder / "profile.json", json.dumps(stored.to_json(), indent=1) + "\n")
 
 
 def choose_heads(best: HeadSet, tasks: Sequence[Gains], combine: str) -> Chosen:

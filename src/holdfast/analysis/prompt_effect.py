@@ -1,8 +1,9 @@
 """Scores of each measure with and without a system prompt: does the prompt do anything?"""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
@@ -26,7 +27,18 @@ NEVER_FOLLOWED = "never followed"  # in any round, as `estimates.is_never_follow
 _HIGH = 0.75  # an unprompted score that is certainly above this leaves no room for the prompt
 _SAME = 0.1  # scores that are certainly this close count as the same
 EVERY = "all"
-_OF = " · "  # between a case and its rule
+
+
+class ProbedRule(NamedTuple):
+    """What a probe is about."""
+
+    case: str
+    rule: str | None  # None if the case has only one
+
+    @property
+    def name(self) -> str:
+        """'baker · signs'; only the case if it has one rule."""
+        return self.case if self.rule is None else f"{self.case} · {self.rule}"
 
 
 @dataclass
@@ -49,6 +61,7 @@ class BaselineRow:
     unprompted: Estimate
     difference: Estimate
     verdict: str  # one of the constants above, or "cannot tell"
+    about: ProbedRule | None = None  # of a case: the case, and its rule if it has several
 
 
 @dataclass(frozen=True)
@@ -63,9 +76,11 @@ class Baseline:
 
     def verdict_on(self, case: str | None, rule: str) -> str:
         """The verdict on a rule, for case None under every prompt; "" if its rows differ."""
-        name = f"{_OF}{rule}" if case is None else f"{case}{_OF}{rule}"
-        same = str.endswith if case is None else str.__eq__
-        verdicts = {row.verdict for row in self.cases if same(row.name, name)}
+        verdicts = {
+            row.verdict
+            for row in self.cases
+            if row.about is not None and row.about.rule == rule and case in (None, row.about.case)
+        }
         return verdicts.pop() if len(verdicts) == 1 else ""
 
     @property
@@ -87,7 +102,7 @@ def baseline_beside(run: Run, series: Series) -> Baseline | None:
     }
     every = _Group()
     measures: dict[str, _Group] = {}
-    cases: dict[str, _Group] = {}
+    cases: dict[ProbedRule, _Group] = {}
     by_rule = False
     for record in baseline_run.conversations:
         for probe in record.probes:
@@ -95,7 +110,7 @@ def baseline_beside(run: Run, series: Series) -> Baseline | None:
             if (score := prompted.get(_key(record, probe))) is None:
                 continue
             measure = measures.setdefault(probe.measure or "", _Group())
-            case = cases.setdefault(_case_of(record, probe), _Group())
+            case = cases.setdefault(_rule_of(record, probe), _Group())
             for group in (every, measure, case):
                 scores = group.pairs.setdefault(record.conversation, [])
                 scores.append((score, probe.score))
@@ -107,34 +122,33 @@ def baseline_beside(run: Run, series: Series) -> Baseline | None:
                 of_probe = (
                     every,
                     measures.get(probe.measure or ""),
-                    cases.get(_case_of(record, probe)),
+                    cases.get(_rule_of(record, probe)),
                 )
                 for group in filter(None, of_probe):
                     group.by_round.append((row, probe.round - 1, probe.score))
     return Baseline(
-        _row(EVERY, every, series),
-        _rows(measures, series),
-        _rows(cases, series),
-        by_rule,
-        baseline_run.manifest.default_system_prompt,
+        every=_row(EVERY, every, series),
+        measures=_sorted(_row(name, group, series) for name, group in measures.items()),
+        cases=_sorted(_row(about.name, group, series, about) for about, group in cases.items()),
+        by_rule=by_rule,
+        default=baseline_run.manifest.default_system_prompt,
     )
 
 
-def _case_of(record: Conversation, probe: Probe) -> str:
-    """The case of a probe, with its rule if the case has several."""
-    return _OF.join(filter(None, (record.agent.id, probe.rule)))
+def _rule_of(record: Conversation, probe: Probe) -> ProbedRule:
+    return ProbedRule(record.agent.id, probe.rule)
 
 
 def _key(record: Conversation, probe: Probe) -> tuple[int, str | None, int]:
     return record.conversation, probe.rule, probe.probe
 
 
-def _rows(groups: Mapping[str, _Group], series: Series) -> tuple[BaselineRow, ...]:
-    rows = [_row(name, group, series) for name, group in groups.items()]
+def _sorted(rows: Iterable[BaselineRow]) -> tuple[BaselineRow, ...]:
+    """The least discriminating first."""
     return tuple(sorted(rows, key=lambda row: (row.difference.mean or 0.0, row.name)))
 
 
-def _row(name: str, group: _Group, series: Series) -> BaselineRow:
+def _row(name: str, group: _Group, series: Series, about: ProbedRule | None = None) -> BaselineRow:
     """The unit is the conversation: its probes are averaged."""
     means = np.array([np.mean(scores, axis=0) for _, scores in sorted(group.pairs.items())])
     prompted, unprompted = means.T
@@ -143,12 +157,13 @@ def _row(name: str, group: _Group, series: Series) -> BaselineRow:
     difference = paired_difference(prompted, unprompted, error=series.error)
     without = estimate(unprompted, SCORES, error=series.error)
     return BaselineRow(
-        name,
-        len(means),
-        estimate(prompted, SCORES, error=series.error),
-        without,
-        difference,
-        _verdict(difference, without, is_never_followed(by_round, series.error)),
+        name=name,
+        n=len(means),
+        prompted=estimate(prompted, SCORES, error=series.error),
+        unprompted=without,
+        difference=difference,
+        verdict=_verdict(difference, without, is_never_followed(by_round, series.error)),
+        about=about,
     )
 
 

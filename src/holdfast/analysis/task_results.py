@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -47,9 +48,24 @@ class Result:
     def less(self, other: Result) -> dict[str, Estimate]:
         """Per metric, this result minus `other`, paired on the samples of both."""
         return {
-            name: _difference(self.numbers, values, other.numbers, other.scores[name])
+            name: SampleMeans(self.numbers, values).less(
+                SampleMeans(other.numbers, other.scores[name])
+            )
             for name, values in self.scores.items()
         }
+
+
+class SampleMeans(NamedTuple):
+    """One value for each of some samples."""
+
+    numbers: np.ndarray  # [n], the samples' numbers, ascending
+    values: np.ndarray  # [n]
+
+    def less(self, other: SampleMeans) -> Estimate:
+        """The mean of these values minus others, paired on the samples of both."""
+        shared = np.intersect1d(self.numbers, other.numbers)
+        ours, theirs = (means.values[np.isin(means.numbers, shared)] for means in (self, other))
+        return paired_difference(ours, theirs)
 
 
 @dataclass(frozen=True)
@@ -109,17 +125,14 @@ def averages(results: Sequence[Result]) -> list[Average]:
         if not whole(group):
             rows.append(Average(variant, None, None, len(group) == len(tasks)))
             continue
-        numbers, values = average(group)
-        difference = None
-        if zero is not None and variant != ZERO_SHOT:
-            difference = _difference(numbers, values, *zero)
-        rows.append(Average(variant, estimate(values, SCORES), difference, True))
+        means = average(group)
+        difference = means.less(zero) if zero is not None and variant != ZERO_SHOT else None
+        rows.append(Average(variant, estimate(means.values, SCORES), difference, True))
     return rows
 
 
-def average(results: Sequence[Result]) -> tuple[np.ndarray, np.ndarray]:
-    """The average over one variant's tasks (the last column of the paper's Table 1), per sample:
-    the samples' numbers, and the values.
+def average(results: Sequence[Result]) -> SampleMeans:
+    """The average over one variant's tasks (the last column of the paper's Table 1), per sample.
 
     A task counts as the mean of its metrics; only samples answered in every task are included.
     """
@@ -130,14 +143,7 @@ def average(results: Sequence[Result]) -> tuple[np.ndarray, np.ndarray]:
         keep = np.isin(result.numbers, numbers)
         metrics = [values for values in result.scores.values() if not np.isnan(values).all()]
         rows.append(np.nanmean(np.array([values[keep] for values in metrics]), axis=0))
-    return numbers, np.mean(rows, axis=0)
-
-
-def _difference(
-    numbers: np.ndarray, values: np.ndarray, base_numbers: np.ndarray, base: np.ndarray
-) -> Estimate:
-    shared = np.intersect1d(numbers, base_numbers)
-    return paired_difference(values[np.isin(numbers, shared)], base[np.isin(base_numbers, shared)])
+    return SampleMeans(numbers, np.mean(rows, axis=0))
 
 
 def _result(task: str, variant: str, records: Sequence[TaskSample]) -> Result:

@@ -426,7 +426,7 @@ def logs_page(run: Run, rows: Rows, shown: Rows, bar: float | None) -> str:
 
 
 @dataclass(frozen=True)
-class BrokenTurn:
+class ShownTurn:
     """A turn that broke a rule, as the page shows it."""
 
     where: str  # its file, line and number
@@ -437,21 +437,21 @@ class BrokenTurn:
     tools: str  # the names of those it called
 
 
-def _broken_turns(run: Run, row: Adherence) -> list[BrokenTurn]:
+def _broken_turns(run: Run, row: Adherence) -> list[ShownTurn]:
     """The turns that broke a rule, worst first."""
     shown = []
-    for index, number, score in row.broken[:_MOST_BROKEN]:
-        record = run.dialogs[index]
+    for broken in row.broken[:_MOST_BROKEN]:
+        record = run.dialogs[broken.dialog]
         probe = next(
             probe
             for probe in record.probes
-            if probe.round == number and label_of(record, probe) == row.rule
+            if probe.round == broken.turn and label_of(record, probe) == row.rule
         )
-        turn = next(turn for turn in record.turns if turn.round == number)
+        turn = next(turn for turn in record.turns if turn.round == broken.turn)
         shown.append(
-            BrokenTurn(
-                where=f"{record.source}, turn {number}",
-                score=score,
+            ShownTurn(
+                where=f"{record.source}, turn {broken.turn}",
+                score=broken.score,
                 reason=probe.reason,
                 user=probe.question,
                 reply=turn.text,
