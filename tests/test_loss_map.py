@@ -7,8 +7,9 @@ from scripted_model import ScriptedModel
 
 from holdfast import drift
 from holdfast.analysis.loss_map import Grouping, loss_map
+from holdfast.analysis.loss_results import read_loss_map
 from holdfast.cli import main
-from holdfast.errors import UsageError
+from holdfast.errors import RecordsError, UsageError
 from holdfast.records.loss_records import LossMap
 
 HI = ("Hi?",)
@@ -162,6 +163,16 @@ def test_pooled_runs_are_one_map(run, tmp_path, capsys):
     assert [each.conversations for each in model.runs] == [40, 20]
     (closing,) = [group for group in model.groups if group.group == "closing"]
     assert (closing.verdict, closing.change.mean) == ("falls", -1)
+    table = capsys.readouterr().out.split("Figure:")[0]
+    assert main(["map", str(out / "loss_map.json"), "--out", str(tmp_path / "again-map")]) == 0
+    assert capsys.readouterr().out.split("Figure:")[0] == table
+
+
+def test_a_file_that_is_no_map_is_refused(tmp_path):
+    (tmp_path / "loss_map.json").write_text('{"models": [{"name": 3}]}')
+    with pytest.raises(RecordsError) as raised:
+        read_loss_map(tmp_path / "loss_map.json")
+    assert raised.value.value == str(tmp_path / "loss_map.json")
 
 
 def test_the_rules_of_the_users_prompt_are_adoption(tmp_path):

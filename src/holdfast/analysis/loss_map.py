@@ -17,7 +17,7 @@ import numpy as np
 from holdfast.analysis.outcome import MATTERS
 from holdfast.analysis.series import Series, pooled, probe_means, read_series
 from holdfast.analysis.statistics import DIFFERENCES, SCORES, Estimate, estimate, row_means
-from holdfast.analysis.verdicts import CANNOT_TELL, SUPPORTED, verdict_on, within
+from holdfast.analysis.verdicts import SUPPORTED, verdict_on, within
 from holdfast.drift.rule_kinds import Polarity
 from holdfast.errors import UsageError
 from holdfast.records import Conversation, Probe, Run
@@ -56,6 +56,7 @@ class LossRow:
             probes there, minus those in round 1. Of a pressure: the scores of probes after such a
             message, minus those after an ordinary one in the same conversation. Of adoption: as of
             a rule, for the rules of the user's prompt.
+        verdict: on the change: falls, rises, holds (within 10 points, certainly), or cannot tell.
     """
 
     method: str
@@ -65,17 +66,7 @@ class LossRow:
     first: Estimate
     last: Estimate
     change: Estimate
-
-    @property
-    def verdict(self) -> str:
-        """falls, rises, holds (within 10 points, certainly), or cannot tell."""
-        if within(self.change, -MATTERS, MATTERS) == SUPPORTED:
-            return "holds"
-        return verdict_on(self.change).word("rises", "falls")
-
-    @property
-    def is_decided(self) -> bool:
-        return self.verdict != CANNOT_TELL
+    verdict: str
 
 
 def series_by_method(runs: Sequence[Run]) -> list[Series]:
@@ -175,6 +166,8 @@ def _compared(
     last: np.ndarray,
 ) -> LossRow:
     """The row of two scores per conversation, [conversation]; NaN where there is none."""
+    change = estimate(last - first, DIFFERENCES, error=series.error)
+    holds = within(change, -MATTERS, MATTERS) == SUPPORTED
     return LossRow(
         method=series.method,
         grouping=grouping,
@@ -182,7 +175,8 @@ def _compared(
         rules=rules,
         first=estimate(first, SCORES, error=series.error),
         last=estimate(last, SCORES, error=series.error),
-        change=estimate(last - first, DIFFERENCES, error=series.error),
+        change=change,
+        verdict="holds" if holds else verdict_on(change).word("rises", "falls"),
     )
 
 

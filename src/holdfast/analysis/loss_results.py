@@ -1,12 +1,16 @@
-"""`loss_map.json` from the rows of a map of loss."""
+"""`loss_map.json`: written from the rows of a map of loss, and read back into them."""
 
 from collections.abc import Sequence
 from pathlib import Path
 
-from holdfast.analysis.loss_map import LossRow
+from pydantic import ValidationError
+
+from holdfast.analysis.loss_map import Grouping, LossRow
 from holdfast.analysis.recalled_rules import RecallRow
+from holdfast.analysis.statistics import Estimate
 from holdfast.analysis.summary import estimated
 from holdfast.common.files import write_whole
+from holdfast.errors import RecordsError, reason_of
 from holdfast.records import Run
 from holdfast.records.loss_records import (
     NAME,
@@ -16,6 +20,7 @@ from holdfast.records.loss_records import (
     ModelLoss,
     PooledRun,
 )
+from holdfast.records.run_summary import Estimated
 
 
 def model_loss(
@@ -58,6 +63,60 @@ def model_loss(
             for row in recalled
         ),
     )
+
+
+def rows_of(model: ModelLoss) -> list[LossRow]:
+    """The rows of a map that was written before."""
+    return [
+        LossRow(
+            method=group.method,
+            grouping=Grouping(group.grouping),
+            group=group.group,
+            rules=group.rules,
+            first=_estimate(group.first),
+            last=_estimate(group.last),
+            change=_estimate(group.change),
+            verdict=group.verdict,
+        )
+        for group in model.groups
+    ]
+
+
+def _estimate(value: Estimated) -> Estimate:
+    return Estimate(value.n, value.mean, value.sd, value.low, value.high)
+
+
+def recall_rows_of(model: ModelLoss) -> list[RecallRow]:
+    """The rows on recall of a map that was written before."""
+    return [
+        RecallRow(
+            method=row.method,
+            kind=row.kind,
+            stated_first=_estimate(row.stated_first),
+            stated_last=_estimate(row.stated_last),
+            broken=row.broken,
+            stated_of_broken=_estimate(row.stated_of_broken),
+            stated_of_kept=_estimate(row.stated_of_kept),
+        )
+        for row in model.recall
+    ]
+
+
+def read_loss_map(file: Path) -> tuple[ModelLoss, ...]:
+    """The maps in a `loss_map.json`.
+
+    Raises:
+        RecordsError: it is none.
+    """
+    try:
+        return LossMap.model_validate_json(file.read_bytes()).models
+    except (OSError, ValidationError) as error:
+        raise RecordsError(
+            f"{file} is not a map of loss ({reason_of(error)}); give a run's folder, or a"
+            f" {NAME} that `holdfast map` wrote.",
+            option="run",
+            value=str(file),
+        ) from error
 
 
 def write_loss_map(models: Sequence[ModelLoss], folder: Path) -> Path:

@@ -4,7 +4,13 @@ from pathlib import Path
 from typing import Annotated
 
 from holdfast.analysis.loss_map import LossRow, loss_map
-from holdfast.analysis.loss_results import model_loss, write_loss_map
+from holdfast.analysis.loss_results import (
+    model_loss,
+    read_loss_map,
+    recall_rows_of,
+    rows_of,
+    write_loss_map,
+)
 from holdfast.analysis.recalled_rules import recall_rows
 from holdfast.analysis.series import NO_FIX, label_runs
 from holdfast.cli.options import Arg, Command, Options
@@ -16,7 +22,7 @@ from holdfast.report.loss_map_tables import loss_lines, recall_lines, write_loss
 
 class MapArguments(Options):
     folders: Annotated[list[Path], Arg("RUN", positional=True, nargs="+", action="store")]
-    """the folder of a drift run; several to compare models"""
+    """the folder of a drift run, or a loss_map.json; several to compare models"""
     pool: bool = False
     """take all runs together, such as two seeds of one model"""
     out: Path | None = None
@@ -24,27 +30,40 @@ class MapArguments(Options):
 
 
 def run(arguments: MapArguments) -> None:
-    runs = [read_run(folder) for folder in arguments.folders]
-    labels = label_runs(arguments.folders)
-    groups = [runs] if arguments.pool else [[each] for each in runs]
+    models = models_of(arguments)
     maps: dict[str, list[LossRow]] = {}
-    models: list[ModelLoss] = []
-    for label, group in zip(labels, groups, strict=False):
-        rows, recalled = loss_map(*group), recall_rows(*group)
-        model = str(group[0].manifest.identity.model)
-        name = model if len(groups) == 1 else label or model
-        maps[name] = [row for row in rows if row.method == NO_FIX] or rows
-        models.append(model_loss(name, group, rows, recalled))
-        if len(groups) > 1:
-            print(f"{name}\n")
+    for model in models:
+        rows, recalled = rows_of(model), recall_rows_of(model)
+        maps[model.name] = [row for row in rows if row.method == NO_FIX] or rows
+        if len(models) > 1:
+            print(f"{model.name}\n")
         print(*loss_lines(rows), sep="\n")
         if recalled:
             print("", *recall_lines(recalled), sep="\n")
-        if len(groups) > 1:
+        if len(models) > 1:
             print()
-    folder = arguments.out or arguments.folders[0] / "figures"
+    first = arguments.folders[0]
+    folder = arguments.out or (first.parent if first.is_file() else first) / "figures"
     print_figures(write_loss_figure(maps, folder))
     print(f"Results: {write_loss_map(models, folder).resolve()}")
+
+
+def models_of(arguments: MapArguments) -> list[ModelLoss]:
+    """A map for each run or file, or one for all runs."""
+    folders = arguments.folders
+    if arguments.pool:
+        runs = [read_run(folder) for folder in folders]
+        name = str(runs[0].manifest.identity.model)
+        return [model_loss(name, runs, loss_map(*runs), recall_rows(*runs))]
+    models: list[ModelLoss] = []
+    for label, folder in zip(label_runs(folders), folders, strict=True):
+        if folder.is_file():
+            models += read_loss_map(folder)
+            continue
+        run = read_run(folder)
+        name = label or str(run.manifest.identity.model)
+        models.append(model_loss(name, [run], loss_map(run), recall_rows(run)))
+    return models
 
 
 COMMAND = Command(
@@ -57,5 +76,6 @@ COMMAND = Command(
     " falls, what rises and what holds. The suite gives the kinds of its rules.",
     "examples:\n  holdfast drift --model qwen-0.5b --suite bots --user-turns work --rounds 16 --out"
     " runs/half\n  holdfast map runs/half\n  holdfast map runs/half runs/large --out figures\n"
-    "  holdfast map --pool runs/seed-0 runs/seed-1",
+    "  holdfast map --pool runs/seed-0 runs/seed-1\n"
+    "  holdfast map half/loss_map.json large/loss_map.json",
 )
