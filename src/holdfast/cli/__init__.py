@@ -1,4 +1,4 @@
-"""The command line; `COMMANDS` lists its commands, and `_EPILOG` its exit codes."""
+"""The command line; `GROUPS` lists its commands, and `_EPILOG` its exit codes."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import argparse
 import contextlib
 import difflib
 import functools
+import itertools
 import os
 import re
 import shlex
@@ -41,14 +42,16 @@ from holdfast.common.threads import limit_spinning
 from holdfast.common.version import __version__
 from holdfast.errors import HoldfastError, UnknownName, UsageError, as_argument
 
-COMMANDS: tuple[Command[Any], ...] = (
-    *(drift.COMMAND, check.COMMAND, logs.COMMAND, report.COMMAND, report.EXPORT),
-    *(map.COMMAND, trace.COMMAND, trace.GEOMETRY, precedent.COMMAND, reproduce.COMMAND),
-    *(calibrate.COMMAND, tasks.COMMAND),
-    *(generate.COMMAND, serve.COMMAND, chat.COMMAND),
-    *(profile.COMMAND, profile.FIT, lm_eval.COMMAND),
-    *(catalogue.MEASURES, catalogue.METHODS, docs.COMMAND),
-)
+GROUPS: dict[str, tuple[Command[Any], ...]] = {
+    "Measure": (drift.COMMAND, check.COMMAND, logs.COMMAND),
+    "Read results": (report.COMMAND, map.COMMAND, report.EXPORT),
+    "Explain": (precedent.COMMAND, trace.COMMAND, trace.GEOMETRY),
+    "Fix": (calibrate.COMMAND, profile.COMMAND, profile.FIT),
+    "Use and serve": (chat.COMMAND, generate.COMMAND, serve.COMMAND),
+    "Papers and benchmarks": (reproduce.COMMAND, tasks.COMMAND, lm_eval.COMMAND),
+    "Look up": (catalogue.METHODS, catalogue.MEASURES, docs.COMMAND),
+}
+COMMANDS: tuple[Command[Any], ...] = tuple(itertools.chain(*GROUPS.values()))
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -162,7 +165,7 @@ def _print_warning(message: Warning | str, category: type[Warning], *_: object) 
     print(f"holdfast: {' '.join(str(message).split())}", file=sys.stderr)
 
 
-_EPILOG = """Try: holdfast drift
+_EPILOG = """Try: holdfast drift, or holdfast COMMAND --help
 
 Exit codes (check and logs have more):
   0    success
@@ -177,6 +180,16 @@ def parser() -> argparse.ArgumentParser:
     return _parsers()[0]
 
 
+def _listed_commands() -> str:
+    """The commands by group, each with what it does."""
+    width = max(len(command.name) for command in COMMANDS)
+    lines: list[str] = []
+    for group, commands in GROUPS.items():
+        lines += ["", f"{group}:"]
+        lines += [f"  {command.name:<{width}}  {command.summary}" for command in commands]
+    return "\n".join(lines[1:])
+
+
 @functools.cache
 def _parsers() -> tuple[_Parser, dict[str, _Parser]]:
     """The parser of the command line, and that of each command."""
@@ -185,13 +198,17 @@ def _parsers() -> tuple[_Parser, dict[str, _Parser]]:
         usage="holdfast COMMAND [options]",
         description="Measure how a chat model drifts from its system prompt, see why, and"
         " reduce it.",
-        epilog=_EPILOG,
+        epilog=f"{_listed_commands()}\n\n{_EPILOG}",
         formatter_class=HelpFormatter,
     )
     version, text = f"holdfast {__version__}", "print the version and exit"
     main_parser.add_argument("--version", action="version", version=version, help=text)
     commands = main_parser.add_subparsers(
-        dest="command", required=True, metavar="COMMAND", prog="holdfast"
+        dest="command",
+        required=True,
+        metavar="COMMAND",
+        prog="holdfast",
+        help=argparse.SUPPRESS,  # the epilog lists them by group
     )
     for command in COMMANDS:
         add_command(commands, command)
