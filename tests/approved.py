@@ -20,6 +20,7 @@ from pathlib import Path
 
 import calibrations
 import drift_sentences
+import logged_dialogs
 
 from holdfast.cli import main
 from holdfast.common.version import __version__
@@ -79,6 +80,13 @@ COMMANDS = {
         "logs talks.jsonl --suite bot.yaml --format claude-code --out other",
         "logs broken.jsonl --suite bot.yaml --out broken",
         "logs talks.jsonl --suite bot.yaml --format claude",
+        "logs many.jsonl --suite short.yaml --min-adherence 0.9 --out many",
+        "logs one.jsonl --suite short.yaml --out one",
+        "logs one.jsonl --suite only_probed.yaml --out only-probed",
+        "logs one.jsonl --suite two.yaml --out two",
+        "logs cities.jsonl --suite luna.yaml --min-adherence 0.3 --out cities",
+        "logs cut.jsonl --suite cut.yaml --out cut",
+        "logs damaged --suite short.yaml --out damaged-run",
     ],
     "calibrate": ["calibrate --help", "calibrate --sweep boost:factor=1..0 --out run"],
     "tasks": [
@@ -121,7 +129,8 @@ SENTENCES = {
     "calibration-sentences": calibrations.sentences,
     "drift-sentences": drift_sentences.sentences,
 }
-FILES = {
+FILES: dict[str, str | bytes] = {
+    **logged_dialogs.FILES,
     "bot.yaml": (
         "name: bot\ncases:\n  - id: tony\n    system_prompt: Sign every message with Tony.\n"
         "    probes: [What is on the menu?]\n    measure: {name: ends_with, word: Tony}\n"
@@ -151,7 +160,8 @@ def working_folder() -> Iterator[Path]:
             shutil.copytree(DATA / "recorded", "recorded")
             shutil.copytree(DATA / "logs", "logs")
             for name, text in FILES.items():
-                Path(name).write_text(text)
+                Path(name).parent.mkdir(exist_ok=True)
+                Path(name).write_bytes(text.encode() if isinstance(text, str) else text)
             yield Path(folder)
         finally:
             os.chdir(before)

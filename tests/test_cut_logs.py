@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from logged_dialogs import CUT_SUITE
 
 from holdfast.cli import main
 from holdfast.records import read_run
@@ -56,15 +57,7 @@ FORMS = {
 
 def suite_of(tmp_path):
     path = tmp_path / "suite.yaml"
-    path.write_text(
-        "cases:\n"
-        "  - id: bot\n"
-        "    category: mine\n"
-        "    system_prompt: Say Bye at the end. Be brief.\n"
-        "    rules:\n"
-        "      - {id: bye, measure: {name: ends_with, word: Bye}}\n"
-        "      - {id: brief, measure: {name: at_most_words, count: 3}}\n"
-    )
+    path.write_text(CUT_SUITE)
     return path
 
 
@@ -84,9 +77,8 @@ def test_a_cut_turn_is_judged_only_by_rules_that_its_end_cannot_mend(tmp_path, c
     assert [(probe.rule, probe.score) for probe in record.probes] == [("brief", 0.0)]
     assert [(probe.rule, probe.why) for probe in record.unscored] == [("bye", "cut")]
     printed = capsys.readouterr().out
-    assert "Cut, not judged: 1 score, as the turns were cut at the token limit" in printed
-    assert "apply to no turn" not in printed
-    assert "Cut, not judged: 1 score" in (tmp_path / "run" / "report.html").read_text()
+    assert "not judged: 1" in printed and "no turn" not in printed
+    assert "not judged: 1" in (tmp_path / "run" / "report.html").read_text()
 
 
 def test_a_rule_that_was_judged_on_no_turn_has_not_passed_its_bar(tmp_path):

@@ -4,6 +4,7 @@ import contextlib
 import csv
 import json
 import re
+from html import unescape
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 import yaml
 from code_blocks import ROOT
+from logged_dialogs import ONLY_PROBED, PROBED, SHORT, asked_and_answered, chats, cities, lines_of
 from synthetic_run import as_json
 
 from holdfast.analysis.adherence import adherence
@@ -198,10 +200,6 @@ def suite(tmp_path):
     return path
 
 
-def lines_of(values):
-    return "".join(json.dumps(value) + "\n" for value in values)
-
-
 @pytest.mark.parametrize("form", RENDERED)
 def test_hand_written_transcripts_score_as_their_labels_say(form, tmp_path, suite):
     """50 transcripts whose labels were written before any code read them."""
@@ -223,25 +221,6 @@ def test_hand_written_transcripts_score_as_their_labels_say(form, tmp_path, suit
             if kept != set(turn.get("keeps") or ()) or broken != set(turn.get("breaks") or ()):
                 wrong.append((transcript["id"], number, sorted(kept), sorted(broken)))
     assert not wrong
-
-
-def asked_and_answered(question, answer):
-    user = {"role": "user", "content": question}
-    return [user, {"role": "assistant", "content": answer}]
-
-
-def chats(count, broken_from):
-    """Dialogs of 6 turns, answered in one sentence before turn `broken_from(number)`."""
-    for number in range(count):
-        messages = [{"role": "system", "content": "Answer in one sentence."}]
-        for turn in range(1, 7):
-            kept = turn < broken_from(number)
-            answer = "Yes." if kept else "Yes. And more. And more."
-            messages += asked_and_answered(f"Question {turn}?", answer)
-        yield {"messages": messages}
-
-
-SHORT = "cases: [{id: short, system_prompt: Answer in one sentence., measure: one_sentence}]"
 
 
 @pytest.fixture
@@ -333,8 +312,8 @@ def test_the_command_prints_writes_and_exits(tmp_path, short, capsys):
     junit = tmp_path / "logs.xml"
     assert main([*words, "--min-adherence", "0.9", "--junit", str(junit)]) == 1
     out, err = capsys.readouterr()
-    assert "40 of 40 dialogs break it at least once; half of all" in out and "by turn 3." in out
-    assert "line 41: it is not JSON" in err and "{'foo': 1} is in no known format" in err
+    assert "40 of 40 dialogs" in out and "by turn 3." in out
+    assert "line 41" in err and "{'foo': 1}" in err
     results = json.loads((tmp_path / "run" / "summary.json").read_text())["results"]
     (rule,), problems = results["rules"], results["problems"]
     assert (rule["verdict"], rule["first_broken"]["median_turn"], len(problems)) == ("fail", 3, 2)
@@ -342,60 +321,40 @@ def test_the_command_prints_writes_and_exits(tmp_path, short, capsys):
     assert (root.get("tests"), root.get("failures")) == ("1", "1")
     assert "turn 3" in root.find(".//failure").text
     page = (tmp_path / "run" / "report.html").read_text()
-    assert "Yes. And more. And more." in page and "line 41" in page
+    assert "And more. And more." in page and "line 41" in page
     assert len(read_run(tmp_path / "run").records) == 40
     assert main(words) == 0  # the same run again, without a minimum
     assert main(["export", str(tmp_path / "run"), "--csv", str(tmp_path / "a.csv")]) == 0
     assert len((tmp_path / "a.csv").read_text().splitlines()) == 1 + 240
 
 
-PROBED = """
-cases:
-  - id: luna
-    system_prompt: You are Luna. Answer in one sentence.
-    rules:
-      - {id: name, probes: [Who are you?], measure: {name: contains, words: [Luna]}}
-      - {id: job, probes: [Your job?], measure: {name: every, measures: [{regex: spy}]}}
-      - id: city
-        when: {user: city}
-        probes: [Which city?]
-        measure: {name: contains, words: [Rome]}
-      - {id: short, probes: [Why?], measure: one_sentence}
-"""
-
-
 def test_rules_for_probes_that_name_no_turns_are_left_out_of_the_first_line(tmp_path, capsys):
     (suite := tmp_path / "luna.yaml").write_text(PROBED)
-    talks = [
-        {"messages": asked_and_answered("Which city?", "Rome." if n % 4 else "I do not know. Why?")}
-        for n in range(40)
-    ]
-    (path := tmp_path / "a.jsonl").write_text(lines_of(talks))
+    (path := tmp_path / "a.jsonl").write_text(lines_of(cities(40)))
     words = ["logs", str(path), "--suite", str(suite), "--out", str(tmp_path / "run")]
     junit = tmp_path / "logs.xml"
     assert main([*words, "--min-adherence", "0.3", "--junit", str(junit)]) == 3
     out = capsys.readouterr().out
     page = (tmp_path / "run" / "report.html").read_text()
     first = out.splitlines()[0]
-    assert first.startswith("Of 2 rules, luna/city is kept least") and first in page
-    warning = "Made for the answers to probes, and scored in every turn: luna/name, luna/job."
-    assert warning in out and warning in page
+    assert re.search(r"\b2 rules\b.*luna/city", first) and first in page
+    (warning,) = (line for line in out.splitlines() if "luna/name, luna/job" in line)
+    assert warning in unescape(page)
     cases = {case.get("name"): case for case in ElementTree.parse(junit).iter("testcase")}
     for name in ("name", "job"):
-        assert "made for the answers to probes" in cases[name].find("error").get("message")
+        assert "for the answers to" in cases[name].find("error").get("message")
     assert cases["city"].find("error") is None and cases["short"].find("error") is None
     suite.write_text(PROBED.replace("probes: [Who", "when: {user: '.'}, probes: [Who"))
     assert main([*words[:-1], str(tmp_path / "all")]) == 0
-    assert "Of 3 rules, luna/name is kept least: in 0%" in capsys.readouterr().out
+    assert re.search(r"\b3 rules\b.*luna/name.* 0%", capsys.readouterr().out)
 
 
 def test_if_no_rule_names_its_turns_the_first_line_says_so(tmp_path, short, capsys):
-    probed = "{name: contains, words: [Luna]}, probes: [Who are you?]"
-    short.write_text(SHORT.replace("one_sentence", probed))
+    short.write_text(ONLY_PROBED)
     (path := tmp_path / "a.jsonl").write_text(lines_of(chats(2, lambda n: 2)))
     assert main(["logs", str(path), "--suite", str(short), "--out", str(tmp_path / "run")]) == 0
     first = capsys.readouterr().out.splitlines()[0]
-    assert first.startswith("No rule says which turns it is for")
+    assert "short" not in first and "%" not in first
     assert first in (tmp_path / "run" / "report.html").read_text()
 
 
@@ -404,8 +363,8 @@ def test_one_dialog_is_no_half_of_all_dialogs(tmp_path, short, capsys):
     assert main(["logs", str(path), "--suite", str(short), "--out", str(tmp_path / "run")]) == 0
     out = capsys.readouterr().out
     page = (tmp_path / "run" / "report.html").read_text()
-    assert "The dialog breaks it first in turn 3." in out and "half of all" not in out
-    assert "1 of 1 dialog; in turn 3" in page and "1 dialogs" not in page and "half by" not in page
+    assert "turn 3." in out and "half of" not in out
+    assert "in turn 3" in page and "1 dialogs" not in page and "half by" not in page
     (path := tmp_path / "b.jsonl").write_text(lines_of(list(chats(1, lambda n: 6))))
     assert main(["logs", str(path), "--suite", str(short), "--out", str(tmp_path / "b")]) == 0
     page = (tmp_path / "b" / "report.html").read_text()
@@ -451,7 +410,7 @@ def test_other_logs_are_another_run(tmp_path, short):
     suite, logs = load_suite(str(short), probed=False), read_logs([path])
     with pytest.raises(AnotherRun, match="other logs"):
         score_logs(logs, suite, run.folder, command="holdfast logs b.jsonl")
-    with pytest.raises(AnotherRun, match="a run of `holdfast logs`; give --against one of `holdf"):
+    with pytest.raises(AnotherRun, match="holdfast logs"):
         earlier_conversations(run.folder, suite, "none")
     assert adherence(run, before=run)[0].verdict == UNDECIDED, "3 dialogs show no fall"
 
@@ -472,7 +431,7 @@ def test_dialogs_under_other_prompts_are_counted(tmp_path, capsys):
     assert [r["agent"]["id"] for r in as_json(read_run(tmp_path / "run"))] == ["ada", "bob"]
     path.write_text(lines_of(dialogs[2:]))
     assert main([*words[:-1], str(tmp_path / "other")]) == 2
-    assert "The only dialog does not have one of the 2 system prompts" in capsys.readouterr().err
+    assert re.search(r"\b2 system prompts.*'two'", capsys.readouterr().err)
 
 
 @pytest.mark.parametrize(
