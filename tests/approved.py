@@ -114,7 +114,7 @@ COMMANDS = {
     "geometry": ["geometry --help"],
     "reproduce": ["reproduce --help", "reproduce li2025"],
     "profile": ["profile --help"],
-    "fit": ["fit --help"],
+    "fit": ["fit --help", "fit seka --out x.safetensors --model vllm:tiny"],
     "measures": [
         "measures --help",
         "measures",

@@ -76,7 +76,7 @@ def test_device_map_dtype_and_batch_size_reach_the_model(folder, capsys, monkeyp
     assert (str(chosen.hf_model.dtype), chosen.batch_size) == ("torch.bfloat16", 3)
 
     assert main(generate(folder, "--user", "hello", "--device-map", "atuo")) == 2
-    assert "'atuo'; did you mean 'auto'" in capsys.readouterr().err
+    assert "'atuo'; did you mean" in capsys.readouterr().err
     both = ["--device-map", "auto", "--device", "cpu"]
     assert main(generate(folder, "--user", "hello", *both)) == 2
     assert "not both" in capsys.readouterr().err
@@ -145,7 +145,7 @@ def test_a_folder_of_another_run_is_refused_before_torch_is_imported(tmp_path):
     message = ran.stderr.splitlines()
     assert len(message) == 5 and "loading" not in ran.stderr
     assert "rounds is 2" in message[0] and "samples is" in message[3]
-    assert "`holdfast drift`, not of `holdfast tasks`" in message[2]
+    assert "`holdfast drift`" in message[2] and "`holdfast tasks`" in message[2]
     assert "'mine.txt'" in message[4]
 
 
