@@ -23,7 +23,8 @@ from holdfast import (
     SplitSoftmax,
     methods,
 )
-from holdfast.engine.batch import StreamState, batch_of, spans_of
+from holdfast.engine.batch import batch_of, spans_of
+from holdfast.engine.rows import StreamState
 from holdfast.errors import ModelError, UsageError
 from holdfast.methods import Ability, Kind, Spotlight, compile_methods
 from holdfast.methods.heads import HeadSet, with_heads

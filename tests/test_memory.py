@@ -254,7 +254,7 @@ def test_the_youngest_rows_wait_and_the_limit_grows_back(monkeypatch):
         scheduler.step()
         limits.append(scheduler.limit)
         if scheduler.halvings:
-            again.append([handle.row.seed for handle in scheduler._running.values()])
+            again.append([handle.row.seed for handle in scheduler._running])
         for n, handle in enumerate(handles):
             assert len(handle.token_ids) >= told[n]
             told[n] = len(handle.token_ids)
@@ -313,11 +313,11 @@ def test_a_server_keeps_nothing_of_requests_that_have_ended():
                 session.step()
         gc.collect()
         kinds = Counter(type(each).__name__ for each in gc.get_objects())
-        return kinds["Tensor"], sum(kinds[name] for name in ("Handle", "ActiveRow", "Answer"))
+        return kinds["Tensor"], sum(kinds[name] for name in ("RowState", "Answer"))
 
     gc.collect()  # other tests may have left rows
     names = [type(each).__name__ for each in gc.get_objects()]
-    before = sum(name in ("Handle", "ActiveRow", "Answer") for name in names)
+    before = sum(name in ("RowState", "Answer") for name in names)
     some(0)
     counts = [some(50 * n) for n in range(1, 6)]
     assert session._scheduler.shared.size <= 100_000 and not session._open

@@ -10,8 +10,8 @@ import torch
 
 from holdfast import Boost, Sampling, steering
 from holdfast.attention import install
-from holdfast.engine.batch import StreamState, spans_of
-from holdfast.engine.rows import Row, Stream
+from holdfast.engine.batch import spans_of
+from holdfast.engine.rows import Row, Stream, StreamState
 from holdfast.engine.runner import Runner
 from holdfast.engine.scheduler import Scheduler
 from holdfast.engine.slot_layers import Shared

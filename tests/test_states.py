@@ -12,8 +12,8 @@ from tiny import DEVICE, chat, model
 import holdfast
 from holdfast import methods
 from holdfast.common.sampling import Sampling
-from holdfast.engine.batch import StreamState, batch_of, spans_of
-from holdfast.engine.rows import Stream
+from holdfast.engine.batch import batch_of, spans_of
+from holdfast.engine.rows import Stream, StreamState
 from holdfast.errors import ModelError, UsageError
 from holdfast.methods import Ability, Boost, Seka, SplitSoftmax, Vector, compile_methods
 from holdfast.methods.kinds import kind_of

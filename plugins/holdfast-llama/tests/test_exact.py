@@ -7,7 +7,8 @@ import torch
 from conftest import CHATS, METHODS
 
 from holdfast.common.sampling import Sampling
-from holdfast.engine.batch import StreamState, spans_of
+from holdfast.engine.batch import spans_of
+from holdfast.engine.rows import StreamState
 from holdfast.models.requests import Request
 
 LOGITS, MASS = 1e-4, 1e-5

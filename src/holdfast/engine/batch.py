@@ -1,56 +1,18 @@
-"""The inputs of a forward pass, built on the host and moved to the device once; and the state of
-rows that generate.
-"""
+"""The inputs of a forward pass, built on the host and moved to the device once."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 from transformers.cache_utils import Cache
 
-from holdfast.attention import AttentionTrace, BatchSteering, Starts
-from holdfast.engine.drawing import Draw, LogProbability, Token, uniforms
-from holdfast.engine.prefixes import KeysValues
-from holdfast.engine.rows import Continuation, Row, Stream
+from holdfast.attention import BatchSteering, Starts
+from holdfast.engine.rows import StreamState
 from holdfast.states.edits import EditedRow, EditGroup, edits_of
-
-
-@dataclass(frozen=True)
-class StreamState:
-    """A stream and the tokens generated after it: the tokens of one slot."""
-
-    stream: Stream
-    # tokens after the prompt, shared by the streams of a row; grows
-    generated: list[int] = field(default_factory=list)
-    trace: bool = False  # whether the mass on the span is wanted
-
-    def __len__(self) -> int:
-        return len(self.stream.token_ids) + len(self.generated)
-
-    @cached_property
-    def span(self) -> Tensor:
-        """The prompt's span, bool [token], on the host; read whenever rows join or leave."""
-        return torch.tensor(self.stream.span)
-
-    def without_last(self) -> StreamState:
-        """The same without its last token."""
-        if self.generated:
-            return replace(self, generated=self.generated[:-1])
-        stream = self.stream
-        shorter = replace(stream, token_ids=stream.token_ids[:-1], span=stream.span[:-1])
-        return replace(self, stream=shorter)
-
-    def tokens_from(self, computed: int) -> Sequence[int]:
-        """The tokens from position `computed` on."""
-        prompt = self.stream.token_ids
-        if computed >= len(prompt):
-            return self.generated[computed - len(prompt) :]
-        return [*prompt[computed:], *self.generated]
 
 
 @dataclass(frozen=True)
@@ -141,71 +103,3 @@ def _edits_of(
 def spans_of(states: Sequence[StreamState], device: torch.device) -> Tensor:
     """The prompt spans of some streams, bool [row, column]."""
     return pad_sequence([state.span for state in states], batch_first=True).to(device)
-
-
-@dataclass(eq=False)
-class ActiveRow:
-    """A row that is generating."""
-
-    row: Row
-    generated: list[int] = field(default_factory=list)
-    # per token, the mass on the span when it was drawn, [layer, head]
-    masses: list[Tensor] = field(default_factory=list)
-    # the same if each layer had attended evenly, [layer]
-    uniform_masses: list[Tensor] = field(default_factory=list)
-    # per token, if requested
-    log_probabilities: list[LogProbability] = field(default_factory=list)
-    # per stream, the computed pieces of its first tokens, in order, until they are in its slot
-    known: list[tuple[KeysValues, ...]] = field(default_factory=list)
-    forwarded: int = 0  # tokens that went through the model
-    continuation: Continuation | None = None
-    error: Exception | None = None  # why it ended without a continuation
-
-    def __post_init__(self) -> None:
-        self.uniforms = uniforms(self.row.seed, self.row.sampling.max_new_tokens)
-        traced = self.row.trace
-        self.stream_states = [
-            StreamState(stream, self.generated, traced) for stream in self.row.streams
-        ]
-        computed = [stream.known for stream in self.row.streams]
-        self.known = self.known or [(pieces,) if pieces is not None else () for pieces in computed]
-
-    @property
-    def cached(self) -> list[int]:
-        """Per stream, how many first tokens need no forwarding."""
-        return [pieces[-1].tokens if pieces else 0 for pieces in self.known]
-
-    @property
-    def num_new_tokens(self) -> int:
-        """The most tokens that one of its streams has to forward."""
-        return max(
-            len(state) - cached
-            for state, cached in zip(self.stream_states, self.cached, strict=True)
-        )
-
-    @property
-    def next_draw(self) -> Draw:
-        """How to draw its next token."""
-        return Draw(self.row.sampling, self.uniforms[len(self.generated)])
-
-    def take(self, token: Token, stop_ids: frozenset[int]) -> str | None:
-        """Appends a token; returns why the row ends with it, or None."""
-        if isinstance(token, Exception):
-            self.error = token
-            return "error"
-        if token in stop_ids:
-            return "stop"
-        self.generated.append(token)
-        return "length" if len(self.generated) >= self.row.sampling.max_new_tokens else None
-
-    def finish(self, reason: str, computed: tuple[KeysValues | None, ...]) -> None:
-        """Sets the continuation, unless the row ended in an error."""
-        if self.error is not None:
-            return
-        trace = None
-        if self.row.trace and any(self.row.streams[0].span):
-            mass, uniform = torch.stack(self.masses, -1), torch.stack(self.uniform_masses, -1)
-            trace = AttentionTrace(mass.cpu(), uniform.cpu())
-        self.continuation = Continuation(
-            tuple(self.generated), reason, computed, trace, self.forwarded
-        )

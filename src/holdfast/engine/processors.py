@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from holdfast.engine.batch import ActiveRow
 from holdfast.engine.memory import ran_out_of_memory
+from holdfast.engine.rows import RowState
 from holdfast.methods.protocols import EditsLogits
 
 
@@ -17,7 +17,7 @@ from holdfast.methods.protocols import EditsLogits
 class StepOutputs:
     """The outputs of a pass, by row."""
 
-    rows: Sequence[ActiveRow]  # the rows that draw a token
+    rows: Sequence[RowState]  # the rows that draw a token
     logits: Tensor  # of the streams that generate, [row, vocabulary]
     second: Tensor  # of the streams that only read, [row with one, vocabulary]
     mass: Tensor | None  # mass on the span, [row, layer, head]; None unless traced
@@ -27,13 +27,13 @@ class StepOutputs:
 def process(step: StepOutputs) -> tuple[Tensor, dict[int, Exception]]:
     """Returns the logits to draw tokens from, and the errors of failed processors by row number."""
     logits, failed = step.logits, dict[int, Exception]()
-    paired = [number for number, row in enumerate(step.rows) if len(row.stream_states) > 1]
+    paired = [number for number, state in enumerate(step.rows) if len(state.streams) > 1]
     second_of = {number: index for index, number in enumerate(paired)}
-    for turn in range(max(len(row.row.processors) for row in step.rows)):
+    for turn in range(max(len(state.row.processors) for state in step.rows)):
         numbers: dict[EditsLogits, list[int]] = {}
-        for number, row in enumerate(step.rows):
-            if turn < len(row.row.processors) and number not in failed:
-                numbers.setdefault(row.row.processors[turn], []).append(number)
+        for number, state in enumerate(step.rows):
+            if turn < len(state.row.processors) and number not in failed:
+                numbers.setdefault(state.row.processors[turn], []).append(number)
         for method, some in numbers.items():
             other = step.second[[second_of[number] for number in some]]
             try:

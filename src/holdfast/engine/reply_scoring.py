@@ -11,10 +11,10 @@ import torch
 from torch import Tensor
 
 from holdfast.attention import RotaryLengths
-from holdfast.engine.batch import StreamState, spans_of
+from holdfast.engine.batch import spans_of
 from holdfast.engine.memory import in_memory
 from holdfast.engine.prefixes import KeysValues, Prefix
-from holdfast.engine.rows import Row, Stream
+from holdfast.engine.rows import Row, Stream, StreamState
 from holdfast.engine.runner import Runner, forward_alone
 
 _PASS_TOKENS = 16_384  # tokens of one pass, padding included, unless a single row has more

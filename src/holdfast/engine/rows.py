@@ -1,12 +1,26 @@
-"""Requests to the engine and its results: token ids, spans and methods, no text."""
+"""Rows, the requests to the engine: token ids, spans and methods, no text.
+
+Stream        a prompt with its span and methods
+Row           a reply to generate, from one stream or two
+StreamState   a stream and the tokens generated after it
+RowState      a submitted row: what is generated so far, and how it ended
+Continuation  the result of a row
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import torch
+from torch import Tensor
 
 from holdfast.attention import AttentionTrace
 from holdfast.common.sampling import Sampling
+from holdfast.engine.drawing import Draw, LogProbability, Token, uniforms
 from holdfast.engine.prefixes import KeysValues, Prefix
+from holdfast.errors import ModelError
 from holdfast.methods.compiled import UNSTEERED, CompiledMethods
 from holdfast.methods.protocols import EditsLogits
 
@@ -97,3 +111,138 @@ class Continuation:
     # attention when each token was drawn; None unless requested and the first stream has a span
     trace: AttentionTrace | None = None
     forwarded: int = 0  # tokens of this row that went through the model
+
+
+@dataclass(frozen=True)
+class StreamState:
+    """A stream and the tokens generated after it: the tokens of one slot."""
+
+    stream: Stream
+    # tokens after the prompt, shared by the streams of a row; grows
+    generated: list[int] = field(default_factory=list)
+    trace: bool = False  # whether the mass on the span is wanted
+
+    def __len__(self) -> int:
+        return len(self.stream.token_ids) + len(self.generated)
+
+    @cached_property
+    def span(self) -> Tensor:
+        """The prompt's span, bool [token], on the host; read whenever rows join or leave."""
+        return torch.tensor(self.stream.span)
+
+    def without_last(self) -> StreamState:
+        """The same without its last token."""
+        if self.generated:
+            return replace(self, generated=self.generated[:-1])
+        stream = self.stream
+        shorter = replace(stream, token_ids=stream.token_ids[:-1], span=stream.span[:-1])
+        return replace(self, stream=shorter)
+
+    def tokens_from(self, computed: int) -> Sequence[int]:
+        """The tokens from position `computed` on."""
+        prompt = self.stream.token_ids
+        if computed >= len(prompt):
+            return self.generated[computed - len(prompt) :]
+        return [*prompt[computed:], *self.generated]
+
+
+@dataclass(eq=False)
+class RowState:
+    """A submitted row: what is generated so far, and how it ended.
+
+    The per-token lists, except `token_ids`, also have an entry for the token that ended the reply.
+    """
+
+    row: Row
+    submitted: int = 0  # steps that the scheduler had made before it was submitted
+    token_ids: list[int] = field(default_factory=list)  # shared with its streams
+    masses: list[Tensor] = field(default_factory=list)  # on the span, per token, [layer, head]
+    uniform_masses: list[Tensor] = field(default_factory=list)  # for even attention, [layer]
+    log_probabilities: list[LogProbability] = field(default_factory=list)  # if requested
+    # per stream, the computed pieces of its first tokens, in order, until they are in its slot
+    known: list[tuple[KeysValues, ...]] = field(default_factory=list)
+    cached: int = 0  # tokens of the first stream's prompt not forwarded; set when it runs
+    forwarded: int = 0  # tokens that went through the model since it (re)started
+    continuation: Continuation | None = None
+    error: Exception | None = None  # why it ended without a continuation
+    cancelled: bool = False
+    _settled: int = 0  # tokens that no failed step takes back
+
+    @property
+    def done(self) -> bool:
+        """Whether the row has ended or was cancelled."""
+        return self.cancelled or self.error is not None or self.continuation is not None
+
+    def result(self) -> Continuation:
+        """The result of the row; raises its own error, or a `ModelError` if it has not ended."""
+        if self.error is not None:
+            raise self.error
+        if self.continuation is None:
+            state = "was cancelled" if self.cancelled else "has not ended"
+            raise ModelError(f"The row {self.row.name!r} {state}, so there is no reply of it.")
+        return self.continuation
+
+    # Where it is generated
+
+    @cached_property
+    def streams(self) -> list[StreamState]:
+        """The streams of the row, each with the tokens generated after it."""
+        return [StreamState(stream, self.token_ids, self.row.trace) for stream in self.row.streams]
+
+    @cached_property
+    def _uniforms(self) -> list[float]:
+        return uniforms(self.row.seed, self.row.sampling.max_new_tokens)
+
+    @property
+    def known_lengths(self) -> list[int]:
+        """Per stream, how many first tokens need no forwarding."""
+        return [pieces[-1].tokens if pieces else 0 for pieces in self.known]
+
+    @property
+    def num_new_tokens(self) -> int:
+        """The most tokens that one of its streams has to forward."""
+        pairs = zip(self.streams, self.known_lengths, strict=True)
+        return max(len(stream) - known for stream, known in pairs)
+
+    def start(self, known: Sequence[tuple[KeysValues, ...]]) -> None:
+        """Prepares the row for its first pass, after what is `known` of each stream."""
+        self.known = list(known)
+        self.cached = self.known_lengths[0]
+
+    @property
+    def next_draw(self) -> Draw:
+        """How to draw its next token."""
+        return Draw(self.row.sampling, self._uniforms[len(self.token_ids)])
+
+    def add(self, token: Token, stop_ids: frozenset[int]) -> str | None:
+        """Appends a token; returns why the row ends with it, or None."""
+        if isinstance(token, Exception):
+            self.error = token
+            return "error"
+        if token in stop_ids:
+            return "stop"
+        self.token_ids.append(token)
+        return "length" if len(self.token_ids) >= self.row.sampling.max_new_tokens else None
+
+    def finish(self, reason: str, computed: tuple[KeysValues | None, ...]) -> None:
+        """Sets the continuation, unless the row ended in an error."""
+        if self.error is not None:
+            return
+        trace = None
+        if self.row.trace and any(self.row.streams[0].span):
+            mass, uniform = torch.stack(self.masses, -1), torch.stack(self.uniform_masses, -1)
+            trace = AttentionTrace(mass.cpu(), uniform.cpu())
+        ids = tuple(self.token_ids)
+        self.continuation = Continuation(ids, reason, computed, trace, self.forwarded)
+
+    def settle(self) -> None:
+        """Notes that the step that drew its latest token did not fail."""
+        self._settled = len(self.token_ids)
+
+    def rewind(self) -> None:
+        """Takes back what a failed step has added, so that the row can start again."""
+        lists = self.token_ids, self.masses, self.uniform_masses, self.log_probabilities
+        for per_token in lists:
+            del per_token[self._settled :]
+        self.continuation = self.error = None
+        self.known, self.forwarded = [], 0

@@ -8,17 +8,13 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, replace
 from itertools import chain
 
-from torch import Tensor
-
-from holdfast.engine.batch import ActiveRow
 from holdfast.engine.decoder import Decoder
-from holdfast.engine.drawing import LogProbability
 from holdfast.engine.memory import halved, ran_out_of_memory
-from holdfast.engine.rows import Continuation, Row
+from holdfast.engine.rows import Continuation, Row, RowState
 from holdfast.engine.runner import Runner
 from holdfast.engine.shared import SharedPrefixes, beginning
 from holdfast.errors import HoldfastError, ModelError
@@ -30,52 +26,6 @@ _MAX_DOUBLINGS = 6  # the wait before a limit regrows doubles at most this many 
 _TOKENS_PER_PASS = 128  # tokens that cost about as much as the fixed part of a forward pass
 _PREFILL_TOKENS = 16_384  # tokens of one prefill, padding included, unless a single row has more
 _PREFILL_COLUMNS = 65_536  # columns read in one prefill, unless at least a quarter is used
-
-
-@dataclass(eq=False)
-class Handle:
-    """A submitted row.
-
-    Iterating over it yields its tokens as they are drawn, stepping the scheduler as needed. The
-    per-token lists, except `token_ids`, also have an entry for the token that ended the reply.
-    """
-
-    row: Row
-    scheduler: Scheduler = field(repr=False)
-    submitted: int = 0  # steps made before it was submitted
-    token_ids: list[int] = field(default_factory=list)
-    masses: list[Tensor] = field(default_factory=list)  # on the span, per token, [layer, head]
-    uniform_masses: list[Tensor] = field(default_factory=list)  # for even attention, [layer]
-    log_probabilities: list[LogProbability] = field(default_factory=list)
-    cached: int = 0  # tokens of the first stream's prompt not forwarded; set when it runs
-    continuation: Continuation | None = None
-    error: Exception | None = None  # why it ended without a continuation
-    cancelled: bool = False
-
-    @property
-    def done(self) -> bool:
-        """Whether the row has ended or was cancelled."""
-        return self.cancelled or self.error is not None or self.continuation is not None
-
-    def result(self) -> Continuation:
-        """The result of the row; raises its own error, or a `ModelError` if it has not ended."""
-        if self.error is not None:
-            raise self.error
-        if self.continuation is None:
-            state = "was cancelled" if self.cancelled else "has not ended"
-            raise ModelError(f"The row {self.row.name!r} {state}, so there is no reply of it.")
-        return self.continuation
-
-    def __iter__(self) -> Iterator[int]:
-        num_yielded = 0
-        while not self.done or num_yielded < len(self.token_ids):
-            if num_yielded == len(self.token_ids):
-                self.scheduler.step()
-            new_ids = self.token_ids[num_yielded:]
-            num_yielded += len(new_ids)
-            yield from new_ids
-        if self.error is not None:
-            raise self.error
 
 
 @dataclass(frozen=True)
@@ -116,10 +66,10 @@ class Scheduler:
         self._steps = self._calm = 0  # in total, and since the limit last changed
         self._clear_from = 0  # from this step on, shared prefixes are dropped first
         self._decoder = Decoder(runner, stop_ids, self.shared)
-        self._urgent: deque[Handle] = deque()  # others wait for these
-        self._waiting: deque[Handle] = deque()
-        self._running: dict[ActiveRow, Handle] = {}  # in order of admission
-        self._ended: list[Handle] = []  # ended before they ran
+        self._urgent: deque[RowState] = deque()  # others wait for these
+        self._waiting: deque[RowState] = deque()
+        self._running: list[RowState] = []  # in order of admission
+        self._ended: list[RowState] = []  # ended before they ran
 
     def __len__(self) -> int:
         """Rows that have not ended."""
@@ -130,34 +80,33 @@ class Scheduler:
         """Rows that are being forwarded."""
         return len(self._running)
 
-    def submit(self, row: Row) -> Handle:
+    def submit(self, row: Row) -> RowState:
         """Queues a row; its reply is limited to the room in the model's context."""
-        handle = Handle(row, self, self._steps)
         context, most = self.runner.context, row.sampling.max_new_tokens
         room = context - row.longest if context else most
         if context and room < max(1, min(row.room, context // 4)):
-            handle.continuation = Continuation((), "context")
-            self._ended.append(handle)
-            return handle
+            ended = RowState(row, continuation=Continuation((), "context"))
+            self._ended.append(ended)
+            return ended
         if room < most:
-            handle.row = replace(row, sampling=replace(row.sampling, max_new_tokens=room))
-        (self._urgent if row.keep else self._waiting).append(handle)
-        return handle
+            row = replace(row, sampling=replace(row.sampling, max_new_tokens=room))
+        state = RowState(row, self._steps)
+        (self._urgent if row.keep else self._waiting).append(state)
+        return state
 
-    def cancel(self, handle: Handle) -> None:
+    def cancel(self, state: RowState) -> None:
         """Cancels a row and frees its slot at once; one that has ended stays as it is."""
-        if handle.done:
+        if state.done:
             return
-        handle.cancelled = True
+        state.cancelled = True
         for queue in (self._urgent, self._waiting):
-            if handle in queue:
-                queue.remove(handle)
-        for running, other in list(self._running.items()):
-            if other is handle:
-                self._decoder.remove(running)
-                del self._running[running]
+            if state in queue:
+                queue.remove(state)
+        if state in self._running:
+            self._decoder.remove(state)
+            self._running.remove(state)
 
-    def step(self) -> list[Handle]:
+    def step(self) -> list[RowState]:
         """Makes a pass, of joining rows or of all running ones; returns the rows that ended."""
         ended, self._ended = self._ended, []
         self._steps += 1
@@ -171,46 +120,41 @@ class Scheduler:
         if done is None:  # outside the handler, whose error keeps everything computed alive
             return ended + self._make_room()
         self._regrow()
-        for running, handle in self._running.items():
-            handle.token_ids += running.generated[len(handle.token_ids) :]
-            handle.masses += running.masses[len(handle.masses) :]
-            handle.uniform_masses += running.uniform_masses[len(handle.uniform_masses) :]
-            handle.log_probabilities += running.log_probabilities[len(handle.log_probabilities) :]
-        for running in done:
-            handle = self._running.pop(running)
-            handle.continuation, handle.error = running.continuation, running.error
-            if handle.error is not None and handle.row.name:
-                name_error(handle.error, handle.row.name)
-            ended.append(handle)
-        return ended
+        for state in self._running:
+            state.settle()
+        for state in done:
+            self._running.remove(state)
+            if state.error is not None and state.row.name:
+                name_error(state.error, state.row.name)
+        return ended + done
 
-    def _joining(self) -> list[Handle]:
+    def _joining(self) -> list[RowState]:
         """The rows to admit now: first those that others wait for, each kind in order."""
-        running, joining, streams = len(self._decoder), list[Handle](), 0
-        for handle in chain(self._urgent, self._waiting):
-            streams += len(handle.row.streams)
+        running, joining, streams = len(self._decoder), list[RowState](), 0
+        for state in chain(self._urgent, self._waiting):
+            streams += len(state.row.streams)
             if running + streams > self.limit and (running or joining):
                 break
-            joining.append(handle)
+            joining.append(state)
         wait = math.inf if self.serving is None else self.serving.wait
-        waited = max((self._steps - handle.submitted for handle in joining), default=0)
+        waited = max((self._steps - state.submitted for state in joining), default=0)
         if len(joining) <= running // _RUNNING_PER_JOINING and waited <= wait:
             return []
         for _ in joining:
             (self._urgent or self._waiting).popleft()
         later = self._followers(joining)
         self._waiting.extendleft(reversed(later))
-        return [handle for handle in joining if handle not in later]
+        return [state for state in joining if state not in later]
 
-    def _followers(self, joining: Sequence[Handle]) -> list[Handle]:
+    def _followers(self, joining: Sequence[RowState]) -> list[RowState]:
         """Rows that begin like another one, and gain enough by waiting for what it computes."""
         if self.shared is None:
             return []
-        alike: dict[Hashable, list[Handle]] = {}
-        for handle in joining:
-            if handle.row.shares:
-                alike.setdefault(beginning(handle.row.streams[0]), []).append(handle)
-        later = list[Handle]()
+        alike: dict[Hashable, list[RowState]] = {}
+        for state in joining:
+            if state.row.shares:
+                alike.setdefault(beginning(state.row.streams[0]), []).append(state)
+        later = list[RowState]()
         for first, *others in alike.values():
             leader = first.row.streams[0]
             gains = [self.shared.gain(other.row.streams[0], leader) for other in others]
@@ -218,48 +162,40 @@ class Scheduler:
                 later += [other for other, gain in zip(others, gains, strict=True) if gain]
         return later
 
-    def _pass(self, joining: Sequence[Handle]) -> list[ActiveRow]:
+    def _pass(self, joining: Sequence[RowState]) -> list[RowState]:
         if not joining:
             return self._decoder.step() if self._running else []
-        taken = {self._resumed(handle): handle for handle in joining}
-        self._running |= taken
-        for running, handle in taken.items():
-            if self.shared is not None and handle.row.shares:
-                running.known = [self.shared.find(stream) for stream in handle.row.streams]
-            handle.cached = running.cached[0]
+        self._running += joining
+        for state in joining:
+            if self.shared is not None and state.row.shares:
+                state.start([self.shared.find(stream) for stream in state.row.streams])
+            else:
+                computed = [stream.known for stream in state.row.streams]
+                state.start([() if known is None else (known,) for known in computed])
         ended = []
-        for group in prefills(list(taken)):
+        for group in prefills(joining):
             ended += self._decoder.admit(group)
         return ended
 
-    def _resumed(self, handle: Handle) -> ActiveRow:
-        """A row that begins, or continues after its tokens."""
-        return ActiveRow(
-            handle.row,
-            list(handle.token_ids),
-            list(handle.masses),
-            list(handle.uniform_masses),
-            list(handle.log_probabilities),
-        )
-
-    def _make_room(self) -> list[Handle]:
+    def _make_room(self) -> list[RowState]:
         """Starts over after memory ran out: without shared prefixes, or with half the rows."""
-        handles = list(self._running.values())
-        self._running.clear()
+        rows, self._running = self._running, []
+        for state in rows:
+            state.rewind()
         self._decoder = Decoder(self.runner, self.stop_ids, self.shared)
         if self.shared is not None and self.shared.size and self._steps >= self._clear_from:
             self.shared.clear()
             self._clear_from = self._steps + _STEPS_BETWEEN_CLEARS
         else:
             try:
-                self.limit = halved(len(handles), self.runner.name, self.batch_size)
+                self.limit = halved(len(rows), self.runner.name, self.batch_size)
             except ModelError as error:
-                handles[0].error = error
-                return handles
+                rows[0].error = error
+                return rows
             self.halvings.append(self.limit)
             self._calm = 0
-        for handle in reversed(handles):
-            (self._urgent if handle.row.keep else self._waiting).appendleft(handle)
+        for state in reversed(rows):
+            (self._urgent if state.row.keep else self._waiting).appendleft(state)
         return []
 
     def _regrow(self) -> None:
@@ -279,21 +215,21 @@ def name_error(error: Exception, name: str) -> None:
         error.add_note(name)
 
 
-def prefills(rows: Sequence[ActiveRow]) -> list[list[ActiveRow]]:
+def prefills(rows: Sequence[RowState]) -> list[list[RowState]]:
     """Groups joining rows of similar length into prefills, at the least cost.
 
     The rows of a group are padded to the longest, and each pass has a fixed cost.
     """
-    ordered = sorted(rows, key=lambda running: running.num_new_tokens, reverse=True)
+    ordered = sorted(rows, key=lambda state: state.num_new_tokens, reverse=True)
     # for the first n rows: their least cost, and where their last group starts
     least, start_of = [0.0], [0]
     for stop in range(1, len(ordered) + 1):
         costs, count, longest, tokens = [math.inf] * stop, 0, 0, 0
         for start in reversed(range(stop)):
-            cached = ordered[start].cached
-            count += len(cached)
-            longest = max(longest, *cached)
-            tokens += sum(cached)
+            known = ordered[start].known_lengths
+            count += len(known)
+            longest = max(longest, *known)
+            tokens += sum(known)
             padded = count * ordered[start].num_new_tokens
             fits = padded <= _PREFILL_TOKENS and count * longest <= max(
                 _PREFILL_COLUMNS, 4 * tokens

@@ -14,8 +14,9 @@ from transformers import PreTrainedTokenizerFast
 
 from holdfast.common.sampling import Sampling
 from holdfast.engine.prefixes import PrefixCache
+from holdfast.engine.rows import RowState
 from holdfast.engine.runner import Runner
-from holdfast.engine.scheduler import Handle, Scheduler, Serving, name_error
+from holdfast.engine.scheduler import Scheduler, Serving, name_error
 from holdfast.errors import HoldfastError, ModelError, PromptError
 from holdfast.methods import Method, ShiftsAttention
 from holdfast.models.rendering import CachedDialog, Rendered, known_replies, render
@@ -33,7 +34,7 @@ class Answer:
 
     rendered: Rendered  # the request, and its tokens
     # of its row; replaced once its methods are resolved, if that takes a rehearsal
-    handle: Handle
+    handle: RowState
     taken: int = 0  # how many of its tokens `take` has returned
     rehearsed: int = 0  # tokens that went through the model for a rehearsal
     reply: Reply | None = None  # once it has ended
@@ -120,8 +121,8 @@ class Rehearsals:
 
     def __init__(self) -> None:
         self._resolved: dict[_Key, Mapping[Method, ShiftsAttention]] = {}
-        self._under_way: dict[_Key, Handle] = {}
-        self._waiting: dict[Handle, list[Answer]] = {}
+        self._under_way: dict[_Key, RowState] = {}
+        self._waiting: dict[RowState, list[Answer]] = {}
 
     def resolved(self, request: Request) -> Request | None:
         """The request with its methods resolved; None if a rehearsal has to come first."""
@@ -144,7 +145,7 @@ class Rehearsals:
             if trace is not None
         }
 
-    def wait(self, answer: Answer, rehearse: Callable[[Rendered], Handle]) -> None:
+    def wait(self, answer: Answer, rehearse: Callable[[Rendered], RowState]) -> None:
         """Makes a request wait for its rehearsal, which `rehearse` submits unless under way."""
         assert answer.rendered.rehearsal is not None
         key = _key_of(answer.rendered.request)
@@ -156,7 +157,7 @@ class Rehearsals:
     def __contains__(self, handle: object) -> bool:
         return handle in self._waiting
 
-    def end(self, handle: Handle) -> list[Answer]:
+    def end(self, handle: RowState) -> list[Answer]:
         """The requests that waited for a rehearsal that has ended, except cancelled ones."""
         waiting = self._waiting.pop(handle)
         self._under_way = {key: other for key, other in self._under_way.items() if other != handle}

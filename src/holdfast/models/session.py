@@ -10,8 +10,8 @@ from typing import Self
 from holdfast.common import ranges
 from holdfast.common.event_loop import run_sync
 from holdfast.engine.reply_scoring import Scored, score_rows
-from holdfast.engine.rows import Continuation, Stream
-from holdfast.engine.scheduler import Handle, Scheduler, Serving
+from holdfast.engine.rows import Continuation, RowState, Stream
+from holdfast.engine.scheduler import Scheduler, Serving
 from holdfast.engine.shared import SharedPrefixes
 from holdfast.errors import (
     HoldfastError,
@@ -42,7 +42,7 @@ class LocalSession:
         self.model, self.long_lived = model, long_lived
         self._reader = Reader(model)
         self._scheduler = self._new_scheduler()
-        self._open: dict[Handle, Answer] = {}
+        self._open: dict[RowState, Answer] = {}
         # no cycle, so that what was computed is freed with the last use of the session
         self._loop = StepLoop(weakref.proxy(self))
         self.rows_at_most: int | None = None  # the limit since memory ran out; None: it never did
@@ -134,12 +134,12 @@ class LocalSession:
         if rendered.rehearsal is None:
             answer = Answer(rendered, self._submit(rendered))
         else:
-            answer = Answer(rendered, Handle(rendered.row, self._scheduler))
+            answer = Answer(rendered, RowState(rendered.row))
             self._reader.rehearsals.wait(answer, self._submit)
         self._open[answer.handle] = answer
         return answer
 
-    def _submit(self, rendered: Rendered) -> Handle:
+    def _submit(self, rendered: Rendered) -> RowState:
         shares = self.long_lived and rendered.request.thread is None
         return self._scheduler.submit(replace(rendered.row, shares=shares))
 
@@ -200,7 +200,7 @@ class LocalSession:
         self._reader.rehearsals.clear()
         self._scheduler = self._new_scheduler()
 
-    def _submit_waiting(self, rehearsal: Handle) -> list[Answer]:
+    def _submit_waiting(self, rehearsal: RowState) -> list[Answer]:
         """Queues the requests that waited for a rehearsal; returns those that fail."""
         ended = []
         for number, answer in enumerate(self._reader.rehearsals.end(rehearsal)):
@@ -212,7 +212,7 @@ class LocalSession:
                 ended.append(answer)
         return ended
 
-    def _resolve(self, answer: Answer, rehearsal: Handle, *, first: bool) -> None:
+    def _resolve(self, answer: Answer, rehearsal: RowState, *, first: bool) -> None:
         """Queues a request whose rehearsal has ended; the first is charged for the rehearsal."""
         before = answer.rendered
         assert before.rehearsal is not None

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from holdfast.attention import EVERY_LENGTH, SAME_FACTORS
-from holdfast.engine.batch import StreamState
+from holdfast.engine.rows import StreamState
 from holdfast.engine.runner import Output
 from holdfast_llama.native import NativeContext, NativeModel
 from holdfast_llama.weights import SteeredRow

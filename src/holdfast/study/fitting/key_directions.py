@@ -12,7 +12,8 @@ import torch
 from torch import Tensor
 
 from holdfast.common.progress import Progress
-from holdfast.engine.batch import StreamState, batch_of, spans_of
+from holdfast.engine.batch import batch_of, spans_of
+from holdfast.engine.rows import StreamState
 from holdfast.errors import ModelError
 from holdfast.models.local import LocalModel
 from holdfast.models.requests import Request

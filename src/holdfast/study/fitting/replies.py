@@ -14,8 +14,8 @@ from torch import Tensor
 from holdfast.chat.messages import Message
 from holdfast.common.progress import Progress
 from holdfast.common.sampling import Sampling
-from holdfast.engine.batch import StreamState, batch_of, spans_of
-from holdfast.engine.rows import Stream
+from holdfast.engine.batch import batch_of, spans_of
+from holdfast.engine.rows import Stream, StreamState
 from holdfast.errors import ModelError
 from holdfast.methods import UNSTEERED
 from holdfast.models.local import LocalModel
