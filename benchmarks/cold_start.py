@@ -40,11 +40,11 @@ def answer(session, messages, methods) -> tuple[tuple[int, ...], float]:
     """The tokens of a greedy reply, and the seconds to its first token."""
     started, first = time.perf_counter(), 0.0
     sampling = Sampling(temperature=0, max_new_tokens=TOKENS)
-    handle = session.submit(Request(messages, methods, sampling))
-    while not handle.done:
+    row = session.submit(session.render(Request(messages, methods, sampling)))
+    while not row.done:
         session.step()
         first = first or time.perf_counter() - started
-    return handle.result().token_ids, first
+    return row.result().token_ids, first
 
 
 def measure(model, chats, methods, *, split: bool) -> dict:

@@ -42,14 +42,16 @@ class NoHeads:
 
 
 class NoName:
+    edits_by_prompt = False
+
     def edit(self, messages, seed):
         return tuple(messages)
 
 
-class HalfGuide:
-    name = "half"
+class HalfProcessor:
+    name, masks_span = "half", False
 
-    def guide(self, logits, other):
+    def combine_logits(self, logits, second_logits):
         return logits
 
 
@@ -122,8 +124,11 @@ def test_a_plain_class_works_as_a_method_everywhere(tmp_path):
     ("wrong", "says"),
     (
         (NoHeads(), "lacks heads; a method of its kind has name, heads, span_includes_generated"),
-        (NoName(), "The method NoName lacks name; a method of its kind has name, edit"),
-        (HalfGuide(), "The method HalfGuide lacks other"),
+        (
+            NoName(),
+            "The method NoName lacks name; a method of its kind has name, edits_by_prompt, edit",
+        ),
+        (HalfProcessor(), "The method HalfProcessor lacks second_chat"),
         (
             KeysOnly(),
             "The method KeysOnly lacks edits_values and edit_values;",

@@ -8,7 +8,14 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 import holdfast
 from holdfast import Boost, Pasta, Repetition, SplitSoftmax, Spotlight
-from holdfast.attention import BatchSteering, holdfast_attention, install, kernels, layers, steered
+from holdfast.attention import (
+    BatchSteering,
+    fused_kernels,
+    holdfast_attention,
+    install,
+    layers,
+    steered,
+)
 from holdfast.errors import ModelError, UsageError
 from holdfast.methods import compile_methods
 
@@ -421,7 +428,8 @@ class CudaKernels:
     """Checks what the kernels of a GPU are given, and computes on the CPU."""
 
     def __init__(self):
-        self.called, self.on_cpu = [], kernels._ATEN._scaled_dot_product_flash_attention_for_cpu
+        self.called = []
+        self.on_cpu = fused_kernels._ATEN._scaled_dot_product_flash_attention_for_cpu
 
     def _attended(self, name, query, key, value, bias, causal, scale):
         self.called.append(name)
@@ -451,8 +459,8 @@ class CudaKernels:
 @pytest.mark.parametrize("shape", ["step", "prefill", "more"])
 def test_gpu_kernels_get_valid_arguments_and_their_outputs_are_used(monkeypatch, dtype, shape):
     on_gpu, flash = CudaKernels(), dtype == torch.bfloat16 and shape != "more"
-    monkeypatch.setattr(kernels, "_ATEN", on_gpu)
-    monkeypatch.setattr(kernels, "_on_cpu", lambda query: False)
+    monkeypatch.setattr(fused_kernels, "_ATEN", on_gpu)
+    monkeypatch.setattr(fused_kernels, "_on_cpu", lambda query: False)
     for methods, kind in ((EVERYWHERE[0], "even"), (MIXED[1], "ragged")):
         test_outputs_and_masses_match_the_papers(methods, kind, shape, dtype)
     assert {"efficient"} | ({"flash"} if flash else set()) == set(on_gpu.called)

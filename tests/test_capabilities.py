@@ -65,7 +65,7 @@ class Odd(Louder):
 
 
 class Empty(Louder):
-    kind: ClassVar[Kind] = Kind.STREAM
+    kind: ClassVar[Kind] = Kind.LOGITS
 
 
 @pytest.mark.parametrize("made", (*MIXED, Pasta(0.1), Spotlight(0.3), Hold()), ids=str)
@@ -115,7 +115,7 @@ def test_a_spec_string_reaches_the_kernel_as_a_table_of_numbers():
     assert stream.compiled is request.compiled and any(stream.span)
     state, device = StreamState(stream), model().runner.device
     batch = batch_of([state], [0], spans_of([state], device), device)
-    assert batch.steering.rows == [request.compiled]
+    assert batch.steering.methods == [request.compiled]
     table = batch.steering.rule(1, 0, model().runner.heads, torch.float32)
     assert table.numbers.tolist() == [[[pytest.approx(math.log(4))]], [[1.0]], [[-math.inf]]]
 
@@ -152,18 +152,19 @@ def test_a_custom_method_has_the_kind_whose_functions_it_defines():
     assert methods.read_methods(Decided()) == (Decided(),)
 
 
-TWO = r"Torn has the functions of Kind\.LOG_ODDS and Kind\.MESSAGES; declare.*kind ="
 WRONG = (
-    (Torn(), TWO),
-    (Odd(), r"Odd declares the kind 'log-odds'; give it one of Kind\.LOG_ODDS"),
-    (Empty(), "Empty lacks other and guide; a method of its kind has name, other, guide"),
+    (Torn(), "Torn", (Kind.LOG_ODDS, Kind.MESSAGES)),
+    (Odd(), "log-odds", tuple(Kind)),
+    (Empty(), "Empty", ("name", "masks_span", "second_chat", "combine_logits")),
 )
 
 
-@pytest.mark.parametrize(("wrong", "says"), WRONG)
-def test_a_kind_that_does_not_match_the_class_is_refused(wrong, says):
-    with pytest.raises(UsageError, match=says):
+@pytest.mark.parametrize(("wrong", "value", "allowed"), WRONG)
+def test_a_kind_that_does_not_match_the_class_is_refused(wrong, value, allowed):
+    with pytest.raises(UsageError) as raised:
         methods.read_methods([wrong])
+    assert (raised.value.option, raised.value.value) == ("method", value)
+    assert raised.value.allowed == allowed
 
 
 def test_a_refusal_names_what_is_needed_and_what_is_offered():

@@ -60,16 +60,16 @@ def say(folder, monkeypatch, capsys):
 
 
 @pytest.fixture
-def submitted(monkeypatch):
-    """The answers to all requests that enter a session."""
-    answers, enter = [], LocalSession.enter
+def replied(monkeypatch):
+    """All chats that a session has answered, each with its reply."""
+    pairs, reply_of = [], LocalSession._reply
 
-    def noting(self, rendered):
-        answers.append(enter(self, rendered))
-        return answers[-1]
+    def noting(self, chat, row):
+        pairs.append((chat, reply_of(self, chat, row)))
+        return pairs[-1][1]
 
-    monkeypatch.setattr(LocalSession, "enter", noting)
-    return answers
+    monkeypatch.setattr(LocalSession, "_reply", noting)
+    return pairs
 
 
 def expected(messages, method="none", round=1, attempt=0):
@@ -90,9 +90,9 @@ def test_lines_are_answered_as_the_model_answers_the_dialog(say):
     assert (code, out) == (0, printable("".join(f"{reply}\n" for reply in replies)))
 
 
-def test_no_token_is_forwarded_twice(say, submitted):
+def test_no_token_is_forwarded_twice(say, replied):
     say("the old town", "and the river", "and rain", "/method boost:factor=4", "and bread", "and")
-    replies = [answer.result() for answer in submitted]
+    replies = [reply for _, reply in replied]
     views = ["none"] * 3 + ["boost"] * 2
     read = [
         (view, reply.prompt_ids + reply.token_ids[: -1 if reply.stop_reason == "length" else None])
@@ -110,48 +110,48 @@ def test_a_method_steers_all_later_replies(say):
     assert steered_reply != expected(later, round=2) and "method: boost:factor=8" in err
 
 
-def test_replies_are_compared_outside_the_dialog(say, submitted):
+def test_replies_are_compared_outside_the_dialog(say, replied):
     code, out, err = say("/compare none boost:factor=8", "the old town", "and the river")
     none, boost = (
         expected(chat(SYSTEM, "the old town"), method) for method in ("none", "boost:factor=8")
     )
     assert none != boost and code == 0 and "/method SPEC" in err
     assert out.startswith(printable(f"1 none\n{none}\n2 boost:factor=8\n{boost}\n"))
-    assert submitted[2].rendered.request.messages == chat(SYSTEM, "and the river")
+    assert replied[2][0].request.messages == chat(SYSTEM, "and the river")
 
 
-def test_a_retry_replaces_the_reply(say, submitted):
+def test_a_retry_replaces_the_reply(say, replied):
     say("the old town", "/retry", "and the river")
     first = chat(SYSTEM, "the old town")
-    replies = [answer.result().text for answer in submitted[:2]]
+    replies = [reply.text for _, reply in replied[:2]]
     assert replies == [expected(first, attempt=attempt) for attempt in (0, 1)]
     later = chat(SYSTEM, "the old town", replies[1], "and the river")
-    assert submitted[2].rendered.request.messages == later
+    assert replied[2][0].request.messages == later
 
 
-def test_the_prompt_and_the_emphasis_can_change_during_a_chat(say, submitted):
+def test_the_prompt_and_the_emphasis_can_change_during_a_chat(say, replied):
     lines = ("the old town", "/emphasis old town", "/emphasis river", "and the river")
     _, _, err = say(*lines, "/system be brief", "and rain", "/system", "and bread")
-    requests = [answer.rendered.request for answer in submitted]
+    requests = [each.request for each, _ in replied]
     assert [request.emphasis for request in requests] == [(), ((1, 4, 12), (3, 8, 13)), (), ()]
     assert "emphasised: old town" in err and "next message: river" in err
     assert "prompt: be brief;" in err
     systems = [[m["content"] for m in r.messages if m["role"] == "system"] for r in requests]
     assert systems == [[SYSTEM], [SYSTEM], ["be brief"], []]
     say("/emphasis rain", "/compare none boost:factor=8", "and rain", "and bread")  # not in bread
-    assert [answer.rendered.request.emphasis for answer in submitted[4:]] == [((1, 4, 8),)] * 2
+    assert [each.request.emphasis for each, _ in replied[4:]] == [((1, 4, 8),)] * 2
 
 
-def test_a_dialog_is_saved_loaded_and_read_by_generate(say, folder, tmp_path, capsys, submitted):
+def test_a_dialog_is_saved_loaded_and_read_by_generate(say, folder, tmp_path, capsys, replied):
     file = str(tmp_path / "dialog.json")
     say("/method boost:factor=8", "the old town", "/emphasis old", f"/save {file}")
     saved = json.loads(Path(file).read_text())
     first = expected(chat(SYSTEM, "the old town"), "boost:factor=8")
     assert saved["messages"] == list(chat(SYSTEM, "the old town", first))
     assert saved["method"] == "boost:factor=8" and saved["emphasis"] == [[1, 4, 7]]
-    del submitted[:]
+    del replied[:]
     say("and rain", options=("--messages", file))
-    again = submitted[0].rendered.request
+    again = replied[0][0].request
     assert again.emphasis == ((1, 4, 7),) and again.methods == parse("boost:factor=8")
     assert again.messages == chat(SYSTEM, "the old town", first, "and rain")
     asked = ["generate", "--model", str(folder), "--messages", file]
@@ -161,9 +161,9 @@ def test_a_dialog_is_saved_loaded_and_read_by_generate(say, folder, tmp_path, ca
     assert capsys.readouterr().err == f"holdfast: loading {folder} ...\n"
 
 
-def test_the_mass_is_drawn_by_round(say, submitted):
+def test_the_mass_is_drawn_by_round(say, replied):
     _, out, _ = say("the old town", "/method boost:factor=8", "and the river", "/mass")
-    masses = [answer.result().token_masses for answer in submitted]
+    masses = [reply.token_masses for _, reply in replied]
     means = [sum(each) / len(each) for each in masses]
     rows = re.findall(r"^ +(\d)  (\S+) +(0\.\d{3})  (█+)$", out, re.MULTILINE)
     means = [f"{mean:.3f}" for mean in means]
@@ -220,8 +220,8 @@ def test_control_characters_do_not_reach_a_terminal():
     assert printable("a\x1b[2J\x07b\n\tc\ud83d\u202e") == "a [2J b\n\tc? "
 
 
-def test_ctrl_c_stops_the_reply_and_not_the_chat(say, monkeypatch, submitted):
-    add, counted = Pieces.add, []
+def test_ctrl_c_stops_the_reply_and_not_the_chat(say, monkeypatch, replied):
+    add, counted, cancel, cancelled = Pieces.add, [], LocalSession.cancel, []
 
     def interrupting(self, token):
         add(self, token)
@@ -229,14 +229,19 @@ def test_ctrl_c_stops_the_reply_and_not_the_chat(say, monkeypatch, submitted):
         if len(counted) == 5:
             os.kill(os.getpid(), signal.SIGINT)
 
+    def noting(self, row):
+        cancel(self, row)
+        cancelled.append(row.cancelled)
+
     monkeypatch.setattr(Pieces, "add", interrupting)
+    monkeypatch.setattr(LocalSession, "cancel", noting)
     code, out, err = say("the old town", "and the river")
-    assert code == 0 and "(stopped)" in err and submitted[0].cancelled
-    sent = submitted[1].rendered.request.messages
+    assert code == 0 and "(stopped)" in err and cancelled == [True] and len(replied) == 1
+    sent = replied[0][0].request.messages
     part = sent[2]["content"]
     assert sent == chat(SYSTEM, "the old town", part, "and the river")
     assert tokenizer().decode(counted[:5]).startswith(part) and part
-    assert out.startswith(printable(part) + "\n") and not submitted[1].cancelled
+    assert out.startswith(printable(part) + "\n")
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 

@@ -220,11 +220,12 @@ def test_adacad_equals_its_formula_and_changes_nothing_where_its_streams_agree()
     for strength in (1.0, 2.5):
         rows = zip(first.tolist(), second.tolist(), strict=True)
         wanted = torch.tensor([adacad(*row, strength) for row in rows])
-        assert torch.allclose(AdaCad(strength).guide(first, second).softmax(-1), wanted, atol=1e-5)
-    assert torch.equal(AdaCad(0).guide(first, second), plain)
-    assert torch.allclose(AdaCad(3).guide(first, first), plain, atol=1e-5)
+        combined = AdaCad(strength).combine_logits(first, second).softmax(-1)
+        assert torch.allclose(combined, wanted, atol=1e-5)
+    assert torch.equal(AdaCad(0).combine_logits(first, second), plain)
+    assert torch.allclose(AdaCad(3).combine_logits(first, first), plain, atol=1e-5)
     first[:, 7] = second[:, 7] = -math.inf
-    chances = AdaCad().guide(first, second).softmax(-1)
+    chances = AdaCad().combine_logits(first, second).softmax(-1)
     assert chances.isfinite().all() and not chances[:, 7].any()
 
 
@@ -233,7 +234,7 @@ def test_a_token_that_only_one_stream_finds_impossible_yields_no_nan(method):
     torch.manual_seed(1)
     first, second = torch.randn(2, 1, 12)
     first[:, 3] = second[:, 5] = -math.inf
-    guided = method.guide(first, second)
+    guided = method.combine_logits(first, second)
     assert not guided.isnan().any() and guided[0, 3] == -math.inf
     keeps = getattr(method, "scale", 1) >= 1  # below 1 it is impossible, as in the other stream
     assert guided[0, 5] == (first.log_softmax(-1)[0, 5] if keeps else -math.inf)
@@ -275,9 +276,10 @@ def test_prompt_strength_contrasts_with_its_default_prompt():
         logits = last_logits(tiny, seen).tolist(), last_logits(tiny, other).tolist()
         assert int(torch.tensor(guidance(*logits, 2.5, 0.0)).argmax()) == token
         seen, other = [*seen, token], [*other, token]
-    assert method.other(messages[1:]) == tuple(messages[1:])  # no prompt, so nothing to contrast
+    # no prompt, so nothing to contrast
+    assert method.second_chat(messages[1:]) == tuple(messages[1:])
     twice = ({"role": "system", "content": "be kind"}, *messages)
-    assert method.other(twice) == method.other(messages)
+    assert method.second_chat(twice) == method.second_chat(messages)
 
 
 def test_keys_and_values_are_freed_with_the_call_not_when_cycles_are_collected(monkeypatch):
@@ -375,7 +377,7 @@ def test_guidance_has_no_default_system_prompt_in_its_unprompted_stream():
     wanted = (*empty, *without[1:])  # with an empty system message
 
     def guided(ids, other):
-        return Guidance(4.0).guide(last_logits(tiny, ids), last_logits(tiny, other))
+        return Guidance(4.0).combine_logits(last_logits(tiny, ids), last_logits(tiny, other))
 
     streams = [list(render(messages, tokenizer()).token_ids), list(wanted)]
     for token in replies[1].token_ids:

@@ -70,7 +70,7 @@ def test_the_fingerprint_follows_a_change_and_an_open_session_refuses_it(model, 
     longer = (*CHAT, reply, {"role": "user", "content": "And the river?"})
     for use in (
         lambda: session.generate_batch([Request(longer, sampling=GREEDY, thread="talk")]),
-        lambda: session.submit(Request(CHAT)),
+        lambda: session.render(Request(CHAT)),
         lambda: session.score([Request(CHAT)], [["Oui."]]),
         lambda: asyncio.run(session.generate(Request(CHAT))),
     ):

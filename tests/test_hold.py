@@ -1,5 +1,7 @@
 """`hold`: floors per head from a rehearsed first reply, and which requests wait for it."""
 
+import asyncio
+import gc
 import math
 
 import pytest
@@ -162,21 +164,49 @@ def test_the_request_that_caused_a_rehearsal_pays_for_it():
     assert first.forwarded - again.forwarded == tiny.generate_batch([rehearsal])[0].forwarded
 
 
+async def tokens_of(stream):
+    return [event async for event in stream]
+
+
 def test_cancelling_a_request_that_waits_for_a_rehearsal_leaves_the_others():
     tiny = model()
-    session = tiny.session()
-    answers = [session.submit(Request(TALK, Hold(), LONG, seed), 2) for seed in (1, 2)]
-    session.step()
-    session.cancel(answers[0])
-    while not answers[1].done:
-        session.step()
-    other = tiny.session()
-    alone = other.submit(Request(TALK, Hold(), LONG, 2), 2)
-    while not alone.done:
-        other.step()
-    assert answers[0].cancelled and session.running == 0
-    assert answers[1].result().token_ids == alone.result().token_ids
-    assert len(answers[1].handle.log_probabilities) >= len(answers[1].token_ids) > 0
+    requests = [Request(TALK, Hold(), LONG, seed) for seed in (1, 2)]
+
+    async def cancel_the_first():
+        async with tiny.session() as engine:
+            streams = [engine.stream(request, top_logprobs=2) for request in requests]
+            tasks = [asyncio.create_task(tokens_of(stream)) for stream in streams]
+            while not engine.running:
+                await asyncio.sleep(0)
+            assert engine.running == 1  # the rehearsal, for which both wait
+            tasks[0].cancel()
+            *tokens, reply = await tasks[1]
+            return tasks[0].cancelled(), tokens, reply, engine.running
+
+    async def alone():
+        async with tiny.session() as engine:
+            return (await tokens_of(engine.stream(requests[1])))[-1]
+
+    cancelled, tokens, reply, running = asyncio.run(cancel_the_first())
+    expected = asyncio.run(alone())
+    assert cancelled and running == 0
+    assert reply.token_ids == expected.token_ids == tuple(token.token_id for token in tokens)
+    assert reply.forwarded == expected.forwarded  # the one that is left is charged
+    assert {len(token.top) for token in tokens} == {2}
+
+
+def test_a_rehearsal_that_nobody_waits_for_any_more_fails_silently(caplog):
+    tiny = model()
+
+    async def leave():
+        async with tiny.session() as engine:
+            task = asyncio.create_task(engine.generate(Request(TALK, (Broken(), Hold()), LONG)))
+            await asyncio.sleep(0)
+            task.cancel()
+
+    asyncio.run(leave())
+    gc.collect()  # asyncio reports a lost error when its task is deleted
+    assert not caplog.records
 
 
 def test_a_failed_rehearsal_fails_only_the_chat_that_waits_for_it():

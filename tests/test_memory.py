@@ -68,7 +68,7 @@ def test_threads_of_conversations_that_are_over_are_freed(monkeypatch, tmp_path)
 
     def watched(self, thread):
         forget(self, thread)
-        kept.append(len(self._reader._threads))
+        kept.append(len(self._threads))
 
     monkeypatch.setattr(LocalSession, "forget", watched)
     settings = drift.Settings(rounds=2, conversations=3, sampling=SHORT)
@@ -307,17 +307,17 @@ def test_a_server_keeps_nothing_of_requests_that_have_ended():
                 methods, sampling = (SplitSoftmax(0.1 + n % 10 / 100),), Sampling(max_new_tokens=6)
                 talk = chat("be nice", f"{n} " * 9)
                 asked.append(Request(talk, methods, sampling, seed=n, trace=n % 2 == 0))
-            answers = [session.submit(request, top_logprobs=2) for request in asked]
-            session.cancel(answers[3])
-            while not all(answer.done for answer in answers):
+            rows = [session.submit(session.render(request, top_logprobs=2)) for request in asked]
+            session.cancel(rows[3])
+            while not all(row.done for row in rows):
                 session.step()
         gc.collect()
         kinds = Counter(type(each).__name__ for each in gc.get_objects())
-        return kinds["Tensor"], sum(kinds[name] for name in ("RowState", "Answer"))
+        return kinds["Tensor"], sum(kinds[name] for name in ("RowState", "Rendered"))
 
     gc.collect()  # other tests may have left rows
     names = [type(each).__name__ for each in gc.get_objects()]
-    before = sum(name in ("RowState", "Answer") for name in names)
+    before = sum(name in ("RowState", "Rendered") for name in names)
     some(0)
     counts = [some(50 * n) for n in range(1, 6)]
     assert session._scheduler.shared.size <= 100_000 and not session._open

@@ -111,10 +111,10 @@ def test_a_wrong_spelling_is_refused_with_a_hint(spec, error, words):
     [
         (methods.Kind.LOG_ODDS, methods.ShiftsAttention),
         (methods.Kind.MESSAGES, methods.EditsMessages),
-        (methods.Kind.STREAM, methods.EditsLogits),
+        (methods.Kind.LOGITS, methods.EditsLogits),
         (methods.Kind.KEYS, methods.EditsKeys),
         (methods.Kind.RESIDUAL, methods.EditsHidden),
-        (methods.Kind.REHEARSED, methods.NeedsWarmup),
+        (methods.Kind.REHEARSED, methods.NeedsRehearsal),
     ],
 )
 def test_a_method_that_lacks_a_member_of_its_protocol_is_refused(kind, protocol):

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from tiny import DEVICE, SHAPE, chat, model
+from tiny import DEVICE, SHAPE, answered, chat, model
 
 import holdfast
 from holdfast import Boost, Guidance, Request, Sampling, SplitSoftmax, Spotlight
@@ -162,12 +162,10 @@ def test_a_dialog_reuses_only_keys_with_its_own_factors(tiny, name):
 def test_shared_prefixes_are_kept_apart_by_factors(tiny, lengths):
     session = tiny.session(long_lived=True)
     for length in lengths:
-        answer = session.submit(Request(prompt_of(tiny, length), (), GREEDY))
-        while not answer.done:
-            session.step()
-        reply = answer.result()
+        (answer,) = answered(session, [Request(prompt_of(tiny, length), (), GREEDY)])
+        reply = answer.outcome
         assert reply.token_ids == by_generate(tiny, reply.prompt_ids)
-        assert answer.handle.cached < max(1, length)
+        assert answer.row.cached < max(1, length)
 
 
 def test_a_reply_is_scored_as_it_would_be_generated(tiny):

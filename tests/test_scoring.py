@@ -51,16 +51,16 @@ def read_plainly(tiny, messages, given, reply, seed=0):
     compiled = compile_methods(given)
     guidance = next(iter(compiled.processors), None)
     read = [compiled.edit(messages, seed)]
-    read += [guidance.other(messages)] if guidance else []
+    read += [guidance.second_chat(messages)] if guidance else []
     logits = []
     for number, chat_read in enumerate(read):
         prompt = render(chat_read, tiny.tokenizer)
         ids = prompt.token_ids
-        if number and getattr(guidance, "masks_span", False):
+        if number and guidance.masks_span:
             pairs = zip(ids, prompt.span_mask, strict=True)
             ids = [tiny.tokenizer.pad_token_id if inside else token for token, inside in pairs]
         logits.append(plain_logits(tiny, ids, prompt.span_mask, reply, given))
-    return logits[0] if guidance is None else guidance.guide(*logits).double()
+    return logits[0] if guidance is None else guidance.combine_logits(*logits).double()
 
 
 def by_full_forward(tiny, messages, given, reply, seed=0):
@@ -127,24 +127,24 @@ def test_log_probabilities_of_drawn_tokens_match_their_scores(name):
     tiny, session = model(), model().session()
     sampling = Sampling(0.7, 0.6, 6)  # reported for temperature 1 and the whole vocabulary
     requests = [Request(talk, METHODS[name], sampling, seed=n) for n, talk in enumerate(CHATS)]
-    answers = [session.submit(request, top_logprobs=n * 5) for n, request in enumerate(requests)]
-    plain = session.submit(requests[0])
-    while not all(answer.done for answer in (*answers, plain)):
+    chats = [session.render(request, top_logprobs=n * 5) for n, request in enumerate(requests)]
+    *rows, plain = [session.submit(one) for one in (*chats, session.render(requests[0]))]
+    while not all(row.done for row in (*rows, plain)):
         session.step()
-    assert plain.handle.log_probabilities == []
-    for number, answer in enumerate(answers):
-        known, row = answer.handle.log_probabilities, answer.rendered.row
-        drawn = answer.result().token_ids
+    assert plain.log_probabilities == []
+    for number, (rendered, state) in enumerate(zip(chats, rows, strict=True)):
+        known, row = state.log_probabilities, rendered.row
+        drawn = state.result().token_ids
         assert drawn and {len(each.top) for each in known} == {number * 5}
         likeliest = [(token,) for token, _ in known[0].top]
         scored = score_rows(tiny.runner, [row], [[drawn, *likeliest]], 8)[0][0]
         told = [sum(each.drawn for each in known[: len(drawn)])] + [at for _, at in known[0].top]
         assert told == pytest.approx(scored.log_probabilities, abs=TOLERANCE)
         assert all(sorted(each.top, key=lambda pair: -pair[1]) == [*each.top] for each in known)
-    assert answers[0].result().token_ids == plain.result().token_ids
+    assert rows[0].result().token_ids == plain.result().token_ids
 
 
 @pytest.mark.parametrize("count", (-1, 21, True))
 def test_an_invalid_number_of_log_probabilities_is_refused(count):
     with pytest.raises(UsageError, match=str(count)):
-        model().session().submit(Request(CHATS[0]), top_logprobs=count)
+        model().session().render(Request(CHATS[0]), top_logprobs=count)

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 from test_modern import KINDS, STATES, double
-from tiny import chat, model
+from tiny import answered, chat, model
 
 import holdfast
 from holdfast import Anchoring, Boost, Guidance, Request, Sampling, SplitSoftmax, Spotlight
@@ -22,23 +22,15 @@ METHODS = {
 }
 
 
-def answer(session, requests):
-    """Submits all requests and steps until they have ended."""
-    answers = [session.submit(request) for request in requests]
-    while not all(each.done for each in answers):
-        session.step()
-    return answers
-
-
 def dialogs(session, methods, rounds=3):
     """Two dialogs under one system prompt, turn by turn, as a client would send them."""
     talks, told = [chat(SYSTEM, "the garden " * (n + 1)) for n in range(2)], []
     for turn in range(rounds):
         asked = [Request(talk, methods, SHORT, 10 * turn + n) for n, talk in enumerate(talks)]
-        answers = answer(session, asked)
+        answers = answered(session, asked)
         told += answers
         for n, each in enumerate(answers):
-            talks[n] += chat("", "", each.result().text, "and the old town?")[1:]
+            talks[n] += chat("", "", each.outcome.text, "and the old town?")[1:]
     return told
 
 
@@ -47,21 +39,21 @@ def test_turns_forward_only_new_tokens_and_replies_equal_those_without_sharing(n
     tiny = model(dtype="float64")
     told = dialogs(tiny.session(long_lived=True), METHODS[name])
     for each in told:
-        alone = tiny.generate_batch([each.rendered.request])[0]
-        assert each.result().token_ids == alone.token_ids
-        assert each.rendered.prompt_ids == alone.prompt_ids
+        alone = tiny.generate_batch([each.chat.request])[0]
+        assert each.outcome.token_ids == alone.token_ids
+        assert each.chat.prompt_ids == alone.prompt_ids
     first, later = told[:2], told[2:]
     system = len(tiny.tokenizer(SYSTEM)["input_ids"])
     assert system > 128  # enough tokens to be worth a pass of their own
-    assert first[0].handle.cached == 0 and first[1].handle.cached >= system
+    assert first[0].row.cached == 0 and first[1].row.cached >= system
     for before, each in zip(told, later, strict=False):
         # all of the previous prompt; the reply if its text is spelled by the same tokens
-        assert each.handle.cached >= len(before.rendered.prompt_ids) - 1
-        whole = before.rendered.prompt_ids + before.result().token_ids
-        spelled = each.rendered.prompt_ids[: len(whole)] == whole
+        assert each.row.cached >= len(before.chat.prompt_ids) - 1
+        whole = before.chat.prompt_ids + before.outcome.token_ids
+        spelled = each.chat.prompt_ids[: len(whole)] == whole
         apart = name in ("spotlight", "split-softmax", "heads")
         if spelled and not apart:
-            assert each.handle.cached >= len(whole) - 1
+            assert each.row.cached >= len(whole) - 1
 
 
 @pytest.mark.parametrize("kind", (*KINDS, *STATES))
@@ -69,13 +61,13 @@ def test_every_kind_of_layer_gives_the_same_replies_as_without_sharing(kind):
     tiny = double(kind)
     told = dialogs(tiny.session(long_lived=True), ())
     for each in told:
-        alone = tiny.generate_batch([each.rendered.request])[0]
-        assert each.result().token_ids == alone.token_ids
+        alone = tiny.generate_batch([each.chat.request])[0]
+        assert each.outcome.token_ids == alone.token_ids
     if tiny.runner.supports_chunked_prefill:
         for before, each in zip(told, told[2:], strict=False):
-            assert each.handle.cached > len(before.rendered.prompt_ids) // 2
+            assert each.row.cached > len(before.chat.prompt_ids) // 2
     else:
-        assert not any(each.handle.cached for each in told)
+        assert not any(each.row.cached for each in told)
 
 
 def test_nothing_is_shared_across_steering():
@@ -99,38 +91,38 @@ def test_nothing_is_shared_across_steering():
     for order in (range(len(ways)), reversed(range(len(ways)))):
         session, spans = tiny.session(long_lived=True), {}
         for number in order:
-            (told,) = answer(session, [ways[number]])
-            assert told.result().token_ids == expected[number]
+            (told,) = answered(session, [ways[number]])
+            assert told.outcome.token_ids == expected[number]
             alike = spans.setdefault(ways[number].methods, [])
-            span = told.rendered.row.streams[0].span
+            span = told.chat.row.streams[0].span
             differs = (enumerate(zip(span, other, strict=False)) for other in alike)
             common = [next(at for at, (a, b) in both if a != b) for both in differs]
-            assert told.handle.cached == max(common, default=0)
+            assert told.row.cached == max(common, default=0)
             alike.append(span)
         for number in range(len(ways)):
-            (told,) = answer(session, [ways[number]])
-            assert told.handle.cached == len(told.rendered.prompt_ids) - 1
-            assert told.result().token_ids == expected[number]
+            (told,) = answered(session, [ways[number]])
+            assert told.row.cached == len(told.chat.prompt_ids) - 1
+            assert told.outcome.token_ids == expected[number]
 
 
 def test_choices_of_one_prompt_forward_it_once():
     tiny = model(dtype="float64")
     asked = [Request(chat(SYSTEM, "the garden"), (), SHORT, seed) for seed in range(6)]
-    told = answer(tiny.session(long_lived=True), asked)
-    prompt = len(told[0].rendered.prompt_ids)
-    assert [each.handle.cached for each in told] == [0] + [prompt - 1] * 5
+    told = answered(tiny.session(long_lived=True), asked)
+    prompt = len(told[0].chat.prompt_ids)
+    assert [each.row.cached for each in told] == [0] + [prompt - 1] * 5
     alone = tiny.generate_batch(asked)
-    assert [each.result().token_ids for each in told] == [reply.token_ids for reply in alone]
+    assert [each.outcome.token_ids for each in told] == [reply.token_ids for reply in alone]
 
 
 def test_short_lived_sessions_and_threads_share_nothing():
     tiny = model()
     request = Request(chat(SYSTEM, "the garden"), (), SHORT)
     session = tiny.session()
-    assert [answer(session, [request])[0].handle.cached for _ in range(2)] == [0, 0]
+    assert [answered(session, [request])[0].row.cached for _ in range(2)] == [0, 0]
     session = tiny.session(long_lived=True)
     asked = replace(request, thread="t", keep=True)
-    assert [answer(session, [each])[0].handle.cached for each in (asked, request)] == [0, 0]
+    assert [answered(session, [each])[0].row.cached for each in (asked, request)] == [0, 0]
 
 
 def test_memory_for_shared_prefixes_is_bounded():
@@ -138,8 +130,8 @@ def test_memory_for_shared_prefixes_is_bounded():
     session, shared = tiny.session(long_lived=True), None
     for n in range(40):
         request = Request(chat(f"{n} cheese " * 8, "the garden"), (), SHORT, n)
-        (told,) = answer(session, [request])
-        assert told.result().token_ids == tiny.generate_batch([request])[0].token_ids
+        (told,) = answered(session, [request])
+        assert told.outcome.token_ids == tiny.generate_batch([request])[0].token_ids
         shared = session._scheduler.shared
         assert 0 < shared.size <= 300_000
     assert len(shared) < 20
@@ -152,10 +144,10 @@ def test_the_default_model_draws_the_same_tokens_from_shared_prefixes():
     cached = []
     for turn in range(4):
         request = Request(talk, "boost:factor=2" if turn > 2 else (), sampling, seed=turn)
-        (told,) = answer(session, [request])
+        (told,) = answered(session, [request])
         alone = default.generate_batch([request])[0]
-        assert told.result().token_ids == alone.token_ids
-        cached.append(told.handle.cached / len(alone.prompt_ids))
+        assert told.outcome.token_ids == alone.token_ids
+        cached.append(told.row.cached / len(alone.prompt_ids))
         talk += chat("", "", alone.text, "And the river?")[1:]
     assert min(cached[1:3]) > 0.4 and cached[3] < 0.1
 
@@ -167,11 +159,9 @@ def first_and_later(tiny, methods, talks):
         session = tiny.session(long_lived=True)
         twice = []
         for _ in range(2):
-            handle = session.submit(Request(talk, methods, Sampling(0, 1, 12)), top_logprobs=0)
-            while not handle.done:
-                session.step()
-            drawn = [value.drawn for value in handle.handle.log_probabilities]
-            twice.append((handle.result().token_ids, drawn, handle.result().forwarded))
+            (each,) = answered(session, [Request(talk, methods, Sampling(0, 1, 12))], 0)
+            drawn = [value.drawn for value in each.row.log_probabilities]
+            twice.append((each.outcome.token_ids, drawn, each.outcome.forwarded))
         replies.append(twice)
     return replies
 
@@ -196,13 +186,14 @@ def test_in_float32_a_prompt_is_forwarded_at_once():
 def test_a_row_that_fails_in_the_beginning_of_its_prompt_fails_alone():
     tiny = model(dtype="bfloat16")
     session = tiny.session(long_lived=True)
-    fails, works = (
-        session.submit(Request(chat(SYSTEM, text), methods, SHORT))
-        for text, methods in (("a", (Failing(),)), ("b", (Boost(2),)))
+    fails, works = answered(
+        session,
+        [
+            Request(chat(SYSTEM, text), methods, SHORT)
+            for text, methods in (("a", (Failing(),)), ("b", (Boost(2),)))
+        ],
     )
-    while not (fails.done and works.done):
-        session.step()
-    assert isinstance(fails.error, ZeroDivisionError) and works.result().token_ids
+    assert isinstance(fails.outcome, ZeroDivisionError) and works.outcome.token_ids
 
 
 class Failing:

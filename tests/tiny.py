@@ -1,6 +1,7 @@
 """Tiny random models and their tokenizer, built in memory: nothing is downloaded."""
 
 import asyncio
+from dataclasses import dataclass
 from functools import cache
 
 import torch
@@ -8,9 +9,12 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedTokenizerFast
 
 from holdfast.attention import install
+from holdfast.engine.rows import RowState
 from holdfast.models.fingerprint import Fingerprint
 from holdfast.models.loading import reuses_cache, stop_ids
 from holdfast.models.local import LocalModel
+from holdfast.models.rendering import Rendered
+from holdfast.models.requests import Reply
 
 DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 SPECIAL = ("<pad>", "<s>", "<sys>", "<user>", "<assistant>", "</s>")
@@ -135,3 +139,22 @@ def outcomes(session, requests):
             return await asyncio.gather(*waiting, return_exceptions=True)
 
     return asyncio.run(answers())
+
+
+@dataclass(frozen=True)
+class Answered:
+    """A request that has ended, with all that the engine has of it."""
+
+    chat: Rendered
+    row: RowState
+    outcome: Reply | Exception
+
+
+def answered(session, requests, top_logprobs=None):
+    """Submits all requests to a session that nobody else steps, and steps until they have ended."""
+    chats = [session.render(request, top_logprobs) for request in requests]
+    rows, outcomes_of = [session.submit(chat) for chat in chats], {}
+    while not all(row.done for row in rows):
+        outcomes_of |= {ended.row: ended.outcome for ended in session.step()}
+    pairs = zip(chats, rows, strict=True)
+    return [Answered(chat, row, outcomes_of[row]) for chat, row in pairs]

@@ -52,6 +52,7 @@ class Ends:
     error: str = ""
     name: ClassVar[str] = "ends"
     kind: ClassVar[Kind] = Kind.MESSAGES
+    edits_by_prompt: ClassVar[bool] = False
 
     def edit(self, messages, seed):
         if self.word in messages[0]["content"]:

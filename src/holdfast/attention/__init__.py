@@ -8,10 +8,11 @@ steered layer; docs/how.md introduces the other files.
 
 from __future__ import annotations
 
-from holdfast.attention.batch_steering import AttentionTrace, BatchSteering, PassState, steered
+from holdfast.attention.batch_steering import AttentionTrace, BatchSteering
 from holdfast.attention.extent import Starts
 from holdfast.attention.layers import IMPLEMENTATION, holdfast_attention
 from holdfast.attention.pass_refusals import cache_of
+from holdfast.attention.passes import PassState, steered
 from holdfast.attention.patching import install
 from holdfast.attention.reaching import check_methods, layers_with_attention
 from holdfast.attention.rotary import EVERY_LENGTH, SAME_FACTORS, RotaryLengths

@@ -22,7 +22,7 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedModel
 
-from holdfast.attention.batch_steering import PASS, AttentionTrace, BatchSteering, Pass, PassState
+from holdfast.attention.batch_steering import AttentionTrace, BatchSteering
 from holdfast.attention.pass_refusals import (
     CacheOrigin,
     cache_of,
@@ -33,6 +33,7 @@ from holdfast.attention.pass_refusals import (
     mark_cache,
     refuse_checkpointing,
 )
+from holdfast.attention.passes import PASS, Pass, PassState
 from holdfast.attention.reaching import check_reached
 from holdfast.attention.rotary import RotaryLengths
 from holdfast.errors import UsageError
@@ -134,8 +135,24 @@ class _Scope:
 
 
 _SCOPES: ContextVar[tuple[_Scope, ...]] = ContextVar("holdfast_scopes", default=())
+
+
+@dataclass(frozen=True, eq=False)
+class _BlockPass:
+    """A pass of a model with an open block."""
+
+    current: Pass
+    block: Steered | None  # that steers it; None in `unsteered`
+    first: bool | None  # whether it is the first of a `generate`; None outside of one
+
+    @property
+    def state(self) -> PassState | None:
+        """How far it has got under the block's steering."""
+        return self.current.state
+
+
 # The pass whose inputs `generate` has prepared.
-_PREPARED: ContextVar[Pass | None] = ContextVar("holdfast_prepared", default=None)
+_PREPARED: ContextVar[_BlockPass | None] = ContextVar("holdfast_prepared", default=None)
 
 
 @contextmanager
@@ -172,7 +189,7 @@ class OpenModel:
     block: Steered | None = None  # the open one
     running: int = 0  # steered passes under way, of this block or of one that was left
 
-    def has_config(self, config: Any) -> bool:
+    def has_config(self, config: object) -> bool:
         """Whether a configuration is one of this model's."""
         return any(config is prior.config for prior in self.before)
 
@@ -193,7 +210,7 @@ class OpenModel:
         begun = self._new_pass(first=bool(kwargs.get("is_first_iteration")))
         if begun.first and begun.state is not None:
             check_padding(begun.state, kwargs.get("attention_mask"))
-        token = PASS.set(begun)
+        token = PASS.set(begun.current)
         try:
             inputs = plain(*args, **kwargs)
         finally:
@@ -212,7 +229,7 @@ class OpenModel:
         given = {**dict(zip(names, args, strict=False)), **kwargs}
         begun, model, cache = self._next_pass(), self._running_model(), cache_of(given)
         edits = self._checked(begun, given, model)
-        token = PASS.set(begun)
+        token = PASS.set(begun.current)
         self._count(begun.block, 1)
         try:
             with edited(model, edits):
@@ -225,7 +242,7 @@ class OpenModel:
         return output
 
     def _checked(
-        self, begun: Pass, given: Mapping[str, Any], model: PreTrainedModel
+        self, begun: _BlockPass, given: Mapping[str, Any], model: PreTrainedModel
     ) -> list[EditGroup]:
         """Checks that a pass fits the block; returns its edits."""
         origin, state = None if begun.block is None else begun.block.origin, begun.state
@@ -236,9 +253,9 @@ class OpenModel:
         before = check_pass(state, given, config, continues=continues, first=begun.first)
         check_lengths(RotaryLengths.of(config), given, self.name)
         refuse_checkpointing(model)
-        return edits_of_pass(origin.rows, origin.span, given, before)
+        return edits_of_pass(origin.methods, origin.span, given, before)
 
-    def _finish(self, begun: Pass, cache: Any) -> None:
+    def _finish(self, begun: _BlockPass, cache: Any) -> None:
         """Checks and records a pass that ended without an error."""
         block, state = begun.block, begun.state
         if block is None or state is None:
@@ -254,17 +271,18 @@ class OpenModel:
         assert model is not None, "a pass of it is under way"
         return model
 
-    def _new_pass(self, first: bool | None = None) -> Pass:
+    def _new_pass(self, first: bool | None = None) -> _BlockPass:
         block = self.current_block()
-        return Pass(None if block is None else PassState(block.steering), self, block, first=first)
+        state = None if block is None else PassState(block.steering)
+        return _BlockPass(Pass(state, self), block, first)
 
-    def _next_pass(self) -> Pass:
+    def _next_pass(self) -> _BlockPass:
         """The pass that begins: the one that `generate` has prepared, or a new one."""
         prepared, block = _PREPARED.get(), self.current_block()
         _PREPARED.set(None)
         if block is not None:
             block.used = True
-        if prepared is not None and prepared.model is self and prepared.block is block:
+        if prepared is not None and prepared.current.model is self and prepared.block is block:
             return prepared
         return self._new_pass()
 

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from holdfast.attention.batch_steering import PassState
 from holdfast.attention.extent import additive, visible
-from holdfast.attention.kernels import LayerInputs
+from holdfast.attention.fused_kernels import LayerInputs
+from holdfast.attention.passes import PassState
 
 _SCORES = 2**21  # in memory at a time; more queries are processed in blocks, which changes no bit
 

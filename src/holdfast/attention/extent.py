@@ -117,6 +117,24 @@ class Extent:
         return before or (behind and (not any(self.includes) or min(self.prompt) > self.stop))
 
 
+@dataclass(frozen=True)
+class SpanColumns:
+    """Which keys of a pass are the span's.
+
+    Args:
+        span: bool [row, column]; columns behind the last are not in it.
+        generated: int64 [row], the first generated column that counts as the row's span, or one
+            that no row reaches.
+        first: the column of the first key.
+        copies: rows of the pass for each row of the span.
+    """
+
+    span: Tensor
+    generated: Tensor
+    first: int | Starts
+    copies: int
+
+
 Plan = TypeVar("Plan")
 
 

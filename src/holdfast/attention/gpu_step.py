@@ -11,16 +11,15 @@ second kernel joins their parts.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 
 import torch
 import triton
 import triton.language as tl
 from torch import Tensor
 
-from holdfast.attention.extent import Starts
+from holdfast.attention.extent import SpanColumns, Starts
+from holdfast.attention.fused_kernels import LayerInputs
 from holdfast.attention.gpu_table import moved, padded_size, product, sigmoid
-from holdfast.attention.kernels import LayerInputs
 from holdfast.methods.table import LayerTable
 
 _LOG2E = 1.4426950408889634
@@ -29,24 +28,6 @@ _MIN_KEYS = 256  # keys that are worth a program of their own
 # of a part: maximum and sum of both groups, and the sum of the span's own keys; outputs follow
 _NUMBERS = tl.constexpr(5)
 _INTERPRETED = tl.constexpr(os.environ.get("TRITON_INTERPRET") == "1")
-
-
-@dataclass(frozen=True)
-class SpanColumns:
-    """Which keys of a pass are the span's.
-
-    Args:
-        span: bool [row, column]; columns behind the last are not in it.
-        generated: int64 [row], the first generated column that counts as the row's span, or one
-            that no row reaches.
-        first: the column of the first key.
-        copies: rows of the pass for each row of the span.
-    """
-
-    span: Tensor
-    generated: Tensor
-    first: int | Starts
-    copies: int
 
 
 def runs_on(device: torch.device) -> bool:

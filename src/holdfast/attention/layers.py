@@ -22,12 +22,12 @@ from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
-from holdfast.attention.batch_steering import PASS, Pass, PassState
 from holdfast.attention.blocks import PriorAttention, pass_in
 from holdfast.attention.explicit import ScoreFormula, attend_explicitly, note_trace
 from holdfast.attention.extent import Starts, additive
-from holdfast.attention.kernels import LayerInputs, attend, is_fused
+from holdfast.attention.fused_kernels import LayerInputs, attend, is_fused
 from holdfast.attention.merge import LARGEST_MASK, attend_merged, attend_one, step_kernel
+from holdfast.attention.passes import PASS, Pass, PassState
 from holdfast.errors import ModelError
 
 IMPLEMENTATION = "holdfast"
@@ -71,7 +71,7 @@ def holdfast_attention(
         if ours and _attends_faster(query, key, value, attention_mask):
             inputs = _inputs_of(module, query, key, value, attention_mask, kwargs)
             if (kernel := step_kernel(query)) is not None:
-                return kernel.attend_step(inputs, None, None, False)[0].transpose(1, 2), None
+                return kernel(inputs, None, None, False)[0].transpose(1, 2), None
             mask = None if inputs.mask is None else additive(inputs.mask, query.dtype)
             if query.shape[2] == 1:
                 return attend_one(inputs, mask)[0].transpose(1, 2).contiguous(), None

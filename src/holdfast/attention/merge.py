@@ -22,16 +22,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import groupby
-from types import ModuleType
-from typing import Any
+from typing import Protocol
 
 import torch
 from torch import Tensor
 from torch.nn.functional import softplus
 
-from holdfast.attention.batch_steering import PassState
-from holdfast.attention.extent import KeyGroup, KeyRange, additive, masked_part, over
-from holdfast.attention.kernels import LayerInputs, attend
+from holdfast.attention.extent import (
+    KeyGroup,
+    KeyRange,
+    SpanColumns,
+    additive,
+    masked_part,
+    over,
+)
+from holdfast.attention.fused_kernels import LayerInputs, attend
+from holdfast.attention.passes import PassState
 from holdfast.attention.rules import LogOddsRule
 from holdfast.errors import cut
 from holdfast.methods.table import LayerTable
@@ -60,17 +66,31 @@ def attend_merged(state: PassState, layer: int, inputs: LayerInputs) -> Tensor |
 # One query per row
 
 
-def step_kernel(query: Tensor) -> ModuleType | None:
-    """The module `gpu_step`, if its kernel takes these queries, which `is_fused` does."""
+class StepKernel(Protocol):
+    """`attend_step` of `holdfast.attention.gpu_step`."""
+
+    def __call__(
+        self,
+        inputs: LayerInputs,
+        columns: SpanColumns | None,
+        table: LayerTable | None,
+        traced: bool,
+        /,
+    ) -> tuple[Tensor, Tensor | None]:
+        """The output [B, H, 1, D], and the mass on the span, float32 [B, H]."""
+
+
+def step_kernel(query: Tensor) -> StepKernel | None:
+    """The kernel that attends with one query per row on a GPU, if it takes these queries."""
     return _step_kernel(query.device) if query.device.type == "cuda" else None
 
 
 @lru_cache
-def _step_kernel(device: torch.device) -> ModuleType | None:
+def _step_kernel(device: torch.device) -> StepKernel | None:
     try:
-        from holdfast.attention import gpu_step
+        from holdfast.attention.gpu_step import attend_step, runs_on
 
-        return gpu_step if gpu_step.runs_on(device) else None
+        return attend_step if runs_on(device) else None
     except Exception as error:  # no Triton, or no compiler that it can use
         reason = cut(f"{type(error).__name__}: {error}", 200)
         warnings.warn(
@@ -86,13 +106,12 @@ def _rule(state: PassState, layer: int, inputs: LayerInputs) -> LogOddsRule:
 
 
 def _step_in_one(
-    kernel: ModuleType, state: PassState, table: LayerTable | None, inputs: LayerInputs
+    kernel: StepKernel, state: PassState, table: LayerTable | None, inputs: LayerInputs
 ) -> Tensor:
     """Attention of one query per row on a GPU, in one kernel; without a table, only traced."""
-    columns = state.plans.get("columns", inputs.size, None, lambda: _columns(kernel, state, inputs))
-    output: Tensor
-    output, mass = kernel.attend_step(inputs, columns, table, state.steering.trace)
-    if state.steering.trace:
+    columns = state.plans.get("columns", inputs.size, None, lambda: _columns(state, inputs))
+    output, mass = kernel(inputs, columns, table, state.steering.trace)
+    if mass is not None:
         state.note(mass)
     return output
 
@@ -117,10 +136,10 @@ class StepPlan:
     unseen: Tensor | None
 
 
-def _columns(kernel: ModuleType, state: PassState, inputs: LayerInputs) -> Any:
+def _columns(state: PassState, inputs: LayerInputs) -> SpanColumns:
     steering, first = state.steering, state.first_column(inputs.key.shape[2])
     copies = steering.copies_of(inputs.query.shape[0])
-    return kernel.SpanColumns(steering.span.contiguous(), steering.included_from, first, copies)
+    return SpanColumns(steering.span.contiguous(), steering.included_from, first, copies)
 
 
 def _move_one(state: PassState, layer: int, inputs: LayerInputs) -> Tensor | None:

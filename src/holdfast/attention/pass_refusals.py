@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from holdfast.attention.batch_steering import PassState
+from holdfast.attention.passes import PassState
 from holdfast.attention.rotary import RotaryLengths
 from holdfast.errors import ModelError, UsageError
 from holdfast.methods.compiled import CompiledMethods
@@ -21,7 +21,7 @@ _ORIGIN = "_holdfast_origin"  # the attribute of a cache with its `CacheOrigin`
 class CacheOrigin:
     """The steering that the keys in a cache were computed under; caches of a block share one."""
 
-    rows: tuple[CompiledMethods, ...]  # the methods of each row of the span mask
+    methods: tuple[CompiledMethods, ...]  # of each row of the span mask
     span: Tensor  # bool [row, token]
     spec: str  # the methods as messages name them
 
@@ -30,11 +30,11 @@ class CacheOrigin:
 
     def equals(self, other: CacheOrigin) -> bool:
         """Whether keys of the two are interchangeable."""
-        if self.rows != other.rows or len(self.span) != len(other.span):
+        if self.methods != other.methods or len(self.span) != len(other.span):
             return False
         width = min(self.span.shape[1], other.span.shape[1])
         # under some methods, where the prompt ends is part of the steering
-        by_width = any(row.states or row.span_includes_generated for row in self.rows)
+        by_width = any(one.states or one.span_includes_generated for one in self.methods)
         if by_width and self.span.shape != other.span.shape:
             return False
         beyond = [origin.span[:, width:].any() for origin in (self, other)]
@@ -55,7 +55,7 @@ def claim_cache(cache: Any, origin: CacheOrigin | None, name: str) -> bool:
     before = cache.__dict__.get(_ORIGIN)
     if before is origin:
         return origin is not None
-    old, new = (mark if mark and any(mark.rows) else None for mark in (before, origin))
+    old, new = (mark if mark and any(mark.methods) else None for mark in (before, origin))
     same = old is new or (old is not None and new is not None and old.equals(new))
     if not same and cached_tokens(cache):
         was, now = (mark.spec if mark else "no steering" for mark in (old, new))

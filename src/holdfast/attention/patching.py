@@ -18,10 +18,9 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedModel
 
-from holdfast.attention.batch_steering import PASS
 from holdfast.attention.blocks import LOCK, OPEN, OpenModel, PriorAttention, Steered, entered
 from holdfast.attention.explicit import ScoreFormula, attend_explicitly, note_trace
-from holdfast.attention.kernels import LayerInputs
+from holdfast.attention.fused_kernels import LayerInputs
 from holdfast.attention.layers import (
     IMPLEMENTATION,
     forget_plain,
@@ -30,6 +29,7 @@ from holdfast.attention.layers import (
     state_of,
 )
 from holdfast.attention.pass_refusals import CacheOrigin, cache_of, claim_cache
+from holdfast.attention.passes import PASS
 from holdfast.attention.reaching import (
     REACHED,
     check_reachable,

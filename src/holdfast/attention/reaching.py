@@ -9,11 +9,12 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedModel
 
-from holdfast.attention.batch_steering import NEVER_REACHED, PASS, BatchSteering, Pass, PassState
+from holdfast.attention.batch_steering import BatchSteering
 from holdfast.attention.pass_refusals import cache_of, cached_tokens
+from holdfast.attention.passes import NEVER_REACHED, PASS, Pass, PassState
 from holdfast.errors import ModelError, UsageError
 from holdfast.methods.compiled import UNSTEERED
-from holdfast.methods.protocols import NeedsWarmup, ShiftsAttention
+from holdfast.methods.protocols import NeedsRehearsal, ShiftsAttention
 
 # Per probed model, the number of heads of each layer with attention.
 REACHED: WeakKeyDictionary[PreTrainedModel, dict[int, int]] = WeakKeyDictionary()
@@ -21,13 +22,15 @@ REACHED: WeakKeyDictionary[PreTrainedModel, dict[int, int]] = WeakKeyDictionary(
 _MAX_DIFFERENCE = {torch.float32: 1e-3, torch.float64: 1e-3}
 
 
-def check_methods(model: PreTrainedModel, methods: Sequence[ShiftsAttention | NeedsWarmup]) -> None:
+def check_methods(
+    model: PreTrainedModel, methods: Sequence[ShiftsAttention | NeedsRehearsal]
+) -> None:
     """Refuses a head that the model does not have, with a `UsageError` that names it."""
     config, name = model.config.get_text_config(), type(model).__name__
     layers = getattr(config, "num_hidden_layers", None)
     heads = getattr(config, "num_attention_heads", None)
     for method in methods:
-        chosen = getattr(method, "heads", None) or ()
+        chosen = method.heads or ()
         file, made_for = getattr(chosen, "file", ""), getattr(chosen, "made_for", None)
         source = f" (from {file!r})" if file else ""
         known = isinstance(layers, int) and isinstance(heads, int)

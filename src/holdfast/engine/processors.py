@@ -35,15 +35,15 @@ def process(step: StepOutputs) -> tuple[Tensor, dict[int, Exception]]:
             if turn < len(state.row.processors) and number not in failed:
                 numbers.setdefault(state.row.processors[turn], []).append(number)
         for method, some in numbers.items():
-            other = step.second[[second_of[number] for number in some]]
+            second = step.second[[second_of[number] for number in some]]
             try:
-                guided = method.guide(logits[some].float(), other)
+                combined = method.combine_logits(logits[some].float(), second)
             except Exception as error:
                 if ran_out_of_memory(error):
                     raise
                 failed |= dict.fromkeys(some, error)
             else:
-                wide = torch.promote_types(logits.dtype, guided.dtype)
+                wide = torch.promote_types(logits.dtype, combined.dtype)
                 logits = logits.to(wide, copy=True)
-                logits[some] = guided.to(wide)
+                logits[some] = combined.to(wide)
     return logits, failed

@@ -215,7 +215,7 @@ def distribution(logits: Sequence[Tensor], row: Row) -> Tensor:
     """Log-probabilities, float32 [token, vocabulary], from all streams of a row."""
     first = logits[0]
     for method in row.processors:
-        first = method.guide(first, logits[1])
+        first = method.combine_logits(first, logits[1])
     return first.float().log_softmax(-1)
 
 

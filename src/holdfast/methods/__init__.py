@@ -23,7 +23,7 @@ from holdfast.methods.protocols import (
     EditsLogits,
     EditsMessages,
     Method,
-    NeedsWarmup,
+    NeedsRehearsal,
     ShiftsAttention,
 )
 from holdfast.methods.reminder import Reminder

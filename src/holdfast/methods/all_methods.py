@@ -7,7 +7,7 @@ from holdfast.methods.attention import Boost, Pasta, SplitSoftmax, Spotlight
 from holdfast.methods.contrast import AdaCad, Anchoring, Guidance, PromptStrength
 from holdfast.methods.hold import Hold
 from holdfast.methods.keys import Prism, Seka
-from holdfast.methods.kinds import Ability, kind_of, requirements
+from holdfast.methods.kinds import Ability, Kind, requirements
 from holdfast.methods.parameters import Parameter, parameters_of, required_parameters
 from holdfast.methods.reminder import Reminder
 from holdfast.methods.repetition import Repetition
@@ -38,7 +38,7 @@ def schema() -> list[dict[str, Any]]:
     return [
         {
             "name": method.name,
-            "kind": kind.name.lower().replace("_", "-") if (kind := kind_of(method)) else None,
+            "kind": _kind_name(method.kind),
             "needs": [need.value for need in Ability if need in requirements(method)],
             "description": summary(method),
             "source": method.source,
@@ -46,6 +46,11 @@ def schema() -> list[dict[str, Any]]:
         }
         for method in METHODS
     ]
+
+
+def _kind_name(kind: Kind) -> str:
+    """The name of a kind in the server's answers, where that of logits processors is older."""
+    return "stream" if kind is Kind.LOGITS else kind.name.lower().replace("_", "-")
 
 
 def summary(method: type[Any]) -> str:

@@ -28,7 +28,7 @@ from holdfast.methods.protocols import (
     EditsMessages,
     EditsStates,
     Method,
-    NeedsWarmup,
+    NeedsRehearsal,
     ShiftsAttention,
 )
 from holdfast.methods.spec import spec_of
@@ -103,10 +103,10 @@ class CompiledMethods:
     @cached_property
     def processors(self) -> tuple[EditsLogits, ...]:
         """Those that change the logits; each reads those of a second stream."""
-        return self._of_kinds(Kind.STREAM)
+        return self._of_kinds(Kind.LOGITS)
 
     @cached_property
-    def rehearsed(self) -> tuple[NeedsWarmup, ...]:
+    def rehearsed(self) -> tuple[NeedsRehearsal, ...]:
         """Those that become attention methods once they have seen a rehearsed reply."""
         return self._of_kinds(Kind.REHEARSED)
 
@@ -135,12 +135,12 @@ class CompiledMethods:
     @cached_property
     def needs_system_prompt(self) -> bool:
         """Whether any edits messages by the system prompt, whatever is emphasised."""
-        return any(map(_edits_by_prompt, self.methods))
+        return any(method.edits_by_prompt for method in self.messages)
 
     @cached_property
     def chat_only(self) -> tuple[Method, ...]:
         """Those that work on the messages of a chat, and so not on a plain text."""
-        return self._of_kinds(Kind.MESSAGES, Kind.STREAM)
+        return self._of_kinds(Kind.MESSAGES, Kind.LOGITS)
 
     def without_target(self, *, prompted: bool, emphasised: bool) -> CompiledMethods:
         """Those that have nothing to work on in a chat.
@@ -153,7 +153,7 @@ class CompiledMethods:
             method
             for method, traits in zip(self.methods, self._traits, strict=True)
             if (traits.needs_span and not (prompted or emphasised))
-            or (_edits_by_prompt(method) and not prompted)
+            or (method in self.messages and method.edits_by_prompt and not prompted)
         )
 
     # How the methods act inside a forward pass
@@ -186,7 +186,7 @@ class CompiledMethods:
     @cached_property
     def masks_span(self) -> bool:
         """Whether the second stream reads a mask token in place of each token of the span."""
-        return any(getattr(method, "masks_span", False) for method in self.processors)
+        return any(method.masks_span for method in self.processors)
 
     # The same methods without some
 
@@ -250,7 +250,3 @@ def _layer_table(rows: tuple[CompiledMethods, ...], layer: int, heads: int) -> L
     tables = [compiled.table for compiled in rows if compiled.table is not None]
     columns = heads if any(len(table) > 1 for table in tables) else 1
     return LayerTable.of([layer_entries(table, layer, columns) for table in tables])
-
-
-def _edits_by_prompt(method: Method) -> bool:
-    return bool(getattr(method, "edits_by_prompt", False))

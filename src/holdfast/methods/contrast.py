@@ -23,9 +23,9 @@ PLAUSIBILITY = (
 
 
 def contrasted(
-    logits: Tensor, other: Tensor, scale: float | Tensor, plausibility: float = 0.0
+    logits: Tensor, second_logits: Tensor, scale: float | Tensor, plausibility: float = 0.0
 ) -> Tensor:
-    """log p = log p_other + scale * (log p - log p_other), float32 [row, vocabulary].
+    """log p = log p_second + scale * (log p - log p_second), float32 [row, vocabulary].
 
     Tokens that the first stream gives less than `plausibility` times its best token's probability
     are never drawn (Li et al. 2022, arXiv 2210.15097). A token that only the second stream finds
@@ -33,11 +33,11 @@ def contrasted(
     1, and has none below.
 
     Args:
-        logits, other: of the two streams, [row, vocabulary].
-        scale: 1 is the first stream alone, 0 the other one; for all rows, or [row, 1].
+        logits, second_logits: of the two streams, [row, vocabulary].
+        scale: 1 is the first stream alone, 0 the second one; for all rows, or [row, 1].
         plausibility: in [0, 1]; 0 sets no threshold.
     """
-    first, second = logits.float().log_softmax(-1), other.float().log_softmax(-1)
+    first, second = (part.float().log_softmax(-1) for part in (logits, second_logits))
     same = isinstance(scale, (int, float)) and scale == 1
     made = first if same else second + scale * (first - second)
     # if a token is impossible in either, the difference is infinite or NaN
@@ -52,9 +52,10 @@ def contrasted(
 class TwoStreams(EditsLogits, Protocol):
     """A method whose second stream is the chat without its system prompts."""
 
-    kind: ClassVar[Kind] = Kind.STREAM
+    kind: ClassVar[Kind] = Kind.LOGITS
+    masks_span: ClassVar[bool] = False
 
-    def other(self, messages: Sequence[Message]) -> tuple[Message, ...]:
+    def second_chat(self, messages: Sequence[Message]) -> tuple[Message, ...]:
         """The chat without them; the template's default system prompt is left out too."""
         return tuple(message for message in messages if message["role"] != "system")
 
@@ -78,9 +79,9 @@ class Guidance(TwoStreams):
     )
     plausibility: float = parameter(*PLAUSIBILITY, default=0.0)
 
-    def guide(self, logits: Tensor, other: Tensor) -> Tensor:
+    def combine_logits(self, logits: Tensor, second_logits: Tensor) -> Tensor:
         """Log-probabilities, float32 [row, vocabulary], from logits with and without the prompt."""
-        return contrasted(logits, other, self.scale, self.plausibility)
+        return contrasted(logits, second_logits, self.scale, self.plausibility)
 
 
 @method
@@ -100,18 +101,18 @@ class AdaCad(TwoStreams):
         "a factor on alpha; 0 changes nothing, 1 is the paper's", number(0), "1", default=1.0
     )
 
-    def guide(self, logits: Tensor, other: Tensor) -> Tensor:
+    def combine_logits(self, logits: Tensor, second_logits: Tensor) -> Tensor:
         """Log-probabilities, float32 [row, vocabulary]; those of the first stream at strength 0."""
         import torch
 
         if self.strength == 0:
-            return contrasted(logits, other, 1.0)
-        first, second = logits.float().log_softmax(-1), other.float().log_softmax(-1)
+            return contrasted(logits, second_logits, 1.0)
+        first, second = (part.float().log_softmax(-1) for part in (logits, second_logits))
         middle = torch.logaddexp(first, second) - math.log(2)
         # an impossible token adds nothing, though its log-probability is -inf
         gaps = [(log - middle).where(log > -math.inf, 0.0) * log.exp() for log in (first, second)]
         alpha = (gaps[0] + gaps[1]).sum(-1, keepdim=True) / (2 * math.log(2))
-        return contrasted(logits, other, 1 + self.strength * alpha.clamp(min=0))
+        return contrasted(logits, second_logits, 1 + self.strength * alpha.clamp(min=0))
 
 
 @method
@@ -138,7 +139,7 @@ class PromptStrength(TwoStreams):
     )
     plausibility: float = parameter(*PLAUSIBILITY, default=0.0)
 
-    def other(self, messages: Sequence[Message]) -> tuple[Message, ...]:
+    def second_chat(self, messages: Sequence[Message]) -> tuple[Message, ...]:
         """The chat with the default prompt in place of its system messages."""
         systems = [index for index, message in enumerate(messages) if message["role"] == "system"]
         return tuple(
@@ -147,9 +148,9 @@ class PromptStrength(TwoStreams):
             if index not in systems[1:]
         )
 
-    def guide(self, logits: Tensor, other: Tensor) -> Tensor:
+    def combine_logits(self, logits: Tensor, second_logits: Tensor) -> Tensor:
         """Log-probabilities, float32 [row, vocabulary], from the logits under the two prompts."""
-        return contrasted(logits, other, self.scale, self.plausibility)
+        return contrasted(logits, second_logits, self.scale, self.plausibility)
 
 
 @method
@@ -172,10 +173,10 @@ class Anchoring(TwoStreams):
     )
     plausibility: float = parameter(*PLAUSIBILITY, default=0.0)
 
-    def other(self, messages: Sequence[Message]) -> tuple[Message, ...]:
+    def second_chat(self, messages: Sequence[Message]) -> tuple[Message, ...]:
         """The same chat; the engine masks its span."""
         return tuple(messages)
 
-    def guide(self, logits: Tensor, other: Tensor) -> Tensor:
+    def combine_logits(self, logits: Tensor, second_logits: Tensor) -> Tensor:
         """Log-probabilities, float32 [row, vocabulary], from logits with the span and without."""
-        return contrasted(logits, other, self.strength, self.plausibility)
+        return contrasted(logits, second_logits, self.strength, self.plausibility)

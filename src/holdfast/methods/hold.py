@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
 from holdfast.chat.messages import Message
-from holdfast.methods.heads import HeadSet
+from holdfast.methods.heads import Head, HeadSet
 from holdfast.methods.kinds import Kind
 from holdfast.methods.parameters import HEADS, method, number, parameter, whole
 from holdfast.methods.table import TableEntry, TableMethod
@@ -32,19 +32,22 @@ class Floors(TableMethod):
     touched: HeadSet | None = None  # the (layer, head) pairs that have a floor; None for all
 
     @cached_property
-    def table_entries(self) -> dict[tuple[int, int], TableEntry]:
-        """A floor for each head that has one, by (layer, head)."""
+    def heads(self) -> HeadSet:
+        """The heads that have a floor."""
+        return HeadSet(self._entries)
+
+    def entry_on(self, head: Head | None) -> TableEntry:
+        """The floor of a head that has one."""
+        return self._entries[head] if head else TableEntry()
+
+    @cached_property
+    def _entries(self) -> dict[Head, TableEntry]:
         return {
             (layer, head): TableEntry(floor=least)
             for layer, row in enumerate(self.least)
             for head, least in enumerate(row)
             if least > -math.inf and (self.touched is None or (layer, head) in self.touched)
         }
-
-    @cached_property
-    def heads(self) -> HeadSet:
-        """The heads that have a floor."""
-        return HeadSet(self.table_entries)
 
 
 @method
@@ -71,6 +74,11 @@ class Hold:
     )
     tokens: int = parameter("how many tokens of a first reply are rehearsed", whole(1), default=24)
     heads: HeadSet | None = parameter(*HEADS, default=None)
+
+    @property
+    def max_rehearsal_tokens(self) -> int:
+        """How many tokens the rehearsed reply has at most."""
+        return self.tokens
 
     def first_turn(self, messages: Sequence[Message]) -> tuple[Message, ...]:
         """The chat that the rehearsed reply answers: everything up to the first user message."""

@@ -21,7 +21,7 @@ from holdfast.methods.protocols import (
     EditsKeys,
     EditsLogits,
     EditsMessages,
-    NeedsWarmup,
+    NeedsRehearsal,
     ShiftsAttention,
 )
 
@@ -31,7 +31,7 @@ class Kind(Enum):
 
     LOG_ODDS = "attention"  # the log-odds of the mass on the span, in attention
     MESSAGES = "prompt"  # the chat, before it is rendered
-    STREAM = "decoding"  # the logits, with those of a second stream that reads another chat
+    LOGITS = "decoding"  # the logits, with those of a second stream that reads another chat
     KEYS = "keys"  # the keys of the span, before they are rotated and cached
     RESIDUAL = "the residual stream"  # the hidden states after a layer
     REHEARSED = "a rehearsed reply"  # becomes an attention method once it has seen one
@@ -73,13 +73,13 @@ TRAITS: dict[Kind, Traits] = {
         ShiftsAttention, frozenset({Ability.LOG_ODDS}), needs_span=True, acts_in_pass=True
     ),
     Kind.MESSAGES: Traits(EditsMessages, frozenset({Ability.MESSAGES})),
-    Kind.STREAM: Traits(EditsLogits, frozenset({Ability.SECOND_STREAM}), needs_span=True),
+    Kind.LOGITS: Traits(EditsLogits, frozenset({Ability.SECOND_STREAM}), needs_span=True),
     Kind.KEYS: Traits(EditsKeys, frozenset({Ability.KEYS}), needs_span=True, acts_in_pass=True),
     Kind.RESIDUAL: Traits(
         EditsHidden, frozenset({Ability.RESIDUAL}), acts_in_pass=True, affects_pre_span=True
     ),
     Kind.REHEARSED: Traits(
-        NeedsWarmup, frozenset({Ability.LOG_ODDS, Ability.REHEARSAL}), needs_span=True
+        NeedsRehearsal, frozenset({Ability.LOG_ODDS, Ability.REHEARSAL}), needs_span=True
     ),
 }
 

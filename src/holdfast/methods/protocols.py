@@ -27,11 +27,9 @@ class ShiftsAttention(Method, Protocol):
     """An attention method: a function on the log-odds of the attention mass on the span.
 
     A layer that has none of its `heads` may be skipped. With `span_includes_generated`, only the
-    rest of the prompt loses mass.
-
-    A method may also have `table_entry`, the three numbers of `holdfast.methods.table` that `shift`
-    amounts to on its heads, or `table_entries`, the same by (layer, head) if its heads differ: it
-    is then steered by a table of numbers, without a call."""
+    rest of the prompt loses mass. A `TableMethod` is steered by three numbers per head, without a
+    call of `shift`.
+    """
 
     @property
     def heads(self) -> HeadSet | None:
@@ -53,10 +51,11 @@ class ShiftsAttention(Method, Protocol):
 
 
 class EditsMessages(Method, Protocol):
-    """A prompt method: it works on any model, endpoints included.
+    """A prompt method: it works on any model, endpoints included."""
 
-    A method may also have `edits_by_prompt`: if it is True, it needs a system prompt.
-    """
+    @property
+    def edits_by_prompt(self) -> bool:
+        """Whether it works with the text of the system prompt, and so needs one."""
 
     def edit(self, messages: Sequence[Message], seed: int) -> tuple[Message, ...]:
         """Returns the messages the model is shown.
@@ -78,22 +77,23 @@ class SaysRules(Method, Protocol):
 
 
 class EditsLogits(Method, Protocol):
-    """A decoding method: a second stream reads another chat along with the first, and the two are
-    combined into one distribution.
-
-    A method may also have `masks_span`: if it is True, the second stream reads a mask token in
-    place of each token of the span.
+    """A logits processor: a second stream reads another chat along with the first, and the logits
+    of the two are combined.
     """
 
-    def other(self, messages: Sequence[Message]) -> tuple[Message, ...]:
+    @property
+    def masks_span(self) -> bool:
+        """Whether the second stream reads a mask token in place of each token of the span."""
+
+    def second_chat(self, messages: Sequence[Message]) -> tuple[Message, ...]:
         """Returns the chat that the second stream reads."""
 
-    def guide(self, logits: Tensor, other: Tensor) -> Tensor:
+    def combine_logits(self, logits: Tensor, second_logits: Tensor) -> Tensor:
         """Returns the logits to draw from, float [row, vocabulary].
 
         Args:
             logits: of the chat, float [row, vocabulary].
-            other: of the second stream's chat, of the same shape.
+            second_logits: of the second stream's chat, of the same shape.
         """
 
 
@@ -143,12 +143,16 @@ class EditsHidden(Method, Protocol):
         """
 
 
-class NeedsWarmup(Method, Protocol):
+class NeedsRehearsal(Method, Protocol):
     """A method that becomes an attention method once it has seen a rehearsed first reply."""
 
     @property
-    def tokens(self) -> int:
-        """The maximum number of tokens of the rehearsed reply."""
+    def heads(self) -> HeadSet | None:
+        """The (layer, head) pairs that the attention method will touch; None for all."""
+
+    @property
+    def max_rehearsal_tokens(self) -> int:
+        """How many tokens the rehearsed reply has at most."""
 
     def first_turn(self, messages: Sequence[Message]) -> tuple[Message, ...]:
         """The first messages of a chat, which the rehearsed reply answers."""
@@ -163,4 +167,4 @@ class NeedsWarmup(Method, Protocol):
 
 
 EditsStates = EditsKeys | EditsHidden
-InPass = ShiftsAttention | EditsStates  # those that act inside a forward pass
+ActsInPass = ShiftsAttention | EditsStates  # those that act inside a forward pass

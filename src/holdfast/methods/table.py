@@ -14,7 +14,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
 from holdfast.errors import UsageError
 from holdfast.methods.heads import Head
@@ -153,15 +153,20 @@ def _log_sigmoid(log_odds: Tensor) -> Tensor:
     return logsigmoid(log_odds)
 
 
+@runtime_checkable
 class TableMethod(ShiftsAttention, Protocol):
-    """An attention method that is defined by its `table_entry`; `shift` follows from it."""
+    """An attention method that is defined by three numbers per head; `shift` follows from them."""
 
     kind: ClassVar[Kind] = Kind.LOG_ODDS
 
     @property
     def table_entry(self) -> TableEntry:
-        """The entry of all heads that it touches; `table_entries` gives those of single heads."""
+        """The entry of all heads that it touches."""
         return TableEntry()
+
+    def entry_on(self, head: Head | None) -> TableEntry:
+        """The entry of a head that it touches (None: of any that no method names)."""
+        return self.table_entry
 
     def shift(self, log_odds: Tensor, layer: int) -> Tensor:
         """The moved log-odds, [batch, head, query] like `log_odds`."""
@@ -178,14 +183,15 @@ HeadTable = Mapping[Head | None, TableEntry]
 @lru_cache(maxsize=1024)
 def head_table(methods: tuple[ShiftsAttention, ...]) -> HeadTable | None:
     """The methods of one row as numbers; None if no three numbers express them."""
+    in_table = [method for method in methods if isinstance(method, TableMethod)]
     sets = {method.span_includes_generated for method in methods}
-    if len(sets) > 1 or not all(map(_has_entry, methods)):
+    if len(sets) > 1 or len(in_table) < len(methods):
         return None
-    named = frozenset().union(*(method.heads or () for method in methods))
+    named = frozenset().union(*(method.heads or () for method in in_table))
     table = dict[Head | None, TableEntry]()
     for head in (None, *named):
-        moving = (m for m in methods if m.heads is None or head in m.heads)
-        entry = _composed(_entry(method, head) for method in moving)
+        moving = (m for m in in_table if m.heads is None or head in m.heads)
+        entry = _composed(method.entry_on(head) for method in moving)
         if entry is None:
             return None
         table[head] = entry
@@ -215,17 +221,6 @@ def _table_of_one(
     assert table is not None, "a method that has an entry has a table"
     with torch.inference_mode(False):  # passes with gradients use it too
         return LayerTable.of([layer_entries(table, layer, heads)]).to(dtype, device)
-
-
-def _has_entry(method: ShiftsAttention) -> bool:
-    names = ("table_entry", "table_entries")
-    return any(getattr(method, name, None) is not None for name in names)
-
-
-def _entry(method: Any, head: Head | None) -> TableEntry:
-    """The entry of a method on a head that it moves (None: on any that no method names)."""
-    by_head: Mapping[Head, TableEntry] | None = getattr(method, "table_entries", None)
-    return by_head[head] if by_head is not None and head else method.table_entry
 
 
 def _composed(entries: Iterable[TableEntry]) -> TableEntry | None:

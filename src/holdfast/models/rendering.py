@@ -45,6 +45,7 @@ class Rendered:
     # the request whose reply resolves this one's methods, which the row leaves out; None if they
     # are resolved
     rehearsal: Rendered | None = None
+    rehearsed: int = 0  # tokens that went through the model for a rehearsal
 
     @property
     def prompt_ids(self) -> tuple[int, ...]:
@@ -57,6 +58,15 @@ class Rendered:
         span = (False, *self.row.streams[0].span, False)
         edges = [at for at, (left, right) in enumerate(pairwise(span)) if left != right]
         return list(zip(edges[::2], edges[1::2], strict=True))
+
+    def under(self, request: Request, rehearsed: int) -> Rendered:
+        """The chat under the resolved methods of a request, after a rehearsal of so many tokens."""
+        streams = tuple(
+            Stream.after(stream.prefix, stream.token_ids, stream.span, request.compiled)
+            for stream in self.row.streams
+        )
+        row = replace(self.row, streams=streams)
+        return Rendered(request, row, self.prompts, rehearsed=rehearsed)
 
     def known(
         self,
@@ -250,10 +260,9 @@ def _chats(request: Request) -> list[_Chat]:
         return _Chat(plain, emphasis, default_system)
 
     first = read(request.compiled.edit(messages, request.editing_seed))
-    guided = [
-        read(method.other(messages), default_system=False) for method in request.compiled.processors
-    ]
-    return [first, *guided]
+    processors = request.compiled.processors
+    second = [read(method.second_chat(messages), default_system=False) for method in processors]
+    return [first, *second]
 
 
 def known_replies(request: Request, tokenizer: PreTrainedTokenizerFast) -> tuple[CachedDialog, ...]:

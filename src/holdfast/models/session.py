@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import AsyncGenerator, Hashable, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Hashable, Sequence
+from contextlib import aclosing
 from dataclasses import replace
-from typing import Self
+from typing import Any, Protocol, Self
+
+from transformers import PreTrainedTokenizerFast
 
 from holdfast.common import ranges
 from holdfast.common.event_loop import run_sync
 from holdfast.engine.reply_scoring import Scored, score_rows
-from holdfast.engine.rows import Continuation, RowState, Stream
-from holdfast.engine.scheduler import Scheduler, Serving
+from holdfast.engine.rows import RowState, Stream
+from holdfast.engine.runner import Runner
+from holdfast.engine.scheduler import Scheduler, Serving, name_error
 from holdfast.engine.shared import SharedPrefixes
 from holdfast.errors import (
     HoldfastError,
@@ -20,14 +24,47 @@ from holdfast.errors import (
     PromptError,
     PromptTooLong,
 )
+from holdfast.methods import Method
 from holdfast.models.protocol import checked_batch, generate_all
-from holdfast.models.rendering import Rendered, all_rendered, tokenize_replies
-from holdfast.models.request_reader import Answer, Reader, SessionModel, rehearsal_of, take_tokens
+from holdfast.models.rehearsals import Rehearsals, rehearsal_of, without_rehearsed
+from holdfast.models.rendering import (
+    CachedDialog,
+    Rendered,
+    all_rendered,
+    known_replies,
+    render,
+    tokenize_replies,
+)
 from holdfast.models.requests import Reply, Request, Token
-from holdfast.models.step_loop import StepLoop
+from holdfast.models.step_loop import Progress, StepLoop
+from holdfast.models.thread_cache import ThreadCache
+from holdfast.models.token_details import new_tokens
 
 MOST_LOGPROBS = 20
-_INTERRUPTED = "The session was interrupted before this request was answered; ask again."
+_MAX_CHECKED = 1_000  # lists of methods known to be valid; a server may see any number of them
+
+
+class SessionModel(Protocol):
+    """The part of a `LocalModel` that its sessions use."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def fingerprint(self) -> str: ...
+    @property
+    def tokenizer(self) -> PreTrainedTokenizerFast: ...
+    @property
+    def steerable(self) -> bool: ...
+    @property
+    def batch_size(self) -> int: ...
+    @property
+    def prefix_bytes(self) -> int: ...
+    @property
+    def context(self) -> int | None: ...
+    @property
+    def runner(self) -> Runner: ...
+    def scheduler(self, serving: Serving | None = None) -> Scheduler: ...
+    def check(self, methods: Sequence[Method]) -> None: ...
 
 
 class LocalSession:
@@ -40,12 +77,16 @@ class LocalSession:
 
     def __init__(self, model: SessionModel, *, long_lived: bool = False):
         self.model, self.long_lived = model, long_lived
-        self._reader = Reader(model)
+        self.rows_at_most: int | None = None  # the limit since memory ran out; None: it never did
+        self._threads = ThreadCache(model.prefix_bytes)
+        self._rehearsals = Rehearsals()
+        self._checked: set[tuple[Method, ...]] = set()
+        self._fingerprint = model.fingerprint
         self._scheduler = self._new_scheduler()
-        self._open: dict[RowState, Answer] = {}
+        self._open: dict[RowState, Rendered] = {}
+        self._streamed: dict[RowState, int] = {}  # how many of a row's tokens were reported
         # no cycle, so that what was computed is freed with the last use of the session
         self._loop = StepLoop(weakref.proxy(self))
-        self.rows_at_most: int | None = None  # the limit since memory ran out; None: it never did
 
     async def __aenter__(self) -> Self:
         return self
@@ -53,7 +94,7 @@ class LocalSession:
     async def __aexit__(self, *error: object) -> None:
         await self._loop.finish()
 
-    async def generate(self, request: Request | Rendered) -> Reply:
+    async def generate(self, request: Request) -> Reply:
         """Answers a request; see `Engine.generate`.
 
         A chat that leaves no room for a reply is no error: its reply says so by its stop reason.
@@ -63,16 +104,30 @@ class LocalSession:
             ModelError: a method cannot be applied to this model.
             UsageError: heads that the model does not have.
         """
-        return await self._loop.generate(request)
+        if self._loop.idle:
+            self._check_weights()
+        (chat,) = all_rendered(self._render([request]))
+        return await self._generate(chat)
 
-    def stream(self, request: Request) -> AsyncGenerator[Token | Reply]:
+    async def _generate(self, chat: Rendered) -> Reply:
+        return await self._loop.generate(await self.resolve(chat, self._loop.generate))
+
+    def stream(
+        self, request: Request, top_logprobs: int | None = None
+    ) -> AsyncGenerator[Token | Reply]:
         """Answers a request; yields every token as it is drawn, and the reply last.
 
-        Raises:
-            PromptError, ModelError, UsageError: as in `generate_batch`.
+        Args:
+            request: the chat; refused as in `render`.
+            top_logprobs: as in `render`.
         """
-        (chat,) = self._render_whole([request])
-        return self._loop.stream(chat)
+        return self._stream(self.render(request, top_logprobs))
+
+    async def _stream(self, chat: Rendered) -> AsyncGenerator[Token | Reply]:
+        chat = await self.resolve(chat, self._loop.generate)
+        async with aclosing(self._loop.stream(chat)) as events:
+            async for event in events:
+                yield event
 
     def generate_batch(self, requests: Sequence[Request]) -> list[Reply]:
         """Answers requests in the order given, for callers without an event loop.
@@ -82,39 +137,25 @@ class LocalSession:
                 the model's context; nothing is generated then.
             ModelError, UsageError: as in `generate`.
         """
-        return run_sync(generate_all(self.generate, self._render_whole(checked_batch(requests))))
-
-    def _render_whole(self, requests: Sequence[Request]) -> list[Rendered]:
-        """The requests as rows, all of which have room for a reply."""
-        self._reader.check_weights()
-        rendered = all_rendered(self._reader.read(requests))
-        for chat in rendered:
+        self._check_weights()
+        chats = all_rendered(self._render(checked_batch(requests)))
+        for chat in chats:
             self._check_room(chat)
-        return rendered
+        return run_sync(generate_all(self._generate, chats))
 
-    def begin(
-        self, requests: Sequence[Request | Rendered], streamed: Sequence[bool] = ()
-    ) -> list[Answer | Exception]:
-        """Queues requests, those not rendered yet together; a refused one gives its error."""
-        if not self._open:
-            self._reader.check_weights()
-        new = [request for request in requests if isinstance(request, Request)]
-        read = iter(self._reader.read(new))
-        chats = [next(read) if isinstance(request, Request) else request for request in requests]
-        return [chat if isinstance(chat, HoldfastError) else self.enter(chat) for chat in chats]
-
-    def submit(self, request: Request, top_logprobs: int | None = None) -> Answer:
-        """Queues a request; `step` answers it along with all others.
-
-        Args:
-            request: the chat; refused as in `generate_batch`.
-            top_logprobs: how many likeliest tokens (at most 20) to report with the log-probability
-                of each drawn one; None: no log-probabilities.
-        """
-        return self.enter(self.render(request, top_logprobs))
+    # From a request to its row
 
     def render(self, request: Request, top_logprobs: int | None = None) -> Rendered:
-        """A request as the engine reads it; without a `thread` it may run during a step."""
+        """A request as the engine reads it; without a `thread` it may run during a step.
+
+        Args:
+            request: the chat.
+            top_logprobs: how many likeliest tokens (at most 20) to report with the log-probability
+                of each drawn one; None: no log-probabilities.
+
+        Raises:
+            PromptError, ModelError, UsageError: as in `generate_batch`.
+        """
         if top_logprobs is not None:
             ranges.whole_number("a request", "top_logprobs", top_logprobs, 0)
             if top_logprobs > MOST_LOGPROBS:
@@ -124,48 +165,123 @@ class LocalSession:
                     value=top_logprobs,
                     allowed=f"from 0 to {MOST_LOGPROBS}",
                 )
-        self._reader.check_weights()
-        (rendered,) = all_rendered(self._reader.read([request]))
-        self._check_room(rendered)
-        return replace(rendered, row=replace(rendered.row, top_logprobs=top_logprobs))
+        self._check_weights()
+        (chat,) = all_rendered(self._render([request]))
+        self._check_room(chat)
+        return replace(chat, row=replace(chat.row, top_logprobs=top_logprobs))
 
-    def enter(self, rendered: Rendered) -> Answer:
-        """Queues a request that `render` has read; one that needs a rehearsal waits for it."""
-        if rendered.rehearsal is None:
-            answer = Answer(rendered, self._submit(rendered))
-        else:
-            answer = Answer(rendered, RowState(rendered.row))
-            self._reader.rehearsals.wait(answer, self._submit)
-        self._open[answer.handle] = answer
-        return answer
+    async def resolve(
+        self, chat: Rendered, generate: Callable[[Rendered], Coroutine[Any, Any, Reply]]
+    ) -> Rendered:
+        """The chat with its methods resolved; `generate` answers its rehearsal, if it needs one."""
+        if chat.rehearsal is None:
+            return chat
+        chat = await self._rehearsals.resolve(chat, generate)
+        self._check(chat.request.methods)
+        return chat
 
-    def _submit(self, rendered: Rendered) -> RowState:
-        shares = self.long_lived and rendered.request.thread is None
-        return self._scheduler.submit(replace(rendered.row, shares=shares))
+    def _render(self, requests: Sequence[Request]) -> list[Rendered | HoldfastError]:
+        """The requests as rows, or their errors; rows with unresolved methods get a rehearsal."""
+        resolved = [self._rehearsals.resolved(request) for request in requests]
+        pairs = list(zip(resolved, requests, strict=True))
+        chats = self._render_resolved([known or without_rehearsed(r) for known, r in pairs])
+        return [
+            chat
+            if known or isinstance(chat, HoldfastError)
+            else self._with_rehearsal(chat, request)
+            for chat, (known, request) in zip(chats, pairs, strict=True)
+        ]
 
-    def step(self) -> list[Answer]:
-        """Makes a pass; returns the requests that have new tokens or have ended.
+    def _render_resolved(self, requests: Sequence[Request]) -> list[Rendered | HoldfastError]:
+        """The requests as rows that continue their threads, or their errors."""
+        model = self.model
+        return render(requests, model.tokenizer, self._known, traces=model.steerable)
+
+    def _known(self, request: Request) -> tuple[CachedDialog, ...]:
+        self._check(request.methods)
+        known = () if request.thread is None else self._threads.use(request.thread)
+        return known or known_replies(request, self.model.tokenizer)
+
+    def _with_rehearsal(self, chat: Rendered, request: Request) -> Rendered | HoldfastError:
+        """A request whose methods are not resolved, with its rehearsal."""
+        try:
+            self._check(request.methods)
+            rehearsal = rehearsal_of(request)
+        except HoldfastError as error:
+            if chat.row.name:
+                name_error(error, chat.row.name)
+            return error
+        (first,) = self._render_resolved([rehearsal])
+        if isinstance(first, HoldfastError):
+            return first
+        return replace(chat, request=request, rehearsal=first)
+
+    def _check(self, methods: tuple[Method, ...]) -> None:
+        """Refuses methods that the model cannot apply, as the model's `check` does."""
+        if methods not in self._checked:
+            self.model.check(methods)
+            if len(self._checked) >= _MAX_CHECKED:
+                self._checked.clear()
+            self._checked.add(methods)
+
+    def _check_weights(self) -> None:
+        """Raises a `ModelError` if the weights changed since the session was opened."""
+        if (now := self.model.fingerprint) != self._fingerprint:
+            raise ModelError(
+                f"The weights, the configuration or the template of {self.model.name!r} changed"
+                f" since this session was opened (fingerprint {self._fingerprint[:12]}, now"
+                f" {now[:12]}), and it has computed with the old ones; open a new session."
+            )
+
+    def _check_room(self, chat: Rendered) -> None:
+        context, row = self.model.context, chat.row
+        if context and row.longest >= context:
+            raise PromptTooLong(
+                f"{row.name and f'{row.name}: '}A chat of {len(chat.prompt_ids)} tokens leaves"
+                f" no room for a reply in the {context} tokens {self.model.name} can see; use a"
+                " shorter chat or fewer rounds.",
+                value=row.longest,
+                allowed=context,
+            )
+
+    # From a row to its reply; called by the loop that steps the engine
+
+    def submit(self, chat: Rendered, streamed: bool = False) -> RowState:
+        """Queues a chat whose methods are resolved; `step` answers it along with all others."""
+        assert chat.rehearsal is None, "`resolve` comes first"
+        shares = self.long_lived and chat.request.thread is None
+        row = self._scheduler.submit(replace(chat.row, shares=shares))
+        self._open[row] = chat
+        if streamed:
+            self._streamed[row] = 0
+        return row
+
+    def step(self) -> list[Progress[RowState]]:
+        """Makes a pass; reports the replies that have ended, and streamed ones with new tokens.
 
         An error of the pass ends every open request.
         """
         try:
             ended = self._scheduler.step()
-        except BaseException as error:
-            self._give_up(error)
+        except BaseException:
+            self._open.clear()
+            self._streamed.clear()
+            self._scheduler = self._new_scheduler()
             raise
         if self._scheduler.halvings:
             self.rows_at_most = self._scheduler.halvings[-1]
-        finished = list[Answer]()
-        for handle in ended:
-            if handle in self._reader.rehearsals:
-                finished += self._submit_waiting(handle)
-            else:
-                finished.append(self._finish(self._open.pop(handle)))
-        return [answer for answer in self._open.values() if answer.has_new_tokens] + finished
+        streamed = self._streamed.items()
+        tokens = new_tokens({row: n for row, n in streamed if len(row.token_ids) > n})
+        self._streamed |= {row: len(row.token_ids) for row in tokens}
+        outcomes = {row: self._end(row) for row in ended}
+        changed = dict.fromkeys((*tokens, *ended))
+        return [Progress(row, tokens.get(row, ()), outcomes.get(row)) for row in changed]
 
-    def take(self, answers: Sequence[Answer]) -> list[list[Token]]:
-        """The tokens of each request since the last call."""
-        return take_tokens(answers)
+    def cancel(self, row: RowState) -> None:
+        """Cancels a request and frees its rows at once; one that has ended stays as it is."""
+        self._scheduler.cancel(row)
+        self._open.pop(row, None)
+        self._streamed.pop(row, None)
 
     @property
     def running(self) -> int:
@@ -177,11 +293,35 @@ class LocalSession:
         """The most requests forwarded together, given the memory known to suffice."""
         return self._scheduler.limit
 
-    def cancel(self, answer: Answer) -> None:
-        """Cancels a request and frees its rows at once; one that has ended stays as it is."""
-        if not answer.done:
-            self._scheduler.cancel(answer.handle)
-            self._open.pop(answer.handle, None)
+    def _end(self, row: RowState) -> Reply | Exception:
+        self._streamed.pop(row, None)
+        try:
+            return self._reply(self._open.pop(row), row)
+        except Exception as error:
+            return error
+
+    def _reply(self, chat: Rendered, row: RowState) -> Reply:
+        done = row.result()
+        forwarded = done.forwarded + chat.rehearsed
+        if done.stop_reason == "context":
+            return Reply("", (), "context", forwarded=forwarded, prompt_ids=chat.prompt_ids)
+        ids = done.token_ids
+        text = str(self.model.tokenizer.decode(list(ids), skip_special_tokens=True))
+        if chat.row.keep:
+            self._keep(chat, chat.known(done.computed, ids, text))
+        return Reply(
+            text,
+            ids,
+            done.stop_reason,
+            done.trace,
+            forwarded,
+            chat.prompt_ids,
+            cached=row.cached,
+        )
+
+    def _keep(self, chat: Rendered, dialog: tuple[CachedDialog, ...]) -> None:
+        assert chat.request.thread is not None
+        self._threads.keep(chat.request.thread, dialog)
 
     def _new_scheduler(self) -> Scheduler:
         if not self.long_lived:
@@ -192,73 +332,11 @@ class LocalSession:
         )
         return self.model.scheduler(Serving(shared))
 
-    def _give_up(self, error: BaseException) -> None:
-        """Ends all requests with an error, and starts over without them."""
-        for answer in self._open.values():
-            answer.error = error if isinstance(error, Exception) else ModelError(_INTERRUPTED)
-        self._open.clear()
-        self._reader.rehearsals.clear()
-        self._scheduler = self._new_scheduler()
-
-    def _submit_waiting(self, rehearsal: RowState) -> list[Answer]:
-        """Queues the requests that waited for a rehearsal; returns those that fail."""
-        ended = []
-        for number, answer in enumerate(self._reader.rehearsals.end(rehearsal)):
-            del self._open[answer.handle]
-            try:
-                self._resolve(answer, rehearsal, first=number == 0)
-            except Exception as error:
-                answer.error = error
-                ended.append(answer)
-        return ended
-
-    def _resolve(self, answer: Answer, rehearsal: RowState, *, first: bool) -> None:
-        """Queues a request whose rehearsal has ended; the first is charged for the rehearsal."""
-        before = answer.rendered
-        assert before.rehearsal is not None
-        done = rehearsal.result()
-        self._reader.rehearsals.learn(before.request, self._reply(before.rehearsal, done))
-        (rendered,) = all_rendered(self._reader.read([before.request]))
-        row = replace(rendered.row, top_logprobs=before.row.top_logprobs)
-        answer.rendered = replace(rendered, row=row)
-        answer.rehearsed = done.forwarded if first else 0
-        answer.handle = self._submit(answer.rendered)
-        self._open[answer.handle] = answer
-
-    def _finish(self, answer: Answer) -> Answer:
-        try:
-            reply = self._reply(answer.rendered, answer.handle.result())
-            forwarded, cached = reply.forwarded + answer.rehearsed, answer.handle.cached
-            answer.reply = replace(reply, forwarded=forwarded, cached=cached)
-        except Exception as error:
-            answer.error = error
-        return answer
-
-    def _reply(self, rendered: Rendered, done: Continuation) -> Reply:
-        if done.stop_reason == "context":
-            return Reply("", (), "context", prompt_ids=rendered.prompt_ids)
-        ids = list(done.token_ids)
-        text = str(self.model.tokenizer.decode(ids, skip_special_tokens=True))
-        if rendered.row.keep:
-            self._reader.keep(rendered, rendered.known(done.computed, done.token_ids, text))
-        return Reply(
-            text, done.token_ids, done.stop_reason, done.trace, done.forwarded, rendered.prompt_ids
-        )
-
     def forget(self, thread: Hashable) -> None:
         """Frees what was computed for a finished thread; a later request of it starts over."""
-        self._reader.forget(thread)
+        self._threads.forget(thread)
 
-    def _check_room(self, rendered: Rendered) -> None:
-        context, row = self.model.context, rendered.row
-        if context and row.longest >= context:
-            raise PromptTooLong(
-                f"{row.name and f'{row.name}: '}A chat of {len(rendered.prompt_ids)} tokens leaves"
-                f" no room for a reply in the {context} tokens {self.model.name} can see; use a"
-                " shorter chat or fewer rounds.",
-                value=row.longest,
-                allowed=context,
-            )
+    # Given replies
 
     def score(self, requests: Sequence[Request], replies: Sequence[Sequence[str]]) -> list[Scored]:
         """The log-probabilities of given replies to each chat (at temperature 1, the whole
@@ -280,7 +358,7 @@ class LocalSession:
         scored, computed = score_rows(model.runner, rows, wanted, model.batch_size)
         for chat, chat_computed in zip(rendered, computed, strict=True):
             if chat.row.keep and chat_computed:
-                self._reader.keep(chat, chat.known(chat_computed))
+                self._keep(chat, chat.known(chat_computed))
         return scored
 
     def score_inputs(
@@ -292,32 +370,32 @@ class LocalSession:
 
     def rehearse(self, request: Request) -> Request:
         """The request with its methods resolved by a rehearsed reply to its first turn."""
-        self._reader.check_weights()
+        self._check_weights()
         self._rehearse([request])
-        resolved = self._reader.rehearsals.resolved(request)
+        resolved = self._rehearsals.resolved(request)
         assert resolved is not None
         return resolved
 
     def _rehearse(self, requests: Sequence[Request]) -> None:
-        rehearsals = self._reader.rehearsals
-        unresolved = [request for request in requests if rehearsals.resolved(request) is None]
+        resolved = self._rehearsals.resolved
+        unresolved = [request for request in requests if resolved(request) is None]
         if not unresolved:
             return
         for request in unresolved:
-            self._reader.check(request.methods)
+            self._check(request.methods)
         # in a separate session
         replies = LocalSession(self.model).generate_batch([rehearsal_of(r) for r in unresolved])
         for request, reply in zip(unresolved, replies, strict=True):
-            rehearsals.learn(request, reply)
+            self._rehearsals.learn(request, reply)
 
     def _read_replies(
         self, requests: Sequence[Request], replies: Sequence[Sequence[str]]
     ) -> tuple[list[Rendered], list[list[tuple[int, ...]]]]:
         """The requests and the tokens of their replies, all within the model's context."""
-        self._reader.check_weights()
+        self._check_weights()
         requests = checked_batch(requests)
         self._rehearse(requests)
-        rendered = all_rendered(self._reader.read(requests))
+        rendered = all_rendered(self._render(requests))
         wanted = tokenize_replies(rendered, replies, self.model.tokenizer)
         context = self.model.context
         for chat, options in zip(rendered, wanted, strict=True):

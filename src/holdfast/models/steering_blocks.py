@@ -22,11 +22,11 @@ from holdfast.chat.prompt import render
 from holdfast.errors import ModelError, UsageError, cut
 from holdfast.methods import CompiledMethods, compile_methods, read_methods, spec_of
 from holdfast.methods.all_methods import METHODS
-from holdfast.methods.protocols import InPass
+from holdfast.methods.protocols import ActsInPass
 from holdfast.models.requests import Request
 from holdfast.states import check_states
 
-MethodOrSpec = InPass | str  # a method, or a spec string of one or several
+MethodOrSpec = ActsInPass | str  # a method, or a spec string of one or several
 _SPEC = 100  # characters of a spec string in messages
 
 

@@ -4,65 +4,64 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Hashable, Sequence
 from concurrent.futures import Executor
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
 from holdfast.models.rendering import Rendered
-from holdfast.models.requests import Reply, Request, Token
+from holdfast.models.requests import Reply, Token
 
 # How often other tasks get to run after a reply, which may lead several of them, one after the
 # other, to their next requests; those join the next step together.
 _TURNS_OF_OTHERS = 10
 
 
-class Ongoing(Protocol):
-    """A reply that is being generated."""
-
-    @property
-    def done(self) -> bool:
-        """Whether it has ended."""
-
-    def result(self) -> Reply:
-        """The reply; raises its error."""
+RowT = TypeVar("RowT", bound=Hashable)  # what an engine makes of a chat that it generates
 
 
-ReplyT = TypeVar("ReplyT", bound=Ongoing)
+@dataclass(frozen=True)
+class Progress(Generic[RowT]):
+    """What a step brought to one reply."""
+
+    row: RowT
+    tokens: Sequence[Token] = ()  # drawn since the last report; only of a streamed reply
+    outcome: Reply | Exception | None = None  # None: the reply goes on
 
 
-class Stepped(Protocol[ReplyT]):
+class Stepped(Protocol[RowT]):
     """An engine that computes only when it is stepped."""
 
-    def begin(
-        self, requests: Sequence[Request | Rendered], streamed: Sequence[bool]
-    ) -> Sequence[ReplyT | Exception]:
-        """Queues requests; one that is refused is answered with its error.
+    def submit(self, chat: Rendered, streamed: bool, /) -> RowT:
+        """Queues a chat; raises an error if it is refused.
 
-        `streamed` says whose tokens are wanted as they are drawn.
+        `streamed` says whether its tokens are wanted as they are drawn.
         """
 
-    def step(self) -> Sequence[ReplyT]:
-        """Makes a pass; returns the replies that have new tokens or have ended."""
+    def step(self) -> Sequence[Progress[RowT]]:
+        """Makes a pass; reports the replies that have ended, and streamed ones with new tokens."""
 
-    def take(self, replies: Sequence[ReplyT], /) -> Sequence[Sequence[Token]]:
-        """The tokens of each reply since the last call."""
-
-    def cancel(self, ongoing: ReplyT, /) -> None:
+    def cancel(self, row: RowT, /) -> None:
         """Frees what an unfinished reply uses."""
 
 
 @dataclass(eq=False)
-class _Waiter(Generic[ReplyT]):
+class _Waiter(Generic[RowT]):
     """A task that waits for a reply."""
 
-    request: Request | Rendered
+    chat: Rendered
     reply: asyncio.Future[Reply]
     tokens: asyncio.Queue[Token | None] | None  # as they are drawn, then None; None: not wanted
-    ongoing: ReplyT | None = None  # once it is queued; used only where the engine computes
+    row: RowT | None = None  # once it is submitted; used only where the engine computes
 
-    def end(self, outcome: Reply | Exception) -> None:
+    def receive(self, tokens: Sequence[Token], outcome: Reply | Exception | None) -> None:
+        """Passes on tokens, and the reply or its error once there is one."""
+        if self.tokens is not None:
+            for token in tokens:
+                self.tokens.put_nowait(token)
+        if outcome is None:
+            return
         if not self.reply.done():  # it is done if the task was cancelled
             if isinstance(outcome, Exception):
                 self.reply.set_exception(outcome)
@@ -72,16 +71,10 @@ class _Waiter(Generic[ReplyT]):
             self.tokens.put_nowait(None)
 
 
-@dataclass(frozen=True)
-class _Update(Generic[ReplyT]):
-    """The tokens and the outcome that a pass brought to a task."""
-
-    waiter: _Waiter[ReplyT]
-    tokens: Sequence[Token] = ()
-    outcome: Reply | Exception | None = None  # None: the reply goes on
+_News = tuple[_Waiter[RowT], Sequence[Token], Reply | Exception | None]
 
 
-class StepLoop(Generic[ReplyT]):
+class StepLoop(Generic[RowT]):
     """Steps an engine as long as any task waits for it.
 
     Without an executor, a step is made once every task waits, so that what they ask joins the batch
@@ -89,27 +82,32 @@ class StepLoop(Generic[ReplyT]):
     the event loop goes on; what tasks ask and cancel in the meantime takes effect at the next step.
     """
 
-    def __init__(self, engine: Stepped[ReplyT], executor: Executor | None = None):
+    def __init__(self, engine: Stepped[RowT], executor: Executor | None = None):
         self._engine, self._executor = engine, executor
-        self._waiters: set[_Waiter[ReplyT]] = set()
+        self._waiters: set[_Waiter[RowT]] = set()
         self._stepping: asyncio.Task[None] | None = None
         # passed on to where the engine computes
-        self._new: deque[_Waiter[ReplyT]] = deque()
-        self._left: deque[_Waiter[ReplyT]] = deque()  # no longer wait, but may still have rows
-        self._ongoing: dict[ReplyT, _Waiter[ReplyT]] = {}  # used only there
+        self._new: deque[_Waiter[RowT]] = deque()
+        self._left: deque[_Waiter[RowT]] = deque()  # no longer wait, but may still have rows
+        self._rows: dict[RowT, _Waiter[RowT]] = {}  # submitted; used only there
 
-    async def generate(self, request: Request | Rendered) -> Reply:
-        """The reply to a request."""
-        waiter = self._add(request, None)
+    @property
+    def idle(self) -> bool:
+        """Whether no task waits for a reply."""
+        return not self._waiters
+
+    async def generate(self, chat: Rendered) -> Reply:
+        """The reply to a chat."""
+        waiter = self._add(chat, None)
         try:
             return await waiter.reply
         finally:
             self._remove(waiter)
 
-    async def stream(self, request: Request | Rendered) -> AsyncGenerator[Token | Reply]:
+    async def stream(self, chat: Rendered) -> AsyncGenerator[Token | Reply]:
         """Yields every token of a reply as it is drawn, and the reply last."""
         tokens = asyncio.Queue[Token | None]()
-        waiter = self._add(request, tokens)
+        waiter = self._add(chat, tokens)
         try:
             while (token := await tokens.get()) is not None:
                 yield token
@@ -128,18 +126,16 @@ class StepLoop(Generic[ReplyT]):
         if self._stepping is not None:
             self._stepping.cancel()
 
-    def _add(
-        self, request: Request | Rendered, tokens: asyncio.Queue[Token | None] | None
-    ) -> _Waiter[ReplyT]:
+    def _add(self, chat: Rendered, tokens: asyncio.Queue[Token | None] | None) -> _Waiter[RowT]:
         loop = asyncio.get_running_loop()
-        waiter = _Waiter[ReplyT](request, loop.create_future(), tokens)
+        waiter = _Waiter[RowT](chat, loop.create_future(), tokens)
         self._waiters.add(waiter)
         self._new.append(waiter)
         if self._stepping is None:
             self._stepping = loop.create_task(self._step_while_awaited())
         return waiter
 
-    def _remove(self, waiter: _Waiter[ReplyT]) -> None:
+    def _remove(self, waiter: _Waiter[RowT]) -> None:
         """Cancels the reply of a task that no longer waits; one that has ended stays as it is."""
         waiter.reply.cancel()
         if waiter not in self._waiters:
@@ -152,7 +148,7 @@ class StepLoop(Generic[ReplyT]):
 
     def _end_all(self, error: Exception) -> None:
         for waiter in list(self._waiters):
-            waiter.end(error)
+            waiter.receive((), error)
             self._remove(waiter)
 
     async def _step_while_awaited(self) -> None:
@@ -164,9 +160,9 @@ class StepLoop(Generic[ReplyT]):
                     continue
                 for _ in range(_TURNS_OF_OTHERS if any_ended else 1):
                     await asyncio.sleep(0)
-                updates = self._advance()
-                self._report(updates)
-                any_ended = any(update.outcome is not None for update in updates)
+                news = self._advance()
+                self._report(news)
+                any_ended = any(outcome is not None for _, _, outcome in news)
         except Exception as error:  # a failed step has ended its requests; this one is a bug
             self._end_all(error)
             raise
@@ -175,82 +171,58 @@ class StepLoop(Generic[ReplyT]):
             for waiter in list(self._waiters):  # only if this task was cancelled
                 self._remove(waiter)
 
-    def _report(self, updates: Sequence[_Update[ReplyT]]) -> None:
-        """Passes updates on to their tasks."""
-        for update in updates:
-            waiter = update.waiter
-            if waiter.tokens is not None:
-                for token in update.tokens:
-                    waiter.tokens.put_nowait(token)
-            if update.outcome is not None:
+    def _report(self, news: Sequence[_News[RowT]]) -> None:
+        """Passes news on to the tasks."""
+        for waiter, tokens, outcome in news:
+            if outcome is not None:
                 self._waiters.discard(waiter)
-                waiter.end(update.outcome)
+            waiter.receive(tokens, outcome)
 
     # Where the engine computes
 
     def _step_in_thread(self) -> None:
         """Makes steps as long as there is anything to do, without waiting for the event loop."""
-        while self._new or self._left or self._ongoing:
-            by_loop: dict[asyncio.AbstractEventLoop, list[_Update[ReplyT]]] = {}
-            for update in self._advance():
-                by_loop.setdefault(update.waiter.reply.get_loop(), []).append(update)
-            for loop, updates in by_loop.items():
+        while self._new or self._left or self._rows:
+            by_loop: dict[asyncio.AbstractEventLoop, list[_News[RowT]]] = {}
+            for news in self._advance():
+                by_loop.setdefault(news[0].reply.get_loop(), []).append(news)
+            for loop, of_loop in by_loop.items():
                 with suppress(RuntimeError):  # the loop was closed, so nobody waits there
-                    loop.call_soon_threadsafe(self._report, updates)
+                    loop.call_soon_threadsafe(self._report, of_loop)
 
-    def _advance(self) -> list[_Update[ReplyT]]:
-        """Frees what nobody waits for, queues new requests, and makes a step."""
+    def _advance(self) -> list[_News[RowT]]:
+        """Frees what nobody waits for, submits new chats, and makes a step."""
         while self._left:
             self._free(self._left.popleft())
-        new = [self._new.popleft() for _ in range(len(self._new))]
-        updates = self._begin([waiter for waiter in new if not waiter.reply.done()])
-        return updates + self._step() if self._ongoing else updates
-
-    def _free(self, waiter: _Waiter[ReplyT]) -> None:
-        ongoing = waiter.ongoing  # None if it was refused
-        if ongoing is not None and self._ongoing.pop(ongoing, None) is not None:
-            self._engine.cancel(ongoing)
-
-    def _begin(self, new: Sequence[_Waiter[ReplyT]]) -> list[_Update[ReplyT]]:
-        """Queues requests; returns the refusals."""
-        if not new:
-            return []
-        requests = [waiter.request for waiter in new]
-        streamed = [waiter.tokens is not None for waiter in new]
-        begun: Sequence[ReplyT | Exception]
-        try:
-            begun = self._engine.begin(requests, streamed)
-        except Exception as error:
-            begun = [error] * len(new)
-        refused = list[_Update[ReplyT]]()
-        for waiter, ongoing in zip(new, begun, strict=True):
-            if isinstance(ongoing, Exception):
-                refused.append(_Update(waiter, outcome=ongoing))
+        refused = list[_News[RowT]]()
+        for _ in range(len(self._new)):
+            waiter = self._new.popleft()
+            if waiter.reply.done():
+                continue
+            try:
+                waiter.row = self._engine.submit(waiter.chat, waiter.tokens is not None)
+            except Exception as error:
+                refused.append((waiter, (), error))
             else:
-                waiter.ongoing = ongoing
-                self._ongoing[ongoing] = waiter
-        return refused
+                self._rows[waiter.row] = waiter
+        return refused + self._step() if self._rows else refused
 
-    def _step(self) -> list[_Update[ReplyT]]:
+    def _free(self, waiter: _Waiter[RowT]) -> None:
+        row = waiter.row  # None if it was refused
+        if row is not None and self._rows.pop(row, None) is not None:
+            self._engine.cancel(row)
+
+    def _step(self) -> list[_News[RowT]]:
         try:
-            changed = [reply for reply in self._engine.step() if reply in self._ongoing]
-            streamed = [reply for reply in changed if self._ongoing[reply].tokens is not None]
-            tokens = dict(zip(streamed, self._engine.take(streamed), strict=True))
+            changed = self._engine.step()
         except Exception as error:  # of the engine, which ends all that is under way
-            ended, self._ongoing = self._ongoing, {}
-            return [_Update(waiter, outcome=error) for waiter in ended.values()]
-        updates = list[_Update[ReplyT]]()
-        for ongoing in changed:
-            waiter = self._ongoing[ongoing]
-            outcome = _outcome(ongoing) if ongoing.done else None
-            if outcome is not None:
-                del self._ongoing[ongoing]
-            updates.append(_Update(waiter, tokens.get(ongoing, ()), outcome))
-        return updates
-
-
-def _outcome(ongoing: Ongoing) -> Reply | Exception:
-    try:
-        return ongoing.result()
-    except Exception as error:
-        return error
+            ended, self._rows = self._rows, {}
+            return [(waiter, (), error) for waiter in ended.values()]
+        news = list[_News[RowT]]()
+        for progress in changed:
+            waiter = self._rows.get(progress.row)
+            if waiter is not None:
+                news.append((waiter, progress.tokens, progress.outcome))
+                if progress.outcome is not None:
+                    del self._rows[progress.row]
+        return news

@@ -9,15 +9,15 @@ import logging
 import weakref
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, nullcontext
+from contextlib import aclosing, contextmanager, nullcontext
 
 from holdfast.common.threads import one_thread
+from holdfast.engine.rows import RowState
 from holdfast.errors import Busy, Draining, ModelError
 from holdfast.models.local import LocalModel
 from holdfast.models.rendering import Rendered
-from holdfast.models.request_reader import Answer
 from holdfast.models.requests import Reply, Request, Token
-from holdfast.models.step_loop import StepLoop
+from holdfast.models.step_loop import Progress, StepLoop
 
 _LOG = logging.getLogger("holdfast")
 _FAILURES = 3  # failed steps with no reply in between after which the engine gives up
@@ -45,7 +45,7 @@ class ServedEngine:
         self._renderer = ThreadPoolExecutor(1, "holdfast-rendering")
         self._stepper = ThreadPoolExecutor(1, "holdfast-engine")
         # no cycle, so that what was computed is freed with the last use of the engine
-        self._loop = StepLoop[Answer](weakref.proxy(self), self._stepper)
+        self._loop = StepLoop[RowState](weakref.proxy(self), self._stepper)
 
     @property
     def ready(self) -> bool:
@@ -92,7 +92,7 @@ class ServedEngine:
         self._check_running()  # it may have ended in the meantime
         return chats
 
-    def stream(self, chat: Rendered) -> AsyncGenerator[Token | Reply]:
+    async def stream(self, chat: Rendered) -> AsyncGenerator[Token | Reply]:
         """Answers a chat; yields every token as it is drawn, and the reply last.
 
         Closing the stream frees its row within a step.
@@ -100,7 +100,10 @@ class ServedEngine:
         Raises:
             ModelError: a step has failed, or the engine was closed.
         """
-        return self._loop.stream(chat)
+        chat = await self._session.resolve(chat, self._loop.generate)
+        async with aclosing(self._loop.stream(chat)) as events:
+            async for event in events:
+                yield event
 
     async def drain(self) -> None:
         """Refuses new requests, and waits until all that were taken have ended."""
@@ -122,32 +125,26 @@ class ServedEngine:
 
     # In the thread that computes, for the loop that steps it
 
-    def begin(
-        self, chats: Sequence[Request | Rendered], streamed: Sequence[bool]
-    ) -> list[Answer | Exception]:
-        """Queues chats; refused once it has failed for good."""
+    def submit(self, chat: Rendered, streamed: bool) -> RowState:
+        """Queues a chat; refused once it has failed for good."""
         self._check_running()
-        return self._session.begin(chats, streamed)
+        return self._session.submit(chat, streamed)
 
-    def step(self) -> list[Answer]:
-        """Makes a pass; returns the answers that have new tokens or have ended."""
+    def step(self) -> list[Progress[RowState]]:
+        """Makes a pass; reports the new tokens and the replies that have ended."""
         try:
             # the other processors are left to the clients
             with one_thread() if self.model.runner.small else nullcontext():
                 changed = self._session.step()
         except BaseException as error:
             raise self._failed(error) from error
-        if any(answer.reply is not None for answer in changed):
+        if any(isinstance(progress.outcome, Reply) for progress in changed):
             self._failures = 0
         return changed
 
-    def take(self, answers: Sequence[Answer]) -> list[list[Token]]:
-        """The tokens of each answer since the last call."""
-        return self._session.take(answers)
-
-    def cancel(self, answer: Answer) -> None:
-        """Frees the row of an answer."""
-        self._session.cancel(answer)
+    def cancel(self, row: RowState) -> None:
+        """Frees a row that nobody waits for any more."""
+        self._session.cancel(row)
 
     def _failed(self, error: BaseException) -> ModelError:
         """The error of all requests whose step has failed; the engine may have failed for good."""

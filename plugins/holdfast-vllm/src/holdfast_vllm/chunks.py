@@ -7,10 +7,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from holdfast.attention.batch_steering import BatchSteering, PassState
+from holdfast.attention.batch_steering import BatchSteering
 from holdfast.attention.extent import additive
-from holdfast.attention.kernels import LayerInputs, attend
+from holdfast.attention.fused_kernels import LayerInputs, attend
 from holdfast.attention.merge import move_several
+from holdfast.attention.passes import PassState
 from holdfast.methods import compile_methods
 from holdfast_vllm.layers import LayerPass
 from holdfast_vllm.masses import Masses

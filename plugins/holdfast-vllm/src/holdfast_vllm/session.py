@@ -26,7 +26,7 @@ from holdfast.methods import spec_of
 from holdfast.models.protocol import checked_batch, generate_all
 from holdfast.models.rendering import CachedDialog, Rendered, all_rendered, render
 from holdfast.models.requests import Reply, Request, Token
-from holdfast.models.step_loop import StepLoop
+from holdfast.models.step_loop import Progress, StepLoop
 from holdfast_vllm.wire import METHODS, SEED, SPAN, TRACE
 
 if TYPE_CHECKING:
@@ -42,45 +42,23 @@ class Ongoing:
     Args:
         rendered: the request, and its tokens.
         room: maximum tokens of the reply; 0 if there is no room for one.
+        streamed: whether its tokens are reported as they are drawn.
         reported_name: under which outputs report it.
         engine_name: the engine's own name for it.
         token_ids: of the reply, as far as the engine has reported them.
-        taken: how many of them `take` has returned.
-        outcome: the reply, or the error, once it has ended.
     """
 
     rendered: Rendered
     room: int
+    streamed: bool
     reported_name: str = ""
     engine_name: str = ""
     token_ids: list[int] = field(default_factory=list)
-    taken: int = 0
-    outcome: Reply | Exception | None = None
 
     @property
     def traced(self) -> bool:
         """Whether its mass is noted."""
         return self.rendered.row.trace and any(self.rendered.row.streams[0].span)
-
-    @property
-    def done(self) -> bool:
-        """Whether it has ended."""
-        return self.outcome is not None
-
-    def take(self) -> list[int]:
-        """The tokens since the last call, without the one that ends the reply."""
-        outcome = self.outcome
-        known = outcome.token_ids if isinstance(outcome, Reply) else None
-        ids = self.token_ids if known is None else list(known)
-        new, self.taken = ids[self.taken :], len(ids)
-        return new
-
-    def result(self) -> Reply:
-        """The reply; raises its error."""
-        if isinstance(self.outcome, Exception):
-            raise self.outcome
-        assert self.outcome is not None
-        return self.outcome
 
 
 class VllmSession:
@@ -95,7 +73,7 @@ class VllmSession:
         self._threads: dict[Hashable, tuple[CachedDialog, ...]] = {}
         self._engine = model.llm.llm_engine
         self._open: dict[str, Ongoing] = {}
-        self._ended: list[Ongoing] = []  # before they began
+        self._ended: list[Progress[Ongoing]] = []  # before they began
         # no cycle, so that what was computed is freed with the last use of the session
         self._loop = StepLoop(weakref.proxy(self))
 
@@ -105,7 +83,7 @@ class VllmSession:
     async def __aexit__(self, *error: object) -> None:
         await self._loop.finish()
 
-    async def generate(self, request: Request | Rendered) -> Reply:
+    async def generate(self, request: Request) -> Reply:
         """Answers a request; see `holdfast.models.protocol.Engine`.
 
         A chat without room for a reply is not an error: its reply says so.
@@ -114,11 +92,13 @@ class VllmSession:
             PromptError: the chat cannot be rendered, or its system prompt is not found.
             ModelError: a method cannot be applied to this model, or vLLM refuses the request.
         """
-        return await self._loop.generate(request)
+        (chat,) = all_rendered(self._render([request]))
+        return await self._loop.generate(chat)
 
     def stream(self, request: Request) -> AsyncGenerator[Token | Reply]:
         """Answers a request; yields every token as it is drawn, and the reply last."""
-        return self._loop.stream(request)
+        (chat,) = all_rendered(self._render([request]))
+        return self._loop.stream(chat)
 
     def generate_batch(self, requests: Sequence[Request]) -> list[Reply]:
         """Answers requests in the order given, for callers without an event loop.
@@ -137,7 +117,7 @@ class VllmSession:
                     f" no room for a reply in the {self.model.context} tokens of the engine; use a"
                     " shorter chat, or start it with a larger max_model_len."
                 )
-        return run_sync(generate_all(self.generate, rendered))
+        return run_sync(generate_all(self._loop.generate, rendered))
 
     def forget(self, thread: Hashable) -> None:
         """Drops the tokens of a finished thread; the engine's cache evicts on its own."""
@@ -147,46 +127,32 @@ class VllmSession:
         """The tokens of each request, after those that its thread has, or its error."""
         return render(requests, self.model.tokenizer, self._known, traces=not self.model.refusal)
 
-    def begin(
-        self, requests: Sequence[Request | Rendered], streamed: Sequence[bool]
-    ) -> list[Ongoing | Exception]:
-        """Submits requests to the engine; a refused one gives its error."""
-        new = [request for request in requests if isinstance(request, Request)]
-        read = iter(self._render(new))
-        begun = list[Ongoing | Exception]()
-        for request, streams in zip(requests, streamed, strict=True):
-            chat = next(read) if isinstance(request, Request) else request
-            if isinstance(chat, HoldfastError):
-                begun.append(chat)
-                continue
-            ongoing = Ongoing(chat, self.room(chat))
-            if ongoing.room:
-                try:
-                    self._open[self.submit(ongoing, streams)] = ongoing
-                except ModelError as error:
-                    begun.append(error)
-                    continue
-            else:
-                ongoing.outcome = Reply("", (), "context", prompt_ids=chat.prompt_ids)
-                self._ended.append(ongoing)
-            begun.append(ongoing)
-        return begun
+    def submit(self, chat: Rendered, streamed: bool) -> Ongoing:
+        """Submits a chat to the engine; raises a `ModelError` if vLLM refuses it."""
+        ongoing = Ongoing(chat, self.room(chat), streamed)
+        if ongoing.room:
+            self._submit(ongoing)
+        else:
+            reply = Reply("", (), "context", prompt_ids=chat.prompt_ids)
+            self._ended.append(Progress(ongoing, outcome=reply))
+        return ongoing
 
-    def step(self) -> list[Ongoing]:
-        """Makes a step of the engine; returns the replies with new tokens, or that have ended."""
+    def step(self) -> list[Progress[Ongoing]]:
+        """Makes a step of the engine; reports new tokens, and replies that have ended."""
         changed, self._ended = self._ended, []
         for output in self._outputs() if self._open else ():
             ongoing, answer = self._open[output.request_id], output.outputs[0]
+            first = len(ongoing.token_ids)
             ongoing.token_ids += answer.token_ids
+            last, outcome = len(ongoing.token_ids), None
             if output.finished:
                 del self._open[output.request_id]
-                ongoing.outcome = self._outcome(ongoing, answer.finish_reason, output)
-            changed.append(ongoing)
+                outcome = self._outcome(ongoing, answer.finish_reason, output)
+                if isinstance(outcome, Reply):  # which lacks the token that ended it
+                    last = len(outcome.token_ids or ())
+            ids = ongoing.token_ids[first:last] if ongoing.streamed else ()
+            changed.append(Progress(ongoing, [Token(token_id) for token_id in ids], outcome))
         return changed
-
-    def take(self, replies: Sequence[Ongoing]) -> list[list[Token]]:
-        """The tokens of each reply since the last call."""
-        return [[Token(token_id) for token_id in ongoing.take()] for ongoing in replies]
 
     def cancel(self, ongoing: Ongoing) -> None:
         """Ends a request in the engine."""
@@ -213,8 +179,7 @@ class VllmSession:
             name_error(error, name)
         return error
 
-    def submit(self, ongoing: Ongoing, streamed: bool) -> str:
-        """Submits a request to the engine; returns the name under which outputs report it."""
+    def _submit(self, ongoing: Ongoing) -> None:
         row, stream = ongoing.rendered.row, ongoing.rendered.row.streams[0]
         extra: dict[str, Any] = {SEED: str(row.seed)}
         if stream.compiled.attention or ongoing.traced:
@@ -222,13 +187,14 @@ class VllmSession:
             extra[METHODS] = spec_of(stream.compiled.attention)
             extra[SPAN] = [token for part in ranges for token in part]
             extra[TRACE] = int(ongoing.traced)
+        kind = RequestOutputKind.DELTA if ongoing.streamed else RequestOutputKind.FINAL_ONLY
         sampling = SamplingParams(
             temperature=row.sampling.temperature,
             top_p=row.sampling.top_p,
             max_tokens=ongoing.room,
             stop_token_ids=sorted(self.model.stop_ids),
             detokenize=False,
-            output_kind=RequestOutputKind.DELTA if streamed else RequestOutputKind.FINAL_ONLY,
+            output_kind=kind,
             extra_args=extra,
         )
         name = ongoing.reported_name = f"holdfast-{uuid.uuid4().hex}"
@@ -240,7 +206,7 @@ class VllmSession:
                 f"{row.name and f'{row.name}: '}vLLM refuses the request ({error});"
                 " ask for what its engine can do."
             ) from error
-        return name
+        self._open[name] = ongoing
 
     def reply(self, ongoing: Ongoing, reason: str, output: Any) -> Reply:
         """The finished reply to a request."""

@@ -1,0 +1,126 @@
+"""Rehearsed replies, by which some methods become attention methods.
+
+A rehearsal depends only on a chat's first turn and its other methods, so one rehearsal serves the
+whole dialog, and every dialog that begins like it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Hashable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from holdfast.common.sampling import Sampling
+from holdfast.errors import PromptError
+from holdfast.methods import Method, ShiftsAttention
+from holdfast.models.rendering import Rendered
+from holdfast.models.requests import Reply, Request
+
+_MAX_REHEARSALS = 10_000  # first turns; for a large model each is a few thousand numbers
+
+_Key = tuple[Hashable, ...]
+
+
+class Rehearsals:
+    """The rehearsed replies of a session, and what methods became by them."""
+
+    def __init__(self) -> None:
+        self._resolved: dict[_Key, Mapping[Method, ShiftsAttention]] = {}
+        self._under_way: dict[_Key, asyncio.Task[Reply]] = {}
+
+    def resolved(self, request: Request) -> Request | None:
+        """The request with its methods resolved; None if a rehearsal has to come first."""
+        if not request.compiled.rehearsed:
+            return request
+        becomes = self._resolved.get(_key_of(request))
+        if becomes is None:
+            return None
+        methods = tuple(becomes.get(method, method) for method in request.methods)
+        return without_rehearsed(replace(request, methods=methods))
+
+    def learn(self, request: Request, reply: Reply) -> None:
+        """Remembers the reply to `rehearsal_of(request)`; one without a trace resolves nothing."""
+        while len(self._resolved) >= _MAX_REHEARSALS:
+            self._resolved.pop(next(iter(self._resolved)), None)
+        trace = reply.trace
+        self._resolved[_key_of(request)] = {
+            method: method.resolve(trace.mass[..., : method.max_rehearsal_tokens])
+            for method in request.compiled.rehearsed
+            if trace is not None
+        }
+
+    async def resolve(
+        self, chat: Rendered, generate: Callable[[Rendered], Coroutine[Any, Any, Reply]]
+    ) -> Rendered:
+        """The chat under its resolved methods, after its rehearsal if it has one.
+
+        Chats that wait for the same rehearsal share it; the first to go on is charged for it.
+        """
+        if chat.rehearsal is None:
+            return chat
+        key, forwarded = _key_of(chat.request), 0
+        if key not in self._resolved:
+            if key not in self._under_way:
+                task = asyncio.create_task(generate(chat.rehearsal))
+                task.add_done_callback(lambda ended: self._end(key, ended))
+                self._under_way[key] = task
+            # shielded, so that cancelling one of the chats leaves the others
+            reply = await asyncio.shield(self._under_way[key])
+            if key not in self._resolved:
+                self.learn(chat.request, reply)
+                forwarded = reply.forwarded
+        request = self.resolved(chat.request)
+        assert request is not None
+        return chat.under(request, forwarded)
+
+    def _end(self, key: _Key, task: asyncio.Task[Reply]) -> None:
+        del self._under_way[key]
+        if not task.cancelled():
+            task.exception()  # read, as perhaps nobody waits for it any more
+
+
+def rehearsal_of(request: Request) -> Request:
+    """The request whose reply resolves another's methods: its first turn, answered greedily."""
+    first, *others = request.compiled.rehearsed
+    messages = first.first_turn(request.messages)
+    emphasis = tuple(part for part in request.emphasis if part[0] < len(messages))
+    if request.emphasis and not emphasis:
+        raise PromptError(
+            f"{first.name} reads the mass on a span in the reply to the first turn, and the"
+            " emphasised text comes after it; emphasise a text of the first turn, or use boost."
+        )
+    tokens = max(method.max_rehearsal_tokens for method in (first, *others))
+    return replace(
+        without_rehearsed(request),
+        messages=messages,
+        sampling=Sampling(0.0, 1.0, tokens),
+        conversation_seed=request.editing_seed,
+        seed=0,
+        thread=None,
+        keep=False,
+        trace=True,
+        emphasis=emphasis,
+        room=1,
+        reply_token_ids=(),
+        continue_final_message=False,
+    )
+
+
+def without_rehearsed(request: Request) -> Request:
+    """The request without the methods that a rehearsal resolves."""
+    return replace(request, methods=request.compiled.without_rehearsed.methods)
+
+
+def _key_of(request: Request) -> _Key:
+    first = request.compiled.rehearsed[0]
+    messages = first.first_turn(request.messages)
+    return (
+        tuple((message["role"], message["content"]) for message in messages),
+        request.methods,
+        request.editing_seed if request.compiled.messages else None,
+        request.system_as,
+        tuple(part for part in request.emphasis if part[0] < len(messages)),
+        request.plain,
+        repr(request.tools),
+    )
