@@ -95,8 +95,8 @@ def _edits_of(
     if any(state.stream.compiled.states for state in states):
         for state, done in zip(states, computed, strict=True):
             stream, new = state.stream, len(state) - done
-            row = stream.compiled, done, new, width - new, state.span, len(stream.token_ids)
-            rows.append(EditedRow(*row))
+            prompt = len(stream.token_ids)
+            rows.append(EditedRow(stream.compiled, done, new, width - new, state.span, prompt))
     return edits_of(rows, width, device)
 
 

@@ -19,7 +19,7 @@ class StepOutputs:
 
     rows: Sequence[RowState]  # the rows that draw a token
     logits: Tensor  # of the streams that generate, [row, vocabulary]
-    second: Tensor  # of the streams that only read, [row with one, vocabulary]
+    second_logits: Tensor  # of the second streams, [row with one, vocabulary]
     mass: Tensor | None  # mass on the span, [row, layer, head]; None unless traced
     uniform: Tensor | None  # the mass if each layer attended evenly, [row, layer], or None
 
@@ -35,7 +35,7 @@ def process(step: StepOutputs) -> tuple[Tensor, dict[int, Exception]]:
             if turn < len(state.row.processors) and number not in failed:
                 numbers.setdefault(state.row.processors[turn], []).append(number)
         for method, some in numbers.items():
-            second = step.second[[second_of[number] for number in some]]
+            second = step.second_logits[[second_of[number] for number in some]]
             try:
                 combined = method.combine_logits(logits[some].float(), second)
             except Exception as error:

@@ -72,9 +72,10 @@ def _score_rows(
     for end in range(1, len(rows) + 1):
         if end == len(rows) or sum(lengths[first : end + 1]) > _PROMPT_TOKENS:
             some = rows[first:end]
-            scores, heads = _score_some(runner, some, replies[first:end], batch_size)
+            scores, prompts = _score_some(runner, some, replies[first:end], batch_size)
             scored += scores
-            computed += [head if row.keep else () for row, head in zip(some, heads, strict=True)]
+            pairs = zip(some, prompts, strict=True)
+            computed += [prompt if row.keep else () for row, prompt in pairs]
             first = end
     return scored, computed
 
@@ -82,12 +83,13 @@ def _score_rows(
 def _score_some(
     runner: Runner, rows: Sequence[Row], replies: Sequence[Sequence[TokenIds]], batch_size: int
 ) -> Scores:
-    prompts = [StreamState(stream) for row in rows for stream in row.streams]
-    read = iter(list(_forward_all(runner, prompts, batch_size, _PASS_TOKENS, keep=True)))
-    heads = [[next(read) for _ in row.streams] for row in rows]
+    streams = [StreamState(stream) for row in rows for stream in row.streams]
+    read = iter(list(_forward_all(runner, streams, batch_size, _PASS_TOKENS, keep=True)))
+    # per row and stream, the last logits of the prompt, and its keys and values
+    prompts = [[next(read) for _ in row.streams] for row in rows]
     totals, greedy, forwarded = [], [], []
-    for row, first, wanted in zip(rows, heads, replies, strict=True):
-        start = distribution([logits for logits, _ in first], row)[0]
+    for row, prompt, wanted in zip(rows, prompts, replies, strict=True):
+        start = distribution([logits for logits, _ in prompt], row)[0]
         likeliest = int(start.argmax())
         totals.append([float(start[reply[0]]) for reply in wanted])
         greedy.append([reply[0] == likeliest for reply in wanted])
@@ -103,7 +105,7 @@ def _score_some(
     passes = [
         [
             _passes(runner.rotary, _after_prompt(stream, computed), reply, 1)
-            for stream, (_, computed) in zip(rows[index].streams, heads[index], strict=True)
+            for stream, (_, computed) in zip(rows[index].streams, prompts[index], strict=True)
         ]
         for index, _, reply in continuations
     ]
@@ -122,7 +124,7 @@ def _score_some(
         Scored(tuple(values), tuple(map(len, wanted)), count, tuple(likeliest))
         for values, wanted, count, likeliest in zip(totals, replies, forwarded, greedy, strict=True)
     ]
-    return scored, [tuple(computed for _, computed in first if computed) for first in heads]
+    return scored, [tuple(computed for _, computed in prompt if computed) for prompt in prompts]
 
 
 def _after_prompt(stream: Stream, computed: KeysValues | None) -> Stream:

@@ -68,7 +68,7 @@ class Rendered:
         row = replace(self.row, streams=streams)
         return Rendered(request, row, self.prompts, rehearsed=rehearsed)
 
-    def known(
+    def as_dialog(
         self,
         computed: Sequence[KeysValues | None] = (),
         token_ids: tuple[int, ...] = (),
@@ -287,7 +287,7 @@ def known_replies(request: Request, tokenizer: PreTrainedTokenizerFast) -> tuple
             reply_token_ids=(),
             continue_final_message=False,
         )
-        known = render_one(answered, tokenizer, known).known((), token_ids, reply)
+        known = render_one(answered, tokenizer, known).as_dialog((), token_ids, reply)
     return known
 
 

@@ -308,7 +308,7 @@ class LocalSession:
         ids = done.token_ids
         text = str(self.model.tokenizer.decode(list(ids), skip_special_tokens=True))
         if chat.row.keep:
-            self._keep(chat, chat.known(done.computed, ids, text))
+            self._keep(chat, chat.as_dialog(done.computed, ids, text))
         return Reply(
             text,
             ids,
@@ -358,7 +358,7 @@ class LocalSession:
         scored, computed = score_rows(model.runner, rows, wanted, model.batch_size)
         for chat, chat_computed in zip(rendered, computed, strict=True):
             if chat.row.keep and chat_computed:
-                self._keep(chat, chat.known(chat_computed))
+                self._keep(chat, chat.as_dialog(chat_computed))
         return scored
 
     def score_inputs(

@@ -216,7 +216,7 @@ class VllmSession:
         if rendered.row.keep:
             thread = rendered.request.thread
             assert thread is not None
-            self._threads[thread] = rendered.known((), ids, text)
+            self._threads[thread] = rendered.as_dialog((), ids, text)
         forwarded = len(rendered.prompt_ids) - (output.num_cached_tokens or 0) + len(drawn) - 1
         trace = self._trace(ongoing, output.request_id) if ongoing.traced else None
         return Reply(text, ids, _ENDINGS[reason], trace, forwarded, rendered.prompt_ids)
