@@ -89,7 +89,7 @@ class Runner:
         self.splits_prompts = hf_model.dtype.itemsize < 4 and not self.recurrent
         self.sees_all = kinds == {DynamicLayer}
         self._attends = not kinds or bool(kinds - {LinearAttentionLayer, DummyLayer})
-        self._alike_from: int | None = None
+        self._equal_positions_from: int | None = None
         self._continues_alone = True
         self._latest = _Latest()
         self._interface = config._attn_implementation == IMPLEMENTATION
@@ -119,14 +119,15 @@ class Runner:
         pass has the rotary factors of its longest row.
         """
         states = (start > 0, end - start) if self.recurrent else None
-        alike = self._alike_from is not None and end >= self._alike_from
-        return states, (start, end) if alike else None, self.rotary.like(end)
+        equal = self._equal_positions_from is not None and end >= self._equal_positions_from
+        return states, (start, end) if equal else None, self.rotary.like(end)
 
     def require_equal_positions(self) -> bool:
         """Notes that layers take positions from the cache's length; False if that was known."""
-        if self._alike_from is not None:
+        if self._equal_positions_from is not None:
             return False
-        self._alike_from = getattr(self.hf_model.config.get_text_config(), "floor_scale", 0)
+        config = self.hf_model.config.get_text_config()
+        self._equal_positions_from = getattr(config, "floor_scale", 0)
         return True
 
     @cached_property
@@ -158,13 +159,19 @@ class Runner:
         """Makes one pass; raises a `ModelError` if it is to be steered but reaches no attention."""
         if batch.steering is not None:
             self._latest.steering = batch.steering
-        alike = batch.level and batch.starts is None
-        positions = None if alike or not self._interface else batch.positions
-        read, kept = {"input_ids": batch.ids}, self._kept(batch)
-        steering = steered(batch.steering, positions, batch.starts)
+        masked_by_model = (batch.level and batch.starts is None) or not self._interface
+        steering = steered(
+            batch.steering, None if masked_by_model else batch.positions, batch.starts
+        )
         with steering as state, edited(self.hf_model, batch.edits):
-            given = batch.positions, self._mask(batch), batch.cache, kept
-            output = self.call(read, *given, use_cache=batch.use_cache)
+            output = self.call(
+                {"input_ids": batch.ids},
+                batch.positions,
+                self._mask(batch),
+                batch.cache,
+                self._logits_to_keep(batch),
+                use_cache=batch.use_cache,
+            )
         mass = uniform = None
         if state is not None and state.steering.trace:
             mass = torch.stack([layer.float() for layer in state.seen], 1)
@@ -260,20 +267,27 @@ class Runner:
             together.setdefault(key, []).append(index)
         starts = [slots.lengths[slot] for slot in which]
         groups, outputs = list(together.values()), []
-        for places in groups:
+        for group in groups:
+            # one group keeps its range of slots, which is read as a slice, and its tensor of spans
             whole = len(groups) == 1
-            mine = which if whole else [which[index] for index in places]
-            first, last = [starts[index] for index in places], [ends[index] for index in places]
-            some, row_span = [states[index] for index in places], span if whole else span[places]
-            before = self._latest.steering
-            batch = batch_of(some, first, row_span, self.device, slots, logits, before)
-            with slots.writing(mine, first, last) as kept:
+            group_slots = which if whole else [which[index] for index in group]
+            first, last = [starts[index] for index in group], [ends[index] for index in group]
+            batch = batch_of(
+                [states[index] for index in group],
+                first,
+                span if whole else span[group],
+                self.device,
+                slots,
+                logits,
+                before=self._latest.steering,
+            )
+            with slots.writing(group_slots, first, last) as kept:
                 outputs.append(self.forward(replace(batch, starts=kept)))
             if slots.seq_length_read and not batch.level and self.require_equal_positions():
                 return self.forward_slots(slots, which, states, span, logits)
         return outputs[0] if len(groups) == 1 else _in_order(outputs, groups)
 
-    def _kept(self, batch: Batch) -> int | Tensor:
+    def _logits_to_keep(self, batch: Batch) -> int | Tensor:
         """The last tokens, whose logits are wanted. Several are listed by index: given a number,
         Gemma 4 drops the other queries from layers that share keys.
         """
@@ -302,8 +316,8 @@ def forward_alone(runner: Runner, state: StreamState, logits: int) -> Tensor:
 
 
 def _in_order(outputs: Sequence[Output], groups: Sequence[Sequence[int]]) -> Output:
-    """The outputs of several passes as one, in the order of their places."""
-    order = torch.tensor([index for places in groups for index in places]).argsort().tolist()
+    """The outputs of several passes as one, in the order of the indices in their groups."""
+    order = torch.tensor([index for group in groups for index in group]).argsort().tolist()
     longest = max(output.logits.shape[1] for output in outputs)
     padded = [
         torch.nn.functional.pad(output.logits, (0, 0, longest - output.logits.shape[1], 0))
