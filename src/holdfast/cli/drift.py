@@ -50,7 +50,7 @@ _NAMED = (
     *("rounds", "user_prompt", "persona", "pairs", "no_adoption", "baseline"),
     *("system_as", "probes_per_round", "probe_at", "temperature", "top_p", "max_new_tokens"),
     *("batch", "user_model", "user_endpoint_model", "user_turns", "context", "window", "dialogs"),
-    *("canary", "recall"),
+    *("canary", "recall", "probe_every"),
 )
 
 
@@ -183,6 +183,7 @@ def settings_of(
         window=arguments.window,
         canary=arguments.canary,
         recall=arguments.recall,
+        probe_every=arguments.probe_every,
     )
 
 

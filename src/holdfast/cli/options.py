@@ -381,6 +381,9 @@ class ConversationOptions(SystemOptions, RoundsOptions):
     """allow the suite to use Python functions as measures"""
     probes_per_round: int = Settings.probes_per_round
     """probes of each rule in every round"""
+    probe_every: Annotated[int, Arg("N")] = Settings.probe_every
+    """ask probes only in every Nth round, the first and the last, which makes long runs cheaper
+    (default: 1)"""
     probe_at: Annotated[str, Arg(choices=PROBE_AT)] = Settings.probe_at
     """ask probes in place of the user's turn, or after a full round"""
     batch: int = Settings.batch

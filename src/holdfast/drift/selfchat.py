@@ -171,7 +171,9 @@ async def _chat_with_probes_after_rounds(
 
 def _start_probes(asking: Asking, probes: asyncio.TaskGroup, number: int, before: int) -> None:
     """Asks the probes of round `number`, each in a fork of the dialog before round `before`."""
-    for probe in asking.dialog.pairing.probes_of(number, asking.settings.rounds):
+    settings = asking.settings
+    asked = asking.dialog.pairing.probes_of(number, settings.rounds)
+    for probe in asked if settings.probes_in(number) else ():
         probes.create_task(asking.ask_probe(number, probe, before))
 
 

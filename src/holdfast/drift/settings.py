@@ -118,6 +118,8 @@ class Settings:
             round, as a server that truncates the prompt loses it at once.
         recall: whether the agent is asked for its rules in the first and the last round, to
             distinguish a rule that it no longer knows from one that it knows and breaks.
+        probe_every: probes are asked in the first round, the last, and each whose number is a
+            multiple of this.
         batch: conversations that run concurrently; one that is over makes room for the next.
 
     Raises:
@@ -142,9 +144,10 @@ class Settings:
     summary_prompt: str | None = None
     canary: bool = False
     recall: bool = False
+    probe_every: int = 1
 
     def __post_init__(self) -> None:
-        for name in ("rounds", "conversations", "probes_per_round", "batch"):
+        for name in ("rounds", "conversations", "probes_per_round", "probe_every", "batch"):
             ranges.whole_number("drift", name, getattr(self, name), 1)
         ranges.whole_number("drift", "seed", self.seed, 0)
         known = {"user_prompt": USER_PROMPTS, "system_as": SYSTEM_AS, "probe_at": PROBE_AT}
@@ -173,6 +176,10 @@ class Settings:
                 f"The summary prompt {self.summary_prompt!r} is for --context summarise or"
                 f" compact, not for {self.context!r}; leave it out."
             )
+
+    def probes_in(self, number: int) -> bool:
+        """Whether round `number` is probed."""
+        return number in (1, self.rounds) or number % self.probe_every == 0
 
     @property
     def summarises(self) -> bool:

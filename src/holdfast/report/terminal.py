@@ -4,6 +4,8 @@ import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
+
 from holdfast.analysis import estimates
 from holdfast.analysis.context import read_whole
 from holdfast.analysis.prompt_effect import Baseline
@@ -89,8 +91,10 @@ def _means(series: Sequence[Series]) -> list[str]:
 
 
 def _by_round(item: Series) -> list[str]:
-    """Every score with its interval, one line per round; if many, those an axis would number."""
-    shown = range(1, item.rounds + 1) if item.rounds <= _MOST_ROUNDS else numbered(item.rounds)
+    """Every score with its interval, one line per probed round; if many, those an axis numbers."""
+    shown = probed_rounds(item)
+    if len(shown) > _MOST_ROUNDS:
+        shown = list(numbered(item.rounds))
     columns = [["", "", "round", *(f"{number:>5}" for number in shown)]]
     head = (item.method, count_of(len(item.records), "conversation"))
     for kind in KINDS:
@@ -99,6 +103,12 @@ def _by_round(item: Series) -> list[str]:
             columns.append([*head, kind, *(plain(points[number - 1]) for number in shown)])
             head = ("", "")
     return _side_by_side(columns)
+
+
+def probed_rounds(item: Series) -> list[int]:
+    """The rounds with a score, from 1; `--probe-every` leaves out others."""
+    measured = [number for kind in KINDS for number in np.nonzero(~np.isnan(item.values(kind)))[1]]
+    return sorted({int(number) + 1 for number in measured})
 
 
 def _mean(value: Estimate) -> str:
