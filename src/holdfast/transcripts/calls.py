@@ -15,17 +15,19 @@ from holdfast.transcripts.transcript import Event, Transcript, linear
 
 @dataclass(frozen=True)
 class Call:
-    """A call of a model: its whole input, and its answer."""
+    """A call of a model: its whole input, and its output."""
 
     where: str
     session: str  # "" if the log names none
     start: str
-    given: list[Event]
-    answer: list[Event]
+    input: list[Event]
+    output: list[Event]
 
 
-def transcripts_of_calls(calls_in: Callable[[str, Any], Iterable[Call]], called: str) -> Reader:
-    """A reader of a format that consists of calls; `called` names them in the plural."""
+def transcripts_of_calls(
+    calls_in: Callable[[str, Any], Iterable[Call]], description: str
+) -> Reader:
+    """A reader of a format that consists of calls; `description` names them in the plural."""
 
     def transcripts(values: Values) -> Iterator[Transcript | Unread]:
         calls: list[Call] = []
@@ -38,11 +40,11 @@ def transcripts_of_calls(calls_in: Callable[[str, Any], Iterable[Call]], called:
                 failed = True
         if values and not calls and not failed:
             file = file_of(values[0][0])
-            yield Unread(f"{file}: none of its {len(values)} are {called}")
+            yield Unread(f"{file}: none of its {len(values)} are {description}")
         for call in _last_of_each_dialog(calls):
             file = file_of(call.where)
             source = f"{file}, session {call.session}" if call.session else call.where
-            yield linear(source, [*call.given, *call.answer])
+            yield linear(source, [*call.input, *call.output])
 
     return transcripts
 
@@ -51,19 +53,19 @@ def _last_of_each_dialog(calls: list[Call]) -> Iterator[Call]:
     by_session: dict[str, list[Call]] = {}
     for call in sorted(calls, key=lambda call: call.start):
         kept = by_session.setdefault(call.session, [])
-        begun = next((n for n, other in enumerate(kept) if _continues(call, other)), None)
-        if begun is None:
+        earlier = next((n for n, other in enumerate(kept) if _continues(call, other)), None)
+        if earlier is None:
             kept.append(call)
         else:
-            kept[begun] = call
+            kept[earlier] = call
     for kept in by_session.values():
         yield from kept
 
 
 def _continues(call: Call, other: Call) -> bool:
     """Whether a call's input extends that of an earlier call."""
-    before = _spoken(other.given if other.answer else other.given[:-1])
-    now = _spoken([*call.given, *call.answer])
+    before = _spoken(other.input if other.output else other.input[:-1])
+    now = _spoken([*call.input, *call.output])
     return len(now) > len(before) and now[: len(before)] == before
 
 

@@ -98,11 +98,11 @@ def _read_message(item: Mapping[str, Any]) -> Iterator[Event]:
         yield from message("tool", _text_of(result.get("content")), call_id=_id_of(result))
     text = _text_of([block for block in blocks if block not in results] if blocks else content)
     calls = [_read_call(block) for block in blocks if _type_of(block) in ("tool_use", *CALLS)]
-    called = item.get("tool_calls") or []
-    if not isinstance(called, list):
-        raise Malformed(f"its tool_calls are {shortened(called)}, which is no list")
+    tool_calls = item.get("tool_calls") or []
+    if not isinstance(tool_calls, list):
+        raise Malformed(f"its tool_calls are {shortened(tool_calls)}, which is no list")
     if not calls:  # LangChain repeats the calls of the blocks
-        calls = [_read_call(_inner(call)) for call in called]
+        calls = [_read_call(_inner(call)) for call in tool_calls]
     if isinstance(item.get("function_call"), Mapping):
         calls.append(_read_call(item["function_call"]))
     if text or calls or not results:

@@ -67,13 +67,13 @@ def dialog_per_value(read: Callable[[Any], list[Event]]) -> Reader:
 
 def objects(values: Values) -> tuple[list[tuple[str, Mapping[str, Any]]], list[Unread]]:
     """The values that are objects, and the others as unread."""
-    given = [(where, value) for where, value in values if isinstance(value, Mapping)]
+    listed = [(where, value) for where, value in values if isinstance(value, Mapping)]
     others = [
         Unread(f"{where}: {shortened(value)} is not an object")
         for where, value in values
         if not isinstance(value, Mapping)
     ]
-    return given, others
+    return listed, others
 
 
 def fields_of(value: Any) -> Mapping[str, Any]:
@@ -158,14 +158,14 @@ def system_prompt(text: Any) -> list[Event]:
     return read_messages([{"role": "system", "content": text}]) if text else []
 
 
-def given_messages(value: Any) -> list[Event]:
+def input_messages(value: Any) -> list[Event]:
     """The input of a model's call: text, a message, or messages."""
     if isinstance(value, str):
         return message("user", value)
     return read_messages(value if isinstance(value, list) else [value])
 
 
-def answer_messages(value: Any) -> list[Event]:
+def output_messages(value: Any) -> list[Event]:
     """The output of a model's call: text, a message, or an API's whole response."""
     value = decoded(value)
     if value is None:

@@ -22,16 +22,16 @@ def _export(value: Mapping[str, Any]) -> Export:
 
 
 def _events(node: Mapping[str, Any]) -> list[Event]:
-    given = node.get("message")
-    content = at(given, "content")
+    logged = node.get("message")
+    content = at(logged, "content")
     kind = at(content, "content_type")
-    if not content or at(given, "metadata", "is_visually_hidden_from_conversation"):
+    if not content or at(logged, "metadata", "is_visually_hidden_from_conversation"):
         return []
     if kind in _HIDDEN:
         return []
     parts = [part for part in entries(at(content, "parts")) if isinstance(part, str)]
     text = "\n".join(parts) or at(content, "text") or at(content, "result") or ""
-    role, recipient = at(given, "author", "role"), at(given, "recipient") or "all"
+    role, recipient = at(logged, "author", "role"), at(logged, "recipient") or "all"
     if role == "assistant" and recipient != "all":  # a tool's name
         return message("assistant", "", [ToolCall(recipient, {"input": text})])
     if role == "system" and not text:

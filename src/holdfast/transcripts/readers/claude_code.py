@@ -106,32 +106,32 @@ class _Dialog:
 
 
 def _read(values: Values) -> Iterator[Transcript | Unread]:
-    given, others = objects(values)
+    records, others = objects(values)
     yield from others
-    lines, written_again = _lines(given)
+    lines, written_again = _lines(records)
     yield from written_again
     for dialog in _dialogs(lines):
         yield from _transcript(dialog)
 
 
 def _lines(
-    given: Sequence[tuple[str, Mapping[str, Any]]],
+    records: Sequence[tuple[str, Mapping[str, Any]]],
 ) -> tuple[list[_Line], list[Unread]]:
     """The lines that make up dialogs, each once, and those that were written again otherwise."""
-    given = [
+    records = [
         (where, fields)
-        for where, fields in given
+        for where, fields in records
         if fields.get("uuid") or fields.get("type") in ("user", "assistant")
     ]
-    is_tree = any("parentUuid" in fields for _, fields in given)
+    is_tree = any("parentUuid" in fields for _, fields in records)
     contents: dict[str, set[str]] = {}
-    for _, fields in given:
+    for _, fields in records:
         contents.setdefault(str(fields.get("uuid")), set()).add(_content_of(fields))
     # without parents, a uuid that several messages have is no identity
     unique = {uuid for uuid, known in contents.items() if is_tree or len(known) == 1} - {"None"}
     lines: dict[str, _Line] = {}
     written_again: list[Unread] = []
-    for number, (where, fields) in enumerate(given):
+    for number, (where, fields) in enumerate(records):
         uuid = str(fields.get("uuid"))
         if uuid in unique and uuid in lines:
             if _content_of(fields) == _content_of(lines[uuid].fields):

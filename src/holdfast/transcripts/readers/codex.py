@@ -37,12 +37,12 @@ def _recognises(value: Any) -> bool:
 
 def _read(values: Values) -> Iterator[Transcript | Unread]:
     """The events of a rollout; those for display, `event_msg`, repeat the messages."""
-    given, others = objects(values)
+    records, others = objects(values)
     yield from others
-    typed = _typed_by_the_user(given)
+    typed = _typed_by_the_user(records)
     tree = Tree()
     begun = False
-    for where, fields in given:
+    for where, fields in records:
         kind, payload = fields.get("type"), fields.get("payload")
         try:
             if kind == "session_meta" and isinstance(payload, Mapping):

@@ -27,11 +27,11 @@ def _recognises(value: Any) -> bool:
 
 
 def _read(values: Values) -> Iterator[Transcript | Unread]:
-    given, others = objects(values)
+    records, others = objects(values)
     yield from others
     threads: dict[str, list[Event]] = {}
     events = threads.setdefault(file_of(values[0][0]), [])
-    for where, fields in given:
+    for where, fields in records:
         kind = fields.get("type")
         try:
             if kind == "thread.started":
@@ -59,8 +59,8 @@ def _item(item: Mapping[str, Any]) -> list[Event]:
         calls = [ToolCall("apply_patch", mapping(change), call_id) for change in changes]
         return message("assistant", "", calls)
     if kind == "mcp_tool_call":
-        given = item.get("arguments")
-        arguments = given if isinstance(given, Mapping) else {}
+        tool_input = item.get("arguments")
+        arguments = tool_input if isinstance(tool_input, Mapping) else {}
         return message("assistant", "", [ToolCall(str(field_of(item, "tool")), arguments, call_id)])
     if kind == "error":
         return [Event(Kind.ERROR, str(item.get("message") or ""))]

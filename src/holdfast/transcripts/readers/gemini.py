@@ -6,11 +6,11 @@ from typing import Any
 from holdfast.transcripts.chat_messages import read_messages
 from holdfast.transcripts.reader import (
     Format,
-    answer_messages,
     dialog_per_value,
     field_of,
     fields_of,
     mapping,
+    output_messages,
     system_prompt,
 )
 from holdfast.transcripts.transcript import Event
@@ -30,8 +30,8 @@ def _read(value: Any) -> list[Event]:
     contents = field_of(value, "contents")
     items = contents if isinstance(contents, list) else [contents]
     # the role may be left out of a single message of the user
-    given = read_messages([{"role": "user", **mapping(item)} for item in items])
-    return [*system_prompt(instruction), *given, *answer_messages(answer)]
+    messages = read_messages([{"role": "user", **mapping(item)} for item in items])
+    return [*system_prompt(instruction), *messages, *output_messages(answer)]
 
 
 FORMAT = Format("gemini", _recognises, dialog_per_value(_read))

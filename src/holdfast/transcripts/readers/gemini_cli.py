@@ -83,10 +83,10 @@ def _is_reply(record: Mapping[str, Any]) -> bool:
 
 
 def _read(values: Values) -> Iterator[Transcript | Unread]:
-    given, others = objects(values)
+    records, others = objects(values)
     yield from others
     session = _Session(file_of(values[0][0]))
-    for where, record in given:
+    for where, record in records:
         try:
             if "$rewindTo" in record:
                 count = session.rewind(record["$rewindTo"])

@@ -7,12 +7,12 @@ from holdfast.transcripts.calls import Call, transcripts_of_calls
 from holdfast.transcripts.chat_messages import is_message
 from holdfast.transcripts.reader import (
     Format,
-    answer_messages,
     decoded,
     field_of,
     fields_of,
-    given_messages,
+    input_messages,
     mapping,
+    output_messages,
 )
 
 TYPES = ("GENERATION", "SPAN", "EVENT")  # of observations
@@ -35,13 +35,13 @@ def _calls(where: str, value: Any) -> Iterator[Call]:
         return
     trace = field_of(value, "traceId", "trace_id", "sessionId")
     session = value.get("sessionId") or value.get("session_id") or trace
-    given = decoded(value.get("input"))
-    if isinstance(given, Mapping) and not is_message(given):
-        given = field_of(given, "messages", "input", "prompt")
+    inputs = decoded(value.get("input"))
+    if isinstance(inputs, Mapping) and not is_message(inputs):
+        inputs = field_of(inputs, "messages", "input", "prompt")
     start = str(value.get("startTime") or value.get("start_time") or "")
-    answer = answer_messages(value.get("output"))
-    yield Call(where, str(session), start, given_messages(given), answer)
+    outputs = output_messages(value.get("output"))
+    yield Call(where, str(session), start, input_messages(inputs), outputs)
 
 
-_CALLED = "of the type GENERATION, which Langfuse's model calls are"
-FORMAT = Format("langfuse", _recognises, transcripts_of_calls(_calls, _CALLED))
+_DESCRIPTION = "of the type GENERATION, which Langfuse's model calls are"
+FORMAT = Format("langfuse", _recognises, transcripts_of_calls(_calls, _DESCRIPTION))

@@ -6,11 +6,11 @@ from typing import Any
 from holdfast.transcripts.calls import Call, transcripts_of_calls
 from holdfast.transcripts.reader import (
     Format,
-    answer_messages,
     at,
     fields_of,
-    given_messages,
+    input_messages,
     mapping,
+    output_messages,
 )
 
 
@@ -23,11 +23,11 @@ def _calls(where: str, value: Any) -> Iterator[Call]:
     if run.get("run_type") != "llm":
         return
     inputs, outputs = mapping(run.get("inputs")), run.get("outputs")
-    given = inputs.get("messages", inputs.get("prompts", inputs.get("input")))
-    if isinstance(given, list) and given and isinstance(given[0], list):  # of a batch
-        given = given[0]
-    if isinstance(given, list) and all(isinstance(text, str) for text in given):
-        given = "\n".join(given)
+    chat = inputs.get("messages", inputs.get("prompts", inputs.get("input")))
+    if isinstance(chat, list) and chat and isinstance(chat[0], list):  # of a batch
+        chat = chat[0]
+    if isinstance(chat, list) and all(isinstance(text, str) for text in chat):
+        chat = "\n".join(chat)
     answer = at(outputs, "generations")
     if isinstance(answer, list) and answer:
         batch = answer[0] if isinstance(answer[0], list) else answer
@@ -40,7 +40,7 @@ def _calls(where: str, value: Any) -> Iterator[Call]:
     thread = at(run, "extra", "metadata", "thread_id") or at(run, "extra", "metadata", "session_id")
     session = str(thread or run.get("trace_id") or run.get("id"))
     start = str(run.get("start_time", ""))
-    yield Call(where, session, start, given_messages(given), answer_messages(answer))
+    yield Call(where, session, start, input_messages(chat), output_messages(answer))
 
 
 FORMAT = Format(

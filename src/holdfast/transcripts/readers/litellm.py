@@ -7,13 +7,13 @@ from holdfast.transcripts.calls import Call, transcripts_of_calls
 from holdfast.transcripts.chat_messages import Malformed
 from holdfast.transcripts.reader import (
     Format,
-    answer_messages,
     at,
     field_of,
     fields_of,
-    given_messages,
     has_messages,
+    input_messages,
     mapping,
+    output_messages,
     system_prompt,
 )
 
@@ -37,12 +37,12 @@ def _calls(where: str, value: Any) -> Iterator[Call]:
     if call.get("status") == "failure" or not answer:
         raise Malformed("the call has no response, as when it failed")
     prompt = system_prompt(request.get("system"))
-    given = given_messages(field_of(request, "messages"))
-    answered = answer_messages(answer)
-    if given[-len(answered) :] == answered:  # the request has it too
-        given = given[: -len(answered)]
+    inputs = input_messages(field_of(request, "messages"))
+    outputs = output_messages(answer)
+    if inputs[-len(outputs) :] == outputs:  # the request has it too
+        inputs = inputs[: -len(outputs)]
     start = str(call.get("startTime") or call.get("start_time") or "")
-    yield Call(where, "", start, [*prompt, *given], answered)
+    yield Call(where, "", start, [*prompt, *inputs], outputs)
 
 
 FORMAT = Format("litellm", _recognises, transcripts_of_calls(_calls, "requests with a response"))

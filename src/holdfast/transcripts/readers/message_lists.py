@@ -25,8 +25,8 @@ from holdfast.transcripts.transcript import Event
 def _read(value: Any) -> list[Event]:
     """A list of messages, or an object that has them and perhaps the system prompt."""
     items = value if isinstance(value, list) else field_of(value, "messages", "conversations")
-    beside = value.get("system") if isinstance(value, Mapping) else None
-    return [*system_prompt(beside), *read_messages(items)]
+    prompt = value.get("system") if isinstance(value, Mapping) else None
+    return [*system_prompt(prompt), *read_messages(items)]
 
 
 def _is_ai_sdk(value: Any) -> bool:

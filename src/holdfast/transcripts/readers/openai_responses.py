@@ -5,12 +5,12 @@ from typing import Any
 from holdfast.transcripts.chat_messages import read_messages
 from holdfast.transcripts.reader import (
     Format,
-    answer_messages,
     dialog_per_value,
     field_of,
     fields_of,
     is_item,
     is_message_list,
+    output_messages,
     system_prompt,
 )
 from holdfast.transcripts.transcript import Event
@@ -26,13 +26,13 @@ def _recognises(value: Any) -> bool:
 def _read(value: Any) -> list[Event]:
     if isinstance(value, list):
         return read_messages(value)
-    given = field_of(value, "input")
-    items = [{"role": "user", "content": given}] if isinstance(given, str) else given
+    inputs = field_of(value, "input")
+    items = [{"role": "user", "content": inputs}] if isinstance(inputs, str) else inputs
     output = value.get("output") or []
     return [
         *system_prompt(value.get("instructions")),
         *read_messages(items),
-        *(answer_messages(value) if output else []),
+        *(output_messages(value) if output else []),
     ]
 
 

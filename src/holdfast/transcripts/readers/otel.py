@@ -7,11 +7,11 @@ from holdfast.transcripts.calls import Call, transcripts_of_calls
 from holdfast.transcripts.chat_messages import Malformed
 from holdfast.transcripts.reader import (
     Format,
-    answer_messages,
     at,
     decoded,
-    given_messages,
+    input_messages,
     mapping,
+    output_messages,
     system_prompt,
 )
 from holdfast.transcripts.spans import is_gen_ai, session_of, unflattened
@@ -27,11 +27,11 @@ def calls_in_span(where: str, value: Any) -> Iterator[Call]:
     if operation is not None and operation not in _GENERATING:
         return
     start = str(span.get("start_time") or span.get("startTimeUnixNano") or "")
-    given = decoded(at(attributes, "input", "messages"))
-    answer = decoded(at(attributes, "output", "messages"))
-    if given is None and "prompt" in attributes:  # as OpenLLMetry has it
-        given, answer = attributes["prompt"], attributes.get("completion")
-    if given is None:
+    inputs = decoded(at(attributes, "input", "messages"))
+    outputs = decoded(at(attributes, "output", "messages"))
+    if inputs is None and "prompt" in attributes:  # as OpenLLMetry has it
+        inputs, outputs = attributes["prompt"], attributes.get("completion")
+    if inputs is None:
         if operation is None:
             return
         raise Malformed(
@@ -41,12 +41,12 @@ def calls_in_span(where: str, value: Any) -> Iterator[Call]:
     instructions = decoded(at(attributes, "system_instructions"))
     if isinstance(instructions, list):
         instructions = [{"role": "system", "parts": instructions}]
-        prompt = given_messages(instructions)
+        prompt = input_messages(instructions)
     else:
         prompt = system_prompt(instructions)
-    given = [*prompt, *given_messages(given)]
-    yield Call(where, session_of(span), start, given, answer_messages(answer))
+    inputs = [*prompt, *input_messages(inputs)]
+    yield Call(where, session_of(span), start, inputs, output_messages(outputs))
 
 
-_CALLED = "model calls (gen_ai spans of the operation chat or the like)"
-FORMAT = Format("otel", is_gen_ai, transcripts_of_calls(calls_in_span, _CALLED))
+_DESCRIPTION = "model calls (gen_ai spans of the operation chat or the like)"
+FORMAT = Format("otel", is_gen_ai, transcripts_of_calls(calls_in_span, _DESCRIPTION))

@@ -38,5 +38,5 @@ def _plain_value(value: Any) -> Any:
     return _plain(mapping(inner).get("values")) if kind == "kvlistValue" else inner
 
 
-_CALLED = "OTLP batches with a model call"
-FORMAT = Format("otlp", _recognises, transcripts_of_calls(_calls, _CALLED))
+_DESCRIPTION = "OTLP batches with a model call"
+FORMAT = Format("otlp", _recognises, transcripts_of_calls(_calls, _DESCRIPTION))

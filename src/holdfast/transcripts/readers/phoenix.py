@@ -7,13 +7,13 @@ from holdfast.transcripts.calls import Call, transcripts_of_calls
 from holdfast.transcripts.chat_messages import is_message
 from holdfast.transcripts.reader import (
     Format,
-    answer_messages,
     at,
     decoded,
     field_of,
     fields_of,
-    given_messages,
+    input_messages,
     mapping,
+    output_messages,
 )
 from holdfast.transcripts.spans import is_gen_ai, session_of, unflattened
 
@@ -30,13 +30,13 @@ def calls_in_span(where: str, value: Any) -> Iterator[Call]:
     kind = span.get("span_kind") or at(attributes, "openinference", "span", "kind")
     if kind != "LLM":
         return
-    given = at(attributes, "llm", "input_messages") or decoded(at(attributes, "input", "value"))
-    if isinstance(given, Mapping) and not is_message(given):
-        given = field_of(given, "messages", "input")
-    answer = at(attributes, "llm", "output_messages") or at(attributes, "output", "value")
+    inputs = at(attributes, "llm", "input_messages") or decoded(at(attributes, "input", "value"))
+    if isinstance(inputs, Mapping) and not is_message(inputs):
+        inputs = field_of(inputs, "messages", "input")
+    outputs = at(attributes, "llm", "output_messages") or at(attributes, "output", "value")
     start = str(span.get("start_time", ""))
-    yield Call(where, session_of(span), start, given_messages(given), answer_messages(answer))
+    yield Call(where, session_of(span), start, input_messages(inputs), output_messages(outputs))
 
 
-_CALLED = "model calls (spans of OpenInference's kind LLM)"
-FORMAT = Format("phoenix", _recognises, transcripts_of_calls(calls_in_span, _CALLED))
+_DESCRIPTION = "model calls (spans of OpenInference's kind LLM)"
+FORMAT = Format("phoenix", _recognises, transcripts_of_calls(calls_in_span, _DESCRIPTION))
