@@ -18,10 +18,10 @@ from holdfast.measures.registry import (
 from holdfast.measures.text import closing_mark, fold, folded_words, sentences_of, words_of
 
 
-def closeness(seen: int, wanted: int, noun: str) -> Score:
-    """1 - min(|seen - wanted| / wanted, 1)."""
+def closeness(count: int, target: int, noun: str) -> Score:
+    """1 - min(|count - target| / target, 1)."""
     return Score(
-        1 - min(abs(seen - wanted) / wanted, 1), f"{plural(seen, noun)}, {wanted} asked for"
+        1 - min(abs(count - target) / target, 1), f"{plural(count, noun)}, {target} asked for"
     )
 
 

@@ -26,10 +26,10 @@ from holdfast.measures.registry import Score, WhenCut, exceeds, measure, verdict
 from holdfast.measures.text import MAY_BE_LAST, NEVER_LAST
 
 
-def compare(seen: int, relation: str, wanted: int, noun: str) -> Score:
-    """1 if a count is at least, or less than, the wanted one."""
-    kept = seen >= wanted if relation == "at least" else seen < wanted
-    return verdict(kept, f"{plural(seen, noun)}, {relation} {wanted} asked for")
+def compare(count: int, relation: str, target: int, noun: str) -> Score:
+    """1 if a count is at least, or less than, the target."""
+    kept = count >= target if relation == "at least" else count < target
+    return verdict(kept, f"{plural(count, noun)}, {relation} {target} asked for")
 
 
 def _counted_when_cut(text: str, **arguments: object) -> WhenCut:
@@ -60,12 +60,12 @@ def ifeval_keywords_frequency(
 @measure
 def ifeval_keywords_forbidden_words(text: str, forbidden_words: Texts) -> Score:
     """1 if none of the words occurs as a whole word."""
-    seen = [
+    forbidden = [
         word
         for word in forbidden_words
         if re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text, re.IGNORECASE)
     ]
-    return verdict(not seen, f"{named(seen)} occurs" if seen else "none occurs")
+    return verdict(not forbidden, f"{named(forbidden)} occurs" if forbidden else "none occurs")
 
 
 @measure(when_cut=_counted_when_cut)
@@ -73,8 +73,8 @@ def ifeval_keywords_letter_frequency(
     text: str, letter: Sign, let_frequency: Number, let_relation: Relation
 ) -> Score:
     """1 if a letter or sign occurs at least, or less than, `let_frequency` times."""
-    seen = text.lower().count(letter.lower())
-    return compare(seen, let_relation, let_frequency, "occurrence")
+    count = text.lower().count(letter.lower())
+    return compare(count, let_relation, let_frequency, "occurrence")
 
 
 PLACEHOLDER = re.compile(r"\[[^\]\n]*\]")
@@ -88,8 +88,8 @@ ANSWERS = ("My answer is yes.", "My answer is no.", "My answer is maybe.")
 @measure(when_cut=WhenCut.IF_KEPT)
 def ifeval_detectable_content_number_placeholders(text: str, num_placeholders: Count) -> Score:
     """1 for at least `num_placeholders` placeholders in square brackets, such as [address]."""
-    seen = len(PLACEHOLDER.findall(text))
-    return compare(seen, "at least", num_placeholders, "placeholder")
+    count = len(PLACEHOLDER.findall(text))
+    return compare(count, "at least", num_placeholders, "placeholder")
 
 
 @measure(when_cut=WhenCut.IF_KEPT)
@@ -97,15 +97,15 @@ def ifeval_detectable_content_postscript(text: str, postscript_marker: Text) -> 
     """1 if the postscript's marker occurs; its position does not matter, as published."""
     marker = postscript_marker.strip()
     pattern = POSTSCRIPTS.get(marker) or re.compile(re.escape(marker), re.IGNORECASE)
-    seen = pattern.search(text)
-    return verdict(seen is not None, f"{marker!r} {'occurs' if seen else 'is missing'}")
+    match = pattern.search(text)
+    return verdict(match is not None, f"{marker!r} {'occurs' if match else 'is missing'}")
 
 
 @measure
 def ifeval_detectable_format_constrained_response(text: str) -> Score:
     """1 if the reply holds "My answer is yes.", "My answer is no." or "My answer is maybe."."""
-    seen = [answer for answer in ANSWERS if answer in text]
-    return verdict(seen, f"{seen[0]!r}" if seen else "none of the three answers occurs")
+    answers = [answer for answer in ANSWERS if answer in text]
+    return verdict(answers, f"{answers[0]!r}" if answers else "none of the three answers occurs")
 
 
 @measure
@@ -152,8 +152,8 @@ def _bullets(text: str) -> int:
 @measure(when_cut=lambda text, num_bullets: exceeds(_bullets(text), num_bullets))
 def ifeval_detectable_format_number_bullet_lists(text: str, num_bullets: Count) -> Score:
     """1 for exactly `num_bullets` lines that begin with * or -."""
-    seen = _bullets(text)
-    return verdict(seen == num_bullets, f"{plural(seen, 'bullet')}, {num_bullets} asked for")
+    bullets = _bullets(text)
+    return verdict(bullets == num_bullets, f"{plural(bullets, 'bullet')}, {num_bullets} asked for")
 
 
 @measure(when_cut=WhenCut.IF_KEPT)
@@ -276,9 +276,9 @@ def ifeval_length_constraints_number_paragraphs(text: str, num_paragraphs: Count
     blocks = [block.strip() for block in text.split(DIVIDER)]
     if not all(blocks[1:-1]):
         return Score(0.0, f"there is nothing between two {DIVIDER}")
-    seen = sum(map(bool, blocks))
+    count = sum(map(bool, blocks))
     return Score(
-        float(seen == num_paragraphs), f"{plural(seen, 'paragraph')}, {num_paragraphs} asked for"
+        float(count == num_paragraphs), f"{plural(count, 'paragraph')}, {num_paragraphs} asked for"
     )
 
 
@@ -344,15 +344,15 @@ def ifeval_change_case_capital_word_frequency(
     text: str, capital_frequency: Number, capital_relation: Relation
 ) -> Score:
     """1 for at least, or less than, this many words in capital letters, "I" and "A" included."""
-    seen = sum(word.isupper() for word in TOKEN.findall(text))
-    return compare(seen, capital_relation, capital_frequency, "capital word")
+    count = sum(word.isupper() for word in TOKEN.findall(text))
+    return compare(count, capital_relation, capital_frequency, "capital word")
 
 
 @measure
 def ifeval_punctuation_no_comma(text: str) -> Score:
     """1 for a reply without a comma."""
-    seen = text.count(",")
-    return verdict(not seen, f"{seen} commas")
+    count = text.count(",")
+    return verdict(not count, f"{count} commas")
 
 
 @measure(when_cut=WhenCut.NOT_JUDGED)

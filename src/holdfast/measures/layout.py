@@ -78,14 +78,14 @@ def numbered_list(text: str, count: MaybeCount = None) -> Score:
     return listing(_numbered(text), count, "numbered in order")
 
 
-def listing(marks: list[bool], wanted: int | None, what: str) -> Score:
-    """Share of list lines, times how close their number comes to the wanted one."""
+def listing(marks: list[bool], target: int | None, what: str) -> Score:
+    """Share of list lines, times how close their number comes to the target."""
     good = sum(marks)
     result = share_true(marks, f"lines are {what}")
-    if wanted is None:
+    if target is None:
         return result
-    closeness = 1 - min(abs(good - wanted) / wanted, 1)
-    return Score(result.value * closeness, f"{result.reason}, {wanted} asked for")
+    closeness = 1 - min(abs(good - target) / target, 1)
+    return Score(result.value * closeness, f"{result.reason}, {target} asked for")
 
 
 def _brackets_when_cut(text: str, brackets: bool) -> WhenCut:
@@ -175,11 +175,11 @@ def dashed_characters(text: str) -> Score:
 
 def _phrase_when_cut(text: str, phrase: str) -> WhenCut:
     """More text helps only as long as the reply so far is the beginning of the phrase."""
-    so_far, wanted = fold(text).strip(), fold(phrase).strip()
+    so_far, whole = fold(text).strip(), fold(phrase).strip()
     if words_of(phrase):
         # the last word may be incomplete
-        so_far, wanted = " ".join(folded_words(text)), " ".join(folded_words(phrase))
-    return WhenCut.NOT_JUDGED if wanted.startswith(so_far) else WhenCut.JUDGED
+        so_far, whole = " ".join(folded_words(text)), " ".join(folded_words(phrase))
+    return WhenCut.NOT_JUDGED if whole.startswith(so_far) else WhenCut.JUDGED
 
 
 @measure(when_cut=_phrase_when_cut)
@@ -188,8 +188,8 @@ def exact_phrase(text: str, phrase: Text) -> Score:
     same = folded_words(text) == folded_words(phrase) and (
         words_of(phrase) or fold(text).strip() == fold(phrase).strip()
     )
-    seen = "the phrase" if same else repr(text.strip()[:60])
-    return verdict(same, f"the reply is {seen}")
+    reply = "the phrase" if same else repr(text.strip()[:60])
+    return verdict(same, f"the reply is {reply}")
 
 
 def _regex_when_cut(text: str, regex: str, flags: str) -> WhenCut:

@@ -1,6 +1,7 @@
 """Which option a reply to a multiple-choice question picks."""
 
 import re
+from dataclasses import dataclass
 from functools import cache
 
 from holdfast.errors import UsageError
@@ -94,27 +95,27 @@ def read_choice(text: str, among: str) -> tuple[str | None, str]:
     if len(text) > 2 * SIGHT:
         text = text[:SIGHT] + "\n" + text[-SIGHT:]
     body = "\n".join(" ".join(line.split()) for line in lines_of(text))
-    clauses = find["clause"].findall(body)
-    body = find["negated"].sub(" ", find["refused"].sub(" ", find["answer"].sub("", body))).strip()
+    clauses = find.clause.findall(body)
+    body = find.negated.sub(" ", find.refused.sub(" ", find.answer.sub("", body))).strip()
     bare = re.sub(r"[\W_]+", "", body).upper()
     if len(bare) == 1 and bare in among:
         return bare, "the letter alone"
-    stated = letters(find["stated"], body) | letters(find["verdict"], body)
+    stated = letters(find.stated, body) | letters(find.verdict, body)
     if len(stated) == 1:
         return stated.pop(), "stated"
     left = {letter.upper() for letter, words in clauses if not DENIED.search(words)}
     if len(left) == 1 and len(clauses) > 1 and any(DENIED.search(words) for _, words in clauses):
         return left.pop(), "the only option that is not denied"
-    marked = letters(find["marked"], body)
-    lists = len(letters(find["opening"], body)) > 1
-    if lists or find["several"].match(body) or len(stated) > 1 or len(marked) > 2:
+    marked = letters(find.marked, body)
+    lists = len(letters(find.opening, body)) > 1
+    if lists or find.several.match(body) or len(stated) > 1 or len(marked) > 2:
         return None, "names several options"
-    first = find["first"].match(body)
+    first = find.first.match(body)
     if first and not is_word(first):
         return first.group(1).upper(), "opens the reply"
     if len(marked) == 1:
         return marked.pop(), "the only letter marked"
-    alone = letters(find["alone"], body)
+    alone = letters(find.alone, body)
     if len(alone) == 1:
         return alone.pop(), "the only letter that stands alone"
     return None, "names several options" if alone or marked else "names no option"
@@ -141,26 +142,43 @@ def is_word(match: re.Match[str]) -> bool:
 REASON = re.compile(r" (?:because|since|is the|is my|would be|seems|is clearly|is definitely)\b")
 
 
+@dataclass(frozen=True)
+class _Patterns:
+    """The patterns above for one set of letters."""
+
+    negated: re.Pattern[str]
+    refused: re.Pattern[str]
+    answer: re.Pattern[str]
+    clause: re.Pattern[str]
+    opening: re.Pattern[str]
+    stated: re.Pattern[str]
+    verdict: re.Pattern[str]
+    marked: re.Pattern[str]
+    first: re.Pattern[str]
+    several: re.Pattern[str]
+    alone: re.Pattern[str]
+
+
 @cache
-def patterns(among: str) -> dict[str, re.Pattern[str]]:
+def patterns(among: str) -> _Patterns:
     """The patterns for one set of letters; opening and marked letters may be lower case."""
     sets = {"{U}": f"[{among}]", "{W}": f"[{among.lower()}]", "{L}": f"[{among}{among.lower()}]"}
 
     def fill(pattern: str, flags: int = 0) -> re.Pattern[str]:
-        for name, letters_of_it in sets.items():
-            pattern = pattern.replace(name, letters_of_it)
+        for placeholder, letters_of_set in sets.items():
+            pattern = pattern.replace(placeholder, letters_of_set)
         return re.compile(pattern, flags)
 
-    return {
-        "negated": fill(NEGATED.replace("{L}", "{U}"), re.IGNORECASE),
-        "refused": fill(REFUSED, re.IGNORECASE),
-        "answer": fill(ANSWER),
-        "clause": fill(CLAUSE),
-        "opening": fill(OPENING, re.MULTILINE),
-        "stated": fill(STATED),
-        "verdict": fill(VERDICT.replace("{L}", "{U}")),
-        "marked": fill(MARKED),
-        "first": fill(FIRST),
-        "several": fill(SEVERAL),
-        "alone": fill(ALONE),
-    }
+    return _Patterns(
+        negated=fill(NEGATED.replace("{L}", "{U}"), re.IGNORECASE),
+        refused=fill(REFUSED, re.IGNORECASE),
+        answer=fill(ANSWER),
+        clause=fill(CLAUSE),
+        opening=fill(OPENING, re.MULTILINE),
+        stated=fill(STATED),
+        verdict=fill(VERDICT.replace("{L}", "{U}")),
+        marked=fill(MARKED),
+        first=fill(FIRST),
+        several=fill(SEVERAL),
+        alone=fill(ALONE),
+    )

@@ -82,11 +82,11 @@ class WhenCut(Enum):
 CutRule = WhenCut | Callable[..., WhenCut]
 
 
-def exceeds(seen: int, wanted: int | None) -> WhenCut:
+def exceeds(count: int, target: int | None) -> WhenCut:
     """For an exact number: more text can reach it, and cannot take back what is too much."""
-    if wanted is None:
+    if target is None:
         return WhenCut.JUDGED
-    return WhenCut.JUDGED if seen > wanted else WhenCut.NOT_JUDGED
+    return WhenCut.JUDGED if count > target else WhenCut.NOT_JUDGED
 
 
 @dataclass

@@ -63,8 +63,8 @@ def released_doubled_words(text: str) -> Score:
 def released_starts_with(text: str, word: Text) -> Score:
     """1 if the text up to the first space is exactly this word; 'Yes,' is not 'Yes'."""
     first = "".join(text.split()[:1])
-    seen = f"starts with {first[:40]!r}" if first else "is empty"
-    return verdict(first == word, f"the reply {seen}")
+    opening = f"starts with {first[:40]!r}" if first else "is empty"
+    return verdict(first == word, f"the reply {opening}")
 
 
 @measure(empty_is_zero=False)
@@ -121,9 +121,9 @@ def released_past_tense(text: str) -> Score:
     """Share of verbs that are past, including infinitives and -ing forms; 1 without verbs."""
     past = verbs = 0
     for tokens in map(folded_words, sentences_of(text)):
-        seen = grammar.tenses(tokens)
-        past += seen.count("past")
-        verbs += len(seen) - sum(word in grammar.MODALS for word in tokens)
+        tenses = grammar.tenses(tokens)
+        past += tenses.count("past")
+        verbs += len(tenses) - sum(word in grammar.MODALS for word in tokens)
         verbs += sum(grammar.is_untensed_verb(tokens, i) for i in range(len(tokens)))
         past += sum(grammar.is_participle(tokens, i) for i in range(len(tokens)))
     return share(past, verbs, "verbs are past") if verbs > 0 else Score(1.0, "there are no verbs")
@@ -202,7 +202,7 @@ def released_rare_words(text: str, common: Count = 10_000) -> Score:
 def released_contains(text: str, words: Texts, all: Flag = True, case: Flag = True) -> Score:
     """Like contains, but matches anywhere, even inside words: "13" contains "3"."""
     searched = text if case else text.lower()
-    seen = [(word if case else word.lower()) in searched for word in words]
+    marks = [(word if case else word.lower()) in searched for word in words]
     if all:
-        return share_true(seen, "texts occur")
-    return verdict(any(seen), f"{sum(seen)} of {len(seen)} texts occur")
+        return share_true(marks, "texts occur")
+    return verdict(any(marks), f"{sum(marks)} of {len(marks)} texts occur")
