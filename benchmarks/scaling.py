@@ -31,7 +31,7 @@ from holdfast import drift
 from holdfast.analysis.statistics import estimate
 from holdfast.drift.dialog import Dialog, least_tokens
 from holdfast.drift.pairing import draw_pairing
-from holdfast.drift.selfchat import hold_one_dialog
+from holdfast.drift.selfchat import converse_once
 
 REPLY_TOKENS = (50, 150, 400)  # the last is the protocol's limit
 COUNTED, PLAYED = 100, 24  # conversations
@@ -151,7 +151,7 @@ def counted(model, suite, settings: drift.Settings, length: int) -> Tokens:
     for number in range(settings.conversations):
         dialog = Dialog(draw_pairing(suite, settings, number))
         engine = SameLength(model.tokenizer, words, length, number)
-        asyncio.run(hold_one_dialog(engine, dialog, (), settings))
+        asyncio.run(converse_once(engine, dialog, (), settings))
         prompts, drawn = engine.prompts, len(engine.prompts)
         rows.append(
             Tokens(

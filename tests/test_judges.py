@@ -18,7 +18,7 @@ from holdfast.cli import main
 from holdfast.drift.dialog import Dialog
 from holdfast.drift.judges import Judging
 from holdfast.drift.pairing import draw_pairing
-from holdfast.drift.selfchat import hold_one_dialog
+from holdfast.drift.selfchat import converse_once
 from holdfast.errors import ModelError, RecordsError, RequestFailed, UnknownName, UsageError
 from holdfast.measures import build
 from holdfast.measures.judging import cohens_kappa, verdict_of
@@ -295,7 +295,7 @@ def test_a_judge_is_a_measure_that_scores_nothing_by_itself():
 def test_a_conversation_that_nobody_judges_is_refused():
     dialog = Dialog(draw_pairing(suite(), QUICK, 0))
     with pytest.raises(UsageError, match=r"Is the reply polite.*`holdfast drift`"):
-        asyncio.run(hold_one_dialog(Agent(), dialog, (), QUICK))
+        asyncio.run(converse_once(Agent(), dialog, (), QUICK))
 
 
 @pytest.mark.parametrize(

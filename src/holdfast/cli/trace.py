@@ -79,7 +79,7 @@ def run(arguments: TraceArguments) -> None:
         total = settings.conversations * settings.rounds
         with Bar(total, title=title, waves=1) as bar:
             running = drift.Running(progress=bar, command=command_line())
-            dialogs = attention_decay.hold(model, suite, folder, settings, chosen, running)
+            dialogs = attention_decay.run_traced(model, suite, folder, settings, chosen, running)
         traces.append(describe(model.name, *dialogs))
         write_whole(folder / "trace.json", json.dumps(traces[-1].to_json(), indent=1) + "\n")
         print(*report.lines(traces[-1]), sep="\n")

@@ -84,15 +84,15 @@ def run(
     about = benchmark.about()
     with records.open_run(Path(out), identity, about, COMPATIBILITY) as folder:
 
-        async def hold_all() -> None:
+        async def run_all() -> None:
             async with open_judges(suite, judges, Path(out)) as opened:
                 await opened.check(cast.judging)
                 for spec, methods_of_agent in methods_by_spec.items():
                     groups = batches() if batches else [range(settings.conversations)]
                     for batch in records.resume(folder, spec, groups, alone=True):
-                        await benchmark.hold(batch, methods_of_agent, opened)
+                        await benchmark.run_batch(batch, methods_of_agent, opened)
 
-        run_sync(hold_all())
+        run_sync(run_all())
     return records.read_run(out)
 
 
@@ -130,10 +130,10 @@ class _Benchmark:
             notes.append(self.given.left_out)
         return {**about, "notes": notes} if notes else about
 
-    async def hold(
+    async def run_batch(
         self, batch: records.PendingBatch, methods: Sequence[Method], judges: Judges
     ) -> None:
-        """Holds the conversations of a batch that are not recorded yet, and records them."""
+        """Runs the conversations of a batch that are not recorded yet, and records them."""
         if batch.kept:
             self.running.progress(batch.kept * self.settings.rounds, 0)
         if not batch.again:

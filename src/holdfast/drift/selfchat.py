@@ -82,10 +82,10 @@ async def converse(
         watch = OutageWatch(lambda dialog: held_back.create_task(save(dialog)), "conversation")
         room = nullcontext() if concurrency is None else asyncio.Semaphore(concurrency)
 
-        async def hold(pairing: Pairing) -> None:
+        async def run_one(pairing: Pairing) -> None:
             dialog = Dialog(pairing)
             async with room:
-                await hold_dialog(Asking(engine, dialog, tuple(methods), settings, watch), report)
+                await run_dialog(Asking(engine, dialog, tuple(methods), settings, watch), report)
                 for view in (AGENT_VIEW, USER_VIEW):
                     engine.forget((view, pairing.number))
             if not watch.holds_back(pairing.number, dialog):
@@ -93,14 +93,14 @@ async def converse(
 
         async with task_group() as conversations:
             for pairing in pairings:
-                conversations.create_task(hold(pairing))
+                conversations.create_task(run_one(pairing))
         await watch.finish(engine)
 
 
-async def hold_one_dialog(
+async def converse_once(
     engine: Engine, dialog: Dialog, methods: Sequence[Method], settings: Settings
 ) -> None:
-    """Holds one conversation, for callers that keep its record themselves; it has no judges."""
+    """Runs one conversation, for callers that keep its record themselves; it has no judges."""
     pairing = dialog.pairing
     for rule in (rule for probe in pairing.probes_of(1, 1) for rule in probe.rules):
         if rule.measure.judged:
@@ -109,11 +109,11 @@ async def hold_one_dialog(
                 " is asked only by `holdfast drift`; take a suite without judges here."
             )
     watch = OutageWatch(lambda dialog: None, "conversation")
-    await hold_dialog(Asking(engine, dialog, tuple(methods), settings, watch))
+    await run_dialog(Asking(engine, dialog, tuple(methods), settings, watch))
 
 
-async def hold_dialog(asking: Asking, report: ReportRounds = lambda rounds, tokens: None) -> None:
-    """Holds a conversation to its end: a self-chat, or the replay of a recorded dialog."""
+async def run_dialog(asking: Asking, report: ReportRounds = lambda rounds, tokens: None) -> None:
+    """Runs a conversation to its end: a self-chat, or the replay of a recorded dialog."""
     dialog = asking.dialog
     progress = RoundProgress(dialog, asking.settings.rounds, report)
     if dialog.pairing.dialog is None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from holdfast.models.local import LocalModel
 
 
-def hold(
+def run_traced(
     model: LocalModel,
     suite: drift.Suite,
     out: Path,

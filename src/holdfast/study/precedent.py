@@ -178,7 +178,7 @@ def run(
             name, number = failed.name
             folder.note_failure(name, number, failed.why, failed.reason)
 
-        async def hold_all() -> None:
+        async def run_all() -> None:
             watch = OutageWatch(note, "conversation")
             for name, setting in chosen.items():
                 for batch in records.resume(folder, name, groups, alone=model.independent):
@@ -190,12 +190,12 @@ def run(
                         study = Precedent(engine, settings, setting, name, watch)
                         for number in batch.again:
                             group.create_task(
-                                hold(batch, study, number, known.get(number)), name=str(number)
+                                run_one(batch, study, number, known.get(number)), name=str(number)
                             )
             async with model.session() as engine:
                 await watch.finish(engine)
 
-        async def hold(
+        async def run_one(
             batch: records.PendingBatch,
             study: "Precedent",
             number: int,
@@ -203,7 +203,7 @@ def run(
         ) -> None:
             begun = time.monotonic()
             try:
-                record = await study.hold(number, subjects[number], known)
+                record = await study.ask(number, subjects[number], known)
             except RequestFailed as error:
                 study.watch.failed(number, error)
                 study.watch.over(number, Unanswered((batch.name, number), error.why, str(error)))
@@ -212,7 +212,7 @@ def run(
                 batch.keep(record.model_copy(update={"seconds": seconds}))
             running.progress(1, 0)
 
-        run_sync(hold_all())
+        run_sync(run_all())
     return records.read_run(out)
 
 
@@ -235,7 +235,7 @@ class Precedent:
     name: str  # the methods as a spec string
     watch: OutageWatch
 
-    async def hold(
+    async def ask(
         self, number: int, subject: Subject, known: dict[Kind, History] | None
     ) -> PrecedentChat:
         """One conversation: both histories, unless they are known, and all next replies."""

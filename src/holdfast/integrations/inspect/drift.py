@@ -34,7 +34,7 @@ from holdfast.common.seeds import seed_of
 from holdfast.drift.dialog import Dialog, conversation_of
 from holdfast.drift.pairing import Pairing, draw_pairing, user_prompt_of
 from holdfast.drift.probe_outcomes import results_of
-from holdfast.drift.selfchat import hold_one_dialog
+from holdfast.drift.selfchat import converse_once
 from holdfast.drift.settings import Settings
 from holdfast.drift.suites import Suite, load_suite
 from holdfast.errors import cut
@@ -93,7 +93,7 @@ def self_chat(suite: str = "starter", method: str | None = None, **settings: Any
         agent, user = _speakers(protocol.sampling)
         agent.check(methods)
 
-        await hold_one_dialog(
+        await converse_once(
             Speakers(agent, user), dialog, methods, _of_epoch(protocol, state.epoch)
         )
         seconds = time.monotonic() - began

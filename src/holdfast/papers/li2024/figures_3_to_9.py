@@ -207,7 +207,7 @@ def _trace(setup: Li2024Setup, model: LocalModel, step: str) -> Trace:
     settings = replace(settings, sampling=setup.sampling)
     with setup.watch(step, settings.conversations * settings.rounds) as progress:
         running = drift.Running(progress=progress)
-        chats = attention_decay.hold(
+        chats = attention_decay.run_traced(
             model, setup.suite, setup.out / step, settings, running=running
         )
     return describe(model.name, *chats)
