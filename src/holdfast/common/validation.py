@@ -242,6 +242,8 @@ def _range(schema: Schema) -> str:
 
 def _length(schema: Schema, least: str, most: str, unit: str, otherwise: str = "") -> str:
     low, high = schema.get(least, 0), schema.get(most)
+    if low == high:
+        return f" of {low} {unit}"
     if high is not None:
         return f" of {low} to {high} {unit}" if low else f" of at most {high} {unit}"
     if low == 1:

@@ -95,6 +95,9 @@ class SweepIdentity(RecordModel):
     values: List[str]
     methods: List[str]
 
+    def to_json(self) -> dict[str, Any]:
+        return self.model_dump(by_alias=True)
+
 
 class PlanIdentity(RecordModel):
     """How a calibration was run, as `study.calibration_plan.Plan`."""

@@ -223,13 +223,13 @@ def calibration_page(calibration: Calibration, chosen: Pick, folder: Path, step:
     """The HTML of the page of a calibration whose figures and summary are in `folder`; `step` is
     the next step, whose commands have a line each.
     """
-    runs = {name: read_run(folder / name) for name in FOLDERS}
+    stability, capability = (read_run(folder / name) for name in FOLDERS)
     headline, _, more = answer(calibration, chosen).partition(". ")
     chance = chance_line(calibration)
     return render_study(
         "calibrate",
         f"{headline.rstrip('.')}.",
-        runs,
+        dict(zip(FOLDERS, (stability, capability), strict=True)),
         (
             f"{len(calibration.none.stability)} conversations per setting",
             f"{len(calibration.candidates)} settings",
@@ -244,8 +244,8 @@ def calibration_page(calibration: Calibration, chosen: Pick, folder: Path, step:
             folder, trade_off="Stability against points lost; whiskers are 95% intervals"
         ),
         by_round=pictures(folder, by_round="Stability by round; whiskers are 95% intervals"),
-        unprompted=_unprompted_table(runs["stability"]),
-        unprompted_lines=unprompted_lines(runs["stability"]),
+        unprompted=_unprompted_table(stability),
+        unprompted_lines=unprompted_lines(stability),
     )
 
 

@@ -24,6 +24,7 @@ from holdfast.models.capabilities import supports
 from holdfast.models.failures import OutageWatch, Unanswered
 from holdfast.models.protocol import ChatModel, facts_about
 from holdfast.models.served import same_served
+from holdfast.records.identity import SweepIdentity
 from holdfast.study.calibration_plan import Plan, choose_prompts, conversations, settings_for
 from holdfast.study.capability import Capability
 from holdfast.study.questions import Questioner
@@ -31,10 +32,13 @@ from holdfast.study.questions import Questioner
 
 def _wider(recorded: Sequence[Any], given: Sequence[Any]) -> list[Any] | None:
     """This command's sweeps if they include every setting of those in the folder, else None."""
-    swept = (
-        [name for sweep in sweeps for name in sweep["methods"]] for sweeps in (recorded, given)
-    )
-    return None if records.superset(*swept) is None else list(given)
+
+    def methods_of(sweeps: Sequence[Any]) -> list[str]:
+        read = map(SweepIdentity.model_validate, sweeps)
+        return [method for sweep in read for method in sweep.methods]
+
+    wider = records.superset(methods_of(recorded), methods_of(given))
+    return None if wider is None else list(given)
 
 
 COMPATIBILITY = records.Compatibility(
@@ -135,12 +139,12 @@ def check_folder(
         "capability_fingerprint": capability.fingerprint,
         "is_text": capability.is_text,
         "sweeps": [
-            {
-                "name": sweep.name,
-                "knob": sweep.parameter,
-                "values": list(sweep.values),
-                "methods": [steering.spec_of(setting) for setting in sweep.settings],
-            }
+            SweepIdentity(
+                name=sweep.name,
+                knob=sweep.parameter,
+                values=tuple(sweep.values),
+                methods=tuple(map(steering.spec_of, sweep.settings)),
+            ).to_json()
             for sweep in plan.parsed
         ],
         "plan": plan.identity,

@@ -15,19 +15,21 @@ import json
 import random
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, ConfigDict, Field, ValidationError
 
 from holdfast.analysis.candidates import LETTERS
 from holdfast.common import ranges
 from holdfast.common.files import asset, read_json_lines
 from holdfast.common.seeds import seed_of
-from holdfast.errors import HoldfastError, UnknownName, UsageError, reason_of
+from holdfast.common.validation import StrictModel, problem_of, written
+from holdfast.errors import HoldfastError, UnknownName, UsageError, reason_of, shortened
 
 KINDS = ("facts", "knowledge", "mmlu:PATH", "mmlu:hub", "perplexity:FILE", "lm-eval:TASK")
 HUB_DATASET = "cais/mmlu"
 PASSAGE = 64  # words of a text per passage
 GO_ON = "Please write the next part of the text."
-_FIELDS = ("subject", "question", "choices", "answer")
 
 
 @dataclass(frozen=True)
@@ -73,10 +75,9 @@ def load_capability(spec: str, questions: int | None = None, seed: int = 0) -> C
     if spec == "facts":
         items = _facts()
     elif spec == "knowledge":
-        text = asset("knowledge.jsonl")
-        items = [_knowledge(json.loads(line)) for line in text.splitlines()]
+        items = _knowledge()
     elif kind == "mmlu" and where:
-        items = [_mmlu(row) for row in _mmlu_rows(where)]
+        items = _mmlu(where)
     elif kind == "perplexity" and where:
         items = _passages(Path(where))
     elif kind == "lm-eval" and where:
@@ -104,41 +105,85 @@ def usual_capability(model: str, reading: str) -> str:
     return "knowledge" if model == "default" or reading == "written" else "facts"
 
 
+class FactKind(StrictModel):
+    """A kind of facts, as a line of `facts.jsonl`: the templates have a subject and its value."""
+
+    question: str
+    answer: str
+    facts: dict[str, str]  # the value of each subject
+
+
+class LetteredQuestion(StrictModel):
+    """A question with the choices A to D, as a line of `knowledge.jsonl`."""
+
+    question: str
+    choices: list[str] = Field(min_length=4, max_length=4)
+    answer: int = Field(ge=0, le=3)  # the index of the right choice
+
+    @property
+    def options(self) -> list[str]:
+        """The choices after their letters: 'B) Paris'."""
+        return [f"{letter}) {choice}" for letter, choice in zip(LETTERS, self.choices, strict=True)]
+
+
+def _index_of(answer: object) -> int:
+    """The index of a right choice that is given as an index, possibly in a string, or a letter."""
+    known = [*"0123", *LETTERS]
+    if str(answer) not in known:
+        raise ValueError(
+            f"answer has to be the index of the right choice, 0 to 3, or its letter, not"
+            f" {shortened(answer)}."
+        )
+    return known.index(str(answer)) % 4
+
+
+class MmluRow(LetteredQuestion):
+    """A row of MMLU."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    subject: str
+    answer: Annotated[int, BeforeValidator(_index_of)]
+
+
 def _facts() -> list[Item]:
     """For each subject, the sentence that is true of it, after three that are true of others."""
     items = []
     for line in asset("facts.jsonl").splitlines():
-        kind = json.loads(line)
-        options = sorted(set(kind["facts"].values()))
-        for subject, right in kind["facts"].items():
-            rng = random.Random(seed_of("facts", kind["question"], subject))
+        kind = FactKind.model_validate_json(line)
+        options = sorted(set(kind.facts.values()))
+        for subject, right in kind.facts.items():
+            rng = random.Random(seed_of("facts", kind.question, subject))
             wrong = rng.sample([option for option in options if option != right], 3)
-            sentences = (kind["answer"].format(subject, option) for option in (*wrong, right))
-            items.append(Item(kind["question"].format(subject), tuple(sentences), 3))
+            sentences = (kind.answer.format(subject, option) for option in (*wrong, right))
+            items.append(Item(kind.question.format(subject), tuple(sentences), 3))
     return items
 
 
-def _knowledge(row: dict[str, Any]) -> Item:
+def _knowledge() -> list[Item]:
     """In the form that the default model learned: it answers 'Paris (B)'."""
-    options = list(zip(LETTERS, row["choices"], strict=True))
-    listed = ", ".join(f"{letter}) {choice}" for letter, choice in options)
-    replies = tuple(f"{choice} ({letter})" for letter, choice in options)
-    return Item(f"{row['question']} {listed}", replies, row["answer"])
+    items = []
+    for line in asset("knowledge.jsonl").splitlines():
+        row = LetteredQuestion.model_validate_json(line)
+        replies = (
+            f"{choice} ({letter})" for letter, choice in zip(LETTERS, row.choices, strict=True)
+        )
+        question = f"{row.question} {', '.join(row.options)}"
+        items.append(Item(question, tuple(replies), row.answer))
+    return items
 
 
-def _mmlu(row: dict[str, Any]) -> Item:
-    options = (
-        f"{letter}) {choice}" for letter, choice in zip(LETTERS, row["choices"], strict=True)
-    )
-    question = "\n".join([row["question"], *options, "Answer with the letter alone."])
-    return Item(question, tuple(LETTERS), row["answer"])
+def _mmlu(where: str) -> list[Item]:
+    rows = _mmlu_hub() if where == "hub" else _mmlu_rows(_mmlu_file(Path(where)))
+    items = []
+    for row in rows:
+        question = "\n".join([row.question, *row.options, "Answer with the letter alone."])
+        items.append(Item(question, tuple(LETTERS), row.answer))
+    return items
 
 
-def _mmlu_rows(where: str) -> list[dict[str, Any]]:
-    if where == "hub":
-        return _mmlu_hub()
-    path = _mmlu_file(Path(where))
-    return [_check_mmlu(row, f"Row {number} of {path}") for number, row in read_json_lines(path)]
+def _mmlu_rows(path: Path) -> list[MmluRow]:
+    return [_read_mmlu(row, f"Row {number} of {path}") for number, row in read_json_lines(path)]
 
 
 def _mmlu_file(path: Path) -> Path:
@@ -152,42 +197,21 @@ def _mmlu_file(path: Path) -> Path:
     )
 
 
-def _check_mmlu(row: Any, where: str) -> dict[str, Any]:
-    """The row with its answer as an index from 0 to 3; raises an error that names a wrong field."""
-    if not isinstance(row, dict):
-        raise UsageError(f"{where} is not an object; write one with {', '.join(_FIELDS)}.")
-    if missing := [name for name in _FIELDS if name not in row]:
+def _read_mmlu(row: Any, where: str) -> MmluRow:
+    try:
+        return MmluRow.model_validate(row)
+    except ValidationError as error:
+        # fields that are missing first
+        errors = sorted(error.errors(include_url=False), key=lambda e: e["type"] != "missing")
+        problem = problem_of(errors, MmluRow, row, lambda path: written(path) or "the row")
         raise UsageError(
-            f"{where} has no {missing[0]!r}; it needs {', '.join(_FIELDS)}.",
-            option=missing[0],
-            allowed=_FIELDS,
-        )
-    choices, answer = row["choices"], row["answer"]
-    for name in ("subject", "question"):
-        if not isinstance(row[name], str):
-            raise UsageError(
-                f"{where} has the {name} {row[name]!r}; give a text.", option=name, value=row[name]
-            )
-    texts = choices if isinstance(choices, list) else ()
-    if len(texts) != 4 or not all(isinstance(choice, str) for choice in texts):
-        raise UsageError(
-            f"{where} has the choices {choices!r}; give four texts.",
-            option="choices",
-            value=choices,
-        )
-    known = [*"0123", *LETTERS]
-    index = known.index(str(answer)) % 4 if str(answer) in known else None
-    if index is None:
-        raise UsageError(
-            f"{where} has the answer {answer!r}; give the index of the right choice, 0 to 3.",
-            option="answer",
-            value=answer,
-            allowed=known,
-        )
-    return {**row, "answer": index}
+            f"{where}: {problem.sentence}",
+            option=problem.field,
+            value=row.get(problem.field) if isinstance(row, dict) else row,
+        ) from None
 
 
-def _mmlu_hub() -> list[dict[str, Any]]:
+def _mmlu_hub() -> list[MmluRow]:
     try:
         import pandas
         import pyarrow  # noqa: F401  pandas reads parquet by it
@@ -206,11 +230,10 @@ def _mmlu_hub() -> list[dict[str, Any]]:
             f"{name} could not be fetched from the hub dataset {HUB_DATASET}"
             f" ({type(error).__name__}); check the network, or give mmlu:PATH."
         ) from error
-    rows = pandas.read_parquet(path).to_dict("records")
-    for row in rows:
-        row["choices"] = [str(choice) for choice in row.get("choices", ())]
-        row["answer"] = str(row.get("answer"))
-    return [_check_mmlu(row, f"Row {number} of {name}") for number, row in enumerate(rows, 1)]
+    table = pandas.read_parquet(path)
+    table["choices"] = table["choices"].map(list)  # of arrays
+    rows = enumerate(table.to_dict("records"), 1)
+    return [_read_mmlu(row, f"Row {number} of {name}") for number, row in rows]
 
 
 def _passages(path: Path) -> list[Item]:
