@@ -14,6 +14,7 @@ from holdfast.analysis.statistics import SCORES, Estimate, bounds_of, estimate, 
 from holdfast.common import ranges
 from holdfast.common.files import write_whole
 from holdfast.errors import UsageError
+from holdfast.methods.method_file import Interval, MethodFile
 
 # Standard errors by which, on the half to choose on, a setting's gain must exceed 0 and its cost
 # stay below the budget, so that the other half shows each in 19 of 20 cases: 1.96 for the end of
@@ -106,30 +107,30 @@ def pick(calibration: Calibration, budget: float) -> Pick:
     recommended.
     """
     budget = ranges.Range(0).check("calibrate", "budget", budget)
-    here, there = ~calibration.report, calibration.report
+    choosing, reporting = ~calibration.report, calibration.report
     none, others = calibration.none, calibration.candidates[1:]
-    if any(np.isnan(none.capability[half]).all() for half in (here, there)):
+    if any(np.isnan(none.capability[half]).all() for half in (choosing, reporting)):
         raise UsageError(
             "One half of the conversations has no question, so no cost can be read there; ask more"
             " --questions."
         )
-    within_budget = [c for c in others if calibration.mean_drop(c, here) <= budget]
-    sound = [c for c in others if not calibration.breaks_replies(c, here)]
+    within_budget = [c for c in others if calibration.mean_drop(c, choosing) <= budget]
+    sound = [c for c in others if not calibration.breaks_replies(c, choosing)]
     fitting = [candidate for candidate in within_budget if candidate in sound]
-    best = _choose(calibration, fitting, budget, here) or max(
-        [none, *fitting], key=lambda candidate: candidate.mean_stability(here)
+    best = _choose(calibration, fitting, budget, choosing) or max(
+        [none, *fitting], key=lambda candidate: candidate.mean_stability(choosing)
     )
     is_none = best is none
     return Pick(
         method=best.method,
         budget=budget,
-        stability_none=none.mean_stability(there),
-        stability=estimate(best.stability[there], SCORES),
-        gain=calibration.gain(best, there),
-        drop=calibration.drop(best, there),
+        stability_none=none.mean_stability(reporting),
+        stability=estimate(best.stability[reporting], SCORES),
+        gain=calibration.gain(best, reporting),
+        drop=calibration.drop(best, reporting),
         none_fits=bool(others) and not within_budget,
-        why="it is the model as it is" if is_none else _doubt(calibration, best, budget, there),
-        near=_near(calibration, fitting, sound, here) if is_none else None,
+        why="it is the model as it is" if is_none else _doubt(calibration, best, budget, reporting),
+        near=_near(calibration, fitting, sound, choosing) if is_none else None,
     )
 
 
@@ -240,20 +241,20 @@ def ahead_at_cost(
 def write_method_file(calibration: Calibration, chosen: Pick, path: Path) -> None:
     """Writes the chosen method to a file that `drift --method` and `methods.parse` accept."""
     about = calibration.about
-    content = {
-        "method": chosen.method,
-        "model": about.model,
-        "model_fingerprint": about.model_fingerprint,
-        "budget": chosen.budget,
-        "capability": about.capability,
-        "prompts": about.prompts,
-        "stability_none": chosen.stability_none,
-        "stability": _interval(chosen.stability),
-        "gain": _interval(chosen.gain),
-        "points_lost": _interval(chosen.drop),
-    }
-    write_whole(path, json.dumps(content, indent=1) + "\n")
+    content = MethodFile(
+        method=chosen.method,
+        model=about.model,
+        model_fingerprint=about.model_fingerprint,
+        budget=chosen.budget,
+        capability=about.capability,
+        prompts=about.prompts,
+        stability_none=chosen.stability_none,
+        stability=_interval(chosen.stability),
+        gain=_interval(chosen.gain),
+        points_lost=_interval(chosen.drop),
+    )
+    write_whole(path, json.dumps(content.to_json(), indent=1) + "\n")
 
 
-def _interval(value: Estimate) -> dict[str, float | int | None]:
-    return {"mean": value.mean, "low": value.low, "high": value.high, "n": value.n}
+def _interval(value: Estimate) -> Interval:
+    return Interval(mean=value.mean, low=value.low, high=value.high, n=value.n)

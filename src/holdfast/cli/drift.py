@@ -155,7 +155,7 @@ def _title(
 def _warn_of_foreign_files(specs: Sequence[str], model) -> None:
     """Warns if a method file was calibrated on another model."""
     for spec in filter(methods.is_file, specs):
-        made_for = methods.read_method_file(spec.strip()).get("model_fingerprint")
+        made_for = methods.read_method_file(spec.strip()).model_fingerprint
         if made_for not in (None, model.fingerprint):
             note(
                 f"{spec} was calibrated on another model than {model.name}; calibrate again for"

@@ -19,11 +19,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pydantic import ValidationError
+
 from holdfast.errors import UnknownName, UsageError, shortened
 from holdfast.methods.all_methods import BY_NAME
 from holdfast.methods.fitted import Fitted
 from holdfast.methods.heads import LayerSet, spec_of_heads
 from holdfast.methods.kinds import Kind, kinds_of, members_of
+from holdfast.methods.method_file import MethodFile
 from holdfast.methods.parameters import parameters_of, required_parameters
 from holdfast.methods.protocols import Method
 
@@ -51,7 +54,7 @@ def parse(spec: str, *, files: bool = True) -> tuple[Method, ...]:
                 option="method",
                 value=spec,
             )
-        spec = read_method_file(spec.strip())["method"]
+        spec = read_method_file(spec.strip()).method
     if spec.strip() == NONE:
         return ()
     return tuple(_make(_read_part(text, spec), files) for text in _split(spec, "+"))
@@ -117,8 +120,8 @@ def is_file(spec: str) -> bool:
     return spec.strip().endswith(".json") and spec.partition(":")[0].strip() not in BY_NAME
 
 
-def read_method_file(path: Path | str) -> dict[str, Any]:
-    """The object in a method file, "method" being a spec; a `UsageError` if it cannot be read."""
+def read_method_file(path: Path | str) -> MethodFile:
+    """The contents of a method file; a `UsageError` if it cannot be read."""
     try:
         content = json.loads(Path(path).read_text(encoding="utf-8"))
     except OSError as error:
@@ -150,7 +153,16 @@ def read_method_file(path: Path | str) -> dict[str, Any]:
             option="method",
             value=method,
         )
-    return dict(content)
+    try:
+        return MethodFile.model_validate(content)
+    except ValidationError as error:
+        field = ".".join(map(str, error.errors()[0]["loc"]))
+        raise UsageError(
+            f"The method file {path} has a {field!r} that `holdfast calibrate` cannot have written;"
+            " correct it, or leave it out.",
+            option="method",
+            value=str(path),
+        ) from error
 
 
 @dataclass(frozen=True)
