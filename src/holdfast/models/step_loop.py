@@ -55,13 +55,14 @@ class _Waiter(Generic[RowT]):
     tokens: asyncio.Queue[Token | None] | None  # as they are drawn, then None; None: not wanted
     row: RowT | None = None  # once it is submitted; used only where the engine computes
 
-    def receive(self, tokens: Sequence[Token], outcome: Reply | Exception | None) -> None:
-        """Passes on tokens, and the reply or its error once there is one."""
+    def receive(self, tokens: Sequence[Token]) -> None:
+        """Passes on tokens to a task that wants them as they are drawn."""
         if self.tokens is not None:
             for token in tokens:
                 self.tokens.put_nowait(token)
-        if outcome is None:
-            return
+
+    def end(self, outcome: Reply | Exception) -> None:
+        """Passes on the reply, or its error."""
         if not self.reply.done():  # it is done if the task was cancelled
             if isinstance(outcome, Exception):
                 self.reply.set_exception(outcome)
@@ -71,7 +72,13 @@ class _Waiter(Generic[RowT]):
             self.tokens.put_nowait(None)
 
 
-_News = tuple[_Waiter[RowT], Sequence[Token], Reply | Exception | None]
+@dataclass(frozen=True)
+class _Update(Generic[RowT]):
+    """What a step brought to one task."""
+
+    waiter: _Waiter[RowT]
+    tokens: Sequence[Token] = ()
+    outcome: Reply | Exception | None = None
 
 
 class StepLoop(Generic[RowT]):
@@ -148,7 +155,7 @@ class StepLoop(Generic[RowT]):
 
     def _end_all(self, error: Exception) -> None:
         for waiter in list(self._waiters):
-            waiter.receive((), error)
+            waiter.end(error)
             self._remove(waiter)
 
     async def _step_while_awaited(self) -> None:
@@ -160,9 +167,9 @@ class StepLoop(Generic[RowT]):
                     continue
                 for _ in range(_TURNS_OF_OTHERS if any_ended else 1):
                     await asyncio.sleep(0)
-                news = self._advance()
-                self._report(news)
-                any_ended = any(outcome is not None for _, _, outcome in news)
+                updates = self._advance()
+                self._report(updates)
+                any_ended = any(update.outcome is not None for update in updates)
         except Exception as error:  # a failed step has ended its requests; this one is a bug
             self._end_all(error)
             raise
@@ -171,30 +178,31 @@ class StepLoop(Generic[RowT]):
             for waiter in list(self._waiters):  # only if this task was cancelled
                 self._remove(waiter)
 
-    def _report(self, news: Sequence[_News[RowT]]) -> None:
-        """Passes news on to the tasks."""
-        for waiter, tokens, outcome in news:
-            if outcome is not None:
-                self._waiters.discard(waiter)
-            waiter.receive(tokens, outcome)
+    def _report(self, updates: Sequence[_Update[RowT]]) -> None:
+        """Passes updates on to their tasks."""
+        for update in updates:
+            update.waiter.receive(update.tokens)
+            if update.outcome is not None:
+                self._waiters.discard(update.waiter)
+                update.waiter.end(update.outcome)
 
     # Where the engine computes
 
     def _step_in_thread(self) -> None:
         """Makes steps as long as there is anything to do, without waiting for the event loop."""
         while self._new or self._left or self._rows:
-            by_loop: dict[asyncio.AbstractEventLoop, list[_News[RowT]]] = {}
-            for news in self._advance():
-                by_loop.setdefault(news[0].reply.get_loop(), []).append(news)
-            for loop, of_loop in by_loop.items():
+            by_loop: dict[asyncio.AbstractEventLoop, list[_Update[RowT]]] = {}
+            for update in self._advance():
+                by_loop.setdefault(update.waiter.reply.get_loop(), []).append(update)
+            for loop, updates in by_loop.items():
                 with suppress(RuntimeError):  # the loop was closed, so nobody waits there
-                    loop.call_soon_threadsafe(self._report, of_loop)
+                    loop.call_soon_threadsafe(self._report, updates)
 
-    def _advance(self) -> list[_News[RowT]]:
+    def _advance(self) -> list[_Update[RowT]]:
         """Frees what nobody waits for, submits new chats, and makes a step."""
         while self._left:
             self._free(self._left.popleft())
-        refused = list[_News[RowT]]()
+        refused = list[_Update[RowT]]()
         for _ in range(len(self._new)):
             waiter = self._new.popleft()
             if waiter.reply.done():
@@ -202,7 +210,7 @@ class StepLoop(Generic[RowT]):
             try:
                 waiter.row = self._engine.submit(waiter.chat, waiter.tokens is not None)
             except Exception as error:
-                refused.append((waiter, (), error))
+                refused.append(_Update(waiter, outcome=error))
             else:
                 self._rows[waiter.row] = waiter
         return refused + self._step() if self._rows else refused
@@ -212,17 +220,17 @@ class StepLoop(Generic[RowT]):
         if row is not None and self._rows.pop(row, None) is not None:
             self._engine.cancel(row)
 
-    def _step(self) -> list[_News[RowT]]:
+    def _step(self) -> list[_Update[RowT]]:
         try:
             changed = self._engine.step()
         except Exception as error:  # of the engine, which ends all that is under way
             ended, self._rows = self._rows, {}
-            return [(waiter, (), error) for waiter in ended.values()]
-        news = list[_News[RowT]]()
+            return [_Update(waiter, outcome=error) for waiter in ended.values()]
+        updates = list[_Update[RowT]]()
         for progress in changed:
             waiter = self._rows.get(progress.row)
             if waiter is not None:
-                news.append((waiter, progress.tokens, progress.outcome))
+                updates.append(_Update(waiter, progress.tokens, progress.outcome))
                 if progress.outcome is not None:
                     del self._rows[progress.row]
-        return news
+        return updates
