@@ -158,7 +158,7 @@ def test_a_study_refuses_the_folder_of_another_command_before_a_model_loads(comm
 
 
 def test_loading_is_announced_before_it_starts(monkeypatch, capsys):
-    monkeypatch.setattr(loading, "load_here", lambda arguments, **more: capsys.readouterr().err)
+    monkeypatch.setattr(loading, "load_local", lambda arguments, **more: capsys.readouterr().err)
     for words in (["drift"], ["trace"], ["profile"]):
         assert loading.load_model(read_command(words)[1]) == "holdfast: loading default ...\n"
 

@@ -133,7 +133,7 @@ def _load_named(arguments: ModelOptions):
     if is_url(model):
         return _connect(arguments)
     begin_loading(model)
-    return load_here(
+    return load_local(
         arguments, batch_size=arguments.batch_size, chat_template=arguments.chat_template
     )
 
@@ -205,12 +205,12 @@ def begin_loading(model: str) -> None:
             f"--model {model} is no folder here, and this command takes no model behind an"
             " endpoint; give a folder, a name on the hub, or default."
         )
-    if not engine_in(model):  # `load_here` refuses engines
+    if not engine_in(model):  # `load_local` refuses engines
         find_source(model)
     note(f"loading {model} ...")
 
 
-def load_here(
+def load_local(
     arguments: LocalModelOptions | ModelOptions,
     *,
     batch_size: int | None = None,

@@ -11,7 +11,7 @@ from holdfast import drift, methods
 from holdfast.analysis.profile import choose_heads, read_profile
 from holdfast.analysis.summary import refuse_other_command
 from holdfast.cli import options
-from holdfast.cli.loading import begin_loading, load_here, load_model
+from holdfast.cli.loading import begin_loading, load_local, load_model
 from holdfast.cli.options import Arg, Command, OutFolder, Spec
 from holdfast.cli.output import command_line, page_path, print_figures, write_page
 from holdfast.cli.progress import Bar, note
@@ -194,7 +194,7 @@ def run_fit(arguments: FitArguments) -> None:
                 " that llama.cpp could add; leave it out."
             )
     begin_loading(arguments.model)
-    model = load_here(arguments, batch_size=arguments.batch_size)
+    model = load_local(arguments, batch_size=arguments.batch_size)
     watch = Bar.of("example")
     fitted = fit(arguments.method, model, arguments.out, arguments.data, watch=watch)
     print(f"Fitted on {model.name}: {arguments.out.resolve()}")

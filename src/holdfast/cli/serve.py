@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from holdfast.cli import options
-from holdfast.cli.loading import begin_loading, check_extra, load_here, load_on_engine
+from holdfast.cli.loading import begin_loading, check_extra, load_local, load_on_engine
 from holdfast.cli.progress import exiting_on_sigterm, note
 from holdfast.common.model_names import engine_in, is_url
 from holdfast.common.ranges import Range, whole_number
@@ -153,7 +153,7 @@ def _service(arguments: ServeArguments) -> Service:
             prefix_memory=memory,
         )
     else:
-        model = load_here(
+        model = load_local(
             arguments,
             batch_size=arguments.batch_size,
             chat_template=arguments.chat_template,

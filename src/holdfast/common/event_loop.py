@@ -24,11 +24,11 @@ def run_sync(coroutine: Coroutine[Any, Any, Result]) -> Result:
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return _run_here(coroutine)
-    return _run_in_thread(coroutine)
+        return _run_in_this_thread(coroutine)
+    return _run_in_another_thread(coroutine)
 
 
-def _run_here(coroutine: Coroutine[Any, Any, Result]) -> Result:
+def _run_in_this_thread(coroutine: Coroutine[Any, Any, Result]) -> Result:
     raised = list[BaseException]()  # by the handler of SIGTERM
 
     async def cancellable() -> Result:
@@ -85,7 +85,7 @@ def _cancelled_by_sigterm(raised: list[BaseException]) -> Iterator[None]:
             signal.signal(signal.SIGTERM, before)
 
 
-def _run_in_thread(coroutine: Coroutine[Any, Any, Result]) -> Result:
+def _run_in_another_thread(coroutine: Coroutine[Any, Any, Result]) -> Result:
     started = Future[tuple[asyncio.AbstractEventLoop, "asyncio.Task[Any]"]]()
 
     async def announced() -> Result:

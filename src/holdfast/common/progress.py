@@ -14,7 +14,7 @@ class Progress(Protocol):
 # how much more the last round of a conversation costs than the first, as its chat is longer
 GROWTH = 0.95
 _COUNTDOWN = 0.8  # seconds that an estimate loses per second without news
-_LEAST = 1 / 3  # of an estimate is left, however long there was no news
+_MIN_LEFT = 1 / 3  # of an estimate is left, however long there was no news
 
 
 def seconds_left(
@@ -44,14 +44,14 @@ def seconds_left(
     last, done = events[-1]
     share = cost_share(done / total, growth, waves)
     left = last * (1 - share) / share
-    return max(left - _COUNTDOWN * (now - last), _LEAST * left)
+    return max(left - _COUNTDOWN * (now - last), _MIN_LEFT * left)
 
 
 def cost_share(units: float, growth: float, waves: int = 1) -> float:
     """The share of the whole cost that a share of the units has, in order."""
     wave = min(int(units * waves), waves - 1)
-    within = units * waves - wave
-    return (wave + (within + growth * within**2 / 2) / (1 + growth / 2)) / waves
+    in_wave = units * waves - wave
+    return (wave + (in_wave + growth * in_wave**2 / 2) / (1 + growth / 2)) / waves
 
 
 Watch = Callable[[str, int], AbstractContextManager[Progress]]  # takes a step's name and size

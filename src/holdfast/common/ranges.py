@@ -7,7 +7,7 @@ from typing import Any
 
 from holdfast.errors import ParameterOutOfRange, option, shortened
 
-_LEAST_PERCENTAGE = 10  # a value a little above 1 is more likely a share that is too large
+_MIN_PERCENTAGE = 10  # a value a little above 1 is more likely a share that is too large
 
 
 @dataclass(frozen=True)
@@ -62,9 +62,9 @@ class Range:
         return {"type": "number", **ends}
 
 
-def share_meant(value: Any, least: float = _LEAST_PERCENTAGE) -> str:
+def share_meant(value: Any, lowest: float = _MIN_PERCENTAGE) -> str:
     """'; did you mean 0.9?' for 90, likely a percentage given in place of a share; else ""."""
-    if not isinstance(value, (int, float)) or not least <= value < 100:
+    if not isinstance(value, (int, float)) or not lowest <= value < 100:
         return ""
     return f"; did you mean {value / 100:g}?"
 

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-_SAID = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME")  # set by the user, who knows better
+_SET_BY_USERS = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME")  # the user knows better
 _SPINS = "10000"  # about 0.1 ms: long enough for a layer's threads to meet, and little is lost
 _SMALL = 16_000_000  # parameters
 
@@ -26,7 +26,7 @@ def limit_spinning() -> None:
     anything else, and the package at the first use of anything that needs torch; merely importing
     the package changes nothing. No result depends on it.
     """
-    if "torch" not in sys.modules and not any(name in os.environ for name in _SAID):
+    if "torch" not in sys.modules and not any(name in os.environ for name in _SET_BY_USERS):
         # The second is for runtimes other than GNU's, which have no setting for a number of spins.
         os.environ.update(GOMP_SPINCOUNT=_SPINS, OMP_WAIT_POLICY="PASSIVE")
 

@@ -12,7 +12,7 @@ from holdfast.errors import UsageError
 from holdfast.measures.arguments import Text, takes
 from holdfast.measures.registry import BUILDERS, JUDGE, Measure, Score, check_fields
 
-LEAST_LABELS = 4  # of each kind: a judge that tosses a coin then passes less than 1 time in 20
+MIN_LABELS = 4  # of each kind: a judge that tosses a coin then passes less than 1 time in 20
 
 
 class _Judge(StrictModel):
@@ -37,9 +37,9 @@ def _refuse(text: str, judge: str, model: str, endpoint_model: str = "") -> Scor
 def check_labels(follows: Sequence[str], breaks: Sequence[str], who: str) -> None:
     """Refuses a judge with too few labelled replies of a kind; `who` begins the sentence."""
     for label, replies in (("follows", follows), ("breaks", breaks)):
-        if len(set(replies)) < LEAST_LABELS:
+        if len(set(replies)) < MIN_LABELS:
             raise UsageError(
-                f"{who} has {len(set(replies))} replies under {label!r}; give it {LEAST_LABELS}"
+                f"{who} has {len(set(replies))} replies under {label!r}; give it {MIN_LABELS}"
                 " different ones or more there, on which it is checked before it scores."
             )
 

@@ -277,16 +277,19 @@ def _find_model(client: OpenAI, endpoint: Endpoint) -> str:
     if names:
         raise ModelError(
             f"{url} has {len(names)} models ({list_models(names, endpoint)}); name the one to use"
-            " (model= in Python, or `--endpoint-model`)."
+            " (model= in Python, or `--endpoint-model`).",
+            option="model",
         )
     if urlsplit(url).path.strip("/"):
         raise ModelError(
             f"{url}/models lists no model; name the model to use (model= in Python, or"
-            " `--endpoint-model`)."
+            " `--endpoint-model`).",
+            option="model",
         )
     raise ModelError(
         f"{url}/models lists no model; give {url}/v1 if that is the endpoint's address, or name"
-        " the model to use (model= in Python, or `--endpoint-model`)."
+        " the model to use (model= in Python, or `--endpoint-model`).",
+        option="model",
     )
 
 
@@ -332,22 +335,28 @@ def _is_this_machine(host: str) -> bool:
 def _read_key(variable: str, address: SplitResult, *, needed: bool) -> str:
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", variable):
         raise UsageError(
-            "Give the name of the environment variable that holds the API key, not the key itself."
+            "Give the name of the environment variable that holds the API key, not the key itself.",
+            option="api_key_env",
         )
     key = os.environ.get(variable, "").strip()
     if not key and needed and not variable.isupper():
         # its name is not shown, as it may be a key given by mistake
         raise ModelError(
             f"There is no API key for {address.hostname} in the environment variable that was"
-            " named for it; set it, or name another variable (not the key itself)."
+            " named for it; set it, or name another variable (not the key itself).",
+            option="api_key_env",
         )
     if not key and needed:
         raise ModelError(
             f"There is no API key for {address.hostname} in the environment variable {variable};"
-            " set it, or name another variable."
+            " set it, or name another variable.",
+            option="api_key_env",
+            value=variable,
         )
     if not re.fullmatch(r"[\x21-\x7e]*", key):
         raise ModelError(
-            f"The environment variable {variable} holds blanks or characters that no API key has."
+            f"The environment variable {variable} holds blanks or characters that no API key has.",
+            option="api_key_env",
+            value=variable,
         )
     return key

@@ -200,14 +200,14 @@ class EndpointSession:
                 return await server.answer(self._client_of(server), request)
             except Unreachable as error:
                 self._lose(server, error)
-                if self._all_gone():
+                if self._all_unavailable():
                     raise
             finally:
                 self._under_way[server] -= 1
                 # only once its conversation may have asked on, which comes before any other
                 asyncio.get_running_loop().call_soon(self._start)
 
-    def _all_gone(self) -> bool:
+    def _all_unavailable(self) -> bool:
         return all(server.unavailable for server in self._servers)
 
     def forget(self, thread: Hashable) -> None:
@@ -275,7 +275,7 @@ class EndpointSession:
         left, self._waiting[server] = self._waiting[server], []
         for waiting in left:
             self._queue(waiting)
-        if self._all_gone():
+        if self._all_unavailable():
             for waiting in self._waiting[None]:
                 if not waiting.server.done():
                     waiting.server.set_exception(error)

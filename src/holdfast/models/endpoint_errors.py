@@ -40,7 +40,7 @@ def failure_of(error: OpenAIError, endpoint: Endpoint) -> ModelError:
 
     sentence = explain(error, endpoint)
     if not isinstance(error, openai.APIStatusError):
-        return Unreachable(sentence) if is_gone(error) else RequestFailed(sentence)
+        return Unreachable(sentence) if is_unreachable(error) else RequestFailed(sentence)
     words = _message_of(error)
     if withheld_by_filter(error):
         return RequestFailed(explain_filter(endpoint), "filter")
@@ -70,7 +70,7 @@ def is_too_long(error: APIStatusError) -> bool:
     )
 
 
-def is_gone(error: OpenAIError) -> bool:
+def is_unreachable(error: OpenAIError) -> bool:
     """Whether no connection to the server could be made."""
     import httpx2
 

@@ -16,7 +16,7 @@ from holdfast.methods import Ability, Method, compile_methods, spec_of
 from holdfast.methods.spec import NONE
 from holdfast.models.capabilities import ENDPOINT
 from holdfast.models.completions import Endpoint, Fields, as_fields
-from holdfast.models.endpoint_errors import failure_of, is_gone, server_message
+from holdfast.models.endpoint_errors import failure_of, is_unreachable, server_message
 from holdfast.models.requests import Request
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def ask_served(client: OpenAI, endpoint: Endpoint, *, patient: bool = False) -> 
             else Served()
         )
     except openai.OpenAIError as error:
-        if patient and is_gone(error):
+        if patient and is_unreachable(error):
             raise failure_of(error, endpoint) from None
         return _unasked("it does not answer")
     return _read_served(text)
