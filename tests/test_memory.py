@@ -14,9 +14,11 @@ from tiny import chat, model, tokenizer
 from transformers.cache_utils import DynamicLayer
 
 from holdfast import Guidance, Request, Sampling, SplitSoftmax, drift
+from holdfast.engine import decoder
 from holdfast.engine.cache import Slots
 from holdfast.engine.decoder import Decoder
 from holdfast.engine.prefixes import KeysValues
+from holdfast.engine.rows import RowState
 from holdfast.engine.scheduler import Serving
 from holdfast.engine.shared import SharedPrefixes
 from holdfast.errors import ModelError, PromptError, UsageError
@@ -263,6 +265,40 @@ def test_the_youngest_rows_wait_and_the_limit_grows_back(monkeypatch):
     for handle, alone in zip(handles, expected, strict=True):
         assert handle.result().token_ids == alone.result().token_ids == tuple(handle.token_ids)
     assert handles[0].token_ids and min(told) == 60
+
+
+@pytest.mark.parametrize(("owner", "name"), [(decoder, "choose"), (RowState, "finish")])
+def test_what_a_failed_step_has_added_to_a_row_is_taken_back(monkeypatch, owner, name):
+    tiny = replace(model(dtype="float64"), stop_ids=frozenset())
+
+    def finished():
+        scheduler, session = tiny.scheduler(), tiny.session()
+        requests = [
+            Request(chat("be nice", "hello"), (), Sampling(2.0, 1.0, 8), seed=n, trace=True)
+            for n in range(3)
+        ]
+        rows = [scheduler.submit(session.render(request, 2).row) for request in requests]
+        while len(scheduler):
+            scheduler.step()
+        return scheduler, rows
+
+    _, expected = finished()
+    function, calls = getattr(owner, name), []
+
+    def fails_once(*arguments):
+        calls.append(arguments)
+        if len(calls) == 2:  # after masses were added, or the last token
+            raise MemoryError
+        return function(*arguments)
+
+    monkeypatch.setattr(owner, name, fails_once)
+    scheduler, rows = finished()
+    assert scheduler.halvings == [1]
+    for row, alone in zip(rows, expected, strict=True):
+        assert row.result().token_ids == alone.result().token_ids and len(row.token_ids) == 8
+        assert torch.allclose(row.result().trace.mass, alone.result().trace.mass, atol=1e-6)
+        drawn = [value.drawn for value in row.log_probabilities]
+        assert drawn == pytest.approx([value.drawn for value in alone.log_probabilities])
 
 
 def test_shared_prefixes_are_dropped_before_rows_are(monkeypatch):
