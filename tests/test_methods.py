@@ -1,6 +1,7 @@
 """Steering methods: how they are spelled, and that each does what its paper says."""
 
 import dataclasses
+import itertools
 import json
 import math
 import random
@@ -381,10 +382,41 @@ def test_a_reminder_says_the_rules_of_a_prompt_once_it_knows_them():
         rules.edit(CHAT, seed=0)
     assert (refused.value.option, refused.value.value) == ("text", "rules")
     with pytest.raises(UsageError):
-        rules.with_rules([])
-    known = rules.with_rules(["Be brief.", "Say Ahoy."])
-    assert known == Reminder(1, text="Be brief. Say Ahoy.")
-    assert Reminder(1).with_rules(["Be brief."]) == Reminder(1)
+        rules.with_rules(Brief(()))
+    shown = rules.with_rules(Brief(("Be brief.", "Say Ahoy."))).edit(CHAT, seed=0)
+    assert shown[1]["content"].startswith("[Reminder: Be brief. Say Ahoy.]\n\n")
+    assert Reminder(1).with_rules(Brief(("Be brief.",))) == Reminder(1)
+
+
+@dataclasses.dataclass(frozen=True)
+class Brief:
+    """Rules of which the first is broken by a reply of more than two words."""
+
+    texts: tuple[str, ...]
+
+    def broken(self, user, reply):
+        return self.texts[:1] if len(reply.split()) > 2 else ()
+
+
+def test_a_reminder_when_broken_follows_only_replies_that_broke_a_rule():
+    words = ["Hi.", "One two three.", "Why?", "One two.", "And?", "One two three four.", "So?"]
+    roles = itertools.cycle(("user", "assistant"))
+    chat = [{"role": role, "content": text} for text, role in zip(words, roles, strict=False)]
+    rules = Brief(("Be brief.", "Say Ahoy."))
+    for text, said in (("rules", "Be brief."), ("Keep to it.", "Keep to it.")):
+        reminder = Reminder(1, text=text, when="broken").with_rules(rules)
+        whole = reminder.edit(chat, seed=0)
+        reminded = [at for at, shown in enumerate(whole) if shown is not chat[at]]
+        assert reminded == [2, 6]
+        assert whole[2]["content"] == f"[Reminder: {said}]\n\nWhy?"
+        for end in range(1, len(chat) + 1):  # what was shown never changes
+            assert reminder.edit(chat[:end], 0) == whole[:end]
+    # only every second message may have one
+    fewer = Reminder(2, text="rules", when="broken").with_rules(rules).edit(chat, seed=0)
+    assert [at for at, shown in enumerate(fewer) if shown is not chat[at]] == [2, 6]
+    with pytest.raises(UsageError) as refused:
+        Reminder(1, text="Keep to it.", when="broken").edit(chat, seed=0)
+    assert refused.value.option == "when"
 
 
 def test_edit_messages_applies_prompt_methods_and_ignores_others():

@@ -11,8 +11,10 @@ from holdfast.analysis.recalled_rules import recall_rows
 from holdfast.cli import main
 from holdfast.common.sampling import Sampling
 from holdfast.drift.cases import Case, Rule
+from holdfast.drift.prompt_rules import CaseRules
 from holdfast.drift.suites import parse_suite
 from holdfast.errors import UsageError
+from holdfast.measures.turns import When
 
 SIGN = Rule(
     "sign",
@@ -139,3 +141,14 @@ def test_a_list_of_rules_that_was_cut_off_is_no_evidence_for_those_it_did_not_re
     assert {(probe.rule, probe.score) for probe in stated} == {("sign", 1)}
     missed = [probe for probe in record.unscored if probe.kind == "recall"]
     assert {(probe.rule, probe.why) for probe in missed} == {("short", "cut")}
+
+
+def test_rules_that_the_last_reply_broke_are_found_by_the_rules_of_a_case():
+    never = Rule("never", ("Hi?",), {"regex": "^(?!.*cheap)"}, text="Never say cheap.")
+    asks = dataclasses.replace(never, id="asks", text="Ask first.", when=When(user="order"))
+    sign = dataclasses.replace(SIGN, text="Sign with Tony.")
+    rules = CaseRules(Case("tony", "rules", "Rules.", rules=(sign, SHORT, never, asks)))
+    assert rules.texts == ("Sign with Tony.", "Never say cheap.", "Ask first.")
+    assert rules.broken("Hello?", "It is cheap. Tony") == ()  # a rule that is only for probes
+    assert rules.broken("My order?", "It is cheap.") == ("Sign with Tony.", "Ask first.")
+    assert rules.broken("My order?", "Which one? Tony") == ()

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 from holdfast.chat.messages import Message
 from holdfast.common.seeds import seed_of
-from holdfast.drift.cases import Case
 from holdfast.drift.dialog import (
     AGENT_VIEW,
     Dialog,
@@ -21,23 +20,14 @@ from holdfast.drift.dialog import (
     system_of,
 )
 from holdfast.drift.pairing import ProbeQuestion
+from holdfast.drift.prompt_rules import with_rules_of
 from holdfast.drift.settings import Settings, Shown, to_summarise, with_summary
 from holdfast.errors import RequestFailed
 from holdfast.methods import Method
-from holdfast.methods.protocols import SaysRules
 from holdfast.models.failures import OutageWatch
 from holdfast.models.protocol import Engine
 from holdfast.models.requests import Reply, Request
 from holdfast.records import Unanswered
-
-
-def methods_for(case: Case, methods: Iterable[Method]) -> tuple[Method, ...]:
-    """The methods, with the rules of a prompt in those that say them."""
-    rules = [rule.text for rule in case.all_rules if rule.text]
-    return tuple(
-        method.with_rules(rules) if isinstance(method, SaysRules) else method for method in methods
-    )
-
 
 RECALL_TOKENS = 300  # enough for a list of all rules of a prompt
 
@@ -66,7 +56,7 @@ class Asking:
 
     engine: Engine
     dialog: Dialog
-    methods: tuple[Method, ...]  # applied only to the agent; some may say the rules of its prompt
+    methods: tuple[Method, ...]  # applied only to the agent
     settings: Settings
     watch: OutageWatch
     _summarising: defaultdict[_SummaryKey, asyncio.Lock] = field(
@@ -75,8 +65,8 @@ class Asking:
 
     @cached_property
     def agent_methods(self) -> tuple[Method, ...]:
-        """The methods, with the rules of the agent's prompt in those that say them."""
-        return methods_for(self.dialog.pairing.agent, self.methods)
+        """The methods, of which those that need the rules of the agent's prompt know them."""
+        return with_rules_of(self.dialog.pairing.agent, self.methods)
 
     async def ask(self, question: Question) -> tuple[Reply, Shown]:
         """The reply to a question, and the part of the dialog that it was shown.

@@ -11,10 +11,22 @@ from holdfast.common.files import asset
 from holdfast.drift.rule_kinds import Polarity, RuleKind
 from holdfast.errors import UsageError
 from holdfast.measures import as_measure
+from holdfast.measures.registry import read_spec
 from holdfast.measures.turns import EVERY_TURN, When
 
 CATEGORIES = ("pattern", "multiple_choice", "persona", "memorization", "language")
 NO_CATEGORY = "rules"  # of a case whose file gives none
+
+
+# Measures of what a reply says, and not of its form. A reply to a probe says it; another reply has
+# no occasion to.
+_OF_ANSWERS = frozenset(
+    (
+        *("contains", "mentions_number", "mentions_any_number", "number_near", "exact_phrase"),
+        *("choice", "regex", "python", "judge", "ifeval_keywords_existence"),
+        *("released_contains", "released_number_near", "released_words_present"),
+    )
+)
 
 
 @dataclass(frozen=True)
@@ -56,6 +68,20 @@ class Rule:
         object.__setattr__(self, "measure", as_measure(self.measure))
         if self.recalled is not None:
             object.__setattr__(self, "recalled", as_measure(self.recalled))
+
+    @property
+    def is_only_for_probes(self) -> bool:
+        """Whether it is made for the answers to its probes, and does not say which other turns it
+        is for. That a turn breaks it shows nothing: "the name is Luna" is kept by a reply that had
+        no reason to give it.
+        """
+        return bool(self.probes) and self.when == EVERY_TURN and _is_of_answers(self.measure.spec)
+
+
+def _is_of_answers(spec: Any) -> bool:
+    name, arguments = read_spec(spec)
+    parts = [*arguments.get("measures", ()), *filter(None, [arguments.get("measure")])]
+    return name in _OF_ANSWERS or any(map(_is_of_answers, parts))
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,6 @@ from holdfast.drift.probe_outcomes import CUT, PendingProbe, ProbeOutcome, Probe
 from holdfast.drift.recorded_dialogs import RECORDED
 from holdfast.errors import UsageError, cut
 from holdfast.logs.dialogs import LoggedDialog, LoggedTurn, Logs
-from holdfast.measures.registry import read_spec
-from holdfast.measures.turns import EVERY_TURN
 from holdfast.records import (
     LogDialog,
     LogPrompt,
@@ -29,15 +27,6 @@ from holdfast.records import (
     resume,
 )
 
-# Measures of what a reply says, and not of its form. A reply to a probe says it; another reply has
-# no occasion to.
-_OF_ANSWERS = frozenset(
-    (
-        *("contains", "mentions_number", "mentions_any_number", "number_near", "exact_phrase"),
-        *("choice", "regex", "python", "judge", "ifeval_keywords_existence"),
-        *("released_contains", "released_number_near", "released_words_present"),
-    )
-)
 _SHOWN = 600  # characters of a message that a record keeps
 METHOD = "logs"  # in place of a method's name in a run's keys
 KIND = "logged"  # the kind of these scores, in addition to the kinds of probes
@@ -180,14 +169,8 @@ def probe_rules(cases: Sequence[Case]) -> list[str]:
         f"{case.id}/{rule.id}" if rule.id else case.id
         for case in cases
         for rule in case.all_rules
-        if rule.probes and rule.when == EVERY_TURN and _is_of_answers(rule.measure.spec)
+        if rule.is_only_for_probes
     ]
-
-
-def _is_of_answers(spec: Any) -> bool:
-    name, arguments = read_spec(spec)
-    parts = [*arguments.get("measures", ()), *filter(None, [arguments.get("measure")])]
-    return name in _OF_ANSWERS or any(map(_is_of_answers, parts))
 
 
 def case_of(dialog: LoggedDialog, suite: Suite) -> Case | None:

@@ -68,12 +68,23 @@ class EditsMessages(Method, Protocol):
         """
 
 
-@runtime_checkable
-class SaysRules(Method, Protocol):
-    """A method that can say the rules of a suite's prompt."""
+class PromptRules(Protocol):
+    """The rules of a system prompt, and which of them a reply breaks."""
 
-    def with_rules(self, rules: Sequence[str]) -> Method:
-        """Returns the method that says these rules, each a sentence; itself if it says none."""
+    @property
+    def texts(self) -> Sequence[str]:
+        """Each rule in one sentence."""
+
+    def broken(self, user: str, reply: str) -> Sequence[str]:
+        """The texts of the rules that a reply to a message of the user breaks."""
+
+
+@runtime_checkable
+class NeedsRules(Method, Protocol):
+    """A method that may need the rules of a suite's prompt."""
+
+    def with_rules(self, rules: PromptRules) -> EditsMessages:
+        """Returns the method that knows these rules; itself if it does not need them."""
 
 
 class EditsLogits(Method, Protocol):

@@ -1,18 +1,20 @@
-"""A short reminder every few user messages."""
+"""A short reminder every few user messages, or when a reply broke a rule."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass
 from typing import ClassVar
 
 from holdfast.chat.messages import Message
 from holdfast.errors import PromptError, UsageError
 from holdfast.methods.kinds import Kind
-from holdfast.methods.parameters import TEXT, method, parameter, whole
+from holdfast.methods.parameters import TEXT, method, parameter, whole, word
+from holdfast.methods.protocols import EditsMessages, PromptRules
 
 PROMPT = "prompt"  # stands for the text of the system prompt
-RULES = "rules"  # stands for the `text` of each rule of a suite's prompt
+RULES = "rules"  # stands for the rules of a suite's prompt
+ALWAYS, BROKEN = "always", "broken"
 
 
 @method
@@ -24,6 +26,9 @@ class Reminder:
     before it. Places are counted from the start of the chat: a reminder never moves along with the
     end, and what was computed of earlier turns stays valid. Applications that put a note at a depth
     from the end move it at every turn.
+
+    With `when=broken`, a message has its reminder only if the reply before it broke a rule of the
+    suite's prompt; `text=rules` then says only the rules that it broke.
     """
 
     name: ClassVar[str] = "reminder"
@@ -38,59 +43,109 @@ class Reminder:
         TEXT,
         default=PROMPT,
     )
+    when: str = parameter(
+        "always, or only if the last reply has broken a rule of a suite's prompt",
+        word(ALWAYS, BROKEN),
+        default=ALWAYS,
+    )
 
     @property
     def edits_by_prompt(self) -> bool:
         """Whether it says the system prompt."""
         return self.text == PROMPT
 
-    def with_rules(self, rules: Sequence[str]) -> Reminder:
-        """The reminder that says these rules, if it is to say the rules of the prompt.
+    @property
+    def needs_rules(self) -> bool:
+        """Whether it has to know the rules of the prompt."""
+        return self.text == RULES or self.when == BROKEN
+
+    def with_rules(self, rules: PromptRules) -> EditsMessages:
+        """The reminder that knows these rules; itself if it does not need them.
 
         Raises:
             UsageError: there are none.
         """
-        if self.text != RULES:
+        if not self.needs_rules:
             return self
-        if not rules:
+        if not rules.texts:
             raise UsageError(
-                "reminder:text=rules says the `text` of each rule of the suite, and a prompt of"
-                ' this one has none; add it, or write the reminder out, as in text="Answer in'
-                ' French."',
+                "reminder needs the `text` of each rule of the suite, and a prompt of this one has"
+                ' none; add it, or write the reminder out, as in text="Answer in French."',
                 option="text",
-                value=RULES,
+                value=self.text,
             )
-        return replace(self, text=" ".join(rules))
+        return RuleReminder(self, rules)
 
     def edit(self, messages: Sequence[Message], seed: int) -> tuple[Message, ...]:
         """The messages with reminders; a `PromptError` if a system message is wanted and absent."""
-        text = self._text_in(messages)
-        if not (text and self.every):
-            return tuple(messages)
-        edited, number = [], 0
+        if self.needs_rules:
+            raise UsageError(
+                "reminder:text=rules and when=broken need the rules of a suite's prompt, which"
+                ' this chat does not have; write the reminder out, as in reminder:text="Answer in'
+                ' French."',
+                option="text" if self.text == RULES else "when",
+                value=RULES if self.text == RULES else BROKEN,
+            )
+        return self.edit_by_rules(messages, None)
+
+    def edit_by_rules(
+        self, messages: Sequence[Message], rules: PromptRules | None
+    ) -> tuple[Message, ...]:
+        """The messages with reminders, under rules that are known if they are needed."""
+        prompt = _system_prompt(messages) if self.text == PROMPT else ""
+        edited: list[Message] = []
+        number, user, replies = 0, "", list[str]()  # the last message of the user, and its replies
         for message in messages:
+            content = str(message.get("content") or "")
             if message["role"] == "user":
                 number += 1
-                if (number + self.depth) % self.every == 0:
-                    reminded = f"[Reminder: {text}]\n\n{message['content']}"
-                    message = {**message, "content": reminded}
+                if self.every and (number + self.depth) % self.every == 0:
+                    text = self._text(prompt, rules, user, "\n".join(replies))
+                    if text:
+                        message = {**message, "content": f"[Reminder: {text}]\n\n{content}"}
+                user, replies = content, []
+            elif message["role"] == "assistant":
+                replies.append(content)
             edited.append(message)
         return tuple(edited)
 
-    def _text_in(self, messages: Sequence[Message]) -> str:
+    def _text(self, prompt: str, rules: PromptRules | None, user: str, reply: str) -> str:
+        """What a reminder says after a reply to a message of the user; "" if it is not needed."""
+        reminded = () if rules is None else rules.texts
+        if rules is not None and self.when == BROKEN:
+            reminded = rules.broken(user, reply) if reply else ()
+            if not reminded:
+                return ""
         if self.text == RULES:
-            raise UsageError(
-                "reminder:text=rules says the rules of a suite's prompt, and this chat has no"
-                ' suite; write them out, as in reminder:text="Answer in French."',
-                option="text",
-                value=RULES,
-            )
-        if self.text != PROMPT:
-            return self.text
-        for message in messages:
-            if message["role"] == "system":
-                return str(message["content"]).strip()
-        raise PromptError(
-            "reminder has no system message to remind of in this chat; put one at its start, or"
-            ' give it a text, as in reminder:text="Answer in French."'
-        )
+            return " ".join(reminded)
+        return prompt if self.text == PROMPT else self.text
+
+
+@dataclass(frozen=True)
+class RuleReminder:
+    """A reminder that knows the rules of a prompt."""
+
+    name: ClassVar[str] = Reminder.name
+    kind: ClassVar[Kind] = Reminder.kind
+
+    reminder: Reminder
+    rules: PromptRules
+
+    @property
+    def edits_by_prompt(self) -> bool:
+        """Whether it says the system prompt."""
+        return self.reminder.edits_by_prompt
+
+    def edit(self, messages: Sequence[Message], seed: int) -> tuple[Message, ...]:
+        """The messages with reminders."""
+        return self.reminder.edit_by_rules(messages, self.rules)
+
+
+def _system_prompt(messages: Sequence[Message]) -> str:
+    for message in messages:
+        if message["role"] == "system":
+            return str(message["content"]).strip()
+    raise PromptError(
+        "reminder has no system message to remind of in this chat; put one at its start, or"
+        ' give it a text, as in reminder:text="Answer in French."'
+    )
