@@ -19,7 +19,7 @@ from holdfast.drift.dialog import agent_of, participant_of, place_of
 from holdfast.drift.judges import load_judges, open_judges
 from holdfast.drift.pairing import Pairing, ProbeQuestion, draw, prepare
 from holdfast.drift.probe_outcomes import ProbeOutcome, outcome_of
-from holdfast.drift.run_identity import identity_of
+from holdfast.drift.run_identity import identity_of_model, known_identity
 from holdfast.drift.settings import Cast, Running, Settings
 from holdfast.models.failures import Name, OutageWatch, Unanswered, answer_each
 from holdfast.models.protocol import ChatModel, Engine, facts_about
@@ -73,7 +73,8 @@ def ask_baseline(
     given, settings = prepare(model, suite, settings, cast.read())
     every = dataclasses.asdict(settings)
     asked_by = {name: every[name] for name in _ASKED_BY}
-    identity = identity_of(model, suite, [UNSTEERED], asked_by, given)
+    known = known_identity(suite, [UNSTEERED], asked_by, given)
+    identity = {**identity_of_model(model), **known}
     if "default_system_prompt" in about:  # version 0.2 asked with the template's default
         identity["default_system_prompt"] = about["default_system_prompt"]
     judged = load_judges(suite, model, cast.judging)

@@ -19,7 +19,7 @@ from holdfast.drift.pairing import draw, prepare, resolve_settings
 from holdfast.drift.recorded_dialogs import Dialogs, UserTurns
 from holdfast.drift.run_identity import (
     COMPATIBILITY,
-    identity_of,
+    identity_of_model,
     identity_of_others,
     known_identity,
 )
@@ -113,7 +113,8 @@ class _Benchmark:
         """The facts that distinguish the run from others, as its manifest has them."""
         settings = asdict(self.settings)
         return {
-            **identity_of(self.model, self.suite, specs, settings, self.given),
+            **identity_of_model(self.model),
+            **known_identity(self.suite, specs, settings, self.given),
             **identity_of_others(self.cast.user_model, judges),
         }
 

@@ -146,16 +146,16 @@ class Case:
             return self.rules
         return (
             Rule(
-                None,
-                self.probes,
-                self.measure,
-                self.follows,
-                self.breaks,
-                self.when,
-                self.kind,
-                self.polarity,
-                self.text,
-                self.recalled,
+                id=None,
+                probes=self.probes,
+                measure=self.measure,
+                follows=self.follows,
+                breaks=self.breaks,
+                when=self.when,
+                kind=self.kind,
+                polarity=self.polarity,
+                text=self.text,
+                recalled=self.recalled,
             ),
         )
 

@@ -31,19 +31,12 @@ COMPATIBILITY = records.Compatibility(
 )
 
 
-def identity_of(
-    model: ChatModel,
-    suite: Suite,
-    specs: Iterable[str],
-    settings: Mapping[str, Any],
-    given: Dialogs | UserTurns | None,
-) -> dict[str, Any]:
-    """The facts that all commands of a run share, as JSON."""
+def identity_of_model(model: ChatModel) -> dict[str, Any]:
+    """The model of a run, and what its rounding depends on."""
     return {
         "model": model.name,
         "model_fingerprint": model.fingerprint,
         "runtime": model.runtime,
-        **known_identity(suite, specs, settings, given),
     }
 
 
@@ -53,7 +46,7 @@ def known_identity(
     settings: Mapping[str, Any],
     given: Dialogs | UserTurns | None,
 ) -> dict[str, Any]:
-    """Those facts that are known before a model is loaded."""
+    """The facts that are known before a model is loaded, as JSON."""
     return {
         "suite": suite.name,
         "suite_fingerprint": suite.fingerprint,

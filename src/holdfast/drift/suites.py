@@ -359,18 +359,17 @@ def _rule(entry: RuleEntry, where: str, allow_code: bool) -> Rule:
             compiled(pattern, "i")
     except UsageError as error:
         raise UsageError(f"{where}: {error}") from error
-    name = None if isinstance(entry, CaseEntry) else entry.id
     return Rule(
-        name,
-        probes,
-        measure,
-        tuple(entry.follows),
-        tuple(entry.breaks),
-        when,
-        entry.kind,
-        entry.polarity,
-        entry.text,
-        recalled,
+        id=None if isinstance(entry, CaseEntry) else entry.id,
+        probes=probes,
+        measure=measure,
+        follows=tuple(entry.follows),
+        breaks=tuple(entry.breaks),
+        when=when,
+        kind=entry.kind,
+        polarity=entry.polarity,
+        text=entry.text,
+        recalled=recalled,
     )
 
 
