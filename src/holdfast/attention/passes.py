@@ -148,9 +148,8 @@ class PassState:
         span, generated = self.columns(num_rows, keys)
         if generated is None:
             return span
-        includes = self.steering.on_device[1].repeat_interleave(
-            self.steering.copies_of(num_rows), 0
-        )
+        copies = self.steering.copies_of(num_rows)
+        includes = self.steering.on_device[1].repeat_interleave(copies, 0)
         return span | (generated & includes)
 
 

@@ -18,7 +18,7 @@ from transformers.cache_utils import Cache
 
 from holdfast.common.threads import one_thread
 from holdfast.engine.batch import spans_of
-from holdfast.engine.drawing import Token, choose, log_probabilities
+from holdfast.engine.drawing import DrawnToken, choose, log_probabilities
 from holdfast.engine.memory import ran_out_of_memory
 from holdfast.engine.prefixes import KeysValues
 from holdfast.engine.processors import StepOutputs, process
@@ -255,7 +255,7 @@ class Decoder:
 
 
 def _note_log_probabilities(
-    rows: Sequence[RowState], tokens: Sequence[Token], logits: Tensor
+    rows: Sequence[RowState], tokens: Sequence[DrawnToken], logits: Tensor
 ) -> None:
     """Records the log-probabilities of drawn tokens, for the rows that want them."""
     wanted = [

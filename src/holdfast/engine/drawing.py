@@ -14,7 +14,7 @@ from torch import Tensor
 from holdfast.common.sampling import Sampling
 from holdfast.errors import ModelError
 
-Token = int | Exception  # a token id, or why there is none
+DrawnToken = int | Exception  # a token id, or why there is none
 
 NOT_FINITE = -1  # in place of a token, if the logits are not finite
 _NEEDS_MORE = -2  # in place of a token, if more tokens must be considered
@@ -86,7 +86,7 @@ def draw(logits: Tensor, samplings: Sequence[Sampling], numbers: Sequence[float]
     return tokens
 
 
-def choose(logits: Tensor, draws: Sequence[Draw]) -> list[Token]:
+def choose(logits: Tensor, draws: Sequence[Draw]) -> list[DrawnToken]:
     """The next token of each row, drawn from logits [row, vocabulary]."""
     drawn = draw(logits, [draw.sampling for draw in draws], [draw.number for draw in draws])
     return [ModelError(_NOT_FINITE) if token == NOT_FINITE else token for token in drawn]

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from holdfast.attention import AttentionTrace
 from holdfast.common.sampling import Sampling
-from holdfast.engine.drawing import Draw, LogProbability, Token, uniforms
+from holdfast.engine.drawing import Draw, DrawnToken, LogProbability, uniforms
 from holdfast.engine.prefixes import KeysValues, Prefix
 from holdfast.errors import ModelError
 from holdfast.methods.compiled import UNSTEERED, CompiledMethods
@@ -214,7 +214,7 @@ class RowState:
         """How to draw its next token."""
         return Draw(self.row.sampling, self._uniforms[len(self.token_ids)])
 
-    def add(self, token: Token, stop_ids: frozenset[int]) -> str | None:
+    def add(self, token: DrawnToken, stop_ids: frozenset[int]) -> str | None:
         """Appends a token; returns why the row ends with it, or None."""
         if isinstance(token, Exception):
             self.error = token
