@@ -1,0 +1,85 @@
+"""Tables of what models lose, from the maps in results/loss, one folder per model."""
+
+from __future__ import annotations
+
+from tabled.reading import RESULTS, markdown
+
+from holdfast.analysis.loss_map import Grouping
+from holdfast.analysis.loss_results import read_loss_map
+from holdfast.drift.rule_kinds import KINDS
+from holdfast.records.loss_records import NAME, GroupLoss, ModelLoss
+from holdfast.records.run_summary import Estimated
+
+FOLDER = RESULTS / "loss"
+
+
+def models() -> dict[str, ModelLoss]:
+    """The maps by the model's name on the command line, which is that of its folder."""
+    files = sorted(FOLDER.glob(f"*/{NAME}"))
+    return {file.parent.name: model for file in files for model in read_loss_map(file)}
+
+
+def conversations_line() -> str:
+    """What the maps were measured on, and by which commands."""
+    lines = []
+    for name, model in models().items():
+        counts = " and ".join(f"{run.conversations}" for run in model.runs)
+        commands = "; ".join(f"`{run.command}`" for run in model.runs)
+        lines.append(f"`{name}`: {counts} conversations ({commands}).")
+    return "\n".join(f"- {line}" for line in lines)
+
+
+def kinds_table() -> str:
+    """Kept in round 1 and at the end, and the change, by kind of rule and model."""
+    found = models()
+    rows = [["kind of rule", *(f"`{name}`" for name in found)]]
+    for grouping, groups in (
+        (Grouping.ALL, ("",)),
+        (Grouping.KIND, tuple(KINDS)),
+        (Grouping.POLARITY, ("requirement", "prohibition", "gate")),
+        (Grouping.SIZE, ("2 or 3 rules", "4 or 5 rules", "6 and more")),
+    ):
+        for group in groups:
+            cells = [_cell(_group(model, grouping, group)) for model in found.values()]
+            if any(cells):
+                rows.append([f"**{group or 'all rules'}**", *cells])
+    return "\n".join(markdown(rows))
+
+
+def recall_table() -> str:
+    """Of the rules broken in the last round, the share that the model states when asked."""
+    found = {name: model for name, model in models().items() if model.recall}
+    rows = [["", *(f"`{name}`" for name in found)]]
+    for head, field in (
+        ("rules stated in round 1", "stated_first"),
+        ("rules stated in the last round", "stated_last"),
+        ("of those broken there", "stated_of_broken"),
+        ("of those kept there", "stated_of_kept"),
+    ):
+        every = [next(row for row in model.recall if not row.kind) for model in found.values()]
+        rows.append([head, *(_share(getattr(row, field)) for row in every)])
+    return "\n".join(markdown(rows))
+
+
+def _group(model: ModelLoss, grouping: Grouping, group: str) -> GroupLoss | None:
+    return next(
+        (
+            row
+            for row in model.groups
+            if (row.method, row.grouping, row.group) == ("none", grouping.value, group)
+        ),
+        None,
+    )
+
+
+def _cell(row: GroupLoss | None) -> str:
+    if row is None or row.change.mean is None or row.first.mean is None or row.last.mean is None:
+        return ""
+    change = f"{row.change.mean:+.2f} [{row.change.low:+.2f}, {row.change.high:+.2f}]"
+    return f"{row.first.mean:.2f} → {row.last.mean:.2f}, {change}, {row.verdict}"
+
+
+def _share(value: Estimated) -> str:
+    if value.mean is None or value.low is None or value.high is None:
+        return ""
+    return f"{value.mean:.2f} [{value.low:.2f}, {value.high:.2f}]"
