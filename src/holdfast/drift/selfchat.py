@@ -161,10 +161,9 @@ async def _chat_with_probes_after_rounds(
     for number in range(1, asking.settings.rounds + 1):
         if not await user_turn(asking, number):
             break
-        fits = await model_turn(asking, AGENT_VIEW, number)
-        _start_probes(asking, probes, number, before=number + 1)
-        if not fits:
+        if not await model_turn(asking, AGENT_VIEW, number):
             break
+        _start_probes(asking, probes, number, before=number + 1)
         if number < asking.settings.rounds:
             progress.end_rounds(1)
 
