@@ -25,6 +25,7 @@ from holdfast.measures.judging import cohens_kappa, verdict_of
 from holdfast.models.checkpoint import DEFAULT_FOLDER
 from holdfast.models.requests import Reply
 from holdfast.records import read_run
+from holdfast.report.judge_agreement import read_agreements
 
 POLITE = {"judge": "Is the reply polite?", "model": "judge"}
 FOLLOWS = ("Thank you!", "Please do.", "With pleasure.", "You are most welcome.")
@@ -117,6 +118,20 @@ def test_nothing_is_asked_twice_not_even_by_a_later_command(tmp_path):
     (tmp_path / "run" / "judgements.jsonl").write_bytes(damaged)
     with pytest.raises(RecordsError, match=r"Line 1 of .*judgements\.jsonl"):
         judged(tmp_path / "run", second)
+
+
+def test_agreements_are_read_as_they_were_written_and_damaged_ones_refused(tmp_path):
+    _, agreements = judged(tmp_path, Judge())
+    assert read_agreements(tmp_path) == agreements
+    path = tmp_path / "judges.json"
+    (stored,) = json.loads(path.read_text())
+    for damaged in ("{", "[{}]", json.dumps([{**stored, "follows": [None, 0, 0]}])):
+        path.write_text(damaged)
+        with pytest.raises(RecordsError) as raised:
+            read_agreements(tmp_path)
+        assert raised.value.value == path
+    path.unlink()
+    assert read_agreements(tmp_path) == []
 
 
 def test_a_judge_that_agrees_little_is_refused_unless_it_is_forced(tmp_path):
