@@ -14,6 +14,7 @@ from code_blocks import ROOT, blocks_of
 from holdfast.errors import UnknownName, UsageError
 from holdfast.logs import read_logs
 from holdfast.transcripts import FORMATS, Event, Kind, read_transcripts
+from holdfast.transcripts.chat_messages import read_messages
 from holdfast.transcripts.transcript import branched
 
 SESSION = "3f0c9a52-6f0e-4b57-9c0a-1d2e3f405162"
@@ -580,6 +581,28 @@ def test_the_roles_of_other_libraries_are_known(asked, answered, tmp_path):
 def test_messages_of_a_developer_are_the_system_prompt(tmp_path):
     _, _, dialog = read(tmp_path, {"messages": [{**SYSTEM, "role": "developer"}, HI, HELLO]})
     assert dialog.system == "Be brief."
+
+
+@pytest.mark.parametrize("content", [None, "", [{"type": "refusal", "refusal": "I cannot help."}]])
+def test_a_refusal_is_the_text_of_a_message_without_one(content):
+    refused = {"role": "assistant", "content": content, "refusal": "I cannot help."}
+    assert read_messages([refused]) == [Event(Kind.MESSAGE, "I cannot help.", "assistant")]
+
+
+def test_a_refusal_does_not_replace_a_text():
+    answered = {"role": "assistant", "content": "Hello.", "refusal": None}
+    assert read_messages([answered]) == [Event(Kind.MESSAGE, "Hello.", "assistant")]
+
+
+def test_a_result_that_names_its_tool_is_one_result():
+    part = {"type": "tool-result", "toolCallId": "1", "toolName": "bash", "output": "cart.py"}
+    (event,) = read_messages([{"role": "tool", "content": [part]}])
+    assert event == Event(Kind.TOOL_RESULT, "cart.py") and event.call_id == "1"
+
+
+def test_reasoning_alone_is_no_text_of_a_reply():
+    thinking = {"role": "model", "parts": [{"text": "The user says hi.", "thought": True}]}
+    assert read_messages([thinking]) == [Event(Kind.MESSAGE, "", "assistant")]
 
 
 def test_files_that_are_compressed_in_other_ways_than_gzip_are_named(tmp_path):

@@ -28,19 +28,15 @@ from holdfast.common.files import ASSETS, read_json_lines
 from holdfast.common.validation import StrictModel
 from holdfast.errors import UnknownName, UsageError, cut
 from holdfast.transcripts import Event, Kind, linear
-from holdfast.transcripts.chat_messages import (
-    CALLS,
-    HIDDEN_TYPES,
-    Malformed,
-    read_messages,
-    read_tools,
-)
+from holdfast.transcripts.chat_messages import read_messages, read_tools
+from holdfast.transcripts.content_blocks import CALL_TYPES, HIDDEN_TYPES
+from holdfast.transcripts.transcript import Malformed
 
 RECORDED = "recorded"  # the stop reason of a replayed turn
 SCRIPTED = "scripted"  # the stop reason of a user turn from a script
 GIVEN = (RECORDED, SCRIPTED)  # stop reasons of turns that no model wrote in this run
 SHIPPED_SCRIPTS = ("everyday", "work", "long")
-_NO_TEXT = ("tool_use", *CALLS, *HIDDEN_TYPES)  # kinds of parts that need no text
+_NO_TEXT = ("tool_use", *CALL_TYPES, *HIDDEN_TYPES)  # kinds of parts that need no text
 
 
 @dataclass(frozen=True)

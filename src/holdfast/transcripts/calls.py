@@ -8,9 +8,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from holdfast.transcripts.chat_messages import Malformed
 from holdfast.transcripts.reader import Reader, Unread, Values, file_of
-from holdfast.transcripts.transcript import Event, Transcript, linear
+from holdfast.transcripts.transcript import Event, Malformed, Transcript, linear
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from holdfast.transcripts.chat_messages import Malformed
 from holdfast.transcripts.reader import Reader, Unread, Values, mapping
-from holdfast.transcripts.transcript import Event, Transcript, branched, path_to
+from holdfast.transcripts.transcript import Event, Malformed, Transcript, branched, path_to
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from holdfast.errors import shortened
-from holdfast.transcripts.chat_messages import Malformed, is_cut, is_message, read_messages
-from holdfast.transcripts.transcript import Event, Transcript, linear, message
+from holdfast.transcripts.chat_messages import is_cut, is_message, read_messages
+from holdfast.transcripts.transcript import Event, Malformed, Transcript, linear, message_events
 
 
 class Located(NamedTuple):
@@ -161,7 +161,7 @@ def system_prompt(text: Any) -> list[Event]:
 def input_messages(value: Any) -> list[Event]:
     """The input of a model's call: text, a message, or messages."""
     if isinstance(value, str):
-        return message("user", value)
+        return message_events("user", value)
     return read_messages(value if isinstance(value, list) else [value])
 
 
@@ -171,7 +171,7 @@ def output_messages(value: Any) -> list[Event]:
     if value is None:
         return []
     if isinstance(value, str):
-        return message("assistant", value)
+        return message_events("assistant", value)
     answer: Any = value
     if isinstance(value, Mapping) and isinstance(value.get("choices"), list):
         answer = value["choices"][0] if value["choices"] else None

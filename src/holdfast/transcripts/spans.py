@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from holdfast.transcripts.chat_messages import Malformed
 from holdfast.transcripts.reader import at, fields_of
+from holdfast.transcripts.transcript import Malformed
 
 
 def session_of(span: Mapping[str, Any]) -> str:

@@ -11,6 +11,10 @@ from enum import Enum
 from holdfast.measures.turns import ToolCall
 
 
+class Malformed(Exception):
+    """An invalid message or line; the text of the exception says why."""
+
+
 class Kind(Enum):
     """The kinds of events."""
 
@@ -59,7 +63,7 @@ class Event:
         return self.kind is Kind.MESSAGE and self.role == "system"
 
 
-def message(
+def message_events(
     role: str,
     text: str,
     calls: Sequence[ToolCall] = (),

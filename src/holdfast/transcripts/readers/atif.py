@@ -4,7 +4,7 @@ from typing import Any
 
 from holdfast.errors import shortened
 from holdfast.measures.turns import ToolCall
-from holdfast.transcripts.chat_messages import Malformed, read_messages
+from holdfast.transcripts.chat_messages import read_messages
 from holdfast.transcripts.reader import (
     Format,
     at,
@@ -14,7 +14,7 @@ from holdfast.transcripts.reader import (
     fields_of,
     mapping,
 )
-from holdfast.transcripts.transcript import Event, Kind, message
+from holdfast.transcripts.transcript import Event, Kind, Malformed, message_events
 
 _ROLES = {"system": "system", "user": "user", "agent": "assistant"}
 
@@ -46,7 +46,7 @@ def _read(value: Any) -> list[Event]:
             )
             for call in entries(step.get("tool_calls"))
         ]
-        events += message(role, messages[0].text, calls)
+        events += message_events(role, messages[0].text, calls)
         for result in entries(at(step, "observation", "results")):
             content = mapping(result).get("content") or ""
             events += read_messages([{"role": "tool", "content": content}])

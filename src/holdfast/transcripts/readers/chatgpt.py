@@ -7,7 +7,7 @@ from holdfast.measures.turns import ToolCall
 from holdfast.transcripts.chat_messages import read_message
 from holdfast.transcripts.exports import Export, parents_in, transcripts_of_exports
 from holdfast.transcripts.reader import Format, at, entries, field_of, fields_of, mapping
-from holdfast.transcripts.transcript import Event, message
+from holdfast.transcripts.transcript import Event, message_events
 
 _HIDDEN = ("thoughts", "reasoning_recap", "user_editable_context", "model_editable_context")
 
@@ -33,7 +33,7 @@ def _events(node: Mapping[str, Any]) -> list[Event]:
     text = "\n".join(parts) or at(content, "text") or at(content, "result") or ""
     role, recipient = at(logged, "author", "role"), at(logged, "recipient") or "all"
     if role == "assistant" and recipient != "all":  # a tool's name
-        return message("assistant", "", [ToolCall(recipient, {"input": text})])
+        return message_events("assistant", "", [ToolCall(recipient, {"input": text})])
     if role == "system" and not text:
         return []
     return read_message({"role": role, "content": text})

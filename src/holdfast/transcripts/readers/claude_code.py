@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Any
 
-from holdfast.transcripts.chat_messages import Malformed, read_messages
+from holdfast.transcripts.chat_messages import read_messages
 from holdfast.transcripts.injected import element_text, without_elements
 from holdfast.transcripts.reader import (
     Format,
@@ -22,7 +22,7 @@ from holdfast.transcripts.reader import (
     position_of,
 )
 from holdfast.transcripts.readers import langfuse
-from holdfast.transcripts.transcript import Event, Kind, Transcript, branched, path_to
+from holdfast.transcripts.transcript import Event, Kind, Malformed, Transcript, branched, path_to
 
 _INJECTED = (  # elements in the user's messages that the program writes
     *("system-reminder", "local-command-stdout", "local-command-stderr", "local-command-caveat"),

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from holdfast.errors import shortened
-from holdfast.transcripts.chat_messages import Malformed, read_messages
+from holdfast.transcripts.chat_messages import read_messages
 from holdfast.transcripts.injected import element_around
 from holdfast.transcripts.reader import (
     Format,
@@ -17,7 +17,7 @@ from holdfast.transcripts.reader import (
     objects,
     system_prompt,
 )
-from holdfast.transcripts.transcript import Event, Kind, Transcript, Tree
+from holdfast.transcripts.transcript import Event, Kind, Malformed, Transcript, Tree
 
 _KINDS = ("session_meta", "response_item", "event_msg", "turn_context", "compacted")
 _INSTRUCTIONS = ("<user_instructions>", "# AGENTS.md instructions")  # the project's rules

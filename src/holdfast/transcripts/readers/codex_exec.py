@@ -5,7 +5,6 @@ from typing import Any
 
 from holdfast.errors import shortened
 from holdfast.measures.turns import ToolCall
-from holdfast.transcripts.chat_messages import Malformed
 from holdfast.transcripts.reader import (
     Format,
     Unread,
@@ -16,7 +15,14 @@ from holdfast.transcripts.reader import (
     mapping,
     objects,
 )
-from holdfast.transcripts.transcript import Event, Kind, Transcript, linear, message
+from holdfast.transcripts.transcript import (
+    Event,
+    Kind,
+    Malformed,
+    Transcript,
+    linear,
+    message_events,
+)
 
 _KINDS = ("thread.", "turn.", "item.")
 
@@ -38,7 +44,7 @@ def _read(values: Values) -> Iterator[Transcript | Unread]:
                 name = f"{file_of(where)}, session {field_of(fields, 'thread_id')}"
                 events = threads.setdefault(name, [])
             elif kind == "turn.started":
-                events += message("user", "")  # which is not in the output
+                events += message_events("user", "")  # which is not in the output
             elif kind == "item.completed":
                 events += _item(mapping(fields.get("item")))
         except Malformed as error:
@@ -49,19 +55,21 @@ def _read(values: Values) -> Iterator[Transcript | Unread]:
 def _item(item: Mapping[str, Any]) -> list[Event]:
     kind, call_id = item.get("type"), str(item.get("id", ""))
     if kind == "agent_message":
-        return message("assistant", str(field_of(item, "text")))
+        return message_events("assistant", str(field_of(item, "text")))
     if kind == "command_execution":
         call = ToolCall("shell", {"command": str(field_of(item, "command"))}, call_id)
         output = str(item.get("aggregated_output") or "")
-        return [*message("assistant", "", [call]), Event(Kind.TOOL_RESULT, output)]
+        return [*message_events("assistant", "", [call]), Event(Kind.TOOL_RESULT, output)]
     if kind == "file_change":
         changes = field_of(item, "changes")
         calls = [ToolCall("apply_patch", mapping(change), call_id) for change in changes]
-        return message("assistant", "", calls)
+        return message_events("assistant", "", calls)
     if kind == "mcp_tool_call":
         tool_input = item.get("arguments")
         arguments = tool_input if isinstance(tool_input, Mapping) else {}
-        return message("assistant", "", [ToolCall(str(field_of(item, "tool")), arguments, call_id)])
+        return message_events(
+            "assistant", "", [ToolCall(str(field_of(item, "tool")), arguments, call_id)]
+        )
     if kind == "error":
         return [Event(Kind.ERROR, str(item.get("message") or ""))]
     if kind in ("reasoning", "web_search", "todo_list"):

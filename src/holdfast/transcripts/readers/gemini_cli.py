@@ -6,7 +6,7 @@ from typing import Any
 
 from holdfast.errors import shortened
 from holdfast.measures.turns import ToolCall
-from holdfast.transcripts.chat_messages import Malformed, read_messages
+from holdfast.transcripts.chat_messages import read_messages
 from holdfast.transcripts.injected import without_elements
 from holdfast.transcripts.reader import (
     Format,
@@ -19,7 +19,14 @@ from holdfast.transcripts.reader import (
     mapping,
     objects,
 )
-from holdfast.transcripts.transcript import Event, Kind, Transcript, branched, message
+from holdfast.transcripts.transcript import (
+    Event,
+    Kind,
+    Malformed,
+    Transcript,
+    branched,
+    message_events,
+)
 
 _ROLES = {"user": "user", "gemini": "assistant"}
 _FOR_DISPLAY = ("info", "warning", "about", "help", "stats", "quit", "compression")
@@ -149,7 +156,7 @@ def _events(record: Mapping[str, Any]) -> list[Event]:
     text = "\n".join(event.text for event in messages)
     results = [{"role": "tool", "parts": c["result"]} for c in calls if _is_list(c.get("result"))]
     answers = [e for e in read_messages(results) if e.kind is Kind.TOOL_RESULT and e.text]
-    return [*message("assistant", text, made), *answers]
+    return [*message_events("assistant", text, made), *answers]
 
 
 def _by_whom(event: Event) -> Event:

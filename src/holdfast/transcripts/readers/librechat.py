@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from holdfast.transcripts.chat_messages import Malformed, read_message
+from holdfast.transcripts.chat_messages import read_message
 from holdfast.transcripts.exports import Export, parents_in, transcripts_of_exports
 from holdfast.transcripts.reader import (
     Format,
@@ -15,7 +15,7 @@ from holdfast.transcripts.reader import (
     mapping,
     system_prompt,
 )
-from holdfast.transcripts.transcript import Event
+from holdfast.transcripts.transcript import Event, Malformed
 
 
 def _recognises(value: Any) -> bool:

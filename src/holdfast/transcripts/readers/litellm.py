@@ -4,7 +4,6 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from holdfast.transcripts.calls import Call, transcripts_of_calls
-from holdfast.transcripts.chat_messages import Malformed
 from holdfast.transcripts.reader import (
     Format,
     at,
@@ -16,6 +15,7 @@ from holdfast.transcripts.reader import (
     output_messages,
     system_prompt,
 )
+from holdfast.transcripts.transcript import Malformed
 
 _ANSWERS = ("response", "completion", "choices")  # the answer beside a request's messages
 

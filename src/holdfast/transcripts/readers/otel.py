@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from typing import Any
 
 from holdfast.transcripts.calls import Call, transcripts_of_calls
-from holdfast.transcripts.chat_messages import Malformed
 from holdfast.transcripts.reader import (
     Format,
     at,
@@ -15,6 +14,7 @@ from holdfast.transcripts.reader import (
     system_prompt,
 )
 from holdfast.transcripts.spans import is_gen_ai, session_of, unflattened
+from holdfast.transcripts.transcript import Malformed
 
 _GENERATING = ("chat", "text_completion", "generate_content")  # operations that call a model
 

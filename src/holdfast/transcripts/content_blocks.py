@@ -1,0 +1,202 @@
+"""Reads the content of a message: its texts, and the tool calls and tool results in it.
+
+APIs and libraries write a content as text or as a list of parts, and each has its own parts. One
+function for each of them (`_READERS`) turns a part into blocks: texts, tool calls, tool results.
+"""
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from holdfast.errors import shortened
+from holdfast.measures.turns import ToolCall
+from holdfast.transcripts.transcript import Malformed
+
+# types of tool calls: items of the Responses API, and blocks of Anthropic's
+CALL_TYPES = ("function_call", "custom_tool_call", "local_shell_call", "mcp_call")
+CALL_BLOCK_TYPES = ("tool_use", *CALL_TYPES)
+# types of what is in a log and is no text of the reply
+HIDDEN_TYPES = ("reasoning", "item_reference", "thinking", "redacted_thinking", "compaction")
+
+
+@dataclass(frozen=True)
+class TextBlock:
+    """A text in a message."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class ToolResult:
+    """A tool's result in a message."""
+
+    text: str
+    call_id: str  # of the call whose result it is; "" if the log does not say
+
+
+Block = TextBlock | ToolCall | ToolResult
+
+
+def first_of(item: Mapping[str, Any], *names: str, default: Any = None) -> Any:
+    """The value of the first of these fields that is there and not null."""
+    return next((item[name] for name in names if item.get(name) is not None), default)
+
+
+def id_of(item: Mapping[str, Any]) -> str:
+    """The id of a tool call, in the call or in its result; "" without one."""
+    return str(first_of(item, "call_id", "tool_call_id", "tool_use_id", "id", default=""))
+
+
+def blocks_of(content: Any) -> Iterator[Block]:
+    """The blocks in a content; parts without a text, such as images, are left out.
+
+    Raises:
+        Malformed: a part cannot be read.
+    """
+    for part in _parts_of(content):
+        yield from _blocks_in(part)
+
+
+def text_of(content: Any) -> str:
+    """The texts in a content, a line each.
+
+    Raises:
+        Malformed: it is neither text nor a list of parts.
+    """
+    texts = (_text_in(part) for part in _parts_of(content))
+    return "\n".join(text for text in texts if text is not None)
+
+
+def read_call(call: Any) -> ToolCall:
+    """A tool call in any API's form, without what it may be wrapped in.
+
+    Raises:
+        Malformed: it is not an object, or has no name.
+    """
+    if not isinstance(call, Mapping):
+        raise Malformed(f"{shortened(call)} is not a tool call")
+    if call.get("type") == "local_shell_call":
+        action = call.get("action")
+        return ToolCall("local_shell", action if isinstance(action, Mapping) else {}, id_of(call))
+    name = call.get("name")
+    if not isinstance(name, str):
+        raise Malformed(f"the tool call {shortened(dict(call))} has no name")
+    arguments = first_of(call, "arguments", "input", "parameters", "args", default={})
+    if isinstance(arguments, str):
+        # a free-form tool, or a call that was cut off, has no JSON
+        with suppress(ValueError, RecursionError):
+            arguments = json.loads(arguments)
+    if arguments is None:
+        arguments = {}
+    elif not isinstance(arguments, Mapping):
+        arguments = {"input": arguments}
+    return ToolCall(name, arguments, id_of(call))
+
+
+def _parts_of(content: Any) -> list[Any]:
+    if content is None:
+        return []
+    if isinstance(content, list):
+        return content
+    if isinstance(content, (str, Mapping)):
+        return [content]
+    raise Malformed(f"{shortened(content)} is neither text nor a list of parts")
+
+
+def _text_in(part: Any) -> str | None:
+    """The text of a part; None if it has none, or is not part of the reply."""
+    if isinstance(part, str):
+        return part
+    if not isinstance(part, Mapping):
+        raise Malformed(f"{shortened(part)} is not a part of a message")
+    if isinstance(part.get("message_content"), Mapping):  # OpenInference
+        part = part["message_content"]
+    text = first_of(part, "text", "refusal")
+    return text if isinstance(text, str) and part.get("type") not in HIDDEN_TYPES else None
+
+
+def _blocks_in(part: Any) -> list[Block]:
+    if isinstance(part, Mapping):
+        for read in _READERS:
+            blocks = read(part)
+            if blocks is not None:
+                return blocks
+    text = _text_in(part)
+    return [] if text is None else [TextBlock(text)]
+
+
+# Readers of single parts: their blocks, or None if a part has another form
+
+
+def _read_gemini(part: Mapping[str, Any]) -> list[Block] | None:
+    """Gemini's API."""
+    if part.get("thought") is True:
+        return []
+    if isinstance(part.get("functionCall"), Mapping):
+        return [read_call(part["functionCall"])]
+    if isinstance(part.get("functionResponse"), Mapping):
+        response = part["functionResponse"]
+        return [ToolResult(_as_text(response.get("response")), id_of(response))]
+    return None
+
+
+def _read_opentelemetry(part: Mapping[str, Any]) -> list[Block] | None:
+    """OpenTelemetry; its tool calls are also LangChain's and, with their result, LibreChat's."""
+    match part.get("type"):
+        case "tool_call":
+            nested = part.get("tool_call")  # LibreChat
+            call = nested if isinstance(nested, Mapping) else part
+            blocks: list[Block] = [read_call(call)]
+            if "output" in call:
+                blocks.append(ToolResult(_as_text(call["output"]), id_of(call)))
+            return blocks
+        case "tool_call_response":
+            return [ToolResult(_as_text(first_of(part, "response", "result")), id_of(part))]
+        case "text" if "text" not in part and isinstance(part.get("content"), str):
+            return [TextBlock(part["content"])]
+    return None
+
+
+def _read_vercel(part: Mapping[str, Any]) -> list[Block] | None:
+    """Vercel's AI SDK, where a tool's call and its result are one part."""
+    kind = part.get("type")
+    if not isinstance(kind, str):
+        return None
+    if kind == "tool-invocation" and isinstance(part.get("toolInvocation"), Mapping):
+        part = part["toolInvocation"]
+    elif kind == "dynamic-tool" or kind.startswith("tool-"):
+        part = {"toolName": kind.removeprefix("tool-"), **part}
+    else:
+        return None
+    name = part.get("toolName")
+    call_id = str(first_of(part, "toolCallId", default=""))
+    arguments = first_of(part, "input", "args")
+    blocks: list[Block] = [read_call({"name": name, "id": call_id, "input": arguments})]
+    result = first_of(part, "output", "result", "errorText")
+    if result is not None:
+        blocks.append(ToolResult(_as_text(result), call_id))
+    return blocks
+
+
+def _read_anthropic(part: Mapping[str, Any]) -> list[Block] | None:
+    """Anthropic's API, and the Responses API."""
+    kind = part.get("type")
+    if kind in CALL_BLOCK_TYPES:
+        return [read_call(part)]
+    if kind == "tool_result":
+        return [ToolResult(text_of(part.get("content")), id_of(part))]
+    return None
+
+
+_READERS: tuple[Callable[[Mapping[str, Any]], list[Block] | None], ...] = (
+    _read_gemini,
+    _read_opentelemetry,
+    _read_vercel,
+    _read_anthropic,
+)
+
+
+def _as_text(result: Any) -> str:
+    return result if isinstance(result, str) else json.dumps(result, ensure_ascii=False)
