@@ -16,8 +16,8 @@ from holdfast.analysis.check_file import Check, read_check
 from holdfast.analysis.check_verdicts import Terms, budget_needed, check_prompts, closest_mean
 from holdfast.analysis.falls import compare_runs
 from holdfast.analysis.sequential import FAIL, PASS, UNDECIDED
-from holdfast.cli import check as command
 from holdfast.cli import main
+from holdfast.cli.exit_codes import exit_code
 from holdfast.drift.pairing import draw_pairing
 from holdfast.errors import RecordsError, UsageError
 from holdfast.records import read_run
@@ -478,7 +478,7 @@ def junit_of(records, terms, folder, before=None):
     (suite,) = ElementTree.parse(path).getroot()
     counts = tuple(int(suite.get(name)) for name in COUNTED)
     cases = {(test.get("classname"), test.get("name")): test[0] for test in suite}
-    return cases, counts, command.exit_code([checked.verdict for checked in checks])
+    return cases, counts, exit_code([checked.verdict for checked in checks])
 
 
 PROMPTS = """

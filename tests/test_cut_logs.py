@@ -1,6 +1,7 @@
 """Logged turns that were cut at the token limit are not judged by rules that need the end."""
 
 import json
+from xml.etree import ElementTree
 
 import pytest
 from logged_dialogs import CUT_SUITE
@@ -81,13 +82,49 @@ def test_a_cut_turn_is_judged_only_by_rules_that_its_end_cannot_mend(tmp_path, c
     assert "not judged: 1" in (tmp_path / "run" / "report.html").read_text()
 
 
-def test_a_rule_that_was_judged_on_no_turn_has_not_passed_its_bar(tmp_path):
-    words = {**FORMS["a message"], "messages": [dict(m) for m in FORMS["a message"]["messages"]]}
-    words["messages"][1]["content"] = "Well,"
-    whole = {"messages": [QUESTION, {"role": "assistant", "content": "Bye"}]}
-    assert score(tmp_path, [words] * 60, "--min-adherence", "0.5")[0] == 3
+CUT = {"messages": [QUESTION, {"role": "assistant", "content": "Well,", "finish_reason": "length"}]}
+WHOLE = {"messages": [QUESTION, {"role": "assistant", "content": "Bye"}]}
+
+
+def outcomes(folder):
+    """The verdict of each rule in summary.json, and the XML element of each test in JUnit."""
+    results = json.loads((folder / "run" / "summary.json").read_text())["results"]
+    tests = ElementTree.parse(folder / "logs.xml").iter("testcase")
+    return (
+        {rule["rule"]: rule["verdict"] for rule in results["rules"]},
+        {test.get("name"): test[0].tag for test in tests},
+    )
+
+
+def test_a_rule_that_was_judged_on_no_turn_has_not_passed_its_bar(tmp_path, capsys):
+    junit = ["--junit", str(tmp_path / "logs.xml")]
+    assert score(tmp_path, [CUT] * 60, "--min-adherence", "0.5", *junit)[0] == 3
+    verdicts, tests = outcomes(tmp_path)
+    assert set(verdicts.values()) == {"undecided"} and set(tests.values()) == {"error"}
+    assert "2 undecided" in capsys.readouterr().out
     (tmp_path / "again").mkdir()
-    assert score(tmp_path / "again", [whole] * 60, "--min-adherence", "0.5")[0] == 0
+    assert score(tmp_path / "again", [WHOLE] * 60, "--min-adherence", "0.5")[0] == 0
+
+
+def test_a_rule_that_was_judged_on_no_turn_is_undecided_beside_one_that_fails(tmp_path, capsys):
+    junit = ["--junit", str(tmp_path / "logs.xml")]
+    dialogs = [FORMS["a message"]] * 60
+    assert score(tmp_path, dialogs, "--min-adherence", "0.5", *junit)[0] == 1
+    verdicts, tests = outcomes(tmp_path)
+    assert verdicts == {"bot/bye": "undecided", "bot/brief": "fail"}
+    assert tests == {"bye": "error", "brief": "failure"}
+    printed = capsys.readouterr().out
+    assert "1 fail, 1 undecided" in printed and "bot/brief" in printed.splitlines()[0]
+
+
+def test_a_rule_that_was_judged_on_no_turn_is_not_compared(tmp_path, capsys):
+    (before := tmp_path / "before").mkdir()
+    _, earlier = score(before, [WHOLE] * 60)
+    junit = ["--junit", str(tmp_path / "logs.xml")]
+    assert score(tmp_path, [CUT] * 60, "--against", str(earlier.folder), *junit)[0] == 3
+    verdicts, tests = outcomes(tmp_path)
+    assert set(verdicts.values()) == {"undecided"} and set(tests.values()) == {"error"}
+    assert "Not compared: bot/bye, bot/brief" in capsys.readouterr().out
 
 
 def test_a_turn_that_ended_is_judged(tmp_path):

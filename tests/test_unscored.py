@@ -14,7 +14,7 @@ from holdfast.analysis.sequential import PASS, UNDECIDED
 from holdfast.analysis.summary import results_of
 from holdfast.chat.messages import Message
 from holdfast.cli import main
-from holdfast.cli.check import COULD_NOT, FAILED, PASSED
+from holdfast.cli.exit_codes import COULD_NOT, FAILED, PASSED
 from holdfast.drift.probe_outcomes import outcome_of
 from holdfast.errors import RecordsError
 from holdfast.measures import build

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -75,7 +76,8 @@ class Adherence:
     """How well a rule is kept.
 
     Args:
-        applied, turns: the number of scores, and of all turns under the rule's prompts.
+        applied, turns: the number of scores, and of all turns under the rule's prompts. A rule
+            with no score, as the turns it applies to were cut, is undecided.
         overall: the mean over dialogs, each counted as the mean of its turns.
         bounds: bounds of the true mean, at the check's error.
         by_turn, by_tokens: per bin of TURN_BINS or TOKEN_BINS, over dialogs with a turn in it.
@@ -103,6 +105,11 @@ class Adherence:
     uncompared: str = ""
     for_probes: bool = False
 
+    @property
+    def is_judged(self) -> bool:
+        """Whether the rule was judged on any turn."""
+        return self.applied > 0
+
 
 @dataclass(frozen=True)
 class AgainstEarlier:
@@ -127,12 +134,20 @@ def adherence(
         min_adherence: the mean that a rule must reach; None sets no bar.
         error: upper bound on the probability of any false alarm, and of any pass of a bar that is
             not reached, over all rules together. A fall since `before` may still go unnoticed.
+        before: earlier logs to compare with.
+        by_category: measure each category of prompts instead of each rule.
+
+    Returns:
+        One row per rule that was judged on a turn. With a bar or earlier logs, also one per rule
+        that was judged on none, as the turns it applies to were cut: it must not read as a pass.
     """
     rules = read_scores(run, by_category)
     # a rule may fail its bar, and its comparison too
     tests = 1 if min_adherence is None or before is None else 2
     for_probes = set() if by_category else set(run.manifest.probe_rules)
     share = error / max(1, sum(scores.rule not in for_probes for scores in rules)) / tests
+    if min_adherence is not None or before is not None:
+        rules += _unjudged(run, {scores.rule for scores in rules}, by_category)
     order = {name: number for number, name in enumerate(_rules(run))}
     rules.sort(key=lambda scores: order.get(scores.rule, 0))
     if before is None:
@@ -141,7 +156,7 @@ def adherence(
     earlier = {scores.rule: scores for scores in read_scores(before, by_category)}
     rows = []
     for scores in rules:
-        why = _why_uncompared(scores.rule, earlier, run, before)
+        why = _why_uncompared(scores, earlier, run, before)
         row = _adherence(scores, min_adherence, share, None if why else earlier[scores.rule])
         # a rule that is not compared must not read as a pass
         row = replace(row, verdict=row.verdict or UNDECIDED, uncompared=why)
@@ -159,11 +174,16 @@ def _rules(run: Run) -> dict[str, Any]:
     return run.manifest.rules
 
 
-def _why_uncompared(name: str, earlier: Mapping[str, RuleScores], now: Run, before: Run) -> str:
-    if name not in earlier:
+def _why_uncompared(
+    scores: RuleScores, earlier: Mapping[str, RuleScores], now: Run, before: Run
+) -> str:
+    """Why a rule cannot be compared with earlier logs; "" if it can."""
+    if not len(scores.scores):
+        return "it was judged on no turn of these logs"
+    if scores.rule not in earlier:
         return "the earlier logs have no scores of it"
-    scored = _rules(now).get(name)
-    if _rules(before).get(name, scored) != scored:
+    scored = _rules(now).get(scores.rule)
+    if _rules(before).get(scores.rule, scored) != scored:
         return "it had another measure or `when` in the earlier logs"
     return ""
 
@@ -185,6 +205,22 @@ def read_scores(run: Run, by_category: bool = False) -> list[RuleScores]:
             entry = (row, score.round, tokens[score.round], score.score)
             entries.setdefault(label_of(record, score, by_category), []).append(entry)
     return [RuleScores(rule, turns[rule], *np.array(listed).T) for rule, listed in entries.items()]
+
+
+def _unjudged(run: Run, judged: Collection[str], by_category: bool) -> list[RuleScores]:
+    """The rules that were judged on no turn, as those that they apply to were cut."""
+    turns = Counter[str]()  # by prompt
+    prompts: dict[str, set[str]] = {}  # by rule; a category has several
+    for record in run.dialogs:
+        turns[record.agent.id] += len(record.turns)
+        for probe in record.unscored:
+            prompts.setdefault(label_of(record, probe, by_category), set()).add(record.agent.id)
+    none = np.empty(0)
+    return [
+        RuleScores(rule, sum(turns[id] for id in ids), none, none, none, none)
+        for rule, ids in prompts.items()
+        if rule not in judged
+    ]
 
 
 def label_of(record: LogDialog, score: Probe | Unscored, by_category: bool = False) -> str:

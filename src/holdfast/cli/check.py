@@ -4,7 +4,7 @@ import dataclasses
 import math
 import shlex
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -19,6 +19,7 @@ from holdfast.cli import loading, options
 from holdfast.cli.drift import folder_name, settings_of
 from holdfast.cli.drift_run import DriftRun
 from holdfast.cli.dry_run import check_prices, estimate_run
+from holdfast.cli.exit_codes import COULD_NOT, FAILED, PASSED, exit_code
 from holdfast.cli.options import Arg, Command, RunFolder, Spec, option_of
 from holdfast.cli.output import (
     command_line,
@@ -47,7 +48,6 @@ from holdfast.study.checking import (
     settings_for,
 )
 
-PASSED, FAILED, UNDECIDED, COULD_NOT = 0, 1, 3, 4
 # options of the model and its sampling, which a calibration of the same prompts takes over
 _SHARED = (
     *("model", "endpoint_model", "api_key_env", "chat_template"),
@@ -229,13 +229,6 @@ def _calibration(arguments: CheckArguments, data: Run) -> str:
         words += ["--sweep", first_fix(data.manifest), "--sweep", "boost:factor=2,4"]
     words += ["--sweep", "repetition:probability=0.5,1"]
     return shlex.join([*words, "--out", "runs/calibrate"])
-
-
-def exit_code(verdicts: Collection[str]) -> int:
-    """The exit code for all verdicts together."""
-    if sequential.FAIL in verdicts:
-        return FAILED
-    return UNDECIDED if sequential.UNDECIDED in verdicts else PASSED
 
 
 COMMAND = Command(

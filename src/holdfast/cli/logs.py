@@ -1,23 +1,37 @@
 """`holdfast logs`: scores dialogs by the rules of their prompts; exit codes as for `check`."""
 
-import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
-from holdfast.analysis.sequential import UNDECIDED
+from holdfast.analysis.adherence import adherence
 from holdfast.cli import options
-from holdfast.cli.check import COULD_NOT, exit_code
+from holdfast.cli.exit_codes import COULD_NOT, exit_code
 from holdfast.cli.loading import judging_of
 from holdfast.cli.options import Arg, Command, OutFolder
 from holdfast.cli.output import command_line, page_path, write_page
+from holdfast.cli.progress import note
+from holdfast.common.ranges import Range
 from holdfast.drift import load_suite
 from holdfast.errors import UsageError
+from holdfast.logs import read_logs, score_logs
 from holdfast.records import read_earlier
+from holdfast.report.logs import (
+    logs_page,
+    table,
+    write_logs_figures,
+    write_logs_junit,
+    write_logs_summary,
+)
 from holdfast.transcripts import FORMATS
 
-_MANY = 20  # rules; if there are more, categories are printed
-_NAMED = 5  # problems with the files that are printed
+_MAX_RULES_SHOWN = 20  # if there are more, and no verdicts, categories are shown instead
+_MAX_PROBLEMS_SHOWN = 5  # of those with the files
+_SHARES = {
+    "min_adherence": Range(0, 1, above_low=True, below_high=True, share=True),
+    "error": Range(0, 0.5, above_low=True, below_high=True, share=True),
+}
 
 EXAMPLES = f"""examples:
   holdfast logs ~/.claude/projects/shop --suite rules.yaml  # score transcripts
@@ -41,7 +55,7 @@ class LogsArguments(options.ReportOptions):
     allow_code: bool = False
     """allow the suite to use Python functions as measures"""
     format: Annotated[str | None, Arg("NAME")] = None
-    """a format of those below, such as claude-code (default: detected)"""
+    """one of the formats below, such as claude-code (default: detected)"""
     min_adherence: Annotated[float | None, Arg("SHARE")] = None
     """fail if a rule's mean over dialogs is certainly below this"""
     error: Annotated[float, Arg("SHARE")] = 0.05
@@ -57,49 +71,46 @@ class LogsArguments(options.ReportOptions):
 
 
 def run(arguments: LogsArguments) -> int:
-    from holdfast.analysis.adherence import adherence
-    from holdfast.logs import read_logs, score_logs
-    from holdfast.report.logs import (
-        cut_rules,
-        logs_page,
-        table,
-        write_logs_figures,
-        write_logs_junit,
-        write_logs_summary,
-    )
-
+    started = time.monotonic()
     bar = arguments.min_adherence
-    if bar is not None and not 0 < bar < 1:
-        raise UsageError(f"--min-adherence takes a share above 0 and below 1, not {bar:g}.")
-    if not 0 < arguments.error < 0.5:
-        raise UsageError(f"--error takes a share above 0 and below 0.5, not {arguments.error:g}.")
+    if bar is not None:
+        _SHARES["min_adherence"].check("logs", "min_adherence", bar)
+    _SHARES["error"].check("logs", "error", arguments.error)
     if arguments.against and arguments.against.resolve() == arguments.out.resolve():
         raise UsageError(f"--against {arguments.against} is the folder of --out; choose another.")
     page = page_path(arguments, arguments.out)
     suite = load_suite(arguments.suite, allow_code=arguments.allow_code, probed=False)
     before = read_earlier(arguments.against, "logs") if arguments.against else None
-    began = time.monotonic()
     logs = read_logs(arguments.files, arguments.format)
-    data = score_logs(logs, suite, arguments.out, judging_of(arguments.force_judge), command_line())
-    rows = adherence(data, bar, arguments.error, before)
-    many = len(rows) > _MANY and bar is None and before is None
-    shown = adherence(data, by_category=True) if many else rows
-    print(table(data, rows, shown, bar))
-    for problem in logs.problems[:_NAMED]:
-        print(f"holdfast: {problem}.", file=sys.stderr)
-    if (more := len(logs.problems) - _NAMED) > 0:
-        print(f"holdfast: and {more} more; the page lists all.", file=sys.stderr)
+    scored = score_logs(
+        logs,
+        suite,
+        arguments.out,
+        judging=judging_of(arguments.force_judge),
+        command=command_line(),
+    )
+    rows = adherence(scored, min_adherence=bar, error=arguments.error, before=before)
+    has_verdicts = bar is not None or before is not None
+    by_category = len(rows) > _MAX_RULES_SHOWN and not has_verdicts
+    shown = adherence(scored, by_category=True) if by_category else rows
+    print(table(scored, rows, shown, bar))
+    _print_problems(logs.problems)
     if arguments.junit is not None:
-        seconds = time.monotonic() - began
-        junit = write_logs_junit(data, rows, bar, arguments.junit, seconds)
+        seconds = time.monotonic() - started
+        junit = write_logs_junit(scored, rows, bar, arguments.junit, seconds)
         print(f"JUnit: {junit.resolve()}")
-    write_logs_summary(data, rows, bar, arguments.error)
-    write_logs_figures(shown, data.folder / "figures")
-    write_page(arguments, logs_page(data, rows, shown, bar), page)
-    verdicts = [row.verdict for row in rows]
-    if bar is not None and cut_rules(data).keys() - {row.rule for row in rows}:
-        verdicts.append(UNDECIDED)  # a rule that was judged on no turn has not passed
-    return exit_code(verdicts)
+    write_logs_summary(scored, rows, bar, arguments.error)
+    write_logs_figures(shown, scored.folder / "figures")
+    write_page(arguments, logs_page(scored, rows, shown, bar), page)
+    return exit_code([row.verdict for row in rows])
+
+
+def _print_problems(problems: Sequence[str]) -> None:
+    """Prints the first problems with the files, and how many more there are."""
+    for problem in problems[:_MAX_PROBLEMS_SHOWN]:
+        note(f"{problem}.")
+    if len(problems) > _MAX_PROBLEMS_SHOWN:
+        note(f"and {len(problems) - _MAX_PROBLEMS_SHOWN} more; the page lists all.")
 
 
 COMMAND = Command(

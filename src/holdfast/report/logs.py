@@ -73,6 +73,9 @@ def _verdict_head(bar: float | None) -> str:
 
 def headline(run: Run, rows: Rows) -> str:
     """The first line, on the rule that fell most against earlier logs, or is kept least."""
+    rows = [row for row in rows if row.is_judged]
+    if not rows and cut_rules(run):
+        return f"No rule could be judged on any turn of {count_of(len(run.records), 'dialog')}."
     if not rows:
         return f"No rule applied to any turn of {count_of(len(run.records), 'dialog')}."
     rows = [row for row in rows if not row.for_probes]
@@ -129,7 +132,7 @@ def lines(run: Run, rows: Rows, bar: float | None) -> list[str]:
 
 def _on_least(rows: Rows) -> list[str]:
     """When the rule of the headline is lost, and whether other dialogs would lose it too."""
-    if not (tested := [row for row in rows if not row.for_probes]):
+    if not (tested := [row for row in rows if row.is_judged and not row.for_probes]):
         return []
     least, sentences = _least(tested), []
     if least.survival.broken:
@@ -150,8 +153,8 @@ def _on_rules(run: Run, rows: Rows) -> list[str]:
             " that has no occasion for them breaks them, so the first line leaves them out; say"
             " with `when` which turns they are for ({user: '.'} for all)."
         )
-    scored, cut = {row.rule for row in rows}, cut_rules(run)
-    if rows and (rare := [name for name in run.manifest.rules if name not in scored | set(cut)]):
+    judged, cut = {row.rule for row in rows if row.is_judged}, cut_rules(run)
+    if judged and (rare := [name for name in run.manifest.rules if name not in judged | set(cut)]):
         sentences.append(f"Rules that apply to no turn: {_listed(rare)}.")
     if cut:
         sentences.append(
@@ -172,7 +175,7 @@ def _on_verdicts(rows: Rows, bar: float | None) -> list[str]:
         undecided = [row for row in rows if row.verdict == UNDECIDED and not row.for_probes]
         if bar is not None:
             sentences.append(f"Rules: {counts}, at a bar of {bar:g}.")
-        elif any(row.overall.n < MIN_SAMPLES for row in undecided):
+        elif any(row.is_judged and row.overall.n < MIN_SAMPLES for row in undecided):
             sentences.append(f"Rules: {counts}, as a comparison takes {MIN_SAMPLES} dialogs.")
         else:
             sentences.append(f"Rules: {counts}.")
@@ -238,9 +241,24 @@ def _judged(rows: Rows) -> bool:
 
 
 def _median(row: Adherence) -> str:
+    if not row.is_judged:
+        return "–"
     if not row.survival.broken:
         return "never broken"
     return f"turn {row.survival.median}" if row.survival.median else "–"
+
+
+def _first_broken(row: Adherence) -> str:
+    """'3 of 40 dialogs', with the turn by which half had broken the rule, if half did."""
+    if not row.is_judged:
+        return "–"
+    broken = f"{row.survival.broken} of {count_of(row.overall.n, 'dialog')}"
+    if not row.survival.median:
+        return broken
+    about = " (estimated)" if row.survival.estimated else ""
+    if row.overall.n == 1:
+        return f"{broken}; in {_median(row)}{about}"
+    return f"{broken}; half by {_median(row)}{about}"
 
 
 def write_logs_summary(run: Run, rows: Rows, bar: float | None, error: float) -> Path:
@@ -304,7 +322,8 @@ def _binned(bins: Sequence[int], estimates: Sequence[Estimate]) -> tuple[Estimat
 
 def write_logs_figures(rows: Rows, folder: Path) -> list[Path]:
     """Writes `by_turn`, `by_tokens` and `survival` as SVG and PNG; returns the files."""
-    drawn = sorted(rows, key=lambda row: row.overall.mean or 0)[:_MOST_DRAWN]
+    judged = [row for row in rows if row.is_judged]
+    drawn = sorted(judged, key=lambda row: row.overall.mean or 0)[:_MOST_DRAWN]
     with styled():
         return save(
             {
@@ -385,11 +404,8 @@ def logs_page(run: Run, rows: Rows, shown: Rows, bar: float | None) -> str:
     )
     overview = [head]
     for row in dict.fromkeys([*shown, *rows]):
-        broken = f"{row.survival.broken} of {count_of(row.overall.n, 'dialog')}"
-        about = " (estimated)" if row.survival.estimated else ""
-        half = "in" if row.overall.n == 1 else "half by"
-        broken += f"; {half} {_median(row)}{about}" if row.survival.median else ""
-        overview.append((*_cells(row), broken, _verdict(row, bar) if row.verdict else "–"))
+        verdict = _verdict(row, bar) if row.verdict else "–"
+        overview.append((*_cells(row), _first_broken(row), verdict))
     against = [("rule", "before", "now", "difference")]
     against += [
         (row.rule, plain(row.earlier.before), plain(row.overall), signed(row.earlier.difference))
@@ -463,7 +479,10 @@ def _broken_turns(run: Run, row: Adherence) -> list[ShownTurn]:
 
 def _facts(row: Adherence, bar: float | None) -> list[str]:
     """The evidence behind the verdict on a rule."""
-    facts = [f"kept {plain(row.overall)}, {row.applied} of {count_of(row.turns, 'turn')}"]
+    if row.is_judged:
+        facts = [f"kept {plain(row.overall)}, {row.applied} of {count_of(row.turns, 'turn')}"]
+    else:
+        facts = ["judged on no turn, as those that it applies to were cut at the token limit"]
     if bar is not None:
         low, high = row.bounds
         facts.append(f"the bar is {bar:g}, the bounds that decide are [{low:.2f}, {high:.2f}]")
