@@ -21,8 +21,8 @@ from holdfast.cli.exit_codes import exit_code
 from holdfast.drift.pairing import draw_pairing
 from holdfast.errors import RecordsError, UsageError
 from holdfast.records import read_run
-from holdfast.report.check_sentences import fall_text, lines_of, sentence
-from holdfast.report.junit import TOGETHER, cure, write_junit
+from holdfast.report.check_sentences import fall_text, how_to_decide, lines_of, sentence
+from holdfast.report.junit import ALL_RULES, write_junit
 from holdfast.serve.service import Limits
 from holdfast.study.checking import CheckOptions, check, earlier_conversations, looks
 
@@ -363,10 +363,11 @@ def test_an_interval_below_the_bar_that_does_not_decide_says_so():
     assert eight.verdict == UNDECIDED and eight.lowest.verdict(0.5) == FAIL
     told = "0.00 [0.00, 0.41] (below 0.5 on its own, but not yet certain as one of 4 comparisons)"
     assert told in sentence(eight, terms)
-    (advice,) = cure(eight, eight.lowest, terms)
+    advice = how_to_decide(eight.verdict, eight.lowest, terms)
     assert advice.startswith("Undecided after at most 8 conversations: raise --budget, or")
     (twelve,) = check_prompts(every, ["bot"], 1, Terms(min_stability=0.5, budget=12))
-    assert twelve.verdict == FAIL and not cure(twelve, twelve.lowest, terms)
+    assert twelve.verdict == FAIL
+    assert how_to_decide(twelve.verdict, twelve.lowest, terms) is None
     assert "on its own" not in sentence(twelve, terms)
 
 
@@ -449,7 +450,7 @@ def test_a_failure_that_no_single_rule_shows_has_its_own_test(tmp_path):
     now = talks({"a": [[0.2]] * 8, "b": [[0.2]] * 8, "c": kept})
     cases, counts, code = junit_of(now, Terms(None, budget=8), tmp_path, before)
     assert counts == (4, 1, 0, 0) and code == 1
-    assert [name for (_, name), child in cases.items() if child.tag == "failure"] == [TOGETHER]
+    assert [name for (_, name), child in cases.items() if child.tag == "failure"] == [ALL_RULES]
 
 
 def test_a_bar_and_a_comparison_share_the_error():

@@ -39,6 +39,11 @@ _FELL_TOGETHER = (
 _NOT_LOWER = f"no mean is lower than in the earlier run {_PAIRS}"
 _NO_CERTAIN_FALL = f"no certain fall against the earlier run: {{rules}} {_PAIRS}"
 
+_HOW_TO_DECIDE = (
+    "Undecided after at most {budget} conversations: raise --budget, or give a --min-stability"
+    " further from {mean:.2f}."
+)
+
 
 def lines_of(checks: Sequence[PromptCheck], terms: Terms) -> list[str]:
     """The verdicts, one per line, then details of prompts that do not pass, and the totals."""
@@ -224,6 +229,13 @@ def _rule_fall_text(fall: RuleFall) -> str:
     """'rule brief, most in round 3, from 0.86 to 0.40'."""
     most = f"most in round {fall.round}, from {fall.before:.2f} to {fall.now:.2f}"
     return most if fall.rule is None else f"rule {fall.rule}, {most}"
+
+
+def how_to_decide(verdict: str, lowest: Cell | None, terms: Terms) -> str | None:
+    """How to decide an undecided verdict with this lowest mean; None otherwise or without a bar."""
+    if verdict != UNDECIDED or terms.min_stability is None or lowest is None:
+        return None
+    return _HOW_TO_DECIDE.format(budget=terms.budget, mean=lowest.mean)
 
 
 def details(checked: PromptCheck) -> list[str]:

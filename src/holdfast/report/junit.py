@@ -1,73 +1,96 @@
-"""Verdicts on prompts as JUnit XML, which CI servers show as tests: one test for each prompt, or
-for each rule of a prompt that has several, under the name of its prompt.
+"""Verdicts on prompts and rules as JUnit XML, which CI servers show as tests.
 
-A failed verdict is a failure; an undecided one is an error, since an inconclusive test has not
-passed. A prompt fails exactly when one of its tests does, so the file agrees with the exit code.
+Each prompt is one test; a prompt with several rules has one test per rule, grouped under the
+prompt. A failed verdict is a failure; an undecided one is an error, since an inconclusive test has
+not passed. A prompt fails exactly when one of its tests does, so the file agrees with the exit
+code.
 """
 
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Literal
 from xml.etree import ElementTree
 
 from holdfast.analysis.check_file import Check
-from holdfast.analysis.check_verdicts import Cell, PromptCheck, RuleCheck, Terms
+from holdfast.analysis.check_verdicts import PromptCheck, RuleCheck, Terms
 from holdfast.analysis.sequential import FAIL, PASS, UNDECIDED
 from holdfast.common.files import write_whole
-from holdfast.report.check_sentences import details, rule_details, rule_sentence, sentence
+from holdfast.report.check_sentences import (
+    details,
+    how_to_decide,
+    rule_details,
+    rule_sentence,
+    sentence,
+)
 
-TOGETHER = "all rules together"  # the test of a prompt whose verdict no single rule shows
-_SKIPPED = "skipped"
-_KINDS = {FAIL: "failure", UNDECIDED: "error", PASS: "system-out"}
+ALL_RULES = "all rules together"  # the test of a prompt whose verdict no single rule shows
+
+Outcome = Literal["passed", "failure", "error", "skipped"]
+
+_TYPES = {"failure": FAIL, "error": UNDECIDED}
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 @dataclass(frozen=True)
-class TestCase:
-    """One test case; `text` is not written if it passes, and "" if it is skipped."""
+class JUnitCase:
+    """One test case.
+
+    Attributes:
+        classname: the group that CI servers show it in.
+        name: its name in the group.
+        outcome: whether it passed, failed, could not be decided, or was not run.
+        message: one line that gives the evidence.
+        text: further lines; written only of a failure or an error.
+        seconds: how long it took.
+    """
 
     classname: str
     name: str
-    verdict: str
+    outcome: Outcome
     message: str
     text: str = ""
-    skipped: bool = False
     seconds: float = 0.0
 
-    @property
-    def kind(self) -> str:
-        """The XML element of its outcome."""
-        return _SKIPPED if self.skipped else _KINDS.get(self.verdict, _KINDS[PASS])
+
+def outcome_of(verdict: str) -> Outcome:
+    """The outcome of a test with this verdict; "", of logs without a bar, passes."""
+    outcomes: dict[str, Outcome] = {
+        PASS: "passed",
+        FAIL: "failure",
+        UNDECIDED: "error",
+        "": "passed",
+    }
+    return outcomes[verdict]
 
 
 def write_junit(check: Check, suite: str, path: Path | str, seconds: float) -> Path:
     """Writes the verdicts as JUnit XML, dividing the seconds in proportion to conversations."""
-    checks, terms = check.prompts, check.terms
-    cases: list[TestCase] = []
-    conversations = sum(len(checked.records) for checked in checks)
-    for checked in checks:
-        of_prompt = list(_tests(checked, terms, suite))
-        share = len(checked.records) / conversations if conversations else 1 / len(checks)
-        cases += [replace(test, seconds=seconds * share / len(of_prompt)) for test in of_prompt]
+    conversations = sum(len(checked.records) for checked in check.prompts)
+    cases: list[JUnitCase] = []
+    for checked in check.prompts:
+        of_prompt = list(_cases_of(checked, check.terms, suite))
+        share = len(checked.records) / conversations if conversations else 1 / len(check.prompts)
+        cases += [replace(case, seconds=seconds * share / len(of_prompt)) for case in of_prompt]
     return write_cases(f"holdfast check {suite}", cases, path, seconds)
 
 
-def write_cases(name: str, cases: Sequence[TestCase], path: Path | str, seconds: float) -> Path:
+def write_cases(name: str, cases: Sequence[JUnitCase], path: Path | str, seconds: float) -> Path:
     """Writes test cases as one suite of JUnit XML, whole or not at all."""
-    kinds = [case.kind for case in cases]
-    about = {
+    outcomes = [case.outcome for case in cases]
+    attributes = {
         "name": xml_text(name),
-        "tests": str(len(kinds)),
-        "failures": str(kinds.count(_KINDS[FAIL])),
-        "errors": str(kinds.count(_KINDS[UNDECIDED])),
-        "skipped": str(kinds.count(_SKIPPED)),
+        "tests": str(len(cases)),
+        "failures": str(outcomes.count("failure")),
+        "errors": str(outcomes.count("error")),
+        "skipped": str(outcomes.count("skipped")),
         "time": f"{seconds:.3f}",
     }
-    root = ElementTree.Element("testsuites", about)
-    testsuite = ElementTree.SubElement(root, "testsuite", about)
+    root = ElementTree.Element("testsuites", attributes)
+    testsuite = ElementTree.SubElement(root, "testsuite", attributes)
     for case in cases:
-        _add(testsuite, case)
+        _add_case(testsuite, case)
     ElementTree.indent(root)
     data = ElementTree.tostring(root, encoding="utf-8", xml_declaration=True)
     return write_whole(path, data + b"\n", "another file with --junit")
@@ -78,56 +101,59 @@ def write_unfinished(command: str, path: Path | str, message: str) -> Path:
     takes the place of an earlier run's file, which would pass for this one's.
     """
     name = f"holdfast {command}"
-    case = TestCase("holdfast", command, UNDECIDED, message, message)
+    case = JUnitCase("holdfast", command, "error", message, text=message)
     return write_cases(name, [case], path, 0.0)
 
 
-def _tests(checked: PromptCheck, terms: Terms, suite: str) -> Iterator[TestCase]:
-    of_suite = f"holdfast.{suite}"
+def _cases_of(checked: PromptCheck, terms: Terms, suite: str) -> Iterator[JUnitCase]:
+    """A test for each rule of a prompt, and one for the prompt if no rule shows its verdict."""
+    classname = f"holdfast.{suite}"
     for rule in checked.rules:
-        yield _rule_test(rule, checked, terms, f"{of_suite}.{checked.id}")
-    verdicts = [rule.verdict for rule in checked.rules]
-    if not verdicts or checked.verdict not in (*verdicts, PASS):
-        names = (f"{of_suite}.{checked.id}", TOGETHER) if verdicts else (of_suite, checked.id)
-        text = "\n".join([*cure(checked, checked.lowest, terms), *details(checked)])
-        yield TestCase(*names, checked.verdict, sentence(checked, terms), text)
-
-
-def _rule_test(rule: RuleCheck, checked: PromptCheck, terms: Terms, classname: str) -> TestCase:
-    message = rule_sentence(rule, checked, terms)
-    if rule.verdict == UNDECIDED != checked.verdict and not terms.all_rules:
-        # the verdict of the prompt did not wait for this rule
-        why = (
-            "its prompt had already failed (--all-rules decides every rule)"
-            if checked.verdict == FAIL
-            else "the earlier run does not have it"
-        )
-        message = f"not decided: {why}; {message}"
-        return TestCase(classname, rule.rule, rule.verdict, message, skipped=True)
-    text = "\n".join([*cure(rule, rule.cell, terms), *rule_details(rule, checked)])
-    return TestCase(classname, rule.rule, rule.verdict, message, text)
-
-
-def cure(checked: PromptCheck | RuleCheck, lowest: Cell | None, terms: Terms) -> list[str]:
-    """How to decide an undecided verdict with this lowest mean; [] otherwise or without a bar."""
-    if checked.verdict != UNDECIDED or terms.min_stability is None or lowest is None:
-        return []
-    return [
-        f"Undecided after at most {terms.budget} conversations: raise --budget, or give a"
-        f" --min-stability further from {lowest.mean:.2f}."
-    ]
-
-
-def _add(testsuite: ElementTree.Element, test: TestCase) -> None:
-    names = {"classname": xml_text(test.classname), "name": xml_text(test.name)}
-    case = ElementTree.SubElement(testsuite, "testcase", {**names, "time": f"{test.seconds:.3f}"})
-    if test.kind == _KINDS[PASS]:
-        ElementTree.SubElement(case, test.kind).text = xml_text(test.message)
+        yield _rule_case(rule, checked, terms, f"{classname}.{checked.id}")
+    shown_by_a_rule = any(rule.verdict == checked.verdict for rule in checked.rules)
+    if checked.rules and (shown_by_a_rule or checked.verdict == PASS):
         return
-    about = {"message": xml_text(test.message)}
-    if test.kind != _SKIPPED:
-        about["type"] = test.verdict
-    ElementTree.SubElement(case, test.kind, about).text = xml_text(test.text) or None
+    advice = how_to_decide(checked.verdict, checked.lowest, terms)
+    yield JUnitCase(
+        classname=f"{classname}.{checked.id}" if checked.rules else classname,
+        name=ALL_RULES if checked.rules else checked.id,
+        outcome=outcome_of(checked.verdict),
+        message=sentence(checked, terms),
+        text="\n".join([*([advice] if advice else []), *details(checked)]),
+    )
+
+
+def _rule_case(rule: RuleCheck, checked: PromptCheck, terms: Terms, classname: str) -> JUnitCase:
+    message = rule_sentence(rule, checked, terms)
+    is_left_open = rule.verdict == UNDECIDED and checked.verdict != UNDECIDED
+    if is_left_open and not terms.all_rules:  # the verdict of the prompt did not wait for this rule
+        if checked.verdict == FAIL:
+            why = "its prompt had already failed (--all-rules decides every rule)"
+        else:
+            why = "the earlier run does not have it"
+        return JUnitCase(classname, rule.rule, "skipped", f"not decided: {why}; {message}")
+    advice = how_to_decide(rule.verdict, rule.cell, terms)
+    text = "\n".join([*([advice] if advice else []), *rule_details(rule, checked)])
+    return JUnitCase(classname, rule.rule, outcome_of(rule.verdict), message, text)
+
+
+def _add_case(testsuite: ElementTree.Element, case: JUnitCase) -> None:
+    message = xml_text(case.message)
+    element = ElementTree.SubElement(
+        testsuite,
+        "testcase",
+        classname=xml_text(case.classname),
+        name=xml_text(case.name),
+        time=f"{case.seconds:.3f}",
+    )
+    if case.outcome == "passed":
+        ElementTree.SubElement(element, "system-out").text = message
+    elif case.outcome == "skipped":
+        ElementTree.SubElement(element, "skipped", message=message)
+    else:
+        kind = _TYPES[case.outcome]
+        outcome = ElementTree.SubElement(element, case.outcome, message=message, type=kind)
+        outcome.text = xml_text(case.text) or None
 
 
 def xml_text(text: str) -> str:

@@ -23,7 +23,7 @@ from holdfast.records.run_summary import (
     LogsResult,
 )
 from holdfast.report.figures import legend_below, look, means, panels, save, styled, whiskers
-from holdfast.report.junit import TestCase, write_cases
+from holdfast.report.junit import JUnitCase, outcome_of, write_cases
 from holdfast.report.page import Table, pictures, render_study
 from holdfast.report.wording import aligned, count_of, plain, signed
 
@@ -505,5 +505,5 @@ def write_logs_junit(
         broken = _broken_turns(run, row)[:_MOST_NAMED]
         text = "\n".join(f"{turn.where}: {turn.reason}" for turn in broken)
         classname, message = f"holdfast.{suite}.{prompt}", "; ".join(_facts(row, bar))
-        cases.append(TestCase(classname, rule or prompt, row.verdict, message, text))
+        cases.append(JUnitCase(classname, rule or prompt, outcome_of(row.verdict), message, text))
     return write_cases(f"holdfast logs {suite}", cases, path, seconds)
