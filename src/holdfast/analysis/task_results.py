@@ -42,6 +42,11 @@ class Result:
         is_low = self.fluency is not None and self.fluency < LEAST_FLUENCY
         return is_low and 2 * self.short <= self.replies
 
+    @property
+    def main_metric(self) -> str:
+        """The task's main metric, which is its first."""
+        return next(iter(self.scores))
+
     def estimates(self) -> dict[str, Estimate]:
         return {name: estimate(values, SCORES) for name, values in self.scores.items()}
 

@@ -3,7 +3,8 @@
 from pathlib import Path
 
 from holdfast.papers.findings import publish
-from holdfast.papers.zhang2024.reproduction.figures_2_to_6 import figure_2, figure_3
+from holdfast.papers.zhang2024.reproduction.figure_2 import figure_2
+from holdfast.papers.zhang2024.reproduction.figure_3 import figure_3
 from holdfast.papers.zhang2024.reproduction.paper_tables import (
     table_1,
     table_4,

@@ -15,9 +15,9 @@ from holdfast.analysis.statistics import (
     paired_difference,
     resampled_means,
 )
-from holdfast.analysis.task_results import LEAST_FLUENCY, ZERO_SHOT, Result
+from holdfast.analysis.task_results import LEAST_FLUENCY, Result
 from holdfast.analysis.verdicts import MIN_SAMPLES, NOT_JUDGED, UNDECIDED, all_of, within
-from holdfast.methods import Pasta, spec_of
+from holdfast.methods import Pasta
 from holdfast.papers import zhang2024 as tasks
 from holdfast.papers.findings import Claim, Figure, claim_that, in_words, judged, not_run
 from holdfast.papers.zhang2024.reproduction.study import (
@@ -264,10 +264,10 @@ def _ask_tasks(
     """By row, the answers of all tasks: unsteered, and under methods, given by task and row."""
     rows: dict[str, list[Result]] = {}
     for name, methods in steered.items():
-        by_method = study.ask(folder, name, methods.values(), **settings)
-        rows.setdefault("zero-shot", []).append(by_method[ZERO_SHOT])
+        answers = study.ask(folder, name, methods.values(), **settings)
+        rows.setdefault("zero-shot", []).append(answers.zero_shot)
         for row, method in methods.items():
-            rows.setdefault(row, []).append(by_method[spec_of([method])])
+            rows.setdefault(row, []).append(answers.under(method))
     return rows
 
 

@@ -1,6 +1,6 @@
 """The scales of the reproduction, and the profiles, choices and answers its tables share."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from holdfast import drift
-from holdfast.analysis.task_results import Result, read_results
+from holdfast.analysis.task_results import ZERO_SHOT, Result, read_results
 from holdfast.common.progress import Watch, unwatched
 from holdfast.errors import UsageError
 from holdfast.methods import (
@@ -131,6 +131,27 @@ _FACTORS = (4.0, 16.0, 64.0)  # of Boost, on PASTA's heads; its alpha is a facto
 
 
 @dataclass(frozen=True)
+class Answers:
+    """One task's answers under baselines and methods."""
+
+    by_variant: Mapping[str, Result]  # by the name of a baseline or the spec of a method
+
+    @property
+    def zero_shot(self) -> Result:
+        """The answers without steering."""
+        return self.by_variant[ZERO_SHOT]
+
+    @property
+    def all(self) -> list[Result]:
+        """The answers under every baseline and method."""
+        return list(self.by_variant.values())
+
+    def under(self, method: Method) -> Result:
+        """The answers under a method."""
+        return self.by_variant[spec_of([method])]
+
+
+@dataclass(frozen=True)
 class Study:
     """The runs that the tables share, each made once."""
 
@@ -242,13 +263,13 @@ class Study:
         tested = {}
         for name in self.setup.tasks:
             steered = self.methods(name)
-            by_method = self.ask(
+            answers = self.ask(
                 "test", name, steered.values(), baselines=tasks.BASELINES, generate=True
             )
-            rows = {_PROMPTS[baseline]: by_method[baseline] for baseline in tasks.BASELINES}
-            tested[name] = rows | {
-                row: by_method[spec_of([method])] for row, method in steered.items()
+            rows = {
+                _PROMPTS[baseline]: answers.by_variant[baseline] for baseline in tasks.BASELINES
             }
+            tested[name] = rows | {row: answers.under(method) for row, method in steered.items()}
         return tested
 
     def ask(
@@ -258,8 +279,8 @@ class Study:
         methods: Iterable[Method],
         split: str = "test",
         **settings: Any,
-    ) -> dict[str, Result]:
-        """By baseline or spec string, one task's answers; `settings` replaces defaults."""
+    ) -> Answers:
+        """One task's answers under baselines and methods; `settings` replaces defaults."""
         scale = self.setup.scale
         count = {"test": scale.tested, "validation": scale.validated}[split]
         plain = self._settings(name, split, count)
@@ -271,14 +292,14 @@ class Study:
         with self.setup.watch(f"{folder} {name}", total) as progress:
             out, running = self.setup.out / folder / name, tasks.Running(progress=progress)
             run = tasks.run(self.setup.model, data, out, changed, chosen, running)
-        return {result.variant: result for result in read_results(run)}
+        return Answers({result.variant: result for result in read_results(run)})
 
     def _validate(
         self, folder: str, name: str, methods: Sequence[Method]
     ) -> dict[Method, np.ndarray]:
         """Scores, [validation sample]; methods excluded for their fluency rank below all others."""
-        by_method = self.ask(f"validation-{folder}", name, methods, "validation")
-        results = {method: by_method[spec_of([method])] for method in methods}
+        answers = self.ask(f"validation-{folder}", name, methods, "validation")
+        results = {method: answers.under(method) for method in methods}
         return {
             method: np.full(len(result.numbers), -1.0) if result.excluded else values_of(result)
             for method, result in results.items()
