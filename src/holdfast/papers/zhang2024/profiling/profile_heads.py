@@ -1,10 +1,9 @@
 """Profiles heads, recording each sample as soon as its group is scored."""
 
 import asyncio
-import dataclasses
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, cast
 from weakref import WeakKeyDictionary
@@ -29,9 +28,19 @@ from holdfast.papers.zhang2024.profiling.plan import (
     check_samples,
     read_material,
 )
-from holdfast.records import HeadScores, PendingBatch, Run, open_run, read_run, refuse_early, resume
+from holdfast.records import (
+    HeadScores,
+    PendingBatch,
+    Run,
+    open_run,
+    read_run,
+    refuse_early,
+    resume,
+    unfinished,
+)
 
-_NAME = "stage 1"  # of the batches in records
+# the method of every record, as other versions of Holdfast have written it
+_STAGE = "stage 1"
 # in every identity, as version 0.2 could drop the worse half of the heads, in a seeded order
 _UNHALVED = {"halving": False, "seed": 0}
 
@@ -44,7 +53,26 @@ class Scoring:
     plan: ProfilingPlan
 
 
-# the scorer of an open session; only the last one, as a session scores for one profile at a time
+@dataclass(frozen=True)
+class Preparation:
+    """What a profile is of, and its work."""
+
+    identity: dict[str, Any]  # of the run
+    heads: list[Head]  # to steer, each on its own
+    groups: list[list[int]]  # numbers of samples that are scored together
+
+
+@dataclass(frozen=True)
+class ScoredGroup:
+    """The results of samples that were scored together."""
+
+    records: list[HeadScores]
+    tokens: int  # that were forwarded for them
+
+
+# The scorer of each open session. It cannot be an argument: `compute` may call a function in the
+# process of a replica, which has to make the scorer itself and to find it again for the next group.
+# One per session is enough, as a session scores for one profile at a time.
 _SCORERS: WeakKeyDictionary[LocalSession, tuple[Scoring, Scorer]] = WeakKeyDictionary()
 
 
@@ -57,8 +85,19 @@ def profile(
 ) -> Profile:
     """Steers every head of a model on its own on every sample, and ranks the heads.
 
-    Finished samples in the folder `out` are not scored again. Errors name the sample, what the
-    model lacks, or the other run in `out`.
+    Args:
+        model: its layers must be steerable one by one.
+        samples: chats with emphasis, and how a reply to them is scored.
+        out: the folder of records; finished samples in it are not scored again.
+        plan: how heads are steered and scored. Every head is steered on its own, so heads set in
+            the plan's method mean nothing and are cleared.
+        running: what is notified of progress.
+
+    Raises:
+        ModelError: the model lacks layers, the method cannot steer it, or a sample could not be
+            scored.
+        UsageError: the samples do not fit the plan.
+        AnotherRun: `out` holds another run, or scores that the samples no longer give.
     """
     require_layers(model, "layers, whose heads are to be steered one by one")
     plan = replace(plan, method=with_heads(plan.method, None))
@@ -68,75 +107,44 @@ def profile(
     return read_profile(out)
 
 
-async def _profile(model: LocalModel, scoring: Scoring, out: Path, running: drift.Running) -> None:
-    samples = scoring.samples
-    about = {"command": "profile", "argv": running.command, **facts_about(model)}
-    async with model.session() as engine:
-        identity, heads, groups = await compute(engine, _prepare, scoring)
-        with open_run(out, identity, about) as run:
-            _check_scores(read_run(out), samples)
-            left = [batch for batch in resume(run, _NAME, groups) if batch.again]
-            running.progress(len(samples) - sum(len(batch.again) for batch in left), 0)
-            room = asyncio.Semaphore(replicas_of(engine))
-
-            async def score(batch: PendingBatch) -> None:
-                numbers = batch.again
-                try:
-                    records, tokens = await compute(engine, _score, scoring, numbers, heads)
-                except RequestFailed as error:
-                    some = ", ".join(str(number + 1) for number in numbers)
-                    raise ModelError(f"Sample {some} could not be scored: {error}") from None
-                for record in records:
-                    batch.keep(record)
-                running.progress(len(numbers), tokens)
-                room.release()
-
-            async with task_group() as group:
-                for batch in left:
-                    await room.acquire()
-                    group.create_task(score(batch))
-
-
 def check_folder(out: Path | str, samples: Samples, plan: ProfilingPlan, command: str = "") -> None:
-    """Refuses a folder that holds another run, or something else, before a model is loaded."""
+    """Refuses a folder that holds another run, or something else, before a model is loaded.
+
+    Raises:
+        AnotherRun: it holds another run.
+    """
     known = {"samples": len(samples), **_identity_of_plan(plan)}
     refuse_early(out, known, {"command": "profile", "argv": command})
 
 
-def _scorer(session: LocalSession, scoring: Scoring) -> Scorer:
-    """The fastest scorer that gives this model's own scores."""
-    known, scorer = _SCORERS.get(session, (None, None))
-    if scorer is None or known != scoring:
-        model = cast("LocalModel", session.model)
-        scorer = scorer_of(read_material(model, scoring.samples, scoring.plan))
-        _SCORERS[session] = scoring, scorer
-    return scorer
+async def _profile(model: LocalModel, scoring: Scoring, out: Path, running: drift.Running) -> None:
+    about = {"command": "profile", "argv": running.command, **facts_about(model)}
+    async with model.session() as engine:
+        prepared = await compute(engine, _prepare, scoring)
+        with open_run(out, prepared.identity, about) as run:
+            _check_scores(read_run(out), scoring.samples)
+            left = unfinished(resume(run, _STAGE, prepared.groups), running.progress)
+            slots = asyncio.Semaphore(replicas_of(engine))
+
+            async def score(batch: PendingBatch) -> None:
+                try:
+                    scored = await compute(engine, _score, scoring, batch.again, prepared.heads)
+                except RequestFailed as error:
+                    raise ModelError(_failure(batch.again, error)) from None
+                for record in scored.records:
+                    batch.keep(record)
+                running.progress(len(batch.again), scored.tokens)
+                slots.release()
+
+            async with task_group() as group:
+                for batch in left:
+                    # not in the task: a group that fails releases no slot, so none starts after it
+                    await slots.acquire()
+                    group.create_task(score(batch))
 
 
-def _score(
-    session: LocalSession, scoring: Scoring, numbers: Sequence[int], heads: Sequence[Head]
-) -> tuple[list[HeadScores], int]:
-    """The records of samples scored together, and the tokens that were forwarded for them."""
-    began = time.monotonic()
-    scored, tokens = _scorer(session, scoring).score(numbers, heads)
-    seconds = round((time.monotonic() - began) / len(numbers), 3)
-    records = [
-        HeadScores(
-            method=_NAME,
-            conversation=number,
-            scores=sample.scores,
-            replies=sample.heads_by_reply(),
-            seconds=seconds,
-        )
-        for number, sample in zip(numbers, scored, strict=True)
-    ]
-    return records, tokens
-
-
-def _prepare(
-    session: LocalSession, scoring: Scoring
-) -> tuple[dict[str, Any], list[Head], list[list[int]]]:
-    """The identity of a profile, the heads to steer, and the samples to score together."""
+def _prepare(session: LocalSession, scoring: Scoring) -> Preparation:
+    """Prepares a profile with the model of a session, here or in the process of a replica."""
     scorer, samples = _scorer(session, scoring), scoring.samples
     model = scorer.material.model
     identity = {
@@ -149,7 +157,16 @@ def _prepare(
         "samples_fingerprint": scorer.material.fingerprint,
         **_identity_of_plan(scoring.plan),
     }
-    return identity, _steerable_heads(model), scorer.groups(range(len(samples)))
+    return Preparation(identity, _steerable_heads(model), scorer.groups(range(len(samples))))
+
+
+def _identity_of_plan(plan: ProfilingPlan) -> dict[str, Any]:
+    names = [field.name for field in fields(plan) if field.name != "method"]
+    return {
+        "method": spec_of([with_heads(plan.method, None)]),
+        **{name: getattr(plan, name) for name in names},
+        **_UNHALVED,
+    }
 
 
 def _steerable_heads(model: LocalModel) -> list[Head]:
@@ -184,10 +201,38 @@ def _check_scores(run: Run, samples: Samples) -> None:
                 )
 
 
-def _identity_of_plan(plan: ProfilingPlan) -> dict[str, Any]:
-    names = [field.name for field in dataclasses.fields(plan) if field.name != "method"]
-    return {
-        "method": spec_of([with_heads(plan.method, None)]),
-        **{name: getattr(plan, name) for name in names},
-        **_UNHALVED,
-    }
+def _score(
+    session: LocalSession, scoring: Scoring, numbers: Sequence[int], heads: Sequence[Head]
+) -> ScoredGroup:
+    """Scores samples together under every head, here or in the process of a replica."""
+    began = time.monotonic()
+    scored, tokens = _scorer(session, scoring).score(numbers, heads)
+    seconds = round((time.monotonic() - began) / len(numbers), 3)
+    records = [
+        HeadScores(
+            method=_STAGE,
+            conversation=number,
+            scores=sample.scores,
+            replies=sample.heads_by_reply(),
+            seconds=seconds,
+        )
+        for number, sample in zip(numbers, scored, strict=True)
+    ]
+    return ScoredGroup(records, tokens)
+
+
+def _scorer(session: LocalSession, scoring: Scoring) -> Scorer:
+    """The fastest scorer that gives this model's own scores, made once per session and profile."""
+    known, scorer = _SCORERS.get(session, (None, None))
+    if scorer is None or known != scoring:
+        model = cast("LocalModel", session.model)
+        scorer = scorer_of(read_material(model, scoring.samples, scoring.plan))
+        _SCORERS[session] = scoring, scorer
+    return scorer
+
+
+def _failure(numbers: Sequence[int], error: RequestFailed) -> str:
+    if len(numbers) == 1:
+        return f"Sample {numbers[0] + 1} could not be scored: {error}"
+    *others, last = (str(number + 1) for number in numbers)
+    return f"Samples {', '.join(others)} and {last} could not be scored: {error}"
