@@ -3,27 +3,24 @@
 import inspect
 import json
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Annotated, Any
 
 from holdfast import measures, methods
 from holdfast.cli.options import Arg, Command, Options
+from holdfast.common.catalogue_entry import CatalogueEntry
 from holdfast.errors import UnknownName
 from holdfast.measures.arguments import list_names
-from holdfast.measures.registry import REGISTRY, catalogue, expected_of
+from holdfast.measures.registry import REGISTRY, SPEC_EXAMPLES, expected_of
 from holdfast.methods.all_methods import BY_NAME
 from holdfast.methods.kinds import Ability, requirements
 from holdfast.methods.parameters import parameters_of, required_parameters
 from holdfast.report.wording import aligned
 
-# measures of published benchmarks and studies, by the prefix of their names
-PUBLISHED = {"ifeval_": "of IFEval", "released_": "of Li et al. 2024, as their code scores"}
-# measures that are built from their own kind of spec, as written in a suite
-_BUILT = {
-    "python": "measure: {python: my_measures.rhymes}",
-    "judge": 'measure: {judge: "Is the reply polite?", model: "http://localhost:8000/v1"}',
-}
+# the sources of measures of published benchmarks and studies, by the prefix of their names
+PUBLISHED = {"ifeval_": "IFEval", "released_": "Li et al. 2024, as their code scores"}
 _WIDTH = 100
+_MAX_SIGNATURE_WIDTH = 44  # a longer one is on a line of its own, above its summary
 
 
 class CatalogueArguments(Options):
@@ -35,20 +32,31 @@ def _measures(arguments: CatalogueArguments) -> None:
     if arguments.name is not None:
         print("\n".join(measure_lines(arguments.name)))
         return
-    rows = measures.catalogue()
+    entries = measures.catalogue()
     print("For your own prompts:")
-    _print([row for row in rows if not row[0].startswith(tuple(PUBLISHED))])
+    _print_entries([entry for entry in entries if not entry.name.startswith(tuple(PUBLISHED))])
     print(f"\n`words` is a list of words, or the name of one of these: {', '.join(list_names())}")
-    for beginning, source in PUBLISHED.items():
-        print(f"\n{beginning}..., {source}:")
-        _print([row for row in rows if row[0].startswith(beginning)])
+    for prefix, source in PUBLISHED.items():
+        print(f"\n{prefix}..., of {source}:")
+        _print_entries([entry for entry in entries if entry.name.startswith(prefix)])
 
 
 def _methods(arguments: CatalogueArguments) -> None:
     if arguments.name is not None:
         print("\n".join(method_lines(arguments.name)))
         return
-    _print([(name, ", ".join(parameters), line) for name, parameters, line in methods.catalogue()])
+    _print_entries(methods.catalogue())
+
+
+def _print_entries(entries: Sequence[CatalogueEntry]) -> None:
+    """Prints the signature and the summary of each, in two columns."""
+    width = min(_MAX_SIGNATURE_WIDTH, max(len(entry.signature) for entry in entries))
+    for entry in entries:
+        if len(entry.signature) <= width:
+            print(f"{entry.signature:<{width}}  {entry.summary}")
+        else:
+            print(entry.signature)
+            print(f"{'':<{width}}  {entry.summary}")
 
 
 def method_lines(name: str) -> list[str]:
@@ -63,7 +71,7 @@ def method_lines(name: str) -> list[str]:
     example = example_of(method)
     quoted = f"'{example}'" if "[" in example else example  # shells interpret brackets
     return [
-        *_about(name, method),
+        *_description(name, method),
         "",
         *aligned(rows, "  "),
         "",
@@ -82,45 +90,51 @@ def example_of(method: type[Any]) -> str:
 
 def measure_lines(name: str) -> list[str]:
     """Describes one measure: its arguments, an example and its source."""
-    if name in _BUILT:
-        line = next(f"{name}: {line}" for known, _, line in catalogue() if known == name)
-        return [*textwrap.wrap(line, _WIDTH), "", f"example: {_BUILT[name]}", "source: ours"]
+    if name in SPEC_EXAMPLES:
+        summaries = {entry.name: entry.summary for entry in measures.catalogue()}
+        described = textwrap.wrap(f"{name}: {summaries[name]}", _WIDTH)
+        return [*described, "", f"example: measure: {SPEC_EXAMPLES[name]}", "source: ours"]
     if name not in REGISTRY:
-        raise UnknownName("measure", name, [*REGISTRY, *_BUILT])
-    entry = REGISTRY[name]
+        raise UnknownName("measure", name, [*REGISTRY, *SPEC_EXAMPLES])
+    measure = REGISTRY[name]
     rows = [("argument", "takes", "default")]
-    for argument, field in entry.arguments.items():
+    for argument, field in measure.arguments.items():
         default = "must be given" if field.is_required() else json.dumps(field.default)
         rows.append((argument, expected_of(field), default))
-    published = (line for beginning, line in PUBLISHED.items() if name.startswith(beginning))
+    sources = [source for prefix, source in PUBLISHED.items() if name.startswith(prefix)]
     return [
-        *_about(name, entry.function),
+        *_description(name, measure.function),
         "",
-        *(aligned(rows, "  ") if rows[1:] else ["It takes no arguments."]),
+        *(aligned(rows, "  ") if measure.arguments else ["It takes no arguments."]),
         "",
         f"example: measure: {measure_example(name)}",
-        f"source: {next(published, 'ours').removeprefix('of ')}",
+        f"source: {sources[0] if sources else 'ours'}",
     ]
 
 
 def measure_example(name: str) -> str:
     """A measure as written in a suite file, with a value for every required argument."""
-    fields = REGISTRY[name].arguments.items()
-    needed = {argument: field.examples or [] for argument, field in fields if field.is_required()}
-    if not needed:
+    given = []
+    for argument, field in REGISTRY[name].arguments.items():
+        if field.is_required():
+            assert field.examples, f"the type of {argument} has no example"
+            given.append(f"{argument}: {json.dumps(field.examples[0])}")
+    if not given:
         return name
-    given = ", ".join(f"{argument}: {json.dumps(some[0])}" for argument, some in needed.items())
-    return f"{{{given}}}" if name == "regex" else f"{{name: {name}, {given}}}"
+    if name == "regex":  # its first argument has its name, and stands for it
+        return f"{{{', '.join(given)}}}"
+    return f"{{name: {name}, {', '.join(given)}}}"
 
 
-def _about(name: str, documented: Any) -> list[str]:
-    """The lines of an object's docstring, up to its arguments."""
-    text = (inspect.getdoc(documented) or "").split("\n\nArgs:")[0].split("\n\nRaises:")[0]
+def _description(name: str, documented: type[Any] | Callable[..., Any]) -> list[str]:
+    """The lines of a docstring up to its arguments, without backticks."""
+    docstring = (inspect.getdoc(documented) or "").replace("`", "")
+    text = docstring.split("\n\nArgs:")[0].split("\n\nRaises:")[0]
     first, *rest = text.split("\n\n")
     lines = textwrap.wrap(f"{name}: {' '.join(first.split())}", _WIDTH)
     for paragraph in rest:
-        lines += ["", *paragraph.replace("`", "").splitlines()]
-    return [line.replace("`", "") for line in lines]
+        lines += ["", *paragraph.splitlines()]
+    return lines
 
 
 def _default(method: type[Any], parameter: str) -> str:
@@ -133,21 +147,20 @@ def _default(method: type[Any], parameter: str) -> str:
     return f"{value:g}" if isinstance(value, float) else json.dumps(value).strip('"')
 
 
-def _print(rows) -> None:
-    heads = [f"{name}({arguments})" if arguments else name for name, arguments, _ in rows]
-    width = min(44, max(map(len, heads)))
-    for head, (_, _, line) in zip(heads, rows, strict=True):
-        print(
-            f"{head:<{width}}  {line}" if len(head) <= width else f"{head}\n{'':<{width}}  {line}"
-        )
-
-
-def _command(
-    name: str, run: Callable[[CatalogueArguments], None], line: str
-) -> Command[CatalogueArguments]:
-    about = f"{line.capitalize()}, one line each; with a name, the details of one."
-    return Command(name, line, run, CatalogueArguments, about)
-
-
-MEASURES = _command("measures", _measures, "list the measures, and the word lists that they know")
-METHODS = _command("methods", _methods, "list the steering methods")
+MEASURES = Command(
+    "measures",
+    "list the measures, and the word lists that they know",
+    _measures,
+    CatalogueArguments,
+    description=(
+        "List the measures, and the word lists that they know, one line each; with a name, the"
+        " details of one."
+    ),
+)
+METHODS = Command(
+    "methods",
+    "list the steering methods",
+    _methods,
+    CatalogueArguments,
+    description="List the steering methods, one line each; with a name, the details of one.",
+)

@@ -22,6 +22,7 @@ from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints, 
 from pydantic import ValidationError, create_model
 from pydantic.fields import FieldInfo
 
+from holdfast.common.catalogue_entry import CatalogueEntry
 from holdfast.common.validation import Path, StrictModel, problem_of
 from holdfast.errors import UnknownName, UsageError, shortened, type_in_words
 from holdfast.measures.arguments import Spec, Specs
@@ -143,6 +144,11 @@ F = TypeVar("F", bound=Callable[..., Score | None])
 REGISTRY: dict[str, Entry] = {}
 # for specs that name no registered function, by the field that replaces their name
 BUILDERS: dict[str, Callable[[dict[str, Any], bool], Measure]] = {}
+# such specs, as written in a suite
+SPEC_EXAMPLES = {
+    CODE: "{python: my_measures.rhymes}",
+    JUDGE: '{judge: "Is the reply polite?", model: "http://localhost:8000/v1"}',
+}
 
 
 @dataclass(frozen=True)
@@ -241,21 +247,25 @@ def measure(
     return register if function is None else register(function)
 
 
-def catalogue() -> list[tuple[str, str, str]]:
-    """Every built-in measure as (name, arguments, what it scores), in alphabetical order."""
-    rows = [
-        (name, ", ".join(_written(*pair) for pair in entry.arguments.items()), entry.summary)
+def catalogue() -> list[CatalogueEntry]:
+    """Every built-in measure with its arguments and a summary, in alphabetical order."""
+    registered = [
+        CatalogueEntry(
+            name, tuple(_written(*item) for item in entry.arguments.items()), entry.summary
+        )
         for name, entry in REGISTRY.items()
     ]
     built = [
-        (CODE, CODE, "A function of your own, by its dotted name; needs --allow-code."),
-        (
+        CatalogueEntry(
+            CODE, (CODE,), "A function of your own, by its dotted name; needs --allow-code."
+        ),
+        CatalogueEntry(
             JUDGE,
-            f"{JUDGE}, model, endpoint_model=null",
+            (JUDGE, "model", "endpoint_model=null"),
             "A model answers your question about the reply with yes (1) or no (0).",
         ),
     ]
-    return sorted([*rows, *built])
+    return sorted([*registered, *built])
 
 
 def build(spec: str | Mapping[str, Any], allow_code: bool = False) -> Measure:

@@ -3,6 +3,7 @@
 import dataclasses
 from typing import Any
 
+from holdfast.common.catalogue_entry import CatalogueEntry
 from holdfast.methods.attention import Boost, Pasta, SplitSoftmax, Spotlight
 from holdfast.methods.contrast import AdaCad, Anchoring, Guidance, PromptStrength
 from holdfast.methods.hold import Hold
@@ -23,9 +24,12 @@ METHODS: tuple[type[Any], ...] = (
 BY_NAME: dict[str, type[Any]] = {method.name: method for method in METHODS}
 
 
-def catalogue() -> list[tuple[str, tuple[str, ...], str]]:
+def catalogue() -> list[CatalogueEntry]:
     """The name, parameters and one-line summary of every method, for help texts."""
-    return [(method.name, tuple(parameters_of(method)), summary(method)) for method in METHODS]
+    return [
+        CatalogueEntry(method.name, tuple(parameters_of(method)), summary(method))
+        for method in METHODS
+    ]
 
 
 def schema() -> list[dict[str, Any]]:
