@@ -12,10 +12,15 @@ from drift_sentences import series_of
 from synthetic_run import as_json
 
 from holdfast import drift
-from holdfast.analysis.context import RuleSurvival, survivals_of, truncation_of
 from holdfast.analysis.series import read_series
 from holdfast.analysis.statistics import DIFFERENCES, SCORES, estimate
+from holdfast.analysis.summarised_rounds import (
+    BeforeAndAfter,
+    SummarisedRounds,
+    summarised_rounds_of,
+)
 from holdfast.analysis.summary import results_of, write_summary
+from holdfast.analysis.truncation import truncation_of
 from holdfast.cli import main
 from holdfast.common.sampling import Sampling
 from holdfast.measures import build
@@ -160,10 +165,10 @@ def test_only_compaction_loses_a_rule_that_its_summary_leaves_out(measured, cont
         return completion("bread is good" if "bread." in prompt else "rain is good")
 
     run = measured(answer, canary=False, context=context, window=4)
-    every, *_ = survivals_of(read_series(run)[0])
-    assert (every.before.mean, every.after.mean) == (1, 1 if context == "summarise" else 0)
+    overall = summarised_rounds_of(read_series(run)[0]).overall
+    assert (overall.before.mean, overall.after.mean) == (1, 1 if context == "summarise" else 0)
     numbers, prompt = survival_lines(read_series(run), run)
-    assert plain(every.before) in numbers.partition(plain(every.after))[2]
+    assert plain(overall.before) in numbers.partition(plain(overall.after))[2]
     assert ("stays" in prompt) == (context == "summarise")
     assert all(line in " ".join(table(run).split()) for line in (numbers, prompt))
     told = json.loads(write_summary(run.folder).read_text())["results"][0]["summarised"]
@@ -181,12 +186,13 @@ def test_a_rule_is_called_less_kept_after_a_summary_only_if_that_is_clear(
     (series,) = series_of(tmp_path, lambda i: 1.0, lambda i: 1.0, n)
     kept, half = np.ones(n), np.tile([0.0, 0.4], n)[:n]
 
-    def rule(name, before, after):
-        scores = estimate(before, SCORES), estimate(after, SCORES)
-        return RuleSurvival(name, *scores, estimate(after - before, DIFFERENCES))
+    def scores(before, after):
+        difference = estimate(after - before, DIFFERENCES)
+        return BeforeAndAfter(estimate(before, SCORES), estimate(after, SCORES), difference)
 
-    rows = [rule("", kept, half), rule("signs", kept, half), rule("name", kept, kept)]
-    monkeypatch.setattr("holdfast.report.context_section.survivals_of", lambda item: rows)
+    rules = {"signs": scores(kept, half), "name": scores(kept, kept)}
+    rounds = SummarisedRounds(scores(kept, half), rules)
+    monkeypatch.setattr("holdfast.report.context_section.summarised_rounds_of", lambda _: rounds)
     run = SimpleNamespace(identity_as=lambda kind: SimpleNamespace(settings=drift.Settings()))
     lines = survival_lines([series], run)
     assert len(lines) == 2 + lower

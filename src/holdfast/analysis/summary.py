@@ -17,13 +17,14 @@ import numpy as np
 from holdfast.analysis import estimates
 from holdfast.analysis.check_file import Check, read_check, summary_of_check
 from holdfast.analysis.collapse import COUNTED, Collapse, count_turns, without_collapsed
-from holdfast.analysis.context import RuleSurvival, read_whole, survivals_of, truncation_of
 from holdfast.analysis.outcome import Findings, findings_of
 from holdfast.analysis.profile import profile_of
 from holdfast.analysis.prompt_effect import Baseline, BaselineRow, baseline_beside
 from holdfast.analysis.series import KINDS, MEASURED, Series, read_series
 from holdfast.analysis.statistics import Estimate, estimate
+from holdfast.analysis.summarised_rounds import BeforeAndAfter, summarised_rounds_of
 from holdfast.analysis.task_results import read_results
+from holdfast.analysis.truncation import truncation_of, until_prompt_lost
 from holdfast.analysis.unscored import unscored_by_reason
 from holdfast.analysis.verdicts import verdict_on
 from holdfast.common.files import write_whole
@@ -83,7 +84,7 @@ def results_of(run: Run, label: str = "") -> DriftResults:
     """The results of a drift run; the label tells it from other runs on the same page."""
     series = tuple(read_series(run, label))
     baseline = baseline_beside(run, series[0])
-    return DriftResults(run, series, baseline, findings_of(read_whole(series)[0], baseline))
+    return DriftResults(run, series, baseline, findings_of(until_prompt_lost(series)[0], baseline))
 
 
 def write_summary(folder: Path | str) -> Path:
@@ -167,7 +168,7 @@ def _each(values: Iterable[Estimate]) -> tuple[Estimated, ...]:
 
 def _methods(results: DriftResults) -> Iterator[MethodSummary]:
     """The results by method."""
-    series, whole = results.series, read_whole(results.series)
+    series, whole = results.series, until_prompt_lost(results.series)
     rules = estimates.rule_rows(series)
     against = {pair.row: pair for pair in estimates.rule_differences(series, rules)}
     counted = [count_turns(item.records) for item in series]
@@ -194,7 +195,7 @@ def _methods(results: DriftResults) -> Iterator[MethodSummary]:
             baseline=_baseline(results.baseline) if first else None,
             collapse=_collapse(turns, _without(left, rest) if turns.collapsed else None),
             truncation=_truncation(item),
-            summarised=tuple(map(_survival, survivals_of(item))),
+            summarised=_summarised(item),
         )
 
 
@@ -226,12 +227,21 @@ def _truncation(item: Series) -> TruncationSummary | None:
     )
 
 
-def _survival(row: RuleSurvival) -> SurvivalSummary:
+def _summarised(item: Series) -> tuple[SurvivalSummary, ...]:
+    """All rules together, then each rule, before and after older rounds were summarised."""
+    scores = summarised_rounds_of(item)
+    if scores is None:
+        return ()
+    rules = (_survival(rule, row) for rule, row in scores.rules.items())
+    return (_survival(None, scores.overall), *rules)
+
+
+def _survival(rule: str | None, scores: BeforeAndAfter) -> SurvivalSummary:
     return SurvivalSummary(
-        rule=row.name or None,
-        before=estimated(row.before),
-        after=estimated(row.after),
-        difference=judged(row.difference),
+        rule=rule,
+        before=estimated(scores.before),
+        after=estimated(scores.after),
+        difference=judged(scores.difference),
     )
 
 

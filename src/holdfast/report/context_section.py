@@ -2,8 +2,9 @@
 
 from collections.abc import Sequence
 
-from holdfast.analysis.context import Truncation, survivals_of, truncation_of
 from holdfast.analysis.series import NO_FIX, Series
+from holdfast.analysis.summarised_rounds import summarised_rounds_of
+from holdfast.analysis.truncation import PROMPT_KEPT, PROMPT_LOST, Truncation, truncation_of
 from holdfast.analysis.verdicts import verdict_on
 from holdfast.records import Run
 from holdfast.records.identity import ConversationsIdentity
@@ -39,14 +40,14 @@ def _truncation_sentences(item: Series, cut: Truncation) -> list[str]:
     canary = (
         f"The canary is known {plain(cut.canary_before)} before and {plain(cut.canary_after)} after"
     )
-    if cut.verdict == "prompt lost":
+    if cut.verdict == PROMPT_LOST:
         return [
             f"The server stopped reading the system prompt in {rounds}.",
             count,
             f"{canary}.",
             "From there on this measures a prompt that was cut off, not drift.",
         ]
-    if cut.verdict == "prompt kept":
+    if cut.verdict == PROMPT_KEPT:
         return [
             f"The server leaves out a part of the dialog from {rounds} on, but keeps the system"
             " prompt.",
@@ -66,11 +67,12 @@ def survival_lines(series: Sequence[Series], run: Run) -> list[str]:
     """Sentences on each series: what is kept once the older rounds are summarised."""
     lines = []
     for item in series:
-        if not (rows := survivals_of(item)):
+        scores = summarised_rounds_of(item)
+        if scores is None:
             continue
-        every, *rules = rows
-        before, after = plain(every.before), plain(every.after)
-        conversations = count_of(every.after.n, "conversation")
+        overall = scores.overall
+        before, after = plain(overall.before), plain(overall.after)
+        conversations = count_of(overall.after.n, "conversation")
         if len(series) > 1:
             lines.append(
                 f"With {item.label}, stability is {after} once the older rounds are summarised, and"
@@ -81,9 +83,11 @@ def survival_lines(series: Sequence[Series], run: Run) -> list[str]:
                 f"Stability is {after} once the older rounds are summarised, and {before} before,"
                 f" in {conversations}."
             )
-        lower = [row.name for row in rules if verdict_on(row.difference).sign < 0]
-        if lower and len(rules) > 1:
-            lines.append(f"Clearly kept less after a summary: {len(lower)} of {len(rules)} rules.")
+        lower = sum(verdict_on(rule.difference).sign < 0 for rule in scores.rules.values())
+        if lower and len(scores.rules) > 1:
+            lines.append(
+                f"Clearly kept less after a summary: {lower} of {len(scores.rules)} rules."
+            )
     if lines and run.identity_as(ConversationsIdentity).settings.context == "compact":
         lines.append("The summary takes the system prompt's place.")
     elif lines:
@@ -97,9 +101,11 @@ def survival_table(series: Sequence[Series]) -> Table | None:
         ("Series", "Rule", "Conversations", "Before", "After a summary", "Change")
     ]
     for item in series:
-        for row in survivals_of(item):
+        scores = summarised_rounds_of(item)
+        if scores is None:
+            continue
+        for name, row in [("all rules", scores.overall), *scores.rules.items()]:
             numbers = plain(row.before), plain(row.after)
             change = with_verdict(row.difference, "rises", "falls")
-            name = row.name or "all rules"
             rows.append((item.label, name, str(row.after.n), *numbers, change))
     return Table("Stability before and after a summary", tuple(rows)) if len(rows) > 1 else None

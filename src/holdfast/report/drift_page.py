@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from holdfast.analysis import estimates
-from holdfast.analysis.context import read_whole
 from holdfast.analysis.series import KINDS, MEASURED, Series
 from holdfast.analysis.summary import DriftResults
+from holdfast.analysis.truncation import until_prompt_lost
 from holdfast.drift.cases import NO_CATEGORY
 from holdfast.records import Run
 from holdfast.records.identity import ConversationsIdentity
@@ -144,7 +144,7 @@ def _opening(results: DriftResults) -> list[str]:
     cut_off, kept = truncation_lines(series), survival_lines(series, results.run)
     if (check := results.check) is not None:
         return [check_headline(check), *check_lines(check), *cut_off, *kept]
-    opened = opening(read_whole(series), results.findings, results.baseline)
+    opened = opening(until_prompt_lost(series), results.findings, results.baseline)
     lines = [*cut_off, *opened, *collapse_lines(results), *kept]
     return [*lines, next_step(finding_of(results))]
 

@@ -4,11 +4,11 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from holdfast.analysis.context import was_cut_off
 from holdfast.analysis.estimates import rule_rows
 from holdfast.analysis.outcome import MATTERS, Outcome, conversations_needed
 from holdfast.analysis.series import Series
 from holdfast.analysis.summary import DriftResults
+from holdfast.analysis.truncation import has_lost_prompt
 from holdfast.analysis.unscored import is_unmeasured, unscored_by_reason
 from holdfast.analysis.verdicts import MIN_SAMPLES, verdict_on
 from holdfast.common.model_names import is_served
@@ -228,7 +228,7 @@ def finding_of(results: DriftResults) -> Finding:
         harms=best is not None and verdict_on(best.mean).sign < 0,
         needed=needed,
         cures=tuple(collapse_cures(series)) if may_break_down else (),
-        cut_off=was_cut_off(series),
+        cut_off=has_lost_prompt(series),
         unmeasured=_unmeasured(first),
     )
 

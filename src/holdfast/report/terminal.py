@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 
 from holdfast.analysis import estimates
-from holdfast.analysis.context import read_whole
 from holdfast.analysis.prompt_effect import Baseline
 from holdfast.analysis.series import KINDS, Series
 from holdfast.analysis.statistics import Estimate
 from holdfast.analysis.summary import DriftResults, results_of
+from holdfast.analysis.truncation import until_prompt_lost
 from holdfast.analysis.verdicts import CANNOT_TELL, INCLUDES_ZERO, MIN_SAMPLES, verdict_on
 from holdfast.records import Run, read_run
 from holdfast.report.charts import numbered
@@ -46,7 +46,10 @@ def results_text(results: DriftResults) -> str:
     if nothing := nothing_measured(run.conversations):
         return "\n".join(textwrap.wrap(nothing, WIDTH)) + "\n"
     rules = estimates.rule_rows(series)
-    lines = [*truncation_lines(series), *opening(read_whole(series), results.findings, baseline)]
+    lines = [
+        *truncation_lines(series),
+        *opening(until_prompt_lost(series), results.findings, baseline),
+    ]
     lines += [*collapse_lines(results), *survival_lines(series, run)]
     sentences = [part for line in lines for part in textwrap.wrap(line, WIDTH)]
     notes = _notes(series, baseline)
