@@ -43,9 +43,9 @@ from holdfast import drift
 from holdfast.analysis.collapse import broken_share, count_turns, without_collapsed
 from holdfast.analysis.decay import decay
 from holdfast.analysis.series import read_series
-from holdfast.drift.attention_traces import read_traces
 from holdfast.drift.recorded_dialogs import read_user_turns
 from holdfast.models.requests import Request
+from holdfast.records.traces import read_traces
 from holdfast.study.calibrating import calibrate
 from holdfast.study.calibration_plan import Plan
 from holdfast.study.capability import Capability, Item

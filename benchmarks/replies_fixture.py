@@ -7,9 +7,10 @@
 It records greedy and sampled tokens, the attention mass at each of them, and the log-probabilities
 of given replies: one request at a time, three under one method, sixteen under different methods,
 forks of a dialog, and forks under another method. A method that is added adds lines, and changes
-none. `--check` computes everything again, and prints
-the differences. Tokens are compared exactly, so a fixture is valid for one version of torch and one
-kind of processor, both of which it records. Everything goes through the public interface.
+none; answers that differ only by rounding stay as they were recorded. `--check` computes everything
+again, and prints the differences. Tokens are compared exactly, so a fixture is valid for one
+version of torch and one kind of processor, both of which it records. Everything goes through the
+public interface.
 
 `make real-models` installs the two real models. Gemma's is a base model, and gets a template here.
 """
@@ -214,6 +215,18 @@ def differences(recorded: dict[str, dict], now: dict[str, dict]) -> list[str]:
     return sorted(lines)
 
 
+def with_recorded(recorded: dict[str, dict], now: dict[str, dict]) -> dict[str, dict]:
+    """The answers of now; one that differs from the recorded one only by rounding stays as it was,
+    so that a diff of the fixture shows what changed.
+    """
+    return {
+        name: recorded[name]
+        if name in recorded and not differences({name: recorded[name]}, {name: answer})
+        else answer
+        for name, answer in now.items()
+    }
+
+
 def far(before, after, tolerance: float) -> str:
     if len(before) != len(after):
         return f"were {len(before)}, are {len(after)}"
@@ -260,7 +273,7 @@ def main() -> int:
             differing += len(lines)
             print(f"{name}: {took}, {len(lines) or 'no'} differences", *lines, sep="\n  ")
         else:
-            fixture["models"][name] = answers
+            fixture["models"][name] = with_recorded(fixture["models"].get(name, {}), answers)
             versions = {"torch": torch.__version__, "processor": platform.machine()}
             fixture["made_with"] = versions
             write(fixture)

@@ -38,7 +38,7 @@ def test_a_step_matches_the_papers(dtype, masked, keys, heads, groups, size, fir
     span = torch.zeros(3, keys + 5, dtype=torch.bool, device=DEVICE)
     span[0, 5:20] = span[1, 8 : keys - 8] = span[2, 6] = True
     prompts, methods = (keys - 5, keys - 4, keys // 2), [(SPLIT,), (KEEP,), (SPOT,)]
-    spec = BatchSteering(span, list(map(compile_methods, methods)), prompt=prompts)
+    spec = BatchSteering(span, list(map(compile_methods, methods)), prompt_columns=prompts)
     first = torch.tensor(firsts, device=DEVICE)[:, None]
     one = Starts(keys, firsts, first) if any(firsts) else 0
     inputs = LayerInputs(q, k, v, mask, False, size**-0.5)

@@ -134,7 +134,7 @@ def test_outputs_and_masses_match_the_papers(methods, kind, shape, dtype):
             expected, mass = wanted(q, k, v, seen, span, methods, prompt, 0.25)
             for trace in (False, True):
                 rows = list(map(compile_methods, methods))
-                steering = BatchSteering(span, rows, trace=trace, prompt=prompt)
+                steering = BatchSteering(span, rows, trace=trace, prompt_columns=prompt)
                 given = q, k, v, None if masked == "not" else seen
                 with steered(steering) as state, torch.inference_mode():
                     out, _ = holdfast_attention(Layer(), *given, scaling=0.25)
@@ -150,7 +150,7 @@ def test_outputs_and_masses_match_the_papers(methods, kind, shape, dtype):
 def test_grouped_and_multi_query_attention(groups, queries):
     q, k, v = drawn(queries, 14, groups, torch.float32)
     methods, span = [(SPLIT,), (KEEP,), ()], spans("even", 14)
-    steering = BatchSteering(span, list(map(compile_methods, methods)), prompt=[12] * 3)
+    steering = BatchSteering(span, list(map(compile_methods, methods)), prompt_columns=[12] * 3)
     with steered(steering), torch.inference_mode():
         out, _ = holdfast_attention(Layer(groups), q, k, v, None, scaling=0.25)
     expected, _ = wanted(q, k, v, causal(queries, 14), span, methods, [12] * 3, 0.25)
@@ -182,7 +182,7 @@ def test_features_that_the_fused_kernels_lack_match_the_papers(extra, queries):
     q.requires_grad_(extra == "gradients")
     span, prompt, extras = spans("even", 14), [12] * 3, (kwargs.get("s_aux"), kwargs.get("softcap"))
     rows = list(map(compile_methods, methods))
-    with steered(BatchSteering(span, rows, trace=True, prompt=prompt)) as state:
+    with steered(BatchSteering(span, rows, trace=True, prompt_columns=prompt)) as state:
         out, _ = holdfast_attention(Layer(), q, k, v, given, scaling=0.25, **kwargs)
     expected, mass = wanted(q.detach(), k, v, seen, span, methods, prompt, 0.25, *extras)
     assert far(out, expected) < FLOAT32

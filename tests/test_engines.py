@@ -11,7 +11,7 @@ from holdfast.common.model_names import engine_in
 from holdfast.errors import ModelError, UsageError
 from holdfast.methods import Ability
 from holdfast.models.capabilities import ENDPOINT
-from holdfast.models.engines import load_in_engine, read_options
+from holdfast.models.engine_plugins import load_in_engine, read_options
 from holdfast.papers.li2024 import geometry
 from holdfast.papers.zhang2024.profiling import profile
 from holdfast.study import attention_decay
@@ -40,14 +40,14 @@ def test_a_folder_with_a_colon_is_not_an_engine(tmp_path, monkeypatch):
 )
 def test_an_engine_that_is_not_installed_is_refused(monkeypatch, installed, name, says):
     points = [EntryPoint(name, "tests.none:load", "holdfast.models") for name in installed]
-    monkeypatch.setattr("holdfast.models.engines.entry_points", lambda **_: points)
+    monkeypatch.setattr("holdfast.models.engine_plugins.entry_points", lambda **_: points)
     with pytest.raises(ModelError, match=says):
         load_in_engine(name)
 
 
 def test_any_engine_is_found_by_its_entry_point(monkeypatch):
     loaded = SimpleNamespace(name="sglang", load=lambda: lambda name, **options: (name, options))
-    monkeypatch.setattr("holdfast.models.engines.entry_points", lambda **_: [loaded])
+    monkeypatch.setattr("holdfast.models.engine_plugins.entry_points", lambda **_: [loaded])
     assert load_in_engine("sglang:tiny", dtype="float32") == ("tiny", {"dtype": "float32"})
 
 
@@ -94,7 +94,7 @@ def test_an_engine_is_served_if_its_sessions_share_prefixes_here(monkeypatch, ca
         "llama": lambda name, *, prefix_memory=None, **options: (name, prefix_memory),
     }
     points = [SimpleNamespace(name=n, load=lambda load=load: load) for n, load in loads.items()]
-    monkeypatch.setattr("holdfast.models.engines.entry_points", lambda **_: points)
+    monkeypatch.setattr("holdfast.models.engine_plugins.entry_points", lambda **_: points)
     assert main(["serve", "--port", "0", "--model", "vllm:tiny"]) == 2
     assert "vllm:tiny" in capsys.readouterr().err
     assert load_in_engine("llama:tiny", to_serve=True, prefix_memory=9) == ("tiny", 9)

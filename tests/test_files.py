@@ -13,10 +13,10 @@ from matplotlib.figure import Figure
 
 from holdfast.common import files
 from holdfast.common.files import FULL, write_whole
-from holdfast.drift.attention_traces import TurnTrace, write_traces
 from holdfast.errors import RecordsError
 from holdfast.methods.heads import write_heads
 from holdfast.papers.findings import publish
+from holdfast.records.traces import TurnTrace, write_traces
 from holdfast.report.figures import save
 
 

@@ -14,6 +14,7 @@ from fitted_files import write_all
 from holdfast import methods
 from holdfast.errors import ParameterOutOfRange, PromptError, UnknownName, UsageError
 from holdfast.methods import Boost, Pasta, Reminder, Repetition, SplitSoftmax, Spotlight
+from holdfast.methods.all_methods import METHODS
 from holdfast.methods.kinds import kind_of, members_of
 from holdfast.methods.parameters import parameters_of, required_parameters
 
@@ -144,8 +145,6 @@ def fitted_here(tmp_path, monkeypatch):
 
 
 def test_a_method_is_registered_by_its_class_alone(fitted_here):
-    from holdfast.methods.all_methods import METHODS
-
     listed = methods.catalogue()
     assert [name for name, _, _ in listed] == [method.name for method in METHODS]
     assert len(listed) == len({name for name, _, _ in listed})
@@ -361,6 +360,15 @@ def test_a_reminder_never_changes_the_past():
         whole = reminder.edit(chat, 0)
         for end in range(1, len(chat) + 1):
             assert reminder.edit(chat[:end], 0) == whole[:end]
+
+
+@pytest.mark.parametrize("name", [cls.name for cls in METHODS if cls.kind is methods.Kind.MESSAGES])
+def test_a_message_method_continues_what_it_edited_before(name):
+    (method,) = methods.parse(name)
+    chat = _long_chat(rounds=12)
+    whole = method.edit(chat, 0)
+    for end in range(1, len(chat) + 1):
+        assert method.edit(chat[:end], 0) == whole[:end]
 
 
 def test_a_reminder_of_the_prompt_needs_one_and_any_other_does_not():

@@ -74,6 +74,14 @@ def test_a_method_that_is_added_adds_answers_and_changes_none():
     assert all("/reminder" in name for name in added)
 
 
+def test_answers_that_differ_by_rounding_stay_as_they_were_recorded():
+    recorded = {"a": {"tokens": [1], "masses": [0.5]}, "gone": {"tokens": [2]}}
+    now = {"a": {"tokens": [1], "masses": [0.500001]}, "new": {"tokens": [3]}}
+    assert fixture.with_recorded(recorded, now) == {"a": recorded["a"], "new": now["new"]}
+    other = {"a": {"tokens": [4], "masses": [0.5]}}
+    assert fixture.with_recorded(recorded, other) == other
+
+
 @pytest.mark.parametrize(
     ("change", "line"),
     (

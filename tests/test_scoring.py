@@ -40,7 +40,7 @@ def plain_logits(tiny, prompt_ids, span, reply, given=()):
     whole = torch.tensor([tuple(prompt_ids) + tuple(reply)], device=DEVICE)
     shifts = compile_methods(compile_methods(given).attention if any(span) else ())
     held = torch.tensor([tuple(span) + (False,) * len(reply)], device=DEVICE)
-    steering = BatchSteering(held, [shifts], prompt=[len(prompt_ids)]) if shifts else None
+    steering = BatchSteering(held, [shifts], prompt_columns=[len(prompt_ids)]) if shifts else None
     with torch.inference_mode(), steered(steering):
         logits = tiny.hf_model(input_ids=whole, use_cache=False).logits
     return logits[0, len(prompt_ids) - 1 :].double().cpu()

@@ -100,7 +100,7 @@ def test_steering_that_is_kept_between_steps_waits_for_no_device():
         span = torch.zeros(3, 9, dtype=torch.bool)
         span[:, 2:6] = True
         compiled = list(map(compile_methods, rows))
-        steering = BatchSteering(span, compiled, prompt=[9, 8, 7], follows=False)
+        steering = BatchSteering(span, compiled, prompt_columns=[9, 8, 7], follows=False)
         for step, keys in enumerate((12, 13, 14)):
             q, k = torch.randn(3, 4, 1, 16), torch.randn(3, 2, keys, 16)
             v, lengths = torch.randn_like(k), torch.tensor([keys, keys - 1, keys - 2])
@@ -113,7 +113,7 @@ def test_steering_that_is_kept_between_steps_waits_for_no_device():
             waits = waits_of(run)
             assert not step or waits == []
             wider = torch.nn.functional.pad(span, (0, keys - 9))
-            fresh = BatchSteering(wider, compiled, prompt=[9, 8, 7])
+            fresh = BatchSteering(wider, compiled, prompt_columns=[9, 8, 7])
             assert torch.equal(run(), run(steering=fresh))
 
 
@@ -156,7 +156,9 @@ def test_shared_keys_and_values_are_never_repeated(queries, masked, methods):
     layer.num_key_value_groups = 8
     storages = Storages()
     for prompt in (keys, 512):
-        steering = BatchSteering(span, [compile_methods(methods)], trace=True, prompt=[prompt])
+        steering = BatchSteering(
+            span, [compile_methods(methods)], trace=True, prompt_columns=[prompt]
+        )
         with steered(steering), storages:
             holdfast_attention(layer, query, key, value, mask, scaling=0.1)
     assert 8 * queries * keys <= key.numel()  # nor masks of all heads

@@ -15,9 +15,9 @@ from holdfast.analysis import decay
 from holdfast.analysis.decay import behaviour
 from holdfast.chat.prompt import render
 from holdfast.cli import main
-from holdfast.drift.attention_traces import TurnTrace, read_traces, write_traces
 from holdfast.errors import ModelError, ParameterOutOfRange, RecordsError, UsageError
 from holdfast.records import Conversation, OpenRun
+from holdfast.records.traces import TurnTrace, read_traces, write_traces
 from holdfast.report.trace import lines
 from holdfast.study.attention_decay import Dialog, check, settings_for
 

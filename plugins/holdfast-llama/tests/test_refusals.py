@@ -13,7 +13,7 @@ from holdfast_llama.model import load
 from holdfast.cli import main
 from holdfast.errors import HoldfastError, ModelError, PromptError, UsageError
 from holdfast.methods import parse
-from holdfast.models.engines import load_in_engine
+from holdfast.models.engine_plugins import load_in_engine
 from holdfast.models.requests import Reply, Request
 
 

@@ -14,12 +14,12 @@ from conftest import CACHE, CHATS, OURS, STOCK, model, use_backend
 from holdfast import drift
 from holdfast.cli import main
 from holdfast.common.sampling import Sampling
-from holdfast.drift.attention_traces import read_traces
 from holdfast.errors import ModelError, PromptError, UsageError
 from holdfast.methods import Ability
-from holdfast.models.engines import load_in_engine
+from holdfast.models.engine_plugins import load_in_engine
 from holdfast.models.requests import Request
 from holdfast.records import read_run
+from holdfast.records.traces import read_traces
 
 MASS = 2e-5  # of a head, against the local model's
 METHODS = (
@@ -120,7 +120,7 @@ def test_the_command_with_the_engine_in_its_own_process(tmp_path):
 STALLED = """
 import os, signal, psutil
 from holdfast.errors import ModelError
-from holdfast.models.engines import load_in_engine
+from holdfast.models.engine_plugins import load_in_engine
 
 if __name__ == "__main__":
     model = load_in_engine("vllm:default", enforce_eager=True, max_model_len=512)

@@ -10,12 +10,11 @@ import numpy as np
 from holdfast.analysis.series import Series
 from holdfast.drift.cases import Persona
 from holdfast.drift.dialog import with_repetition
-from holdfast.drift.recorded_dialogs import GIVEN
 from holdfast.measures.language import LISTS, identifier
 from holdfast.measures.repeated_turns import UNSPACED_SIGN, loops
 from holdfast.measures.text import fold, words_of
 from holdfast.records import Conversation, LogDialog, Participant, Repeated, Turn
-from holdfast.records.conversation import NO_NEWS_FROM
+from holdfast.records.conversation import GIVEN, NO_NEWS_FROM
 
 Dialog = Conversation | LogDialog
 

@@ -14,10 +14,10 @@ import numpy as np
 from pydantic import Field
 
 from holdfast.analysis.statistics import SCORES, Estimate, bounds_of, estimate, paired_difference
-from holdfast.drift.attention_traces import TurnTrace
 from holdfast.errors import UsageError
 from holdfast.records import Conversation
 from holdfast.records.model import List, Number, Optional, RecordModel
+from holdfast.records.traces import TurnTrace
 
 Dialog = Mapping[int, TurnTrace]  # the agent's turns, by round
 Rows = List[List[float]]

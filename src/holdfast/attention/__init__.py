@@ -2,8 +2,24 @@
 
 Every attention method moves the log-odds x = lse(scores on the span) - lse(scores on the rest) to
 x' and keeps the ratios inside each group, so a head's output becomes sigmoid(x') * O_span +
-sigmoid(-x') * O_rest: no attention matrix is needed. `layers.holdfast_attention` computes a
-steered layer; docs/how.md introduces the other files.
+sigmoid(-x') * O_rest: no attention matrix is needed.
+
+layers          computes a steered layer, by one of the next three
+merge           span and rest apart, by fused kernels, merged by their log-sum-exps
+gpu_step        a decode step on a GPU, in one kernel; gpu_table is the formula there
+explicit        scores, a block of queries at a time, where the fused kernels cannot do it
+fused_kernels   the calls of PyTorch's kernels
+rules           methods that no three numbers per head express
+
+batch_steering  what a batch's rows do to attention
+extent          where span, generated tokens and rest are among the keys
+passes          a forward pass under a steering
+blocks          a block of `holdfast.steering`, and the passes that belong to it
+pass_refusals   passes and caches that a block cannot steer
+
+patching        switches a loaded model to this attention and back
+reaching        whether a model's attention can be reached, and which heads it has
+rotary          rotary factors that depend on the length of the text
 """
 
 from __future__ import annotations

@@ -43,10 +43,10 @@ class BatchSteering:
     # may be a multiple of these (beams, several replies to a prompt), with the copies of each row
     # adjacent
     span: Tensor
-    methods: Sequence[CompiledMethods]  # of each row
+    compiled: Sequence[CompiledMethods]  # the methods of each row
     trace: bool = False  # whether to record the mass at the last query
     # per row, the number of columns before the first generated one; None: as many as `span` has
-    prompt: Sequence[int] | None = None
+    prompt_columns: Sequence[int] | None = None
     # whether `span` has every column of a pass; False: it has only the prompt's, and passes
     # continue after it
     follows: bool = True
@@ -56,46 +56,50 @@ class BatchSteering:
     _groups: dict[int, list[MethodGroup]] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
-        if len(self.methods) != self.span.shape[0]:
+        if len(self.compiled) != self.span.shape[0]:
             raise UsageError(
-                f"There are methods for {len(self.methods)} rows and a span of"
+                f"There are methods for {len(self.compiled)} rows and a span of"
                 f" {self.span.shape[0]}; give each row its own.",
-                option="methods",
-                value=len(self.methods),
+                option="compiled",
+                value=len(self.compiled),
                 allowed=self.span.shape[0],
             )
 
     def equals(self, other: BatchSteering) -> bool:
         """Whether both steer the same rows of the same batch; compares no numbers on a device."""
-        mine, theirs = ((s.methods, s.prompt, s.trace, s.follows) for s in (self, other))
+        mine, theirs = ((s.compiled, s.prompt_columns, s.trace, s.follows) for s in (self, other))
         return self.span is other.span and mine == theirs
 
     @cached_property
-    def prompts(self) -> list[int]:
+    def first_generated(self) -> list[int]:
         """Per row, the first generated column."""
-        return [self.span.shape[1]] * len(self.span) if self.prompt is None else list(self.prompt)
+        return (
+            [self.span.shape[1]] * len(self.span)
+            if self.prompt_columns is None
+            else list(self.prompt_columns)
+        )
 
     @cached_property
     def includes(self) -> list[bool]:
         """Per row, whether generated tokens count as its span."""
-        return [compiled.span_includes_generated for compiled in self.methods]
+        return [compiled.span_includes_generated for compiled in self.compiled]
 
     @cached_property
     def disagrees(self) -> bool:
         """Whether methods of one row disagree on what the span is."""
-        return not all(compiled.agrees_on_span for compiled in self.methods)
+        return not all(compiled.agrees_on_span for compiled in self.compiled)
 
     @cached_property
     def extent(self) -> Extent:
         """Where the span is; copies the mask to the host."""
-        includes = [False] * len(self.methods) if self.disagrees else self.includes
-        return Extent.of(self.span, self.prompts, includes)
+        includes = [False] * len(self.compiled) if self.disagrees else self.includes
+        return Extent.of(self.span, self.first_generated, includes)
 
     @cached_property
     def on_device(self) -> tuple[Tensor, Tensor]:
-        """`prompts` and `includes`, [row, 1] each, on the device."""
+        """`first_generated` and `includes`, [row, 1] each, on the device."""
         device = self.span.device
-        starts = torch.tensor(self.prompts).to(device, non_blocking=True)
+        starts = torch.tensor(self.first_generated).to(device, non_blocking=True)
         includes = torch.tensor(self.includes).to(device, non_blocking=True)
         return starts[:, None], includes[:, None]
 
@@ -104,23 +108,23 @@ class BatchSteering:
         """Per row, the first generated column that counts as its span, int64 [row], on the device;
         a column that no row reaches if none does.
         """
-        every = zip(self.prompts, self.includes, strict=True)
+        every = zip(self.first_generated, self.includes, strict=True)
         starts = [start if included else 2**40 for start, included in every]
         return torch.tensor(starts).to(self.span.device, non_blocking=True)
 
     @cached_property
     def _in_family(self) -> bool:
-        return all(compiled.table is not None for compiled in self.methods)
+        return all(compiled.table is not None for compiled in self.compiled)
 
     @cached_property
     def _by_head(self) -> bool:
-        tables = (compiled.table for compiled in self.methods)
+        tables = (compiled.table for compiled in self.compiled)
         return any(len(table) > 1 for table in tables if table is not None)
 
     @cached_property
     def _heads(self) -> dict[int, list[int]] | None:
         """The heads that some method moves, by layer; None for all of them."""
-        named = [method.heads for compiled in set(self.methods) for method in compiled.attention]
+        named = [method.heads for compiled in set(self.compiled) for method in compiled.attention]
         heads: dict[int, list[int]] = {}
         for layer, head in sorted({pair for chosen in named for pair in chosen or ()}):
             heads.setdefault(layer, []).append(head)
@@ -167,4 +171,4 @@ class BatchSteering:
     def _repeated(self, num_rows: int) -> list[CompiledMethods]:
         """The methods of each row of a pass."""
         copies = self.copies_of(num_rows)
-        return [compiled for compiled in self.methods for _ in range(copies)]
+        return [compiled for compiled in self.compiled for _ in range(copies)]

@@ -253,7 +253,7 @@ class OpenModel:
         before = check_pass(state, given, config, continues=continues, first=begun.first)
         check_lengths(RotaryLengths.of(config), given, self.name)
         refuse_checkpointing(model)
-        return edits_of_pass(origin.methods, origin.span, given, before)
+        return edits_of_pass(origin.compiled, origin.span, given, before)
 
     def _finish(self, begun: _BlockPass, cache: Any) -> None:
         """Checks and records a pass that ended without an error."""

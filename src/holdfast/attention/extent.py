@@ -51,22 +51,22 @@ class Extent:
     stop: int  # one after the last such column; 0 if there is none
     uniform: bool  # whether every row's span contains all columns between
     certain: bool  # whether every row has a span
-    prompt: tuple[int, ...]  # per row, the first generated column
+    first_generated: tuple[int, ...]  # per row, the first generated column
     includes: tuple[bool, ...]  # per row, whether generated tokens count as its span
 
     @classmethod
-    def of(cls, span: Tensor, prompt: Sequence[int], includes: Sequence[bool]) -> Extent:
+    def of(cls, span: Tensor, first_generated: Sequence[int], includes: Sequence[bool]) -> Extent:
         """The extent of a span mask, bool [row, column], which is copied to the host."""
         span = span.cpu()
         columns = span.any(0).nonzero()[:, 0].tolist()
         start, stop = (columns[0], columns[-1] + 1) if columns else (0, 0)
         uniform = bool(span[:, start:stop].all())
         certain = start < stop and (uniform or bool(span.any(1).all()))
-        return cls(start, stop, uniform, certain, tuple(prompt), tuple(includes))
+        return cls(start, stop, uniform, certain, tuple(first_generated), tuple(includes))
 
     def groups(self, first: int, last: int) -> Groups:
         """The groups among the columns `first` to `last`, in keys counted from `first`."""
-        starts = zip(self.prompt, self.includes, strict=True)
+        starts = zip(self.first_generated, self.includes, strict=True)
         generated = [start for start, included in starts if included]
         if any(start < last for start in generated):
             return self._with_generated(first, last, generated)
@@ -83,7 +83,7 @@ class Extent:
         if self.stop:
             start, stop = max(0, self.start - max(firsts)), min(keys, self.stop - min(firsts))
             proper = KeyRange(start, stop, False) if start < stop else None
-        every = zip(firsts, self.prompt, self.includes, strict=True)
+        every = zip(firsts, self.first_generated, self.includes, strict=True)
         generated = any(included and first + keys > start for first, start, included in every)
         span = KeyRange(0, keys, False) if generated else proper
         return Groups(span, KeyRange(0, keys, span is None), proper, False)
@@ -98,10 +98,10 @@ class Extent:
         start = max(min(starts), first)
         leads = self.uniform and self.stop > self.start and self.start <= first
         alike = leads and all(self.includes)
-        whole = alike and all(column == self.stop for column in self.prompt)
+        whole = alike and all(column == self.stop for column in self.first_generated)
         rest_start = max(self.stop, first) if leads else first
-        rest_stop = min(max(self.prompt), last) if all(self.includes) else last
-        plain = alike and all(column >= rest_stop for column in self.prompt)
+        rest_stop = min(max(self.first_generated), last) if all(self.includes) else last
+        plain = alike and all(column >= rest_stop for column in self.first_generated)
         rest = KeyRange(rest_start - first, rest_stop - first, plain)
         return Groups(
             KeyRange(start - first, last - first, whole),
@@ -114,7 +114,8 @@ class Extent:
         """Whether the columns alone show that every row has keys of the rest."""
         before = self.start > first
         behind = last > self.stop
-        return before or (behind and (not any(self.includes) or min(self.prompt) > self.stop))
+        rest_between = not any(self.includes) or min(self.first_generated) > self.stop
+        return before or (behind and rest_between)
 
 
 @dataclass(frozen=True)

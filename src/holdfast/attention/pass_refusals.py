@@ -21,7 +21,7 @@ _ORIGIN = "_holdfast_origin"  # the attribute of a cache with its `CacheOrigin`
 class CacheOrigin:
     """The steering that the keys in a cache were computed under; caches of a block share one."""
 
-    methods: tuple[CompiledMethods, ...]  # of each row of the span mask
+    compiled: tuple[CompiledMethods, ...]  # of each row of the span mask
     span: Tensor  # bool [row, token]
     spec: str  # the methods as messages name them
 
@@ -30,11 +30,11 @@ class CacheOrigin:
 
     def equals(self, other: CacheOrigin) -> bool:
         """Whether keys of the two are interchangeable."""
-        if self.methods != other.methods or len(self.span) != len(other.span):
+        if self.compiled != other.compiled or len(self.span) != len(other.span):
             return False
         width = min(self.span.shape[1], other.span.shape[1])
         # under some methods, where the prompt ends is part of the steering
-        by_width = any(one.states or one.span_includes_generated for one in self.methods)
+        by_width = any(one.states or one.span_includes_generated for one in self.compiled)
         if by_width and self.span.shape != other.span.shape:
             return False
         beyond = [origin.span[:, width:].any() for origin in (self, other)]
@@ -55,7 +55,7 @@ def claim_cache(cache: Any, origin: CacheOrigin | None, name: str) -> bool:
     before = cache.__dict__.get(_ORIGIN)
     if before is origin:
         return origin is not None
-    old, new = (mark if mark and any(mark.methods) else None for mark in (before, origin))
+    old, new = (mark if mark and any(mark.compiled) else None for mark in (before, origin))
     same = old is new or (old is not None and new is not None and old.equals(new))
     if not same and cached_tokens(cache):
         was, now = (mark.spec if mark else "no steering" for mark in (old, new))

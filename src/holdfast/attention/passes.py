@@ -106,10 +106,9 @@ class PassState:
     def has_generated(self, keys: int) -> bool:
         """Whether any generated keys are visible that some method counts as the span."""
         first = self.first_column(keys)
-        firsts = (
-            first.columns if isinstance(first, Starts) else [first] * len(self.steering.prompts)
-        )
-        every = zip(firsts, self.steering.includes, self.steering.prompts, strict=True)
+        generated = self.steering.first_generated
+        firsts = first.columns if isinstance(first, Starts) else [first] * len(generated)
+        every = zip(firsts, self.steering.includes, generated, strict=True)
         return any(included and first + keys > start for first, included, start in every)
 
     def is_two_groups(self, keys: int) -> bool:

@@ -31,7 +31,7 @@ from holdfast.integrations.ray import Specification, connect
 from holdfast.methods import Method, spec_of
 from holdfast.models.checkpoint import find_source
 from holdfast.models.connecting import connect_all
-from holdfast.models.engines import load_in_engine, read_options
+from holdfast.models.engine_plugins import load_in_engine, read_options
 from holdfast.models.protocol import ChatModel
 from holdfast.records.judge_records import Agreement
 from holdfast.report.judge_agreement import agreement_line

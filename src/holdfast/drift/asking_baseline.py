@@ -21,7 +21,7 @@ from holdfast.drift.pairing import Pairing, ProbeQuestion, draw, prepare
 from holdfast.drift.probe_outcomes import ProbeOutcome, outcome_of
 from holdfast.drift.run_identity import identity_of_model, known_identity
 from holdfast.drift.settings import Cast, Running, Settings
-from holdfast.models.failures import Name, OutageWatch, Unanswered, answer_each
+from holdfast.models.failures import FailedRequest, Name, OutageWatch, answer_each
 from holdfast.models.protocol import ChatModel, Engine, facts_about
 from holdfast.models.requests import Reply, Request
 from holdfast.records import (
@@ -83,7 +83,7 @@ def ask_baseline(
         every_batch = resume(run, UNSTEERED, groups, alone=model.independent)
         left = unfinished(every_batch, running.progress)
 
-        def note(failed: Unanswered) -> None:
+        def note(failed: FailedRequest) -> None:
             run.note_failure(UNSTEERED, failed.name[1], failed.why, failed.reason)
 
         async def ask_all() -> None:

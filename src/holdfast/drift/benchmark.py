@@ -12,7 +12,6 @@ from typing import Any
 from holdfast import records
 from holdfast.common.event_loop import run_sync
 from holdfast.common.version import __version__
-from holdfast.drift.attention_traces import write_traces
 from holdfast.drift.dialog import Dialog, conversation_of
 from holdfast.drift.judges import JudgeName, Judges, load_judges, open_judges
 from holdfast.drift.pairing import draw, prepare, resolve_settings
@@ -30,6 +29,7 @@ from holdfast.drift.two_models import session_of
 from holdfast.errors import UsageError
 from holdfast.methods import Method, Methods, read_methods, spec_of
 from holdfast.models.protocol import ChatModel, Engine, LimitsRows, facts_about
+from holdfast.records.traces import write_traces
 
 
 def run(

@@ -7,7 +7,6 @@ from typing import Literal
 from holdfast.chat.messages import Message, Tool
 from holdfast.chat.templates import common_length
 from holdfast.common.sampling import NO_CONTENT
-from holdfast.drift.attention_traces import TurnTrace
 from holdfast.drift.cases import Case, Persona, Rule
 from holdfast.drift.pairing import Pairing, ProbeQuestion
 from holdfast.drift.probe_outcomes import ProbeOutcome, ProbeResults, outcome_of
@@ -29,6 +28,7 @@ from holdfast.records import (
     Tokens,
     Turn,
 )
+from holdfast.records.traces import TurnTrace
 
 Speaker = Literal["user", "agent"]
 # the views of a dialog, each a thread of the engine

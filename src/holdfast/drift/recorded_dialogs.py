@@ -32,9 +32,6 @@ from holdfast.transcripts.chat_messages import read_messages, read_tools
 from holdfast.transcripts.content_blocks import CALL_TYPES, HIDDEN_TYPES
 from holdfast.transcripts.transcript import Malformed
 
-RECORDED = "recorded"  # the stop reason of a replayed turn
-SCRIPTED = "scripted"  # the stop reason of a user turn from a script
-GIVEN = (RECORDED, SCRIPTED)  # stop reasons of turns that no model wrote in this run
 SHIPPED_SCRIPTS = ("everyday", "work", "long")
 _NO_TEXT = ("tool_use", *CALL_TYPES, *HIDDEN_TYPES)  # kinds of parts that need no text
 

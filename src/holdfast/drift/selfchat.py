@@ -17,7 +17,6 @@ from typing import Any
 from holdfast.chat.messages import Message, uses_tools
 from holdfast.common.event_loop import task_group
 from holdfast.drift.asking import Asking, Question
-from holdfast.drift.attention_traces import TurnTrace
 from holdfast.drift.dialog import (
     AGENT_VIEW,
     USER_VIEW,
@@ -28,7 +27,7 @@ from holdfast.drift.dialog import (
     user_view,
 )
 from holdfast.drift.pairing import Pairing
-from holdfast.drift.recorded_dialogs import RECORDED, SCRIPTED, RecordedDialog
+from holdfast.drift.recorded_dialogs import RecordedDialog
 from holdfast.drift.settings import Settings, Shown, with_summary
 from holdfast.errors import PromptTooLong, RequestFailed, UsageError
 from holdfast.methods import Method
@@ -36,6 +35,8 @@ from holdfast.models.failures import OutageWatch
 from holdfast.models.protocol import Engine
 from holdfast.models.requests import Reply
 from holdfast.records import Ended
+from holdfast.records.conversation import RECORDED, SCRIPTED
+from holdfast.records.traces import TurnTrace
 
 SaveDialog = Callable[[Dialog], Coroutine[Any, Any, None]]  # records a conversation that is over
 ReportRounds = Callable[[int, int], None]  # takes how many rounds have ended, and their tokens

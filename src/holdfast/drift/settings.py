@@ -232,7 +232,7 @@ class Running:
 
     Args:
         traces: whether the mass of every head at every generated token of the agent is saved too
-            (`drift.attention_traces`).
+            (`records.traces`).
         progress: called with how many rounds of conversations have ended since the last call, and
             the tokens forwarded for them; the rounds of conversations that were finished before a
             run is resumed are reported at once, with no tokens.

@@ -12,7 +12,6 @@ from holdfast.common.version import __version__
 from holdfast.drift.cases import Case, Suite
 from holdfast.drift.judges import Judging, load_judges, open_judges
 from holdfast.drift.probe_outcomes import CUT, PendingProbe, ProbeOutcome, ProbeResults
-from holdfast.drift.recorded_dialogs import RECORDED
 from holdfast.errors import UsageError, cut
 from holdfast.logs.dialogs import LoggedDialog, LoggedTurn, Logs
 from holdfast.records import (
@@ -26,6 +25,7 @@ from holdfast.records import (
     read_run,
     resume,
 )
+from holdfast.records.conversation import RECORDED
 
 _SHOWN = 600  # characters of a message that a record keeps
 METHOD = "logs"  # in place of a method's name in a run's keys

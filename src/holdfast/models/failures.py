@@ -16,7 +16,7 @@ Name = tuple[str, int]  # of a request: a method or a task, and a number
 
 
 @dataclass(frozen=True)
-class Unanswered:
+class FailedRequest:
     """A request that was not answered."""
 
     name: Name
@@ -98,7 +98,7 @@ async def answer_each(
     watch: OutageWatch,
     on_reply: Callable[[Name, Reply], None],
 ) -> None:
-    """Answers many chats; one that fails becomes an `Unanswered` outcome of its unit."""
+    """Answers many chats; one that fails becomes an `FailedRequest` outcome of its unit."""
 
     async def answer(name: Name, request: Request) -> None:
         kind, number = name  # several questions of one conversation count once
@@ -109,7 +109,7 @@ async def answer_each(
                 raise RequestFailed(_NO_ROOM, "context")
         except RequestFailed as error:
             watch.failed(number, error)
-            watch.over(number, Unanswered(name, error.why, str(error)))
+            watch.over(number, FailedRequest(name, error.why, str(error)))
         else:
             watch.answered(request)
             on_reply(name, reply.without_reasoning())

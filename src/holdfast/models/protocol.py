@@ -127,6 +127,8 @@ class LimitsRows(Protocol):
 class Engine(Protocol):
     """An asynchronous function from a request to a reply: what a model's `session` returns.
 
+    Not the package `holdfast.engine`, with which a local model's session is one.
+
     Requests that wait at the same time are answered together, as many as is fastest. Cancelling the
     task of a request frees what it uses. An engine is used inside one event loop at a time.
 
@@ -175,7 +177,7 @@ def checked_batch(requests: Sequence[Request]) -> list[Request]:
     return [replace(request, name=n) for request, n in zip(requests, names, strict=True)]
 
 
-class Streams(Protocol):
+class StreamsTokens(Protocol):
     """An engine in this process, which reports tokens as they are drawn."""
 
     def stream(self, request: Request) -> AsyncGenerator[Token | Reply]:
@@ -205,7 +207,7 @@ def stream_text(model: ChatModel, request: Request, write: Callable[[str], None]
 
 
 def stream_reply(
-    engine: Streams,
+    engine: StreamsTokens,
     tokenizer: PreTrainedTokenizerFast,
     request: Request,
     write: Callable[[str], None],

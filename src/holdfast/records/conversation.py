@@ -41,6 +41,12 @@ class Repeated(RecordModel):
         return max(self.own, self.other, self.loops) >= NO_NEWS_FROM
 
 
+# Stop reasons of turns that no model wrote in the run, but a recorded dialog or a script.
+RECORDED = "recorded"
+SCRIPTED = "scripted"
+GIVEN = (RECORDED, SCRIPTED)
+
+
 class Turn(RecordModel):
     """One message of a conversation."""
 

@@ -10,8 +10,8 @@ import numpy as np
 from markupsafe import Markup
 
 from holdfast.analysis.series import Series
-from holdfast.drift.recorded_dialogs import RECORDED, SCRIPTED
 from holdfast.records import Conversation, Participant, Probe, Turn, Unscored
+from holdfast.records.conversation import RECORDED, SCRIPTED
 from holdfast.report.how_measured import early_end
 
 PER_CHUNK = 24

@@ -7,7 +7,6 @@ from typing import Any
 
 from holdfast.analysis.collapse import count_turns
 from holdfast.common.sampling import NO_CONTENT
-from holdfast.drift.recorded_dialogs import GIVEN
 from holdfast.records import (
     Conversation,
     Ended,
@@ -19,6 +18,7 @@ from holdfast.records import (
     Unscored,
     command_of,
 )
+from holdfast.records.conversation import GIVEN
 from holdfast.records.identity import ConversationsIdentity, Manifest
 from holdfast.report.sentences import default_prompt_sentence
 

@@ -21,7 +21,7 @@ from holdfast.drift.run_identity import identity_of_given
 from holdfast.errors import ModelError, UsageError
 from holdfast.methods import Ability, Method
 from holdfast.models.capabilities import supports
-from holdfast.models.failures import OutageWatch, Unanswered
+from holdfast.models.failures import FailedRequest, OutageWatch
 from holdfast.models.protocol import ChatModel, facts_about
 from holdfast.models.served import same_served
 from holdfast.records.identity import SweepIdentity
@@ -106,7 +106,7 @@ def calibrate(
         )
         left = records.unfinished(every_batch, running.progress)
 
-        def note(failed: Unanswered) -> None:
+        def note(failed: FailedRequest) -> None:
             name, question = failed.name
             run.note_failure(name, question % count, failed.why, failed.reason)
 

@@ -26,7 +26,7 @@ from holdfast.drift.cases import Case, Rule, Suite
 from holdfast.drift.settings import Running
 from holdfast.errors import ParameterOutOfRange, RequestFailed, UsageError
 from holdfast.methods import Method, Methods, read_methods
-from holdfast.models.failures import OutageWatch, Unanswered
+from holdfast.models.failures import FailedRequest, OutageWatch
 from holdfast.models.protocol import ChatModel, Engine, facts_about
 from holdfast.models.requests import Reply, Request
 from holdfast.models.served import same_served
@@ -174,7 +174,7 @@ def run(
     groups = records.batches(range(settings.conversations), settings.batch)
     with records.open_run(Path(out), identity, about, compatibility) as folder:
 
-        def note(failed: Unanswered) -> None:
+        def note(failed: FailedRequest) -> None:
             name, number = failed.name
             folder.note_failure(name, number, failed.why, failed.reason)
 
@@ -206,7 +206,7 @@ def run(
                 record = await study.ask(number, subjects[number], known)
             except RequestFailed as error:
                 study.watch.failed(number, error)
-                study.watch.over(number, Unanswered((batch.name, number), error.why, str(error)))
+                study.watch.over(number, FailedRequest((batch.name, number), error.why, str(error)))
             else:
                 seconds = round(time.monotonic() - begun, 3)
                 batch.keep(record.model_copy(update={"seconds": seconds}))

@@ -44,7 +44,7 @@ class Chunk:
         span = members([admitted], length, three=True)[0]
         methods = on_rank(admitted.methods, *heads)
         rows = [compile_methods(methods)]
-        state = PassState(BatchSteering(span, rows, prompt=[admitted.prompt]))
+        state = PassState(BatchSteering(span, rows, prompt_columns=[admitted.prompt]))
         mask = None
         if moved.position:
             positions = torch.arange(moved.position, length)[:, None]

@@ -16,7 +16,7 @@ from holdfast.drift.settings import Running
 from holdfast.errors import ModelError, UsageError
 from holdfast.methods import Ability, Method, read_methods
 from holdfast.models.capabilities import supports
-from holdfast.models.failures import OutageWatch, Unanswered, answer_each
+from holdfast.models.failures import FailedRequest, OutageWatch, answer_each
 from holdfast.models.protocol import ChatModel, Engine, facts_about
 from holdfast.models.replicas import score
 from holdfast.models.requests import Reply, Request
@@ -207,7 +207,7 @@ def run(
         )
         left = records.unfinished(every_batch, running.progress)
 
-        def note(failed: Unanswered) -> None:
+        def note(failed: FailedRequest) -> None:
             run.note_failure(*failed.name, failed.why, failed.reason)
 
         async def ask_all() -> None:

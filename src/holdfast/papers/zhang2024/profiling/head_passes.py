@@ -243,7 +243,9 @@ class HeadPasses:
                 some = heads[start : start + rows]
                 spread = group.spread(len(some))
                 in_rows = [methods[head] for _ in prompts for head in some]
-                spec = BatchSteering(spread.span, in_rows, prompt=[extent.end] * len(in_rows))
+                spec = BatchSteering(
+                    spread.span, in_rows, prompt_columns=[extent.end] * len(in_rows)
+                )
                 copied = [_Rows(states, len(some), first) for states in computed]
                 hidden = entering[layer].repeat_interleave(len(some), 0)[:, first:]
                 with steered(spec), _hooked([self._layers[layer]], _entering(hidden)):
