@@ -12,6 +12,7 @@ import torch
 from fitted_files import write_all
 
 from holdfast import methods
+from holdfast.cli.catalogue import example_of
 from holdfast.errors import ParameterOutOfRange, PromptError, UnknownName, UsageError
 from holdfast.methods import Boost, Pasta, Reminder, Repetition, SplitSoftmax, Spotlight
 from holdfast.methods.all_methods import METHODS
@@ -362,9 +363,9 @@ def test_a_reminder_never_changes_the_past():
             assert reminder.edit(chat[:end], 0) == whole[:end]
 
 
-@pytest.mark.parametrize("name", [cls.name for cls in METHODS if cls.kind is methods.Kind.MESSAGES])
-def test_a_message_method_continues_what_it_edited_before(name):
-    (method,) = methods.parse(name)
+@pytest.mark.parametrize("edits", [cls for cls in METHODS if cls.kind is methods.Kind.MESSAGES])
+def test_a_message_method_continues_what_it_edited_before(edits):
+    (method,) = methods.parse(example_of(edits))
     chat = _long_chat(rounds=12)
     whole = method.edit(chat, 0)
     for end in range(1, len(chat) + 1):
