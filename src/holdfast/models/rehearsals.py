@@ -7,10 +7,11 @@ whole dialog, and every dialog that begins like it.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Hashable, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
+from holdfast.chat.emphasis import Range
 from holdfast.common.sampling import Sampling
 from holdfast.errors import PromptError
 from holdfast.methods import Method, ShiftsAttention
@@ -19,15 +20,26 @@ from holdfast.models.requests import Reply, Request
 
 _MAX_REHEARSALS = 10_000  # first turns; for a large model each is a few thousand numbers
 
-_Key = tuple[Hashable, ...]
+
+@dataclass(frozen=True)
+class _RehearsalKey:
+    """All that a rehearsal depends on."""
+
+    first_turn: tuple[tuple[str, str], ...]  # the role and content of each message
+    methods: tuple[Method, ...]
+    editing_seed: int | None  # None if no method edits messages
+    system_as: str
+    emphasis: tuple[Range, ...]  # in the first turn
+    plain: bool
+    tools: str
 
 
 class Rehearsals:
-    """The rehearsed replies of a session, and what methods became by them."""
+    """A session's rehearsed replies, and the attention methods they resolve to."""
 
     def __init__(self) -> None:
-        self._resolved: dict[_Key, Mapping[Method, ShiftsAttention]] = {}
-        self._under_way: dict[_Key, asyncio.Task[Reply]] = {}
+        self._resolved: dict[_RehearsalKey, Mapping[Method, ShiftsAttention]] = {}
+        self._under_way: dict[_RehearsalKey, asyncio.Task[Reply]] = {}
 
     def resolved(self, request: Request) -> Request | None:
         """The request with its methods resolved; None if a rehearsal has to come first."""
@@ -41,14 +53,15 @@ class Rehearsals:
 
     def learn(self, request: Request, reply: Reply) -> None:
         """Remembers the reply to `rehearsal_of(request)`; one without a trace resolves nothing."""
-        while len(self._resolved) >= _MAX_REHEARSALS:
-            self._resolved.pop(next(iter(self._resolved)), None)
-        trace = reply.trace
-        self._resolved[_key_of(request)] = {
-            method: method.resolve(trace.mass[..., : method.max_rehearsal_tokens])
-            for method in request.compiled.rehearsed
-            if trace is not None
-        }
+        resolved: dict[Method, ShiftsAttention] = {}
+        if reply.trace is not None:
+            for method in request.compiled.rehearsed:
+                mass = reply.trace.mass[..., : method.max_rehearsal_tokens]
+                resolved[method] = method.resolve(mass)
+        if len(self._resolved) >= _MAX_REHEARSALS:
+            oldest = next(iter(self._resolved))
+            del self._resolved[oldest]
+        self._resolved[_key_of(request)] = resolved
 
     async def resolve(
         self, chat: Rendered, generate: Callable[[Rendered], Coroutine[Any, Any, Reply]]
@@ -59,30 +72,42 @@ class Rehearsals:
         """
         if chat.rehearsal is None:
             return chat
-        key, forwarded = _key_of(chat.request), 0
-        if key not in self._resolved:
-            if key not in self._under_way:
-                task = asyncio.create_task(generate(chat.rehearsal))
-                task.add_done_callback(lambda ended: self._end(key, ended))
-                self._under_way[key] = task
-            # shielded, so that cancelling one of the chats leaves the others
-            reply = await asyncio.shield(self._under_way[key])
-            if key not in self._resolved:
-                self.learn(chat.request, reply)
-                forwarded = reply.forwarded
+        forwarded = await self._rehearse(chat.request, chat.rehearsal, generate)
         request = self.resolved(chat.request)
         assert request is not None
         return chat.under(request, forwarded)
 
-    def _end(self, key: _Key, task: asyncio.Task[Reply]) -> None:
+    async def _rehearse(
+        self,
+        request: Request,
+        rehearsal: Rendered,
+        generate: Callable[[Rendered], Coroutine[Any, Any, Reply]],
+    ) -> int:
+        """Learns the rehearsed reply of a request; returns the tokens to charge it for."""
+        key = _key_of(request)
+        if key in self._resolved:
+            return 0
+        if key not in self._under_way:
+            task = asyncio.create_task(generate(rehearsal))
+            task.add_done_callback(lambda ended: self._end(key, ended))
+            self._under_way[key] = task
+        # shielded, so that cancelling one of the chats leaves the others
+        reply = await asyncio.shield(self._under_way[key])
+        if key in self._resolved:  # by another chat that waited for it
+            return 0
+        self.learn(request, reply)
+        return reply.forwarded
+
+    def _end(self, key: _RehearsalKey, task: asyncio.Task[Reply]) -> None:
         del self._under_way[key]
         if not task.cancelled():
-            task.exception()  # read, as perhaps nobody waits for it any more
+            task.exception()  # retrieved, or asyncio would warn if every waiter was cancelled
 
 
 def rehearsal_of(request: Request) -> Request:
     """The request whose reply resolves another's methods: its first turn, answered greedily."""
-    first, *others = request.compiled.rehearsed
+    rehearsed = request.compiled.rehearsed
+    first = rehearsed[0]
     messages = first.first_turn(request.messages)
     emphasis = tuple(part for part in request.emphasis if part[0] < len(messages))
     if request.emphasis and not emphasis:
@@ -90,7 +115,7 @@ def rehearsal_of(request: Request) -> Request:
             f"{first.name} reads the mass on a span in the reply to the first turn, and the"
             " emphasised text comes after it; emphasise a text of the first turn, or use boost."
         )
-    tokens = max(method.max_rehearsal_tokens for method in (first, *others))
+    tokens = max(method.max_rehearsal_tokens for method in rehearsed)
     return replace(
         without_rehearsed(request),
         messages=messages,
@@ -112,15 +137,15 @@ def without_rehearsed(request: Request) -> Request:
     return replace(request, methods=request.compiled.without_rehearsed.methods)
 
 
-def _key_of(request: Request) -> _Key:
+def _key_of(request: Request) -> _RehearsalKey:
     first = request.compiled.rehearsed[0]
     messages = first.first_turn(request.messages)
-    return (
-        tuple((message["role"], message["content"]) for message in messages),
-        request.methods,
-        request.editing_seed if request.compiled.messages else None,
-        request.system_as,
-        tuple(part for part in request.emphasis if part[0] < len(messages)),
-        request.plain,
-        repr(request.tools),
+    return _RehearsalKey(
+        first_turn=tuple((message["role"], message["content"]) for message in messages),
+        methods=request.methods,
+        editing_seed=request.editing_seed if request.compiled.messages else None,
+        system_as=request.system_as,
+        emphasis=tuple(part for part in request.emphasis if part[0] < len(messages)),
+        plain=request.plain,
+        tools=repr(request.tools),
     )

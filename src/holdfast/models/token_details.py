@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from itertools import zip_longest
+from dataclasses import dataclass
+from itertools import islice
 
 import torch
 from torch import Tensor
@@ -12,39 +13,55 @@ from holdfast.engine.rows import RowState
 from holdfast.models.requests import Token
 
 
+@dataclass(frozen=True, eq=False)
+class _TokenMass:
+    """The mass on the span at one token; float32 on the CPU."""
+
+    heads: Tensor  # [layer, head]
+    uniform: Tensor  # [layer], that of uniform attention
+
+
 def new_tokens(rows: Mapping[RowState, int]) -> dict[RowState, list[Token]]:
     """The tokens of rows, from the given number on, with their mass and log-probabilities."""
     masses = _new_masses(rows)
-    tokens_of = dict[RowState, list[Token]]()
-    for row, first in rows.items():
-        tokens, details = list[Token](), row.log_probabilities[first : len(row.token_ids)]
-        for token_id, mass, drawn in zip_longest(
-            row.token_ids[first:], masses.get(row, ()), details
-        ):
-            logprob, top = (None, ()) if drawn is None else (drawn.drawn, drawn.top)
-            mean = uniform = heads = None
-            if mass is not None:
-                heads = mass[:, :-1]
-                mean, uniform = float(heads.mean()), float(mass[:, -1].mean())
-            tokens.append(Token(token_id, mean, uniform, heads, logprob, top, row.cached))
-        tokens_of[row] = tokens
-    return tokens_of
+    return {row: _tokens(row, first, masses.get(row, [])) for row, first in rows.items()}
 
 
-def _new_masses(rows: Mapping[RowState, int]) -> dict[RowState, list[Tensor]]:
-    """The masses on the span of these tokens, for the rows that trace them.
+def _tokens(row: RowState, first: int, masses: list[_TokenMass]) -> list[Token]:
+    """The tokens of a row from `first` on; `masses` has one for each of them, or none."""
+    tokens: list[Token] = []
+    for number in range(first, len(row.token_ids)):
+        mass = masses[number - first] if masses else None
+        # there are as many as tokens if they were requested, and none otherwise
+        drawn = row.log_probabilities[number] if row.log_probabilities else None
+        token = Token(
+            token_id=row.token_ids[number],
+            mass=float(mass.heads.mean()) if mass else None,
+            uniform=float(mass.uniform.mean()) if mass else None,
+            heads=mass.heads if mass else None,
+            logprob=drawn.drawn if drawn else None,
+            top=drawn.top if drawn else (),
+            cached=row.cached,
+        )
+        tokens.append(token)
+    return tokens
 
-    Each is float32 [layer, head], with that of uniform attention as an extra column; all are copied
-    from the device together.
-    """
-    wanted = dict[RowState, list[Tensor]]()
-    for row, first in rows.items():
-        if len(row.token_ids) > first and row.row.trace and any(row.row.streams[0].span):
-            new = slice(first, len(row.token_ids))
-            pairs = zip(row.masses[new], row.uniform_masses[new], strict=True)
-            wanted[row] = [torch.column_stack(pair) for pair in pairs]
-    new_masses = [mass for masses in wanted.values() for mass in masses]
-    if not new_masses:
+
+def _new_masses(rows: Mapping[RowState, int]) -> dict[RowState, list[_TokenMass]]:
+    """The masses at these tokens, for the rows that trace them."""
+    new = {
+        row: slice(first, len(row.token_ids))
+        for row, first in rows.items()
+        if len(row.token_ids) > first and row.row.trace and any(row.row.streams[0].span)
+    }
+    if not new:
         return {}
-    copied = iter(torch.stack(new_masses).float().cpu())
-    return {row: [next(copied) for _ in masses] for row, masses in wanted.items()}
+    # those of all rows are copied from the device together, as each copy waits for it
+    heads = _copied([mass for row, tokens in new.items() for mass in row.masses[tokens]])
+    uniform = _copied([mass for row, tokens in new.items() for mass in row.uniform_masses[tokens]])
+    masses = map(_TokenMass, heads, uniform)
+    return {row: list(islice(masses, tokens.stop - tokens.start)) for row, tokens in new.items()}
+
+
+def _copied(masses: list[Tensor]) -> Tensor:
+    return torch.stack(masses).float().cpu()
