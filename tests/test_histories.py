@@ -59,10 +59,10 @@ def test_a_second_turn_under_any_steering_scores_as_without_reuse(first, second)
     request = second_turn(session, METHODS[first], METHODS[second])
     scored = session.score([request], [REPLIES])[0]
     stream, options = session.score_inputs([request], [REPLIES])[0]
-    asked, _ = session._read_replies([request], [REPLIES])
-    fresh = tuple(replace(stream, prefix=None) for stream in asked[0].row.streams)
+    row = session.render(request).row
+    fresh = tuple(replace(stream, prefix=None) for stream in row.streams)
     runner = Runner(tiny.hf_model, batched=False)
-    alone = score_rows(runner, [Row(fresh, asked[0].row.processors)], [options], 1)[0][0]
+    alone = score_rows(runner, [Row(fresh, row.processors)], [options], 1)[0][0]
     assert scored.log_probabilities == pytest.approx(alone.log_probabilities, abs=ROUNDING)
     if first == second and first != "pasta keep":
         # all of the first turn except its last token

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import chain
 
@@ -207,8 +208,20 @@ class Scheduler:
             self.limit, self._calm = min(self.batch_size, self.limit + self.limit // 4 + 1), 0
 
 
+@contextmanager
+def errors_named(name: str) -> Iterator[None]:
+    """A context whose `HoldfastError`s get the name of the row they are about."""
+    try:
+        yield
+    except HoldfastError as error:
+        name_error(error, name)
+        raise
+
+
 def name_error(error: Exception, name: str) -> None:
-    """Adds to an error the name of the row it is about."""
+    """Adds to an error the name of the row it is about, if it has one."""
+    if not name:
+        return
     if isinstance(error, HoldfastError):
         error.args = (f"{name}: {error.args[0]}", *error.args[1:])
     else:

@@ -8,9 +8,9 @@ the text after them is taken from the new rendering.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import islice, pairwise
 
 from transformers import PreTrainedTokenizerFast
 
@@ -20,10 +20,12 @@ from holdfast.chat.prompt import Prompt, render_with_spans, tokenize
 from holdfast.chat.templates import continues_text
 from holdfast.engine.prefixes import KeysValues, Prefix
 from holdfast.engine.rows import Row, Stream
-from holdfast.engine.scheduler import name_error
-from holdfast.errors import HoldfastError, PromptError, UsageError, shortened
+from holdfast.engine.scheduler import errors_named
+from holdfast.errors import PromptError, UsageError, shortened
 from holdfast.methods import CompiledMethods
 from holdfast.models.requests import Request
+
+_Text = tuple[str, tuple[Span, ...]]  # a text, and its emphasised parts
 
 
 @dataclass(frozen=True)
@@ -91,55 +93,53 @@ class _Chat:
     default_system: bool = True  # whether the template may insert its default system prompt
 
 
+@dataclass(frozen=True)
+class RequestInThread:
+    """A request, and the dialog that its thread has so far."""
+
+    request: Request
+    dialog: Sequence[CachedDialog] = ()  # one per stream; () for none
+
+
 def render(
-    requests: Sequence[Request],
-    tokenizer: PreTrainedTokenizerFast,
-    known: Callable[[Request], Sequence[CachedDialog]] = lambda _: (),
-    traces: bool = False,
-) -> list[Rendered | HoldfastError]:
-    """The requests as rows; a request that cannot be rendered is replaced by its error.
-    `known` gives a thread's dialog; `traces`: whether attention can be read.
+    chats: Sequence[RequestInThread], tokenizer: PreTrainedTokenizerFast, traces: bool = False
+) -> list[Rendered]:
+    """Requests as rows, which continue the dialogs of their threads.
+
+    Args:
+        chats: requests, which are tokenized together.
+        tokenizer: the model's.
+        traces: whether the model's attention can be read.
+
+    Raises:
+        PromptError, UsageError: a request cannot be rendered; the message begins with its name.
     """
-    read: list[_Read | HoldfastError] = []
-    for request in requests:
-        try:
-            dialog = known(request)
-            texts = [_text_of(request, chat, tokenizer) for chat in _chats(request)]
-            mask = _mask_token(tokenizer) if request.compiled.masks_span else None
-            read.append(_Read(request, dialog, texts, mask))
-        except HoldfastError as error:
-            if request.name:
-                name_error(error, request.name)
-            read.append(error)
-    texts = [text for item in read if isinstance(item, _Read) for text in item.texts]
-    made = tokenize([t for t, _ in texts], [s for _, s in texts], tokenizer) if texts else []
-    prompts = iter(made)
+    if not chats:
+        return []
+    texts: list[Sequence[_Text]] = []
+    masks: list[int | None] = []
+    for chat in chats:
+        request = chat.request
+        with errors_named(request.name):
+            texts.append([_text_of(request, read, tokenizer) for read in _chats(request)])
+            masks.append(_mask_token(tokenizer) if request.compiled.masks_span else None)
+    every = [text for of_chat in texts for text in of_chat]
+    prompts = iter(tokenize([text for text, _ in every], [spans for _, spans in every], tokenizer))
     return [
-        _row(item, [next(prompts) for _ in item.texts], traces) if isinstance(item, _Read) else item
-        for item in read
+        _row(chat, list(islice(prompts, len(of_chat))), mask, traces)
+        for chat, of_chat, mask in zip(chats, texts, masks, strict=True)
     ]
 
 
 def render_one(
-    request: Request, tokenizer: PreTrainedTokenizerFast, known: Sequence[CachedDialog] = ()
+    request: Request, tokenizer: PreTrainedTokenizerFast, dialog: Sequence[CachedDialog] = ()
 ) -> Rendered:
-    """A request after its known dialog; raises its error."""
-    return all_rendered(render([request], tokenizer, lambda _: known))[0]
+    """A request after the dialog of its thread; raises as `render` does."""
+    (rendered,) = render([RequestInThread(request, dialog)], tokenizer)
+    return rendered
 
 
-@dataclass(frozen=True)
-class _Read:
-    """A request whose chats are rendered, but not yet tokenized."""
-
-    request: Request
-    known: Sequence[CachedDialog]
-    texts: Sequence[tuple[str, tuple[Span, ...]]]
-    mask: int | None
-
-
-def _text_of(
-    request: Request, chat: _Chat, tokenizer: PreTrainedTokenizerFast
-) -> tuple[str, tuple[Span, ...]]:
+def _text_of(request: Request, chat: _Chat, tokenizer: PreTrainedTokenizerFast) -> _Text:
     if request.plain:
         return _plain(chat.messages[0]["content"], chat.emphasis, tokenizer)
     answered, begun = chat.messages, ""
@@ -161,7 +161,7 @@ def _text_of(
 
 def _plain(
     text: str, emphasis: Sequence[Range] | None, tokenizer: PreTrainedTokenizerFast
-) -> tuple[str, tuple[Span, ...]]:
+) -> _Text:
     """A prompt as it is, after the token that this tokenizer begins every text with."""
     first = tokenizer.bos_token_id
     begins = first is not None and list(tokenizer("").input_ids[:1]) == [first]
@@ -172,19 +172,14 @@ def _plain(
     return before + text, tuple(spans)
 
 
-def all_rendered(rendered: Sequence[Rendered | HoldfastError]) -> list[Rendered]:
-    """The requests; raises the first error."""
-    for chat in rendered:
-        if isinstance(chat, HoldfastError):
-            raise chat
-    return [chat for chat in rendered if isinstance(chat, Rendered)]
-
-
-def _row(read: _Read, prompts: Sequence[Prompt], traces: bool) -> Rendered:
-    request, known = read.request, [*read.known, *[None] * len(prompts)]
+def _row(
+    chat: RequestInThread, prompts: Sequence[Prompt], mask: int | None, traces: bool
+) -> Rendered:
+    """The row of a chat, whose streams have these prompts; `mask` is the token of `_stream`."""
+    request, known = chat.request, [*chat.dialog, *[None] * len(prompts)]
     streams = [_stream(prompts[0], known[0], request.compiled)]
     for prompt, dialog in zip(prompts[1:], known[1:], strict=False):
-        streams.append(_stream(prompt, dialog, request.compiled, read.mask))
+        streams.append(_stream(prompt, dialog, request.compiled, mask))
     row = Row(
         tuple(streams),
         request.compiled.processors,
@@ -282,6 +277,7 @@ def known_replies(request: Request, tokenizer: PreTrainedTokenizerFast) -> tuple
         emphasis = tuple(part for part in request.emphasis if part[0] < number)
         answered = replace(
             request,
+            name="",  # errors get that of the request
             messages=request.messages[:number],
             emphasis=emphasis,
             reply_token_ids=(),

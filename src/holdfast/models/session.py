@@ -5,8 +5,8 @@ from __future__ import annotations
 import weakref
 from collections.abc import AsyncGenerator, Callable, Coroutine, Hashable, Sequence
 from contextlib import aclosing
-from dataclasses import replace
-from typing import Any, Protocol, Self
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, Protocol, Self
 
 from transformers import PreTrainedTokenizerFast
 
@@ -15,10 +15,9 @@ from holdfast.common.event_loop import run_sync
 from holdfast.engine.reply_scoring import Scored, score_rows
 from holdfast.engine.rows import RowState, Stream
 from holdfast.engine.runner import Runner
-from holdfast.engine.scheduler import Scheduler, Serving, name_error
+from holdfast.engine.scheduler import Scheduler, Serving, errors_named
 from holdfast.engine.shared import SharedPrefixes
 from holdfast.errors import (
-    HoldfastError,
     ModelError,
     ParameterOutOfRange,
     PromptError,
@@ -30,7 +29,7 @@ from holdfast.models.rehearsals import Rehearsals, rehearsal_of, without_rehears
 from holdfast.models.rendering import (
     CachedDialog,
     Rendered,
-    all_rendered,
+    RequestInThread,
     known_replies,
     render,
     tokenize_replies,
@@ -40,7 +39,7 @@ from holdfast.models.step_loop import Progress, StepLoop
 from holdfast.models.thread_cache import ThreadCache
 from holdfast.models.token_details import new_tokens
 
-MOST_LOGPROBS = 20
+MAX_TOP_LOGPROBS = 20
 _MAX_CHECKED = 1_000  # lists of methods known to be valid; a server may see any number of them
 
 
@@ -67,6 +66,30 @@ class SessionModel(Protocol):
     def check(self, methods: Sequence[Method]) -> None: ...
 
 
+@dataclass
+class _OpenRequest:
+    """A request that was submitted and has not ended."""
+
+    chat: Rendered
+    streamed: bool  # whether its tokens are reported as they are drawn
+    reported: int = 0  # tokens that were
+
+
+class ScoringInput(NamedTuple):
+    """A chat whose given replies are scored."""
+
+    stream: Stream  # the chat's tokens and span
+    replies: list[tuple[int, ...]]  # the tokens of each reply
+
+
+@dataclass(frozen=True)
+class _ScoredChat:
+    """A chat, and the tokens of the replies to score."""
+
+    chat: Rendered
+    replies: list[tuple[int, ...]]
+
+
 class LocalSession:
     """An engine on a model in this process, which steps itself while tasks wait for replies.
 
@@ -83,8 +106,7 @@ class LocalSession:
         self._checked: set[tuple[Method, ...]] = set()
         self._fingerprint = model.fingerprint
         self._scheduler = self._new_scheduler()
-        self._open: dict[RowState, Rendered] = {}
-        self._streamed: dict[RowState, int] = {}  # how many of a row's tokens were reported
+        self._open: dict[RowState, _OpenRequest] = {}
         # no cycle, so that what was computed is freed with the last use of the session
         self._loop = StepLoop(weakref.proxy(self))
 
@@ -104,9 +126,9 @@ class LocalSession:
             ModelError: a method cannot be applied to this model.
             UsageError: heads that the model does not have.
         """
-        if self._loop.idle:
+        if self._loop.idle:  # once for requests that begin together, as it reads every tensor
             self._check_weights()
-        (chat,) = all_rendered(self._render([request]))
+        (chat,) = self._render([request])
         return await self._generate(chat)
 
     async def _generate(self, chat: Rendered) -> Reply:
@@ -138,7 +160,7 @@ class LocalSession:
             ModelError, UsageError: as in `generate`.
         """
         self._check_weights()
-        chats = all_rendered(self._render(checked_batch(requests)))
+        chats = self._render(checked_batch(requests))
         for chat in chats:
             self._check_room(chat)
         return run_sync(generate_all(self._generate, chats))
@@ -146,7 +168,9 @@ class LocalSession:
     # From a request to its row
 
     def render(self, request: Request, top_logprobs: int | None = None) -> Rendered:
-        """A request as the engine reads it; without a `thread` it may run during a step.
+        """A request as the engine reads it.
+
+        May be called from another thread during a step, unless the request has a `thread`.
 
         Args:
             request: the chat.
@@ -158,15 +182,16 @@ class LocalSession:
         """
         if top_logprobs is not None:
             ranges.whole_number("a request", "top_logprobs", top_logprobs, 0)
-            if top_logprobs > MOST_LOGPROBS:
+            if top_logprobs > MAX_TOP_LOGPROBS:
                 raise ParameterOutOfRange(
-                    f"A request takes top_logprobs of at most {MOST_LOGPROBS}, not {top_logprobs}.",
+                    f"A request takes top_logprobs of at most {MAX_TOP_LOGPROBS},"
+                    f" not {top_logprobs}.",
                     option="top_logprobs",
                     value=top_logprobs,
-                    allowed=f"from 0 to {MOST_LOGPROBS}",
+                    allowed=f"from 0 to {MAX_TOP_LOGPROBS}",
                 )
         self._check_weights()
-        (chat,) = all_rendered(self._render([request]))
+        (chat,) = self._render([request])
         self._check_room(chat)
         return replace(chat, row=replace(chat.row, top_logprobs=top_logprobs))
 
@@ -180,41 +205,37 @@ class LocalSession:
         self._check(chat.request.methods)
         return chat
 
-    def _render(self, requests: Sequence[Request]) -> list[Rendered | HoldfastError]:
-        """The requests as rows, or their errors; rows with unresolved methods get a rehearsal."""
+    def _render(self, requests: Sequence[Request]) -> list[Rendered]:
+        """The requests as rows; those with unresolved methods get a rehearsal.
+
+        Raises the error of the first request that cannot be rendered, with its name.
+        """
         resolved = [self._rehearsals.resolved(request) for request in requests]
-        pairs = list(zip(resolved, requests, strict=True))
-        chats = self._render_resolved([known or without_rehearsed(r) for known, r in pairs])
+        pairs = list(zip(requests, resolved, strict=True))
+        chats = self._render_resolved([r or without_rehearsed(request) for request, r in pairs])
         return [
-            chat
-            if known or isinstance(chat, HoldfastError)
-            else self._with_rehearsal(chat, request)
-            for chat, (known, request) in zip(chats, pairs, strict=True)
+            chat if r else self._with_rehearsal(chat, request)
+            for chat, (request, r) in zip(chats, pairs, strict=True)
         ]
 
-    def _render_resolved(self, requests: Sequence[Request]) -> list[Rendered | HoldfastError]:
-        """The requests as rows that continue their threads, or their errors."""
-        model = self.model
-        return render(requests, model.tokenizer, self._known, traces=model.steerable)
+    def _render_resolved(self, requests: Sequence[Request]) -> list[Rendered]:
+        """The requests as rows that continue their threads."""
+        chats: list[RequestInThread] = []
+        for request in requests:
+            with errors_named(request.name):
+                self._check(request.methods)
+                dialog = () if request.thread is None else self._threads.use(request.thread)
+                dialog = dialog or known_replies(request, self.model.tokenizer)
+                chats.append(RequestInThread(request, dialog))
+        return render(chats, self.model.tokenizer, traces=self.model.steerable)
 
-    def _known(self, request: Request) -> tuple[CachedDialog, ...]:
-        self._check(request.methods)
-        known = () if request.thread is None else self._threads.use(request.thread)
-        return known or known_replies(request, self.model.tokenizer)
-
-    def _with_rehearsal(self, chat: Rendered, request: Request) -> Rendered | HoldfastError:
+    def _with_rehearsal(self, chat: Rendered, request: Request) -> Rendered:
         """A request whose methods are not resolved, with its rehearsal."""
-        try:
+        with errors_named(request.name):
             self._check(request.methods)
             rehearsal = rehearsal_of(request)
-        except HoldfastError as error:
-            if chat.row.name:
-                name_error(error, chat.row.name)
-            return error
-        (first,) = self._render_resolved([rehearsal])
-        if isinstance(first, HoldfastError):
-            return first
-        return replace(chat, request=request, rehearsal=first)
+        (rendered,) = self._render_resolved([rehearsal])
+        return replace(chat, request=request, rehearsal=rendered)
 
     def _check(self, methods: tuple[Method, ...]) -> None:
         """Refuses methods that the model cannot apply, as the model's `check` does."""
@@ -234,15 +255,17 @@ class LocalSession:
             )
 
     def _check_room(self, chat: Rendered) -> None:
-        context, row = self.model.context, chat.row
-        if context and row.longest >= context:
-            raise PromptTooLong(
-                f"{row.name and f'{row.name}: '}A chat of {len(chat.prompt_ids)} tokens leaves"
-                f" no room for a reply in the {context} tokens {self.model.name} can see; use a"
-                " shorter chat or fewer rounds.",
-                value=row.longest,
-                allowed=context,
-            )
+        """Raises `PromptTooLong` if the chat leaves no room for a reply."""
+        context, longest = self.model.context, chat.row.longest
+        if context and longest >= context:
+            with errors_named(chat.row.name):
+                raise PromptTooLong(
+                    f"A chat of {len(chat.prompt_ids)} tokens leaves no room for a reply in the"
+                    f" {context} tokens {self.model.name} can see; use a shorter chat or fewer"
+                    " rounds.",
+                    value=longest,
+                    allowed=context,
+                )
 
     # From a row to its reply; called by the loop that steps the engine
 
@@ -251,9 +274,7 @@ class LocalSession:
         assert chat.rehearsal is None, "`resolve` comes first"
         shares = self.long_lived and chat.request.thread is None
         row = self._scheduler.submit(replace(chat.row, shares=shares))
-        self._open[row] = chat
-        if streamed:
-            self._streamed[row] = 0
+        self._open[row] = _OpenRequest(chat, streamed)
         return row
 
     def step(self) -> list[Progress[RowState]]:
@@ -265,14 +286,19 @@ class LocalSession:
             ended = self._scheduler.step()
         except BaseException:
             self._open.clear()
-            self._streamed.clear()
             self._scheduler = self._new_scheduler()
             raise
         if self._scheduler.halvings:
             self.rows_at_most = self._scheduler.halvings[-1]
-        streamed = self._streamed.items()
-        tokens = new_tokens({row: n for row, n in streamed if len(row.token_ids) > n})
-        self._streamed |= {row: len(row.token_ids) for row in tokens}
+        tokens = new_tokens(
+            {
+                row: request.reported
+                for row, request in self._open.items()
+                if request.streamed and len(row.token_ids) > request.reported
+            }
+        )
+        for row in tokens:
+            self._open[row].reported = len(row.token_ids)
         outcomes = {row: self._end(row) for row in ended}
         changed = dict.fromkeys((*tokens, *ended))
         return [Progress(row, tokens.get(row, ()), outcomes.get(row)) for row in changed]
@@ -281,7 +307,6 @@ class LocalSession:
         """Cancels a request and frees its rows at once; one that has ended stays as it is."""
         self._scheduler.cancel(row)
         self._open.pop(row, None)
-        self._streamed.pop(row, None)
 
     @property
     def running(self) -> int:
@@ -294,9 +319,9 @@ class LocalSession:
         return self._scheduler.limit
 
     def _end(self, row: RowState) -> Reply | Exception:
-        self._streamed.pop(row, None)
+        request = self._open.pop(row)
         try:
-            return self._reply(self._open.pop(row), row)
+            return self._reply(request.chat, row)
         except Exception as error:
             return error
 
@@ -308,7 +333,7 @@ class LocalSession:
         ids = done.token_ids
         text = str(self.model.tokenizer.decode(list(ids), skip_special_tokens=True))
         if chat.row.keep:
-            self._keep(chat, chat.as_dialog(done.computed, ids, text))
+            self._remember(chat, chat.as_dialog(done.computed, ids, text))
         return Reply(
             text,
             ids,
@@ -319,7 +344,8 @@ class LocalSession:
             cached=row.cached,
         )
 
-    def _keep(self, chat: Rendered, dialog: tuple[CachedDialog, ...]) -> None:
+    def _remember(self, chat: Rendered, dialog: tuple[CachedDialog, ...]) -> None:
+        """Makes a dialog the current one of its thread."""
         assert chat.request.thread is not None
         self._threads.keep(chat.request.thread, dialog)
 
@@ -353,20 +379,23 @@ class LocalSession:
             PromptError: a reply is empty, or does not fit into the model's context.
             ModelError: a method cannot be applied to this model.
         """
-        rendered, wanted = self._read_replies(requests, replies)
-        rows, model = [chat.row for chat in rendered], self.model
-        scored, computed = score_rows(model.runner, rows, wanted, model.batch_size)
-        for chat, chat_computed in zip(rendered, computed, strict=True):
-            if chat.row.keep and chat_computed:
-                self._keep(chat, chat.as_dialog(chat_computed))
-        return scored
+        scored_chats = self._read_replies(requests, replies)
+        rows = [scored.chat.row for scored in scored_chats]
+        token_ids = [scored.replies for scored in scored_chats]
+        model = self.model
+        results, computed = score_rows(model.runner, rows, token_ids, model.batch_size)
+        for scored, keys_values in zip(scored_chats, computed, strict=True):
+            chat = scored.chat
+            if chat.row.keep and keys_values:
+                self._remember(chat, chat.as_dialog(keys_values))
+        return results
 
     def score_inputs(
         self, requests: Sequence[Request], replies: Sequence[Sequence[str]]
-    ) -> list[tuple[Stream, list[tuple[int, ...]]]]:
-        """The inputs of `score`: each chat's tokens and span, and the tokens of its replies."""
-        rendered, wanted = self._read_replies(requests, replies)
-        return list(zip((chat.row.streams[0] for chat in rendered), wanted, strict=True))
+    ) -> list[ScoringInput]:
+        """The inputs of `score`."""
+        scored_chats = self._read_replies(requests, replies)
+        return [ScoringInput(s.chat.row.streams[0], s.replies) for s in scored_chats]
 
     def rehearse(self, request: Request) -> Request:
         """The request with its methods resolved by a rehearsed reply to its first turn."""
@@ -383,29 +412,33 @@ class LocalSession:
             return
         for request in unresolved:
             self._check(request.methods)
-        # in a separate session
+        # in a session of its own, as an event loop may be stepping this one
         replies = LocalSession(self.model).generate_batch([rehearsal_of(r) for r in unresolved])
         for request, reply in zip(unresolved, replies, strict=True):
             self._rehearsals.learn(request, reply)
 
     def _read_replies(
         self, requests: Sequence[Request], replies: Sequence[Sequence[str]]
-    ) -> tuple[list[Rendered], list[list[tuple[int, ...]]]]:
-        """The requests and the tokens of their replies, all within the model's context."""
+    ) -> list[_ScoredChat]:
+        """The requests with the tokens of their replies, all within the model's context."""
         self._check_weights()
         requests = checked_batch(requests)
         self._rehearse(requests)
-        rendered = all_rendered(self._render(requests))
-        wanted = tokenize_replies(rendered, replies, self.model.tokenizer)
+        chats = self._render(requests)
+        token_ids = tokenize_replies(chats, replies, self.model.tokenizer)
+        for chat, options in zip(chats, token_ids, strict=True):
+            self._check_fits(chat, options)
+        return list(map(_ScoredChat, chats, token_ids))
+
+    def _check_fits(self, chat: Rendered, replies: Sequence[tuple[int, ...]]) -> None:
+        """Raises a `PromptError` if the chat exceeds the context with the longest reply."""
         context = self.model.context
-        for chat, options in zip(rendered, wanted, strict=True):
-            longest = chat.row.longest + max(map(len, options))
-            if context and (longest > context or chat.row.longest >= context):
-                name = chat.row.name
+        longest = chat.row.longest + max(map(len, replies))
+        if context and (longest > context or chat.row.longest >= context):
+            with errors_named(chat.row.name):
                 raise PromptError(
-                    f"{name and f'{name}: '}A chat and its reply take {longest} tokens, and"
-                    f" {self.model.name} sees {context}; use a shorter chat.",
+                    f"A chat and its reply take {longest} tokens, and {self.model.name} sees"
+                    f" {context}; use a shorter chat.",
                     value=longest,
                     allowed=context,
                 )
-        return rendered, wanted

@@ -20,11 +20,11 @@ from vllm.v1.engine.exceptions import EngineDeadError
 
 from holdfast.attention import AttentionTrace
 from holdfast.common.event_loop import run_sync
-from holdfast.engine.scheduler import name_error
-from holdfast.errors import HoldfastError, ModelError, PromptTooLong
+from holdfast.engine.scheduler import errors_named, name_error
+from holdfast.errors import ModelError, PromptTooLong
 from holdfast.methods import spec_of
 from holdfast.models.protocol import checked_batch, generate_all
-from holdfast.models.rendering import CachedDialog, Rendered, all_rendered, render
+from holdfast.models.rendering import CachedDialog, Rendered, RequestInThread, render
 from holdfast.models.requests import Reply, Request, Token
 from holdfast.models.step_loop import Progress, StepLoop
 from holdfast_vllm.wire import METHODS, SEED, SPAN, TRACE
@@ -92,12 +92,12 @@ class VllmSession:
             PromptError: the chat cannot be rendered, or its system prompt is not found.
             ModelError: a method cannot be applied to this model, or vLLM refuses the request.
         """
-        (chat,) = all_rendered(self._render([request]))
+        (chat,) = self._render([request])
         return await self._loop.generate(chat)
 
     def stream(self, request: Request) -> AsyncGenerator[Token | Reply]:
         """Answers a request; yields every token as it is drawn, and the reply last."""
-        (chat,) = all_rendered(self._render([request]))
+        (chat,) = self._render([request])
         return self._loop.stream(chat)
 
     def generate_batch(self, requests: Sequence[Request]) -> list[Reply]:
@@ -108,7 +108,7 @@ class VllmSession:
                 the model's context; in that case nothing is generated.
             ModelError: a method cannot be applied to this model.
         """
-        rendered = all_rendered(self._render(checked_batch(requests)))
+        rendered = self._render(checked_batch(requests))
         for chat in rendered:
             if not self.room(chat):
                 name = chat.row.name
@@ -123,9 +123,15 @@ class VllmSession:
         """Drops the tokens of a finished thread; the engine's cache evicts on its own."""
         self._threads.pop(thread, None)
 
-    def _render(self, requests: Sequence[Request]) -> list[Rendered | HoldfastError]:
-        """The tokens of each request, after those that its thread has, or its error."""
-        return render(requests, self.model.tokenizer, self._known, traces=not self.model.refusal)
+    def _render(self, requests: Sequence[Request]) -> list[Rendered]:
+        """The tokens of each request, after those that its thread has; raises the first error."""
+        chats: list[RequestInThread] = []
+        for request in requests:
+            with errors_named(request.name):
+                self.model.check(request.methods)
+            known = () if request.thread is None else self._threads.get(request.thread, ())
+            chats.append(RequestInThread(request, known))
+        return render(chats, self.model.tokenizer, traces=not self.model.refusal)
 
     def submit(self, chat: Rendered, streamed: bool) -> Ongoing:
         """Submits a chat to the engine; raises a `ModelError` if vLLM refuses it."""
@@ -233,7 +239,3 @@ class VllmSession:
         row, context = rendered.row, self.model.context
         left = context - row.longest
         return min(row.sampling.max_new_tokens, left) if left >= min(row.room, context // 4) else 0
-
-    def _known(self, request: Request) -> tuple[CachedDialog, ...]:
-        self.model.check(request.methods)
-        return () if request.thread is None else self._threads.get(request.thread, ())
