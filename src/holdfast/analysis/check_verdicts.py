@@ -190,10 +190,10 @@ def budget_needed(checks: Sequence[PromptCheck], terms: Terms) -> int | None:
         rules: list[str | None] = [*checked.undecided_rules(terms)]
         if bar is None or (checked.verdict != UNDECIDED and not rules):
             continue
-        keys, values = cell_scores(checked.records, max(cell.round for cell in checked.cells))
+        scores = cell_scores(checked.records, max(cell.round for cell in checked.cells))
         for rule in rules or [None]:
-            columns = [at for at, key in enumerate(keys) if rule in (None, key[0])]
-            count = conversations_needed(values[:, columns], bar, checked.error, MOST_NEEDED)
+            values = scores.values if rule is None else scores.of_rule(rule)
+            count = conversations_needed(values, bar, checked.error, MOST_NEEDED)
             if count is None:
                 return None
             needed = max(needed, count)
@@ -219,20 +219,22 @@ def _check(
     error: float,
     fall: Fall | None,
 ) -> PromptCheck:
-    keys, values = cell_scores(records, rounds)
-    bar = terms.min_stability
-    rules = [rule for rule in dict.fromkeys(rule for rule, _ in keys) if rule is not None]
+    scores = cell_scores(records, rounds)
+    values, bar = scores.values, terms.min_stability
+    rules = [rule for rule in scores.rules if rule is not None]
     by_rule: dict[str, Decision] = {}
     decision = None
     if bar is not None and terms.all_rules and rules:
         error /= len(rules)
         for rule in rules:
-            columns = [at for at, key in enumerate(keys) if key[0] == rule]
-            by_rule[rule] = decide(values[:, columns], bar, error)
+            by_rule[rule] = decide(scores.of_rule(rule), bar, error)
         decision = _together(values, bar, list(by_rule.values()))
     elif bar is not None:
         decision = decide(values, bar, error)
-    cells = [_cell(*key, values[:, at], error) for at, key in enumerate(keys)]
+    cells = [
+        _cell(cell.rule, cell.round, column, error)
+        for cell, column in zip(scores.cells, values.T, strict=True)
+    ]
     first_failure = None
     if bar is not None and decision is not None and decision.verdict == FAIL:
         # up to rounding, some cell is certain by itself: no mean of capitals exceeds the largest

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -11,10 +12,38 @@ from holdfast.analysis.unscored import without_score
 from holdfast.records import Conversation, ProbePlace
 
 
-def cell_scores(
-    records: Sequence[Conversation], rounds: int
-) -> tuple[list[tuple[str | None, int]], np.ndarray]:
-    """The rules and rounds of a prompt, and its mean scores, [conversation, cell]."""
+class RuleRound(NamedTuple):
+    """A rule (None if it is the prompt's only one) in a round: a cell."""
+
+    rule: str | None
+    round: int
+
+
+@dataclass(frozen=True, eq=False)
+class CellScores:
+    """The mean scores of a prompt's conversations by rule and round.
+
+    Attributes:
+        cells: every rule in every round, by round.
+        values: [conversation, cell], NaN where no probe has a score.
+    """
+
+    cells: tuple[RuleRound, ...]
+    values: np.ndarray
+
+    @property
+    def rules(self) -> tuple[str | None, ...]:
+        """The rules of the prompt."""
+        return tuple(dict.fromkeys(cell.rule for cell in self.cells))
+
+    def of_rule(self, rule: str | None) -> np.ndarray:
+        """The scores of one rule, [conversation, round]."""
+        columns = [column for column, cell in enumerate(self.cells) if cell.rule == rule]
+        return self.values[:, columns]
+
+
+def cell_scores(records: Sequence[Conversation], rounds: int) -> CellScores:
+    """The scores of a prompt's conversations in its first rounds."""
     probes = [
         (row, probe)
         for row, record in enumerate(records)
@@ -22,31 +51,33 @@ def cell_scores(
         if probe.kind == "stability" and probe.round <= rounds
     ]
     # a rule without any score is still one that the prompt has to keep
-    asked: list[ProbePlace] = [probe for _, probe in probes]
-    asked += [probe for record in records for probe in without_score(record)]
-    rules = list(dict.fromkeys(probe.rule for probe in asked if probe.kind == "stability")) or [
-        None
-    ]
-    keys = [(rule, number) for number in range(1, rounds + 1) for rule in rules]
-    columns = {key: column for column, key in enumerate(keys)}
-    scores = ((row, columns[probe.rule, probe.round], probe.score) for row, probe in probes)
-    return keys, cell_means(scores, (len(records), len(keys)))
+    all_probes: list[ProbePlace] = [probe for _, probe in probes]
+    all_probes += [probe for record in records for probe in without_score(record)]
+    rules = dict.fromkeys(probe.rule for probe in all_probes if probe.kind == "stability")
+    cells = [RuleRound(rule, number) for number in range(1, rounds + 1) for rule in rules or [None]]
+    columns = {cell: column for column, cell in enumerate(cells)}
+    scores = (
+        (row, columns[RuleRound(probe.rule, probe.round)], probe.score) for row, probe in probes
+    )
+    return CellScores(tuple(cells), cell_means(scores, (len(records), len(cells))))
 
 
 def _rule_scores(records: Sequence[Conversation], rounds: int) -> dict[str | None, np.ndarray]:
     """The mean scores by rule, each [conversation, round]."""
-    keys, values = cell_scores(records, rounds)
-    return {
-        rule: values[:, [at for at, key in enumerate(keys) if key[0] == rule]]
-        for rule in dict.fromkeys(rule for rule, _ in keys)
-    }
+    scores = cell_scores(records, rounds)
+    return {rule: scores.of_rule(rule) for rule in scores.rules}
 
 
 @dataclass(frozen=True)
 class RuleFall:
-    """A rule (None if it is the prompt's only one) compared with an earlier run: whether its mean
-    score is certainly lower in some round, the round in which the mean fell most, and both means
-    in that round, over the pairs that have both.
+    """A rule compared with an earlier run.
+
+    Attributes:
+        rule: None if it is the prompt's only one.
+        fell: whether its mean score is certainly lower in some round.
+        round: the round in which the mean fell most.
+        before: the mean of the earlier run in that round, over the pairs that have both scores.
+        now: that of the current run.
     """
 
     rule: str | None
@@ -58,14 +89,23 @@ class RuleFall:
 
 @dataclass(frozen=True)
 class Fall:
-    """The comparison of a prompt with an earlier run."""
+    """The comparison of a prompt with an earlier run.
 
-    pairs: int  # conversations of both runs that were compared, in their order
-    expected: int  # how many pairs the earlier run and the budget allow
-    alike: int  # how many pairs have the same number, user model's prompt and starter
-    fell: bool  # whether some rule certainly fell, even if no single one can be named
-    rules: tuple[RuleFall, ...]  # those in both runs: certain falls first, then the largest
-    not_compared: tuple[str, ...] = ()  # rules without a pair of scores
+    Attributes:
+        pairs: how many conversations of both runs were compared, in their order.
+        expected: how many pairs the earlier run and the budget allow.
+        alike: how many pairs have the same number, user model's prompt and starter.
+        fell: whether some rule certainly fell, even if no single one can be named.
+        rules: those in both runs; certain falls first, then the largest.
+        not_compared: rules without a pair of scores.
+    """
+
+    pairs: int
+    expected: int
+    alike: int
+    fell: bool
+    rules: tuple[RuleFall, ...]
+    not_compared: tuple[str, ...] = ()
 
     @property
     def complete(self) -> bool:
@@ -80,46 +120,61 @@ def compare_runs(
     budget: int,
     error: float,
 ) -> Fall:
-    """Compares a prompt's conversations, at most `budget`, with those of an earlier run, in order;
-    `error` bounds the probability that a rule which has not fallen is reported as fallen.
+    """Compares a prompt's conversations with those of an earlier run, in order.
+
+    Args:
+        rounds: how many rounds are compared, from the first.
+        budget: the most conversations of a prompt.
+        error: upper bound on the probability that a rule which has not fallen is reported as
+            fallen.
     """
     pairs = list(zip(current, earlier, strict=False))
     now = _rule_scores([new for new, _ in pairs], rounds)
-    then = _rule_scores([old for _, old in pairs], rounds)
-    both = [r for r in now if r in then and not np.isnan(now[r] - then[r]).all()]
-    fell = False
-    by_rule: np.ndarray = np.zeros(0, dtype=bool)
-    if both:
-        prompt_fell, rule_fell = falls(
-            np.stack([now[rule] for rule in both]), np.stack([then[rule] for rule in both]), error
-        )
-        fell, by_rule = bool(prompt_fell.any()), np.any(rule_fell, axis=-1)
-    by_round = [
-        _rule_fall(rule, bool(certain), now[rule], then[rule])
-        for rule, certain in zip(both, by_rule, strict=True)
+    before = _rule_scores([old for _, old in pairs], rounds)
+    compared = [
+        rule for rule in now if rule in before and not np.isnan(now[rule] - before[rule]).all()
     ]
-    one_sided = [rule for rule in (*now, *then) if rule is not None and rule not in both]
+    fell = False
+    rule_falls: list[RuleFall] = []
+    if compared:
+        prompt_fell, rules_fell = falls(
+            np.stack([now[rule] for rule in compared]),
+            np.stack([before[rule] for rule in compared]),
+            error,
+        )
+        fell = bool(prompt_fell.any())
+        rule_falls = [
+            _rule_fall(rule, bool(rule_fell.any()), now[rule], before[rule])
+            for rule, rule_fell in zip(compared, rules_fell, strict=True)
+        ]
+    one_sided = [rule for rule in (*now, *before) if rule is not None and rule not in compared]
     return Fall(
         pairs=len(pairs),
         expected=min(budget, len(earlier)),
         alike=sum(_opening(new) == _opening(old) for new, old in pairs),
         fell=fell,
-        rules=tuple(sorted(by_round, key=lambda rule: (not rule.fell, rule.now - rule.before))),
+        rules=tuple(sorted(rule_falls, key=lambda rule: (not rule.fell, rule.now - rule.before))),
         not_compared=tuple(dict.fromkeys(one_sided)),
     )
 
 
-def _rule_fall(rule: str | None, fell: bool, now: np.ndarray, then: np.ndarray) -> RuleFall:
+def _rule_fall(rule: str | None, fell: bool, now: np.ndarray, before: np.ndarray) -> RuleFall:
     """The round in which a rule fell most; scores are [conversation, round]."""
-    both = ~np.isnan(now - then)
-    means = {
-        at: (float(then[both[:, at], at].mean()), float(now[both[:, at], at].mean()))
-        for at in np.flatnonzero(both.any(axis=0)).tolist()
-    }
-    most = min(means, key=lambda at: means[at][1] - means[at][0])
-    return RuleFall(rule, fell, most + 1, *means[most])
+    is_paired = ~np.isnan(now - before)
+    by_round = [
+        RuleFall(
+            rule,
+            fell,
+            round=column + 1,
+            before=float(before[is_paired[:, column], column].mean()),
+            now=float(now[is_paired[:, column], column].mean()),
+        )
+        for column in np.flatnonzero(is_paired.any(axis=0)).tolist()
+    ]
+    return min(by_round, key=lambda fall: fall.now - fall.before)
 
 
 def _opening(record: Conversation) -> tuple[int, str, str | None]:
+    """The number, the user model's prompt and the starter: equal if the draws are the same."""
     starter = record.turns[0].text if record.turns else None
     return record.conversation, record.user.system_prompt, starter
