@@ -116,8 +116,8 @@ def test_measures_that_do_not_discriminate_are_marked(tmp_path):
     assert rows["never_contains"].unprompted.mean == rows["never_contains"].prompted.mean == 1
     assert rows["ends_with"].verdict == rows["signs"].verdict == "discriminates"
     assert (rows["ends_with"].prompted.mean, rows["ends_with"].unprompted.mean) == (1, 0)
-    assert found.every.n == 60
-    assert found.every.unprompted.mean == pytest.approx(rows["no-discount"].n / 60)
+    assert found.overall.n == 60
+    assert found.overall.unprompted.mean == pytest.approx(rows["no-discount"].n / 60)
     lines = baseline_lines(found)
     assert "higher" in lines[0] and len(lines) == 2
     assert "never_contains (1.00" in lines[1] and "ends_with" not in lines[1]

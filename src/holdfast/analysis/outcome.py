@@ -31,9 +31,8 @@ class Outcome(StrEnum):
     NOT_MEASURED = "nothing measured"  # no reply could be scored
     MADE_WORSE = "made worse"  # a rule is followed less with the prompt than without it
     UNINFORMATIVE = "uninformative"  # all rules are followed as well without the prompt
-    BROKEN_DOWN = (
-        "broken down"  # conversations repeat themselves, and the rest shows something else
-    )
+    # conversations repeat themselves, and the rest shows something else
+    BROKEN_DOWN = "broken down"
     CUT = "cut"  # most replies were cut at the token limit, too early to judge the rules
     TOO_FEW = "too few conversations"
     DRIFTS = "drifts"  # at least one rule is lost; others may never be followed
@@ -54,7 +53,8 @@ class Outcome(StrEnum):
 class Findings:
     """The findings on the first series, over the rounds that half of its conversations reach.
 
-    Args:
+    Attributes:
+        outcome: the first that applies.
         stability: over all probes but those of uninformative rules.
         rules: a row per rule, if prompts have several; the next three are some of them.
         lost: rules that end clearly lower than they began.
@@ -143,7 +143,7 @@ def _cannot_show_drift(findings: Findings, baseline: Baseline) -> bool:
     """Whether replies without the system prompt pass every probe as well."""
     if findings.rules:
         return len(findings.uninformative) == len(findings.rules)
-    return baseline.every.verdict == UNINFORMATIVE
+    return baseline.overall.verdict == UNINFORMATIVE
 
 
 def most_are_cut(series: Series) -> bool:

@@ -22,11 +22,10 @@ from holdfast.records import Conversation, Probe, Run
 from holdfast.records.identity import DefaultPrompt
 
 DISCRIMINATES, UNINFORMATIVE = "discriminates", "uninformative"
-MADE_WORSE = "made worse"  # the score is clearly lower with the prompt, by more than `_SAME`
+MADE_WORSE = "made worse"  # clearly lower with the prompt, by more than `_SAME_WITHIN`
 NEVER_FOLLOWED = "never followed"  # in any round, as `estimates.is_never_followed` defines it
-_HIGH = 0.75  # an unprompted score that is certainly above this leaves no room for the prompt
-_SAME = 0.1  # scores that are certainly this close count as the same
-EVERY = "all"
+_HIGH_UNPROMPTED = 0.75  # a score that is certainly above this leaves no room for the prompt
+_SAME_WITHIN = 0.1  # scores that are certainly this close count as the same
 
 
 class ProbedRule(NamedTuple):
@@ -43,10 +42,42 @@ class ProbedRule(NamedTuple):
 
 @dataclass
 class _Group:
-    """The scores of a measure, a case, or everything, by conversation."""
+    """The scores of a measure, a case, or everything.
+
+    Attributes:
+        pairs: by conversation, the scores of the same questions with and without the prompt.
+        by_round: with the prompt, as (row in the series, column of the round, score).
+    """
 
     pairs: dict[int, list[tuple[float, float]]] = field(default_factory=dict)
-    by_round: list[tuple[int, int, float]] = field(default_factory=list)  # row, column, score
+    by_round: list[tuple[int, int, float]] = field(default_factory=list)
+
+
+@dataclass
+class _Groups:
+    """The groups that a probe belongs to: everything, its measure, and its case or rule."""
+
+    overall: _Group = field(default_factory=_Group)
+    measures: dict[str, _Group] = field(default_factory=dict)
+    cases: dict[ProbedRule, _Group] = field(default_factory=dict)
+
+    def add_pair(self, record: Conversation, probe: Probe, prompted: float) -> None:
+        """Adds a probe of the baseline, with the score of the same question under the prompt."""
+        measure = self.measures.setdefault(probe.measure or "", _Group())
+        case = self.cases.setdefault(_rule_of(record, probe), _Group())
+        for group in (self.overall, measure, case):
+            group.pairs.setdefault(record.conversation, []).append((prompted, probe.score))
+
+    def add_rounds(self, series: Series) -> None:
+        """Adds the scores of all rounds under the prompt to the groups that have pairs."""
+        for row, record in enumerate(series.records):
+            for probe in record.probes:
+                if probe.kind != "stability" or probe.round > series.rounds:
+                    continue
+                measure = self.measures.get(probe.measure or "")
+                case = self.cases.get(_rule_of(record, probe))
+                for group in filter(None, (self.overall, measure, case)):
+                    group.by_round.append((row, probe.round - 1, probe.score))
 
 
 @dataclass(frozen=True)
@@ -66,13 +97,21 @@ class BaselineRow:
 
 @dataclass(frozen=True)
 class Baseline:
-    """All measures together, each measure, and each case; least discriminating first."""
+    """Scores with and without a system prompt.
 
-    every: BaselineRow
+    Attributes:
+        overall: all measures together.
+        measures: a row for each measure, the least discriminating first.
+        cases: a row for each case, in the same order.
+        by_rule: whether cases have several rules; each rule then has a row instead of its case.
+        default: the system prompt that the template inserts.
+    """
+
+    overall: BaselineRow
     measures: tuple[BaselineRow, ...]
     cases: tuple[BaselineRow, ...]
-    by_rule: bool  # whether cases have several rules; each rule then has a row instead of its case
-    default: DefaultPrompt | None = None  # the system prompt that the template inserts
+    by_rule: bool
+    default: DefaultPrompt | None = None
 
     def verdict_on(self, case: str | None, rule: str) -> str:
         """The verdict on a rule, for case None under every prompt; "" if its rows differ."""
@@ -100,37 +139,21 @@ def baseline_beside(run: Run, series: Series) -> Baseline | None:
         for probe in record.probes
         if probe.kind == "stability" and probe.round == 1
     }
-    every = _Group()
-    measures: dict[str, _Group] = {}
-    cases: dict[ProbedRule, _Group] = {}
-    by_rule = False
+    groups = _Groups()
     for record in baseline_run.conversations:
         for probe in record.probes:
-            by_rule |= bool(probe.rule)
-            if (score := prompted.get(_key(record, probe))) is None:
-                continue
-            measure = measures.setdefault(probe.measure or "", _Group())
-            case = cases.setdefault(_rule_of(record, probe), _Group())
-            for group in (every, measure, case):
-                scores = group.pairs.setdefault(record.conversation, [])
-                scores.append((score, probe.score))
-    if not measures:
+            if (score := prompted.get(_key(record, probe))) is not None:
+                groups.add_pair(record, probe, score)
+    if not groups.measures:
         return None
-    for row, record in enumerate(series.records):
-        for probe in record.probes:
-            if probe.kind == "stability" and probe.round <= series.rounds:
-                of_probe = (
-                    every,
-                    measures.get(probe.measure or ""),
-                    cases.get(_rule_of(record, probe)),
-                )
-                for group in filter(None, of_probe):
-                    group.by_round.append((row, probe.round - 1, probe.score))
+    groups.add_rounds(series)
+    measures = (_row(name, group, series) for name, group in groups.measures.items())
+    cases = (_row(about.name, group, series, about) for about, group in groups.cases.items())
     return Baseline(
-        every=_row(EVERY, every, series),
-        measures=_sorted(_row(name, group, series) for name, group in measures.items()),
-        cases=_sorted(_row(about.name, group, series, about) for about, group in cases.items()),
-        by_rule=by_rule,
+        overall=_row("all", groups.overall, series),
+        measures=_sorted(measures),
+        cases=_sorted(cases),
+        by_rule=any(probe.rule for record in baseline_run.conversations for probe in record.probes),
         default=baseline_run.manifest.default_system_prompt,
     )
 
@@ -149,37 +172,35 @@ def _sorted(rows: Iterable[BaselineRow]) -> tuple[BaselineRow, ...]:
 
 
 def _row(name: str, group: _Group, series: Series, about: ProbedRule | None = None) -> BaselineRow:
-    """The unit is the conversation: its probes are averaged."""
+    """The row of a group. The unit is the conversation: its probes are averaged."""
     means = np.array([np.mean(scores, axis=0) for _, scores in sorted(group.pairs.items())])
     prompted, unprompted = means.T
     by_round = cell_means(group.by_round, (len(series.records), series.rounds))
     by_round = by_round[~np.isnan(by_round).all(axis=1)]  # the conversations that asked it
     difference = paired_difference(prompted, unprompted, error=series.error)
-    without = estimate(unprompted, SCORES, error=series.error)
+    unprompted_mean = estimate(unprompted, SCORES, error=series.error)
     return BaselineRow(
         name=name,
         n=len(means),
         prompted=estimate(prompted, SCORES, error=series.error),
-        unprompted=without,
+        unprompted=unprompted_mean,
         difference=difference,
-        verdict=_verdict(difference, without, is_never_followed(by_round, series.error)),
+        verdict=_verdict(difference, unprompted_mean, is_never_followed(by_round, series.error)),
         about=about,
     )
 
 
-def _verdict(difference: Estimate, without: Estimate, never_followed: bool) -> str:
-    """The first verdict that applies, given the scores with the prompt less those without it, and
-    those without it.
-    """
+def _verdict(difference: Estimate, unprompted: Estimate, never_followed: bool) -> str:
+    """The first verdict that applies; the difference is that of prompted and unprompted scores."""
     if too_few(difference):
         return CANNOT_TELL
     sign = verdict_on(difference).sign
-    if sign < 0 and (difference.mean or 0.0) < -_SAME:
+    if sign < 0 and (difference.mean or 0.0) < -_SAME_WITHIN:
         return MADE_WORSE
     if never_followed:
         return NEVER_FOLLOWED
     if sign > 0:
         return DISCRIMINATES
-    same = within(difference, -_SAME, _SAME) == SUPPORTED
-    high = within(without, _HIGH, math.inf) == SUPPORTED
+    same = within(difference, -_SAME_WITHIN, _SAME_WITHIN) == SUPPORTED
+    high = within(unprompted, _HIGH_UNPROMPTED, math.inf) == SUPPORTED
     return UNINFORMATIVE if same or high else CANNOT_TELL

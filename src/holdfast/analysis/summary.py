@@ -279,7 +279,7 @@ def _baseline(baseline: Baseline | None) -> BaselineSummary | None:
     if baseline is None:
         return None
     return BaselineSummary(
-        all=_scores(baseline.every),
+        all=_scores(baseline.overall),
         measures=tuple(map(_scores, baseline.measures)),
         cases=tuple(map(_scores, baseline.cases)),
     )

@@ -459,14 +459,14 @@ def default_prompt_sentence(default: DefaultPrompt) -> str:
 
 def baseline_lines(baseline: Baseline, by_case: bool = False) -> list[str]:
     """Which prompts (`by_case`) or rules are never followed, uninformative or undecided."""
-    every = baseline.every
+    overall = baseline.overall
     rows = baseline.cases if by_case or baseline.by_rule else baseline.measures
-    few = every.n < MIN_SAMPLES
+    few = overall.n < MIN_SAMPLES
     unclear = "too few conversations to compare" if few else "no clear difference"
     apart = {1: "clearly higher", -1: "clearly lower", 0: unclear}
     lines = [
-        f"Without a system prompt the same probes score {plain(every.unprompted)} in round 1, with"
-        f" it {plain(every.prompted)}: {apart[verdict_on(every.difference).sign]}."
+        f"Without a system prompt the same probes score {plain(overall.unprompted)} in round 1,"
+        f" with it {plain(overall.prompted)}: {apart[verdict_on(overall.difference).sign]}."
     ]
     if baseline.default:
         lines.append(default_prompt_sentence(baseline.default))
