@@ -211,11 +211,14 @@ class LocalSession:
         Raises the error of the first request that cannot be rendered, with its name.
         """
         resolved = [self._rehearsals.resolved(request) for request in requests]
-        pairs = list(zip(requests, resolved, strict=True))
-        chats = self._render_resolved([r or without_rehearsed(request) for request, r in pairs])
+        as_rendered = [
+            known or without_rehearsed(request)
+            for known, request in zip(resolved, requests, strict=True)
+        ]
+        chats = self._render_resolved(as_rendered)
         return [
-            chat if r else self._with_rehearsal(chat, request)
-            for chat, (request, r) in zip(chats, pairs, strict=True)
+            chat if known else self._with_rehearsal(chat, request)
+            for chat, known, request in zip(chats, resolved, requests, strict=True)
         ]
 
     def _render_resolved(self, requests: Sequence[Request]) -> list[Rendered]:
