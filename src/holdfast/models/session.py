@@ -35,7 +35,7 @@ from holdfast.models.rendering import (
     tokenize_replies,
 )
 from holdfast.models.requests import Reply, Request, Token
-from holdfast.models.step_loop import Progress, StepLoop
+from holdfast.models.step_loop import RowUpdate, StepLoop
 from holdfast.models.thread_cache import ThreadCache
 from holdfast.models.token_details import new_tokens
 
@@ -280,7 +280,7 @@ class LocalSession:
         self._open[row] = _OpenRequest(chat, streamed)
         return row
 
-    def step(self) -> list[Progress[RowState]]:
+    def step(self) -> list[RowUpdate[RowState]]:
         """Makes a pass; reports the replies that have ended, and streamed ones with new tokens.
 
         An error of the pass ends every open request.
@@ -304,7 +304,7 @@ class LocalSession:
             self._open[row].reported = len(row.token_ids)
         outcomes = {row: self._end(row) for row in ended}
         changed = dict.fromkeys((*tokens, *ended))
-        return [Progress(row, tokens.get(row, ()), outcomes.get(row)) for row in changed]
+        return [RowUpdate(row, tokens.get(row, ()), outcomes.get(row)) for row in changed]
 
     def cancel(self, row: RowState) -> None:
         """Cancels a request and frees its rows at once; one that has ended stays as it is."""

@@ -22,7 +22,7 @@ RowT = TypeVar("RowT", bound=Hashable)  # what an engine makes of a chat that it
 
 
 @dataclass(frozen=True)
-class Progress(Generic[RowT]):
+class RowUpdate(Generic[RowT]):
     """What a step brought to one reply."""
 
     row: RowT
@@ -39,7 +39,7 @@ class Stepped(Protocol[RowT]):
         `streamed` says whether its tokens are wanted as they are drawn.
         """
 
-    def step(self) -> Sequence[Progress[RowT]]:
+    def step(self) -> Sequence[RowUpdate[RowT]]:
         """Makes a pass; reports the replies that have ended, and streamed ones with new tokens."""
 
     def cancel(self, row: RowT, /) -> None:

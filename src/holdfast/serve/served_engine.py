@@ -17,7 +17,7 @@ from holdfast.errors import Busy, Draining, ModelError
 from holdfast.models.local import LocalModel
 from holdfast.models.rendering import Rendered
 from holdfast.models.requests import Reply, Request, Token
-from holdfast.models.step_loop import Progress, StepLoop
+from holdfast.models.step_loop import RowUpdate, StepLoop
 
 _LOG = logging.getLogger("holdfast")
 _FAILURES = 3  # failed steps with no reply in between after which the engine gives up
@@ -130,7 +130,7 @@ class ServedEngine:
         self._check_running()
         return self._session.submit(chat, streamed)
 
-    def step(self) -> list[Progress[RowState]]:
+    def step(self) -> list[RowUpdate[RowState]]:
         """Makes a pass; reports the new tokens and the replies that have ended."""
         try:
             # the other processors are left to the clients

@@ -26,7 +26,7 @@ from holdfast.methods import spec_of
 from holdfast.models.protocol import checked_batch, generate_all
 from holdfast.models.rendering import CachedDialog, Rendered, RequestInThread, render
 from holdfast.models.requests import Reply, Request, Token
-from holdfast.models.step_loop import Progress, StepLoop
+from holdfast.models.step_loop import RowUpdate, StepLoop
 from holdfast_vllm.wire import METHODS, SEED, SPAN, TRACE
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ class VllmSession:
         self._threads: dict[Hashable, tuple[CachedDialog, ...]] = {}
         self._engine = model.llm.llm_engine
         self._open: dict[str, Ongoing] = {}
-        self._ended: list[Progress[Ongoing]] = []  # before they began
+        self._ended: list[RowUpdate[Ongoing]] = []  # before they began
         # no cycle, so that what was computed is freed with the last use of the session
         self._loop = StepLoop(weakref.proxy(self))
 
@@ -140,10 +140,10 @@ class VllmSession:
             self._submit(ongoing)
         else:
             reply = Reply("", (), "context", prompt_ids=chat.prompt_ids)
-            self._ended.append(Progress(ongoing, outcome=reply))
+            self._ended.append(RowUpdate(ongoing, outcome=reply))
         return ongoing
 
-    def step(self) -> list[Progress[Ongoing]]:
+    def step(self) -> list[RowUpdate[Ongoing]]:
         """Makes a step of the engine; reports new tokens, and replies that have ended."""
         changed, self._ended = self._ended, []
         for output in self._outputs() if self._open else ():
@@ -157,7 +157,7 @@ class VllmSession:
                 if isinstance(outcome, Reply):  # which lacks the token that ended it
                     last = len(outcome.token_ids or ())
             ids = ongoing.token_ids[first:last] if ongoing.streamed else ()
-            changed.append(Progress(ongoing, [Token(token_id) for token_id in ids], outcome))
+            changed.append(RowUpdate(ongoing, [Token(token_id) for token_id in ids], outcome))
         return changed
 
     def cancel(self, ongoing: Ongoing) -> None:
