@@ -58,7 +58,8 @@ def test_a_second_turn_under_any_steering_scores_as_without_reuse(first, second)
     session = tiny.session()
     request = second_turn(session, METHODS[first], METHODS[second])
     scored = session.score([request], [REPLIES])[0]
-    stream, options = session.score_inputs([request], [REPLIES])[0]
+    (given,) = session.score_inputs([request], [REPLIES])
+    stream, options = given.stream, given.replies
     row = session.render(request).row
     fresh = tuple(replace(stream, prefix=None) for stream in row.streams)
     runner = Runner(tiny.hf_model, batched=False)
@@ -75,8 +76,8 @@ def test_tokens_before_the_span_are_reused_under_another_method():
     first = {"role": "user", "content": "the river runs slowly past " * 3}
     talk = (first, {"role": "system", "content": "talk about bread"})
     session.generate_batch([Request(talk, (Boost(4),), GREEDY, thread="t", keep=True)])
-    ((stream, _),) = session.score_inputs([Request(talk, (Pasta(0.1),), thread="t")], [["bread"]])
-    assert stream.cached == stream.span.index(True) > 10
+    (given,) = session.score_inputs([Request(talk, (Pasta(0.1),), thread="t")], [["bread"]])
+    assert given.stream.cached == given.stream.span.index(True) > 10
 
 
 @torch.inference_mode()
@@ -117,7 +118,8 @@ def test_pasta_treats_an_earlier_reply_as_prompt_reused_or_encoded_again(generat
     session = tiny.session()
     request = second_turn(session, methods, methods)
     scored = session.score([request], [REPLIES])[0]
-    stream, options = session.score_inputs([request], [REPLIES])[0]
+    (given,) = session.score_inputs([request], [REPLIES])
+    stream, options = given.stream, given.replies
     expected = [
         by_oracle(tiny, stream.token_ids, stream.span, one, 0.01, generated) for one in options
     ]

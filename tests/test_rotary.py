@@ -173,7 +173,8 @@ def test_a_reply_is_scored_as_it_would_be_generated(tiny):
     reply = tiny.generate(messages, (), GREEDY)
     requests = [Request(messages), Request(prompt_of(tiny, 90))]
     text = tiny.tokenizer.decode(reply.token_ids)
-    ((stream, (ids,)), _) = tiny.session().score_inputs(requests, [[text], ["bread"]])
+    given, _ = tiny.session().score_inputs(requests, [[text], ["bread"]])
+    stream, (ids,) = given.stream, given.replies
     scored = tiny.session().score(requests, [[text], ["bread"]])[0]
     alone = replace(tiny, reuses_cache=False).session().score(requests, [[text], ["bread"]])[0]
     wanted, whole = 0.0, torch.tensor([stream.token_ids], device=DEVICE)

@@ -104,11 +104,11 @@ def test_a_thread_forwards_a_history_once(given):
 @pytest.mark.parametrize("kind", ("llama", "mamba"), ids=("together", "alone"))
 def test_a_reply_is_greedy_if_each_token_is_the_likeliest(kind):
     tiny = model(kind)
-    ((stream, _),) = tiny.session().score_inputs([Request(CHATS[0])], [REPLIES[0]])
+    (given,) = tiny.session().score_inputs([Request(CHATS[0])], [REPLIES[0]])
     ids = tiny.generate(CHATS[0], (), Sampling(0, 1, 3)).token_ids
     other = (ids[2] + 1) % 400
     wanted = [ids, ids[:1], (*ids[:2], other), (other, *ids[1:])]
-    (scored,), _ = score_rows(tiny.runner, [Row((stream,))], [wanted], 8)
+    (scored,), _ = score_rows(tiny.runner, [Row((given.stream,))], [wanted], 8)
     assert scored.greedy == (True, True, False, False)
 
 

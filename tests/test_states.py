@@ -234,9 +234,8 @@ def test_scores_are_those_of_the_edited_pass(tmp_path):
     for name in METHODS:
         chosen = steerer(local, tmp_path, name)
         scored = local.score(TALKS[0], ["music bread"], [chosen])
-        ((stream, (wanted,)),) = local.session().score_inputs(
-            [Request(TALKS[0])], [["music bread"]]
-        )
+        (given,) = local.session().score_inputs([Request(TALKS[0])], [["music bread"]])
+        stream, (wanted,) = given.stream, given.replies
         logits = eager_logits(local, stream, chosen, wanted).double().log_softmax(-1)
         start = len(stream.token_ids) - 1
         total = sum(float(logits[start + n, token]) for n, token in enumerate(wanted))

@@ -44,10 +44,10 @@ def test_llama_cpp_adds_what_the_method_adds(file_of, here, tmp_path, monkeypatc
     logits = []
     for spec in ("none", "vector:file=v.safetensors"):
         session = here.session()
-        ((stream, _),) = session.score_inputs([Request(CHATS[0], spec)], [["x"]])
+        (given,) = session.score_inputs([Request(CHATS[0], spec)], [["x"]])
         slots = here.runner.slots()
         slots.open(None)
-        reading = StreamState(stream)
+        reading = StreamState(given.stream)
         with torch.inference_mode():
             span = spans_of([reading], here.runner.device)
             output = here.runner.forward_slots(slots, range(1), [reading], span)

@@ -18,8 +18,8 @@ GREEDY = Sampling(temperature=0, max_new_tokens=64)
 
 def logits_of(model, request, reply, count):
     """The last logits of a chat followed by tokens of a reply, as the engine computes them."""
-    ((stream, _),) = model.session().score_inputs([model.session().rehearse(request)], [["x"]])
-    reading = StreamState(stream, list(reply))
+    (given,) = model.session().score_inputs([model.session().rehearse(request)], [["x"]])
+    reading = StreamState(given.stream, list(reply))
     slots, span = model.runner.slots(), spans_of([reading], model.runner.device)
     slots.open(None)
     with torch.inference_mode():

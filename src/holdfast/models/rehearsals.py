@@ -18,6 +18,8 @@ from holdfast.methods import Method, ShiftsAttention
 from holdfast.models.rendering import Rendered
 from holdfast.models.requests import Reply, Request
 
+GenerateRendered = Callable[[Rendered], Coroutine[Any, Any, Reply]]
+
 _MAX_REHEARSALS = 10_000  # first turns; for a large model each is a few thousand numbers
 
 
@@ -38,54 +40,43 @@ class Rehearsals:
     """A session's rehearsed replies, and the attention methods they resolve to."""
 
     def __init__(self) -> None:
-        self._resolved: dict[_RehearsalKey, Mapping[Method, ShiftsAttention]] = {}
+        self._attention_methods: dict[_RehearsalKey, Mapping[Method, ShiftsAttention]] = {}
         self._under_way: dict[_RehearsalKey, asyncio.Task[Reply]] = {}
 
-    def resolved(self, request: Request) -> Request | None:
+    def resolved_request(self, request: Request) -> Request | None:
         """The request with its methods resolved; None if a rehearsal has to come first."""
         if not request.compiled.rehearsed:
             return request
-        becomes = self._resolved.get(_key_of(request))
-        if becomes is None:
+        attention_methods = self._attention_methods.get(_key_of(request))
+        if attention_methods is None:
             return None
-        methods = tuple(becomes.get(method, method) for method in request.methods)
+        methods = tuple(attention_methods.get(method, method) for method in request.methods)
         return without_rehearsed(replace(request, methods=methods))
 
     def learn(self, request: Request, reply: Reply) -> None:
-        """Remembers the reply to `rehearsal_of(request)`; one without a trace resolves nothing."""
-        resolved: dict[Method, ShiftsAttention] = {}
+        """Remembers the reply to `rehearsal_of(request)`."""
+        # There is no trace if the first turn has no span (no system prompt and no emphasis) or
+        # leaves no room for a reply. The chat then goes on without these methods: the empty entry
+        # says that its rehearsal is over.
+        attention_methods: dict[Method, ShiftsAttention] = {}
         if reply.trace is not None:
             for method in request.compiled.rehearsed:
                 mass = reply.trace.mass[..., : method.max_rehearsal_tokens]
-                resolved[method] = method.resolve(mass)
-        if len(self._resolved) >= _MAX_REHEARSALS:
-            oldest = next(iter(self._resolved))
-            del self._resolved[oldest]
-        self._resolved[_key_of(request)] = resolved
+                attention_methods[method] = method.resolve(mass)
+        if len(self._attention_methods) >= _MAX_REHEARSALS:
+            oldest = next(iter(self._attention_methods))
+            del self._attention_methods[oldest]
+        self._attention_methods[_key_of(request)] = attention_methods
 
-    async def resolve(
-        self, chat: Rendered, generate: Callable[[Rendered], Coroutine[Any, Any, Reply]]
-    ) -> Rendered:
-        """The chat under its resolved methods, after its rehearsal if it has one.
-
-        Chats that wait for the same rehearsal share it; the first to go on is charged for it.
-        """
-        if chat.rehearsal is None:
-            return chat
-        forwarded = await self._rehearse(chat.request, chat.rehearsal, generate)
-        request = self.resolved(chat.request)
-        assert request is not None
-        return chat.under(request, forwarded)
-
-    async def _rehearse(
-        self,
-        request: Request,
-        rehearsal: Rendered,
-        generate: Callable[[Rendered], Coroutine[Any, Any, Reply]],
+    async def rehearse(
+        self, request: Request, rehearsal: Rendered, generate: GenerateRendered
     ) -> int:
-        """Learns the rehearsed reply of a request; returns the tokens to charge it for."""
+        """Learns the rehearsed reply of a request; returns the tokens to charge it for.
+
+        Requests that wait for the same rehearsal share it; the first to go on is charged for it.
+        """
         key = _key_of(request)
-        if key in self._resolved:
+        if key in self._attention_methods:
             return 0
         if key not in self._under_way:
             task = asyncio.create_task(generate(rehearsal))
@@ -93,7 +84,7 @@ class Rehearsals:
             self._under_way[key] = task
         # shielded, so that cancelling one of the chats leaves the others
         reply = await asyncio.shield(self._under_way[key])
-        if key in self._resolved:  # by another chat that waited for it
+        if key in self._attention_methods:  # by another chat that waited for it
             return 0
         self.learn(request, reply)
         return reply.forwarded
@@ -119,7 +110,7 @@ def rehearsal_of(request: Request) -> Request:
     return replace(
         without_rehearsed(request),
         messages=messages,
-        sampling=Sampling(0.0, 1.0, tokens),
+        sampling=Sampling(temperature=0.0, top_p=1.0, max_new_tokens=tokens),
         conversation_seed=request.editing_seed,
         seed=0,
         thread=None,

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import AsyncGenerator, Callable, Coroutine, Hashable, Sequence
+from collections.abc import AsyncGenerator, Hashable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Protocol, Self
+from typing import Protocol, Self
 
 from transformers import PreTrainedTokenizerFast
 
@@ -25,7 +25,12 @@ from holdfast.errors import (
 )
 from holdfast.methods import Method
 from holdfast.models.protocol import checked_batch, generate_all
-from holdfast.models.rehearsals import Rehearsals, rehearsal_of, without_rehearsed
+from holdfast.models.rehearsals import (
+    GenerateRendered,
+    Rehearsals,
+    rehearsal_of,
+    without_rehearsed,
+)
 from holdfast.models.rendering import (
     CachedDialog,
     Rendered,
@@ -75,19 +80,17 @@ class _OpenRequest:
     reported: int = 0  # tokens that were
 
 
-class ScoringInput(NamedTuple):
+@dataclass(frozen=True)
+class ScoringInput:
     """A chat whose given replies are scored."""
 
-    stream: Stream  # the chat's tokens and span
+    chat: Rendered
     replies: list[tuple[int, ...]]  # the tokens of each reply
 
-
-@dataclass(frozen=True)
-class _ScoredChat:
-    """A chat, and the tokens of the replies to score."""
-
-    chat: Rendered
-    replies: list[tuple[int, ...]]
+    @property
+    def stream(self) -> Stream:
+        """The chat's tokens and span."""
+        return self.chat.row.streams[0]
 
 
 class LocalSession:
@@ -109,6 +112,15 @@ class LocalSession:
         self._open: dict[RowState, _OpenRequest] = {}
         # no cycle, so that what was computed is freed with the last use of the session
         self._loop = StepLoop(weakref.proxy(self))
+
+    def _new_scheduler(self) -> Scheduler:
+        if not self.long_lived:
+            return self.model.scheduler()
+        runner = self.model.runner
+        shared = SharedPrefixes(
+            self.model.prefix_bytes, pieces=runner.sees_all, rotary=runner.rotary
+        )
+        return self.model.scheduler(Serving(shared))
 
     async def __aenter__(self) -> Self:
         return self
@@ -165,6 +177,20 @@ class LocalSession:
             self._check_room(chat)
         return run_sync(generate_all(self._generate, chats))
 
+    @property
+    def running(self) -> int:
+        """Requests being forwarded; the other open ones wait."""
+        return self._scheduler.running
+
+    @property
+    def capacity(self) -> int:
+        """The most requests forwarded together, given the memory known to suffice."""
+        return self._scheduler.limit
+
+    def forget(self, thread: Hashable) -> None:
+        """Frees what was computed for a finished thread; a later request of it starts over."""
+        self._threads.forget(thread)
+
     # From a request to its row
 
     def render(self, request: Request, top_logprobs: int | None = None) -> Rendered:
@@ -195,14 +221,15 @@ class LocalSession:
         self._check_room(chat)
         return replace(chat, row=replace(chat.row, top_logprobs=top_logprobs))
 
-    async def resolve(
-        self, chat: Rendered, generate: Callable[[Rendered], Coroutine[Any, Any, Reply]]
-    ) -> Rendered:
+    async def resolve(self, chat: Rendered, generate: GenerateRendered) -> Rendered:
         """The chat with its methods resolved; `generate` answers its rehearsal, if it needs one."""
         if chat.rehearsal is None:
             return chat
-        chat = await self._rehearsals.resolve(chat, generate)
-        self._check(chat.request.methods)
+        forwarded = await self._rehearsals.rehearse(chat.request, chat.rehearsal, generate)
+        request = self._rehearsals.resolved_request(chat.request)
+        assert request is not None
+        chat = chat.under(request, forwarded)
+        self._check(request.methods)
         return chat
 
     def _render(self, requests: Sequence[Request]) -> list[Rendered]:
@@ -210,16 +237,16 @@ class LocalSession:
 
         Raises the error of the first request that cannot be rendered, with its name.
         """
-        resolved = [self._rehearsals.resolved(request) for request in requests]
-        as_rendered = [
+        resolved = [self._rehearsals.resolved_request(request) for request in requests]
+        stand_ins = [
             known or without_rehearsed(request)
             for known, request in zip(resolved, requests, strict=True)
         ]
-        chats = self._render_resolved(as_rendered)
-        return [
-            chat if known else self._with_rehearsal(chat, request)
-            for chat, known, request in zip(chats, resolved, requests, strict=True)
-        ]
+        chats = self._render_resolved(stand_ins)
+        for number, (request, known) in enumerate(zip(requests, resolved, strict=True)):
+            if known is None:
+                chats[number] = self._with_rehearsal(chats[number], request)
+        return chats
 
     def _render_resolved(self, requests: Sequence[Request]) -> list[Rendered]:
         """The requests as rows that continue their threads."""
@@ -311,16 +338,6 @@ class LocalSession:
         self._scheduler.cancel(row)
         self._open.pop(row, None)
 
-    @property
-    def running(self) -> int:
-        """Requests being forwarded; the other open ones wait."""
-        return self._scheduler.running
-
-    @property
-    def capacity(self) -> int:
-        """The most requests forwarded together, given the memory known to suffice."""
-        return self._scheduler.limit
-
     def _end(self, row: RowState) -> Reply | Exception:
         request = self._open.pop(row)
         try:
@@ -332,18 +349,24 @@ class LocalSession:
         done = row.result()
         forwarded = done.forwarded + chat.rehearsed
         if done.stop_reason == "context":
-            return Reply("", (), "context", forwarded=forwarded, prompt_ids=chat.prompt_ids)
+            return Reply(
+                text="",
+                token_ids=(),
+                stop_reason="context",
+                forwarded=forwarded,
+                prompt_ids=chat.prompt_ids,
+            )
         ids = done.token_ids
         text = str(self.model.tokenizer.decode(list(ids), skip_special_tokens=True))
         if chat.row.keep:
             self._remember(chat, chat.as_dialog(done.computed, ids, text))
         return Reply(
-            text,
-            ids,
-            done.stop_reason,
-            done.trace,
-            forwarded,
-            chat.prompt_ids,
+            text=text,
+            token_ids=ids,
+            stop_reason=done.stop_reason,
+            trace=done.trace,
+            forwarded=forwarded,
+            prompt_ids=chat.prompt_ids,
             cached=row.cached,
         )
 
@@ -351,19 +374,6 @@ class LocalSession:
         """Makes a dialog the current one of its thread."""
         assert chat.request.thread is not None
         self._threads.keep(chat.request.thread, dialog)
-
-    def _new_scheduler(self) -> Scheduler:
-        if not self.long_lived:
-            return self.model.scheduler()
-        runner = self.model.runner
-        shared = SharedPrefixes(
-            self.model.prefix_bytes, pieces=runner.sees_all, rotary=runner.rotary
-        )
-        return self.model.scheduler(Serving(shared))
-
-    def forget(self, thread: Hashable) -> None:
-        """Frees what was computed for a finished thread; a later request of it starts over."""
-        self._threads.forget(thread)
 
     # Given replies
 
@@ -382,12 +392,12 @@ class LocalSession:
             PromptError: a reply is empty, or does not fit into the model's context.
             ModelError: a method cannot be applied to this model.
         """
-        scored_chats = self._read_replies(requests, replies)
-        rows = [scored.chat.row for scored in scored_chats]
-        token_ids = [scored.replies for scored in scored_chats]
+        inputs = self.score_inputs(requests, replies)
+        rows = [scored.chat.row for scored in inputs]
+        token_ids = [scored.replies for scored in inputs]
         model = self.model
         results, computed = score_rows(model.runner, rows, token_ids, model.batch_size)
-        for scored, keys_values in zip(scored_chats, computed, strict=True):
+        for scored, keys_values in zip(inputs, computed, strict=True):
             chat = scored.chat
             if chat.row.keep and keys_values:
                 self._remember(chat, chat.as_dialog(keys_values))
@@ -396,34 +406,7 @@ class LocalSession:
     def score_inputs(
         self, requests: Sequence[Request], replies: Sequence[Sequence[str]]
     ) -> list[ScoringInput]:
-        """The inputs of `score`."""
-        scored_chats = self._read_replies(requests, replies)
-        return [ScoringInput(s.chat.row.streams[0], s.replies) for s in scored_chats]
-
-    def rehearse(self, request: Request) -> Request:
-        """The request with its methods resolved by a rehearsed reply to its first turn."""
-        self._check_weights()
-        self._rehearse([request])
-        resolved = self._rehearsals.resolved(request)
-        assert resolved is not None
-        return resolved
-
-    def _rehearse(self, requests: Sequence[Request]) -> None:
-        resolved = self._rehearsals.resolved
-        unresolved = [request for request in requests if resolved(request) is None]
-        if not unresolved:
-            return
-        for request in unresolved:
-            self._check(request.methods)
-        # in a session of its own, as an event loop may be stepping this one
-        replies = LocalSession(self.model).generate_batch([rehearsal_of(r) for r in unresolved])
-        for request, reply in zip(unresolved, replies, strict=True):
-            self._rehearsals.learn(request, reply)
-
-    def _read_replies(
-        self, requests: Sequence[Request], replies: Sequence[Sequence[str]]
-    ) -> list[_ScoredChat]:
-        """The requests with the tokens of their replies, all within the model's context."""
+        """What `score` reads: each chat, and the tokens of its replies; raises as `score` does."""
         self._check_weights()
         requests = checked_batch(requests)
         self._rehearse(requests)
@@ -431,12 +414,14 @@ class LocalSession:
         token_ids = tokenize_replies(chats, replies, self.model.tokenizer)
         for chat, options in zip(chats, token_ids, strict=True):
             self._check_fits(chat, options)
-        return list(map(_ScoredChat, chats, token_ids))
+        return list(map(ScoringInput, chats, token_ids))
 
     def _check_fits(self, chat: Rendered, replies: Sequence[tuple[int, ...]]) -> None:
         """Raises a `PromptError` if the chat exceeds the context with the longest reply."""
         context = self.model.context
         longest = chat.row.longest + max(map(len, replies))
+        # A reply has no tokens if the tokenizer drops all of its characters, as some do with
+        # whitespace; a chat that fills the context is refused nevertheless.
         if context and (longest > context or chat.row.longest >= context):
             with errors_named(chat.row.name):
                 raise PromptError(
@@ -445,3 +430,26 @@ class LocalSession:
                     value=longest,
                     allowed=context,
                 )
+
+    # Rehearsals without an event loop
+
+    def rehearse(self, request: Request) -> Request:
+        """The request with its methods resolved by a rehearsed reply to its first turn."""
+        self._check_weights()
+        self._rehearse([request])
+        resolved = self._rehearsals.resolved_request(request)
+        assert resolved is not None
+        return resolved
+
+    def _rehearse(self, requests: Sequence[Request]) -> None:
+        unresolved = [
+            request for request in requests if self._rehearsals.resolved_request(request) is None
+        ]
+        if not unresolved:
+            return
+        for request in unresolved:
+            self._check(request.methods)
+        # in a session of its own, as an event loop may be stepping this one
+        replies = LocalSession(self.model).generate_batch([rehearsal_of(r) for r in unresolved])
+        for request, reply in zip(unresolved, replies, strict=True):
+            self._rehearsals.learn(request, reply)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import islice
 
 import torch
 from torch import Tensor
@@ -49,18 +48,27 @@ def _tokens(row: RowState, first: int, masses: list[_TokenMass]) -> list[Token]:
 
 def _new_masses(rows: Mapping[RowState, int]) -> dict[RowState, list[_TokenMass]]:
     """The masses at these tokens, for the rows that trace them."""
-    new = {
+    traced = {
         row: slice(first, len(row.token_ids))
         for row, first in rows.items()
-        if len(row.token_ids) > first and row.row.trace and any(row.row.streams[0].span)
+        if len(row.token_ids) > first and _traces_span(row)
     }
-    if not new:
+    if not traced:
         return {}
+    counts = [tokens.stop - tokens.start for tokens in traced.values()]
+    heads = [mass for row, tokens in traced.items() for mass in row.masses[tokens]]
+    uniform = [mass for row, tokens in traced.items() for mass in row.uniform_masses[tokens]]
     # those of all rows are copied from the device together, as each copy waits for it
-    heads = _copied([mass for row, tokens in new.items() for mass in row.masses[tokens]])
-    uniform = _copied([mass for row, tokens in new.items() for mass in row.uniform_masses[tokens]])
-    masses = map(_TokenMass, heads, uniform)
-    return {row: list(islice(masses, tokens.stop - tokens.start)) for row, tokens in new.items()}
+    heads_by_row = torch.split(_copied(heads), counts)
+    uniform_by_row = torch.split(_copied(uniform), counts)
+    return {
+        row: list(map(_TokenMass, row_heads, row_uniform))
+        for row, row_heads, row_uniform in zip(traced, heads_by_row, uniform_by_row, strict=True)
+    }
+
+
+def _traces_span(row: RowState) -> bool:
+    return row.row.trace and any(row.row.streams[0].span)
 
 
 def _copied(masses: list[Tensor]) -> Tensor:

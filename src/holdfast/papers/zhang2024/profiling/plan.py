@@ -230,11 +230,12 @@ def read_material(model: LocalModel, samples: Samples, plan: ProfilingPlan) -> M
     # a question has no continuation to compare; any text stands for the reply to come
     replies = [sample.continuations if isinstance(sample, Choice) else ("a",) for sample in samples]
     prompts = []
-    for number, (stream, tokens) in enumerate(model.session().score_inputs(requests, replies), 1):
+    for number, scored in enumerate(model.session().score_inputs(requests, replies), 1):
+        stream = scored.stream
         if not any(stream.span):
             raise UsageError(
                 f"Sample {number} has neither emphasis nor a system prompt, so there is nothing to"
                 " steer to; emphasise a part."
             )
-        prompts.append(ScoredPrompt(stream.token_ids, stream.span, tuple(tokens)))
+        prompts.append(ScoredPrompt(stream.token_ids, stream.span, tuple(scored.replies)))
     return Material(model, plan, samples, requests, prompts)
