@@ -26,7 +26,8 @@ class SummarisedRounds:
 
     Attributes:
         overall: of all rules together.
-        rules: by 'PROMPT: RULE', or 'PROMPT' if the rule has no id; the worst after it first.
+        rules: by 'PROMPT: RULE', or 'PROMPT' if the rule has no id; in the order of their means
+            after a summary, the lowest first.
     """
 
     overall: BeforeAndAfter
@@ -41,7 +42,8 @@ class _Means:
     after: list[float] = field(default_factory=list)
 
     def add(self, probes: Sequence[Probe]) -> None:
-        """Adds the probes of a conversation."""
+        """Adds the means of a conversation; ignores one without probes on both sides."""
+        # `left_out` counts older rounds that the model did not see, as a summary took their place
         before = [probe.score for probe in probes if not probe.left_out]
         after = [probe.score for probe in probes if probe.left_out]
         if before and after:
@@ -59,7 +61,8 @@ class _Means:
 
 def summarised_rounds_of(series: Series) -> SummarisedRounds | None:
     """The scores before and after older rounds were summarised; None if none were."""
-    overall, rules = _Means(), defaultdict[str, _Means](_Means)
+    overall = _Means()
+    rules = defaultdict[str, _Means](_Means)
     for record in series.records:
         if not any(summary.view == "agent" for summary in record.summaries):
             continue

@@ -13,6 +13,7 @@ from holdfast.records import Probe, Turn
 
 PROMPT_LOST, PROMPT_KEPT = "prompt lost", "prompt kept"
 MAX_KNOWN_IF_LOST = 0.1  # the largest share of canaries that may be known without the prompt
+MIN_KNOWN_IF_KEPT = 0.5  # the lower end of the interval of that share exceeds it, if it was read
 MIN_AGREEING = 6  # conversations; a two-sided sign test gives p = 0.03 if all 6 agree
 
 
@@ -48,7 +49,7 @@ class Truncation:
         all_agree = self.fewer_known >= MIN_AGREEING and not self.more_known
         if after.mean <= MAX_KNOWN_IF_LOST and all_agree:
             return PROMPT_LOST
-        return PROMPT_KEPT if after.low > 0.5 else CANNOT_TELL
+        return PROMPT_KEPT if after.low > MIN_KNOWN_IF_KEPT else CANNOT_TELL
 
 
 def truncation_of(series: Series) -> Truncation | None:
@@ -60,7 +61,8 @@ def truncation_of(series: Series) -> Truncation | None:
     for record in series.records:
         turns = [turn for turn in record.turns if turn.speaker == "agent"]
         canaries = [probe for probe in record.probes if probe.kind == "canary"]
-        turn_round, canary_round = _stops_growing(turns), _stops_growing(canaries)
+        turn_round = _first_cut_round(turns)
+        canary_round = _first_cut_round(canaries)
         rounds = [number for number in (turn_round, canary_round) if number is not None]
         if not rounds:
             continue
@@ -87,25 +89,27 @@ def truncation_of(series: Series) -> Truncation | None:
     )
 
 
-def until_prompt_lost(series: Sequence[Series]) -> Sequence[Series]:
-    """The series until a server stopped reading the system prompt; unchanged if none did."""
-    rounds = [number for cut in _prompts_lost(series) for number in cut.cut_from.values()]
+def until_prompt_lost(all_series: Sequence[Series]) -> Sequence[Series]:
+    """All series, each ended before the first round in which a server stopped reading its system
+    prompt in any of them; unchanged if none did.
+    """
+    rounds = [number for cut in _prompts_lost(all_series) for number in cut.cut_from.values()]
     if not rounds:
-        return series
-    return [item.until(min(rounds) - 1) for item in series]
+        return all_series
+    return [series.until(min(rounds) - 1) for series in all_series]
 
 
-def has_lost_prompt(series: Sequence[Series]) -> bool:
+def has_lost_prompt(all_series: Sequence[Series]) -> bool:
     """Whether a server certainly stopped reading the system prompt."""
-    return bool(_prompts_lost(series))
+    return bool(_prompts_lost(all_series))
 
 
-def _prompts_lost(series: Sequence[Series]) -> list[Truncation]:
-    cuts = map(truncation_of, series)
+def _prompts_lost(all_series: Sequence[Series]) -> list[Truncation]:
+    cuts = map(truncation_of, all_series)
     return [cut for cut in cuts if cut is not None and cut.verdict == PROMPT_LOST]
 
 
-def _stops_growing(replies: Sequence[Turn | Probe]) -> int | None:
+def _first_cut_round(replies: Sequence[Turn | Probe]) -> int | None:
     """The first round with no more tokens than the one before, though no more was left out."""
     for earlier, later in itertools.pairwise(replies):
         if earlier.prompt_tokens is None or later.prompt_tokens is None:

@@ -13,7 +13,7 @@ from holdfast.errors import UnknownName
 from holdfast.measures.arguments import list_names
 from holdfast.measures.registry import REGISTRY, SPEC_EXAMPLES, expected_of
 from holdfast.methods.all_methods import BY_NAME
-from holdfast.methods.kinds import Ability, requirements
+from holdfast.methods.kinds import in_words, requirements
 from holdfast.methods.parameters import parameters_of, required_parameters
 from holdfast.report.wording import aligned
 
@@ -28,7 +28,7 @@ class CatalogueArguments(Options):
     """show the details of this one"""
 
 
-def _measures(arguments: CatalogueArguments) -> None:
+def _run_measures(arguments: CatalogueArguments) -> None:
     if arguments.name is not None:
         print("\n".join(measure_lines(arguments.name)))
         return
@@ -41,7 +41,7 @@ def _measures(arguments: CatalogueArguments) -> None:
         _print_entries([entry for entry in entries if entry.name.startswith(prefix)])
 
 
-def _methods(arguments: CatalogueArguments) -> None:
+def _run_methods(arguments: CatalogueArguments) -> None:
     if arguments.name is not None:
         print("\n".join(method_lines(arguments.name)))
         return
@@ -76,7 +76,7 @@ def method_lines(name: str) -> list[str]:
         *aligned(rows, "  "),
         "",
         f"example: --method {quoted}",
-        f"needs of the model: {', '.join(a.value for a in Ability if a in requirements(method))}",
+        f"needs of the model: {in_words(requirements(method))}",
         f"source: {method.source}",
     ]
 
@@ -150,7 +150,7 @@ def _default(method: type[Any], parameter: str) -> str:
 MEASURES = Command(
     "measures",
     "list the measures, and the word lists that they know",
-    _measures,
+    _run_measures,
     CatalogueArguments,
     description=(
         "List the measures, and the word lists that they know, one line each; with a name, the"
@@ -160,7 +160,7 @@ MEASURES = Command(
 METHODS = Command(
     "methods",
     "list the steering methods",
-    _methods,
+    _run_methods,
     CatalogueArguments,
     description="List the steering methods, one line each; with a name, the details of one.",
 )

@@ -2,8 +2,8 @@
 
 Each prompt is one test; a prompt with several rules has one test per rule, grouped under the
 prompt. A failed verdict is a failure; an undecided one is an error, since an inconclusive test has
-not passed. A prompt fails exactly when one of its tests does, so the file agrees with the exit
-code.
+not passed; a rule that the prompt's verdict did not wait for is skipped. A prompt fails exactly
+when one of its tests does, so the file agrees with the exit code.
 """
 
 import re
@@ -29,6 +29,12 @@ ALL_RULES = "all rules together"  # the test of a prompt whose verdict no single
 
 Outcome = Literal["passed", "failure", "error", "skipped"]
 
+_OUTCOMES: dict[str, Outcome] = {
+    PASS: "passed",
+    FAIL: "failure",
+    UNDECIDED: "error",
+    "": "passed",  # of logs without a bar
+}
 _TYPES = {"failure": FAIL, "error": UNDECIDED}
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
@@ -55,14 +61,8 @@ class JUnitCase:
 
 
 def outcome_of(verdict: str) -> Outcome:
-    """The outcome of a test with this verdict; "", of logs without a bar, passes."""
-    outcomes: dict[str, Outcome] = {
-        PASS: "passed",
-        FAIL: "failure",
-        UNDECIDED: "error",
-        "": "passed",
-    }
-    return outcomes[verdict]
+    """The outcome of a test with this verdict."""
+    return _OUTCOMES[verdict]
 
 
 def write_junit(check: Check, suite: str, path: Path | str, seconds: float) -> Path:
@@ -119,7 +119,7 @@ def _cases_of(checked: PromptCheck, terms: Terms, suite: str) -> Iterator[JUnitC
         name=ALL_RULES if checked.rules else checked.id,
         outcome=outcome_of(checked.verdict),
         message=sentence(checked, terms),
-        text="\n".join([*([advice] if advice else []), *details(checked)]),
+        text=_text(advice, details(checked)),
     )
 
 
@@ -133,8 +133,12 @@ def _rule_case(rule: RuleCheck, checked: PromptCheck, terms: Terms, classname: s
             why = "the earlier run does not have it"
         return JUnitCase(classname, rule.rule, "skipped", f"not decided: {why}; {message}")
     advice = how_to_decide(rule.verdict, rule.cell, terms)
-    text = "\n".join([*([advice] if advice else []), *rule_details(rule, checked)])
+    text = _text(advice, rule_details(rule, checked))
     return JUnitCase(classname, rule.rule, outcome_of(rule.verdict), message, text)
+
+
+def _text(advice: str | None, lines: list[str]) -> str:
+    return "\n".join([advice, *lines] if advice else lines)
 
 
 def _add_case(testsuite: ElementTree.Element, case: JUnitCase) -> None:

@@ -91,9 +91,9 @@ def is_message(value: Any) -> bool:
     """Whether a value looks like a message, or an item of the Responses API."""
     if not isinstance(value, Mapping):
         return False
-    value = _without_langchain(value)
-    typed = str(value.get("type", "")).startswith(("message", "function_call", "reasoning"))
-    return "role" in value or {"from", "value"} <= value.keys() or typed
+    message = _without_langchain(value)
+    is_item = str(message.get("type", "")).startswith(("message", "function_call", "reasoning"))
+    return "role" in message or {"from", "value"} <= message.keys() or is_item
 
 
 def is_cut(item: Any) -> bool:
@@ -153,6 +153,7 @@ def _events_of_item(item: Any) -> Iterator[Event]:
 
 
 def _events_of_message(item: Mapping[str, Any]) -> Iterator[Event]:
+    """The tool results in a message, and then its text with its calls."""
     role = _role_of(item)
     if item.keys().isdisjoint(_CONTENT_FIELDS):
         raise Malformed(f"it has no content, only {', '.join(map(repr, item))}")
@@ -177,9 +178,9 @@ def _events_of_message(item: Mapping[str, Any]) -> Iterator[Event]:
     text = "\n".join(texts)
     if not text and isinstance(item.get("refusal"), str):  # OpenAI's, in place of a content
         text = item["refusal"]
-    calls = _calls_of(item, calls)
+    calls = _calls_of(item, in_content=calls)
     if role != "assistant":
-        calls = []  # others call no tools, but results of Vercel's SDK read as calls too
+        calls = []  # in Vercel's SDK, a tool's result repeats the call, which is the assistant's
     if text or calls or not has_results:
         yield from message_events(role, text, calls=calls, call_id=id_of(item), is_cut=is_cut(item))
 
@@ -197,12 +198,11 @@ def _role_of(item: Mapping[str, Any]) -> str:
 
 def _calls_of(item: Mapping[str, Any], in_content: list[ToolCall]) -> list[ToolCall]:
     """The calls in a message's content, and those in `tool_calls` and `function_call`."""
-    calls = in_content
     listed = item.get("tool_calls") or []
     if not isinstance(listed, list):
         raise Malformed(f"its tool_calls are {shortened(listed)}, which is not a list")
-    if not calls:  # LangChain repeats in `tool_calls` those in the content
-        calls = [read_call(_unwrapped(call)) for call in listed]
+    # LangChain repeats in `tool_calls` those in the content
+    calls = in_content or [read_call(_unwrapped(call)) for call in listed]
     if isinstance(item.get("function_call"), Mapping):
         calls = [*calls, read_call(item["function_call"])]
     return calls

@@ -58,22 +58,30 @@ class Preparation:
     """What a profile is of, and its work."""
 
     identity: dict[str, Any]  # of the run
-    heads: list[Head]  # to steer, each on its own
-    groups: list[list[int]]  # numbers of samples that are scored together
+    heads: Sequence[Head]  # to steer, each on its own
+    groups: Sequence[Sequence[int]]  # numbers of samples that are scored together
 
 
 @dataclass(frozen=True)
 class ScoredGroup:
     """The results of samples that were scored together."""
 
-    records: list[HeadScores]
+    records: Sequence[HeadScores]
     tokens: int  # that were forwarded for them
+
+
+@dataclass(frozen=True)
+class CachedScorer:
+    """A scorer, and what it scores."""
+
+    scoring: Scoring
+    scorer: Scorer
 
 
 # The scorer of each open session. It cannot be an argument: `compute` may call a function in the
 # process of a replica, which has to make the scorer itself and to find it again for the next group.
 # One per session is enough, as a session scores for one profile at a time.
-_SCORERS: WeakKeyDictionary[LocalSession, tuple[Scoring, Scorer]] = WeakKeyDictionary()
+_SCORERS: WeakKeyDictionary[LocalSession, CachedScorer] = WeakKeyDictionary()
 
 
 def profile(
@@ -126,9 +134,11 @@ async def _profile(model: LocalModel, scoring: Scoring, out: Path, running: drif
             left = unfinished(resume(run, _STAGE, prepared.groups), running.progress)
             slots = asyncio.Semaphore(replicas_of(engine))
 
-            async def score(batch: PendingBatch) -> None:
+            async def score_and_keep(batch: PendingBatch) -> None:
                 try:
-                    scored = await compute(engine, _score, scoring, batch.again, prepared.heads)
+                    scored = await compute(
+                        engine, _score_group, scoring, batch.again, prepared.heads
+                    )
                 except RequestFailed as error:
                     raise ModelError(_failure(batch.again, error)) from None
                 for record in scored.records:
@@ -140,12 +150,13 @@ async def _profile(model: LocalModel, scoring: Scoring, out: Path, running: drif
                 for batch in left:
                     # not in the task: a group that fails releases no slot, so none starts after it
                     await slots.acquire()
-                    group.create_task(score(batch))
+                    group.create_task(score_and_keep(batch))
 
 
 def _prepare(session: LocalSession, scoring: Scoring) -> Preparation:
     """Prepares a profile with the model of a session, here or in the process of a replica."""
-    scorer, samples = _scorer(session, scoring), scoring.samples
+    scorer = _cached_scorer(session, scoring)
+    samples = scoring.samples
     model = scorer.material.model
     identity = {
         "model": model.name,
@@ -157,7 +168,11 @@ def _prepare(session: LocalSession, scoring: Scoring) -> Preparation:
         "samples_fingerprint": scorer.material.fingerprint,
         **_identity_of_plan(scoring.plan),
     }
-    return Preparation(identity, _steerable_heads(model), scorer.groups(range(len(samples))))
+    return Preparation(
+        identity=identity,
+        heads=_steerable_heads(model),
+        groups=scorer.groups(range(len(samples))),
+    )
 
 
 def _identity_of_plan(plan: ProfilingPlan) -> dict[str, Any]:
@@ -201,12 +216,12 @@ def _check_scores(run: Run, samples: Samples) -> None:
                 )
 
 
-def _score(
+def _score_group(
     session: LocalSession, scoring: Scoring, numbers: Sequence[int], heads: Sequence[Head]
 ) -> ScoredGroup:
     """Scores samples together under every head, here or in the process of a replica."""
     began = time.monotonic()
-    scored, tokens = _scorer(session, scoring).score(numbers, heads)
+    scored, tokens = _cached_scorer(session, scoring).score(numbers, heads)
     seconds = round((time.monotonic() - began) / len(numbers), 3)
     records = [
         HeadScores(
@@ -218,17 +233,18 @@ def _score(
         )
         for number, sample in zip(numbers, scored, strict=True)
     ]
-    return ScoredGroup(records, tokens)
+    return ScoredGroup(records=records, tokens=tokens)
 
 
-def _scorer(session: LocalSession, scoring: Scoring) -> Scorer:
+def _cached_scorer(session: LocalSession, scoring: Scoring) -> Scorer:
     """The fastest scorer that gives this model's own scores, made once per session and profile."""
-    known, scorer = _SCORERS.get(session, (None, None))
-    if scorer is None or known != scoring:
+    cached = _SCORERS.get(session)
+    if cached is None or cached.scoring != scoring:
         model = cast("LocalModel", session.model)
         scorer = scorer_of(read_material(model, scoring.samples, scoring.plan))
-        _SCORERS[session] = scoring, scorer
-    return scorer
+        cached = CachedScorer(scoring, scorer)
+        _SCORERS[session] = cached
+    return cached.scorer
 
 
 def _failure(numbers: Sequence[int], error: RequestFailed) -> str:

@@ -27,7 +27,7 @@ class _Results:
 
     by_size: Mapping[int, Result]  # by the number of heads, ascending
     by_alpha: Mapping[float, Result]  # descending: a smaller alpha is stronger
-    all: Sequence[Result]  # these, and zero-shot
+    every: Sequence[Result]  # these, and zero-shot
 
 
 def figure_3(study: Study) -> Figure:
@@ -65,14 +65,14 @@ def _ask(study: Study, task: str) -> _Results:
     return _Results(
         by_size=dict(sorted(by_size.items())),
         by_alpha=dict(sorted(by_alpha.items(), reverse=True)),
-        all=answers.all,
+        every=answers.all,
     )
 
 
 def _claims(task: str, results: _Results) -> Sequence[Claim]:
     """The paper's claims about the number of heads and about alpha, judged."""
     claims = [*_size_claims(task, results.by_size), _alpha_claim(task, results.by_alpha)]
-    return judged(claims, beyond_reach(task, *map(values_of, results.all)))
+    return judged(claims, beyond_reach(task, *map(values_of, results.every)))
 
 
 def _size_claims(task: str, by_size: Mapping[int, Result]) -> list[Claim]:
