@@ -115,7 +115,7 @@ def test_a_spec_string_reaches_the_kernel_as_a_table_of_numbers():
     assert stream.compiled is request.compiled and any(stream.span)
     state, device = StreamState(stream), model().runner.device
     batch = batch_of([state], [0], spans_of([state], device), device)
-    assert batch.steering.methods == [request.compiled]
+    assert batch.steering.compiled == [request.compiled]
     table = batch.steering.rule(1, 0, model().runner.heads, torch.float32)
     assert table.numbers.tolist() == [[[pytest.approx(math.log(4))]], [[1.0]], [[-math.inf]]]
 
