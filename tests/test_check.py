@@ -461,10 +461,12 @@ def test_a_bar_and_a_comparison_share_the_error():
         assert bot.error == error
 
 
-def test_a_rule_missing_from_the_earlier_run_is_skipped(tmp_path):
+@pytest.mark.parametrize("all_rules", [False, True])
+def test_a_rule_missing_from_the_earlier_run_is_skipped(tmp_path, all_rules):
     kept = [[1.0, 1.0]] * 30
     before, now = talks({"a": kept}), talks({"a": kept, "new": kept})
-    cases, counts, code = junit_of(now, Terms(None, budget=30), tmp_path, before)
+    terms = Terms(None, budget=30, all_rules=all_rules)
+    cases, counts, code = junit_of(now, terms, tmp_path, before)
     assert counts == (2, 0, 0, 1) and code == 0
     skipped = cases["holdfast.rules.bot", "new"].get("message")
     assert skipped.startswith("not decided: the earlier run does not have it; ")

@@ -242,3 +242,17 @@ def test_rehearsed_methods_steer_a_block():
         logits = tiny.hf_model(ids).logits[0, -1]
     wanted = tiny.generate(TALK, [Hold()], Sampling(0.0, 1.0, 1)).token_ids
     assert wanted in ((logits.argmax().item(),), ())
+
+
+def test_chats_scored_together_stay_steered_when_rehearsals_are_forgotten(monkeypatch):
+    tiny = model()
+    chats = [TALK, chat(SYSTEM, "a different first turn", "the river runs", "and then?")]
+    requests = [Request(messages, [Hold()]) for messages in chats]
+    replies = [["bread", "music"]] * 2
+    alone = [tiny.session().score([request], [["bread", "music"]])[0] for request in requests]
+    monkeypatch.setattr("holdfast.models.rehearsals._MAX_REHEARSALS", 1)
+    together = tiny.session().score(requests, replies)
+    for one, other in zip(alone, together, strict=True):
+        assert one.log_probabilities == pytest.approx(other.log_probabilities, abs=1e-4)
+    plain = tiny.session().score([Request(messages) for messages in chats], replies)
+    assert plain[0].log_probabilities != pytest.approx(together[0].log_probabilities, abs=1e-4)

@@ -1,6 +1,7 @@
 """Head profiling: the scores are those of one head at a time; resuming; refusals."""
 
 import json
+import pickle
 import re
 from dataclasses import replace
 
@@ -14,7 +15,13 @@ from holdfast.analysis.profile import choose_heads, read_profile
 from holdfast.analysis.statistics import Estimate
 from holdfast.errors import HoldfastError, ModelError, RecordsError, UsageError
 from holdfast.methods import HeadSet
-from holdfast.papers.zhang2024.profiling import Choice, ProfilingPlan, Question, profile
+from holdfast.papers.zhang2024.profiling import (
+    Choice,
+    ProfilingPlan,
+    Question,
+    profile,
+    profile_heads,
+)
 from holdfast.papers.zhang2024.profiling.head_scores import PlainPasses, SharedPasses, scorer_of
 from holdfast.papers.zhang2024.profiling.plan import read_material, read_samples
 
@@ -297,3 +304,16 @@ def test_another_model_or_folder_is_refused_by_name(tmp_path):
         profile(Scripted(), SAMPLES, tmp_path)
     with pytest.raises(RecordsError, match="manifest"):
         read_profile(tmp_path)
+
+
+def test_a_replica_makes_one_scorer_for_all_groups_of_a_profile(monkeypatch):
+    """What travels to a replica is unpickled for every call, and a score need not equal itself."""
+    made = []
+    monkeypatch.setattr(profile_heads, "read_material", lambda *_: made.append(1) or "material")
+    monkeypatch.setattr(profile_heads, "scorer_of", lambda material: f"scorer of {material}")
+    scoring = profile_heads.Scoring((), ProfilingPlan(Boost(2)))
+    other = profile_heads.Scoring((), ProfilingPlan(Boost(2)))
+    session = model().session()
+    for sent in (scoring, scoring, other):
+        profile_heads._cached_scorer(session, pickle.loads(pickle.dumps(sent)))
+    assert len(made) == 2

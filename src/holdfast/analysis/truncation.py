@@ -9,7 +9,7 @@ import numpy as np
 from holdfast.analysis.series import Series
 from holdfast.analysis.statistics import SCORES, Estimate, estimate
 from holdfast.analysis.verdicts import CANNOT_TELL
-from holdfast.records import Probe, Turn
+from holdfast.records import Conversation, Probe, Turn
 
 PROMPT_LOST, PROMPT_KEPT = "prompt lost", "prompt kept"
 MAX_KNOWN_IF_LOST = 0.1  # the largest share of canaries that may be known without the prompt
@@ -52,41 +52,51 @@ class Truncation:
         return PROMPT_KEPT if after.low > MIN_KNOWN_IF_KEPT else CANNOT_TELL
 
 
+@dataclass(frozen=True)
+class _Cut:
+    """What was cut in one conversation."""
+
+    first_round: int
+    most_tokens: int  # that the server counted in a prompt
+    known: tuple[float, float] | None  # the shares of canaries, before and after they were cut
+
+
 def truncation_of(series: Series) -> Truncation | None:
     """Detects that a server read less than it was sent; None if nothing shows that."""
-    cut_from: dict[int, int] = {}
-    limit = 0
-    shares_before: list[float] = []  # of the canaries known, one entry per conversation
-    shares_after: list[float] = []
-    for record in series.records:
-        turns = [turn for turn in record.turns if turn.speaker == "agent"]
-        canaries = [probe for probe in record.probes if probe.kind == "canary"]
-        turn_round = _first_cut_round(turns)
-        canary_round = _first_cut_round(canaries)
-        rounds = [number for number in (turn_round, canary_round) if number is not None]
-        if not rounds:
-            continue
-        cut_from[int(record.conversation)] = min(rounds)
-        replies: list[Turn | Probe] = [*turns, *canaries]
-        limit = max(limit, *(reply.prompt_tokens or 0 for reply in replies))
-        # a canary's question may be shorter than the turn beside it, so its own round counts
-        if canary_round is not None:
-            before = [probe.score for probe in canaries if probe.round < canary_round]
-            after = [probe.score for probe in canaries if probe.round >= canary_round]
-            shares_before.append(float(np.mean(before)))
-            shares_after.append(float(np.mean(after)))
-    if not cut_from:
+    cuts = {int(record.conversation): cut for record in series.records if (cut := _cut_of(record))}
+    if not cuts:
         return None
-    known_before, known_after = np.array(shares_before), np.array(shares_after)
+    known = [cut.known for cut in cuts.values() if cut.known is not None]
+    known_before = np.array([before for before, _ in known])
+    known_after = np.array([after for _, after in known])
     return Truncation(
         conversations=len(series.records),
-        cut_from=cut_from,
-        limit=limit,
+        cut_from={number: cut.first_round for number, cut in cuts.items()},
+        limit=max(cut.most_tokens for cut in cuts.values()),
         canary_before=estimate(known_before, SCORES),
         canary_after=estimate(known_after, SCORES),
         fewer_known=int((known_after < known_before).sum()),
         more_known=int((known_after > known_before).sum()),
     )
+
+
+def _cut_of(record: Conversation) -> _Cut | None:
+    turns = [turn for turn in record.turns if turn.speaker == "agent"]
+    canaries = [probe for probe in record.probes if probe.kind == "canary"]
+    turn_round = _first_cut_round(turns)
+    canary_round = _first_cut_round(canaries)
+    rounds = [number for number in (turn_round, canary_round) if number is not None]
+    if not rounds:
+        return None
+    replies: list[Turn | Probe] = [*turns, *canaries]
+    known = None
+    # a canary's question may be shorter than the turn beside it, so its own round counts
+    if canary_round is not None:
+        before = [probe.score for probe in canaries if probe.round < canary_round]
+        after = [probe.score for probe in canaries if probe.round >= canary_round]
+        known = float(np.mean(before)), float(np.mean(after))
+    most_tokens = max(reply.prompt_tokens or 0 for reply in replies)
+    return _Cut(min(rounds), most_tokens, known)
 
 
 def until_prompt_lost(all_series: Sequence[Series]) -> Sequence[Series]:

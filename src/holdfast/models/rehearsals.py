@@ -50,11 +50,10 @@ class Rehearsals:
         attention_methods = self._attention_methods.get(_key_of(request))
         if attention_methods is None:
             return None
-        methods = tuple(attention_methods.get(method, method) for method in request.methods)
-        return without_rehearsed(replace(request, methods=methods))
+        return _resolved_by(attention_methods, request)
 
-    def learn(self, request: Request, reply: Reply) -> None:
-        """Remembers the reply to `rehearsal_of(request)`."""
+    def learn(self, request: Request, reply: Reply) -> Request:
+        """Remembers the reply to `rehearsal_of(request)`; returns the request that it resolves."""
         # There is no trace if the first turn has no span (no system prompt and no emphasis) or
         # leaves no room for a reply. The chat then goes on without these methods: the empty entry
         # says that its rehearsal is over.
@@ -67,6 +66,7 @@ class Rehearsals:
             oldest = next(iter(self._attention_methods))
             del self._attention_methods[oldest]
         self._attention_methods[_key_of(request)] = attention_methods
+        return _resolved_by(attention_methods, request)
 
     async def rehearse(
         self, request: Request, rehearsal: Rendered, generate: GenerateRendered
@@ -93,6 +93,11 @@ class Rehearsals:
         del self._under_way[key]
         if not task.cancelled():
             task.exception()  # retrieved, or asyncio would warn if every waiter was cancelled
+
+
+def _resolved_by(attention_methods: Mapping[Method, ShiftsAttention], request: Request) -> Request:
+    methods = tuple(attention_methods.get(method, method) for method in request.methods)
+    return without_rehearsed(replace(request, methods=methods))
 
 
 def rehearsal_of(request: Request) -> Request:

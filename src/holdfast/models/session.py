@@ -140,7 +140,7 @@ class LocalSession:
         """
         if self._loop.idle:  # once for requests that begin together, as it reads every tensor
             self._check_weights()
-        (chat,) = self._render([request])
+        (chat,) = self._render_with_rehearsals([request])
         return await self._generate(chat)
 
     async def _generate(self, chat: Rendered) -> Reply:
@@ -172,7 +172,7 @@ class LocalSession:
             ModelError, UsageError: as in `generate`.
         """
         self._check_weights()
-        chats = self._render(checked_batch(requests))
+        chats = self._render_with_rehearsals(checked_batch(requests))
         for chat in chats:
             self._check_room(chat)
         return run_sync(generate_all(self._generate, chats))
@@ -217,7 +217,7 @@ class LocalSession:
                     allowed=f"from 0 to {MAX_TOP_LOGPROBS}",
                 )
         self._check_weights()
-        (chat,) = self._render([request])
+        (chat,) = self._render_with_rehearsals([request])
         self._check_room(chat)
         return replace(chat, row=replace(chat.row, top_logprobs=top_logprobs))
 
@@ -232,7 +232,7 @@ class LocalSession:
         self._check(request.methods)
         return chat
 
-    def _render(self, requests: Sequence[Request]) -> list[Rendered]:
+    def _render_with_rehearsals(self, requests: Sequence[Request]) -> list[Rendered]:
         """The requests as rows; those with unresolved methods get a rehearsal.
 
         Raises the error of the first request that cannot be rendered, with its name.
@@ -409,8 +409,7 @@ class LocalSession:
         """What `score` reads: each chat, and the tokens of its replies; raises as `score` does."""
         self._check_weights()
         requests = checked_batch(requests)
-        self._rehearse(requests)
-        chats = self._render(requests)
+        chats = self._render_resolved(self._rehearsed(requests))
         token_ids = tokenize_replies(chats, replies, self.model.tokenizer)
         for chat, options in zip(chats, token_ids, strict=True):
             self._check_fits(chat, options)
@@ -436,20 +435,17 @@ class LocalSession:
     def rehearse(self, request: Request) -> Request:
         """The request with its methods resolved by a rehearsed reply to its first turn."""
         self._check_weights()
-        self._rehearse([request])
-        resolved = self._rehearsals.resolved_request(request)
-        assert resolved is not None
+        (resolved,) = self._rehearsed([request])
         return resolved
 
-    def _rehearse(self, requests: Sequence[Request]) -> None:
-        unresolved = [
-            request for request in requests if self._rehearsals.resolved_request(request) is None
-        ]
-        if not unresolved:
-            return
-        for request in unresolved:
+    def _rehearsed(self, requests: Sequence[Request]) -> list[Request]:
+        """The requests with their methods resolved, by a rehearsal if none is remembered."""
+        resolved = [self._rehearsals.resolved_request(request) for request in requests]
+        new = [request for request, known in zip(requests, resolved, strict=True) if known is None]
+        for request in new:
             self._check(request.methods)
         # in a session of its own, as an event loop may be stepping this one
-        replies = LocalSession(self.model).generate_batch([rehearsal_of(r) for r in unresolved])
-        for request, reply in zip(unresolved, replies, strict=True):
-            self._rehearsals.learn(request, reply)
+        rehearsals = [rehearsal_of(request) for request in new]
+        replies = LocalSession(self.model).generate_batch(rehearsals) if new else []
+        learned = iter(list(map(self._rehearsals.learn, new, replies)))
+        return [next(learned) if known is None else known for known in resolved]

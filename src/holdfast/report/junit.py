@@ -126,7 +126,8 @@ def _cases_of(checked: PromptCheck, terms: Terms, suite: str) -> Iterator[JUnitC
 def _rule_case(rule: RuleCheck, checked: PromptCheck, terms: Terms, classname: str) -> JUnitCase:
     message = rule_sentence(rule, checked, terms)
     is_left_open = rule.verdict == UNDECIDED and checked.verdict != UNDECIDED
-    if is_left_open and not terms.all_rules:  # the verdict of the prompt did not wait for this rule
+    # the verdict of the prompt did not wait for this rule, or could not: the earlier run lacks it
+    if is_left_open and (checked.verdict == PASS or not terms.all_rules):
         if checked.verdict == FAIL:
             why = "its prompt had already failed (--all-rules decides every rule)"
         else:

@@ -3,9 +3,10 @@
 import asyncio
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, cast
+from uuid import uuid4
 from weakref import WeakKeyDictionary
 
 from holdfast import drift
@@ -47,10 +48,15 @@ _UNHALVED = {"halving": False, "seed": 0}
 
 @dataclass(frozen=True)
 class Scoring:
-    """The samples and the plan that a scorer is made for."""
+    """The samples and the plan that a scorer is made for.
 
-    samples: Samples
-    plan: ProfilingPlan
+    They travel with every call to a replica, where an unpickled sample need not equal itself; the
+    key says that they are those of the same profile.
+    """
+
+    samples: Samples = field(compare=False)
+    plan: ProfilingPlan = field(compare=False)
+    key: str = field(default_factory=lambda: uuid4().hex)
 
 
 @dataclass(frozen=True)
