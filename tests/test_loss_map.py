@@ -7,10 +7,9 @@ from scripted_model import ScriptedModel
 
 from holdfast import drift
 from holdfast.analysis.loss_map import Grouping, loss_map
-from holdfast.analysis.loss_results import read_loss_map
+from holdfast.analysis.loss_results import LossMap, read_loss_map
 from holdfast.cli import main
 from holdfast.errors import RecordsError, UsageError
-from holdfast.records.loss_records import LossMap
 
 HI = ("Hi?",)
 
@@ -161,7 +160,7 @@ def test_pooled_runs_are_one_map(run, tmp_path, capsys):
     assert main(["map", "--pool", *folders, "--out", str(out)]) == 0
     (model,) = LossMap.model_validate_json((out / "loss_map.json").read_text()).models
     assert [each.conversations for each in model.runs] == [40, 20]
-    (closing,) = [group for group in model.groups if group.group == "closing"]
+    (closing,) = [group for group in model.rows if group.group == "closing"]
     assert (closing.verdict, closing.change.mean) == ("falls", -1)
     table = capsys.readouterr().out.split("Figure:")[0]
     assert main(["map", str(out / "loss_map.json"), "--out", str(tmp_path / "again-map")]) == 0

@@ -307,7 +307,7 @@ def test_another_model_or_folder_is_refused_by_name(tmp_path):
 
 
 def test_a_replica_makes_one_scorer_for_all_groups_of_a_profile(monkeypatch):
-    """What travels to a replica is unpickled for every call, and a score need not equal itself."""
+    """Samples are unpickled for every call of a replica, and a score need not equal itself."""
     made = []
     monkeypatch.setattr(profile_heads, "read_material", lambda *_: made.append(1) or "material")
     monkeypatch.setattr(profile_heads, "scorer_of", lambda material: f"scorer of {material}")

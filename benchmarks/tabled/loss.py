@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from tabled.reading import RESULTS, markdown
 
-from holdfast.analysis.loss_map import Grouping
-from holdfast.analysis.loss_results import read_loss_map
+from holdfast.analysis.loss_map import Grouping, LossRow
+from holdfast.analysis.loss_results import NAME, ModelLoss, read_loss_map
+from holdfast.analysis.statistics import Estimate
 from holdfast.drift.rule_kinds import KINDS
-from holdfast.records.loss_records import NAME, GroupLoss, ModelLoss
-from holdfast.records.run_summary import Estimated
 
 FOLDER = RESULTS / "loss"
 
@@ -20,7 +19,7 @@ def models() -> dict[str, ModelLoss]:
 
 
 def conversations_line() -> str:
-    """What the maps were measured on, and by which commands."""
+    """The conversations that the maps were measured on, and the commands."""
     lines = []
     for name, model in models().items():
         counts = " and ".join(f"{run.conversations}" for run in model.runs)
@@ -61,25 +60,25 @@ def recall_table() -> str:
     return "\n".join(markdown(rows))
 
 
-def _group(model: ModelLoss, grouping: Grouping, group: str) -> GroupLoss | None:
+def _group(model: ModelLoss, grouping: Grouping, group: str) -> LossRow | None:
     return next(
         (
             row
-            for row in model.groups
-            if (row.method, row.grouping, row.group) == ("none", grouping.value, group)
+            for row in model.rows
+            if (row.method, row.grouping, row.group) == ("none", grouping, group)
         ),
         None,
     )
 
 
-def _cell(row: GroupLoss | None) -> str:
+def _cell(row: LossRow | None) -> str:
     if row is None or row.change.mean is None or row.first.mean is None or row.last.mean is None:
         return ""
     change = f"{row.change.mean:+.2f} [{row.change.low:+.2f}, {row.change.high:+.2f}]"
     return f"{row.first.mean:.2f} → {row.last.mean:.2f}, {change}, {row.verdict}"
 
 
-def _share(value: Estimated) -> str:
+def _share(value: Estimate) -> str:
     if value.mean is None or value.low is None or value.high is None:
         return ""
     return f"{value.mean:.2f} [{value.low:.2f}, {value.high:.2f}]"

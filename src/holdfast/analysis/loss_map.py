@@ -7,7 +7,6 @@ on the rules. The unit is the conversation, which counts with the mean over its 
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
 from typing import get_args
@@ -22,6 +21,7 @@ from holdfast.drift.rule_kinds import Polarity
 from holdfast.errors import UsageError
 from holdfast.records import Conversation, Probe, Run
 from holdfast.records.identity import ConversationsIdentity
+from holdfast.records.model import RecordModel
 
 ORDINARY = "none"  # the pressure of an ordinary message
 _LATE = 0.25  # the share of a conversation that counts as its end
@@ -43,8 +43,7 @@ class Grouping(StrEnum):
     ADOPTION = "adoption"
 
 
-@dataclass(frozen=True)
-class LossRow:
+class LossRow(RecordModel):
     """How a group of rules fares under one method.
 
     Attributes:

@@ -1,32 +1,49 @@
-"""`loss_map.json`: written from the rows of a map of loss, and read back into them."""
+"""`loss_map.json`: the maps of loss that one command made, for other programs and for pages."""
 
 from collections.abc import Sequence
 from pathlib import Path
 
 from pydantic import ValidationError
 
-from holdfast.analysis.loss_map import Grouping, LossRow
-from holdfast.analysis.recalled_rules import RecallRow
-from holdfast.analysis.statistics import Estimate
-from holdfast.analysis.summary import estimated
+from holdfast.analysis.loss_map import LossRow, loss_map
+from holdfast.analysis.recalled_rules import RecallRow, recall_rows
 from holdfast.common.files import write_whole
 from holdfast.errors import RecordsError, reason_of
 from holdfast.records import Run
-from holdfast.records.loss_records import (
-    NAME,
-    GroupLoss,
-    KindRecall,
-    LossMap,
-    ModelLoss,
-    PooledRun,
-)
-from holdfast.records.run_summary import Estimated
+from holdfast.records.model import List, Number, RecordModel
+
+NAME = "loss_map.json"
 
 
-def model_loss(
-    name: str, runs: Sequence[Run], rows: Sequence[LossRow], recalled: Sequence[RecallRow]
-) -> ModelLoss:
-    """The map of one model."""
+class PooledRun(RecordModel):
+    """A run that the numbers come from."""
+
+    command: str  # as it was typed
+    versions: dict[str, str]  # of Holdfast and of what it computes with
+    conversations: Number
+
+
+class ModelLoss(RecordModel):
+    """The map of loss of one model, from one run or from several together."""
+
+    name: str
+    runs: List[PooledRun]
+    rows: List[LossRow]
+    recall: List[RecallRow]
+
+
+class LossMap(RecordModel):
+    """The maps that one command made."""
+
+    models: List[ModelLoss]
+
+
+def model_loss(name: str, *runs: Run) -> ModelLoss:
+    """The map of one model, from all its runs.
+
+    Raises:
+        UsageError: as in `loss_map`.
+    """
     return ModelLoss(
         name=name,
         runs=tuple(
@@ -37,69 +54,9 @@ def model_loss(
             )
             for run in runs
         ),
-        groups=tuple(
-            GroupLoss(
-                method=row.method,
-                grouping=row.grouping.value,
-                group=row.group,
-                rules=row.rules,
-                first=estimated(row.first),
-                last=estimated(row.last),
-                change=estimated(row.change),
-                verdict=row.verdict,
-            )
-            for row in rows
-        ),
-        recall=tuple(
-            KindRecall(
-                method=row.method,
-                kind=row.kind,
-                stated_first=estimated(row.stated_first),
-                stated_last=estimated(row.stated_last),
-                broken=row.broken,
-                stated_of_broken=estimated(row.stated_of_broken),
-                stated_of_kept=estimated(row.stated_of_kept),
-            )
-            for row in recalled
-        ),
+        rows=tuple(loss_map(*runs)),
+        recall=tuple(recall_rows(*runs)),
     )
-
-
-def rows_of(model: ModelLoss) -> list[LossRow]:
-    """The rows of a map that was written before."""
-    return [
-        LossRow(
-            method=group.method,
-            grouping=Grouping(group.grouping),
-            group=group.group,
-            rules=group.rules,
-            first=_estimate(group.first),
-            last=_estimate(group.last),
-            change=_estimate(group.change),
-            verdict=group.verdict,
-        )
-        for group in model.groups
-    ]
-
-
-def _estimate(value: Estimated) -> Estimate:
-    return Estimate(value.n, value.mean, value.sd, value.low, value.high)
-
-
-def recall_rows_of(model: ModelLoss) -> list[RecallRow]:
-    """The rows on recall of a map that was written before."""
-    return [
-        RecallRow(
-            method=row.method,
-            kind=row.kind,
-            stated_first=_estimate(row.stated_first),
-            stated_last=_estimate(row.stated_last),
-            broken=row.broken,
-            stated_of_broken=_estimate(row.stated_of_broken),
-            stated_of_kept=_estimate(row.stated_of_kept),
-        )
-        for row in model.recall
-    ]
 
 
 def read_loss_map(file: Path) -> tuple[ModelLoss, ...]:

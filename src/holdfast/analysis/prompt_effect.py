@@ -29,7 +29,7 @@ _SAME_WITHIN = 0.1  # scores that are certainly this close count as the same
 
 
 class ProbedRule(NamedTuple):
-    """What a probe is about."""
+    """The rule that a probe asks about, in its prompt."""
 
     case: str
     rule: str | None  # None if the case has only one

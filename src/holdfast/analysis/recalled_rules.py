@@ -14,10 +14,10 @@ from holdfast.analysis.series import Series
 from holdfast.analysis.statistics import SCORES, Estimate, estimate
 from holdfast.drift.suites import FOLLOWED
 from holdfast.records import Run
+from holdfast.records.model import RecordModel
 
 
-@dataclass(frozen=True)
-class RecallRow:
+class RecallRow(RecordModel):
     """How often the rules of one kind are stated under one method.
 
     Attributes:

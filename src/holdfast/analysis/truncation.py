@@ -54,7 +54,7 @@ class Truncation:
 
 @dataclass(frozen=True)
 class _Cut:
-    """What was cut in one conversation."""
+    """The cut of one conversation."""
 
     first_round: int
     most_tokens: int  # that the server counted in a prompt

@@ -3,20 +3,12 @@
 from pathlib import Path
 from typing import Annotated
 
-from holdfast.analysis.loss_map import LossRow, loss_map
-from holdfast.analysis.loss_results import (
-    model_loss,
-    read_loss_map,
-    recall_rows_of,
-    rows_of,
-    write_loss_map,
-)
-from holdfast.analysis.recalled_rules import recall_rows
+from holdfast.analysis.loss_map import LossRow
+from holdfast.analysis.loss_results import ModelLoss, model_loss, read_loss_map, write_loss_map
 from holdfast.analysis.series import NO_FIX, label_runs
 from holdfast.cli.options import Arg, Command, Options
 from holdfast.cli.output import print_figures
 from holdfast.records import read_run
-from holdfast.records.loss_records import ModelLoss
 from holdfast.report.loss_map_tables import loss_lines, recall_lines, write_loss_figure
 
 
@@ -33,13 +25,12 @@ def run(arguments: MapArguments) -> None:
     models = models_of(arguments)
     maps: dict[str, list[LossRow]] = {}
     for model in models:
-        rows, recalled = rows_of(model), recall_rows_of(model)
-        maps[model.name] = [row for row in rows if row.method == NO_FIX] or rows
+        maps[model.name] = [row for row in model.rows if row.method == NO_FIX] or list(model.rows)
         if len(models) > 1:
             print(f"{model.name}\n")
-        print(*loss_lines(rows), sep="\n")
-        if recalled:
-            print("", *recall_lines(recalled), sep="\n")
+        print(*loss_lines(model.rows), sep="\n")
+        if model.recall:
+            print("", *recall_lines(model.recall), sep="\n")
         if len(models) > 1:
             print()
     first = arguments.folders[0]
@@ -54,7 +45,7 @@ def models_of(arguments: MapArguments) -> list[ModelLoss]:
     if arguments.pool:
         runs = [read_run(folder) for folder in folders]
         name = str(runs[0].manifest.identity.model)
-        return [model_loss(name, runs, loss_map(*runs), recall_rows(*runs))]
+        return [model_loss(name, *runs)]
     models: list[ModelLoss] = []
     for label, folder in zip(label_runs(folders), folders, strict=True):
         if folder.is_file():
@@ -62,7 +53,7 @@ def models_of(arguments: MapArguments) -> list[ModelLoss]:
             continue
         run = read_run(folder)
         name = label or str(run.manifest.identity.model)
-        models.append(model_loss(name, [run], loss_map(run), recall_rows(run)))
+        models.append(model_loss(name, run))
     return models
 
 

@@ -110,7 +110,7 @@ class Reminder:
         return tuple(edited)
 
     def _text(self, prompt: str, rules: PromptRules | None, user: str, reply: str) -> str:
-        """What a reminder says after a reply to a message of the user; "" if it is not needed."""
+        """The words of a reminder after a reply to the user; "" if it is not needed."""
         reminded = () if rules is None else rules.texts
         if rules is not None and self.when == BROKEN:
             reminded = rules.broken(user, reply) if reply else ()

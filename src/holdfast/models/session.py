@@ -406,7 +406,7 @@ class LocalSession:
     def score_inputs(
         self, requests: Sequence[Request], replies: Sequence[Sequence[str]]
     ) -> list[ScoringInput]:
-        """What `score` reads: each chat, and the tokens of its replies; raises as `score` does."""
+        """The input of `score`: chats, and the tokens of their replies; raises as it does."""
         self._check_weights()
         requests = checked_batch(requests)
         chats = self._render_resolved(self._rehearsed(requests))

@@ -23,7 +23,7 @@ RowT = TypeVar("RowT", bound=Hashable)  # what an engine makes of a chat that it
 
 @dataclass(frozen=True)
 class RowUpdate(Generic[RowT]):
-    """What a step brought to one reply."""
+    """The effect of a step on one reply."""
 
     row: RowT
     tokens: Sequence[Token] = ()  # drawn since the last report; only of a streamed reply
@@ -74,7 +74,7 @@ class _Waiter(Generic[RowT]):
 
 @dataclass(frozen=True)
 class _Update(Generic[RowT]):
-    """What a step brought to one task."""
+    """The effect of a step on one task."""
 
     waiter: _Waiter[RowT]
     tokens: Sequence[Token] = ()

@@ -142,7 +142,9 @@ function brief(role, prompt) {
 const written = (tag, kind, text) => make(tag, { class: text ? kind : `${kind} nothing`, dir: "auto" }, text || "(empty reply)");
 
 function probeCard([, kind, question, reply, score, reason, mass, rule, note]) {
-  const own = kind !== "adoption", what = kind === "canary" || kind === "recall" ? kind : own ? `keeps ${rule || "its own"}` : `takes on ${rule || "the other’s"}`;
+  const own = kind !== "adoption";
+  const about = own ? `keeps ${rule || "its own"}` : `takes on ${rule || "the other’s"}`;
+  const what = kind === "canary" || kind === "recall" ? kind : about;
   return make("div", { class: `probe ${own ? "keep" : "take"}` },
     make("header", {}, [`probe: ${what}`, note].filter(Boolean).join(" · "), score === null ? make("span", {}, "not judged")
       : make("span", { class: "score" }, make("i", { "--v": score, "aria-hidden": "true" }), fixed(score))),

@@ -61,7 +61,7 @@ class Scoring:
 
 @dataclass(frozen=True)
 class Preparation:
-    """What a profile is of, and its work."""
+    """The identity of a profile, and its work."""
 
     identity: dict[str, Any]  # of the run
     heads: Sequence[Head]  # to steer, each on its own
