@@ -70,7 +70,7 @@ def test_threads_of_conversations_that_are_over_are_freed(monkeypatch, tmp_path)
 
     def watched(self, thread):
         forget(self, thread)
-        kept.append(len(self._threads))
+        kept.append(len(self._renderer.threads))
 
     monkeypatch.setattr(LocalSession, "forget", watched)
     settings = drift.Settings(rounds=2, conversations=3, sampling=SHORT)

@@ -315,5 +315,5 @@ def test_a_replica_makes_one_scorer_for_all_groups_of_a_profile(monkeypatch):
     other = profile_heads.Scoring((), ProfilingPlan(Boost(2)))
     session = model().session()
     for sent in (scoring, scoring, other):
-        profile_heads._cached_scorer(session, pickle.loads(pickle.dumps(sent)))
+        profile_heads._scorer_in(session, pickle.loads(pickle.dumps(sent)))
     assert len(made) == 2

@@ -15,7 +15,7 @@ LONG = Sampling(2.0, 1.0, 20)  # hot, so that hardly any reply ends on its own
 
 def rows_of(tiny, requests):
     """The requests as the engine reads them."""
-    return [rendered.row for rendered in tiny.session()._render_with_rehearsals(requests)]
+    return [rendered.row for rendered in tiny.session()._renderer.render(requests)]
 
 
 def make_requests(count, methods=()):
@@ -128,7 +128,7 @@ def dialog(tiny, limit):
             talks[n] += chat("", "", reply.text, "so?")[1:]
             texts.append(reply.token_ids)
             forwarded += reply.forwarded
-            assert session._threads.prefixes.size <= (limit if limit is not None else 1e12)
+            assert session._renderer.threads.prefixes.size <= (limit if limit is not None else 1e12)
     return texts, forwarded
 
 

@@ -7,7 +7,7 @@ whole dialog, and every dialog that begins like it.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,6 +19,8 @@ from holdfast.models.rendering import Rendered
 from holdfast.models.requests import Reply, Request
 
 GenerateRendered = Callable[[Rendered], Coroutine[Any, Any, Reply]]
+
+_AttentionMethods = Mapping[Method, ShiftsAttention]  # by the method that was resolved
 
 _MAX_REHEARSALS = 10_000  # first turns; for a large model each is a few thousand numbers
 
@@ -40,7 +42,7 @@ class Rehearsals:
     """A session's rehearsed replies, and the attention methods they resolve to."""
 
     def __init__(self) -> None:
-        self._attention_methods: dict[_RehearsalKey, Mapping[Method, ShiftsAttention]] = {}
+        self._attention_methods: dict[_RehearsalKey, _AttentionMethods] = {}
         self._under_way: dict[_RehearsalKey, asyncio.Task[Reply]] = {}
 
     def resolved_request(self, request: Request) -> Request | None:
@@ -52,42 +54,62 @@ class Rehearsals:
             return None
         return _resolved_by(attention_methods, request)
 
-    def learn(self, request: Request, reply: Reply) -> Request:
-        """Remembers the reply to `rehearsal_of(request)`; returns the request that it resolves."""
-        # There is no trace if the first turn has no span (no system prompt and no emphasis) or
-        # leaves no room for a reply. The chat then goes on without these methods: the empty entry
-        # says that its rehearsal is over.
-        attention_methods: dict[Method, ShiftsAttention] = {}
-        if reply.trace is not None:
-            for method in request.compiled.rehearsed:
-                mass = reply.trace.mass[..., : method.max_rehearsal_tokens]
-                attention_methods[method] = method.resolve(mass)
-        if len(self._attention_methods) >= _MAX_REHEARSALS:
-            oldest = next(iter(self._attention_methods))
-            del self._attention_methods[oldest]
-        self._attention_methods[_key_of(request)] = attention_methods
-        return _resolved_by(attention_methods, request)
-
     async def rehearse(
         self, request: Request, rehearsal: Rendered, generate: GenerateRendered
-    ) -> int:
-        """Learns the rehearsed reply of a request; returns the tokens to charge it for.
+    ) -> tuple[Request, int]:
+        """The request with its methods resolved, and the tokens to charge it for the rehearsal.
 
         Requests that wait for the same rehearsal share it; the first to go on is charged for it.
         """
         key = _key_of(request)
-        if key in self._attention_methods:
-            return 0
+        known = self._attention_methods.get(key)
+        if known is not None:
+            return _resolved_by(known, request), 0
         if key not in self._under_way:
             task = asyncio.create_task(generate(rehearsal))
             task.add_done_callback(lambda ended: self._end(key, ended))
             self._under_way[key] = task
         # shielded, so that cancelling one of the chats leaves the others
         reply = await asyncio.shield(self._under_way[key])
-        if key in self._attention_methods:  # by another chat that waited for it
-            return 0
-        self.learn(request, reply)
-        return reply.forwarded
+        charged = 0 if key in self._attention_methods else reply.forwarded
+        return _resolved_by(self._learn(key, request, reply), request), charged
+
+    def rehearse_batch(
+        self, chats: Sequence[Rendered], generate: Callable[[list[Rendered]], Sequence[Reply]]
+    ) -> list[Request]:
+        """The requests of chats with their methods resolved, for callers without an event loop.
+
+        Args:
+            chats: each with its rehearsal; chats that need the same one share it.
+            generate: answers rehearsals, in the order given.
+        """
+        first: dict[_RehearsalKey, Rendered] = {}
+        for chat in chats:
+            first.setdefault(_key_of(chat.request), chat)
+        replies = generate([_rehearsal(chat) for chat in first.values()])
+        learned = {
+            key: self._learn(key, chat.request, reply)
+            for (key, chat), reply in zip(first.items(), replies, strict=True)
+        }
+        return [_resolved_by(learned[_key_of(chat.request)], chat.request) for chat in chats]
+
+    def _learn(self, key: _RehearsalKey, request: Request, reply: Reply) -> _AttentionMethods:
+        """The methods that the reply to `rehearsal_of(request)` resolves; remembers them."""
+        if (known := self._attention_methods.get(key)) is not None:
+            return known
+        # There is no trace if the first turn has no span (no system prompt and no emphasis) or
+        # leaves no room for a reply. The chat then goes on without these methods: the empty entry
+        # says that its rehearsal is over.
+        learned: dict[Method, ShiftsAttention] = {}
+        if reply.trace is not None:
+            for method in request.compiled.rehearsed:
+                mass = reply.trace.mass[..., : method.max_rehearsal_tokens]
+                learned[method] = method.resolve(mass)
+        if len(self._attention_methods) >= _MAX_REHEARSALS:
+            oldest = next(iter(self._attention_methods))
+            del self._attention_methods[oldest]
+        self._attention_methods[key] = learned
+        return learned
 
     def _end(self, key: _RehearsalKey, task: asyncio.Task[Reply]) -> None:
         del self._under_way[key]
@@ -95,7 +117,12 @@ class Rehearsals:
             task.exception()  # retrieved, or asyncio would warn if every waiter was cancelled
 
 
-def _resolved_by(attention_methods: Mapping[Method, ShiftsAttention], request: Request) -> Request:
+def _rehearsal(chat: Rendered) -> Rendered:
+    assert chat.rehearsal is not None
+    return chat.rehearsal
+
+
+def _resolved_by(attention_methods: _AttentionMethods, request: Request) -> Request:
     methods = tuple(attention_methods.get(method, method) for method in request.methods)
     return without_rehearsed(replace(request, methods=methods))
 

@@ -3,72 +3,40 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import AsyncGenerator, Hashable, Sequence
+from collections.abc import AsyncGenerator, Callable, Hashable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
-from typing import Protocol, Self
-
-from transformers import PreTrainedTokenizerFast
+from typing import Protocol, Self, TypeVar, cast
 
 from holdfast.common import ranges
 from holdfast.common.event_loop import run_sync
 from holdfast.engine.reply_scoring import Scored, score_rows
 from holdfast.engine.rows import RowState, Stream
 from holdfast.engine.runner import Runner
-from holdfast.engine.scheduler import Scheduler, Serving, errors_named
+from holdfast.engine.scheduler import Scheduler, Serving
 from holdfast.engine.shared import SharedPrefixes
-from holdfast.errors import (
-    ModelError,
-    ParameterOutOfRange,
-    PromptError,
-    PromptTooLong,
-)
-from holdfast.methods import Method
+from holdfast.errors import ParameterOutOfRange
 from holdfast.models.protocol import checked_batch, generate_all
-from holdfast.models.rehearsals import (
-    GenerateRendered,
-    Rehearsals,
-    rehearsal_of,
-    without_rehearsed,
-)
-from holdfast.models.rendering import (
-    CachedDialog,
-    Rendered,
-    RequestInThread,
-    known_replies,
-    render,
-    tokenize_replies,
-)
+from holdfast.models.rehearsals import GenerateRendered
+from holdfast.models.rendering import Rendered, tokenize_replies
+from holdfast.models.request_renderer import RenderingModel, RequestRenderer
 from holdfast.models.requests import Reply, Request, Token
 from holdfast.models.step_loop import RowUpdate, StepLoop
-from holdfast.models.thread_cache import ThreadCache
 from holdfast.models.token_details import new_tokens
 
 MAX_TOP_LOGPROBS = 20
-_MAX_CHECKED = 1_000  # lists of methods known to be valid; a server may see any number of them
+
+Made = TypeVar("Made")
 
 
-class SessionModel(Protocol):
+class SessionModel(RenderingModel, Protocol):
     """The part of a `LocalModel` that its sessions use."""
 
     @property
-    def name(self) -> str: ...
-    @property
-    def fingerprint(self) -> str: ...
-    @property
-    def tokenizer(self) -> PreTrainedTokenizerFast: ...
-    @property
-    def steerable(self) -> bool: ...
-    @property
     def batch_size(self) -> int: ...
-    @property
-    def prefix_bytes(self) -> int: ...
-    @property
-    def context(self) -> int | None: ...
     @property
     def runner(self) -> Runner: ...
     def scheduler(self, serving: Serving | None = None) -> Scheduler: ...
-    def check(self, methods: Sequence[Method]) -> None: ...
 
 
 @dataclass
@@ -104,12 +72,10 @@ class LocalSession:
     def __init__(self, model: SessionModel, *, long_lived: bool = False):
         self.model, self.long_lived = model, long_lived
         self.rows_at_most: int | None = None  # the limit since memory ran out; None: it never did
-        self._threads = ThreadCache(model.prefix_bytes)
-        self._rehearsals = Rehearsals()
-        self._checked: set[tuple[Method, ...]] = set()
-        self._fingerprint = model.fingerprint
+        self._renderer = RequestRenderer(model)
         self._scheduler = self._new_scheduler()
         self._open: dict[RowState, _OpenRequest] = {}
+        self._made: dict[Hashable, object] = {}  # the last result of `made_once`, by its key
         # no cycle, so that what was computed is freed with the last use of the session
         self._loop = StepLoop(weakref.proxy(self))
 
@@ -139,8 +105,8 @@ class LocalSession:
             UsageError: heads that the model does not have.
         """
         if self._loop.idle:  # once for requests that begin together, as it reads every tensor
-            self._check_weights()
-        (chat,) = self._render_with_rehearsals([request])
+            self._renderer.check_weights()
+        (chat,) = self._renderer.render([request])
         return await self._generate(chat)
 
     async def _generate(self, chat: Rendered) -> Reply:
@@ -171,10 +137,10 @@ class LocalSession:
                 the model's context; nothing is generated then.
             ModelError, UsageError: as in `generate`.
         """
-        self._check_weights()
-        chats = self._render_with_rehearsals(checked_batch(requests))
+        self._renderer.check_weights()
+        chats = self._renderer.render(checked_batch(requests))
         for chat in chats:
-            self._check_room(chat)
+            self._renderer.check_room(chat)
         return run_sync(generate_all(self._generate, chats))
 
     @property
@@ -189,7 +155,16 @@ class LocalSession:
 
     def forget(self, thread: Hashable) -> None:
         """Frees what was computed for a finished thread; a later request of it starts over."""
-        self._threads.forget(thread)
+        self._renderer.forget(thread)
+
+    def made_once(self, key: Hashable, make: Callable[[], Made]) -> Made:
+        """What `make` returns; it is called again only after another key was used.
+
+        For functions that `replicas.compute` calls several times with one session.
+        """
+        if key not in self._made:
+            self._made = {key: make()}
+        return cast("Made", self._made[key])
 
     # From a request to its row
 
@@ -216,86 +191,14 @@ class LocalSession:
                     value=top_logprobs,
                     allowed=f"from 0 to {MAX_TOP_LOGPROBS}",
                 )
-        self._check_weights()
-        (chat,) = self._render_with_rehearsals([request])
-        self._check_room(chat)
+        self._renderer.check_weights()
+        (chat,) = self._renderer.render([request])
+        self._renderer.check_room(chat)
         return replace(chat, row=replace(chat.row, top_logprobs=top_logprobs))
 
     async def resolve(self, chat: Rendered, generate: GenerateRendered) -> Rendered:
         """The chat with its methods resolved; `generate` answers its rehearsal, if it needs one."""
-        if chat.rehearsal is None:
-            return chat
-        forwarded = await self._rehearsals.rehearse(chat.request, chat.rehearsal, generate)
-        request = self._rehearsals.resolved_request(chat.request)
-        assert request is not None
-        chat = chat.under(request, forwarded)
-        self._check(request.methods)
-        return chat
-
-    def _render_with_rehearsals(self, requests: Sequence[Request]) -> list[Rendered]:
-        """The requests as rows; those with unresolved methods get a rehearsal.
-
-        Raises the error of the first request that cannot be rendered, with its name.
-        """
-        resolved = [self._rehearsals.resolved_request(request) for request in requests]
-        stand_ins = [
-            known or without_rehearsed(request)
-            for known, request in zip(resolved, requests, strict=True)
-        ]
-        chats = self._render_resolved(stand_ins)
-        for number, (request, known) in enumerate(zip(requests, resolved, strict=True)):
-            if known is None:
-                chats[number] = self._with_rehearsal(chats[number], request)
-        return chats
-
-    def _render_resolved(self, requests: Sequence[Request]) -> list[Rendered]:
-        """The requests as rows that continue their threads."""
-        chats: list[RequestInThread] = []
-        for request in requests:
-            with errors_named(request.name):
-                self._check(request.methods)
-                dialog = () if request.thread is None else self._threads.use(request.thread)
-                dialog = dialog or known_replies(request, self.model.tokenizer)
-                chats.append(RequestInThread(request, dialog))
-        return render(chats, self.model.tokenizer, traces=self.model.steerable)
-
-    def _with_rehearsal(self, chat: Rendered, request: Request) -> Rendered:
-        """A request whose methods are not resolved, with its rehearsal."""
-        with errors_named(request.name):
-            self._check(request.methods)
-            rehearsal = rehearsal_of(request)
-        (rendered,) = self._render_resolved([rehearsal])
-        return replace(chat, request=request, rehearsal=rendered)
-
-    def _check(self, methods: tuple[Method, ...]) -> None:
-        """Refuses methods that the model cannot apply, as the model's `check` does."""
-        if methods not in self._checked:
-            self.model.check(methods)
-            if len(self._checked) >= _MAX_CHECKED:
-                self._checked.clear()
-            self._checked.add(methods)
-
-    def _check_weights(self) -> None:
-        """Raises a `ModelError` if the weights changed since the session was opened."""
-        if (now := self.model.fingerprint) != self._fingerprint:
-            raise ModelError(
-                f"The weights, the configuration or the template of {self.model.name!r} changed"
-                f" since this session was opened (fingerprint {self._fingerprint[:12]}, now"
-                f" {now[:12]}), and it has computed with the old ones; open a new session."
-            )
-
-    def _check_room(self, chat: Rendered) -> None:
-        """Raises `PromptTooLong` if the chat leaves no room for a reply."""
-        context, longest = self.model.context, chat.row.longest
-        if context and longest >= context:
-            with errors_named(chat.row.name):
-                raise PromptTooLong(
-                    f"A chat of {len(chat.prompt_ids)} tokens leaves no room for a reply in the"
-                    f" {context} tokens {self.model.name} can see; use a shorter chat or fewer"
-                    " rounds.",
-                    value=longest,
-                    allowed=context,
-                )
+        return await self._renderer.resolve(chat, generate)
 
     # From a row to its reply; called by the loop that steps the engine
 
@@ -359,7 +262,7 @@ class LocalSession:
         ids = done.token_ids
         text = str(self.model.tokenizer.decode(list(ids), skip_special_tokens=True))
         if chat.row.keep:
-            self._remember(chat, chat.as_dialog(done.computed, ids, text))
+            self._renderer.keep(chat, chat.as_dialog(done.computed, ids, text))
         return Reply(
             text=text,
             token_ids=ids,
@@ -369,11 +272,6 @@ class LocalSession:
             prompt_ids=chat.prompt_ids,
             cached=row.cached,
         )
-
-    def _remember(self, chat: Rendered, dialog: tuple[CachedDialog, ...]) -> None:
-        """Makes a dialog the current one of its thread."""
-        assert chat.request.thread is not None
-        self._threads.keep(chat.request.thread, dialog)
 
     # Given replies
 
@@ -400,52 +298,40 @@ class LocalSession:
         for scored, keys_values in zip(inputs, computed, strict=True):
             chat = scored.chat
             if chat.row.keep and keys_values:
-                self._remember(chat, chat.as_dialog(keys_values))
+                self._renderer.keep(chat, chat.as_dialog(keys_values))
         return results
 
     def score_inputs(
         self, requests: Sequence[Request], replies: Sequence[Sequence[str]]
     ) -> list[ScoringInput]:
         """The input of `score`: chats, and the tokens of their replies; raises as it does."""
-        self._check_weights()
-        requests = checked_batch(requests)
-        chats = self._render_resolved(self._rehearsed(requests))
+        chats = self._resolved_chats(checked_batch(requests))
         token_ids = tokenize_replies(chats, replies, self.model.tokenizer)
         for chat, options in zip(chats, token_ids, strict=True):
-            self._check_fits(chat, options)
+            self._renderer.check_fits(chat, options)
         return list(map(ScoringInput, chats, token_ids))
-
-    def _check_fits(self, chat: Rendered, replies: Sequence[tuple[int, ...]]) -> None:
-        """Raises a `PromptError` if the chat exceeds the context with the longest reply."""
-        context = self.model.context
-        longest = chat.row.longest + max(map(len, replies))
-        # A reply has no tokens if the tokenizer drops all of its characters, as some do with
-        # whitespace; a chat that fills the context is refused nevertheless.
-        if context and (longest > context or chat.row.longest >= context):
-            with errors_named(chat.row.name):
-                raise PromptError(
-                    f"A chat and its reply take {longest} tokens, and {self.model.name} sees"
-                    f" {context}; use a shorter chat.",
-                    value=longest,
-                    allowed=context,
-                )
 
     # Rehearsals without an event loop
 
     def rehearse(self, request: Request) -> Request:
         """The request with its methods resolved by a rehearsed reply to its first turn."""
-        self._check_weights()
-        (resolved,) = self._rehearsed([request])
-        return resolved
+        (chat,) = self._resolved_chats([request])
+        return chat.request
 
-    def _rehearsed(self, requests: Sequence[Request]) -> list[Request]:
-        """The requests with their methods resolved, by a rehearsal if none is remembered."""
-        resolved = [self._rehearsals.resolved_request(request) for request in requests]
-        new = [request for request, known in zip(requests, resolved, strict=True) if known is None]
-        for request in new:
-            self._check(request.methods)
-        # in a session of its own, as an event loop may be stepping this one
-        rehearsals = [rehearsal_of(request) for request in new]
-        replies = LocalSession(self.model).generate_batch(rehearsals) if new else []
-        learned = iter(list(map(self._rehearsals.learn, new, replies)))
-        return [next(learned) if known is None else known for known in resolved]
+    def _resolved_chats(self, requests: Sequence[Request]) -> list[Rendered]:
+        self._renderer.check_weights()
+        return self._renderer.resolve_batch(self._renderer.render(requests), self._answer)
+
+    def _answer(self, chats: Sequence[Rendered]) -> list[Reply]:
+        """Answers resolved chats on a scheduler of their own.
+
+        An event loop may be stepping that of the session.
+        """
+        scheduler, replies = self.model.scheduler(), dict[RowState, Reply]()
+        for chat in chats:
+            self._renderer.check_room(chat)
+        rows = {scheduler.submit(chat.row): chat for chat in chats}
+        while len(replies) < len(rows):
+            for row in scheduler.step():
+                replies[row] = self._reply(rows[row], row)
+        return [replies[row] for row in rows]

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, cast
 from uuid import uuid4
-from weakref import WeakKeyDictionary
 
 from holdfast import drift
 from holdfast.analysis.profile import Profile, read_profile
@@ -48,14 +47,15 @@ _UNHALVED = {"halving": False, "seed": 0}
 
 @dataclass(frozen=True)
 class Scoring:
-    """The samples and the plan that a scorer is made for.
+    """The samples of a profile, and how they are scored.
 
-    They travel with every call to a replica, where an unpickled sample need not equal itself; the
-    key says that they are those of the same profile.
+    Every call of `compute` carries them, as it may reach a replica that has not seen them. They are
+    small beside the passes of a group, and `key` tells a replica that it knows them already: once
+    unpickled, a sample need not equal itself.
     """
 
-    samples: Samples = field(compare=False)
-    plan: ProfilingPlan = field(compare=False)
+    samples: Samples
+    plan: ProfilingPlan
     key: str = field(default_factory=lambda: uuid4().hex)
 
 
@@ -74,20 +74,6 @@ class ScoredGroup:
 
     records: Sequence[HeadScores]
     tokens: int  # that were forwarded for them
-
-
-@dataclass(frozen=True)
-class CachedScorer:
-    """A scorer, and what it scores."""
-
-    scoring: Scoring
-    scorer: Scorer
-
-
-# The scorer of each open session. It cannot be an argument: `compute` may call a function in the
-# process of a replica, which has to make the scorer itself and to find it again for the next group.
-# One per session is enough, as a session scores for one profile at a time.
-_SCORERS: WeakKeyDictionary[LocalSession, CachedScorer] = WeakKeyDictionary()
 
 
 def profile(
@@ -146,7 +132,7 @@ async def _profile(model: LocalModel, scoring: Scoring, out: Path, running: drif
                         engine, _score_group, scoring, batch.again, prepared.heads
                     )
                 except RequestFailed as error:
-                    raise ModelError(_failure(batch.again, error)) from None
+                    raise ModelError(_failure(batch.again, error)) from error
                 for record in scored.records:
                     batch.keep(record)
                 running.progress(len(batch.again), scored.tokens)
@@ -161,7 +147,7 @@ async def _profile(model: LocalModel, scoring: Scoring, out: Path, running: drif
 
 def _prepare(session: LocalSession, scoring: Scoring) -> Preparation:
     """Prepares a profile with the model of a session, here or in the process of a replica."""
-    scorer = _cached_scorer(session, scoring)
+    scorer = _scorer_in(session, scoring)
     samples = scoring.samples
     model = scorer.material.model
     identity = {
@@ -182,7 +168,7 @@ def _prepare(session: LocalSession, scoring: Scoring) -> Preparation:
 
 
 def _identity_of_plan(plan: ProfilingPlan) -> dict[str, Any]:
-    names = [field.name for field in fields(plan) if field.name != "method"]
+    names = [setting.name for setting in fields(plan) if setting.name != "method"]
     return {
         "method": spec_of([with_heads(plan.method, None)]),
         **{name: getattr(plan, name) for name in names},
@@ -227,7 +213,7 @@ def _score_group(
 ) -> ScoredGroup:
     """Scores samples together under every head, here or in the process of a replica."""
     began = time.monotonic()
-    scored, tokens = _cached_scorer(session, scoring).score(numbers, heads)
+    scored, tokens = _scorer_in(session, scoring).score(numbers, heads)
     seconds = round((time.monotonic() - began) / len(numbers), 3)
     records = [
         HeadScores(
@@ -242,15 +228,14 @@ def _score_group(
     return ScoredGroup(records=records, tokens=tokens)
 
 
-def _cached_scorer(session: LocalSession, scoring: Scoring) -> Scorer:
+def _scorer_in(session: LocalSession, scoring: Scoring) -> Scorer:
     """The fastest scorer that gives this model's own scores, made once per session and profile."""
-    cached = _SCORERS.get(session)
-    if cached is None or cached.scoring != scoring:
+
+    def make() -> Scorer:
         model = cast("LocalModel", session.model)
-        scorer = scorer_of(read_material(model, scoring.samples, scoring.plan))
-        cached = CachedScorer(scoring, scorer)
-        _SCORERS[session] = cached
-    return cached.scorer
+        return scorer_of(read_material(model, scoring.samples, scoring.plan))
+
+    return session.made_once(scoring.key, make)
 
 
 def _failure(numbers: Sequence[int], error: RequestFailed) -> str:
