@@ -47,11 +47,11 @@ from stamp import measured_on
 
 import holdfast
 from holdfast import drift
-from holdfast.drift.dialog import Dialog, agent_view, turn_of, user_view
+from holdfast.drift.dialog import Answer, Dialog, agent_view, turn_of, user_view
 from holdfast.drift.pairing import draw_pairing
 
 Chat = list[dict[str, str]]
-Answer = Callable[[Sequence[Chat]], list[str]]
+AnswerAll = Callable[[Sequence[Chat]], list[str]]
 # rows of the lock-step peer are padded to a multiple of this, so that fewer shapes occur
 PADDING = 64
 
@@ -73,7 +73,7 @@ class Played:
         return self.seconds / self.tokens
 
 
-def play(suite, settings, numbers: Sequence[int], answer: Answer, tokenizer) -> Played:
+def play(suite, settings, numbers: Sequence[int], answer: AnswerAll, tokenizer) -> Played:
     """Plays the numbered conversations round by round; `answer` takes a step's chats at once."""
     talks, written = [Dialog(draw_pairing(suite, settings, number)) for number in numbers], []
 
@@ -92,10 +92,10 @@ def play(suite, settings, numbers: Sequence[int], answer: Answer, tokenizer) -> 
             for probe in talk.pairing.every_probe
         ]
         for talk, text in zip(talks, user_texts, strict=True):
-            talk.turns.append(turn_of(number, "user", holdfast.Reply(text, None, "stop")))
+            talk.turns.append(turn_of(number, "user", Answer(holdfast.Reply(text, None, "stop"))))
         replies = ask([*map(agent_view, talks), *probes])
         for talk, text in zip(talks, replies, strict=False):
-            talk.turns.append(turn_of(number, "agent", holdfast.Reply(text, None, "stop")))
+            talk.turns.append(turn_of(number, "agent", Answer(holdfast.Reply(text, None, "stop"))))
     return Played(len(talks), time.perf_counter() - started, count(written, tokenizer))
 
 
@@ -121,7 +121,7 @@ def plain_copy(model) -> tuple:
     return stock.eval(), tokenizer
 
 
-def lock_step(model, tokenizer, sampling) -> Answer:
+def lock_step(model, tokenizer, sampling) -> AnswerAll:
     """Answers all chats in one left-padded batch."""
 
     @torch.inference_mode()
@@ -150,7 +150,7 @@ def lock_step(model, tokenizer, sampling) -> Answer:
     return answer
 
 
-def one_by_one(pipeline, sampling) -> Answer:
+def one_by_one(pipeline, sampling) -> AnswerAll:
     """Answers one chat after another through the pipeline."""
 
     def answer(chats: Sequence[Chat]) -> list[str]:
@@ -183,7 +183,7 @@ def ours(model, suite, settings) -> tuple[Played, float]:
     return Played(len(records), seconds, count(texts, model.tokenizer)), forwarded / least
 
 
-def repetition(model, suite, settings, answers: dict[str, Answer], share: range) -> dict:
+def repetition(model, suite, settings, answers: dict[str, AnswerAll], share: range) -> dict:
     """Runs everyone once: seconds, and the peers' over ours; the pipeline plays only `share`."""
     played, excess = ours(model, suite, settings)
     peers = {

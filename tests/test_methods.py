@@ -152,7 +152,7 @@ def test_a_method_is_registered_by_its_class_alone(fitted_here):
     assert all(line.endswith(".") and len(line) < 120 for _, _, line in listed)
     for method in METHODS:
         declared = parameters_of(method)
-        fields = [field.name for field in dataclasses.fields(method)]
+        fields = [field.name for field in dataclasses.fields(method) if field.repr]
         assert list(declared) == fields, f"a field of {method.name} is no parameter"
         assert method.source and all(parameter.description for parameter in declared.values())
         needed = required_parameters(method)
@@ -363,9 +363,15 @@ def test_a_reminder_never_changes_the_past():
             assert reminder.edit(chat[:end], 0) == whole[:end]
 
 
-@pytest.mark.parametrize("edits", [cls for cls in METHODS if cls.kind is methods.Kind.MESSAGES])
+@pytest.mark.parametrize(
+    "edits",
+    [cls for cls in METHODS if cls.kind is methods.Kind.MESSAGES and cls is not methods.Repair],
+)
 def test_a_message_method_continues_what_it_edited_before(edits):
+    """All but `repair`, whose purpose it is to take back what was shown."""
     (method,) = methods.parse(example_of(edits))
+    if getattr(edits, "needs_rules", None) is True:
+        method = method.with_rules(Brief(("Be brief.",)))
     chat = _long_chat(rounds=12)
     whole = method.edit(chat, 0)
     for end in range(1, len(chat) + 1):

@@ -13,6 +13,7 @@ from holdfast.chat.messages import Message
 from holdfast.common.seeds import seed_of
 from holdfast.drift.dialog import (
     AGENT_VIEW,
+    Answer,
     Dialog,
     agent_view,
     outcomes_of,
@@ -26,7 +27,8 @@ from holdfast.errors import RequestFailed
 from holdfast.methods import Method
 from holdfast.models.failures import OutageWatch
 from holdfast.models.protocol import Engine
-from holdfast.models.requests import Reply, Request
+from holdfast.models.requests import Request
+from holdfast.models.retries import generate_checked
 from holdfast.records import Unanswered
 
 RECALL_TOKENS = 300  # enough for a list of all rules of a prompt
@@ -68,8 +70,8 @@ class Asking:
         """The methods, of which those that need the rules of the agent's prompt know them."""
         return with_rules_of(self.dialog.pairing.agent, self.methods)
 
-    async def ask(self, question: Question) -> tuple[Reply, Shown]:
-        """The reply to a question, and the part of the dialog that it was shown.
+    async def ask(self, question: Question) -> Answer:
+        """The reply to a question.
 
         A chat that is too long is asked again with fewer rounds, or with a summary of them, as far
         as the settings allow; if nothing helps, the reply's stop reason is "context".
@@ -87,7 +89,7 @@ class Asking:
             shown = await self._within_window(question, shown)
             request = self._request(question, shown, room)
             try:
-                reply = (await self.engine.generate(request)).without_reasoning()
+                checked = await generate_checked(self.engine, request)
             except RequestFailed as error:
                 # the server knows how much room it needs
                 if error.why == "context" and (less := await self._less(question, shown, 1)):
@@ -95,12 +97,14 @@ class Asking:
                     continue
                 self.watch.failed(self.dialog.pairing.number, error)
                 raise
+            reply = checked.reply
             if reply.stop_reason == "context" and (less := await self._less(question, shown, room)):
                 shown, room = less
                 continue
             self.watch.answered(request)
-            self.dialog.count(question.view, reply)
-            return reply, shown
+            for drawn in (*checked.discarded, reply):
+                self.dialog.count(question.view, drawn)
+            return Answer(reply, shown, len(checked.discarded))
 
     def _request(self, question: Question, shown: Shown, room: int) -> Request:
         settings, view, number = self.settings, question.view, self.dialog.pairing.number
@@ -194,13 +198,13 @@ class Asking:
         least_tokens = RECALL_TOKENS if probe.kind == "recall" else 1
         question = Question(AGENT_VIEW, before, messages, seed_names, keep, least_tokens)
         try:
-            reply, shown = await self.ask(question)
+            answer = await self.ask(question)
         except RequestFailed as error:
             for rule in probe.rules:
                 place = dict(place_of(number, probe, rule))
                 dialog.probes.append(Unanswered(**place, why=error.why, reason=str(error)))
             return error.why != "context"
-        if reply.stop_reason == "context":
+        if answer.reply.stop_reason == "context":
             return False
-        dialog.probes += outcomes_of(number, probe, reply, shown)
+        dialog.probes += outcomes_of(number, probe, answer)
         return True

@@ -38,6 +38,15 @@ _ROLES = {"user": "user", "agent": "assistant"}
 WORTH_NOTING = (*NO_CONTENT, "length")  # stop reasons that a probe is recorded with
 
 
+@dataclass(frozen=True)
+class Answer:
+    """The reply to a question, or a message that was given."""
+
+    reply: Reply
+    shown: Shown = WHOLE  # the part of the dialog that the model was shown
+    retries: int = 0  # how often the reply was drawn again because it broke a rule
+
+
 @dataclass
 class Dialog:
     """One conversation in progress."""
@@ -109,8 +118,7 @@ def user_view(dialog: Dialog, shown: Shown = WHOLE) -> list[Message]:
 def turn_of(
     number: int,
     speaker: Speaker,
-    reply: Reply,
-    shown: Shown = WHOLE,
+    answer: Answer,
     messages: Sequence[Message] = (),
     pressure: Pressure | None = None,
 ) -> Turn:
@@ -120,6 +128,7 @@ def turn_of(
         messages: those of a replayed turn with tool calls.
         pressure: of a scripted message.
     """
+    reply = answer.reply
     return Turn(
         round=number,
         speaker=speaker,
@@ -128,7 +137,8 @@ def turn_of(
         mass=_mass(reply),
         reasoning=reply.reasoning or None,
         prompt_tokens=reply.billed[0] if reply.billed else None,
-        left_out=shown.first - 1 or None,
+        left_out=answer.shown.first - 1 or None,
+        retries=answer.retries or None,
         messages=tuple(messages),
         pressure=pressure,
     )
@@ -147,10 +157,9 @@ def place_of(number: int, question: ProbeQuestion, rule: Rule) -> ProbePlace:
     )
 
 
-def outcomes_of(
-    number: int, question: ProbeQuestion, reply: Reply, shown: Shown = WHOLE
-) -> list[ProbeOutcome]:
+def outcomes_of(number: int, question: ProbeQuestion, answer: Answer) -> list[ProbeOutcome]:
     """The outcome of a probe in round `number`, for each rule that it is asked for."""
+    reply = answer.reply
     outcomes: list[ProbeOutcome] = []
     for rule in question.rules:
         probe = ProbeReply(
@@ -160,7 +169,8 @@ def outcomes_of(
             mass=_mass(reply),
             reasoning=reply.reasoning or None,
             prompt_tokens=reply.billed[0] if reply.billed else None,
-            left_out=shown.first - 1 or None,
+            left_out=answer.shown.first - 1 or None,
+            retries=answer.retries or None,
             stop_reason=reply.stop_reason if reply.stop_reason in WORTH_NOTING else None,
         )
         outcomes.append(outcome_of(probe, rule.measure, reply.stop_reason))

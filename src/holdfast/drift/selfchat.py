@@ -20,6 +20,7 @@ from holdfast.drift.asking import Asking, Question
 from holdfast.drift.dialog import (
     AGENT_VIEW,
     USER_VIEW,
+    Answer,
     Dialog,
     Speaker,
     agent_view,
@@ -186,9 +187,9 @@ async def user_turn(asking: Asking, number: int) -> bool:
     if pairing.script is not None:
         message = pairing.script.messages[number - 1]
         given = Reply(message.text, None, SCRIPTED)
-        turn = turn_of(number, "user", given, pressure=message.pressure)
+        turn = turn_of(number, "user", Answer(given), pressure=message.pressure)
     elif number == 1:
-        turn = turn_of(number, "user", Reply(pairing.starter, None, "stop"))
+        turn = turn_of(number, "user", Answer(Reply(pairing.starter, None, "stop")))
     else:
         return await model_turn(asking, USER_VIEW, number)
     asking.dialog.turns.append(turn)
@@ -213,17 +214,18 @@ async def model_turn(asking: Asking, speaker: Speaker, number: int) -> bool:
     seed_names = (number, speaker)
     question = Question(speaker, last_round_seen, messages, seed_names, keep=True)
     try:
-        reply, shown = await asking.ask(question)
+        answer = await asking.ask(question)
     except RequestFailed as error:
         dialog.ended = Ended(round=number, why=error.why, reason=str(error))
         raise
-    dialog.shown[speaker] = shown
+    reply = answer.reply
+    dialog.shown[speaker] = answer.shown
     if reply.stop_reason == "context":
         if number == 1:
             raise _prompt_too_long_error(dialog)
         dialog.ended = Ended(round=number, why="context")
         return False
-    dialog.turns.append(turn_of(number, speaker, reply, shown))
+    dialog.turns.append(turn_of(number, speaker, answer))
     if speaker == AGENT_VIEW and reply.trace is not None and reply.trace.uniform is not None:
         dialog.traces[number] = TurnTrace(reply.trace.mass, reply.trace.uniform)
     return True
@@ -268,8 +270,8 @@ async def replay(asking: Asking, recorded: RecordedDialog) -> None:
 def add_recorded_turns(dialog: Dialog, recorded: RecordedDialog, settings: Settings) -> None:
     """Adds the turns of a recorded dialog as they are."""
     for number, exchange in enumerate(recorded.rounds[: settings.rounds], start=1):
-        dialog.turns.append(turn_of(number, "user", Reply(exchange.user, None, RECORDED)))
-        answer = Reply(exchange.answer, None, RECORDED)
+        dialog.turns.append(turn_of(number, "user", Answer(Reply(exchange.user, None, RECORDED))))
+        answer = Answer(Reply(exchange.answer, None, RECORDED))
         messages = exchange.messages if uses_tools(exchange.messages) else ()
         dialog.turns.append(turn_of(number, "agent", answer, messages=messages))
 

@@ -27,8 +27,10 @@ from holdfast.methods.protocols import (
     ShiftsAttention,
 )
 from holdfast.methods.reminder import Reminder
+from holdfast.methods.repair import Repair
 from holdfast.methods.repetition import Repetition
 from holdfast.methods.residual import Capping, Vector
+from holdfast.methods.retry import CheckAndRetry
 from holdfast.methods.spec import (
     Methods,
     Sweep,

@@ -11,12 +11,14 @@ from holdfast.methods.keys import Prism, Seka
 from holdfast.methods.kinds import Ability, Kind, requirements
 from holdfast.methods.parameters import Parameter, parameters_of, required_parameters
 from holdfast.methods.reminder import Reminder
+from holdfast.methods.repair import Repair
 from holdfast.methods.repetition import Repetition
 from holdfast.methods.residual import Capping, Vector
+from holdfast.methods.retry import CheckAndRetry
 
 METHODS: tuple[type[Any], ...] = (
     *(SplitSoftmax, Pasta, Boost, Spotlight, Hold),
-    *(Repetition, Reminder),
+    *(Repetition, Reminder, Repair, CheckAndRetry),
     *(Guidance, AdaCad, PromptStrength, Anchoring),
     *(Seka, Prism),
     *(Capping, Vector),
@@ -36,13 +38,15 @@ def schema() -> list[dict[str, Any]]:
     """Every method as plain data, for other languages and for pages.
 
     Returns:
-        per method its "name"; its "kind"; what it "needs" of a model; "description" and "source";
+        per method its "name"; its "kind"; what it "needs" of a model; whether it "needs_rules" of a
+        suite, and so works only where there is one; "description" and "source";
         and "parameters", a JSON Schema object whose properties are the parameters.
     """
     return [
         {
             "name": method.name,
             "kind": _kind_name(method.kind),
+            "needs_rules": getattr(method, "needs_rules", None) is True,
             "needs": [need.value for need in Ability if need in requirements(method)],
             "description": summary(method),
             "source": method.source,

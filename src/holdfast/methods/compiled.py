@@ -29,6 +29,7 @@ from holdfast.methods.protocols import (
     EditsStates,
     Method,
     NeedsRehearsal,
+    RetriesReplies,
     ShiftsAttention,
 )
 from holdfast.methods.spec import spec_of
@@ -109,6 +110,12 @@ class CompiledMethods:
     def rehearsed(self) -> tuple[NeedsRehearsal, ...]:
         """Those that become attention methods once they have seen a rehearsed reply."""
         return self._of_kinds(Kind.REHEARSED)
+
+    @cached_property
+    def retry(self) -> RetriesReplies | None:
+        """The one that draws a reply again if it broke a rule; the last of several."""
+        retries = [method for method in self.messages if isinstance(method, RetriesReplies)]
+        return retries[-1] if retries else None
 
     def edit(self, messages: Messages, seed: int) -> tuple[Message, ...]:
         """The messages that the model is shown.

@@ -176,7 +176,7 @@ def parameter(description: str, values: Values, example: str = "", default: Any 
     return field(default=default, metadata={"parameter": Parameter(description, values, example)})
 
 
-@dataclass_transform(frozen_default=True, field_specifiers=(parameter,))
+@dataclass_transform(frozen_default=True, field_specifiers=(parameter, field))
 def method(cls: type[C]) -> type[C]:
     """Makes a class with parameters a frozen dataclass that checks them.
 

@@ -60,7 +60,8 @@ class EditsMessages(Method, Protocol):
     def edit(self, messages: Sequence[Message], seed: int) -> tuple[Message, ...]:
         """Returns the messages the model is shown.
 
-        If one chat continues another, its edited form must continue that of the other.
+        If one chat continues another, its edited form should continue that of the other; where it
+        does not, what was computed is computed again.
 
         Args:
             messages: the chat as people see it; not changed.
@@ -81,10 +82,25 @@ class PromptRules(Protocol):
 
 @runtime_checkable
 class NeedsRules(Method, Protocol):
-    """A method that may need the rules of a suite's prompt."""
+    """A message method that may need the rules of a suite's prompt."""
 
-    def with_rules(self, rules: PromptRules) -> EditsMessages:
+    def with_rules(self, rules: PromptRules) -> Method:
         """Returns the method that knows these rules; itself if it does not need them."""
+
+
+@runtime_checkable
+class RetriesReplies(Method, Protocol):
+    """A message method that checks a reply, and may have it drawn again."""
+
+    @property
+    def n(self) -> int:
+        """How often a reply is drawn again at most."""
+
+    def broken(self, messages: Sequence[Message], reply: str) -> Sequence[str]:
+        """Returns the texts of the rules that a reply to the chat breaks."""
+
+    def reminded(self, messages: Sequence[Message], broken: Sequence[str]) -> tuple[Message, ...]:
+        """Returns the chat to draw the reply from again, after one that broke these rules."""
 
 
 class EditsLogits(Method, Protocol):

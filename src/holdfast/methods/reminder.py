@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import ClassVar
+from dataclasses import field, replace
+from typing import ClassVar, Self
 
 from holdfast.chat.messages import Message
 from holdfast.errors import PromptError, UsageError
+from holdfast.methods.exchanges import Exchange, split_exchanges
 from holdfast.methods.kinds import Kind
 from holdfast.methods.parameters import TEXT, method, parameter, whole, word
-from holdfast.methods.protocols import EditsMessages, PromptRules
+from holdfast.methods.protocols import PromptRules
 
 PROMPT = "prompt"  # stands for the text of the system prompt
 RULES = "rules"  # stands for the rules of a suite's prompt
@@ -49,6 +50,8 @@ class Reminder:
         default=ALWAYS,
     )
 
+    rules: PromptRules | None = field(default=None, repr=False)  # of the prompt, once known
+
     @property
     def edits_by_prompt(self) -> bool:
         """Whether it says the system prompt."""
@@ -59,7 +62,7 @@ class Reminder:
         """Whether it has to know the rules of the prompt."""
         return self.text == RULES or self.when == BROKEN
 
-    def with_rules(self, rules: PromptRules) -> EditsMessages:
+    def with_rules(self, rules: PromptRules) -> Self:
         """The reminder that knows these rules; itself if it does not need them.
 
         Raises:
@@ -74,11 +77,16 @@ class Reminder:
                 option="text",
                 value=self.text,
             )
-        return RuleReminder(self, rules)
+        return replace(self, rules=rules)
 
     def edit(self, messages: Sequence[Message], seed: int) -> tuple[Message, ...]:
-        """The messages with reminders; a `PromptError` if a system message is wanted and absent."""
-        if self.needs_rules:
+        """The messages with reminders.
+
+        Raises:
+            PromptError: it says the system prompt, and there is none.
+            UsageError: it needs the rules of the prompt, and they are unknown.
+        """
+        if self.needs_rules and self.rules is None:
             raise UsageError(
                 "reminder:text=rules and when=broken need the rules of a suite's prompt, which"
                 ' this chat does not have; write the reminder out, as in reminder:text="Answer in'
@@ -86,59 +94,29 @@ class Reminder:
                 option="text" if self.text == RULES else "when",
                 value=RULES if self.text == RULES else BROKEN,
             )
-        return self.edit_by_rules(messages, None)
-
-    def edit_by_rules(
-        self, messages: Sequence[Message], rules: PromptRules | None
-    ) -> tuple[Message, ...]:
-        """The messages with reminders, under rules that are known if they are needed."""
         prompt = _system_prompt(messages) if self.text == PROMPT else ""
-        edited: list[Message] = []
-        number, user, replies = 0, "", list[str]()  # the last message of the user, and its replies
-        for message in messages:
-            content = str(message.get("content") or "")
-            if message["role"] == "user":
-                number += 1
-                if self.every and (number + self.depth) % self.every == 0:
-                    text = self._text(prompt, rules, user, "\n".join(replies))
-                    if text:
-                        message = {**message, "content": f"[Reminder: {text}]\n\n{content}"}
-                user, replies = content, []
-            elif message["role"] == "assistant":
-                replies.append(content)
-            edited.append(message)
+        edited, exchanges = split_exchanges(messages)
+        last: Exchange | None = None
+        for number, exchange in enumerate(exchanges, 1):
+            user = exchange.user
+            is_due = self.every and (number + self.depth) % self.every == 0
+            if is_due and (text := self._text(prompt, last)):
+                content = f"[Reminder: {text}]\n\n{user.get('content') or ''}"
+                user = {**user, "content": content}
+            edited += [user, *exchange.answers]
+            last = exchange
         return tuple(edited)
 
-    def _text(self, prompt: str, rules: PromptRules | None, user: str, reply: str) -> str:
-        """The words of a reminder after a reply to the user; "" if it is not needed."""
-        reminded = () if rules is None else rules.texts
-        if rules is not None and self.when == BROKEN:
-            reminded = rules.broken(user, reply) if reply else ()
+    def _text(self, prompt: str, last: Exchange | None) -> str:
+        """The words of a reminder after the last exchange; "" if it is not needed."""
+        reminded = () if self.rules is None else self.rules.texts
+        if self.rules is not None and self.when == BROKEN:
+            reminded = () if last is None else last.broken(self.rules)
             if not reminded:
                 return ""
         if self.text == RULES:
             return " ".join(reminded)
         return prompt if self.text == PROMPT else self.text
-
-
-@dataclass(frozen=True)
-class RuleReminder:
-    """A reminder that knows the rules of a prompt."""
-
-    name: ClassVar[str] = Reminder.name
-    kind: ClassVar[Kind] = Reminder.kind
-
-    reminder: Reminder
-    rules: PromptRules
-
-    @property
-    def edits_by_prompt(self) -> bool:
-        """Whether it says the system prompt."""
-        return self.reminder.edits_by_prompt
-
-    def edit(self, messages: Sequence[Message], seed: int) -> tuple[Message, ...]:
-        """The messages with reminders."""
-        return self.reminder.edit_by_rules(messages, self.rules)
 
 
 def _system_prompt(messages: Sequence[Message]) -> str:

@@ -257,9 +257,13 @@ def spec_of(methods: Sequence[Method]) -> str:
 
 
 def _spec_of_one(method: Method) -> str:
-    """The spec of a method; one that is not a dataclass is described by its attributes."""
+    """The spec of a method, without fields that its repr hides (the rules of a prompt).
+
+    A method that is not a dataclass is described by its attributes.
+    """
     if dataclasses.is_dataclass(method):
-        defaults = {field.name: field.default for field in dataclasses.fields(method)}
+        shown = [field for field in dataclasses.fields(method) if field.repr]
+        defaults = {field.name: field.default for field in shown}
     else:
         defaults = dict.fromkeys(getattr(method, "__dict__", ()), dataclasses.MISSING)
     values = {name: getattr(method, name) for name in defaults}

@@ -59,6 +59,7 @@ class Turn(RecordModel):
     reasoning: Optional[str] = None  # what the model thought before it replied
     prompt_tokens: Optional[int] = None  # of the chat, as an endpoint counted them
     left_out: Optional[int] = None  # how many of the oldest rounds the model did not see
+    retries: Optional[int] = None  # how often it was drawn again because it broke a rule
     # of a replayed turn with tool calls: all its messages, in OpenAI's form
     messages: OptionalList[dict[str, Any]] = ()
     pressure: Optional[str] = None  # of a user's scripted message, if its file says
@@ -92,6 +93,7 @@ class ProbeReply(ProbePlace):
     reasoning: Optional[str] = None
     prompt_tokens: Optional[int] = None
     left_out: Optional[int] = None
+    retries: Optional[int] = None
     stop_reason: Optional[str] = None
     measure: Optional[str] = None
 
@@ -121,6 +123,7 @@ class Probe(ProbePlace):
     reasoning: Optional[str] = None
     prompt_tokens: Optional[int] = None
     left_out: Optional[int] = None
+    retries: Optional[int] = None
     stop_reason: Optional[str] = None  # only if the reply has no content, or was cut
     measure: Optional[str] = None  # only in a baseline
 
@@ -136,6 +139,7 @@ class Unscored(ProbePlace):
     reasoning: Optional[str] = None
     prompt_tokens: Optional[int] = None
     left_out: Optional[int] = None
+    retries: Optional[int] = None
     stop_reason: Optional[str] = None
     measure: Optional[str] = None
 

@@ -145,11 +145,56 @@ def _cost(run: Run) -> list[tuple[str, str]]:
         rows.append(
             ("tokens forwarded", f"{forwarded:,}, {forwarded / least:.2f} times the least possible")
         )
+    rows += [*_read_by_method(run.conversations), *_retries(run.conversations)]
     timed = (record for record in records if not isinstance(record, LogDialog))
     seconds = sum(record.seconds for record in timed)
     if seconds:
         rows.append(("time", f"{seconds:,.0f} s for all conversations"))
     return rows
+
+
+def _read_by_method(records: Sequence[Conversation]) -> list[tuple[str, str]]:
+    """The tokens that the model reads per conversation, if methods can be compared by it.
+
+    Only conversations that were recorded under all methods count.
+    """
+    read: dict[str, dict[int, int]] = {}
+    for record in records:
+        if record.tokens.read is not None:
+            read.setdefault(record.method, {})[record.conversation] = record.tokens.read
+    shared = set.intersection(*map(set, read.values())) if len(read) > 1 else set[int]()
+    if not shared:
+        return []
+    means = {
+        method: sum(tokens[number] for number in shared) / len(shared)
+        for method, tokens in read.items()
+    }
+    first, *others = means
+    texts = [f"{first} {means[first]:,.0f}"]
+    texts += [
+        f"{method} {means[method]:,.0f} ({means[method] / means[first] - 1:+.0%})"
+        for method in others
+    ]
+    return [("tokens read per conversation", ", ".join(texts))]
+
+
+def _retries(records: Sequence[Conversation]) -> list[tuple[str, str]]:
+    """How many of the agent's replies were drawn again, by method that did."""
+    texts = []
+    for method in dict.fromkeys(record.method for record in records):
+        replies = [
+            reply
+            for record in records
+            if record.method == method
+            for reply in (
+                *(turn for turn in record.turns if turn.speaker == "agent"),
+                *record.answered,
+            )
+        ]
+        again = sum(1 for reply in replies if reply.retries)
+        if again:
+            texts.append(f"{method} {again:,} of {len(replies):,}")
+    return [("replies drawn again", ", ".join(texts))] if texts else []
 
 
 _ENDED = {

@@ -71,6 +71,7 @@ def _steering(service: Service) -> dict[str, Any]:
         method
         for method in methods.schema()
         if all(methods.Ability(need) in offered for need in method["needs"])
+        and not method["needs_rules"]  # a request has no suite
     ]
     return {
         "model": service.name,

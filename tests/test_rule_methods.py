@@ -1,0 +1,204 @@
+"""`repair` and `check-and-retry`, which look at replies by the rules of the prompt."""
+
+import asyncio
+import dataclasses
+
+import pytest
+from scripted_model import ScriptedModel
+
+from holdfast import drift
+from holdfast.common.sampling import Sampling
+from holdfast.drift.cases import Case, Rule
+from holdfast.errors import UsageError
+from holdfast.methods import CheckAndRetry, Repair, parse, spec_of
+from holdfast.methods.exchanges import split_exchanges
+from holdfast.models.requests import Request
+from holdfast.models.retries import generate_checked
+from holdfast.records import read_run
+from holdfast.report.how_measured import about_runs
+
+SIGN = Rule(
+    "sign", ("Hi?",), {"name": "ends_with", "word": "Tony"}, text="Sign with Tony.", kind="closing"
+)
+SHORT = Rule(
+    "short",
+    ("Hi?",),
+    {"name": "at_most_words", "count": 3},
+    text="Write at most three words.",
+    kind="length",
+)
+SUITE = drift.Suite("bots", (Case("tony", "rules", "Rules.", rules=(SIGN, SHORT)),), ("Hi!",))
+
+
+@dataclasses.dataclass(frozen=True)
+class Words:
+    """A rule that a reply breaks by each of these words."""
+
+    texts: tuple[str, ...] = ("No shouting.", "No swearing.")
+
+    def broken(self, user, reply):
+        found = ("LOUD" in reply, "damn" in reply)
+        return tuple(text for text, is_broken in zip(self.texts, found, strict=True) if is_broken)
+
+
+def dialog(*texts):
+    roles = ("user", "assistant")
+    turns = [{"role": roles[n % 2], "content": text} for n, text in enumerate(texts)]
+    return ({"role": "system", "content": "Be calm."}, *turns)
+
+
+def shown(messages):
+    return [message["content"] for message in messages]
+
+
+TALK = dialog("a", "LOUD", "b", "fine", "c", "LOUD damn", "d")
+
+
+def test_exchanges_are_the_chat_in_pieces():
+    tool = {"role": "tool", "content": "7"}
+    messages = (*TALK[:3], tool, *TALK[3:])
+    before, exchanges = split_exchanges(messages)
+    assert before == [TALK[0]]
+    assert [exchange.user["content"] for exchange in exchanges] == ["a", "b", "c", "d"]
+    again = [message for exchange in exchanges for message in exchange.messages]
+    assert (*before, *again) == messages
+    assert split_exchanges(TALK[:1]) == ([TALK[0]], [])
+
+
+def test_repair_drops_the_exchanges_that_broke_a_rule():
+    repair = Repair().with_rules(Words())
+    assert shown(repair.edit(TALK, 0)) == ["Be calm.", "b", "fine", "d"]
+    # the exchange to be answered, or continued, stays
+    assert shown(repair.edit(TALK[:-1], 0)) == ["Be calm.", "b", "fine", "c", "LOUD damn"]
+    assert repair.edit(TALK[:2], 0) == TALK[:2]
+    kept = dialog("a", "fine", "b")
+    assert repair.edit(kept, 0) == kept
+
+
+def test_repair_marks_the_exchanges_that_broke_a_rule():
+    repair = Repair("mark").with_rules(Words())
+    whole = repair.edit(TALK, 0)
+    assert shown(whole) == [
+        "Be calm.",
+        "a",
+        "LOUD",
+        "[Your last reply broke this rule: No shouting.]\n\nb",
+        "fine",
+        "c",
+        "LOUD damn",
+        "[Your last reply broke this rule: No shouting. No swearing.]\n\nd",
+    ]
+    for end in range(1, len(TALK) + 1):
+        assert repair.edit(TALK[:end], 0) == whole[:end]
+
+
+@pytest.mark.parametrize("method", [Repair(), CheckAndRetry()])
+def test_a_method_that_needs_rules_says_so_where_there_are_none(method):
+    with pytest.raises(UsageError) as unknown:
+        method.edit(TALK, 0)
+    with pytest.raises(UsageError) as none:
+        method.with_rules(Words(()))
+    assert {unknown.value.option, none.value.option} <= {"by", "n"}
+    # the rules are no part of its spec, so that records name it as it was asked for
+    assert parse(spec_of([method.with_rules(Words())])) == (method,)
+
+
+class Draws(ScriptedModel):
+    """Gives these replies in turn, and notes the last messages and seeds that it got."""
+
+    def __init__(self, *texts):
+        self.texts, self.asked, self.seeds = list(texts), [], []
+
+    def text(self, request):
+        messages = request.compiled.edit(request.messages, request.editing_seed)
+        self.asked.append(messages[-1]["content"])
+        self.seeds.append(request.seed)
+        return self.texts.pop(0)
+
+
+def checked(model, n=2):
+    methods = (CheckAndRetry(n).with_rules(Words()),)
+    return asyncio.run(generate_checked(model, Request(dialog("a"), methods, seed=5)))
+
+
+@pytest.mark.parametrize(
+    ("draws", "reply", "discarded", "asked"),
+    [
+        (["fine"], "fine", [], ["a"]),
+        (["LOUD", "ok"], "ok", ["LOUD"], ["a", "[Reminder: No shouting.]\n\na"]),
+        # none is without a breach: the one that breaks the fewest rules, and the earliest of those
+        (
+            ["LOUD damn", "damn", "LOUD"],
+            "damn",
+            ["LOUD damn", "LOUD"],
+            [
+                "a",
+                "[Reminder: No shouting. No swearing.]\n\na",
+                "[Reminder: No swearing.]\n\na",
+            ],
+        ),
+        ([""], "", [], ["a"]),
+    ],
+)
+def test_a_reply_that_breaks_a_rule_is_drawn_again(draws, reply, discarded, asked):
+    model = Draws(*draws)
+    outcome = checked(model)
+    assert outcome.reply.text == reply
+    assert [other.text for other in outcome.discarded] == discarded
+    assert model.asked == asked and not model.texts
+    assert len(set(model.seeds)) == len(model.seeds)
+
+
+def test_no_more_than_n_replies_are_drawn_again():
+    model = Draws("LOUD", "LOUD")
+    assert len((checked(model, n=1)).discarded) == 1
+    assert len((checked(Draws("LOUD"), n=0)).discarded) == 0
+
+
+class Signs(ScriptedModel):
+    """Signs only when reminded."""
+
+    def text(self, request):
+        messages = request.compiled.edit(request.messages, request.editing_seed)
+        return "Hello. Tony" if "[Reminder" in messages[-1]["content"] else "Hello."
+
+
+def test_a_run_records_how_often_replies_were_drawn_again(tmp_path):
+    settings = drift.Settings(
+        rounds=2, conversations=2, user_prompt="empty", sampling=Sampling(max_new_tokens=5)
+    )
+    methods = ["none", "check-and-retry"]
+    folder = tmp_path / "run"
+    drift.run(Signs(), SUITE, folder, settings, methods)
+    records = read_run(folder).conversations
+    for record in records:
+        retries = 1 if record.method == "check-and-retry" else None
+        assert {turn.retries for turn in record.turns if turn.speaker == "agent"} == {retries}
+        assert {probe.retries for probe in record.probes} == {retries}
+        assert {probe.score for probe in record.probes if probe.rule == "sign"} == {
+            1.0 if retries else 0.0
+        }
+
+
+def test_a_page_says_what_methods_cost_in_tokens_and_draws(tmp_path):
+    class Counted(Signs):
+        async def generate(self, request):
+            reply = await super().generate(request)
+            shown = request.compiled.edit(request.messages, request.editing_seed)
+            read = sum(len(message["content"].split()) for message in shown)
+            return dataclasses.replace(reply, billed=(read, 1))
+
+    settings = drift.Settings(rounds=2, conversations=2, user_prompt="empty")
+    methods = ["none", "check-and-retry"]
+    run = drift.run(Counted(), SUITE, tmp_path / "run", settings, methods)
+    read = {
+        method: [record.tokens.read for record in run.conversations if record.method == method]
+        for method in methods
+    }
+    (about,) = about_runs([run], ["run"])
+    rows = dict(about.rows)
+    more = sum(read["check-and-retry"]) / sum(read["none"]) - 1
+    assert more > 1
+    assert f"(+{more:.0%})" in rows["tokens read per conversation"]
+    replies = 2 * (2 + len(run.conversations[0].probes))  # of two rounds, and to the probes
+    assert rows["replies drawn again"] == f"check-and-retry {replies} of {replies}"
