@@ -155,3 +155,16 @@ def test_html_is_written_only_by_templates():
             if any(isinstance(name, ast.Name) and name.id == "Environment" for name in called):
                 made_in.append(path.name)
     assert made_in == ["page.py"]
+
+
+def test_a_command_imports_no_other_commands_module(tmp_path):
+    script = (
+        "import sys; from holdfast.cli import read_command; read_command(['docs', 'logs']);"
+        " print(*sorted(name for name in sys.modules if name.startswith('holdfast.cli.')))"
+    )
+    env = {"PYTHONPATH": str(SOURCE), "PATH": ""}
+    ran = subprocess.run(
+        [sys.executable, "-c", script], env=env, cwd=tmp_path, capture_output=True, text=True
+    )
+    imported = {name.removeprefix("holdfast.cli.") for name in ran.stdout.split()}
+    assert "docs" in imported and not imported & {"drift", "serve", "logs", "check"}

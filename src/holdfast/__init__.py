@@ -7,8 +7,8 @@
     holdfast.drift.run(model, "starter", out="runs/first")
 
 `__all__` is the public interface, with that of its modules. Everything that it raises on purpose is
-a `HoldfastError`; `holdfast.errors` draws their tree. Importing the package does not import torch:
-what needs it is imported at first use.
+a `HoldfastError`; `holdfast.errors` draws their tree. Importing the package imports neither torch
+nor anything else that takes long: every name is imported at first use.
 """
 
 from __future__ import annotations
@@ -16,31 +16,10 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from holdfast.chat.messages import Message
 from holdfast.common.later import later
-from holdfast.common.sampling import Sampling
 from holdfast.common.threads import limit_spinning
 from holdfast.common.version import __version__ as __version__
 from holdfast.errors import HoldfastError
-from holdfast.methods import (
-    AdaCad,
-    Anchoring,
-    Boost,
-    Capping,
-    Guidance,
-    Hold,
-    Pasta,
-    Prism,
-    PromptStrength,
-    Reminder,
-    Repair,
-    Repetition,
-    Seka,
-    SplitSoftmax,
-    Spotlight,
-    Vector,
-)
-from holdfast.models.requests import Reply, Request
 
 if TYPE_CHECKING:
     from holdfast import (
@@ -55,8 +34,29 @@ if TYPE_CHECKING:
         study,
         transcripts,
     )
+    from holdfast.chat.messages import Message
+    from holdfast.common.sampling import Sampling
+    from holdfast.methods import (
+        AdaCad,
+        Anchoring,
+        Boost,
+        Capping,
+        Guidance,
+        Hold,
+        Pasta,
+        Prism,
+        PromptStrength,
+        Reminder,
+        Repair,
+        Repetition,
+        Seka,
+        SplitSoftmax,
+        Spotlight,
+        Vector,
+    )
     from holdfast.models.connecting import connect, connect_all
     from holdfast.models.loading import load
+    from holdfast.models.requests import Reply, Request
     from holdfast.models.steering_blocks import encode_chats, steering, unsteered
     from holdfast.papers import zhang2024 as tasks
     from holdfast.records import read_run
@@ -103,7 +103,13 @@ __all__ = [
     "unsteered",
 ]
 
-_LATER = {  # by name, the module that defines it and imports torch
+_LIGHT = {  # by name, the module that defines it
+    "Message": "holdfast.chat.messages",
+    "Sampling": "holdfast.common.sampling",
+    "Reply": "holdfast.models.requests",
+    "Request": "holdfast.models.requests",
+}
+_LATER = {  # the same for what imports torch
     "load": "holdfast.models.loading",
     "read_run": "holdfast.records",
     "connect": "holdfast.models.connecting",
@@ -119,6 +125,10 @@ def __dir__() -> list[str]:
 
 
 def __getattr__(name: str) -> Any:
+    if name in _LIGHT:
+        return later(__name__, _LIGHT, name)
+    if name in __all__ and name[0].isupper():  # a method
+        return getattr(import_module("holdfast.methods"), name)
     if name in __all__ and name not in _LATER:
         return import_module("holdfast.papers.zhang2024" if name == "tasks" else f"holdfast.{name}")
     limit_spinning()

@@ -1,4 +1,8 @@
-"""The command line; `GROUPS` lists its commands, and `_EPILOG` its exit codes."""
+"""The command line; `GROUPS` lists its commands, and `_EPILOG` its exit codes.
+
+The module of a command is imported when the command is typed or its help is shown: together, those
+of all commands take a second to import.
+"""
 
 from __future__ import annotations
 
@@ -6,52 +10,56 @@ import argparse
 import contextlib
 import difflib
 import functools
-import itertools
 import os
 import re
 import shlex
 import sys
 import warnings
 from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Any, NoReturn
 
-from holdfast.cli import (
-    calibrate,
-    catalogue,
-    chat,
-    check,
-    docs,
-    drift,
-    generate,
-    lm_eval,
-    logs,
-    map,
-    precedent,
-    profile,
-    report,
-    reproduce,
-    serve,
-    tasks,
-    trace,
-)
-from holdfast.cli.options import Command, HelpFormatter, Options, add_command
+from holdfast.cli.command import Command, HelpFormatter, Options, add_command
 from holdfast.cli.progress import INTERRUPTED, TERMINATED, Terminated, interrupting_on_sigterm
 from holdfast.common.files import FULL
 from holdfast.common.threads import limit_spinning
 from holdfast.common.version import __version__
 from holdfast.errors import HoldfastError, UnknownName, UsageError, as_argument
 
-GROUPS: dict[str, tuple[Command[Any], ...]] = {
-    "Measure": (drift.COMMAND, check.COMMAND, logs.COMMAND),
-    "Read results": (report.COMMAND, map.COMMAND, report.EXPORT),
-    "Explain": (precedent.COMMAND, trace.COMMAND, trace.GEOMETRY),
-    "Fix": (calibrate.COMMAND, profile.COMMAND, profile.FIT),
-    "Use and serve": (chat.COMMAND, generate.COMMAND, serve.COMMAND),
-    "Papers and benchmarks": (reproduce.COMMAND, tasks.COMMAND, lm_eval.COMMAND),
-    "Look up": (catalogue.METHODS, catalogue.MEASURES, docs.COMMAND),
+GROUPS = {  # the commands by what they are for, each with the module and name of its `Command`
+    "Measure": {"drift": "drift.COMMAND", "check": "check.COMMAND", "logs": "logs.COMMAND"},
+    "Read results": {"report": "report.COMMAND", "map": "map.COMMAND", "export": "report.EXPORT"},
+    "Explain": {
+        "precedent": "precedent.COMMAND",
+        "trace": "trace.COMMAND",
+        "geometry": "trace.GEOMETRY",
+    },
+    "Fix": {"calibrate": "calibrate.COMMAND", "profile": "profile.COMMAND", "fit": "profile.FIT"},
+    "Use and serve": {
+        "chat": "chat.COMMAND",
+        "generate": "generate.COMMAND",
+        "serve": "serve.COMMAND",
+    },
+    "Papers and benchmarks": {
+        "reproduce": "reproduce.COMMAND",
+        "tasks": "tasks.COMMAND",
+        "lm-eval": "lm_eval.COMMAND",
+    },
+    "Look up": {
+        "methods": "catalogue.METHODS",
+        "measures": "catalogue.MEASURES",
+        "docs": "docs.COMMAND",
+    },
 }
-COMMANDS: tuple[Command[Any], ...] = tuple(itertools.chain(*GROUPS.values()))
+_PLACES = {name: place for group in GROUPS.values() for name, place in group.items()}
+
+
+def command_named(name: str) -> Command[Any]:
+    """A command by the name that is typed; imports its module."""
+    module, _, variable = _PLACES[name].partition(".")
+    command: Command[Any] = getattr(import_module(f"holdfast.cli.{module}"), variable)
+    return command
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -73,7 +81,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             code = command.run(arguments)
             sys.stdout.flush()  # what cannot be written fails here, not while Python ends
     except HoldfastError as error:
-        worded = _worded(error, _parsers()[1].get(words[0]))
+        worded = _worded(error, _parsers(words[0])[1][words[0]] if words[0] in _PLACES else None)
         with contextlib.suppress(HoldfastError):
             _write_no_verdict(words, worded)
         print(f"holdfast: {worded}", file=sys.stderr)
@@ -106,14 +114,14 @@ def read_command(words: Sequence[str]) -> tuple[Command[Any], Options]:
     Raises:
         UsageError: there is no such command, or an option is unknown or malformed.
     """
-    main_parser, parsers = _parsers()
-    known = [*parsers, "--help", "--version"]
+    known = [*_PLACES, "--help", "--version"]
     if words[0] not in (*known, "-h"):
         raise UnknownName("option" if words[0].startswith("-") else "command", words[0], known)
+    main_parser, parsers = _parsers(words[0] if words[0] in _PLACES else None)
     arguments, unknown = main_parser.parse_known_args(words)
     if unknown:
         parsers[arguments.command].refuse(unknown, arguments)
-    command = next(command for command in COMMANDS if command.name == arguments.command)
+    command = command_named(arguments.command)
     return command, command.read(arguments)
 
 
@@ -182,23 +190,23 @@ def parser() -> argparse.ArgumentParser:
 
 def _listed_commands() -> str:
     """The commands by group, each with what it does."""
-    width = max(len(command.name) for command in COMMANDS)
+    width = max(len(name) for name in _PLACES)
     lines: list[str] = []
-    for group, commands in GROUPS.items():
+    for group, names in GROUPS.items():
         lines += ["", f"{group}:"]
-        lines += [f"  {command.name:<{width}}  {command.summary}" for command in commands]
+        lines += [f"  {name:<{width}}  {command_named(name).summary}" for name in names]
     return "\n".join(lines[1:])
 
 
 @functools.cache
-def _parsers() -> tuple[_Parser, dict[str, _Parser]]:
-    """The parser of the command line, and that of each command."""
+def _parsers(name: str | None = None) -> tuple[_Parser, dict[str, _Parser]]:
+    """The parser of the command line, and those of its commands, or of one command alone."""
     main_parser = _Parser(
         prog="holdfast",
         usage="holdfast COMMAND [options]",
         description="Measure how a chat model drifts from its system prompt, see why, and"
         " reduce it.",
-        epilog=f"{_listed_commands()}\n\n{_EPILOG}",
+        epilog=None if name else f"{_listed_commands()}\n\n{_EPILOG}",
         formatter_class=HelpFormatter,
     )
     version, text = f"holdfast {__version__}", "print the version and exit"
@@ -210,8 +218,8 @@ def _parsers() -> tuple[_Parser, dict[str, _Parser]]:
         prog="holdfast",
         help=argparse.SUPPRESS,  # the epilog lists them by group
     )
-    for command in COMMANDS:
-        add_command(commands, command)
+    for listed in [name] if name else _PLACES:
+        add_command(commands, command_named(listed))
     return main_parser, commands.choices
 
 

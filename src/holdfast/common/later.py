@@ -1,4 +1,4 @@
-"""Names of a package that are imported at first use, as their modules import torch."""
+"""Names of a package that are imported at first use, as importing their modules takes long."""
 
 from collections.abc import Mapping
 from importlib import import_module

@@ -1,6 +1,26 @@
 """Scores logged dialogs by a suite's rules; needs no model."""
 
-from holdfast.analysis.adherence import adherence
-from holdfast.logs.dialogs import LoggedDialog, LoggedTurn, Logs, read_logs
-from holdfast.logs.turn_scoring import score_logs
-from holdfast.transcripts import FORMATS
+from typing import TYPE_CHECKING, Any
+
+from holdfast.common.later import later
+
+if TYPE_CHECKING:
+    from holdfast.analysis.adherence import adherence
+    from holdfast.logs.dialogs import LoggedDialog, LoggedTurn, Logs, read_logs
+    from holdfast.logs.turn_scoring import score_logs
+    from holdfast.transcripts import FORMATS
+
+_LATER = {
+    "adherence": "holdfast.analysis.adherence",
+    **dict.fromkeys(("LoggedDialog", "LoggedTurn", "Logs", "read_logs"), "holdfast.logs.dialogs"),
+    "score_logs": "holdfast.logs.turn_scoring",
+    "FORMATS": "holdfast.transcripts",
+}
+
+
+def __dir__() -> list[str]:
+    return [*_LATER]
+
+
+def __getattr__(name: str) -> Any:
+    return later(__name__, _LATER, name)

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from holdfast.errors import UsageError
-from holdfast.records import MANIFEST, RECORDS
 
 _SUFFIXES = (".jsonl", ".ndjson", ".json")
 _LOGS = (*_SUFFIXES, *(f"{suffix}.gz" for suffix in _SUFFIXES))
@@ -36,6 +35,8 @@ def find_logs(path: Path) -> list[FoundLog]:
         UsageError: there is nothing at the path, no log in the folder, no finished conversation in
             the run, or the file is compressed other than by gzip.
     """
+    from holdfast.records import MANIFEST  # readers of transcripts do without it
+
     if not path.exists():
         raise UsageError(
             f"There is no file or folder {path}; check the path.", option="paths", value=str(path)
@@ -52,6 +53,8 @@ def find_logs(path: Path) -> list[FoundLog]:
 
 
 def _records_of_run(run: Path) -> FoundLog:
+    from holdfast.records import RECORDS
+
     records = run / RECORDS
     if not (records.is_file() and records.stat().st_size):
         raise UsageError(

@@ -1,0 +1,213 @@
+"""A command and its options, as a Pydantic model with one field per option.
+
+`add_command` builds the command's parser from the model; what the parser reads becomes an instance,
+which is what the command runs with.
+"""
+
+import argparse
+import types
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import (
+    Any,
+    ClassVar,
+    Generic,
+    Literal,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+)
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic.fields import FieldInfo
+
+from holdfast.common.validation import problem_of
+from holdfast.errors import UsageError
+
+
+class Options(BaseModel):
+    """Options of a command, or some of them; the docstring of a field is its help."""
+
+    model_config = ConfigDict(use_attribute_docstrings=True)
+    # of a class itself, not inherited:
+    exclusive: ClassVar[bool] = False  # whether exactly one of its fields must be given
+    title: ClassVar[str] = ""  # of their section in the help; "" is the first, "options"
+
+    _kept: Path | None = None
+
+    @property
+    def kept(self) -> Path | None:
+        """Where the work of an interrupted command is kept; None: repeating it begins anew."""
+        return self._kept
+
+    def keep_work_in(self, folder: Path) -> None:
+        """Notes that, from here on, repeating the command resumes it."""
+        self._kept = folder
+
+    def is_default(self, name: str) -> bool:
+        """Whether an option has its default value, or is no option of the command."""
+        field = type(self).model_fields.get(name)
+        return field is None or getattr(self, name) == field.default
+
+
+class Arg:
+    """The properties of an option that its type and default do not determine.
+
+    Args:
+        metavar: the name of its value in the help.
+        positional: whether it is given without a name.
+        option: as it is typed, if it is not named like its field.
+        more: further arguments of `ArgumentParser.add_argument`.
+    """
+
+    def __init__(
+        self,
+        metavar: str | tuple[str, ...] = "",
+        positional: bool = False,
+        option: str = "",
+        **more: Any,
+    ):
+        self.positional, self.option = positional, option
+        self.more = {"metavar": metavar, **more} if metavar else more
+
+
+AnyOptions = TypeVar("AnyOptions", bound=Options)
+
+
+@dataclass(frozen=True)
+class Command(Generic[AnyOptions]):
+    """A subcommand of `holdfast`."""
+
+    name: str  # as it is typed
+    summary: str  # its line in the list of commands
+    run: Callable[[AnyOptions], int | None]  # runs it; returns its exit code, None for 0
+    options: type[AnyOptions]
+    description: str = ""  # at the beginning of its help; `examples` are at the end
+    examples: str | None = None
+    failed: int = 1  # the exit code if it fails, though it was called correctly
+    parser: Mapping[str, Any] = field(default_factory=dict)  # further arguments of its parser
+
+    def read(self, arguments: argparse.Namespace) -> AnyOptions:
+        """The options that the command's parser has read."""
+        given = {name: getattr(arguments, name) for name in self.options.model_fields}
+        try:
+            return self.options.model_validate(given)
+        except ValidationError as error:
+            problem = problem_of(error, self.options, given, lambda path: option_of(str(path[0])))
+            raise UsageError(problem.sentence) from None
+
+
+def add_command(commands: argparse._SubParsersAction, command: Command) -> None:
+    """Adds the parser of a command."""
+    parser = commands.add_parser(
+        command.name,
+        help=command.summary,
+        description=command.description or None,
+        epilog=command.examples,
+        formatter_class=HelpFormatter,
+        **command.parser,
+    )
+    sections: dict[str, argparse._ActionsContainer] = {"": parser}
+    for model, names in _parts_of(command.options):
+        title = vars(model).get("title", "")
+        if title not in sections:
+            sections[title] = parser.add_argument_group(title)
+        group = sections[title]
+        if vars(model).get("exclusive"):
+            group = group.add_mutually_exclusive_group(required=True)
+        for name in names:
+            _add_option(group, name, model.model_fields[name])
+
+
+def _parts_of(model: type[Options]) -> Iterator[tuple[type[Options], list[str]]]:
+    """The options of a command by the classes that declare them, in the order of the help.
+
+    A class with a title of its own shows inherited options in its own section too.
+    """
+    declared = [
+        name for name in vars(model).get("__annotations__", ()) if name in model.model_fields
+    ]
+    if "title" in vars(model):
+        yield model, list(model.model_fields)
+        return
+    for base in model.__bases__:
+        if issubclass(base, Options) and base is not Options:
+            yield from _parts_of(base)
+    if declared:
+        yield model, declared
+
+
+class HelpFormatter(argparse.HelpFormatter):
+    """Help with a usage of one line, wrapped paragraphs, and indented lines as they are."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        fill = super()._fill_text
+        lines = text.split("\n")
+        return "\n".join(fill(line, width, "") if line[:1].strip() else line for line in lines)
+
+    def _format_usage(self, usage: str | None, actions: Iterable[Any], groups: Any, prefix: Any):
+        if usage:
+            return super()._format_usage(usage, actions, groups, prefix)
+        needed = [action for action in actions if action.required or not action.option_strings]
+        short = super()._format_usage(usage, needed, [], prefix).rstrip()
+        return f"{short} [options]\n\n"
+
+
+def _add_option(parser: argparse._ActionsContainer, name: str, option: FieldInfo) -> None:
+    arg = next((part for part in option.metadata if isinstance(part, Arg)), Arg())
+    more = {**_parsing(option.annotation), **arg.more}
+    if "action" in arg.more:
+        more.pop("type", None)
+    if (kind := more.get("type", more.get("action"))) in _METAVARS:
+        more.setdefault("metavar", _METAVARS[kind])
+    text, default = option.description or "", None if option.is_required() else option.default
+    if not (default is None or default is False or "(default" in text):
+        shown = f"default: {f'{default:g}' if isinstance(default, float) else default}"
+        text = f"{text} ({shown})" if text else shown
+    more.setdefault("help", " ".join(text.split()))
+    if arg.positional:
+        parser.add_argument(name, **more)
+        return
+    if option.is_required():
+        more["required"] = True
+    parser.add_argument(arg.option or option_of(name), dest=name, default=default, **more)
+
+
+def option_of(name: str) -> str:
+    """The option of a field, as typed: `--max-new-tokens`."""
+    return f"--{name.replace('_', '-')}"
+
+
+def _parsing(annotation: Any) -> dict[str, Any]:
+    """The arguments of `add_argument` that follow from a type."""
+    if get_origin(annotation) in (Union, types.UnionType):
+        annotation = next(part for part in get_args(annotation) if part is not type(None))
+    if get_origin(annotation) is list:
+        return {"action": "append", **_parsing(get_args(annotation)[0])}
+    if get_origin(annotation) is Literal:
+        return {"choices": get_args(annotation)}
+    if annotation is bool:
+        return {"action": "store_true"}
+    return {"type": annotation} if annotation in (int, float, Path) else {}
+
+
+class RunFolder(argparse.Action):
+    """`--out` of a command that makes a run; takes a folder."""
+
+    def __call__(self, parser, namespace, values, option_string=None):
+        folder = Path(values)
+        if folder.is_file() or folder.suffix in (".yaml", ".yml"):
+            what = "is a file" if folder.is_file() else f"ends in {folder.suffix}"
+            suite = (
+                folder.suffix in (".yaml", ".yml") and "--suite" in parser._option_string_actions
+            )
+            hint = (
+                f"did you mean --suite {values}?" if suite else "name one, such as --out runs/mine."
+            )
+            raise UsageError(f"--out {values} {what}, and the results go into a folder; {hint}")
+        setattr(namespace, self.dest, folder)
+
+
+_METAVARS = {int: "N", float: "X", RunFolder: "FOLDER"}
