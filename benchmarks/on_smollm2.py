@@ -140,7 +140,7 @@ def facts(file: Path, count: int, seed: int) -> Capability:
 def known(model, items: Sequence[Item]) -> list[bool]:
     """Whether the model completes each fact correctly without any dialog."""
     requests = [Request(({"role": "user", "content": item.question},)) for item in items]
-    scored = model.session().score(requests, [item.replies for item in items])
+    scored = model.session().score_batch(requests, [item.replies for item in items])
     return [
         int(np.argmax(scores.log_probabilities)) == item.answer
         for item, scores in zip(items, scored, strict=True)
@@ -190,7 +190,7 @@ def recall(model, records, names: Sequence[str], seed: int, file: Path) -> np.nd
             for first in range(0, len(of_kind), 96):
                 chosen = of_kind[first : first + 96]
                 some = [requests[i] for i in chosen]
-                answered = session.score(some, [replies[i] for i in chosen])
+                answered = session.score_batch(some, [replies[i] for i in chosen])
                 for index, scores in zip(chosen, answered, strict=True):
                     scored[index] = scores
         right = [

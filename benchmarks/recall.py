@@ -60,7 +60,7 @@ def recall(
     for index, fix in enumerate(fixes):
         rng = random.Random(f"recall {seed}")
         questions = [recall_question(record, rng) for record in records for _ in range(per_record)]
-        scored = model.session().score(
+        scored = model.session().score_batch(
             [Request(tuple(chat), fix) for chat, _, _ in questions],
             [replies for _, replies, _ in questions],
         )

@@ -50,7 +50,7 @@ def write_known(model, data: str, out: Path) -> None:
     sampling = holdfast.Sampling(temperature=0.0, top_p=1.0)
     chats = [[{"role": "user", "content": fact.question}] for fact in facts]
     requests = [tasks.request_of(chat, (), (), sampling, 0) for chat in chats]
-    scored = model.session().score(requests, [(fact.old, fact.new) for fact in facts])
+    scored = model.session().score_batch(requests, [(fact.old, fact.new) for fact in facts])
     values = [score.log_probabilities for score in scored]
     known = [fact for fact, (old, new) in zip(facts, values, strict=True) if old > new]
     out.parent.mkdir(parents=True, exist_ok=True)

@@ -121,7 +121,7 @@ def preferences(model, records) -> np.ndarray:
                 requests.append(Request((*history(record, number - 1), probe)))
                 replies.append([rule.follows[0], rule.breaks[0]])
                 rounds.append(at)
-        scored = model.session().score(requests, replies)
+        scored = model.session().score_batch(requests, replies)
         kept = np.array(
             [np.diff(np.array(s.log_probabilities) / np.array(s.tokens))[0] < 0 for s in scored]
         )

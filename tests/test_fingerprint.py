@@ -71,7 +71,7 @@ def test_the_fingerprint_follows_a_change_and_an_open_session_refuses_it(model, 
     for use in (
         lambda: session.generate_batch([Request(longer, sampling=GREEDY, thread="talk")]),
         lambda: session.render(Request(CHAT)),
-        lambda: session.score([Request(CHAT)], [["Oui."]]),
+        lambda: session.score_batch([Request(CHAT)], [["Oui."]]),
         lambda: asyncio.run(session.generate(Request(CHAT))),
     ):
         with pytest.raises(ModelError, match=f"changed since .*{before[:12]}, now {after[:12]}"):

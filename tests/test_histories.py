@@ -11,6 +11,7 @@ from transformers import AttentionInterface, AttentionMaskInterface
 from transformers.masking_utils import eager_mask
 
 from holdfast import Request, Sampling, SplitSoftmax, Spotlight
+from holdfast.common.event_loop import run_sync
 from holdfast.engine.reply_scoring import score_rows
 from holdfast.engine.rows import Row
 from holdfast.engine.runner import Runner
@@ -57,8 +58,8 @@ def test_a_second_turn_under_any_steering_scores_as_without_reuse(first, second)
     tiny = double()
     session = tiny.session()
     request = second_turn(session, METHODS[first], METHODS[second])
-    scored = session.score([request], [REPLIES])[0]
-    (given,) = session.score_inputs([request], [REPLIES])
+    scored = session.score_batch([request], [REPLIES])[0]
+    (given,) = run_sync(session.score_inputs([request], [REPLIES]))
     stream, options = given.stream, given.replies
     row = session.render(request).row
     fresh = tuple(replace(stream, prefix=None) for stream in row.streams)
@@ -76,7 +77,9 @@ def test_tokens_before_the_span_are_reused_under_another_method():
     first = {"role": "user", "content": "the river runs slowly past " * 3}
     talk = (first, {"role": "system", "content": "talk about bread"})
     session.generate_batch([Request(talk, (Boost(4),), GREEDY, thread="t", keep=True)])
-    (given,) = session.score_inputs([Request(talk, (Pasta(0.1),), thread="t")], [["bread"]])
+    (given,) = run_sync(
+        session.score_inputs([Request(talk, (Pasta(0.1),), thread="t")], [["bread"]])
+    )
     assert given.stream.cached == given.stream.span.index(True) > 10
 
 
@@ -117,8 +120,8 @@ def test_pasta_treats_an_earlier_reply_as_prompt_reused_or_encoded_again(generat
     tiny, methods = replace(double(), reuses_cache=reuses), (Pasta(0.01, None, generated),)
     session = tiny.session()
     request = second_turn(session, methods, methods)
-    scored = session.score([request], [REPLIES])[0]
-    (given,) = session.score_inputs([request], [REPLIES])
+    scored = session.score_batch([request], [REPLIES])[0]
+    (given,) = run_sync(session.score_inputs([request], [REPLIES]))
     stream, options = given.stream, given.replies
     expected = [
         by_oracle(tiny, stream.token_ids, stream.span, one, 0.01, generated) for one in options

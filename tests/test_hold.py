@@ -125,7 +125,8 @@ def test_given_replies_are_scored_under_the_floors():
     floors = floors_by_hand(first_masses(tiny))
     held = tiny.score(TALK, ["bread", "music and rain"], [Hold()])
     wanted = tiny.score(TALK, ["bread", "music and rain"], [floors])
-    assert held == wanted
+    assert held.log_probabilities == wanted.log_probabilities
+    assert held.greedy == wanted.greedy
 
 
 def counted(monkeypatch, session):
@@ -195,18 +196,66 @@ def test_cancelling_a_request_that_waits_for_a_rehearsal_leaves_the_others():
     assert {len(token.top) for token in tokens} == {2}
 
 
-def test_a_rehearsal_that_nobody_waits_for_any_more_fails_silently(caplog):
+def test_a_rehearsal_that_nobody_waits_for_any_more_is_cancelled(caplog):
     tiny = model()
 
     async def leave():
         async with tiny.session() as engine:
-            task = asyncio.create_task(engine.generate(Request(TALK, (Broken(), Hold()), LONG)))
+            tasks = [
+                asyncio.create_task(engine.generate(Request(TALK, Hold(tokens=10_000), LONG, seed)))
+                for seed in (1, 2)
+            ]
+            while not engine.running:
+                await asyncio.sleep(0)
+            tasks[0].cancel()
             await asyncio.sleep(0)
-            task.cancel()
+            assert engine.running == 1  # the other still waits for it
+            tasks[1].cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            assert engine.running == 0
+            # the next chat that needs it starts it anew
+            return await engine.generate(Request(TALK, Hold(), LONG, 1))
 
-    asyncio.run(leave())
+    reply = asyncio.run(leave())
+    assert reply.token_ids == tiny.generate(TALK, Hold(), LONG, 1).token_ids
     gc.collect()  # asyncio reports a lost error when its task is deleted
     assert not caplog.records
+
+
+def test_every_chat_names_itself_when_a_shared_rehearsal_fails():
+    async def both():
+        async with model().session() as engine:
+            asked = [
+                engine.generate(Request(TALK, (Broken(), Hold()), LONG, name=name))
+                for name in ("Chat 1", "Chat 2")
+            ]
+            return await asyncio.gather(*asked, return_exceptions=True)
+
+    first, second = asyncio.run(both())
+    assert first is not second
+    assert [error.__notes__ for error in (first, second)] == [["Chat 1"], ["Chat 2"]]
+
+
+def test_first_turns_that_differ_in_another_field_have_rehearsals_of_their_own(monkeypatch):
+    session = model().session()
+    rows = counted(monkeypatch, session)
+    for name in ("Ann", "Bob"):
+        before = ({"role": "assistant", "content": "so", "name": name},)
+        session.generate_batch([Request((TALK[0], *before, *TALK[1:]), Hold(), LONG)])
+    assert len(rows) == 4
+
+
+def test_a_chat_without_a_message_of_the_user_is_continued_under_hold():
+    begun = (TALK[0], {"role": "assistant", "content": "the river"})
+    request = Request(begun, Hold(), LONG, continue_final_message=True)
+    assert model().generate_batch([request])[0].token_ids
+
+
+def test_a_scored_chat_pays_for_its_rehearsal():
+    session = model().session()
+    first, again = (session.score_batch([Request(TALK, Hold())], [["bread"]])[0] for _ in range(2))
+    rehearsal = Request(TALK[:2], (), Sampling(0.0, 1.0, 24), trace=True)
+    assert first.forwarded - again.forwarded == model().generate_batch([rehearsal])[0].forwarded
 
 
 def test_a_failed_rehearsal_fails_only_the_chat_that_waits_for_it():
@@ -249,10 +298,10 @@ def test_chats_scored_together_stay_steered_when_rehearsals_are_forgotten(monkey
     chats = [TALK, chat(SYSTEM, "a different first turn", "the river runs", "and then?")]
     requests = [Request(messages, [Hold()]) for messages in chats]
     replies = [["bread", "music"]] * 2
-    alone = [tiny.session().score([request], [["bread", "music"]])[0] for request in requests]
-    monkeypatch.setattr("holdfast.models.rehearsals._MAX_REHEARSALS", 1)
-    together = tiny.session().score(requests, replies)
+    alone = [tiny.session().score_batch([request], [["bread", "music"]])[0] for request in requests]
+    monkeypatch.setattr("holdfast.models.rehearsals._MAX_REMEMBERED", 1)
+    together = tiny.session().score_batch(requests, replies)
     for one, other in zip(alone, together, strict=True):
         assert one.log_probabilities == pytest.approx(other.log_probabilities, abs=1e-4)
-    plain = tiny.session().score([Request(messages) for messages in chats], replies)
+    plain = tiny.session().score_batch([Request(messages) for messages in chats], replies)
     assert plain[0].log_probabilities != pytest.approx(together[0].log_probabilities, abs=1e-4)

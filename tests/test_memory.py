@@ -70,7 +70,7 @@ def test_threads_of_conversations_that_are_over_are_freed(monkeypatch, tmp_path)
 
     def watched(self, thread):
         forget(self, thread)
-        kept.append(len(self._renderer.threads))
+        kept.append(len(self.threads))
 
     monkeypatch.setattr(LocalSession, "forget", watched)
     settings = drift.Settings(rounds=2, conversations=3, sampling=SHORT)
@@ -173,7 +173,7 @@ def test_scoring_continues_with_half_of_the_batch(monkeypatch):
 
     tiny, sizes, groups = model(), [], reply_scoring._groups
     requests = [Request(chat("be nice", "hello " * n)) for n in range(1, 7)]
-    scored = tiny.session().score(requests, [["bread", "rain"]] * 6)
+    scored = tiny.session().score_batch(requests, [["bread", "rain"]] * 6)
     expected = [score.log_probabilities for score in scored]
 
     def scarce_groups(streams, batch_size, limit):
@@ -184,13 +184,13 @@ def test_scoring_continues_with_half_of_the_batch(monkeypatch):
             yield group
 
     monkeypatch.setattr(reply_scoring, "_groups", scarce_groups)
-    scores = tiny.session().score(requests, [["bread", "rain"]] * 6)
+    scores = tiny.session().score_batch(requests, [["bread", "rain"]] * 6)
     for scored, wanted in zip(scores, expected, strict=True):
         assert scored.log_probabilities == pytest.approx(wanted, abs=1e-4)
     assert sizes[0] > 3 and sizes[-1] <= 3
     monkeypatch.setattr(reply_scoring, "_groups", lambda *_: (_ for _ in ()).throw(MemoryError()))
     with pytest.raises(ModelError, match="single chat"):
-        tiny.session().score(requests[:1], [["bread"]])
+        tiny.session().score_batch(requests[:1], [["bread"]])
 
 
 def test_an_error_names_the_request_it_is_about():
@@ -205,7 +205,7 @@ def test_an_error_names_the_request_it_is_about():
     with pytest.raises(PromptError, match=r"\d+ tokens"):
         tiny.generate(chat("be nice", "hello " * 600))
     with pytest.raises(PromptError, match=r"^Request 2 .*\d+ tokens"):
-        tiny.session().score([good, Request(chat("s", "bread " * 600))], [["bread"]] * 2)
+        tiny.session().score_batch([good, Request(chat("s", "bread " * 600))], [["bread"]] * 2)
     twice = Request(chat("be nice", "hello"), (Guidance(2.0), Guidance(3.0)))
     with pytest.raises(UsageError, match=r"^Request 1 of 2: guidance"):
         tiny.generate_batch([twice, good])

@@ -159,7 +159,7 @@ def test_scores_after_a_kept_thread_equal_those_of_the_whole_chat(kind):
         longer = (*talk, *chat("", "", first.text, "and bread?")[1:])
         second = METHODS["split-softmax"] if tiny.steerable else (Guidance(2.0),)
         asked = [Request(longer, methods, thread="t") for methods in ((), second)]
-        scored = session.score(asked, replies)
+        scored = session.score_batch(asked, replies)
         each.append([value for score in scored for value in score.log_probabilities])
     assert each[0] == pytest.approx(each[1], abs=1e-5 if kind in KINDS else 1e-3)
 
@@ -270,7 +270,7 @@ def test_a_dialog_cut_by_its_window_is_reused_for_late_forks_and_recomputed_for_
         each.generate_batch([Request(talk, (), GREEDY, thread="t", keep=True)])
         for each in (session, alone)
     )
-    known = session._renderer.threads.use("t")[0].prefix.keys_values
+    known = session.threads.use("t")[0].prefix.keys_values
     assert known.cut > 0
     assert known.tokens > known.least > known.cut
     late = (*talk, *chat("", "", first.text, "and bread?")[1:])

@@ -1,7 +1,7 @@
 """Head profiling: the scores are those of one head at a time; resuming; refusals."""
 
+import asyncio
 import json
-import pickle
 import re
 from dataclasses import replace
 
@@ -22,8 +22,13 @@ from holdfast.papers.zhang2024.profiling import (
     profile,
     profile_heads,
 )
-from holdfast.papers.zhang2024.profiling.head_scores import PlainPasses, SharedPasses, scorer_of
-from holdfast.papers.zhang2024.profiling.plan import read_material, read_samples
+from holdfast.papers.zhang2024.profiling.head_scores import (
+    PlainPasses,
+    SharedPasses,
+    can_share_passes,
+    scorer_of,
+)
+from holdfast.papers.zhang2024.profiling.plan import Material, read_material, read_samples
 
 # float32: a shared pass sums in another order
 TOLERANCE = 1e-4
@@ -58,7 +63,12 @@ def one_by_one(tiny, samples, method, score) -> dict[tuple[int, int], list[float
 
 def scorer(tiny, samples, plan):
     """The scorer that `profile` uses."""
-    return scorer_of(read_material(tiny, samples, plan))
+
+    async def made():
+        material = await read_material(tiny, samples, plan)
+        return scorer_of(material, shares_passes=await can_share_passes(material))
+
+    return asyncio.run(made())
 
 
 def right_one(tiny, sample, methods) -> float:
@@ -105,8 +115,8 @@ def test_shared_passes_leave_the_model_unchanged_and_forward_less(tmp_path):
     shared = scorer(tiny, [choice(number, 90) for number in (0, 3, 6, 1, 4, 7)], ProfilingPlan())
     passes, prompts = shared.passes, shared.material.prompts
     counted = passes.forwarded
-    for group in shared.groups(range(6)):
-        shared.score(group, HEADS)
+    for group in shared.groups():
+        asyncio.run(replace(shared, material=shared.material.only(group)).score(HEADS))
     assert dict(tiny.hf_model.named_modules()) == before
     assert hooks() == hooks_before
     plain = sum(len(prompt.token_ids) for prompt in prompts) * (len(HEADS) + 1)
@@ -138,16 +148,18 @@ def test_scores_of_replies_equal_those_of_steering_one_head_at_a_time(kind, tmp_
 def test_a_run_is_not_resumed_under_another_score(tmp_path):
     tiny, plan = model(), ProfilingPlan(max_new_tokens=6)
     profile(tiny, questions(2), tmp_path / "run", plan)
-    before = (tmp_path / "run" / "records.jsonl").read_bytes()
-    record = json.loads(before.splitlines()[0])
+    files = [tmp_path / "run" / name for name in ("records.jsonl", "manifest.json")]
+    before = [file.read_bytes() for file in files]
+    record = json.loads(before[0].splitlines()[0])
     heads = sorted(name for names in record["replies"].values() for name in names)
     assert heads == sorted(record["scores"])
     profile(tiny, questions(2), tmp_path / "run", plan)  # other functions that score alike
+    before = [file.read_bytes() for file in files]
     other = [replace(one, score=lambda text: len(text) + 2.0) for one in questions(2)]
     says = r"sample 1's reply '.*' is scored 0.\d+ there and \d+ by this command"
     with pytest.raises(RecordsError, match=says):
         profile(tiny, other, tmp_path / "run", plan)
-    assert (tmp_path / "run" / "records.jsonl").read_bytes() == before
+    assert [file.read_bytes() for file in files] == before
 
 
 def test_a_killed_run_resumes_where_it_stopped(tmp_path, monkeypatch):
@@ -155,15 +167,15 @@ def test_a_killed_run_resumes_where_it_stopped(tmp_path, monkeypatch):
     samples = [choice(number) for number in range(8)]
     whole = profile(tiny, samples, tmp_path / "whole", plan)
     monkeypatch.setattr("holdfast.papers.zhang2024.profiling.head_passes._PASS", 0)
-    groups = scorer(tiny, samples, plan).groups(range(8))
+    groups = scorer(tiny, samples, plan).groups()
     assert len(groups) > 1
     score, calls = SharedPasses.score, []
 
-    def killed(self, numbers, heads):
+    async def killed(self, heads):
         calls.append(len(heads))
         if len(calls) == 4:
             raise KeyboardInterrupt
-        return score(self, numbers, heads)
+        return await score(self, heads)
 
     monkeypatch.setattr(SharedPasses, "score", killed)
     with pytest.raises(KeyboardInterrupt):
@@ -306,14 +318,23 @@ def test_another_model_or_folder_is_refused_by_name(tmp_path):
         read_profile(tmp_path)
 
 
-def test_a_replica_makes_one_scorer_for_all_groups_of_a_profile(monkeypatch):
-    """Samples are unpickled for every call of a replica, and a score need not equal itself."""
-    made = []
-    monkeypatch.setattr(profile_heads, "read_material", lambda *_: made.append(1) or "material")
-    monkeypatch.setattr(profile_heads, "scorer_of", lambda material: f"scorer of {material}")
-    scoring = profile_heads.Scoring((), ProfilingPlan(Boost(2)))
-    other = profile_heads.Scoring((), ProfilingPlan(Boost(2)))
-    session = model().session()
-    for sent in (scoring, scoring, other):
-        profile_heads._scorer_in(session, pickle.loads(pickle.dumps(sent)))
-    assert len(made) == 2
+def test_every_group_is_scored_as_the_first_choice_says(monkeypatch, tmp_path):
+    """Replicas that chose for themselves might choose differently, close to the limit."""
+    asked = []
+
+    async def no(material):
+        asked.append(len(material.samples))
+        return False
+
+    monkeypatch.setattr(profile_heads, "can_share_passes", no)
+    monkeypatch.setattr(SharedPasses, "score", None)
+    monkeypatch.setattr(Material, "by_rows", lambda self: [[n] for n in range(len(self.samples))])
+    found = profile(model(), SAMPLES[:3], tmp_path / "run")
+    assert asked == [3] and set(found.samples.values()) == {3}
+
+
+def test_a_score_that_is_not_finite_is_refused(tmp_path):
+    sample = replace(questions(1)[0], score=lambda text: float("nan"))
+    with pytest.raises(UsageError) as refused:
+        profile(model(), [sample], tmp_path / "run", ProfilingPlan(max_new_tokens=2))
+    assert refused.value.option == "score"

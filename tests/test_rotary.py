@@ -13,6 +13,7 @@ from tiny import DEVICE, SHAPE, answered, chat, model
 import holdfast
 from holdfast import Boost, Guidance, Request, Sampling, SplitSoftmax, Spotlight
 from holdfast.attention import BatchSteering, RotaryLengths, steered
+from holdfast.common.event_loop import run_sync
 from holdfast.errors import ModelError, PromptTooLong, UsageError
 from holdfast.methods import compile_methods
 
@@ -173,10 +174,12 @@ def test_a_reply_is_scored_as_it_would_be_generated(tiny):
     reply = tiny.generate(messages, (), GREEDY)
     requests = [Request(messages), Request(prompt_of(tiny, 90))]
     text = tiny.tokenizer.decode(reply.token_ids)
-    given, _ = tiny.session().score_inputs(requests, [[text], ["bread"]])
+    given, _ = run_sync(tiny.session().score_inputs(requests, [[text], ["bread"]]))
     stream, (ids,) = given.stream, given.replies
-    scored = tiny.session().score(requests, [[text], ["bread"]])[0]
-    alone = replace(tiny, reuses_cache=False).session().score(requests, [[text], ["bread"]])[0]
+    scored = tiny.session().score_batch(requests, [[text], ["bread"]])[0]
+    alone = (
+        replace(tiny, reuses_cache=False).session().score_batch(requests, [[text], ["bread"]])[0]
+    )
     wanted, whole = 0.0, torch.tensor([stream.token_ids], device=DEVICE)
     for token in ids:
         with torch.inference_mode():

@@ -1,5 +1,7 @@
 """Log-probabilities of given replies, against one full forward pass of each chat with its reply."""
 
+import asyncio
+
 import pytest
 import torch
 from tiny import DEVICE, chat, model
@@ -7,6 +9,7 @@ from tiny import DEVICE, chat, model
 from holdfast import Repetition, Request, Sampling, SplitSoftmax, Spotlight, methods
 from holdfast.attention import BatchSteering, steered
 from holdfast.chat.prompt import render
+from holdfast.common.event_loop import run_sync
 from holdfast.engine.reply_scoring import score_rows
 from holdfast.engine.rows import Row
 from holdfast.errors import PromptError, UsageError
@@ -76,7 +79,7 @@ def test_scores_are_those_of_a_full_forward(name, kind):
     tiny = model(kind, **({"query_pre_attn_scalar": 12} if kind == "gemma2" else {}))
     given = METHODS[name]
     asked = [Request(messages, given, conversation_seed=3) for messages in CHATS]
-    scored = tiny.session().score(asked, REPLIES)
+    scored = tiny.session().score_batch(asked, REPLIES)
     for messages, options, one in zip(CHATS, REPLIES, scored, strict=True):
         expected = [by_full_forward(tiny, messages, given, reply, seed=3) for reply in options]
         assert one.log_probabilities == pytest.approx(expected, abs=TOLERANCE)
@@ -90,8 +93,8 @@ def test_a_thread_forwards_a_history_once(given):
     tiny, talk = model(), CHATS[1]
     fork = (*talk[:-1], {"role": "user", "content": "and the cheese?"})
     session = tiny.session()
-    first = session.score([Request(talk, given, thread="t", keep=True)], [("bread",)])[0]
-    second = session.score([Request(fork, given, thread="t")], [("bread",)])[0]
+    first = session.score_batch([Request(talk, given, thread="t", keep=True)], [("bread",)])[0]
+    second = session.score_batch([Request(fork, given, thread="t")], [("bread",)])[0]
     alone = tiny.score(fork, ["bread"], given)
     assert second.log_probabilities == pytest.approx(alone.log_probabilities, abs=TOLERANCE)
     assert second.forwarded < alone.forwarded / 2 and first.forwarded > second.forwarded
@@ -104,7 +107,7 @@ def test_a_thread_forwards_a_history_once(given):
 @pytest.mark.parametrize("kind", ("llama", "mamba"), ids=("together", "alone"))
 def test_a_reply_is_greedy_if_each_token_is_the_likeliest(kind):
     tiny = model(kind)
-    (given,) = tiny.session().score_inputs([Request(CHATS[0])], [REPLIES[0]])
+    (given,) = run_sync(tiny.session().score_inputs([Request(CHATS[0])], [REPLIES[0]]))
     ids = tiny.generate(CHATS[0], (), Sampling(0, 1, 3)).token_ids
     other = (ids[2] + 1) % 400
     wanted = [ids, ids[:1], (*ids[:2], other), (other, *ids[1:])]
@@ -120,6 +123,28 @@ def test_replies_that_cannot_be_scored_are_refused():
         tiny.score(CHATS[0], ["bread " * 600])
     with pytest.raises(PromptError, match="tiny llama sees 512"):
         tiny.score(chat("s", "bread " * 600), ["bread"])
+    with pytest.raises(UsageError) as refused:
+        tiny.session().score_batch([Request(CHATS[0])], [["bread"], ["rain"]])
+    assert (refused.value.option, refused.value.value, refused.value.allowed) == ("replies", 2, 1)
+    assert tiny.session().score_batch([], []) == []
+
+
+def test_calls_that_would_block_what_they_wait_for_are_refused():
+    async def blocked():
+        async with model().session() as engine:
+            task = asyncio.create_task(engine.generate(Request(CHATS[0])))
+            while not engine.running:
+                await asyncio.sleep(0)
+            with pytest.raises(UsageError):
+                engine.generate_batch([Request(CHATS[0])])
+            with pytest.raises(UsageError):
+                engine.score_batch([Request(CHATS[0])], [["bread"]])
+            scored = await engine.score([Request(CHATS[0])], [["bread"]])
+            return scored, (await task).text
+
+    scored, text = asyncio.run(blocked())
+    assert scored[0] == model().score(CHATS[0], ["bread"])
+    assert text == model().generate(CHATS[0]).text
 
 
 @pytest.mark.parametrize("name", METHODS)

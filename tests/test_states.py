@@ -11,6 +11,7 @@ from tiny import DEVICE, chat, model
 
 import holdfast
 from holdfast import methods
+from holdfast.common.event_loop import run_sync
 from holdfast.common.sampling import Sampling
 from holdfast.engine.batch import batch_of, spans_of
 from holdfast.engine.rows import Stream, StreamState
@@ -234,7 +235,7 @@ def test_scores_are_those_of_the_edited_pass(tmp_path):
     for name in METHODS:
         chosen = steerer(local, tmp_path, name)
         scored = local.score(TALKS[0], ["music bread"], [chosen])
-        (given,) = local.session().score_inputs([Request(TALKS[0])], [["music bread"]])
+        (given,) = run_sync(local.session().score_inputs([Request(TALKS[0])], [["music bread"]]))
         stream, (wanted,) = given.stream, given.replies
         logits = eager_logits(local, stream, chosen, wanted).double().log_softmax(-1)
         start = len(stream.token_ids) - 1

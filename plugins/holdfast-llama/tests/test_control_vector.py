@@ -12,6 +12,7 @@ import torch
 from conftest import CHATS
 
 from holdfast.cli import main
+from holdfast.common.event_loop import run_sync
 from holdfast.common.sampling import Sampling
 from holdfast.engine.batch import spans_of
 from holdfast.engine.rows import StreamState
@@ -44,7 +45,7 @@ def test_llama_cpp_adds_what_the_method_adds(file_of, here, tmp_path, monkeypatc
     logits = []
     for spec in ("none", "vector:file=v.safetensors"):
         session = here.session()
-        (given,) = session.score_inputs([Request(CHATS[0], spec)], [["x"]])
+        (given,) = run_sync(session.score_inputs([Request(CHATS[0], spec)], [["x"]]))
         slots = here.runner.slots()
         slots.open(None)
         reading = StreamState(given.stream)

@@ -6,6 +6,7 @@ import pytest
 import torch
 from conftest import CHATS, METHODS
 
+from holdfast.common.event_loop import run_sync
 from holdfast.common.sampling import Sampling
 from holdfast.engine.batch import spans_of
 from holdfast.engine.rows import StreamState
@@ -18,7 +19,7 @@ GREEDY = Sampling(temperature=0, max_new_tokens=64)
 
 def logits_of(model, request, reply, count):
     """The last logits of a chat followed by tokens of a reply, as the engine computes them."""
-    (given,) = model.session().score_inputs([model.session().rehearse(request)], [["x"]])
+    (given,) = run_sync(model.session().score_inputs([request], [["x"]]))
     reading = StreamState(given.stream, list(reply))
     slots, span = model.runner.slots(), spans_of([reading], model.runner.device)
     slots.open(None)
@@ -90,7 +91,7 @@ def test_dialogs_continue_and_fork_as_they_do_in_holdfast(in_llama, here, method
 def test_given_replies_are_as_probable_as_in_holdfast(in_llama, here):
     requests = [Request(messages, "boost:factor=4") for messages in CHATS]
     replies = [["YES.", "Gardens are green!"], ["NOTHING"], ["Aye, it is", "No", "Bread"]]
-    wanted = here.session().score(requests, replies)
-    for got, want in zip(in_llama().session().score(requests, replies), wanted, strict=True):
+    wanted = here.session().score_batch(requests, replies)
+    for got, want in zip(in_llama().session().score_batch(requests, replies), wanted, strict=True):
         assert got.tokens == want.tokens and got.greedy == want.greedy
         assert got.log_probabilities == pytest.approx(want.log_probabilities, abs=1e-3)

@@ -232,7 +232,7 @@ def test_the_model_is_steered_as_in_transformers(both, method):
         assert (got.trace.mass - want.trace.mass).abs().max() < tolerance
         assert torch.allclose(got.trace.uniform, want.trace.uniform)
     replies = [["One two three."], ["Four?"]]
-    scores = [model.session().score(requests, replies) for model in (here, there)]
+    scores = [model.session().score_batch(requests, replies) for model in (here, there)]
     for want, got in zip(*scores, strict=True):
         assert got.log_probabilities == pytest.approx(want.log_probabilities, abs=SCORE)
 

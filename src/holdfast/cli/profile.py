@@ -7,7 +7,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from holdfast import drift, methods
+from holdfast import methods
 from holdfast.analysis.profile import choose_heads, read_profile
 from holdfast.analysis.summary import refuse_other_command
 from holdfast.cli import options
@@ -112,8 +112,8 @@ def run(arguments: ProfileArguments) -> None:
     rankings, lines_by_task = [], {}
     for name, some in samples.items():
         with Bar(len(some), "sample") as bar:
-            running = drift.Running(progress=bar, command=command_line())
-            result = profile(model, some, arguments.out / name, plan, running)
+            folder = arguments.out / name
+            result = profile(model, some, folder, plan, progress=bar, command=command_line())
         rankings.append(result.ranking)
         ranking, *figures = write_profile(arguments.out / name)
         lines_by_task[name] = profile_lines(arguments.out / name)

@@ -12,6 +12,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerFast
 from holdfast.attention import check_methods
 from holdfast.chat.emphasis import Part
 from holdfast.chat.messages import Messages
+from holdfast.common.event_loop import run_sync
 from holdfast.engine.reply_scoring import Scored
 from holdfast.engine.runner import Runner
 from holdfast.engine.scheduler import Scheduler, Serving
@@ -74,7 +75,7 @@ class LocalModel(Generates):
         marks: bool = False,
     ) -> Scored:
         """The log-probabilities of given replies to one chat; see `LocalSession.score`."""
-        return self.session().score(
+        return self.session().score_batch(
             [Request(messages, methods, emphasis=emphasis, marks=marks)], [replies]
         )[0]
 
@@ -86,7 +87,8 @@ class LocalModel(Generates):
         self, messages: Messages, methods: Methods, *, emphasis: Sequence[Part] = ()
     ) -> tuple[Method, ...]:
         """The methods, with those resolved (`hold`) by a rehearsed reply to the first turn."""
-        return self.session().rehearse(Request(messages, methods, emphasis=emphasis)).methods
+        request = Request(messages, methods, emphasis=emphasis)
+        return run_sync(self.session().rehearse(request)).methods
 
     @cached_property
     def runner(self) -> Runner:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Callable, Coroutine, Hashable, Sequence
 from contextlib import aclosing
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar, Unpack, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar, Unpack, cast, runtime_checkable
 
 from holdfast.chat.emphasis import Part
 from holdfast.chat.messages import Messages
@@ -19,6 +19,8 @@ from holdfast.models.requests import Reply, Request, Token
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
+
+    from holdfast.engine.reply_scoring import Scored
 
 
 class Generates(Protocol):
@@ -154,6 +156,22 @@ class Engine(Protocol):
     async def __aenter__(self) -> Self: ...
 
     async def __aexit__(self, *error: object) -> None: ...
+
+
+class ScoresReplies(Protocol):
+    """An engine whose model has `Ability.REPLY_SCORES`."""
+
+    async def score(
+        self, requests: Sequence[Request], replies: Sequence[Sequence[str]]
+    ) -> list[Scored]:
+        """The log-probabilities of given replies to each chat; see `LocalSession.score`."""
+
+
+async def score_replies(
+    engine: Engine, requests: Sequence[Request], replies: Sequence[Sequence[str]]
+) -> list[Scored]:
+    """The log-probabilities of given replies; the model must have `Ability.REPLY_SCORES`."""
+    return await cast("ScoresReplies", engine).score(requests, replies)
 
 
 RequestT = TypeVar("RequestT")

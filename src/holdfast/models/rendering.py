@@ -17,11 +17,10 @@ from transformers import PreTrainedTokenizerFast
 from holdfast.chat.emphasis import Range, Span, put_marks, take_marks, unused_character
 from holdfast.chat.messages import Message
 from holdfast.chat.prompt import Prompt, render_with_spans, tokenize
-from holdfast.chat.templates import continues_text
 from holdfast.engine.prefixes import KeysValues, Prefix
 from holdfast.engine.rows import Row, Stream
 from holdfast.engine.scheduler import errors_named
-from holdfast.errors import PromptError, UsageError, shortened
+from holdfast.errors import PromptError, PromptTooLong
 from holdfast.methods import CompiledMethods
 from holdfast.models.requests import Request
 
@@ -44,9 +43,6 @@ class Rendered:
     request: Request
     row: Row
     prompts: tuple[Prompt, ...]  # the chat of each stream
-    # the request whose reply resolves this one's methods, which the row leaves out; None if they
-    # are resolved
-    rehearsal: Rendered | None = None
     rehearsed: int = 0  # tokens that went through the model for a rehearsal
 
     @property
@@ -62,7 +58,7 @@ class Rendered:
         return list(zip(edges[::2], edges[1::2], strict=True))
 
     def under(self, request: Request, rehearsed: int) -> Rendered:
-        """The chat under the resolved methods of a request, after a rehearsal of so many tokens."""
+        """The chat under the methods of another request, after a rehearsal of so many tokens."""
         streams = tuple(
             Stream.after(stream.prefix, stream.token_ids, stream.span, request.compiled)
             for stream in self.row.streams
@@ -84,6 +80,13 @@ class Rendered:
             prefix = Prefix(stream.token_ids + token_ids, span, stream.compiled, known)
             dialogs.append(CachedDialog(prompt.text + reply, prompt.spans, prefix))
         return tuple(dialogs)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Unresolved(Rendered):
+    """A request some of whose methods wait for a rehearsed reply; its row leaves them out."""
+
+    rehearsal: Rendered  # the chat whose reply resolves them
 
 
 @dataclass(frozen=True)
@@ -229,13 +232,13 @@ def _continue(
     # the text after them is taken from a tokenization of the whole, if a token starts there
     boundary, known = len(before.text), before.prefix
     earlier = tuple(span for span in prompt.spans if span[0] < boundary)
-    first = _token_at(prompt, boundary)
+    first = token_at(prompt, boundary)
     if first is None or before.spans != earlier or not prompt.text.startswith(before.text):
         return None
     return known.token_ids + prompt.token_ids[first:], known.span + prompt.span_mask[first:]
 
 
-def _token_at(prompt: Prompt, character: int) -> int | None:
+def token_at(prompt: Prompt, character: int) -> int | None:
     """The token that starts at a character; None if none does."""
     first = bisect_left(prompt.starts, character)
     return first if prompt.starts[first : first + 1] == (character,) else None
@@ -287,32 +290,14 @@ def known_replies(request: Request, tokenizer: PreTrainedTokenizerFast) -> tuple
     return known
 
 
-def tokenize_replies(
-    chats: Sequence[Rendered], replies: Sequence[Sequence[str]], tokenizer: PreTrainedTokenizerFast
-) -> list[list[tuple[int, ...]]]:
-    """The tokens of each reply after its chat; tokenized separately if tokens would merge."""
-    for options in replies:
-        if isinstance(options, str):  # a sequence of replies to a type checker
-            raise UsageError(
-                f"Replies are a list, not {shortened(options)}; put it into one.",
-                option="replies",
-                value=options,
+def check_room(chat: Rendered, context: int | None, model: str) -> None:
+    """Raises `PromptTooLong` if a chat leaves no room for a reply in a model's context."""
+    longest = chat.row.longest
+    if context and longest >= context:
+        with errors_named(chat.row.name):
+            raise PromptTooLong(
+                f"A chat of {longest} tokens leaves no room for a reply in the {context} tokens"
+                f" {model} can see; use a shorter chat.",
+                value=longest,
+                allowed=context,
             )
-    if any(not reply for options in replies for reply in options) or not all(replies):
-        raise PromptError(
-            "An empty reply ('') has no probability; give at least one reply to each chat, each"
-            " with a text."
-        )
-    if continues_text(tokenizer):
-        replies = [[f" {reply.lstrip()}" for reply in options] for options in replies]
-    token_ids: list[list[tuple[int, ...]]] = []
-    for chat, options in zip(chats, replies, strict=True):
-        text = chat.prompts[0].text
-        joined = tokenize([text + reply for reply in options], [()] * len(options), tokenizer)
-        token_ids.append([])
-        for reply, prompt in zip(options, joined, strict=True):
-            first = _token_at(prompt, len(text))
-            if first is None:
-                prompt, first = tokenize([reply], [()], tokenizer)[0], 0
-            token_ids[-1].append(prompt.token_ids[first:])
-    return token_ids

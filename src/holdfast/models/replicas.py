@@ -6,14 +6,10 @@ computed where a replica is; with a model in this process, it is computed here.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
+from collections.abc import Awaitable, Callable
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from holdfast.models.protocol import ChatModel, Engine
-from holdfast.models.requests import Request
-
-if TYPE_CHECKING:
-    from holdfast.engine.reply_scoring import Scored
 
 Result = TypeVar("Result")
 
@@ -55,22 +51,14 @@ def replicas_of(engine: Engine) -> int:
     return engine.replicas if isinstance(engine, ReplicatedEngine) else 1
 
 
-async def compute(engine: Engine, function: Callable[..., Result], *arguments: Any) -> Result:
-    """Calls a function with an open session: this one, or that of a replica.
+async def compute(
+    engine: Engine, function: Callable[..., Awaitable[Result]], *arguments: Any
+) -> Result:
+    """Awaits a function of an open session: this one, or that of a replica.
 
     There, what it needs must be picklable.
     """
     if isinstance(engine, ReplicatedEngine):
         result: Result = await engine.compute(function, *arguments)
         return result
-    return function(engine, *arguments)
-
-
-async def score(
-    engine: Any, requests: Sequence[Request], replies: Sequence[Sequence[str]]
-) -> list[Scored]:
-    """The log-probabilities of given replies, as `LocalSession.score`, here or on replicas."""
-    scored = engine.score(requests, replies)
-    if isinstance(scored, Awaitable):
-        scored = await scored
-    return list(scored)
+    return await function(engine, *arguments)

@@ -3,35 +3,43 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import AsyncGenerator, Callable, Hashable, Sequence
+from collections.abc import AsyncGenerator, Hashable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
-from typing import Protocol, Self, TypeVar, cast
+from typing import Protocol, Self
 
 from holdfast.common import ranges
-from holdfast.common.event_loop import run_sync
+from holdfast.common.event_loop import run_sync, task_group
 from holdfast.engine.reply_scoring import Scored, score_rows
-from holdfast.engine.rows import RowState, Stream
+from holdfast.engine.rows import RowState
 from holdfast.engine.runner import Runner
 from holdfast.engine.scheduler import Scheduler, Serving
 from holdfast.engine.shared import SharedPrefixes
-from holdfast.errors import ParameterOutOfRange
+from holdfast.errors import ModelError, UsageError
 from holdfast.models.protocol import checked_batch, generate_all
 from holdfast.models.rehearsals import GenerateRendered
-from holdfast.models.rendering import Rendered, tokenize_replies
+from holdfast.models.rendering import CachedDialog, Rendered, Unresolved, check_room
+from holdfast.models.reply_scores import ScoringInput, check_replies, scoring_inputs
 from holdfast.models.request_renderer import RenderingModel, RequestRenderer
 from holdfast.models.requests import Reply, Request, Token
 from holdfast.models.step_loop import RowUpdate, StepLoop
+from holdfast.models.thread_cache import ThreadCache
 from holdfast.models.token_details import new_tokens
 
 MAX_TOP_LOGPROBS = 20
-
-Made = TypeVar("Made")
 
 
 class SessionModel(RenderingModel, Protocol):
     """The part of a `LocalModel` that its sessions use."""
 
+    @property
+    def name(self) -> str: ...
+    @property
+    def fingerprint(self) -> str: ...
+    @property
+    def context(self) -> int | None: ...
+    @property
+    def prefix_bytes(self) -> int: ...
     @property
     def batch_size(self) -> int: ...
     @property
@@ -48,19 +56,6 @@ class _OpenRequest:
     reported: int = 0  # tokens that were
 
 
-@dataclass(frozen=True)
-class ScoringInput:
-    """A chat whose given replies are scored."""
-
-    chat: Rendered
-    replies: list[tuple[int, ...]]  # the tokens of each reply
-
-    @property
-    def stream(self) -> Stream:
-        """The chat's tokens and span."""
-        return self.chat.row.streams[0]
-
-
 class LocalSession:
     """An engine on a model in this process, which steps itself while tasks wait for replies.
 
@@ -72,10 +67,11 @@ class LocalSession:
     def __init__(self, model: SessionModel, *, long_lived: bool = False):
         self.model, self.long_lived = model, long_lived
         self.rows_at_most: int | None = None  # the limit since memory ran out; None: it never did
-        self._renderer = RequestRenderer(model)
+        self.threads = ThreadCache(model.prefix_bytes)
+        self._renderer = RequestRenderer(model, self.threads)
+        self._fingerprint = model.fingerprint
         self._scheduler = self._new_scheduler()
         self._open: dict[RowState, _OpenRequest] = {}
-        self._made: dict[Hashable, object] = {}  # the last result of `made_once`, by its key
         # no cycle, so that what was computed is freed with the last use of the session
         self._loop = StepLoop(weakref.proxy(self))
 
@@ -105,7 +101,7 @@ class LocalSession:
             UsageError: heads that the model does not have.
         """
         if self._loop.idle:  # once for requests that begin together, as it reads every tensor
-            self._renderer.check_weights()
+            self._check_weights()
         (chat,) = self._renderer.render([request])
         return await self._generate(chat)
 
@@ -136,11 +132,13 @@ class LocalSession:
             PromptError: a chat cannot be rendered, its system prompt is not found, or it exceeds
                 the model's context; nothing is generated then.
             ModelError, UsageError: as in `generate`.
+            UsageError: tasks wait for replies of this session, which would never come meanwhile.
         """
-        self._renderer.check_weights()
+        self._require_idle()
+        self._check_weights()
         chats = self._renderer.render(checked_batch(requests))
         for chat in chats:
-            self._renderer.check_room(chat)
+            check_room(chat, self.model.context, self.model.name)
         return run_sync(generate_all(self._generate, chats))
 
     @property
@@ -155,16 +153,23 @@ class LocalSession:
 
     def forget(self, thread: Hashable) -> None:
         """Frees what was computed for a finished thread; a later request of it starts over."""
-        self._renderer.forget(thread)
+        self.threads.forget(thread)
 
-    def made_once(self, key: Hashable, make: Callable[[], Made]) -> Made:
-        """What `make` returns; it is called again only after another key was used.
+    def _check_weights(self) -> None:
+        """Raises a `ModelError` if the weights changed since the session was opened."""
+        if (now := self.model.fingerprint) != self._fingerprint:
+            raise ModelError(
+                f"The weights, the configuration or the template of {self.model.name!r} changed"
+                f" since this session was opened (fingerprint {self._fingerprint[:12]}, now"
+                f" {now[:12]}), and it has computed with the old ones; open a new session."
+            )
 
-        For functions that `replicas.compute` calls several times with one session.
-        """
-        if key not in self._made:
-            self._made = {key: make()}
-        return cast("Made", self._made[key])
+    def _require_idle(self) -> None:
+        if not self._loop.idle:
+            raise UsageError(
+                "Tasks wait for replies of this session, which nothing computes while another call"
+                " blocks their event loop; await `generate` or `score`, or open another session."
+            )
 
     # From a request to its row
 
@@ -182,29 +187,21 @@ class LocalSession:
             PromptError, ModelError, UsageError: as in `generate_batch`.
         """
         if top_logprobs is not None:
-            ranges.whole_number("a request", "top_logprobs", top_logprobs, 0)
-            if top_logprobs > MAX_TOP_LOGPROBS:
-                raise ParameterOutOfRange(
-                    f"A request takes top_logprobs of at most {MAX_TOP_LOGPROBS},"
-                    f" not {top_logprobs}.",
-                    option="top_logprobs",
-                    value=top_logprobs,
-                    allowed=f"from 0 to {MAX_TOP_LOGPROBS}",
-                )
-        self._renderer.check_weights()
+            ranges.whole_number("a request", "top_logprobs", top_logprobs, 0, MAX_TOP_LOGPROBS)
+        self._check_weights()
         (chat,) = self._renderer.render([request])
-        self._renderer.check_room(chat)
+        check_room(chat, self.model.context, self.model.name)
         return replace(chat, row=replace(chat.row, top_logprobs=top_logprobs))
 
     async def resolve(self, chat: Rendered, generate: GenerateRendered) -> Rendered:
-        """The chat with its methods resolved; `generate` answers its rehearsal, if it needs one."""
+        """The chat with all of its methods; `generate` answers its rehearsal, if it needs one."""
         return await self._renderer.resolve(chat, generate)
 
     # From a row to its reply; called by the loop that steps the engine
 
     def submit(self, chat: Rendered, streamed: bool = False) -> RowState:
         """Queues a chat whose methods are resolved; `step` answers it along with all others."""
-        assert chat.rehearsal is None, "`resolve` comes first"
+        assert not isinstance(chat, Unresolved), "`resolve` comes first"
         shares = self.long_lived and chat.request.thread is None
         row = self._scheduler.submit(replace(chat.row, shares=shares))
         self._open[row] = _OpenRequest(chat, streamed)
@@ -238,8 +235,9 @@ class LocalSession:
 
     def cancel(self, row: RowState) -> None:
         """Cancels a request and frees its rows at once; one that has ended stays as it is."""
-        self._scheduler.cancel(row)
-        self._open.pop(row, None)
+        if not row.done:  # else the next step reports it
+            self._scheduler.cancel(row)
+            self._open.pop(row, None)
 
     def _end(self, row: RowState) -> Reply | Exception:
         request = self._open.pop(row)
@@ -262,7 +260,7 @@ class LocalSession:
         ids = done.token_ids
         text = str(self.model.tokenizer.decode(list(ids), skip_special_tokens=True))
         if chat.row.keep:
-            self._renderer.keep(chat, chat.as_dialog(done.computed, ids, text))
+            self._keep(chat, chat.as_dialog(done.computed, ids, text))
         return Reply(
             text=text,
             token_ids=ids,
@@ -273,9 +271,16 @@ class LocalSession:
             cached=row.cached,
         )
 
+    def _keep(self, chat: Rendered, dialog: tuple[CachedDialog, ...]) -> None:
+        """Makes a dialog the current one of its thread."""
+        assert chat.request.thread is not None
+        self.threads.keep(chat.request.thread, dialog)
+
     # Given replies
 
-    def score(self, requests: Sequence[Request], replies: Sequence[Sequence[str]]) -> list[Scored]:
+    async def score(
+        self, requests: Sequence[Request], replies: Sequence[Sequence[str]]
+    ) -> list[Scored]:
         """The log-probabilities of given replies to each chat (at temperature 1, the whole
         vocabulary).
 
@@ -287,51 +292,55 @@ class LocalSession:
             replies: per request, at least one and none empty; each is tokenized after its chat.
 
         Raises:
-            PromptError: a reply is empty, or does not fit into the model's context.
+            PromptError: a reply is empty, or a chat cannot be rendered.
+            PromptTooLong: a reply does not fit into the model's context.
             ModelError: a method cannot be applied to this model.
+            UsageError: replies that are no lists, or not one list per chat; heads that the model
+                does not have.
         """
-        inputs = self.score_inputs(requests, replies)
-        rows = [scored.chat.row for scored in inputs]
-        token_ids = [scored.replies for scored in inputs]
-        model = self.model
-        results, computed = score_rows(model.runner, rows, token_ids, model.batch_size)
-        for scored, keys_values in zip(inputs, computed, strict=True):
-            chat = scored.chat
-            if chat.row.keep and keys_values:
-                self._renderer.keep(chat, chat.as_dialog(keys_values))
-        return results
+        inputs, model = await self.score_inputs(requests, replies), self.model
+        if not inputs:
+            return []
+        results, computed = score_rows(
+            model.runner,
+            [given.chat.row for given in inputs],
+            [given.replies for given in inputs],
+            model.batch_size,
+        )
+        for given, keys_values in zip(inputs, computed, strict=True):
+            if given.chat.row.keep and keys_values:
+                self._keep(given.chat, given.chat.as_dialog(keys_values))
+        return [
+            replace(result, forwarded=result.forwarded + given.chat.rehearsed)
+            for result, given in zip(results, inputs, strict=True)
+        ]
 
-    def score_inputs(
+    def score_batch(
+        self, requests: Sequence[Request], replies: Sequence[Sequence[str]]
+    ) -> list[Scored]:
+        """As `score`, for callers without an event loop."""
+        self._require_idle()
+        return run_sync(self.score(requests, replies))
+
+    async def score_inputs(
         self, requests: Sequence[Request], replies: Sequence[Sequence[str]]
     ) -> list[ScoringInput]:
         """The input of `score`: chats, and the tokens of their replies; raises as it does."""
-        chats = self._resolved_chats(checked_batch(requests))
-        token_ids = tokenize_replies(chats, replies, self.model.tokenizer)
-        for chat, options in zip(chats, token_ids, strict=True):
-            self._renderer.check_fits(chat, options)
-        return list(map(ScoringInput, chats, token_ids))
+        check_replies(len(requests), replies)
+        self._check_weights()
+        chats = self._renderer.render(checked_batch(requests))
+        async with task_group() as group:
+            tasks = [group.create_task(self.resolve(chat, self._loop.generate)) for chat in chats]
+        return scoring_inputs(
+            [task.result() for task in tasks],
+            replies,
+            self.model.tokenizer,
+            context=self.model.context,
+            model=self.model.name,
+        )
 
-    # Rehearsals without an event loop
-
-    def rehearse(self, request: Request) -> Request:
+    async def rehearse(self, request: Request) -> Request:
         """The request with its methods resolved by a rehearsed reply to its first turn."""
-        (chat,) = self._resolved_chats([request])
-        return chat.request
-
-    def _resolved_chats(self, requests: Sequence[Request]) -> list[Rendered]:
-        self._renderer.check_weights()
-        return self._renderer.resolve_batch(self._renderer.render(requests), self._answer)
-
-    def _answer(self, chats: Sequence[Rendered]) -> list[Reply]:
-        """Answers resolved chats on a scheduler of their own.
-
-        An event loop may be stepping that of the session.
-        """
-        scheduler, replies = self.model.scheduler(), dict[RowState, Reply]()
-        for chat in chats:
-            self._renderer.check_room(chat)
-        rows = {scheduler.submit(chat.row): chat for chat in chats}
-        while len(replies) < len(rows):
-            for row in scheduler.step():
-                replies[row] = self._reply(rows[row], row)
-        return [replies[row] for row in rows]
+        self._check_weights()
+        (chat,) = self._renderer.render([request])
+        return (await self.resolve(chat, self._loop.generate)).request

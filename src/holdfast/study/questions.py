@@ -16,8 +16,7 @@ from holdfast.measures.multiple_choice import read_choice
 from holdfast.methods import Ability, Method
 from holdfast.models.capabilities import supports
 from holdfast.models.failures import OutageWatch, answer_each
-from holdfast.models.protocol import ChatModel, Engine
-from holdfast.models.replicas import score
+from holdfast.models.protocol import ChatModel, Engine, score_replies
 from holdfast.models.requests import Reply, Request
 from holdfast.records import (
     CapabilityAnswer,
@@ -93,7 +92,7 @@ class Questioner:
         requests = [Request(tuple(histories[at][:-1]), system_as=system_as) for at in some]
         replies = [[str(histories[at][-1]["content"])] for at in some]
         async with self.model.session() as engine:
-            chances = await score(engine, requests, replies)
+            chances = await score_replies(engine, requests, replies)
         for at, scored in zip(some, chances, strict=True):
             chance = scored.log_probabilities[0]
             if math.isfinite(chance):
@@ -133,7 +132,7 @@ class Questioner:
     ) -> dict[int, Scored]:
         requests = [self._request(question, keep=keep) for question in questions]
         replies = [question.item.replies for question in questions]
-        every = await score(engine, requests, replies)
+        every = await score_replies(engine, requests, replies)
         chances: dict[int, Scored] = {}
         for question, scored in zip(questions, every, strict=True):
             if question.item.answer is None and not math.isfinite(scored.log_probabilities[0]):

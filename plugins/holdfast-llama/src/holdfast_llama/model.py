@@ -152,7 +152,7 @@ class LlamaModel(Generates):
     ) -> Scored:
         """The log-probabilities of given replies to one chat; see `LocalSession.score`."""
         request = Request(messages, methods, emphasis=emphasis, marks=marks)
-        return self.session().score([request], [replies])[0]
+        return self.session().score_batch([request], [replies])[0]
 
 
 def check_steering(methods: Sequence[Method], layers: int, heads: int) -> None:

@@ -143,7 +143,7 @@ class HoldfastLM(TemplateLM):
             chats_read = [self._chat(context) or () for context, _ in group]
             chat_requests = [Request(chat, self.methods) for chat in chats_read]
             replies = [[requests[number].args[1] for number in numbers] for _, numbers in group]
-            scores = self.session.score(chat_requests, replies)
+            scores = self.session.score_batch(chat_requests, replies)
             for (_, numbers), scored in zip(group, scores, strict=True):
                 pairs = zip(scored.log_probabilities, scored.greedy, strict=True)
                 likelihoods.update(zip(numbers, pairs, strict=True))

@@ -17,8 +17,7 @@ from holdfast.errors import ModelError, UsageError
 from holdfast.methods import Ability, Method, read_methods
 from holdfast.models.capabilities import supports
 from holdfast.models.failures import FailedRequest, OutageWatch, answer_each
-from holdfast.models.protocol import ChatModel, Engine, facts_about
-from holdfast.models.replicas import score
+from holdfast.models.protocol import ChatModel, Engine, facts_about, score_replies
 from holdfast.models.requests import Reply, Request
 from holdfast.models.served import same_served
 from holdfast.papers.zhang2024.catalogue import fluency
@@ -85,7 +84,7 @@ async def _ask(
         samples = {number: samples[number] for number in samples if number in replies}
     prompts = [(sample, prompt) for sample in samples.values() for prompt in sample.prompts]
     requests = [_request(batch, sample, prompt) for sample, prompt in prompts]
-    scored = iter(await score(engine, requests, [sample.options for sample, _ in prompts]))
+    scored = iter(await score_replies(engine, requests, [sample.options for sample, _ in prompts]))
     seconds = (time.monotonic() - last) / max(len(samples), 1)
     for number, sample in samples.items():
         values = [next(scored).log_probabilities for _ in sample.prompts]

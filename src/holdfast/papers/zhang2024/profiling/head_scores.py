@@ -1,20 +1,22 @@
-"""Scores samples, by their numbers, under every head.
-A scorer divides samples into groups; `score` also returns the tokens it forwarded.
+"""Scores samples under every head, in one of three ways.
+
+Each has `groups`, which says which samples are best scored together, and `score`.
 """
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 from holdfast.analysis.profile import head_name
 from holdfast.common.sampling import Sampling
 from holdfast.engine.prefixes import Prefix
 from holdfast.engine.reply_scoring import score_rows
 from holdfast.engine.rows import Row, Stream
-from holdfast.errors import ModelError
+from holdfast.errors import ModelError, UsageError
 from holdfast.methods import UNSTEERED, CompiledMethods
 from holdfast.methods.heads import Head
-from holdfast.papers.zhang2024.profiling.head_passes import HeadPasses
+from holdfast.papers.zhang2024.profiling.head_passes import HeadPasses, ScoredPrompt
 from holdfast.papers.zhang2024.profiling.plan import Choice, Material, Question
 
 # largest difference in log-probabilities; a model that computes something else between its layers
@@ -24,7 +26,7 @@ _APART_IN_HALF = 0.1  # for two-byte dtypes
 # what a model's own code may raise when given layers and caches that it does not know
 _UNFIT = (ModelError, RuntimeError, TypeError, AttributeError, KeyError, ValueError, IndexError)
 _Options = tuple[float, ...]  # log-probabilities of a sample's continuations
-_Ticket = tuple[int, Head | None]  # the index of a sample in its group, and the head
+_Ticket = tuple[int, Head | None]  # the number of a sample, and the head
 
 
 @dataclass(frozen=True)
@@ -42,7 +44,12 @@ class SampleScores:
         return {text: tuple(some) for text, some in heads.items()} or None
 
 
-_Scored = tuple[list[SampleScores], int]  # scores of samples, and the tokens forwarded
+@dataclass(frozen=True)
+class ScoredSamples:
+    """The scores of samples, in their order, and the tokens forwarded for them."""
+
+    samples: list[SampleScores]
+    tokens: int
 
 
 @dataclass(frozen=True)
@@ -52,16 +59,16 @@ class SharedPasses:
     material: Material
     passes: HeadPasses
 
-    def groups(self, numbers: Sequence[int]) -> list[list[int]]:
-        prompts = [self.material.prompts[number] for number in numbers]
-        return [[numbers[index] for index in group] for group in self.passes.groups(prompts)]
+    def groups(self) -> list[list[int]]:
+        """Which samples to score together, by their numbers."""
+        return self.passes.groups(self.material.prompts)
 
-    def score(self, numbers: Sequence[int], heads: Sequence[Head]) -> _Scored:
+    async def score(self, heads: Sequence[Head]) -> ScoredSamples:
+        """Scores every sample unsteered and under each head."""
         before = self.passes.forwarded
-        prompts = [self.material.prompts[number] for number in numbers]
         methods = {head: self.material.plan.steering(head) for head in heads}
-        scored = _scored(self.material, numbers, self.passes.scores(prompts, methods))
-        return scored, round(self.passes.forwarded - before)
+        scored = _scored(self.material, self.passes.scores(self.material.prompts, methods))
+        return ScoredSamples(scored, round(self.passes.forwarded - before))
 
 
 @dataclass(frozen=True)
@@ -70,44 +77,47 @@ class PlainPasses:
 
     material: Material
 
-    def groups(self, numbers: Sequence[int]) -> list[list[int]]:
-        return self.material.by_rows(numbers)
+    def groups(self) -> list[list[int]]:
+        """Which samples to score together, by their numbers."""
+        return self.material.by_rows()
 
-    def score(self, numbers: Sequence[int], heads: Sequence[Head]) -> _Scored:
+    async def score(self, heads: Sequence[Head]) -> ScoredSamples:
+        """Scores every sample unsteered and under each head."""
         methods = self.material.methods(heads)
-        passes = (
-            (head, _plain_scores(self.material, numbers, steering))
+        passes = [
+            (head, await _plain_scores(self.material, steering))
             for head, steering in methods.items()
-        )
-        tokens = sum(len(self.material.prompts[number].token_ids) for number in numbers)
-        return _scored(self.material, numbers, passes), tokens * len(methods)
+        ]
+        tokens = sum(len(prompt.token_ids) for prompt in self.material.prompts)
+        return ScoredSamples(_scored(self.material, passes), tokens * len(methods))
 
 
-def _find_passes(material: Material) -> HeadPasses | None:
-    """Head passes if they give this model's scores of the shortest sample; otherwise None."""
+async def can_share_passes(material: Material) -> bool:
+    """Whether `SharedPasses` gives this model's own scores of the shortest sample."""
     model = material.model
+    if isinstance(material.samples[0], Question):
+        return False
     if not (model.reuses_cache and model.runner.sees_all and _have_same_factors(material)):
-        return None
+        return False
     heads = [(0, 0), (model.shape.layers - 1, 0)]
     lengths = [len(prompt.token_ids) for prompt in material.prompts]
-    shortest = lengths.index(min(lengths))
+    shortest = material.only([lengths.index(min(lengths))])
     plain = {
-        head: _plain_scores(material, [shortest], steering)
-        for head, steering in material.methods(heads).items()
+        head: await _plain_scores(shortest, steering)
+        for head, steering in shortest.methods(heads).items()
     }
     try:
-        passes = HeadPasses(model.hf_model)
         methods = {head: material.plan.steering(head) for head in heads}
-        shared = dict(passes.scores([material.prompts[shortest]], methods))
+        shared = dict(HeadPasses(model.hf_model).scores(shortest.prompts, methods))
     except _UNFIT:
-        return None
+        return False
     limit = _APART if model.hf_model.dtype.itemsize >= 4 else _APART_IN_HALF
     apart = max(
         abs(value - other) / max(1.0, abs(other))  # relative for values above 1
         for head in plain
         for value, other in zip(shared[head][0], plain[head][0], strict=True)
     )
-    return passes if apart <= limit else None
+    return apart <= limit
 
 
 def _have_same_factors(material: Material) -> bool:
@@ -118,35 +128,29 @@ def _have_same_factors(material: Material) -> bool:
     return longest in material.model.runner.rotary.like(min(lengths))
 
 
-def _plain_scores(
-    material: Material, numbers: Sequence[int], steering: CompiledMethods
-) -> list[_Options]:
-    requests = [replace(material.requests[number], methods=steering.methods) for number in numbers]
-    continuations = [_choice(material, number).continuations for number in numbers]
-    scored = material.model.session().score(requests, continuations)
+async def _plain_scores(material: Material, steering: CompiledMethods) -> list[_Options]:
+    requests = [replace(request, methods=steering.methods) for request in material.requests]
+    continuations = [choice.continuations for choice in _choices(material)]
+    scored = await material.model.session().score(requests, continuations)
     return [sample.log_probabilities for sample in scored]
 
 
 def _scored(
-    material: Material,
-    numbers: Sequence[int],
-    passes: Iterable[tuple[Head | None, Sequence[_Options]]],
+    material: Material, passes: Iterable[tuple[Head | None, Sequence[_Options]]]
 ) -> list[SampleScores]:
     """The scores of samples from the log-probabilities of continuations under each head."""
-    scored = [SampleScores() for _ in numbers]
-    for head, samples in passes:
-        for sample, number, options in zip(scored, numbers, samples, strict=True):
-            right = options[_choice(material, number).right]
+    scored, choices = [SampleScores() for _ in material.samples], _choices(material)
+    for head, options_by_choice in passes:
+        for scores, choice, options in zip(scored, choices, options_by_choice, strict=True):
+            right = options[choice.right]
             is_likeliest = float(right == max(options))
             by_probability = material.plan.by == "probability"
-            sample.scores[head_name(head)] = right if by_probability else is_likeliest
+            scores.scores[head_name(head)] = right if by_probability else is_likeliest
     return scored
 
 
-def _choice(material: Material, number: int) -> Choice:
-    sample = material.samples[number]
-    assert isinstance(sample, Choice)
-    return sample
+def _choices(material: Material) -> list[Choice]:
+    return [cast("Choice", sample) for sample in material.samples]
 
 
 @dataclass(frozen=True)
@@ -155,39 +159,51 @@ class Replies:
 
     material: Material
 
-    def groups(self, numbers: Sequence[int]) -> list[list[int]]:
-        return self.material.by_rows(numbers)
+    def groups(self) -> list[list[int]]:
+        """Which samples to score together, by their numbers."""
+        return self.material.by_rows()
 
-    def score(self, numbers: Sequence[int], heads: Sequence[Head]) -> _Scored:
-        scored, tokens = [SampleScores() for _ in numbers], 0
-        model, rows = self.material.model, list(self._rows(numbers, heads))
+    async def score(self, heads: Sequence[Head]) -> ScoredSamples:
+        """Scores the reply to every sample, unsteered and under each head."""
+        scored, tokens = [SampleScores() for _ in self.material.samples], 0
+        model, rows = self.material.model, list(self._rows(heads))
         scheduler = model.scheduler()
         tickets = {scheduler.submit(row): ticket for ticket, row in rows}
         while tickets:
-            for handle in scheduler.step():
-                (position, head), reply = tickets.pop(handle), handle.result()
-                text = model.tokenizer.decode(list(reply.token_ids), skip_special_tokens=True)
-                question = self.material.samples[numbers[position]]
-                assert isinstance(question, Question)
-                scored[position].replies[head_name(head)] = str(text)
-                scored[position].scores[head_name(head)] = float(question.score(str(text)))
+            for row in scheduler.step():
+                (number, head), reply = tickets.pop(row), row.result()
+                text = str(model.tokenizer.decode(list(reply.token_ids), skip_special_tokens=True))
+                scored[number].replies[head_name(head)] = text
+                scored[number].scores[head_name(head)] = self._score_of(number, text)
                 tokens += reply.forwarded
-        return scored, tokens
+        return ScoredSamples(scored, tokens)
 
-    def _rows(self, numbers: Sequence[int], heads: Sequence[Head]) -> Iterator[tuple[_Ticket, Row]]:
+    def _score_of(self, number: int, text: str) -> float:
+        question = self.material.samples[number]
+        assert isinstance(question, Question)
+        score = float(question.score(text))
+        if not math.isfinite(score):
+            raise UsageError(
+                f"The score of the reply {text[:60]!r} is {score}, which ranks no head; have the"
+                " sample's score return a finite number.",
+                option="score",
+                value=score,
+            )
+        return score
+
+    def _rows(self, heads: Sequence[Head]) -> Iterator[tuple[_Ticket, Row]]:
         """Every sample under every head; the rows of a sample are adjacent."""
         sampling = Sampling(0, 1, self.material.plan.max_new_tokens)
         methods = self.material.methods(heads)
-        for position, number in enumerate(numbers):
-            prompt = self.material.prompts[number]
-            prefix = self._before_span(number)
+        for number, prompt in enumerate(self.material.prompts):
+            prefix = self._before_span(prompt)
             for head, steering in methods.items():
                 stream = Stream.after(prefix, prompt.token_ids, prompt.span, steering)
-                yield (position, head), Row((stream,), sampling=sampling)
+                yield (number, head), Row((stream,), sampling=sampling)
 
-    def _before_span(self, number: int) -> Prefix | None:
+    def _before_span(self, prompt: ScoredPrompt) -> Prefix | None:
         """The tokens before the span, which no head changes, computed once."""
-        model, prompt = self.material.model, self.material.prompts[number]
+        model = self.material.model
         count = prompt.before_span
         if not (model.reuses_cache and model.runner.supports_chunked_prefill and count):
             return None
@@ -201,9 +217,10 @@ class Replies:
 Scorer: TypeAlias = SharedPasses | PlainPasses | Replies
 
 
-def scorer_of(material: Material) -> Scorer:
-    """The fastest scorer that gives this model's own scores."""
+def scorer_of(material: Material, *, shares_passes: bool) -> Scorer:
+    """The scorer of samples; `shares_passes` is what `can_share_passes` has said of all of them."""
     if isinstance(material.samples[0], Question):
         return Replies(material)
-    passes = _find_passes(material)
-    return PlainPasses(material) if passes is None else SharedPasses(material, passes)
+    if shares_passes:
+        return SharedPasses(material, HeadPasses(material.model.hf_model))
+    return PlainPasses(material)

@@ -2,9 +2,9 @@
 
 import functools
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 from holdfast.chat.emphasis import Part
 from holdfast.chat.messages import Message
@@ -49,6 +49,11 @@ class Question:
 
 
 Samples: TypeAlias = Sequence[Choice] | Sequence[Question]
+
+
+def pick(samples: Samples, numbers: Sequence[int]) -> Samples:
+    """Some of the samples, by their numbers from 0."""
+    return cast("Samples", [samples[number] for number in numbers])
 
 
 def read_samples(path: Path | str) -> list[Choice]:
@@ -214,14 +219,23 @@ class Material:
         """The steering of rows: none first (None), then each head on its own."""
         return {None: UNSTEERED, **{head: self.plan.steering(head) for head in heads}}
 
-    def by_rows(self, numbers: Sequence[int]) -> list[list[int]]:
-        """Groups of samples whose heads fill about two batches of rows."""
-        shape = self.model.shape
+    def only(self, numbers: Sequence[int]) -> "Material":
+        """The same for some of the samples, by their numbers."""
+        return replace(
+            self,
+            samples=pick(self.samples, numbers),
+            requests=[self.requests[number] for number in numbers],
+            prompts=[self.prompts[number] for number in numbers],
+        )
+
+    def by_rows(self) -> list[list[int]]:
+        """Groups of samples, by their numbers, whose heads fill about two batches of rows."""
+        shape, count = self.model.shape, len(self.samples)
         size = max(1, 2 * self.model.batch_size // (shape.layers * shape.heads))
-        return [list(numbers[start : start + size]) for start in range(0, len(numbers), size)]
+        return [list(range(count))[start : start + size] for start in range(0, count, size)]
 
 
-def read_material(model: LocalModel, samples: Samples, plan: ProfilingPlan) -> Material:
+async def read_material(model: LocalModel, samples: Samples, plan: ProfilingPlan) -> Material:
     """Renders and tokenizes samples for a model; refuses one that has nothing to steer to."""
     requests = [
         Request(sample.messages, emphasis=sample.emphasis, system_as=plan.system_as)
@@ -230,7 +244,7 @@ def read_material(model: LocalModel, samples: Samples, plan: ProfilingPlan) -> M
     # a question has no continuation to compare; any text stands for the reply to come
     replies = [sample.continuations if isinstance(sample, Choice) else ("a",) for sample in samples]
     prompts = []
-    for number, scored in enumerate(model.session().score_inputs(requests, replies), 1):
+    for number, scored in enumerate(await model.session().score_inputs(requests, replies), 1):
         stream = scored.stream
         if not any(stream.span):
             raise UsageError(

@@ -2,13 +2,11 @@
 
 import asyncio
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, cast
-from uuid import uuid4
 
-from holdfast import drift
 from holdfast.analysis.profile import Profile, read_profile
 from holdfast.attention import layers_with_attention
 from holdfast.common.event_loop import run_sync, task_group
@@ -17,18 +15,20 @@ from holdfast.methods import spec_of
 from holdfast.methods.heads import Head, with_heads
 from holdfast.models.capabilities import require_layers
 from holdfast.models.local import LocalModel
-from holdfast.models.protocol import facts_about
+from holdfast.models.protocol import ChatModel, facts_about
 from holdfast.models.replicas import compute, replicas_of
 from holdfast.models.session import LocalSession
-from holdfast.papers.zhang2024.profiling.head_scores import Scorer, scorer_of
+from holdfast.papers.zhang2024.profiling.head_scores import can_share_passes, scorer_of
 from holdfast.papers.zhang2024.profiling.plan import (
     ProfilingPlan,
     Question,
     Samples,
     check_samples,
+    pick,
     read_material,
 )
 from holdfast.records import (
+    MANIFEST,
     HeadScores,
     PendingBatch,
     Run,
@@ -46,26 +46,24 @@ _UNHALVED = {"halving": False, "seed": 0}
 
 
 @dataclass(frozen=True)
-class Scoring:
-    """The samples of a profile, and how they are scored.
-
-    Every call of `compute` carries them, as it may reach a replica that has not seen them. They are
-    small beside the passes of a group, and `key` tells a replica that it knows them already: once
-    unpickled, a sample need not equal itself.
-    """
-
-    samples: Samples
-    plan: ProfilingPlan
-    key: str = field(default_factory=lambda: uuid4().hex)
-
-
-@dataclass(frozen=True)
 class Preparation:
     """The identity of a profile, and its work."""
 
     identity: dict[str, Any]  # of the run
     heads: Sequence[Head]  # to steer, each on its own
     groups: Sequence[Sequence[int]]  # numbers of samples that are scored together
+    shares_passes: bool  # whether heads share what steering one of them cannot change
+
+
+@dataclass(frozen=True)
+class GroupTask:
+    """Samples to score together under every head."""
+
+    numbers: Sequence[int]  # of the samples
+    samples: Samples
+    plan: ProfilingPlan
+    heads: Sequence[Head]
+    shares_passes: bool
 
 
 @dataclass(frozen=True)
@@ -77,11 +75,13 @@ class ScoredGroup:
 
 
 def profile(
-    model: LocalModel,
+    model: ChatModel,
     samples: Samples,
     out: Path | str,
     plan: ProfilingPlan = ProfilingPlan(),
-    running: drift.Running = drift.Running(),
+    *,
+    progress: Callable[[int, int], None] = lambda samples, tokens: None,
+    command: str = "",
 ) -> Profile:
     """Steers every head of a model on its own on every sample, and ranks the heads.
 
@@ -91,19 +91,22 @@ def profile(
         out: the folder of records; finished samples in it are not scored again.
         plan: how heads are steered and scored. Every head is steered on its own, so heads set in
             the plan's method mean nothing and are cleared.
-        running: what is notified of progress.
+        progress: called with how many samples have been scored since the last call, and the tokens
+            forwarded for them; those that were finished before are reported at once.
+        command: the command line, for the manifest.
 
     Raises:
         ModelError: the model lacks layers, the method cannot steer it, or a sample could not be
             scored.
-        UsageError: the samples do not fit the plan.
+        UsageError: the samples do not fit the plan, or a score is not finite.
         AnotherRun: `out` holds another run, or scores that the samples no longer give.
+        RecordsError: `out` is in use, or cannot be written.
     """
     require_layers(model, "layers, whose heads are to be steered one by one")
     plan = replace(plan, method=with_heads(plan.method, None))
     model.check([plan.method])
     check_samples(samples, compared=plan.by == "accuracy")
-    run_sync(_profile(model, Scoring(samples, plan), Path(out), running))
+    run_sync(_profile(model, samples, plan, Path(out), progress, command))
     return read_profile(out)
 
 
@@ -117,25 +120,36 @@ def check_folder(out: Path | str, samples: Samples, plan: ProfilingPlan, command
     refuse_early(out, known, {"command": "profile", "argv": command})
 
 
-async def _profile(model: LocalModel, scoring: Scoring, out: Path, running: drift.Running) -> None:
-    about = {"command": "profile", "argv": running.command, **facts_about(model)}
+async def _profile(
+    model: ChatModel,
+    samples: Samples,
+    plan: ProfilingPlan,
+    out: Path,
+    progress: Callable[[int, int], None],
+    command: str,
+) -> None:
+    about = {"command": "profile", "argv": command, **facts_about(model)}
     async with model.session() as engine:
-        prepared = await compute(engine, _prepare, scoring)
+        prepared = await compute(engine, _prepare, samples, plan)
+        refuse_early(out, prepared.identity, about)
+        if (out / MANIFEST).is_file():
+            _check_scores(read_run(out), samples)
         with open_run(out, prepared.identity, about) as run:
-            _check_scores(read_run(out), scoring.samples)
-            left = unfinished(resume(run, _STAGE, prepared.groups), running.progress)
+            left = unfinished(resume(run, _STAGE, prepared.groups), progress)
             slots = asyncio.Semaphore(replicas_of(engine))
 
             async def score_and_keep(batch: PendingBatch) -> None:
+                numbers = batch.again
+                task = GroupTask(
+                    numbers, pick(samples, numbers), plan, prepared.heads, prepared.shares_passes
+                )
                 try:
-                    scored = await compute(
-                        engine, _score_group, scoring, batch.again, prepared.heads
-                    )
+                    scored = await compute(engine, _score_group, task)
                 except RequestFailed as error:
-                    raise ModelError(_failure(batch.again, error)) from error
+                    raise ModelError(_failure(numbers, error)) from error
                 for record in scored.records:
                     batch.keep(record)
-                running.progress(len(batch.again), scored.tokens)
+                progress(len(numbers), scored.tokens)
                 slots.release()
 
             async with task_group() as group:
@@ -145,11 +159,10 @@ async def _profile(model: LocalModel, scoring: Scoring, out: Path, running: drif
                     group.create_task(score_and_keep(batch))
 
 
-def _prepare(session: LocalSession, scoring: Scoring) -> Preparation:
+async def _prepare(session: LocalSession, samples: Samples, plan: ProfilingPlan) -> Preparation:
     """Prepares a profile with the model of a session, here or in the process of a replica."""
-    scorer = _scorer_in(session, scoring)
-    samples = scoring.samples
-    model = scorer.material.model
+    material = await read_material(cast("LocalModel", session.model), samples, plan)
+    model, shares_passes = material.model, await can_share_passes(material)
     identity = {
         "model": model.name,
         "model_fingerprint": model.fingerprint,
@@ -157,13 +170,14 @@ def _prepare(session: LocalSession, scoring: Scoring) -> Preparation:
         "layers": model.shape.layers,
         "heads": model.shape.heads,
         "samples": len(samples),
-        "samples_fingerprint": scorer.material.fingerprint,
-        **_identity_of_plan(scoring.plan),
+        "samples_fingerprint": material.fingerprint,
+        **_identity_of_plan(plan),
     }
     return Preparation(
         identity=identity,
         heads=_steerable_heads(model),
-        groups=scorer.groups(range(len(samples))),
+        groups=scorer_of(material, shares_passes=shares_passes).groups(),
+        shares_passes=shares_passes,
     )
 
 
@@ -208,13 +222,12 @@ def _check_scores(run: Run, samples: Samples) -> None:
                 )
 
 
-def _score_group(
-    session: LocalSession, scoring: Scoring, numbers: Sequence[int], heads: Sequence[Head]
-) -> ScoredGroup:
+async def _score_group(session: LocalSession, task: GroupTask) -> ScoredGroup:
     """Scores samples together under every head, here or in the process of a replica."""
     began = time.monotonic()
-    scored, tokens = _scorer_in(session, scoring).score(numbers, heads)
-    seconds = round((time.monotonic() - began) / len(numbers), 3)
+    material = await read_material(cast("LocalModel", session.model), task.samples, task.plan)
+    scored = await scorer_of(material, shares_passes=task.shares_passes).score(task.heads)
+    seconds = round((time.monotonic() - began) / len(task.numbers), 3)  # the mean of the group
     records = [
         HeadScores(
             method=_STAGE,
@@ -223,19 +236,9 @@ def _score_group(
             replies=sample.heads_by_reply(),
             seconds=seconds,
         )
-        for number, sample in zip(numbers, scored, strict=True)
+        for number, sample in zip(task.numbers, scored.samples, strict=True)
     ]
-    return ScoredGroup(records=records, tokens=tokens)
-
-
-def _scorer_in(session: LocalSession, scoring: Scoring) -> Scorer:
-    """The fastest scorer that gives this model's own scores, made once per session and profile."""
-
-    def make() -> Scorer:
-        model = cast("LocalModel", session.model)
-        return scorer_of(read_material(model, scoring.samples, scoring.plan))
-
-    return session.made_once(scoring.key, make)
+    return ScoredGroup(records=records, tokens=scored.tokens)
 
 
 def _failure(numbers: Sequence[int], error: RequestFailed) -> str:

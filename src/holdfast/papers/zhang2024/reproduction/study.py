@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from holdfast import drift
 from holdfast.analysis.task_results import ZERO_SHOT, Result, read_results
 from holdfast.common.progress import Watch, unwatched
 from holdfast.errors import UsageError
@@ -164,9 +163,9 @@ class Study:
         for name in self.setup.tasks:
             samples, plan = self.profiling_of(name)
             with self.setup.watch(f"profile {name}", len(samples)) as progress:
-                running = drift.Running(progress=progress)
                 folder = self.profile_folder(name)
-                rankings[name] = profile(self.setup.model, samples, folder, plan, running).ranking
+                profiled = profile(self.setup.model, samples, folder, plan, progress=progress)
+                rankings[name] = profiled.ranking
         return rankings
 
     def profiling_of(self, name: str) -> tuple[Samples, ProfilingPlan]:
