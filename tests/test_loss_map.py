@@ -60,8 +60,11 @@ def test_each_kind_has_its_verdict(run):
     closing = rows[Grouping.KIND, "closing"]
     assert (closing.first.mean, closing.last.mean, closing.change.mean) == (1, 0, -1)
     assert closing.verdict == "falls" and closing.rules == 2 and closing.change.n == 40
+    # the replies of rounds 1 and 2 are signed, so probes before rounds 1 and 2 are
+    assert closing.falls_from == 3
     opening = rows[Grouping.KIND, "opening"]
     assert opening.first.mean == opening.last.mean == 0 and opening.change.n == 20
+    assert opening.falls_from is None
     assert rows[Grouping.POLARITY, "requirement"].verdict == "falls"
     assert (Grouping.POLARITY, "gate") not in rows
     # half of the rules of two fall, a third of those of three

@@ -412,6 +412,33 @@ class Brief:
     def broken(self, user, reply):
         return self.texts[:1] if len(reply.split()) > 2 else ()
 
+    def of_kinds(self, kinds):
+        return Brief(self.texts[:1] if "length" in kinds else ())
+
+
+def test_a_reminder_of_some_kinds_begins_where_they_fall():
+    rules = Brief(("Be brief.", "Say Ahoy."))
+    (reminder,) = methods.parse("reminder:every=1,text=rules,kinds=length/closing,after=2")
+    assert reminder == Reminder(1, text="rules", kinds=("length", "closing"), after=2)
+    assert methods.parse(methods.spec_of([reminder])) == (reminder,)
+    chat = _long_chat(rounds=4)
+    shown = [
+        message["content"]
+        for message in reminder.with_rules(rules).edit(chat, seed=0)
+        if message["role"] == "user"
+    ]
+    said = [message["content"] for message in chat if message["role"] == "user"]
+    assert shown == [*said[:2], *(f"[Reminder: Be brief.]\n\n{text}" for text in said[2:])]
+    # a prompt without rules of these kinds has nothing to be reminded of
+    closing = dataclasses.replace(reminder, kinds=("closing",)).with_rules(rules)
+    assert closing.edit(chat, seed=0) == tuple(chat)
+    for alone in (reminder, Reminder(kinds=("length",))):
+        with pytest.raises(UsageError):
+            alone.edit(chat, seed=0)
+    with pytest.raises(UsageError) as refused:
+        Reminder(kinds=("length",)).with_rules(rules)
+    assert refused.value.option == "kinds"
+
 
 def test_a_reminder_when_broken_follows_only_replies_that_broke_a_rule():
     words = ["Hi.", "One two three.", "Why?", "One two.", "And?", "One two three four.", "So?"]

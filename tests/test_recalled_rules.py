@@ -120,6 +120,22 @@ def test_a_reminder_of_the_rules_says_those_of_the_agents_prompt(tmp_path):
     assert raised.value.option == "text"
 
 
+def test_the_rules_of_a_prompt_are_chosen_by_kind():
+    sign = dataclasses.replace(SIGN, text="Sign.")
+    short = dataclasses.replace(SHORT, text="Be brief.")
+    rules = CaseRules(Case("tony", "rules", "Rules.", rules=(sign, short)))
+    assert rules.texts == ("Sign.", "Be brief.")
+    assert rules.of_kinds(["closing"]).texts == ("Sign.",)
+    assert rules.of_kinds(["closing"]).broken("Hi?", "word " * 10) == ("Sign.",)
+    assert rules.of_kinds(["tone"]).texts == ()
+    with pytest.raises(UsageError) as unknown:
+        rules.of_kinds(["closng"])
+    assert (unknown.value.option, unknown.value.value) == ("kinds", "closng")
+    plain = dataclasses.replace(FREE, text="Say o.")
+    with pytest.raises(UsageError):
+        CaseRules(Case("tony", "rules", "Rules.", rules=(plain,))).of_kinds(["closing"])
+
+
 def test_a_list_of_rules_that_was_cut_off_is_no_evidence_for_those_it_did_not_reach(tmp_path):
     class Cut(Remembers):
         async def generate(self, request):

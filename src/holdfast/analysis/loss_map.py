@@ -21,8 +21,9 @@ from holdfast.drift.rule_kinds import Polarity
 from holdfast.errors import UsageError
 from holdfast.records import Conversation, Probe, Run
 from holdfast.records.identity import ConversationsIdentity
-from holdfast.records.model import RecordModel
+from holdfast.records.model import Optional, RecordModel
 
+FALLS = "falls"
 ORDINARY = "none"  # the pressure of an ordinary message
 _LATE = 0.25  # the share of a conversation that counts as its end
 _SIZES = ((1, 1, "1 rule"), (2, 3, "2 or 3 rules"), (4, 5, "4 or 5 rules"), (6, 99, "6 and more"))
@@ -56,6 +57,8 @@ class LossRow(RecordModel):
             message, minus those after an ordinary one in the same conversation. Of adoption: as of
             a rule, for the rules of the user's prompt.
         verdict: on the change: falls, rises, holds (within 10 points, certainly), or cannot tell.
+        falls_from: of a kind that falls, the first round that is certainly below round 1, or else
+            the first of the last quarter.
     """
 
     method: str
@@ -66,6 +69,7 @@ class LossRow(RecordModel):
     last: Estimate
     change: Estimate
     verdict: str
+    falls_from: Optional[int] = None
 
 
 def series_by_method(runs: Sequence[Run]) -> list[Series]:
@@ -151,9 +155,26 @@ def _row(
     values = probe_means(series.records, series.rounds, counts)  # [conversation, round]
     late = max(1, math.ceil(_LATE * series.rounds))
     rules = {(r.agent.id, p.rule) for r in series.records for p in r.probes if counts(p)}
-    return _compared(
-        series, grouping, group, len(rules), values[:, 0], row_means(values[:, -late:])
-    )
+    row = _compared(series, grouping, group, len(rules), values[:, 0], row_means(values[:, -late:]))
+    if grouping is Grouping.KIND and row.verdict == FALLS:
+        return row.model_copy(update={"falls_from": _falls_from(series, values, late)})
+    return row
+
+
+def _falls_from(series: Series, values: np.ndarray, late: int) -> int:
+    """The first round whose scores, [conversation, round], are certainly below those of round 1.
+
+    The rounds share the error of one verdict.
+    """
+    changes = values[:, 1:] - values[:, :1]
+    probed = [
+        number for number in range(changes.shape[1]) if not np.isnan(changes[:, number]).all()
+    ]
+    for number in probed:
+        change = estimate(changes[:, number], DIFFERENCES, error=series.error / len(probed))
+        if verdict_on(change).sign < 0:
+            return number + 2
+    return series.rounds - late + 1
 
 
 def _compared(
@@ -175,7 +196,7 @@ def _compared(
         first=estimate(first, SCORES, error=series.error),
         last=estimate(last, SCORES, error=series.error),
         change=change,
-        verdict="holds" if holds else verdict_on(change).word("rises", "falls"),
+        verdict="holds" if holds else verdict_on(change).word("rises", FALLS),
     )
 
 

@@ -9,7 +9,12 @@ from holdfast.analysis.series import NO_FIX, label_runs
 from holdfast.cli.options import Arg, Command, Options
 from holdfast.cli.output import print_figures
 from holdfast.records import read_run
-from holdfast.report.loss_map_tables import loss_lines, recall_lines, write_loss_figure
+from holdfast.report.loss_map_tables import (
+    loss_lines,
+    recall_lines,
+    reminder_line,
+    write_loss_figure,
+)
 
 
 class MapArguments(Options):
@@ -29,6 +34,8 @@ def run(arguments: MapArguments) -> None:
         if len(models) > 1:
             print(f"{model.name}\n")
         print(*loss_lines(model.rows), sep="\n")
+        if line := reminder_line(maps[model.name]):
+            print("", line, sep="\n")
         if model.recall:
             print("", *recall_lines(model.recall), sep="\n")
         if len(models) > 1:

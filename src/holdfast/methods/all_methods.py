@@ -67,7 +67,10 @@ def summary(method: type[Any]) -> str:
 
 
 def _parameters_schema(method: type[Any]) -> dict[str, Any]:
-    defaults = {field.name: field.default for field in dataclasses.fields(method)}
+    defaults = {
+        field.name: list(field.default) if isinstance(field.default, tuple) else field.default
+        for field in dataclasses.fields(method)
+    }
     required = required_parameters(method)
 
     def has_example(parameter: Parameter) -> bool:

@@ -88,6 +88,26 @@ def word(*choices: str) -> Values:
     return Values(words, schema, check, lambda owner, name, text, files: text)
 
 
+def _check_names(owner: str, name: str, value: Any) -> tuple[str, ...]:
+    names = (value,) if isinstance(value, str) else tuple(value)
+    if not all(isinstance(each, str) and each.strip() for each in names):
+        raise UsageError(
+            f"{owner} takes {name} as names joined by a slash, not {value!r}.",
+            option=name,
+            value=value,
+            allowed="NAME/NAME",
+        )
+    return names
+
+
+NAMES = Values(
+    "NAME/NAME",
+    {"type": "array", "items": {"type": "string", "minLength": 1}},
+    _check_names,
+    lambda owner, name, text, files: tuple(text.split("/")),
+)
+
+
 def _check_text(owner: str, name: str, value: Any) -> str:
     if not isinstance(value, str) or not value.strip():
         raise UsageError(

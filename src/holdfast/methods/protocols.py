@@ -79,6 +79,9 @@ class PromptRules(Protocol):
     def broken(self, user: str, reply: str) -> Sequence[str]:
         """The texts of the rules that a reply to a message of the user breaks."""
 
+    def of_kinds(self, kinds: Sequence[str]) -> PromptRules:
+        """Those of some kinds, such as "closing"; a `UsageError` for a name that is no kind."""
+
 
 @runtime_checkable
 class NeedsRules(Method, Protocol):

@@ -10,7 +10,7 @@ from holdfast.chat.messages import Message
 from holdfast.errors import PromptError, UsageError
 from holdfast.methods.exchanges import Exchange, split_exchanges
 from holdfast.methods.kinds import Kind
-from holdfast.methods.parameters import TEXT, method, parameter, whole, word
+from holdfast.methods.parameters import NAMES, TEXT, method, parameter, whole, word
 from holdfast.methods.protocols import PromptRules
 
 PROMPT = "prompt"  # stands for the text of the system prompt
@@ -29,7 +29,8 @@ class Reminder:
     from the end move it at every turn.
 
     With `when=broken`, a message has its reminder only if the reply before it broke a rule of the
-    suite's prompt; `text=rules` then says only the rules that it broke.
+    suite's prompt; `text=rules` then says only the rules that it broke. `kinds` and `after` leave
+    out what a model keeps by itself: rules of other kinds, and the start of a dialog.
     """
 
     name: ClassVar[str] = "reminder"
@@ -50,6 +51,10 @@ class Reminder:
         default=ALWAYS,
     )
 
+    kinds: tuple[str, ...] = parameter(
+        "only rules of these kinds, such as those that fall by holdfast map", NAMES, default=()
+    )
+    after: int = parameter("how many user messages come first without one", whole(0), default=0)
     rules: PromptRules | None = field(default=None, repr=False)  # of the prompt, once known
 
     @property
@@ -60,7 +65,7 @@ class Reminder:
     @property
     def needs_rules(self) -> bool:
         """Whether it has to know the rules of the prompt."""
-        return self.text == RULES or self.when == BROKEN
+        return self.text == RULES or self.when == BROKEN or bool(self.kinds)
 
     def with_rules(self, rules: PromptRules) -> Self:
         """The reminder that knows these rules; itself if it does not need them.
@@ -77,7 +82,14 @@ class Reminder:
                 option="text",
                 value=self.text,
             )
-        return replace(self, rules=rules)
+        if self.kinds and self.text != RULES and self.when != BROKEN:
+            raise UsageError(
+                f"reminder:kinds={'/'.join(self.kinds)} chooses among the rules of a prompt, and"
+                " this reminder has none; add text=rules or when=broken.",
+                option="kinds",
+                value=self.kinds,
+            )
+        return replace(self, rules=rules.of_kinds(self.kinds) if self.kinds else rules)
 
     def edit(self, messages: Sequence[Message], seed: int) -> tuple[Message, ...]:
         """The messages with reminders.
@@ -88,11 +100,11 @@ class Reminder:
         """
         if self.needs_rules and self.rules is None:
             raise UsageError(
-                "reminder:text=rules and when=broken need the rules of a suite's prompt, which"
-                ' this chat does not have; write the reminder out, as in reminder:text="Answer in'
-                ' French."',
-                option="text" if self.text == RULES else "when",
-                value=RULES if self.text == RULES else BROKEN,
+                "reminder:text=rules, when=broken and kinds need the rules of a suite's prompt,"
+                " which this chat does not have; write the reminder out, as in"
+                ' reminder:text="Answer in French."',
+                option=self._needing_rules[0],
+                value=self._needing_rules[1],
             )
         prompt = _system_prompt(messages) if self.text == PROMPT else ""
         edited, exchanges = split_exchanges(messages)
@@ -100,12 +112,19 @@ class Reminder:
         for number, exchange in enumerate(exchanges, 1):
             user = exchange.user
             is_due = self.every and (number + self.depth) % self.every == 0
-            if is_due and (text := self._text(prompt, last)):
+            if is_due and number > self.after and (text := self._text(prompt, last)):
                 content = f"[Reminder: {text}]\n\n{user.get('content') or ''}"
                 user = {**user, "content": content}
             edited += [user, *exchange.answers]
             last = exchange
         return tuple(edited)
+
+    @property
+    def _needing_rules(self) -> tuple[str, object]:
+        """The parameter that needs rules, and its value."""
+        if self.text == RULES:
+            return "text", RULES
+        return ("when", BROKEN) if self.when == BROKEN else ("kinds", self.kinds)
 
     def _text(self, prompt: str, last: Exchange | None) -> str:
         """The words of a reminder after the last exchange; "" if it is not needed."""

@@ -281,6 +281,8 @@ def _spec_of_value(value: object) -> str:
             return value.digest
         case LayerSet():
             return "/".join(map(str, sorted(value)))
+        case tuple():
+            return "/".join(value)
         case frozenset():
             return spec_of_heads(value)
         case str():

@@ -49,6 +49,16 @@ def table_of(rows: Sequence[LossRow]) -> list[tuple[str, ...]]:
     return table
 
 
+def reminder_line(rows: Sequence[LossRow]) -> str:
+    """The method that reminds of the kinds that fall, from where they do; "" if none falls."""
+    falling = {row.group: row.falls_from for row in rows if row.falls_from is not None}
+    if not falling:
+        return ""
+    before = min(number for number in falling.values() if number is not None) - 1
+    spec = f"reminder:every=1,text=rules,kinds={'/'.join(falling)},after={before}"
+    return f"To remind of the kinds that fall, from where they do: --method {spec}"
+
+
 def recall_lines(rows: Sequence[RecallRow]) -> list[str]:
     """A table of which rules the model can state, for each method."""
     lines: list[str] = []
