@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 from holdfast.analysis.adherence import adherence
+from holdfast.analysis.logs_summary import write_logs_summary
 from holdfast.cli import options
 from holdfast.cli.exit_codes import COULD_NOT, exit_code
 from holdfast.cli.loading import judging_of
@@ -17,13 +18,10 @@ from holdfast.drift import load_suite
 from holdfast.errors import UsageError
 from holdfast.logs import read_logs, score_logs
 from holdfast.records import read_earlier
-from holdfast.report.logs import (
-    logs_page,
-    table,
-    write_logs_figures,
-    write_logs_junit,
-    write_logs_summary,
-)
+from holdfast.report.logs_figures import write_logs_figures
+from holdfast.report.logs_junit import write_logs_junit
+from holdfast.report.logs_page import logs_page
+from holdfast.report.logs_sentences import logs_table
 from holdfast.transcripts import FORMATS
 
 _MAX_RULES_SHOWN = 20  # if there are more, and no verdicts, categories are shown instead
@@ -93,7 +91,7 @@ def run(arguments: LogsArguments) -> int:
     has_verdicts = bar is not None or before is not None
     by_category = len(rows) > _MAX_RULES_SHOWN and not has_verdicts
     shown = adherence(scored, by_category=True) if by_category else rows
-    print(table(scored, rows, shown, bar))
+    print(logs_table(scored, rows, shown, bar))
     _print_problems(logs.problems)
     if arguments.junit is not None:
         seconds = time.monotonic() - started

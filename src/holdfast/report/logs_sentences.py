@@ -1,0 +1,240 @@
+"""The terminal's table of `holdfast logs`, and the sentences that it shares with the page."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from holdfast.analysis.adherence import Adherence, label_of
+from holdfast.analysis.sequential import FAIL, PASS, UNDECIDED
+from holdfast.analysis.statistics import Estimate
+from holdfast.analysis.verdicts import MIN_SAMPLES, verdict_on
+from holdfast.records import Run
+from holdfast.report.wording import aligned, count_of, plain, signed
+
+Rows = Sequence[Adherence]
+
+_MOST_NAMED = 3  # most rules that a sentence names
+
+
+def logs_table(run: Run, rows: Rows, shown: Rows, bar: float | None) -> str:
+    """The text for the terminal: the opening sentences of the page, then a row for each rule or
+    category that is shown.
+    """
+    compared = any(row.earlier for row in rows)
+    head = ["rule", "kept [95%]", "dialogs", "turns", "first to last turn", "median first break"]
+    cells = [
+        [
+            *head,
+            *(["against"] if compared else []),
+            *([verdict_head(bar)] if _judged(rows) else []),
+        ]
+    ]
+    for row in shown:
+        line = [*rule_cells(row), _median(row)]
+        if compared:
+            line.append(signed(row.earlier.difference) if row.earlier else "–")
+        if _judged(rows):
+            line.append(verdict_cell(row, bar))
+        cells.append(line)
+    return "\n".join([headline(run, rows), *lines(run, rows, bar), "", *aligned(cells)])
+
+
+def verdict_cell(row: Adherence, bar: float | None) -> str:
+    """'fail [0.41, 0.78]', with the bounds that decide it if there is a bar."""
+    low, high = row.bounds
+    return row.verdict if bar is None else f"{row.verdict} [{low:.2f}, {high:.2f}]"
+
+
+def verdict_head(bar: float | None) -> str:
+    return "verdict" if bar is None else "verdict [bounds that decide it]"
+
+
+def headline(run: Run, rows: Rows) -> str:
+    """The first line, on the rule that fell most against earlier logs, or is kept least."""
+    rows = [row for row in rows if row.is_judged]
+    if not rows and cut_rules(run):
+        return f"No rule could be judged on any turn of {count_of(len(run.records), 'dialog')}."
+    if not rows:
+        return f"No rule applied to any turn of {count_of(len(run.records), 'dialog')}."
+    rows = [row for row in rows if not row.for_probes]
+    if not rows:
+        return "No rule says which turns it is for, so these logs do not show how well it is kept."
+    falls = {row.rule: row.earlier.difference for row in rows if row.earlier is not None}
+    falls = {rule: change for rule, change in falls.items() if verdict_on(change).sign < 0}
+    if falls:
+        rule, change = min(falls.items(), key=lambda item: item[1].mean or 0)
+        mean, low, high = (
+            f"{-100 * (value or 0):.0f}" for value in (change.mean, change.high, change.low)
+        )
+        return (
+            f"{rule} is kept less than in the earlier logs: by {mean} points (95% interval {low} to"
+            f" {high})."
+        )
+    if all(row.overall.mean == 1 for row in rows) and len(rows) > 1:
+        return f"All {len(rows)} rules are kept in every turn that they apply to."
+    least, kept = _least(rows), _least(rows).overall
+    share, dialogs = _share(kept), count_of(kept.n, "dialog")
+    if len(rows) == 1:
+        return (
+            f"The rule {least.rule} is kept in {share} of the turns it applies to, over {dialogs}."
+        )
+    return (
+        f"Of {len(rows)} rules, {least.rule} is kept least: in {share} of the turns it applies to,"
+        f" over {dialogs}."
+    )
+
+
+def _share(kept: Estimate) -> str:
+    """'74% (95% interval 69 to 79)'; only the mean if there is no interval."""
+    mean = f"{100 * (kept.mean or 0):.0f}%"
+    if kept.low is None or kept.high is None:
+        return mean
+    return f"{mean} (95% interval {100 * kept.low:.0f} to {100 * kept.high:.0f})"
+
+
+def _least(rows: Rows) -> Adherence:
+    """The rule that is kept least, preferring rules with enough dialogs for a verdict."""
+    enough = [row for row in rows if row.overall.n >= MIN_SAMPLES] or rows
+    return min(enough, key=lambda row: row.overall.mean or 0)
+
+
+def cut_rules(run: Run) -> dict[str, int]:
+    """How often each rule was not judged, as the turn was cut and the rule needs its end."""
+    return Counter(label_of(record, probe) for record in run.dialogs for probe in record.unscored)
+
+
+def lines(run: Run, rows: Rows, bar: float | None) -> list[str]:
+    """The lines below the headline: when its rule is lost, verdicts, and what was left out."""
+    return [*_on_least(rows), *_on_rules(run, rows), *_on_verdicts(rows, bar), *_left_out(run)]
+
+
+def _on_least(rows: Rows) -> list[str]:
+    """When the rule of the headline is lost, and whether other dialogs would lose it too."""
+    if not (tested := [row for row in rows if row.is_judged and not row.for_probes]):
+        return []
+    least, sentences = _least(tested), []
+    if least.survival.broken:
+        sentences.append(_first_breaks(least))
+    if least.overall.n < MIN_SAMPLES:
+        sentences.append(
+            f"Fewer than {MIN_SAMPLES} dialogs are too few to speak for other dialogs."
+        )
+    return sentences
+
+
+def _on_rules(run: Run, rows: Rows) -> list[str]:
+    """The rules that the headline leaves out, and why."""
+    sentences = []
+    if names := [row.rule for row in rows if row.for_probes]:
+        sentences.append(
+            f"Made for the answers to probes, and scored in every turn: {_listed(names)}. A turn"
+            " that has no occasion for them breaks them, so the first line leaves them out; say"
+            " with `when` which turns they are for ({user: '.'} for all)."
+        )
+    judged, cut = {row.rule for row in rows if row.is_judged}, cut_rules(run)
+    if judged and (rare := [name for name in run.manifest.rules if name not in judged | set(cut)]):
+        sentences.append(f"Rules that apply to no turn: {_listed(rare)}.")
+    if cut:
+        sentences.append(
+            f"Cut, not judged: {count_of(sum(cut.values()), 'score')}, as the turns were cut at the"
+            f" token limit and the rules need the end ({_listed(list(cut))})."
+        )
+    return sentences
+
+
+def _on_verdicts(rows: Rows, bar: float | None) -> list[str]:
+    """How many rules pass, fail or are undecided, and which could not be compared."""
+    sentences = []
+    if _judged(rows):
+        verdicts = [row.verdict for row in rows]
+        counts = ", ".join(
+            f"{verdicts.count(name)} {name}" for name in (PASS, FAIL, UNDECIDED) if name in verdicts
+        )
+        undecided = [row for row in rows if row.verdict == UNDECIDED and not row.for_probes]
+        if bar is not None:
+            sentences.append(f"Rules: {counts}, at a bar of {bar:g}.")
+        elif any(row.is_judged and row.overall.n < MIN_SAMPLES for row in undecided):
+            sentences.append(f"Rules: {counts}, as a comparison takes {MIN_SAMPLES} dialogs.")
+        else:
+            sentences.append(f"Rules: {counts}.")
+    for why in dict.fromkeys(row.uncompared for row in rows if row.uncompared):
+        names = ", ".join(row.rule for row in rows if row.uncompared == why)
+        sentences.append(f"Not compared: {names}, as {why}.")
+    return sentences
+
+
+def _left_out(run: Run) -> list[str]:
+    """The dialogs, turns and parts of the files that were not scored."""
+    manifest, sentences = run.manifest, []
+    if manifest.unmatched:
+        dialogs = count_of(manifest.dialogs, "dialog")
+        sentences.append(
+            f"Under none of the suite's prompts, and not scored: {manifest.unmatched} of {dialogs}."
+        )
+    if manifest.other_prompts:
+        sentences.append(
+            f"Under another system prompt, and scored by the rules of the suite's only prompt:"
+            f" {count_of(manifest.other_prompts, 'dialog')}."
+        )
+    if manifest.reasoning_turns:
+        sentences.append(
+            "Begin with reasoning (such as <think>), which is recorded and not scored:"
+            f" {count_of(manifest.reasoning_turns, 'turn')}."
+        )
+    if manifest.problems:
+        parts = count_of(len(manifest.problems), "part")
+        sentences.append(f"Not read or left out: {parts} of the files.")
+    return sentences
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+    return f"{', '.join(names[:_MOST_NAMED])}{more}"
+
+
+def _first_breaks(row: Adherence) -> str:
+    """How many dialogs break a rule, and when half have; an estimate if some ended before that."""
+    survival, total = row.survival, row.overall.n
+    if total == 1:
+        return f"The dialog breaks it first in turn {survival.turns[0]}."
+    verb = "breaks" if survival.broken == 1 else "break"
+    broken = f"{survival.broken} of {total} dialogs {verb} it at least once"
+    if survival.median is None:
+        return f"{broken}; the others had not when they ended."
+    if survival.estimated:
+        return (
+            f"{broken}; if none ended early, half would have by turn {survival.median} (an"
+            " estimate)."
+        )
+    return f"{broken}; half of all dialogs have broken it by turn {survival.median}."
+
+
+def rule_cells(row: Adherence) -> tuple[str, str, str, str, str]:
+    change = signed(row.change) if row.change.n else "–"
+    return row.rule, plain(row.overall), str(row.overall.n), f"{row.applied} of {row.turns}", change
+
+
+def _judged(rows: Rows) -> bool:
+    return any(row.verdict for row in rows)
+
+
+def _median(row: Adherence) -> str:
+    if not row.is_judged:
+        return "–"
+    if not row.survival.broken:
+        return "never broken"
+    return f"turn {row.survival.median}" if row.survival.median else "–"
+
+
+def first_broken(row: Adherence) -> str:
+    """'3 of 40 dialogs', with the turn by which half had broken the rule, if half did."""
+    if not row.is_judged:
+        return "–"
+    broken = f"{row.survival.broken} of {count_of(row.overall.n, 'dialog')}"
+    if not row.survival.median:
+        return broken
+    about = " (estimated)" if row.survival.estimated else ""
+    if row.overall.n == 1:
+        return f"{broken}; in {_median(row)}{about}"
+    return f"{broken}; half by {_median(row)}{about}"
