@@ -10,7 +10,7 @@ from synthetic_run import conversation_of
 
 from holdfast.analysis.candidates import Calibration, Candidate
 from holdfast.analysis.choosing import pick
-from holdfast.analysis.collapse import broken_share, is_broken, no_words
+from holdfast.analysis.collapse import broken_share, is_broken, non_word_share
 from holdfast.records.identity import CalibrationIdentity, PlanIdentity
 from holdfast.report.calibration_page import answer, table
 
@@ -40,7 +40,7 @@ def test_a_reader_agrees_on_what_is_broken():
     ],
 )
 def test_names_rare_words_and_other_scripts_are_words(text):
-    assert no_words(text) == 0 and not is_broken(text)
+    assert non_word_share(text) == 0 and not is_broken(text)
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def test_names_rare_words_and_other_scripts_are_words(text):
     ],
 )
 def test_strung_letters_and_unknown_words_are_not_words(text, share):
-    assert no_words(text) == pytest.approx(share, abs=0.001)
+    assert non_word_share(text) == pytest.approx(share, abs=0.001)
 
 
 def test_only_replies_of_the_agent_count_towards_the_broken_share():

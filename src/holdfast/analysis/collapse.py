@@ -21,8 +21,8 @@ Dialog = Conversation | LogDialog
 COUNTED = ("cut", "own", "other", "loops", "broken")
 MANY_CUT = 0.25  # share of turns from which a run reports it
 MANY_BROKEN = 0.2
-LASTING = 3  # broken turns that make a collapse
-MANY = 1 / 3  # share of non-words from which a reply is broken
+COLLAPSED_TURNS = 3  # the fewest broken turns that make a collapse
+_MANY_NON_WORDS = 1 / 3  # their share from which a reply is broken
 _LIKELIEST = 3  # languages whose words are accepted besides English's,
 _POSSIBLE = 0.01  # if they are at least this probable
 _CERTAIN_LANGUAGE = (
@@ -60,6 +60,7 @@ class Collapse:
 
 
 def count_turns(records: Sequence[Dialog]) -> Collapse:
+    """Counts the turns that models wrote, and those that are cut or repeated."""
     dialogs = {record.conversation: model_turns(record) for record in records}
     turns = [turn for dialog in dialogs.values() for turn in dialog]
     repeated = {
@@ -111,12 +112,12 @@ def collapsed_from(turns: Sequence[ModelTurn]) -> int | None:
     """The round from which a conversation is collapsed; None if it is not.
 
     It is the round of the first broken turn such that, of that turn and all later ones, at least
-    half and at least `LASTING` are broken.
+    half and at least `COLLAPSED_TURNS` are broken.
     """
     broken = [turn.repetition.broken for turn in turns]
     for start, turn in enumerate(turns):
         rest = broken[start:]
-        if broken[start] and sum(rest) >= max(LASTING, len(rest) / 2):
+        if broken[start] and sum(rest) >= max(COLLAPSED_TURNS, len(rest) / 2):
             return turn.round
     return None
 
@@ -128,11 +129,13 @@ def without_collapsed(series: Series, collapse: Collapse) -> Series:
 
 def is_broken(text: str) -> bool:
     """Whether a reply is empty, loops, or consists largely of non-words."""
-    return not text.strip() or loops(text) >= NO_NEWS_FROM or no_words(text) >= MANY
+    return (
+        not text.strip() or loops(text) >= NO_NEWS_FROM or non_word_share(text) >= _MANY_NON_WORDS
+    )
 
 
 @functools.lru_cache(maxsize=100_000)
-def no_words(text: str) -> float:
+def non_word_share(text: str) -> float:
     """The share of non-words in a reply; 0 if there is nothing to judge."""
     letters = sum((len(match.group()) + 1) // 2 for match in _SPELLED.finditer(text))
     words = [word for word in words_of(_SPELLED.sub(" ", text)) if _may_be_judged(word)]

@@ -16,7 +16,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from holdfast.analysis.collapse import LASTING
+from holdfast.analysis.collapse import COLLAPSED_TURNS
 from holdfast.analysis.statistics import MIN_PROMPTS, RESAMPLES
 from holdfast.analysis.verdicts import CANNOT_TELL, MIN_SAMPLES, verdict_on
 from holdfast.common.version import __version__
@@ -129,7 +129,7 @@ def environment() -> Environment:
     made.globals |= {function.__name__: function for function in sentences}
     made.globals |= {
         "CANNOT_TELL": CANNOT_TELL,
-        "LASTING": LASTING,
+        "COLLAPSED_TURNS": COLLAPSED_TURNS,
         "MIN_SAMPLES": MIN_SAMPLES,
         "LEAST_KAPPA": LEAST_KAPPA,
         "MIN_PROMPTS": MIN_PROMPTS,
