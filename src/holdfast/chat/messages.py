@@ -1,6 +1,7 @@
 """The messages of a chat, in the format of OpenAI and Hugging Face."""
 
 import difflib
+import hashlib
 from collections.abc import Sequence
 from typing import Any, cast
 
@@ -24,6 +25,13 @@ def uses_tools(messages: Messages) -> bool:
 def has_prompt(messages: Messages) -> bool:
     """Whether a chat has a system prompt that is not blank."""
     return any(message["role"] == "system" and message["content"].strip() for message in messages)
+
+
+def dialog_seed(messages: Sequence[Message]) -> int:
+    """A seed shared by all turns of a dialog, so that methods repeat their edits of messages."""
+    first = next((m["content"] for m in messages if m["role"] == "user"), "")
+    system = [m["content"] for m in messages if m["role"] == "system"]
+    return int.from_bytes(hashlib.sha256(repr((system, first)).encode()).digest()[:8], "big")
 
 
 def _is_misspelt(role: str) -> bool:

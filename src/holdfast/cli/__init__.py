@@ -40,6 +40,7 @@ GROUPS = {  # the commands by what they are for, each with the module and name o
         "chat": "chat.COMMAND",
         "generate": "generate.COMMAND",
         "serve": "serve.COMMAND",
+        "proxy": "proxy.COMMAND",
     },
     "Papers and benchmarks": {
         "reproduce": "reproduce.COMMAND",

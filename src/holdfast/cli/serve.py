@@ -104,6 +104,7 @@ def run(arguments: ServeArguments) -> None:
             service = _service(arguments)
             from holdfast.serve.access import AccessRules
             from holdfast.serve.app import application
+            from holdfast.serve.connections import configuration
         host = f"[{arguments.host}]" if ":" in arguments.host else arguments.host
         url = f"http://{host}:{bound.getsockname()[1]}"
         hosts = () if key else ("localhost", "127.0.0.1", "::1", arguments.host)
@@ -113,8 +114,8 @@ def run(arguments: ServeArguments) -> None:
         print(f"Holdfast serves {service.name}{steered} at {url}", flush=True)
         bearer = f' -H "Authorization: Bearer ${arguments.api_key_env}"' if key else ""
         print(TRY.format(url=url, key=bearer), flush=True)
-        limits = service.limits
-        server.run(app, service.engine, limits, bound, lambda line: print(line, flush=True))
+        config = configuration(app, service.limits)
+        server.run(config, service.engine, bound, lambda line: print(line, flush=True))
 
 
 def _service(arguments: ServeArguments) -> Service:

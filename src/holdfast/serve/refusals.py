@@ -21,6 +21,7 @@ _TYPES = {
     408: "timeout_error",
     429: "rate_limit_error",
     500: "server_error",
+    502: "server_error",
     503: "unavailable_error",
     504: "timeout_error",
 }

@@ -8,18 +8,27 @@ import ipaddress
 import signal
 import socket
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import uvicorn
-from starlette.types import ASGIApp
 
 from holdfast.errors import UsageError, reason_of
 
-if TYPE_CHECKING:
-    from holdfast.serve.served_engine import ServedEngine
-    from holdfast.serve.service import Limits
-
 _BACKLOG = 2048  # connections that wait to be accepted; uvicorn's own default
+
+
+class Drains(Protocol):
+    """What answers the requests of a server."""
+
+    @property
+    def open(self) -> int:
+        """The number of requests that have not ended."""
+
+    async def drain(self) -> None:
+        """Takes no new requests; returns when all have ended."""
+
+    def close(self) -> None:
+        """Ends it."""
 
 
 def bind(host: str, port: int) -> socket.socket:
@@ -63,9 +72,8 @@ def is_loopback(host: str) -> bool:
 
 
 def run(
-    app: ASGIApp,
-    engine: ServedEngine,
-    limits: Limits,
+    configuration: uvicorn.Config,
+    engine: Drains,
     bound: socket.socket,
     note: Callable[[str], None],
 ) -> None:
@@ -73,9 +81,7 @@ def run(
 
     The first SIGTERM or SIGINT refuses new requests and lets the rest finish; a second ends all.
     """
-    from holdfast.serve.connections import configuration
-
-    server = uvicorn.Server(configuration(app, limits))
+    server = uvicorn.Server(configuration)
     try:
         asyncio.run(_serve(server, engine, bound, note))
     finally:
@@ -83,7 +89,7 @@ def run(
 
 
 async def _serve(
-    server: uvicorn.Server, engine: ServedEngine, bound: socket.socket, note: Callable[[str], None]
+    server: uvicorn.Server, engine: Drains, bound: socket.socket, note: Callable[[str], None]
 ) -> None:
     serving = asyncio.ensure_future(server.serve([bound]))
     while not (server.started or serving.done()):
@@ -95,7 +101,7 @@ async def _serve(
 class _Shutdown:
     """Ends the server when signals arrive."""
 
-    def __init__(self, server: uvicorn.Server, engine: ServedEngine, note: Callable[[str], None]):
+    def __init__(self, server: uvicorn.Server, engine: Drains, note: Callable[[str], None]):
         self._server, self._engine, self._note = server, engine, note
         self._draining: asyncio.Task[None] | None = None
 

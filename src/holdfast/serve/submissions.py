@@ -1,6 +1,5 @@
 """Turns request bodies into engine requests, with their sampling and steering."""
 
-import hashlib
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -8,7 +7,7 @@ from itertools import zip_longest
 
 from transformers import PreTrainedTokenizerFast
 
-from holdfast.chat.messages import Message, Tool, check_end, has_prompt
+from holdfast.chat.messages import Message, Tool, check_end, dialog_seed, has_prompt
 from holdfast.common.sampling import Sampling
 from holdfast.errors import HoldfastError
 from holdfast.methods import Method, compile_methods, parse, spec_of
@@ -131,13 +130,6 @@ def read_spec(spec: str) -> tuple[Method, ...]:
         return parse(spec, files=False)
     except HoldfastError as error:
         raise refusal_of(error, "steering") from None
-
-
-def dialog_seed(messages: Sequence[Message]) -> int:
-    """A seed shared by all turns of a dialog, so that methods repeat their edits of messages."""
-    first = next((m["content"] for m in messages if m["role"] == "user"), "")
-    system = [m["content"] for m in messages if m["role"] == "system"]
-    return int.from_bytes(hashlib.sha256(repr((system, first)).encode()).digest()[:8], "big")
 
 
 def check_model(name: str | None, served: str) -> None:

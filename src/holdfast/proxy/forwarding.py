@@ -1,0 +1,222 @@
+"""The proxy as an ASGI application: every request goes upstream, and every answer comes down, as
+it is; only the messages of chats are edited.
+
+Bytes are sent on as they come. A reply is scored in another thread once its last byte is sent. If
+the client leaves, the request upstream is cancelled. If the server upstream breaks off, so does the
+answer, and the client sees what it would have seen without a proxy.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncIterator, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import aclosing
+from functools import partial
+
+import httpx2
+from starlette.types import Message, Receive, Scope, Send
+
+from holdfast.proxy.chat_requests import Api, api_of
+from holdfast.proxy.proxy_metrics import ProxyMetrics
+from holdfast.proxy.relay import Answer, ChatRelay, RelayedRequest
+from holdfast.proxy.suite_middleware import Unscored
+from holdfast.proxy.upstream import Upstream
+from holdfast.serve.refusals import Refusal
+from holdfast.serve.wire import CLIENT_CLOSED, CancellableResponse, ClientLeft, send_json
+
+_LOG = logging.getLogger("holdfast.proxy")
+_WAITING = 1000  # replies that may wait to be scored
+# headers about one connection, which a proxy does not pass on (RFC 9110, section 7.6.1)
+_HOP_BY_HOP = frozenset(
+    (
+        *(b"connection", b"keep-alive", b"proxy-authenticate", b"proxy-authorization", b"te"),
+        *(b"proxy-connection", b"trailer", b"transfer-encoding", b"upgrade"),
+    )
+)
+_NOT_SENT_UP = _HOP_BY_HOP | {b"host", b"expect"}  # uvicorn has answered the last
+
+RawHeaders = list[tuple[bytes, bytes]]
+
+
+class Forwarding:
+    """Sends requests to a server, through `ChatRelay` if they are chats."""
+
+    def __init__(self, upstream: Upstream, relay: ChatRelay, metrics: ProxyMetrics):
+        self._upstream, self._relay, self._metrics = upstream, relay, metrics
+        self._scorer = ThreadPoolExecutor(1, "holdfast-scorer")
+        self.waiting = self.open = 0
+        self._draining = asyncio.Event()
+        self._idle = asyncio.Event()
+
+    async def drain(self) -> None:
+        """Takes no new requests; returns when all have ended."""
+        self._draining.set()
+        if self.open:
+            await self._idle.wait()
+
+    def close(self) -> None:
+        """Waits until the last replies are scored."""
+        self._scorer.shutdown()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        api = api_of(scope["method"], scope["path"])
+        name = api.value if api is not None else "other"
+        if self._draining.is_set():
+            await send_json(send, _SHUTTING_DOWN.body(), 503, _SHUTTING_DOWN.headers)
+            return self._metrics.note_answer(name, 503)
+        self.open += 1
+        passing = _Passing(send)
+        try:
+            await self._forward(api, scope, receive, passing)
+        except ClientLeft:
+            passing.status = CLIENT_CLOSED
+        finally:
+            self.open -= 1
+            if not self.open:
+                self._idle.set()
+            self._metrics.note_answer(name, passing.status)
+
+    async def _forward(
+        self, api: Api | None, scope: Scope, receive: Receive, passing: _Passing
+    ) -> None:
+        upload = _Upload(receive, scope["headers"])
+        relayed: RelayedRequest | None = None
+        headers = [(k, v) for k, v in scope["headers"] if k not in _NOT_SENT_UP]
+        content: bytes | AsyncIterator[bytes] | None = None
+        if api is not None:
+            body, started = await upload.read(), time.monotonic()
+            encoding = dict(headers).get(b"content-encoding", b"").decode("latin-1")
+            relayed = await asyncio.to_thread(self._relay.begin, api, body, encoding)
+            self._metrics.edit_seconds.observe(time.monotonic() - started)
+            content = relayed.content
+            headers = [(k, v) for k, v in headers if k != b"content-length"]
+        elif upload.has_body:
+            content = upload.parts()
+        request = self._upstream.request(scope, headers, content)
+        passed = partial(self._pass, request, relayed, passing)
+        await CancellableResponse(lambda send: passed())(scope, upload.receive_next, passing.send)
+
+    async def _pass(
+        self, request: httpx2.Request, relayed: RelayedRequest | None, passing: _Passing
+    ) -> None:
+        """Sends a request up and its answer down, and has the reply scored, however it ended."""
+        started, answer = time.monotonic(), Answer()
+        try:
+            response = await self._upstream.send(request)
+            async with aclosing(response):
+                answer.status, answer.headers = response.status_code, response.headers
+                await passing.start(response)
+                async for part in response.aiter_raw():
+                    if passing.is_first:
+                        self._metrics.first_byte_seconds.observe(time.monotonic() - started)
+                    await passing.add(part)
+                    if relayed is not None and relayed.is_scored:
+                        answer.add(part)
+                await passing.end()
+        except httpx2.TransportError as error:
+            refusal = self._upstream.refusal_of(error)
+            kind = "broke_off" if passing.status else refusal.code
+            self._metrics.upstream_errors.labels(str(kind)).inc()
+            if not passing.status:  # otherwise the answer breaks off here too
+                headers = refusal.headers
+                await send_json(passing.send, refusal.body(), refusal.status, headers)
+        finally:
+            self._end(relayed, answer)
+
+    def _end(self, relayed: RelayedRequest | None, answer: Answer) -> None:
+        """Has a reply scored."""
+        if relayed is None or not relayed.is_scored:
+            return
+        if self.waiting >= _WAITING:
+            return self._relay.tally.note_reply(Unscored.BUSY)
+        self.waiting += 1
+        scoring = asyncio.get_running_loop().run_in_executor(
+            self._scorer, self._relay.end, relayed, answer
+        )
+        scoring.add_done_callback(self._scored)
+
+    def _scored(self, scoring: asyncio.Future[None]) -> None:
+        self.waiting -= 1
+        if not scoring.cancelled() and (error := scoring.exception()):
+            self._relay.tally.note_reply(Unscored.UNREADABLE)
+            # its message may quote a chat, so it is not logged
+            _LOG.error("A reply could not be scored: %s", type(error).__name__)
+
+
+_SHUTTING_DOWN = Refusal(
+    "This proxy is shutting down and takes no new requests; try again later.",
+    code="shutting_down",
+    status=503,
+    headers={"Retry-After": "5"},
+)
+
+
+class _Upload:
+    """The body of a request while it arrives."""
+
+    def __init__(self, receive: Receive, headers: Iterable[tuple[bytes, bytes]]):
+        names = dict(headers)
+        self.has_body = b"transfer-encoding" in names or names.get(b"content-length", b"0") != b"0"
+        self._receive, self._over = receive, asyncio.Event()
+        if not self.has_body:
+            self._over.set()
+
+    async def parts(self) -> AsyncIterator[bytes]:
+        """The body, part by part.
+
+        Raises:
+            ClientLeft: the client went away before its end.
+        """
+        more = True
+        while more:
+            message = await self._receive()
+            if message["type"] == "http.disconnect":
+                raise ClientLeft
+            yield message.get("body", b"")
+            more = message.get("more_body", False)
+        self._over.set()
+
+    async def read(self) -> bytes:
+        """The whole body."""
+        return b"".join([part async for part in self.parts()])
+
+    async def receive_next(self) -> Message:
+        """What the client sends after the body."""
+        await self._over.wait()
+        return await self._receive()
+
+
+class _Passing:
+    """The answer on its way down."""
+
+    def __init__(self, send: Send):
+        self._send = send
+        self.status, self.is_first = 0, True
+
+    async def send(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+        await self._send(message)
+
+    async def start(self, response: httpx2.Response) -> None:
+        headers = [(k.lower(), v) for k, v in response.headers.raw]
+        named = response.headers.get_list("connection", split_commas=True)
+        dropped = _HOP_BY_HOP | {name.lower().encode() for name in named}
+        kept = [(name, value) for name, value in headers if name not in dropped]
+        await self.send(
+            {
+                "type": "http.response.start",
+                "status": response.status_code,
+                "headers": kept,
+            }
+        )
+
+    async def add(self, part: bytes) -> None:
+        self.is_first = False
+        await self.send({"type": "http.response.body", "body": part, "more_body": True})
+
+    async def end(self) -> None:
+        await self.send({"type": "http.response.body", "body": b"", "more_body": False})

@@ -1,0 +1,97 @@
+// Asks the proxy for its counts every two seconds, and shows them.
+
+import { byId, make } from "./dom.js";
+
+const EVERY = 2000; // milliseconds
+const OUTCOMES = {
+  edited: "edited",
+  unchanged: "nothing to edit",
+  no_case: "of no case of the suite",
+  no_prompt: "without the system prompt that the method needs",
+  stored: "continued from the server's memory, passed through",
+  unreadable: "not read, passed through",
+};
+const REASONS = {
+  failed: "refused, or broken off",
+  unfinished: "calls a tool; the turn goes on",
+  empty: "no rule applies",
+  unreadable: "not read",
+  busy: "too many at once",
+  too_long: "too long",
+  not_supported: "compressed in an unknown way",
+};
+
+const count = (number) => number.toLocaleString("en");
+const sum = (numbers) => numbers.reduce((total, number) => total + number, 0);
+const percent = (kept, scored) => `${Math.floor((100 * kept) / scored)}%`;
+
+function total(name, value) {
+  return make("div", make("dt", name), make("dd", value));
+}
+
+function counts(list, names, values) {
+  const rows = Object.entries(names).filter(([key]) => values[key]);
+  const none = make("div", make("dt", "none"), make("dd", ""));
+  const shown = rows.map(([key, name]) => total(name, count(values[key])));
+  byId(list).replaceChildren(...(shown.length ? shown : [none]));
+}
+
+/** A cell with the share of its replies that keep a rule, in one of ten shades. */
+function cell(rows, kind = "") {
+  const kept = sum(rows.map((row) => row.kept)), scored = sum(rows.map((row) => row.scored));
+  if (!scored) return make("td.none");
+  const shade = Math.min(9, Math.floor((10 * kept) / scored));
+  return make(`td.m${shade}${kind}`, { title: `kept in ${kept} of ${scored} replies` },
+    percent(kept, scored), make("small", count(scored)));
+}
+
+function table({ rules, last_turn: last }) {
+  const turns = [...new Set(rules.map((row) => row.turn))].sort((a, b) => a - b);
+  const cases = new Set(rules.map((row) => row.case));
+  const ofRule = Map.groupBy(rules, (row) => JSON.stringify([row.case, row.rule]));
+  const heads = ["rule", "all", ...turns.map((turn) => (turn > last ? `${turn}+` : String(turn)))];
+  const body = [...ofRule.values()].map((rows) => {
+    const { case: name, rule, text } = rows[0];
+    const title = cases.size > 1 && rule ? `${name} / ${rule}` : rule || name;
+    return make("tr",
+      make("th", { scope: "row" }, title, text ? make("small", text) : null),
+      cell(rows, ".whole"),
+      turns.map((turn) => cell(rows.filter((row) => row.turn === turn))));
+  });
+  byId("rules").replaceChildren(
+    make("thead", make("tr", heads.map((head) => make("th", { scope: "col" }, head)))),
+    make("tbody", body));
+  byId("rules").hidden = byId("key").hidden = rules.length === 0;
+  byId("nothing").hidden = rules.length > 0;
+}
+
+function show(live) {
+  const { suite, method, upstream, rules } = live;
+  byId("title").textContent =
+    `suite ${suite}, ${method === "none" ? "no method" : method}, to ${upstream}`;
+  const kept = sum(rules.map((row) => row.kept)), scored = sum(rules.map((row) => row.scored));
+  byId("totals").replaceChildren(
+    total("of rules kept", scored ? percent(kept, scored) : "–"),
+    total("chats", count(sum(Object.values(live.requests)))),
+    total("reminders sent", count(live.reminders)),
+    total("tokens added, estimated", count(live.added_tokens)),
+    ...(live.left_out ? [total("messages left out", count(live.left_out))] : []),
+    total("open now", count(live.open)));
+  table(live);
+  counts("requests", OUTCOMES, live.requests);
+  counts("unscored", REASONS, live.unscored);
+}
+
+async function refresh() {
+  const state = byId("state");
+  try {
+    const response = await fetch("/holdfast/live.json");
+    show(await response.json());
+    [state.className, state.textContent] = ["live", "live"];
+  } catch {
+    [state.className, state.textContent] = ["lost", "the proxy does not answer"];
+  }
+  setTimeout(refresh, EVERY);
+}
+
+refresh();

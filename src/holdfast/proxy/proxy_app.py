@@ -1,0 +1,133 @@
+"""The addresses that the proxy answers itself, beside those that it forwards.
+
+/metrics            Prometheus
+/holdfast           the live page, whose files are under /holdfast/
+/holdfast/live.json the numbers that it shows
+"""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from pathlib import PurePath
+
+import uvicorn
+from prometheus_client.exposition import CONTENT_TYPE_LATEST
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from holdfast.proxy.forwarding import Forwarding
+from holdfast.proxy.proxy_metrics import ProxyMetrics
+from holdfast.proxy.suite_middleware import SuiteMiddleware
+from holdfast.proxy.tally import LAST_TURN, Tally
+from holdfast.serve.access import SECURITY_HEADERS, AccessRules
+from holdfast.serve.refusals import Refusal
+from holdfast.serve.wire import Json, send_json
+
+PAGE = "/holdfast"
+_TYPES = {
+    ".html": "text/html; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".svg": "image/svg+xml",
+}
+_OF_PLAYGROUND = ("colours.css", "dom.js", "icon.svg")  # files that both pages have
+
+
+class ProxyApp:
+    """The proxy's ASGI application.
+
+    Args:
+        title: what the page says about it: the upstream and the methods.
+        hosts: host names that it answers under; () for any.
+    """
+
+    def __init__(
+        self,
+        forwarding: Forwarding,
+        metrics: ProxyMetrics,
+        middleware: SuiteMiddleware,
+        tally: Tally,
+        title: dict[str, str],
+        hosts: tuple[str, ...] = (),
+    ):
+        self._forwarding, self._metrics, self._tally = forwarding, metrics, tally
+        self._title, self._gate = title, AccessRules(hosts=hosts)
+        self._texts = {
+            (case.id, rule.id or ""): rule.text
+            for case in middleware.suite.cases
+            for rule in case.all_rules
+        }
+        self._page = _page_files()
+        metrics.note_open(lambda: forwarding.open)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return
+        try:
+            self._gate.check(scope)
+        except Refusal as refusal:
+            return await send_json(send, refusal.body(), refusal.status, refusal.headers)
+        response = self._own(scope["path"]) if scope["method"] in ("GET", "HEAD") else None
+        if response is None:
+            return await self._forwarding(scope, receive, send)
+        response.headers.update(SECURITY_HEADERS)
+        await response(scope, receive, send)
+
+    def _own(self, path: str) -> Response | None:
+        """The answer of the proxy itself; None if the upstream is to answer."""
+        if path == "/metrics":
+            return Response(self._metrics.exposition(), media_type=CONTENT_TYPE_LATEST)
+        if path == f"{PAGE}/live.json":
+            return Json(self._live())
+        return self._page.get(path)
+
+    def _live(self) -> dict[str, object]:
+        """The numbers of the page."""
+        tally = self._tally
+        rules = [
+            {
+                "case": row.cell.case,
+                "rule": row.cell.rule,
+                "text": self._texts.get((row.cell.case, row.cell.rule), ""),
+                "turn": row.cell.turn,
+                "kept": row.kept,
+                "scored": row.scored,
+            }
+            for row in tally.rules
+        ]
+        return {
+            **self._title,
+            "last_turn": LAST_TURN,
+            "open": self._forwarding.open,
+            "requests": {outcome.value: n for outcome, n in list(tally.requests.items())},
+            "unscored": {reason.value: n for reason, n in list(tally.unscored.items())},
+            "reminders": tally.reminders,
+            "added_tokens": tally.added_tokens,
+            "left_out": tally.left_out,
+            "rules": rules,
+        }
+
+
+def _page_files() -> dict[str, Response]:
+    """The files of the page by their paths."""
+    package = files("holdfast")
+    shared = [package / "serve" / "page" / name for name in _OF_PLAYGROUND]
+    page = {}
+    for entry in [*(package / "proxy" / "live").iterdir(), *shared]:
+        path = PAGE if entry.name == "index.html" else f"{PAGE}/{entry.name}"
+        page[path] = Response(entry.read_bytes(), media_type=_TYPES[PurePath(entry.name).suffix])
+    return page
+
+
+def configuration(app: ProxyApp) -> uvicorn.Config:
+    """The configuration of a server that adds nothing to what it forwards."""
+    return uvicorn.Config(
+        app,
+        log_config=None,
+        log_level="critical",  # an answer that breaks off upstream breaks off here, in no log
+        access_log=False,
+        server_header=False,
+        date_header=False,
+        lifespan="off",
+        ws="none",
+    )

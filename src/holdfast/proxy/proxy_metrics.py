@@ -1,0 +1,98 @@
+"""The proxy's Prometheus metrics; those about rules and reminders are read from the tally."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.core import CounterMetricFamily
+from prometheus_client.registry import Collector
+
+from holdfast.proxy.tally import LAST_TURN, Tally
+
+_SECONDS = (
+    0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 600,
+)  # fmt: skip
+
+
+class ProxyMetrics:
+    """Counters and histograms of one proxy."""
+
+    def __init__(self, tally: Tally):
+        self._registry = registry = CollectorRegistry()
+        answered = "Requests answered, by API and status; 0: none sent, 499: the client went away."
+        failures = "Failures of the upstream, by kind."
+        edited = "From the end of a chat's body to its being edited."
+        first = "From sending a request up to the first bytes of its answer."
+        self.requests = Counter(
+            "holdfast_proxy_requests", answered, ("api", "status"), registry=registry
+        )
+        self.upstream_errors = Counter(
+            "holdfast_proxy_upstream_errors", failures, ("kind",), registry=registry
+        )
+        self.edit_seconds = Histogram(
+            "holdfast_proxy_edit_seconds", edited, buckets=_SECONDS, registry=registry
+        )
+        self.first_byte_seconds = Histogram(
+            "holdfast_proxy_first_byte_seconds", first, buckets=_SECONDS, registry=registry
+        )
+        registry.register(_Tallied(tally))
+
+    def note_open(self, count: Callable[[], float]) -> None:
+        """Adds the gauge of requests that have not ended."""
+        text = "Requests that have not ended."
+        Gauge("holdfast_proxy_open", text, registry=self._registry).set_function(count)
+
+    def note_answer(self, api: str, status: int) -> None:
+        """Counts a request that has ended."""
+        self.requests.labels(api, str(status)).inc()
+
+    def exposition(self) -> bytes:
+        """All metrics in Prometheus's text format."""
+        return generate_latest(self._registry)
+
+
+class _Tallied(Collector):
+    """A tally as metrics."""
+
+    def __init__(self, tally: Tally):
+        self._tally = tally
+
+    def collect(self) -> Iterator[CounterMetricFamily]:
+        tally = self._tally
+        chats = CounterMetricFamily(
+            "holdfast_proxy_chats", "Chats, by what became of the request.", labels=["outcome"]
+        )
+        for outcome, count in list(tally.requests.items()):
+            chats.add_metric([outcome.value], count)
+        yield chats
+        yield CounterMetricFamily(
+            "holdfast_proxy_reminders", "User messages with added text.", value=tally.reminders
+        )
+        yield CounterMetricFamily(
+            "holdfast_proxy_added_tokens",
+            "Tokens added to requests, estimated from bytes.",
+            value=tally.added_tokens,
+        )
+        yield CounterMetricFamily(
+            "holdfast_proxy_left_out_messages",
+            "Messages that were not sent, in all requests.",
+            value=tally.left_out,
+        )
+        unscored = CounterMetricFamily(
+            "holdfast_proxy_unscored", "Replies without scores, by reason.", labels=["reason"]
+        )
+        for reason, count in list(tally.unscored.items()):
+            unscored.add_metric([reason.value], count)
+        yield unscored
+        rules = CounterMetricFamily(
+            "holdfast_proxy_rules",
+            "Replies scored by a rule, by turn of the dialog.",
+            labels=["case", "rule", "turn", "outcome"],
+        )
+        for row in tally.rules:
+            cell = row.cell
+            turn = str(cell.turn) if cell.turn <= LAST_TURN else f"{cell.turn}+"
+            rules.add_metric([cell.case, cell.rule, turn, "kept"], row.kept)
+            rules.add_metric([cell.case, cell.rule, turn, "broken"], row.scored - row.kept)
+        yield rules

@@ -1,0 +1,182 @@
+"""One request and its reply as bytes: edited on the way up, and scored once the reply is over."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx2
+
+from holdfast.errors import HoldfastError, UsageError, reason_of
+from holdfast.proxy.chat_replies import read_answers
+from holdfast.proxy.chat_requests import Api, ChatRequest, Unreadable, read_request
+from holdfast.proxy.json_edits import edit_document
+from holdfast.proxy.suite_middleware import (
+    Edit,
+    Outcome,
+    ScoredReply,
+    SuiteMiddleware,
+    Unscored,
+)
+from holdfast.proxy.tally import Tally
+
+LONGEST_REPLY = 8 * 2**20  # bytes of a reply that are kept until it is scored
+
+OnReply = Callable[[ScoredReply], None]
+
+
+@dataclass(frozen=True)
+class RelayedRequest:
+    """A request on its way.
+
+    Attributes:
+        content: the body to send; the very bytes that came, if there is nothing to change.
+        request: as it came, before it was edited; None if it could not be read.
+    """
+
+    api: Api
+    content: bytes
+    edit: Edit
+    request: ChatRequest | None = None
+
+    @property
+    def is_scored(self) -> bool:
+        """Whether its reply has to be kept until it is over."""
+        return self.request is not None and self.edit.case is not None
+
+
+@dataclass
+class Answer:
+    """The response to a request, as far as it has come; no body is kept that is too long."""
+
+    status: int = 0  # 0: there was none
+    headers: httpx2.Headers = field(default_factory=httpx2.Headers)
+    _parts: list[bytes] = field(default_factory=list)
+    _size: int = 0
+
+    def add(self, part: bytes) -> None:
+        """Keeps the next bytes of its body."""
+        self._size += len(part)
+        self._parts.append(part)
+        if self.is_too_long:
+            self._parts.clear()
+
+    @property
+    def is_too_long(self) -> bool:
+        """Whether the body has more than `LONGEST_REPLY` bytes."""
+        return self._size > LONGEST_REPLY
+
+    @property
+    def body(self) -> bytes:
+        """The body as it came."""
+        return b"".join(self._parts)
+
+
+class ChatRelay:
+    """Edits requests and scores replies by a middleware, and counts both.
+
+    Args:
+        log: the file that gets a line for each scored reply, with the chat and the added texts, as
+            `holdfast logs` reads it; None: no text is written anywhere.
+        on_reply: called with the scores of each reply.
+    """
+
+    def __init__(
+        self,
+        middleware: SuiteMiddleware,
+        tally: Tally,
+        log: Path | None = None,
+        on_reply: OnReply | None = None,
+    ):
+        self._middleware, self.tally = middleware, tally
+        self._log = None if log is None else _ChatLog(log)
+        self._on_reply = on_reply
+
+    def begin(self, api: Api, content: bytes, encoding: str = "") -> RelayedRequest:
+        """Edits the body of a request; `encoding` is how it is compressed."""
+        relayed = self._begun(api, content, encoding)
+        self.tally.note_edit(relayed.edit)
+        return relayed
+
+    def _begun(self, api: Api, content: bytes, encoding: str) -> RelayedRequest:
+        unreadable = RelayedRequest(api, content, Edit(Outcome.UNREADABLE))
+        if encoding not in ("", "identity"):
+            return unreadable
+        try:
+            document = content.decode()
+            request = read_request(api, document)
+        except (UnicodeDecodeError, Unreadable):
+            return unreadable
+        edit = self._middleware.edit(request)
+        if edit.changes:
+            content = edit_document(document, edit.changes).encode()
+        return RelayedRequest(api, content, edit, request)
+
+    def end(self, relayed: RelayedRequest, answer: Answer) -> None:
+        """Scores the reply to a request, or counts why it has no scores."""
+        request, case = relayed.request, relayed.edit.case
+        if request is None or case is None:
+            return
+        if answer.status != 200:
+            return self.tally.note_reply(Unscored.FAILED)
+        if answer.is_too_long:
+            return self.tally.note_reply(Unscored.TOO_LONG)
+        text = _decompressed(answer)
+        if text is None:
+            return self.tally.note_reply(Unscored.NOT_SUPPORTED)
+        answers = read_answers(relayed.api, answer.headers.get("content-type", ""), text)
+        if not answers:
+            self.tally.note_reply(Unscored.FAILED)
+        for choice in answers:
+            try:
+                scored = self._middleware.score(request, case, choice)
+            except HoldfastError:  # of a measure that the user wrote
+                scored = Unscored.UNREADABLE
+            self.tally.note_reply(scored)
+            if isinstance(scored, ScoredReply) and self._on_reply is not None:
+                self._on_reply(scored)
+            if self._log is not None:
+                self._log.write(relayed, choice)
+
+
+def _decompressed(answer: Answer) -> str | None:
+    """The text of a response; None if it cannot be decompressed here."""
+    body, encoding = answer.body, answer.headers.get("content-encoding", "identity")
+    try:
+        content = httpx2.Response(200, headers=answer.headers, content=body).content
+    except httpx2.DecodingError:
+        return None
+    is_known = encoding == "identity" or content != body
+    return content.decode("utf-8", "replace") if is_known else None
+
+
+class _ChatLog:
+    """A file of chats, one in a line."""
+
+    def __init__(self, path: Path):
+        self._lock = threading.Lock()
+        try:
+            self._file = path.open("a", encoding="utf-8")
+        except OSError as error:
+            raise UsageError(
+                f"{path} cannot be written ({reason_of(error)}); name another file.",
+                option="log",
+                value=str(path),
+            ) from None
+
+    def write(self, relayed: RelayedRequest, answer: Mapping[str, Any]) -> None:
+        request = relayed.request
+        assert request is not None
+        if relayed.api is Api.CHAT:
+            chat = {"messages": request.body["messages"], **answer}
+        else:
+            fields = ("instructions", "input")
+            chat = {name: request.body[name] for name in fields if name in request.body}
+            chat["output"] = answer.get("output")
+        with self._lock:
+            self._file.write(json.dumps({**chat, "added": relayed.edit.added}) + "\n")
+            self._file.flush()

@@ -1,0 +1,235 @@
+"""Applies a suite to a chat that goes on elsewhere: methods edit its messages, rules score it.
+
+A suite of one case applies to every request. With several, a request is of the case whose prompt
+its system message is or contains; the longest, if there are several.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from functools import lru_cache
+from typing import Any, NoReturn
+
+from holdfast.chat.messages import dialog_seed
+from holdfast.drift.cases import Case, Rule, Suite
+from holdfast.drift.prompt_rules import CaseRules
+from holdfast.drift.suites import FOLLOWED
+from holdfast.errors import PromptError, UsageError
+from holdfast.logs.dialogs import BYTES_PER_TOKEN, dialog_of
+from holdfast.methods import Method, compile_methods, spec_of
+from holdfast.methods.compiled import CompiledMethods
+from holdfast.methods.protocols import NeedsRules, RetriesReplies
+from holdfast.proxy.chat_requests import ChatRequest, Unreadable
+from holdfast.proxy.json_edits import Change, Insertion, Removal
+from holdfast.transcripts import linear
+from holdfast.transcripts.reader import output_messages
+from holdfast.transcripts.transcript import Kind, Malformed
+
+_METHODS = ("reminder", "repetition", "repair")
+_REMEMBERED = 4096  # replies of which it is known which rules they break
+
+
+class Outcome(Enum):
+    """What became of a request."""
+
+    EDITED = "edited"  # text was added, or messages were left out
+    UNCHANGED = "unchanged"  # the methods had nothing to do
+    NO_CASE = "no_case"  # its system message is that of no case
+    NO_PROMPT = "no_prompt"  # a method needs its system message, and it has none
+    STORED = "stored"  # the dialog so far is on the server, so its turns are not known
+    UNREADABLE = "unreadable"  # it is no request of the API as we know it
+
+
+class Unscored(Enum):
+    """Why a reply has no scores."""
+
+    FAILED = "failed"  # the request was refused, or the reply broke off
+    UNREADABLE = "unreadable"
+    UNFINISHED = "unfinished"  # it calls a tool, so the assistant's turn goes on
+    EMPTY = "empty"  # no rule applies to it, or it has no text
+    BUSY = "busy"  # too many replies were waiting to be scored
+    TOO_LONG = "too_long"
+    NOT_SUPPORTED = "not_supported"  # compressed in a way that is not known here
+
+
+@dataclass(frozen=True)
+class Edit:
+    """What is to be changed in a request.
+
+    Attributes:
+        case: that it is of; None if it is of none, or is not scored.
+        reminds: whether text is added to its last message, if that is the user's. A reminder
+            further up was counted when its message was the last.
+    """
+
+    outcome: Outcome
+    case: Case | None = None
+    changes: tuple[Change, ...] = ()
+    reminds: bool = False
+
+    @property
+    def added(self) -> list[str]:
+        """The texts that are added."""
+        return [change.text for change in self.changes if isinstance(change, Insertion)]
+
+    @property
+    def added_tokens(self) -> int:
+        """Their length, estimated from their bytes, as there is no tokenizer."""
+        return -(-sum(len(text.encode()) for text in self.added) // BYTES_PER_TOKEN)
+
+    @property
+    def left_out(self) -> int:
+        """How many messages are left out."""
+        return sum(isinstance(change, Removal) for change in self.changes)
+
+
+@dataclass(frozen=True)
+class RuleScore:
+    """The score of a reply by one rule."""
+
+    rule: str  # its id; "" for the only rule of a case
+    value: float
+    reason: str
+
+    @property
+    def kept(self) -> bool:
+        """Whether the reply follows the rule."""
+        return self.value >= FOLLOWED
+
+
+@dataclass(frozen=True)
+class ScoredReply:
+    """The scores of an assistant's turn."""
+
+    case: str
+    turn: int  # of the dialog, from 1
+    scores: tuple[RuleScore, ...]
+
+
+class SuiteMiddleware:
+    """The cases of a suite, with the methods and the rules of each.
+
+    Raises:
+        UsageError: a method does more than edit messages, or needs the texts of rules that a case
+            does not have; or no rule of the suite can be scored in a conversation.
+    """
+
+    def __init__(self, suite: Suite, methods: Sequence[Method] = ()):
+        compiled = compile_methods(methods)
+        for method in methods:
+            if method not in compiled.messages:
+                _refuse(method, "acts inside the model")
+            if isinstance(method, RetriesReplies):
+                _refuse(method, "draws replies again, which are sent on here as they come")
+        self.suite = suite
+        self._cases = {case.id: _prepared(case, methods) for case in suite.cases}
+        if not any(case.rules for case in self._cases.values()):
+            raise UsageError(
+                f"No rule of the suite {suite.name!r} can be scored in a conversation, as they need"
+                " a judge or the answer to a probe; give a rule `when`, with the turns that it is"
+                " for, or another measure.",
+                option="suite",
+                value=suite.name,
+            )
+
+    @property
+    def unscored_rules(self) -> tuple[str, ...]:
+        """The rules, as CASE/RULE, that need a judge or the answer to a probe."""
+        return tuple(
+            f"{case.id}/{rule.id}" if rule.id else case.id
+            for case in self.suite.cases
+            for rule in case.all_rules
+            if rule not in self._cases[case.id].rules
+        )
+
+    def case_of(self, system: str) -> Case | None:
+        """The case that a request with this system prompt is of."""
+        if len(self.suite.cases) == 1:
+            return self.suite.cases[0]
+        prompts = [case for case in self.suite.cases if case.system_prompt.strip() in system]
+        return max(prompts, key=lambda case: len(case.system_prompt.strip()), default=None)
+
+    def edit(self, request: ChatRequest) -> Edit:
+        """What the methods of its case add to a request."""
+        case = self.case_of(request.system)
+        if case is None:
+            return Edit(Outcome.NO_CASE)
+        if request.is_stored:
+            return Edit(Outcome.STORED)
+        chat, methods = request.chat, self._cases[case.id].methods
+        try:
+            changes = request.changes_to(methods.edit(chat, dialog_seed(chat)))
+        except PromptError:
+            return Edit(Outcome.NO_PROMPT, case)
+        except Unreadable:
+            return Edit(Outcome.UNREADABLE, case)
+        last = request.messages[-1].item if request.ends_with_user else None
+        reminds = any(change.path[: len(last)] == last for change in changes) if last else False
+        return Edit(Outcome.EDITED if changes else Outcome.UNCHANGED, case, changes, reminds)
+
+    def score(
+        self, request: ChatRequest, case: Case, answer: Mapping[str, Any]
+    ) -> ScoredReply | Unscored:
+        """The scores of the answer to a request, as it was before it was edited.
+
+        A turn is everything that the assistant does between two messages of the user, so it is
+        scored once, with the reply that ends it.
+        """
+        try:
+            reply = output_messages(answer)
+            dialog = dialog_of(linear("", [*request.events, *reply]))
+        except Malformed:
+            return Unscored.UNREADABLE
+        if any(event.kind is Kind.TOOL_CALL for event in reply):
+            return Unscored.UNFINISHED
+        if not reply or not dialog.turns:
+            return Unscored.EMPTY
+        turn = dialog.turns[-1]
+        scores = tuple(
+            RuleScore(rule.id or "", score.value, score.reason)
+            for rule in self._cases[case.id].rules
+            if rule.when.applies(turn.done, turn.user, turn.role)
+            and (score := rule.measure.score_turn(turn.done)) is not None
+        )
+        return ScoredReply(case.id, turn.number, scores) if scores else Unscored.EMPTY
+
+
+def _refuse(method: Method, why: str) -> NoReturn:
+    raise UsageError(
+        f"{method.name} {why}, and only the messages of a chat can be edited here; use"
+        f" {', '.join(_METHODS[:-1])} or {_METHODS[-1]}, or serve the model with `holdfast serve"
+        " --default-method`.",
+        option="method",
+        value=spec_of([method]),
+        allowed=list(_METHODS),
+    )
+
+
+@dataclass(frozen=True)
+class _Case:
+    methods: CompiledMethods
+    rules: tuple[Rule, ...]  # that can be scored without a probe and without a judge
+
+
+class _RememberedRules:
+    """The rules of a case, which remembers what it found: every request has the whole dialog."""
+
+    def __init__(self, rules: CaseRules):
+        self._rules, self.texts = rules, rules.texts
+        self.broken: Callable[[str, str], Sequence[str]] = lru_cache(_REMEMBERED)(rules.broken)
+
+    def of_kinds(self, kinds: Sequence[str]) -> _RememberedRules:
+        return _RememberedRules(self._rules.of_kinds(kinds))
+
+
+def _prepared(case: Case, methods: Sequence[Method]) -> _Case:
+    rules = _RememberedRules(CaseRules(case))
+    knowing = [
+        method.with_rules(rules) if isinstance(method, NeedsRules) else method for method in methods
+    ]
+    scored = (
+        rule for rule in case.all_rules if not (rule.measure.judged or rule.is_only_for_probes)
+    )
+    return _Case(compile_methods(knowing), tuple(scored))

@@ -1,0 +1,115 @@
+"""The server behind a proxy: its addresses, the connections to it, and what its failures mean."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from urllib.parse import quote
+
+import httpx2
+from starlette.types import Scope
+
+from holdfast.errors import Unreachable, UsageError
+from holdfast.serve.refusals import Refusal
+
+_CONNECT_SECONDS = 10.0
+# Servers close idle connections, many after 5 seconds; one that is older is not used again.
+_IDLE_SECONDS = 4.0
+_API = "/v1"  # begins the paths of clients, and stands for the path of the upstream's base URL
+
+
+class Upstream:
+    """The server that requests are sent to.
+
+    Args:
+        url: its base URL, as a client would be given it, such as https://api.openai.com/v1.
+        silence: seconds to wait for it while it sends nothing.
+
+    Raises:
+        UsageError: it is no such URL.
+    """
+
+    def __init__(self, url: str, silence: float):
+        try:
+            self._base = httpx2.URL(url)
+        except httpx2.InvalidURL:
+            self._base = httpx2.URL("")
+        if self._base.scheme not in ("http", "https") or not self._base.host:
+            raise UsageError(
+                f"--upstream {url} is not the URL of a server; give its base URL, such as"
+                " http://localhost:8000/v1.",
+                option="upstream",
+                value=url,
+            )
+        self._silence = silence
+        self._client = httpx2.AsyncClient(
+            timeout=httpx2.Timeout(silence, connect=_CONNECT_SECONDS, pool=None),
+            limits=httpx2.Limits(keepalive_expiry=_IDLE_SECONDS),
+        )
+
+    @property
+    def name(self) -> str:
+        """Its base URL without credentials."""
+        return str(self._base.copy_with(userinfo=b"", query=None))
+
+    def check(self) -> None:
+        """Raises an `Unreachable` if there is no connection to it; any answer will do."""
+        try:
+            httpx2.get(self._url("/v1/models", b""), timeout=_CONNECT_SECONDS)
+        except httpx2.TransportError as error:
+            raise Unreachable(
+                f"Cannot reach {self.name} ({_reason(error)}); check --upstream, and that the"
+                " server is running."
+            ) from None
+
+    def request(
+        self,
+        scope: Scope,
+        headers: list[tuple[bytes, bytes]],
+        content: bytes | AsyncIterator[bytes] | None,
+    ) -> httpx2.Request:
+        """The request to send for one that came."""
+        path = scope.get("raw_path") or quote(scope["path"]).encode()
+        url = self._url(path.decode("latin-1"), scope["query_string"])
+        return httpx2.Request(scope["method"], url, headers=headers, content=content)
+
+    async def send(self, request: httpx2.Request) -> httpx2.Response:
+        """Sends a request; the body of the response is still to be read."""
+        return await self._client.send(request, stream=True, auth=None)
+
+    def refusal_of(self, error: httpx2.TransportError) -> Refusal:
+        """The answer to a request that got none, because of `error`."""
+        if isinstance(error, httpx2.TimeoutException) and not isinstance(
+            error, httpx2.ConnectTimeout
+        ):
+            return Refusal(
+                f"{self.name} was silent for {self._silence:g} s; try again, or give the proxy a"
+                " longer --timeout.",
+                code="upstream_timeout",
+                status=504,
+            )
+        if isinstance(error, (httpx2.ConnectError, httpx2.ConnectTimeout)):
+            return Refusal(
+                f"Cannot reach {self.name} ({_reason(error)}); check that the server is running.",
+                code="upstream_unreachable",
+                status=502,
+            )
+        return Refusal(
+            f"{self.name} closed the connection before it answered; try again.",
+            code="upstream_closed",
+            status=502,
+        )
+
+    def _url(self, path: str, query: bytes) -> httpx2.URL:
+        """The address of a path of the proxy; what the client escaped stays escaped."""
+        base = self._base.raw_path.decode("latin-1").partition("?")[0].rstrip("/")
+        if base and (path == _API or path.startswith(f"{_API}/")):
+            path = base + path.removeprefix(_API)
+        raw = path.encode("latin-1") + (b"?" + query if query else b"")
+        return self._base.copy_with(raw_path=raw)
+
+
+def _reason(error: BaseException) -> str:
+    """The words of the first cause, such as "Connection refused"."""
+    while cause := error.__cause__ or error.__context__:
+        error = cause
+    return getattr(error, "strerror", None) or str(error) or type(error).__name__

@@ -1,0 +1,240 @@
+"""A server on loopback that answers with exactly the bytes that a test gives, and a proxy to it."""
+
+import contextlib
+import json
+import socketserver
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import uvicorn
+
+from holdfast.drift.suites import load_suite
+from holdfast.methods import parse, spec_of
+from holdfast.proxy.forwarding import Forwarding
+from holdfast.proxy.proxy_app import ProxyApp, configuration
+from holdfast.proxy.proxy_metrics import ProxyMetrics
+from holdfast.proxy.relay import ChatRelay
+from holdfast.proxy.suite_middleware import SuiteMiddleware
+from holdfast.proxy.tally import Tally
+from holdfast.proxy.upstream import Upstream
+from holdfast.serve.server import bind
+
+SUITE = """
+cases:
+  - id: brief
+    system_prompt: Reply in one sentence and sign as Tony.
+    rules:
+      - id: signs
+        text: Sign as Tony.
+        measure: {regex: "Tony$"}
+      - id: short
+        text: Reply in one sentence.
+        measure: one_sentence
+"""
+SYSTEM = "Reply in one sentence and sign as Tony."
+
+
+@dataclass
+class Seen:
+    """A request as it arrived."""
+
+    line: str
+    headers: list[tuple[str, str]]
+    body: bytes
+
+    @property
+    def json(self):
+        return json.loads(self.body)
+
+    def header(self, name: str) -> str | None:
+        return next((value for key, value in self.headers if key.lower() == name), None)
+
+
+Answer = Callable[[Seen, "Writer"], None]
+
+
+class Writer:
+    """Writes an answer to the connection, piece by piece."""
+
+    def __init__(self, handler: socketserver.StreamRequestHandler):
+        self._file, self.connection = handler.wfile, handler.connection
+
+    def raw(self, data: bytes) -> None:
+        self._file.write(data)
+        self._file.flush()
+
+    def head(self, status: str, *headers: str) -> None:
+        self.raw("\r\n".join([f"HTTP/1.1 {status}", *headers, "", ""]).encode())
+
+    def whole(self, status: str, body: bytes, *headers: str) -> None:
+        self.head(status, *headers, f"Content-Length: {len(body)}")
+        self.raw(body)
+
+    def chunk(self, data: bytes) -> None:
+        self.raw(f"{len(data):x}\r\n".encode() + data + b"\r\n")
+
+    def client_is_gone(self, seconds: float = 10) -> bool:
+        """Waits for the client to close the connection."""
+        self.connection.settimeout(seconds)
+        try:
+            return self.connection.recv(1) == b""
+        except ConnectionError:
+            return True
+        except TimeoutError:
+            return False
+
+
+class FakeUpstream:
+    """Answers every request by `answer(seen, writer)`; if that is False, the connection ends."""
+
+    def __init__(self, answer: Answer):
+        self.seen: list[Seen] = []
+        self.answer = answer
+        upstream = self
+
+        class Handler(socketserver.StreamRequestHandler):
+            def handle(self):
+                with contextlib.suppress(ConnectionError):
+                    while (seen := _read(self.rfile)) is not None:
+                        upstream.seen.append(seen)
+                        if upstream.answer(seen, Writer(self)) is False:
+                            return
+
+        self._server = _Server(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
+
+    def __enter__(self):
+        threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True).start()
+        return self
+
+    def __exit__(self, *_):
+        self._server.shutdown()
+        self._server.server_close()
+
+
+class _Server(socketserver.ThreadingTCPServer):
+    daemon_threads = True
+    request_queue_size = 256  # connections that wait to be accepted; others may be reset
+
+
+def _read(file) -> Seen | None:
+    line = file.readline().decode().strip()
+    if not line:
+        return None
+    headers = []
+    while header := file.readline().decode("latin-1").strip():
+        name, _, value = header.partition(":")
+        headers.append((name, value.strip()))
+    seen = Seen(line, headers, b"")
+    if seen.header("transfer-encoding") == "chunked":
+        while size := int(file.readline(), 16):
+            seen.body += file.read(size)
+            file.readline()
+        file.readline()
+    else:
+        seen.body = file.read(int(seen.header("content-length") or 0))
+    return seen
+
+
+@dataclass
+class Proxied:
+    """A running proxy."""
+
+    url: str
+    tally: Tally
+    forwarding: Forwarding = field(repr=False)
+
+    def settle(self) -> None:
+        """Waits until no request is open and every reply is scored."""
+        wait_until(lambda: not self.forwarding.open and not self.forwarding.waiting)
+
+
+@contextlib.contextmanager
+def proxied(
+    upstream: str,
+    suite: str,
+    method: str = "none",
+    *,
+    timeout: float = 10,
+    log: Path | None = None,
+) -> Iterator[Proxied]:
+    """Runs a proxy in a thread of the test's process."""
+    middleware = SuiteMiddleware(load_suite(suite, probed=False), parse(method))
+    tally = Tally()
+    metrics = ProxyMetrics(tally)
+    forwarding = Forwarding(Upstream(upstream, timeout), ChatRelay(middleware, tally, log), metrics)
+    title = {"upstream": upstream, "method": spec_of(parse(method)), "suite": "bot"}
+    app = ProxyApp(forwarding, metrics, middleware, tally, title, ("127.0.0.1",))
+    bound = bind("127.0.0.1", 0)
+    server = uvicorn.Server(configuration(app))
+    thread = threading.Thread(target=server.run, args=([bound],))
+    thread.start()
+    wait_until(lambda: server.started or not thread.is_alive())
+    try:
+        yield Proxied(f"http://127.0.0.1:{bound.getsockname()[1]}", tally, forwarding)
+    finally:
+        server.should_exit = True
+        thread.join()
+        forwarding.close()
+
+
+def wait_until(holds: Callable[[], bool], seconds: float = 20) -> None:
+    limit = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < limit
+        time.sleep(0.005)
+
+
+def completion(text: str | None = "Fine. Tony", finish="stop", **message) -> bytes:
+    """A chat completion."""
+    choice = {"index": 0, "finish_reason": finish}
+    choice["message"] = {"role": "assistant", "content": text, **message}
+    return json.dumps({"id": "c1", "object": "chat.completion", "choices": [choice]}).encode()
+
+
+def chunks(*pieces: str, finish: str | None = "stop") -> list[bytes]:
+    """The events of a streamed chat completion."""
+    deltas = [({"content": piece}, None) for piece in pieces]
+    deltas += [({}, finish)] if finish else []
+    events = [
+        {
+            "id": "c1",
+            "object": "chat.completion.chunk",
+            "choices": [{"index": 0, "delta": delta, "finish_reason": reason}],
+        }
+        for delta, reason in deltas
+    ]
+    done = [b"data: [DONE]\n\n"] if finish else []
+    return [b"data: " + json.dumps(event).encode() + b"\n\n" for event in events] + done
+
+
+def response(text="Fine. Tony", status="completed", **more) -> dict:
+    """An answer of the Responses API."""
+    message = {
+        "type": "message",
+        "role": "assistant",
+        "id": "m1",
+        "status": "completed",
+        "content": [{"type": "output_text", "text": text, "annotations": []}],
+    }
+    return {"id": "r1", "object": "response", "status": status, "output": [message], **more}
+
+
+def reply_json(body: bytes) -> Answer:
+    """Answers every request with this JSON."""
+    return lambda seen, writer: writer.whole("200 OK", body, "Content-Type: application/json")
+
+
+def reply_events(*events: bytes) -> Answer:
+    """Answers every request with these events."""
+
+    def answer(seen, writer):
+        writer.head("200 OK", "Content-Type: text/event-stream", "Transfer-Encoding: chunked")
+        for event in events:
+            writer.chunk(event)
+        writer.raw(b"0\r\n\r\n")
+
+    return answer

@@ -1,0 +1,190 @@
+"""`holdfast proxy` as a process, and what it refuses."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import httpx2
+import openai
+import pytest
+from fake_upstream import SUITE, SYSTEM, FakeUpstream, chunks, completion, reply_json, wait_until
+
+from holdfast.cli import main
+from holdfast.drift.suites import load_suite, parse_suite
+from holdfast.errors import Unreachable, UsageError
+from holdfast.methods import parse
+from holdfast.proxy.suite_middleware import SuiteMiddleware
+from holdfast.proxy.upstream import Upstream
+
+SEVERAL = (
+    SUITE
+    + """
+  - id: longer
+    system_prompt: Reply in one sentence and sign as Tony. Today is Friday.
+    measure: one_sentence
+  - id: french
+    system_prompt: Answer in French.
+    rules:
+      - id: language
+        measure: {name: language, code: fr}
+      - id: polite
+        measure: {judge: "Is it polite?", model: "http://localhost:9/v1"}
+        follows: [a, b, c, d, e, f, g, h, i, j]
+        breaks: [k, l, m, n, o, p, q, r, s, t]
+"""
+)
+
+
+def suite_of(text: str):
+    return parse_suite(text, "bot.yaml", "bot", probed=False)
+
+
+def test_the_process_finishes_streams_when_it_is_stopped(tmp_path):
+    (tmp_path / "bot.yaml").write_text(SUITE)
+    go_on = threading.Event()
+
+    def answer(seen, writer):
+        if seen.line.startswith("GET"):
+            return reply_json(b"{}")(seen, writer)
+        writer.head("200 OK", "Content-Type: text/event-stream", "Transfer-Encoding: chunked")
+        first, *rest = chunks("Fine, ", "Tony")
+        writer.chunk(first)
+        go_on.wait(20)
+        for event in rest:
+            writer.chunk(event)
+        return writer.raw(b"0\r\n\r\n")
+
+    with FakeUpstream(answer) as upstream:
+        command = [sys.executable, "-m", "holdfast", "proxy", "--port", "0", "--suite", "bot.yaml"]
+        command += ["--upstream", f"{upstream.url}/v1", "--method", "reminder:every=1"]
+        environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1] / "src")}
+        with subprocess.Popen(
+            command,
+            cwd=tmp_path,
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        ) as process:
+            try:
+                printed = process.stdout.readline()
+                url = printed.split()[2]
+                client = openai.OpenAI(base_url=url, api_key="sk-secret", max_retries=0)
+                messages = [
+                    {"role": "system", "content": SYSTEM},
+                    {"role": "user", "content": "Hi."},
+                ]
+                stream = client.chat.completions.create(model="m", messages=messages, stream=True)
+                text = next(stream).choices[0].delta.content
+                process.send_signal(signal.SIGTERM)
+                wait_until(lambda: refuses(url))
+                go_on.set()
+                text += "".join(chunk.choices[0].delta.content or "" for chunk in stream)
+                assert text == "Fine, Tony"
+                assert process.wait(20) == 0
+                printed += process.stdout.read()
+            finally:
+                process.kill()
+    assert "Finishing 1 request" in printed
+    assert "sk-secret" not in printed and "Traceback" not in printed
+    assert upstream.seen[-1].json["messages"][-1]["content"] == f"[Reminder: {SYSTEM}]\n\nHi."
+
+
+def refuses(url: str) -> bool:
+    try:
+        return httpx2.get(f"{url}/models").status_code == 503
+    except httpx2.TransportError:
+        return True
+
+
+def test_an_upstream_that_cannot_be_reached():
+    with FakeUpstream(reply_json(completion())) as upstream:
+        url = upstream.url
+    with pytest.raises(Unreachable) as raised:
+        Upstream(f"{url}/v1", 1).check()
+    assert url in str(raised.value)
+
+
+def test_an_upstream_that_answers_with_an_error_can_be_reached():
+    with FakeUpstream(lambda seen, writer: writer.whole("401 Unauthorized", b"{}")) as upstream:
+        Upstream(upstream.url, 1).check()
+
+
+@pytest.mark.parametrize("url", ["localhost:8000", "ftp://x/v1", "http://", "", "http://[::1/v1"])
+def test_an_upstream_that_is_no_url(url):
+    with pytest.raises(UsageError) as raised:
+        Upstream(url, 1)
+    assert raised.value.option == "upstream" and raised.value.value == url
+
+
+def test_credentials_in_the_url_are_in_no_message():
+    upstream = Upstream("http://me:secret@127.0.0.1:9/v1?key=secret", 1)
+    assert upstream.name == "http://127.0.0.1:9/v1"
+    with pytest.raises(Unreachable) as raised:
+        upstream.check()
+    assert "secret" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "spec", ["boost:factor=2", "repetition:probability=1+guidance:scale=2", "check-and-retry:n=3"]
+)
+def test_a_method_that_is_no_edit_of_messages(spec):
+    with pytest.raises(UsageError) as raised:
+        SuiteMiddleware(suite_of(SUITE), parse(spec))
+    assert raised.value.option == "method" and raised.value.value == spec.split("+")[-1]
+
+
+def test_a_suite_whose_rules_need_probes_or_judges():
+    with pytest.raises(UsageError) as raised:
+        SuiteMiddleware(load_suite("bot"))
+    assert raised.value.option == "suite" and raised.value.value == "bot"
+
+
+def test_rules_that_need_a_judge_are_named():
+    assert SuiteMiddleware(suite_of(SEVERAL)).unscored_rules == ("french/polite",)
+
+
+def test_rules_without_texts_cannot_be_reminded_of():
+    with pytest.raises(UsageError) as raised:
+        SuiteMiddleware(load_suite("luna"), parse("reminder:text=rules"))
+    assert raised.value.option == "text"
+
+
+@pytest.mark.parametrize(
+    ("system", "case"),
+    [
+        ("Answer in French.", "french"),
+        ("You are a bot. Answer in French. Be kind.", "french"),
+        ("Reply in one sentence and sign as Tony.", "brief"),
+        ("Reply in one sentence and sign as Tony. Today is Friday.", "longer"),
+        ("Something else.", None),
+        ("", None),
+    ],
+)
+def test_the_case_of_a_chat(system, case):
+    found = SuiteMiddleware(suite_of(SEVERAL)).case_of(system)
+    assert (found.id if found else None) == case
+
+
+def test_the_only_case_is_that_of_every_chat():
+    assert SuiteMiddleware(suite_of(SUITE)).case_of("").id == "brief"
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("port", "70000"),
+        ("timeout", "0"),
+        ("method", "bost:factor=2"),
+        ("suite", "nowhere.yaml"),
+        ("host", "203.0.113.7"),
+    ],
+)
+def test_bad_options(option, value, capsys):
+    options = {"upstream": "http://127.0.0.1:9/v1", "port": "0", "suite": "luna", option: value}
+    assert main(["proxy", *(f"--{name}={given}" for name, given in options.items())]) == 2
+    printed = capsys.readouterr().err
+    assert printed.count("\n") == 1 and value.partition(":")[0] in printed
