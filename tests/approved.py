@@ -52,6 +52,12 @@ COMMANDS = {
         f"drift --rounds 3 --out {RUN}",
         "drift --out logs",
     ],
+    "remind": [
+        "remind --help",
+        "remind",
+        "remind --suite nowhere.yaml --install",
+        "remind --suite rules.yaml --yes",
+    ],
     "report": [
         "report --help",
         f"report {RUN} --out page.html",

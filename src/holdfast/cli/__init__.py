@@ -41,6 +41,7 @@ GROUPS = {  # the commands by what they are for, each with the module and name o
         "generate": "generate.COMMAND",
         "serve": "serve.COMMAND",
         "proxy": "proxy.COMMAND",
+        "remind": "remind.COMMAND",
     },
     "Papers and benchmarks": {
         "reproduce": "reproduce.COMMAND",
@@ -86,7 +87,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         with contextlib.suppress(HoldfastError):
             _write_no_verdict(words, worded)
         print(f"holdfast: {worded}", file=sys.stderr)
-        return 2 if isinstance(error, UsageError) or command is None else command.failed
+        if command is None:
+            return command_named(words[0]).malformed if words[0] in _PLACES else 2
+        return 2 if isinstance(error, UsageError) else command.failed
     except KeyboardInterrupt as ended:
         how = "terminated" if isinstance(ended, Terminated) else "interrupted"
         _write_no_verdict(words, f"the command was {how}")

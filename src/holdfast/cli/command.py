@@ -87,6 +87,7 @@ class Command(Generic[AnyOptions]):
     description: str = ""  # at the beginning of its help; `examples` are at the end
     examples: str | None = None
     failed: int = 1  # the exit code if it fails, though it was called correctly
+    malformed: int = 2  # the exit code if it cannot be read from the command line
     parser: Mapping[str, Any] = field(default_factory=dict)  # further arguments of its parser
 
     def read(self, arguments: argparse.Namespace) -> AnyOptions:

@@ -32,6 +32,11 @@ def asset(name: str) -> str:
     return (ASSETS / name).read_text(encoding="utf-8")
 
 
+def user_cache() -> Path:
+    """The folder for what can be made again."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "holdfast"
+
+
 def read_text(path: Path | str) -> str:
     """The text of a user's UTF-8 file, which is unpacked if it is gzipped."""
     path = Path(path)

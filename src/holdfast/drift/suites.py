@@ -53,7 +53,12 @@ SCORINGS = tuple(dict.fromkeys(name for kind in PUBLISHED.values() for name in k
 
 
 def load_suite(
-    spec: str, *, scoring: str = "strict", allow_code: bool = False, probed: bool = True
+    spec: str,
+    *,
+    scoring: str = "strict",
+    allow_code: bool = False,
+    probed: bool = True,
+    check: bool = True,
 ) -> Suite:
     """Loads a suite.
 
@@ -68,6 +73,7 @@ def load_suite(
         allow_code: whether a YAML file may name custom Python functions as measures, in a module
             next to it or elsewhere on Python's path.
         probed: whether its rules are to be probed; False also accepts rules that only score logs.
+        check: whether the measures of a YAML file are tested on their examples.
 
     Raises:
         UnknownName: no suite or scoring has this name.
@@ -97,7 +103,8 @@ def load_suite(
     if Path(spec).suffix in (".yaml", ".yml") or Path(spec).is_file():
         path = Path(spec)
         text = read_text(path)
-        return parse_suite(text, spec, path.stem, allow_code, path.parent, probed=probed)
+        folder = path.parent
+        return parse_suite(text, spec, path.stem, allow_code, folder, check=check, probed=probed)
     forms = [form for kind in PUBLISHED.values() for form in kind.forms]
     raise UnknownName("suite", spec, [*SHIPPED, *forms, "FILE.yaml"])
 

@@ -3,14 +3,14 @@
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from holdfast.chat.reasoning import split_reasoning
 from holdfast.errors import UsageError
 from holdfast.measures.turns import AssistantTurn, ToolCall
-from holdfast.transcripts import Event, Kind, Transcript, read_transcripts
+from holdfast.transcripts.transcript import Event, Kind, Transcript
 
 BYTES_PER_TOKEN = 4  # of ordinary text, as no tokenizer is available
 
@@ -75,6 +75,8 @@ def read_logs(paths: Path | str | Sequence[Path | str], form: str | None = None)
     Raises:
         UsageError: a file cannot be read, or none has a dialog; names the first problem.
     """
+    from holdfast.transcripts.reading import read_transcripts  # the readers of all formats
+
     paths = [paths] if isinstance(paths, (Path, str)) else paths
     dialogs: list[LoggedDialog] = []
     problems: list[str] = []
@@ -127,12 +129,20 @@ def _without_copies(dialogs: list[LoggedDialog], problems: list[str]) -> list[Lo
 
 
 @dataclass
-class _Exchange:
-    """The user's message, and what the assistant and its tools did until the next one."""
+class LoggedExchange:
+    """The user's message, and what the assistant and its tools did until the next one.
 
-    user: str  # "" if the assistant began
-    size: int  # of the dialog before the assistant's turn, in bytes
-    after: list[Event] = field(default_factory=list)  # the events after the user's message
+    Args:
+        user: "" if the assistant began.
+        size: of the dialog before the assistant's turn, in bytes.
+        begins: the user's message; None if the assistant began.
+        after: the events after the user's message.
+    """
+
+    user: str
+    size: int
+    begins: Event | None = None
+    after: list[Event] = field(default_factory=list)
 
     @property
     def replies(self) -> list[Event]:
@@ -149,9 +159,16 @@ class _Exchange:
 
 def dialog_of(transcript: Transcript) -> LoggedDialog:
     """The assistant's turns on the active path."""
+    turns = turns_of(exchanges_of(transcript.path))
+    return LoggedDialog(transcript.source, "\n\n".join(_prompts(transcript.path)), turns)
+
+
+def turns_of(
+    exchanges: Iterable[LoggedExchange], earlier: tuple[ToolCall, ...] = ()
+) -> tuple[LoggedTurn, ...]:
+    """The assistant's turns in exchanges that have any, after these earlier tool calls."""
     turns: list[LoggedTurn] = []
-    earlier: tuple[ToolCall, ...] = ()
-    for exchange in _exchanges(transcript.path):
+    for exchange in exchanges:
         replies = exchange.replies
         if replies:
             split = [split_reasoning(event.text) for event in replies]
@@ -169,7 +186,7 @@ def dialog_of(transcript: Transcript) -> LoggedDialog:
                 )
             )
             earlier += calls
-    return LoggedDialog(transcript.source, "\n\n".join(_prompts(transcript.path)), tuple(turns))
+    return tuple(turns)
 
 
 def _prompts(path: Sequence[Event]) -> list[str]:
@@ -181,10 +198,11 @@ def _prompts(path: Sequence[Event]) -> list[str]:
 _NOT_SAID = (Kind.COMPACTION, Kind.REMINDER, Kind.INTERRUPTION)  # but in the model's context
 
 
-def _exchanges(path: Sequence[Event]) -> list[_Exchange]:
+def exchanges_of(path: Sequence[Event]) -> list[LoggedExchange]:
+    """The exchanges of a path; the first one is without a message of the user."""
     prompts = sum(len(text.encode("utf-8", "replace")) for text in _prompts(path))
     size = prompts
-    exchanges = [_Exchange("", size)]
+    exchanges = [LoggedExchange("", size)]
     for event in path:
         if event.is_prompt or event.kind is Kind.ERROR:
             continue
@@ -194,9 +212,10 @@ def _exchanges(path: Sequence[Event]) -> list[_Exchange]:
         if not event.is_by_user:
             exchanges[-1].after.append(event)
         elif exchanges[-1].after or not exchanges[-1].user:
-            exchanges.append(_Exchange(event.text, size))
+            exchanges.append(LoggedExchange(event.text, size, event))
         else:  # the user continues
-            exchanges[-1] = _Exchange(f"{exchanges[-1].user}\n\n{event.text}", size)
+            before = exchanges[-1]
+            exchanges[-1] = LoggedExchange(f"{before.user}\n\n{event.text}", size, before.begins)
     return exchanges
 
 

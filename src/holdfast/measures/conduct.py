@@ -16,7 +16,7 @@ from typing import Annotated, Any
 from holdfast.errors import UsageError, cut
 from holdfast.measures.arguments import takes
 from holdfast.measures.patterns import compiled, matches
-from holdfast.measures.registry import Score, measure
+from holdfast.measures.registry import Score, WhenCut, measure
 from holdfast.measures.shell import Command, Reading, read_script
 from holdfast.measures.turns import AssistantTurn, ToolCall
 
@@ -137,7 +137,7 @@ def _check_call(
         _validator(json.dumps(arguments_schema))
 
 
-@measure(check=_check_call)
+@measure(check=_check_call, when_cut=WhenCut.IF_KEPT)
 def tool_called(
     turn: AssistantTurn,
     tool: Glob,
@@ -149,7 +149,7 @@ def tool_called(
     return Score(float(done), f"{tool} was {'called' if done else 'not called'}")
 
 
-@measure(check=_check_call)
+@measure(check=_check_call, when_cut=WhenCut.IF_BROKEN)
 def tool_not_called(
     turn: AssistantTurn,
     tool: Glob,
@@ -164,7 +164,7 @@ def tool_not_called(
     return None if called is None else Score(1.0 - called.value, called.reason)
 
 
-@measure(check=lambda command: compiled(command, ""))
+@measure(check=lambda command: compiled(command, ""), when_cut=WhenCut.IF_BROKEN)
 def command_not_run(turn: AssistantTurn, command: Pattern) -> Score | None:
     """0 if a shell command begins with a match of the regular expression; turns without a command
     do not count."""
@@ -174,14 +174,14 @@ def command_not_run(turn: AssistantTurn, command: Pattern) -> Score | None:
     return None if run is None else Score(1.0 - run.value, run.reason)
 
 
-@measure(check=lambda command: compiled(command, ""))
+@measure(check=lambda command: compiled(command, ""), when_cut=WhenCut.IF_KEPT)
 def command_run(turn: AssistantTurn, command: Pattern) -> Score | None:
     """1 if a shell command begins with a match of the regular expression."""
     run = next((item for item in commands_of(turn.calls) if _matching(command, item)), None)
     return Score(0.0, "not run") if run is None else Score(1.0, f"ran {_short(run.words)}")
 
 
-@measure
+@measure(when_cut=WhenCut.IF_BROKEN)
 def file_not_touched(turn: AssistantTurn, path: Glob) -> Score | None:
     """0 if a file with this path (* and ? match any text, also /) was written, moved or deleted;
     turns that change no file do not count."""
@@ -193,7 +193,11 @@ def file_not_touched(turn: AssistantTurn, path: Glob) -> Score | None:
     return Score(1.0, "not touched") if touched is None else Score(0.0, f"changed {touched}")
 
 
-@measure(check=lambda first, then: (compiled(first, ""), compiled(then, "")))
+@measure(
+    check=lambda first, then: (compiled(first, ""), compiled(then, "")),
+    when_cut=WhenCut.IF_BROKEN,
+    reads_earlier=True,
+)
 def runs_before(turn: AssistantTurn, first: Pattern, then: Pattern) -> Score | None:
     """1 if a command that begins with a match of `first` came before every one that begins with a
     match of `then`, and since the previous such one; turns without a `then` command do not count.
@@ -222,7 +226,7 @@ def _events(calls: Sequence[ToolCall]) -> Iterator[Command]:
             yield Command((Reading((call.name, arguments)),))
 
 
-@measure(check=lambda pattern: compiled(pattern, ""))
+@measure(check=lambda pattern: compiled(pattern, ""), when_cut=WhenCut.IF_BROKEN)
 def commit_message(turn: AssistantTurn, pattern: Pattern) -> Score | None:
     """Share of the turn's commit messages that match the regular expression; turns without a
     commit do not count."""

@@ -218,7 +218,7 @@ def vader(text: str) -> dict[str, float]:
     return scores
 
 
-@measure
+@measure(loads=True)
 def sentiment(text: str, direction: Direction) -> Score:
     """(1 + VADER compound) / 2 for 'positive', (1 - compound) / 2 for 'negative'."""
     compound = vader(text)["compound"]
@@ -226,13 +226,13 @@ def sentiment(text: str, direction: Direction) -> Score:
     return Score((1 + signed) / 2, f"VADER compound {compound:+.2f}")
 
 
-@measure
+@measure(loads=True)
 def joyful(text: str) -> Score:
     """Mean over sentences of VADER's compound above 0, where 0.5 is full marks."""
     return feeling(text, +1, "joyful")
 
 
-@measure
+@measure(loads=True)
 def sad(text: str) -> Score:
     """Mean over sentences of VADER's compound below 0, where -0.5 is full marks."""
     return feeling(text, -1, "negative")

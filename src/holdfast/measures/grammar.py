@@ -234,7 +234,7 @@ def plural_noun_marks(text: str) -> list[bool]:
     return marks
 
 
-@measure
+@measure(loads=True)
 def past_tense(text: str) -> Score:
     """Share of verbs with a tense that are past; infinitives and -ing forms have none; 1 without
     verbs.
@@ -247,7 +247,7 @@ def past_tense(text: str) -> Score:
     return share(verbs.count("past"), len(verbs), "verbs are in the past tense")
 
 
-@measure
+@measure(loads=True)
 def plural_nouns(text: str, full: Share = 1.0) -> Score:
     """Share of words that are plural nouns; a share of `full` or more scores 1."""
     return share_true(plural_noun_marks(text), "words are plural nouns", full)
@@ -261,7 +261,7 @@ def commonest(number: int) -> frozenset[str]:
     return frozenset(top_n_list("en", number))
 
 
-@measure
+@measure(loads=True)
 def rare_words(text: str, common: Count = 10_000, full: Share = 1.0) -> Score:
     """Share of words not among the `common` commonest of English; `full` or more scores 1."""
     words = [word for word in folded_words(text) if any(character.isalpha() for character in word)]

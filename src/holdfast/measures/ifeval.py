@@ -309,7 +309,7 @@ TOKEN = re.compile(
 )
 
 
-@measure
+@measure(loads=True)
 def ifeval_language_response_language(text: str, language: LanguageCode) -> Score:
     """1 if the reply reads as this language rather than another.
 
@@ -319,13 +319,13 @@ def ifeval_language_response_language(text: str, language: LanguageCode) -> Scor
     return verdict(kept, f"{'reads' if kept else 'does not read'} as {NAMES[language]}")
 
 
-@measure
+@measure(loads=True)
 def ifeval_change_case_english_capital(text: str) -> Score:
     """1 for an English reply in capital letters only."""
     return in_case(text, text.isupper(), "capital")
 
 
-@measure
+@measure(loads=True)
 def ifeval_change_case_english_lowercase(text: str) -> Score:
     """1 for an English reply without a capital letter."""
     return in_case(text, text.islower(), "lower-case")

@@ -126,7 +126,7 @@ def weight(rival: str, code: str) -> float:
     return OFTEN if code == "en" or rival in COMMON else SELDOM
 
 
-@measure
+@measure(loads=True)
 def language(text: str, code: LanguageCode) -> Score:
     """Probability that the reply is in this language, by its letters and words: mean over
     sentences.
@@ -157,7 +157,7 @@ def is_in(text: str, code: str) -> bool:
     return (probability(text, code) or 0.0) > 0.5
 
 
-@measure
+@measure(loads=True)
 def bilingual(text: str, first: LanguageCode, second: LanguageCode) -> Score:
     """Over pairs "sentence (translation)": 0.5 for each side in its language; mean."""
     pieces = [piece.strip() for piece in PARENTHESISED.split(text)]

@@ -1,12 +1,17 @@
 """The user's regular expressions, which the package `regex` runs within a time limit."""
 
 import re
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import cache
 from typing import Any
 
 from holdfast.errors import UsageError
 
 _PATIENCE = 5.0  # seconds of computing that one search may take
+_deadline: ContextVar[float | None] = ContextVar("deadline", default=None)  # of all searches
 _ESCAPED = re.compile(r"\\[^zZ]|\[\^?\]?(?:\\.|[^\]\\])*\]", re.DOTALL)  # or in a character class
 _END = re.compile(r"\$|\\[zZ]")
 
@@ -29,14 +34,30 @@ def compiled(regex: str, flags: str) -> Any:
         ) from error
 
 
+@contextmanager
+def searches_end_within(seconds: float) -> Iterator[None]:
+    """Within this context, all searches together may take this long, where each may take 5 s."""
+    token = _deadline.set(time.monotonic() + seconds)
+    try:
+        yield
+    finally:
+        _deadline.reset(token)
+
+
 def find(pattern: str, text: str, flags: str = "") -> Any:
     """The first match of a user's regular expression; a `UsageError` if it takes too long."""
+    deadline = _deadline.get()
+    patience = _PATIENCE if deadline is None else deadline - time.monotonic()
     try:
-        return compiled(pattern, flags).search(text, timeout=_PATIENCE)
+        if patience <= 0:
+            raise TimeoutError
+        return compiled(pattern, flags).search(text, timeout=patience)
     except TimeoutError as error:
         raise UsageError(
-            f"The regular expression {shown(pattern)} took more than {_PATIENCE:g} s on a text of"
-            f" {len(text)} characters; write it without repetitions inside repetitions, as (a+)+."
+            f"The regular expression {shown(pattern)} took more than {max(patience, 0):.3g} s on a"
+            f" text of {len(text)} characters; write it without repetitions inside repetitions, as"
+            " (a+)+.",
+            value=pattern,
         ) from error
 
 

@@ -7,10 +7,9 @@ expression; a phrase that makes up half of a sentence stands for all of it.
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from holdfast.measures.patterns import find
-from holdfast.measures.registry import Measure, build
+from holdfast.measures.registry import Measure, build, inner_specs
 from holdfast.measures.repeated_turns import units_of
 from holdfast.measures.text import fold, sentences_of
 
@@ -52,7 +51,7 @@ def phrases_of_measure(measure: Measure, text: str) -> list[str]:
 def _required(measure: Measure, text: str) -> Iterator[str]:
     if measure.name in _FORBIDDING:
         return
-    for spec in _inner(measure.arguments):
+    for spec in inner_specs(measure.arguments):
         yield from _required(build(spec), text)
     if measure.name == "regex":
         match = find(measure.arguments["regex"], text, measure.arguments["flags"])
@@ -65,12 +64,6 @@ def _required(measure: Measure, text: str) -> Iterator[str]:
         values = [value] if isinstance(value, str) and name != "words" else value
         if isinstance(values, list | tuple):
             yield from (item for item in values if isinstance(item, str))
-
-
-def _inner(arguments: Any) -> list[Any]:
-    """The specs of the measures that a measure combines."""
-    several, single = arguments.get("measures"), arguments.get("measure")
-    return [*(several or ()), *([single] if single is not None else [])]
 
 
 def _sentences_around(phrases: Sequence[str], text: str) -> Iterator[str]:

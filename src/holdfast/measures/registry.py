@@ -98,6 +98,8 @@ class Entry:
     empty_is_zero: bool
     check: Callable[..., Any] | None
     when_cut: CutRule = WhenCut.JUDGED
+    loads: bool = False
+    reads_earlier: bool = False
 
     @property
     def of_turn(self) -> bool:
@@ -187,13 +189,7 @@ class Measure:
         when_cut, score = self.when_cut, self.score(text)
         if not isinstance(when_cut, WhenCut):
             when_cut = when_cut(_readable(text), **self.arguments)
-        is_judged = {
-            WhenCut.JUDGED: True,
-            WhenCut.NOT_JUDGED: False,
-            WhenCut.IF_BROKEN: score.value < 1,
-            WhenCut.IF_KEPT: score.value == 1,
-        }
-        return score if is_judged[when_cut] else None
+        return score if _is_judged(score, when_cut) else None
 
     def score_turn(self, turn: AssistantTurn) -> Score | None:
         """Scores an assistant's turn in a log; None if the rule does not apply to it, or if it was
@@ -205,6 +201,43 @@ class Measure:
         if not turn.text.strip():
             return None
         return self.score_cut(turn.text) if turn.is_cut else self.score(turn.text)
+
+    def score_so_far(self, turn: AssistantTurn) -> Score | None:
+        """Scores what an assistant did in a turn that goes on; None if the rest of the turn could
+        decide, as it always can for a measure of the text.
+        """
+        score = self.score_turn(turn) if self.of_turn else None
+        if score is None or not isinstance(self.when_cut, WhenCut):
+            return None
+        return score if _is_judged(score, self.when_cut) else None
+
+    @property
+    def reads_earlier(self) -> bool:
+        """Whether the tool calls of earlier turns matter to it."""
+        return self.name in REGISTRY and REGISTRY[self.name].reads_earlier
+
+    @property
+    def loads(self) -> bool:
+        """Whether it, or one that it combines, loads a lexicon or a model when it first scores."""
+        inner = (build(spec) for spec in inner_specs(self.arguments))
+        entry = REGISTRY.get(self.name)
+        return (entry is not None and entry.loads) or any(measure.loads for measure in inner)
+
+
+def _is_judged(score: Score, when_cut: WhenCut) -> bool:
+    """Whether a score of what is there so far stands, whatever follows."""
+    return {
+        WhenCut.JUDGED: True,
+        WhenCut.NOT_JUDGED: False,
+        WhenCut.IF_BROKEN: score.value < 1,
+        WhenCut.IF_KEPT: score.value == 1,
+    }[when_cut]
+
+
+def inner_specs(arguments: Mapping[str, Any]) -> list[Any]:
+    """The specs of the measures that a measure with these arguments combines."""
+    several, single = arguments.get("measures"), arguments.get("measure")
+    return [*(several or ()), *([single] if single is not None else [])]
 
 
 def _readable(text: str) -> str:
@@ -222,6 +255,8 @@ def measure(
     empty_is_zero: bool = True,
     check: Callable[..., Any] | None = None,
     when_cut: CutRule = WhenCut.JUDGED,
+    loads: bool = False,
+    reads_earlier: bool = False,
 ) -> Callable[[F], F]: ...
 def measure(
     function: Any = None,
@@ -229,6 +264,8 @@ def measure(
     empty_is_zero: bool = True,
     check: Callable[..., Any] | None = None,
     when_cut: CutRule = WhenCut.JUDGED,
+    loads: bool = False,
+    reads_earlier: bool = False,
 ) -> Any:
     """Registers a function `(text, **arguments) -> Score` as a measure of the same name.
 
@@ -236,12 +273,16 @@ def measure(
     if there is nothing to score. Each argument is annotated with one of the types of
     `measures.arguments`. With `empty_is_zero` a reply without a visible character scores 0.
     `check` raises a `UsageError` if the arguments of a spec do not go together. `when_cut` says
-    whether a reply that was cut off at the token limit is judged: a value of `WhenCut`, or a
-    function `(text, **arguments)` that returns one.
+    whether a reply that was cut off at the token limit, or a turn that goes on, is judged: a value
+    of `WhenCut`, or a function `(text, **arguments)` that returns one. A measure `loads` if its
+    first score reads a lexicon or a model, which takes up to a second; it `reads_earlier` if the
+    tool calls of earlier turns matter.
     """
 
     def register(wrapped: F) -> F:
-        REGISTRY[wrapped.__name__] = Entry(wrapped, empty_is_zero, check, when_cut)
+        REGISTRY[wrapped.__name__] = Entry(
+            wrapped, empty_is_zero, check, when_cut, loads, reads_earlier
+        )
         return wrapped
 
     return register if function is None else register(function)

@@ -74,7 +74,7 @@ def released_every_sentence_starts_with(text: str, word: Text) -> Score:
     return share(firsts.count(word), len(firsts), f"sentences start, lower-cased, with {word!r}")
 
 
-@measure(empty_is_zero=False)
+@measure(empty_is_zero=False, loads=True)
 def released_vader(text: str, part: Part) -> Score:
     """VADER's share of positive, negative or neutral words; rarely above 0.6."""
     value = vader(text)[part]
@@ -110,13 +110,13 @@ def released_never_contains(
     return never_contains(text, words, case, whole)
 
 
-@measure(empty_is_zero=False)
+@measure(empty_is_zero=False, loads=True)
 def released_sentiment(text: str, direction: Direction) -> Score:
     """Like sentiment, but an empty reply scores 0.5."""
     return sentiment(text, direction)
 
 
-@measure(empty_is_zero=False)
+@measure(empty_is_zero=False, loads=True)
 def released_past_tense(text: str) -> Score:
     """Share of verbs that are past, including infinitives and -ing forms; 1 without verbs."""
     past = verbs = 0
@@ -149,7 +149,7 @@ def released_no_letters(text: str) -> Score:
     return share_true((not c.isalpha() for c in text), "characters are no letters")
 
 
-@measure(empty_is_zero=False)
+@measure(empty_is_zero=False, loads=True)
 def released_plural_nouns(text: str) -> Score:
     """Share of tokens that are plural nouns; punctuation marks are tokens."""
     marks = grammar.plural_noun_marks(text)
@@ -191,7 +191,7 @@ def released_number_near(text: str, number: Number) -> Score:
     return number_near(digits.group(), number) if digits else Score(0.0, "no number occurs")
 
 
-@measure(empty_is_zero=False)
+@measure(empty_is_zero=False, loads=True)
 def released_rare_words(text: str, common: Count = 10_000) -> Score:
     """1 - share of words among the `common` commonest of English; a number is not among them."""
     usual = grammar.commonest(common)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from safetensors import SafetensorError, safe_open
 
+from holdfast.common.files import user_cache
 from holdfast.common.model_names import endpoint_meant, is_url
 from holdfast.errors import HoldfastError, ModelError, NoSuchModel, cut
 from holdfast.models.gguf import GGUF, read_gguf
@@ -90,7 +91,7 @@ def find_source(name: str) -> Source:
 
 def real_models_folder() -> Path:
     """Where `python -m holdfast.models.install` puts models: a folder in the user's cache."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "holdfast" / "models"
+    return user_cache() / "models"
 
 
 def _begins_as_gguf(path: str) -> bool:

@@ -1,6 +1,26 @@
 """Logs of any format as transcripts: trees of events, of which one path is active."""
 
-from holdfast.transcripts.formats import FORMATS
-from holdfast.transcripts.reader import Format, Unread
-from holdfast.transcripts.reading import LogFile, read_transcripts
-from holdfast.transcripts.transcript import Event, Kind, Transcript, linear
+from typing import TYPE_CHECKING, Any
+
+from holdfast.common.later import later
+
+if TYPE_CHECKING:
+    from holdfast.transcripts.formats import FORMATS
+    from holdfast.transcripts.reader import Format, Unread
+    from holdfast.transcripts.reading import LogFile, read_transcripts
+    from holdfast.transcripts.transcript import Event, Kind, Transcript, linear
+
+_LATER = {
+    "FORMATS": "holdfast.transcripts.formats",
+    **dict.fromkeys(("Format", "Unread"), "holdfast.transcripts.reader"),
+    **dict.fromkeys(("LogFile", "read_transcripts"), "holdfast.transcripts.reading"),
+    **dict.fromkeys(("Event", "Kind", "Transcript", "linear"), "holdfast.transcripts.transcript"),
+}
+
+
+def __dir__() -> list[str]:
+    return [*_LATER]
+
+
+def __getattr__(name: str) -> Any:
+    return later(__name__, _LATER, name)

@@ -44,12 +44,15 @@ class Format:
         read: reads the values of a file.
         has_events: whether a value is an event of a session; a file of them has other lines with a
             `type`, such as snapshots of files, which are of no dialog.
+        reaches_back: whether a value changes what was read before it, such as a rewind, so that
+            those from somewhere in the middle on cannot be read alone.
     """
 
     name: str
     recognises: Callable[[Any], bool]
     read: Reader
     has_events: bool = False
+    reaches_back: Callable[[Any], bool] = lambda value: False
 
 
 def dialog_per_value(read: Callable[[Any], list[Event]]) -> Reader:

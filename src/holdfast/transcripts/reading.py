@@ -1,16 +1,15 @@
 """Reads log files into transcripts, each value with the reader of its format."""
 
-import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from holdfast.common.files import read_text
-from holdfast.errors import UnknownName, UsageError, reason_of, shortened
+from holdfast.errors import UnknownName, UsageError, shortened
 from holdfast.transcripts.finding import FoundLog, find_logs
 from holdfast.transcripts.formats import FORMATS, format_of, may_be
-from holdfast.transcripts.reader import Located, Unread, Values, is_message_list
+from holdfast.transcripts.parsing import is_bookkeeping_event, parse
+from holdfast.transcripts.reader import Unread, Values
 from holdfast.transcripts.transcript import Transcript
 
 
@@ -81,7 +80,7 @@ def _read_values(path: Path, text: str, format_name: str | None) -> Iterator[Tra
         return
     by_format: dict[str, Values] = {}
     unknown: Values = []
-    for parsed in _parse(path, text):
+    for parsed in parse(path, text):
         if isinstance(parsed, Unread):
             yield parsed
             continue
@@ -95,7 +94,7 @@ def _read_values(path: Path, text: str, format_name: str | None) -> Iterator[Tra
             by_format.setdefault(name, []).append(parsed)
     has_events = any(FORMATS[name].has_events for name in by_format)
     for source, value in unknown:
-        if not (has_events and _is_bookkeeping_event(value)):
+        if not (has_events and is_bookkeeping_event(value)):
             yield Unread(f"{source}: {shortened(value)} is in no known format")
     for name, values in by_format.items():
         try:
@@ -103,53 +102,3 @@ def _read_values(path: Path, text: str, format_name: str | None) -> Iterator[Tra
                 yield replace(part, format=name) if isinstance(part, Transcript) else part
         except RecursionError:
             yield Unread(f"{path}: a value in the format {name} is nested too deeply to be read")
-
-
-def _is_bookkeeping_event(value: Any) -> bool:
-    """Whether a line among the events of sessions is in no dialog, such as a snapshot of files."""
-    typed = isinstance(value, Mapping) and isinstance(value.get("type"), str)
-    return typed and not value.keys() & {"role", "content", "message", "messages"}
-
-
-def _parse(path: Path, text: str) -> Iterator[Located | Unread]:
-    """The values in a file: one per line, or those of one JSON document."""
-    is_json = path.name.endswith((".json", ".json.gz"))
-    if is_json and not _is_json_lines(text):
-        return _parse_document(path, text)
-    return _parse_lines(path, text)
-
-
-def _is_json_lines(text: str) -> bool:
-    """Whether a text has several lines of which the first is a value, whatever its file's name."""
-    first, _, rest = text.strip().partition("\n")
-    try:
-        json.loads(first)
-    except (ValueError, RecursionError):
-        return False
-    return bool(rest)
-
-
-def _parse_document(path: Path, text: str) -> Iterator[Located | Unread]:
-    try:
-        document = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        yield Unread(f"{path} is not JSON: {reason_of(error)}")
-        return
-    if isinstance(document, dict) and isinstance(document.get("data"), list):
-        entries = document["data"]  # a page of an API's response
-    elif isinstance(document, list) and not is_message_list(document):
-        entries = document
-    else:
-        entries = [document]
-    for number, entry in enumerate(entries, start=1):
-        yield Located(f"{path}, entry {number}", entry)
-
-
-def _parse_lines(path: Path, text: str) -> Iterator[Located | Unread]:
-    for number, line in enumerate(text.split("\n"), start=1):
-        if not line.strip():
-            continue
-        try:
-            yield Located(f"{path}, line {number}", json.loads(line))
-        except (ValueError, RecursionError) as error:
-            yield Unread(f"{path}, line {number}: it is not JSON: {reason_of(error)}")

@@ -36,6 +36,8 @@ class Event:
         call: of a tool call.
         call_id: of a tool result: the call whose result it is, if logged.
         id: of the event in the log; a copy of the event has the same.
+        source: of the value that it was read from, such as `july.jsonl, line 3`; "" in formats
+            whose values are whole dialogs.
         is_cut: whether it ended at the token limit, as far as the log says how it ended.
     """
 
@@ -45,6 +47,7 @@ class Event:
     call: ToolCall | None = None
     call_id: str = field(default="", compare=False)
     id: str = field(default="", compare=False)
+    source: str = field(default="", compare=False)
     is_cut: bool = field(default=False, compare=False)
 
     @property
@@ -88,6 +91,7 @@ class Transcript:
         parents: of each event, the position of the event before it; None for a first one.
         last: the position of the last event of the active path; None if there are no events.
         format: the name of the log's format.
+        is_of_subagent: whether it is the dialog of a subagent that a session started.
     """
 
     source: str
@@ -95,6 +99,7 @@ class Transcript:
     parents: tuple[int | None, ...]
     last: int | None
     format: str = ""
+    is_of_subagent: bool = False
 
     @property
     def path(self) -> tuple[Event, ...]:

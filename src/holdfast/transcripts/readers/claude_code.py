@@ -103,6 +103,7 @@ class _Dialog:
     lines: Sequence[_Line]
     parents: Mapping[str, str | None]
     active: Set[str]
+    is_of_subagent: bool = False
 
 
 def _read(values: Values) -> Iterator[Transcript | Unread]:
@@ -172,7 +173,8 @@ def _dialogs(lines: Sequence[_Line]) -> Iterator[_Dialog]:
 
 def _whole(source: str, lines: Sequence[_Line]) -> _Dialog:
     """The dialog of a subagent, which no user rewinds."""
-    return _Dialog(source, lines, _linked(lines), {line.id for line in lines})
+    everything = {line.id for line in lines}
+    return _Dialog(source, lines, _linked(lines), everything, is_of_subagent=True)
 
 
 def _main(lines: Sequence[_Line]) -> Iterator[_Dialog]:
@@ -204,11 +206,12 @@ def _transcript(dialog: _Dialog) -> Iterator[Transcript | Unread]:
         if isinstance(event, Unread):
             yield event
         else:
-            nodes[line.id].append(event)
+            nodes[line.id].append(replace(event, source=line.where))
     for line, event in _events(others):
         if not isinstance(event, Unread):  # it is left out anyway
-            nodes[line.id].append(event)
-    yield branched(dialog.source, nodes, dialog.parents, [line.id for line in active])
+            nodes[line.id].append(replace(event, source=line.where))
+    transcript = branched(dialog.source, nodes, dialog.parents, [line.id for line in active])
+    yield replace(transcript, is_of_subagent=dialog.is_of_subagent)
 
 
 def _content_of(fields: Mapping[str, Any]) -> str:

@@ -1,6 +1,7 @@
 """Codex CLI's rollouts, `~/.codex/sessions/**/rollout-*.jsonl`."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from holdfast.errors import shortened
@@ -48,7 +49,8 @@ def _read(values: Values) -> Iterator[Transcript | Unread]:
             if kind == "session_meta" and isinstance(payload, Mapping):
                 if not begun:  # a fork repeats that of the session that it was forked from
                     base = payload.get("base_instructions") or payload.get("instructions")
-                    tree.add(system_prompt(at(base, "text") or base))
+                    prompts = system_prompt(at(base, "text") or base)
+                    tree.add(replace(event, source=where) for event in prompts)
                     if origin := payload.get("forked_from_id"):
                         yield Unread(
                             f"{where}: the session was forked from {origin}; turns that both have"
@@ -56,8 +58,8 @@ def _read(values: Values) -> Iterator[Transcript | Unread]:
                         )
                 begun = True
             elif kind == "compacted":
-                tree.add([_compaction(mapping(payload))])
-            elif kind == "event_msg" and at(payload, "type") == "thread_rolled_back":
+                tree.add([replace(_compaction(mapping(payload)), source=where)])
+            elif _reaches_back(fields):
                 count = at(payload, "num_turns")
                 if _roll_back(tree, count):
                     yield Unread(
@@ -65,10 +67,17 @@ def _read(values: Values) -> Iterator[Transcript | Unread]:
                         " out"
                     )
             elif kind == "response_item" and at(payload, "type") not in _NOT_MESSAGES:
-                tree.add(_classified(event, typed) for event in read_messages([payload]))
+                messages = [_classified(event, typed) for event in read_messages([payload])]
+                tree.add(replace(event, source=where) for event in messages)
         except Malformed as error:
             yield Unread(f"{where}: {error}")
     yield tree.transcript(file_of(values[0][0]))
+
+
+def _reaches_back(value: Any) -> bool:
+    """Whether an event takes back turns."""
+    kind = at(value, "payload", "type")
+    return bool(at(value, "type") == "event_msg" and kind == "thread_rolled_back")
 
 
 def _typed_by_the_user(events: Sequence[tuple[str, Mapping[str, Any]]]) -> set[str]:
@@ -118,4 +127,4 @@ def _roll_back(tree: Tree, count: Any) -> bool:
     return True
 
 
-FORMAT = Format("codex", _recognises, _read, has_events=True)
+FORMAT = Format("codex", _recognises, _read, has_events=True, reaches_back=_reaches_back)

@@ -1,7 +1,7 @@
 """Gemini CLI's sessions: `~/.gemini/tmp/*/chats/session-*`, one JSON document or JSON lines."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from holdfast.errors import shortened
@@ -47,15 +47,17 @@ class _Session:
 
     name: str
     records: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+    sources: dict[str, str] = field(default_factory=dict)  # of each message, where it began
     # taken back: each with its id, and that of the message before it
     abandoned: list[tuple[str, str | None, Mapping[str, Any]]] = field(default_factory=list)
 
-    def add(self, records: Any) -> None:
+    def add(self, records: Any, where: str) -> None:
         for record in entries(records):
             name = str(mapping(record).get("id") or f"message {len(self.records)}")
             self.records[name] = record
+            self.sources.setdefault(name, where)
 
-    def replace(self, changed: Mapping[str, Any]) -> None:
+    def replace(self, changed: Mapping[str, Any], where: str) -> None:
         """Sets the fields of the session, perhaps all messages."""
         if "messages" not in changed:
             return
@@ -66,7 +68,7 @@ class _Session:
                 " which is not read; its messages follow the earlier ones"
             )
         self.records.clear()
-        self.add(changed["messages"])
+        self.add(changed["messages"], where)
 
     def rewind(self, target: Any) -> int:
         """Takes back a message and those after it; returns how many."""
@@ -103,14 +105,14 @@ def _read(values: Values) -> Iterator[Transcript | Unread]:
                     f" {count} {'message is' if count == 1 else 'messages are'} left out"
                 )
             elif "$set" in record:
-                session.replace(mapping(record["$set"]))
+                session.replace(mapping(record["$set"]), where)
             elif "sessionId" in record:
                 if session.has_reply:  # another session, in a file that was put together
                     yield from _transcript(session)
                 session = _Session(f"{file_of(where)}, session {record['sessionId']}")
-                session.add(record.get("messages") or [])
+                session.add(record.get("messages") or [], where)
             else:
-                session.add([record])
+                session.add([record], where)
         except Malformed as error:
             yield Unread(f"{where}: {error}")
     yield from _transcript(session)
@@ -120,7 +122,9 @@ def _transcript(session: _Session) -> Iterator[Transcript | Unread]:
     nodes: dict[str, list[Event]] = {}
     for name, record in session.records.items():
         try:
-            nodes[name] = _events(record)
+            nodes[name] = [
+                replace(event, source=session.sources[name]) for event in _events(record)
+            ]
         except Malformed as error:
             yield Unread(f"{session.name}: {error}")
     active = list(nodes)
@@ -134,6 +138,11 @@ def _transcript(session: _Session) -> Iterator[Transcript | Unread]:
         except Malformed:
             nodes[renamed[name]] = []
     yield branched(session.name, nodes, parents, active)
+
+
+def _reaches_back(value: Any) -> bool:
+    """Whether a line takes back messages, or replaces them."""
+    return "$rewindTo" in fields_of(value) or "messages" in fields_of(at(value, "$set"))
 
 
 def _events(record: Mapping[str, Any]) -> list[Event]:
@@ -173,4 +182,4 @@ def _is_list(value: Any) -> bool:
     return isinstance(value, list) and bool(value)
 
 
-FORMAT = Format("gemini-cli", _recognises, _read, has_events=True)
+FORMAT = Format("gemini-cli", _recognises, _read, has_events=True, reaches_back=_reaches_back)

@@ -1,0 +1,1 @@
+"""Hooks of coding agents: they say which rules were just broken, or have left the context."""

@@ -1,0 +1,93 @@
+"""The rules of a suite that a hook can judge: at once, and without a model."""
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from holdfast.drift.cases import Case, Rule
+from holdfast.drift.suites import load_suite
+from holdfast.errors import UsageError
+from holdfast.measures import Measure
+from holdfast.measures.turns import When
+
+
+@dataclass(frozen=True)
+class HookRule:
+    """A rule, and how to tell whether a turn breaks it.
+
+    Args:
+        id: unique among the rules of its suite.
+        text: as the model is reminded of it.
+    """
+
+    id: str
+    text: str
+    when: When
+    measure: Measure
+
+
+@dataclass(frozen=True)
+class HookRules:
+    """The rules of a suite with one case.
+
+    Args:
+        fingerprint: of the suite's file; rules that were changed are judged anew.
+    """
+
+    rules: tuple[HookRule, ...]
+    fingerprint: str
+
+    @property
+    def need_earlier_calls(self) -> bool:
+        """Whether one of them needs the tool calls of earlier turns."""
+        return any(rule.measure.reads_earlier for rule in self.rules)
+
+
+def load_hook_rules(spec: str, allow_code: bool = False, check: bool = False) -> HookRules:
+    """Loads the rules of a suite.
+
+    Args:
+        spec: as for `load_suite`.
+        check: whether the measures are tested on their examples, which takes too long for a hook.
+
+    Raises:
+        UsageError: the suite cannot be read, has several cases, or has a rule that a hook cannot
+            judge.
+    """
+    suite = load_suite(spec, allow_code=allow_code, probed=False, check=check)
+    if len(suite.cases) > 1:
+        raise UsageError(
+            f"The suite {spec} has {len(suite.cases)} cases, and a session has one set of rules;"
+            " give a suite with one case.",
+            option="suite",
+            value=spec,
+        )
+    (case,) = suite.cases
+    file = Path(spec)
+    content = file.read_bytes() if file.is_file() else spec.encode()
+    return HookRules(tuple(_rules(spec, case)), hashlib.sha256(content).hexdigest())
+
+
+def _rules(spec: str, case: Case) -> Iterator[HookRule]:
+    for rule in case.all_rules:
+        if obstacle := _obstacle(rule):
+            raise UsageError(
+                f"The rule {rule.id or case.id!r} of {spec} {obstacle}; leave it to `holdfast logs`"
+                " and `holdfast check`.",
+                option="suite",
+                value=rule.id or case.id,
+            )
+        text = rule.text or rule.id or case.system_prompt
+        yield HookRule(rule.id or case.id, " ".join(text.split()), rule.when, rule.measure)
+
+
+def _obstacle(rule: Rule) -> str:
+    """Why a hook cannot judge a rule; "" if it can."""
+    if rule.measure.judged:
+        return "needs a judge, and a hook asks no model"
+    if rule.is_only_for_probes:
+        return "is for the answers to its probes, and does not say with `when` for which turns"
+    if rule.measure.loads:
+        return f"has the measure {rule.measure.name!r}, which loads for longer than a hook may take"
+    return ""

@@ -1,0 +1,166 @@
+"""What a hook keeps of a session from one call to the next, in a small file in the user's cache.
+
+It says from which byte on the log has to be read, and what was already said. Hooks of one session
+may run at the same time: the last one to end writes the state, so that at worst a rule is repeated.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from holdfast.common.files import user_cache
+from holdfast.measures.turns import ToolCall
+from holdfast.transcripts.parsing import may_be_document
+
+_VERSION = 1
+_HEAD, _TAIL = 1024, 256  # bytes by which a log is known again
+_OLDEST = 30 * 24 * 3600  # seconds until the state of a session is deleted
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A rule that was said to be broken in a turn.
+
+    Args:
+        turn: its number in the session, from 1.
+        message: of the message of the user that it answers, a digest: another turn may have the
+            same number after a rewind.
+        calls: how many tool calls the turn had then; what follows is judged anew.
+        last_call: the id of the last of them; where the log was behind, it is after more calls.
+    """
+
+    turn: int
+    message: str
+    rule: str
+    calls: int
+    last_call: str
+
+    def calls_in(self, turn: Sequence[ToolCall]) -> int:
+        """How many of the calls of the turn were there when the rule was said."""
+        ids = [call.id for call in turn]
+        if self.last_call and self.last_call in ids:
+            return ids.index(self.last_call) + 1
+        return self.calls
+
+
+@dataclass(frozen=True)
+class SessionState:
+    """What is known of a session.
+
+    Args:
+        rules: the fingerprint of the rules by which it was judged.
+        offset: the bytes of its log that were read.
+        start: the byte where the last turn begins, from which on it is read again.
+        turns: how many turns are before it.
+        earlier: their tool calls; () if no rule needs them.
+        has_left: whether the rules have left the context, and nothing was said about it yet.
+        said_ahead: whether they were said after a compaction that the log did not show yet.
+        head, tail: digests of the first bytes, and of the last ones that were read.
+    """
+
+    rules: str
+    offset: int = 0
+    start: int = 0
+    turns: int = 0
+    earlier: tuple[ToolCall, ...] = ()
+    has_left: bool = False
+    said_ahead: bool = False
+    marks: tuple[Mark, ...] = ()
+    head: str = ""
+    tail: str = ""
+
+    def fits(self, transcript: Path) -> bool:
+        """Whether the log is the one that was read, and was only appended to.
+
+        A log that is one JSON document is rewritten whenever something is added.
+        """
+        return may_be_document(transcript) or digests(transcript, self.offset) == (
+            self.head,
+            self.tail,
+        )
+
+
+def digests(transcript: Path, offset: int) -> tuple[str, str]:
+    """Digests of the first bytes of a log, and of those before an offset; "" if it is shorter."""
+    try:
+        with transcript.open("rb") as file:
+            head = file.read(min(_HEAD, offset))
+            file.seek(max(0, offset - _TAIL))
+            tail = file.read(min(_TAIL, offset))
+    except OSError:
+        return "", ""
+    if len(tail) < min(_TAIL, offset):
+        return "", ""
+    return hashlib.sha256(head).hexdigest(), hashlib.sha256(tail).hexdigest()
+
+
+def states_folder() -> Path:
+    """Where the states of all sessions are."""
+    return user_cache() / "remind"
+
+
+def state_file(folder: Path, transcript: Path, suite: str) -> Path:
+    """The state of a session under the rules of a suite."""
+    name = f"{os.path.realpath(transcript)}\n{os.path.realpath(suite)}"
+    return folder / f"{hashlib.sha256(name.encode('utf-8', 'replace')).hexdigest()[:32]}.json"
+
+
+def read_state(file: Path, rules: str, transcript: Path) -> SessionState | None:
+    """The state, if there is one for these rules and for this log as far as it was read."""
+    try:
+        state = _from_json(json.loads(file.read_bytes()))
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        return None  # there is none, or none of this version: the log is read from its start
+    return state if state.rules == rules and state.fits(transcript) else None
+
+
+def write_state(file: Path, state: SessionState) -> None:
+    """Replaces the state as a whole; without waiting for the disk, as it can be made again.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    is_first = not file.exists()
+    file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    temporary = file.with_suffix(f".{os.getpid()}.new")
+    # it has commands and paths of the session, which nobody else on the machine has to see
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with open(descriptor, "w", encoding="utf-8") as opened:
+        json.dump(_to_json(state), opened)
+    os.replace(temporary, file)
+    if is_first:
+        _delete_old(file.parent)
+
+
+def _delete_old(folder: Path) -> None:
+    oldest = time.time() - _OLDEST
+    for file in folder.iterdir():
+        with contextlib.suppress(OSError):
+            if file.stat().st_mtime < oldest:
+                file.unlink()
+
+
+def _to_json(state: SessionState) -> dict[str, Any]:
+    return {
+        **vars(state),
+        "version": _VERSION,
+        "earlier": [[call.name, dict(call.arguments), call.id] for call in state.earlier],
+        "marks": [vars(mark) for mark in state.marks],
+    }
+
+
+def _from_json(value: Mapping[str, Any]) -> SessionState:
+    fields = dict(value)
+    if fields.pop("version") != _VERSION:
+        raise ValueError("the state is of another version")
+    earlier = tuple(ToolCall(*call) for call in fields.pop("earlier"))
+    marks = tuple(Mark(**mark) for mark in fields.pop("marks"))
+    return SessionState(**fields, earlier=earlier, marks=marks)

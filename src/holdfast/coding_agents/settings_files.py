@@ -1,0 +1,147 @@
+"""The hooks in the settings of coding agents, and how they get there.
+
+All three agents have the hooks of an event in a list under `hooks` in a JSON file.
+"""
+
+import json
+import re
+import shutil
+import stat
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from holdfast.common.files import read_text, write_whole
+from holdfast.errors import UsageError, reason_of
+
+
+@dataclass(frozen=True)
+class CodingAgent:
+    """An agent whose hooks are known.
+
+    Args:
+        settings: the file, in the folder of a project or of the user.
+        events: those of which a hook is told, each with what it matches; "" for everything.
+        timeout: in the unit that the agent takes.
+    """
+
+    name: str
+    settings: Path
+    events: Mapping[str, str]
+    timeout: int
+
+
+_LIKE_CLAUDE_CODE = {
+    "UserPromptSubmit": "",
+    "PostToolUse": "",
+    "PreCompact": "",
+    "SessionStart": "compact",
+}
+AGENTS = {
+    agent.name: agent
+    for agent in (
+        CodingAgent("claude-code", Path(".claude/settings.json"), _LIKE_CLAUDE_CODE, 5),
+        CodingAgent("codex", Path(".codex/hooks.json"), _LIKE_CLAUDE_CODE, 5),
+        CodingAgent(
+            "gemini-cli",
+            Path(".gemini/settings.json"),
+            {"BeforeAgent": "", "AfterTool": "", "PreCompress": ""},
+            5000,
+        ),
+    )
+}
+
+
+def program() -> list[str]:
+    """The words that start Holdfast from anywhere."""
+    return ["holdfast"] if shutil.which("holdfast") else [sys.executable, "-m", "holdfast"]
+
+
+def settings_of(agent: CodingAgent, command: str) -> dict[str, Any]:
+    """The settings with nothing but the hooks of this command."""
+    hook = {"type": "command", "command": command, "timeout": agent.timeout}
+    return {
+        "hooks": {
+            event: [{**({"matcher": matcher} if matcher else {}), "hooks": [hook]}]
+            for event, matcher in agent.events.items()
+        }
+    }
+
+
+def install(agent: CodingAgent, command: str, file: Path) -> list[str]:
+    """Adds the hooks to a settings file, and returns the events that did not have them.
+
+    Everything else in the file stays as it is, in its order.
+
+    Raises:
+        UsageError: the file cannot be read or parsed, or has something else where hooks belong.
+        RecordsError: it cannot be written; it is unchanged then.
+    """
+    text = read_text(file) if file.exists() else ""
+    settings = _parse(file, text) if text.strip() else {}
+    hooks = settings.setdefault("hooks", {})
+    if not isinstance(hooks, dict):
+        raise _misplaced(file, "'hooks' is not an object")
+    added = []
+    for event, groups in settings_of(agent, command)["hooks"].items():
+        present = hooks.setdefault(event, [])
+        if not isinstance(present, list):
+            raise _misplaced(file, f"'hooks.{event}' is not a list")
+        if not any(command in _commands(group) for group in present):
+            present += groups
+            added.append(event)
+    if added:
+        _write(file, settings, text)
+    return added
+
+
+def _commands(group: Any) -> list[Any]:
+    """The commands of an entry in the list of an event."""
+    hooks = group.get("hooks") if isinstance(group, dict) else None
+    return [hook.get("command") for hook in hooks or () if isinstance(hook, dict)]
+
+
+def _parse(file: Path, text: str) -> dict[str, Any]:
+    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        if len(dict(pairs)) < len(pairs):
+            raise ValueError("a name is there twice in one object")
+        return dict(pairs)
+
+    try:
+        settings = json.loads(text, object_pairs_hook=once)
+    except (ValueError, RecursionError) as error:
+        raise UsageError(
+            f"{file} is not plain JSON ({reason_of(error)}), and is left as it is; add the lines"
+            " that `holdfast remind --install` shows yourself.",
+            option="settings",
+            value=file,
+        ) from error
+    if not isinstance(settings, dict):
+        raise _misplaced(file, "it is not an object")
+    return settings
+
+
+def _misplaced(file: Path, what: str) -> UsageError:
+    return UsageError(
+        f"{file} has no place for hooks ({what}), and is left as it is; correct it first.",
+        option="settings",
+        value=file,
+    )
+
+
+def _write(file: Path, settings: dict[str, Any], before: str) -> None:
+    """Writes the settings with the indentation, line breaks and permissions that the file had."""
+    indent = re.search(r"^([ \t]+)\S", before, re.MULTILINE)
+    text = json.dumps(settings, indent=indent[1] if indent else 2, ensure_ascii=False) + "\n"
+    if "\r\n" in before:
+        text = text.replace("\n", "\r\n")
+    mode = stat.S_IMODE(file.stat().st_mode) if file.exists() else None
+    try:
+        content = text.encode()
+    except UnicodeEncodeError:  # half a character, which JSON can write as an escape only
+        content = json.dumps(settings, indent=2).encode() + b"\n"
+    write_whole(file, content, "another file with --settings")
+    if mode is not None:
+        file.chmod(mode)

@@ -1,0 +1,63 @@
+"""The JSON values in a log file, each with its source."""
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from holdfast.errors import reason_of
+from holdfast.transcripts.reader import Located, Unread, is_message_list
+
+
+def is_bookkeeping_event(value: Any) -> bool:
+    """Whether a line among the events of sessions is in no dialog, such as a snapshot of files."""
+    typed = isinstance(value, Mapping) and isinstance(value.get("type"), str)
+    return typed and not value.keys() & {"role", "content", "message", "messages"}
+
+
+def parse(path: Path, text: str) -> Iterator[Located | Unread]:
+    """The values in a file: one per line, or those of one JSON document."""
+    if may_be_document(path) and not _is_json_lines(text):
+        return _parse_document(path, text)
+    return _parse_lines(path, text)
+
+
+def may_be_document(path: Path) -> bool:
+    """Whether a file may be one JSON document, by its name."""
+    return path.name.endswith((".json", ".json.gz"))
+
+
+def _is_json_lines(text: str) -> bool:
+    """Whether a text has several lines of which the first is a value, whatever its file's name."""
+    first, _, rest = text.strip().partition("\n")
+    try:
+        json.loads(first)
+    except (ValueError, RecursionError):
+        return False
+    return bool(rest)
+
+
+def _parse_document(path: Path, text: str) -> Iterator[Located | Unread]:
+    try:
+        document = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        yield Unread(f"{path} is not JSON: {reason_of(error)}")
+        return
+    if isinstance(document, dict) and isinstance(document.get("data"), list):
+        entries = document["data"]  # a page of an API's response
+    elif isinstance(document, list) and not is_message_list(document):
+        entries = document
+    else:
+        entries = [document]
+    for number, entry in enumerate(entries, start=1):
+        yield Located(f"{path}, entry {number}", entry)
+
+
+def _parse_lines(path: Path, text: str) -> Iterator[Located | Unread]:
+    for number, line in enumerate(text.split("\n"), start=1):
+        if not line.strip():
+            continue
+        try:
+            yield Located(f"{path}, line {number}", json.loads(line))
+        except (ValueError, RecursionError) as error:
+            yield Unread(f"{path}, line {number}: it is not JSON: {reason_of(error)}")

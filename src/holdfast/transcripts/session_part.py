@@ -1,0 +1,146 @@
+"""Reads the session of a coding agent from a place in its log on.
+
+An agent appends to the log of its session while it works. What asks about the last turn, again and
+again, reads only that part: from the line where the turn begins.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from holdfast.errors import UsageError, shortened
+from holdfast.transcripts.parsing import is_bookkeeping_event, may_be_document, parse
+from holdfast.transcripts.reader import Format, Located, Unread, Values
+from holdfast.transcripts.readers import claude_code, codex, gemini_cli
+from holdfast.transcripts.transcript import Event, Transcript
+
+# in the order in which a value is recognised, as in `FORMATS`
+_SESSIONS: tuple[Format, ...] = (gemini_cli.FORMAT, codex.FORMAT, claude_code.FORMAT)
+
+
+@dataclass(frozen=True)
+class SessionPart:
+    """A part of the log of a session.
+
+    Args:
+        start: the byte where it begins.
+        end: the byte after its last whole line.
+        events: the active path of the session itself, without its subagents.
+        offsets: the byte where each line begins, by the `source` of its events; {} for a log that
+            is one JSON document.
+        reaches_back: whether it changes what is before it, so that it cannot be read alone.
+    """
+
+    start: int
+    end: int
+    events: tuple[Event, ...] = ()
+    offsets: Mapping[str, int] = field(default_factory=dict)
+    reaches_back: bool = False
+
+    def offset_of(self, event: Event) -> int:
+        """The byte where the line of an event begins; the start if it is not known."""
+        return self.offsets.get(event.source, self.start)
+
+
+def read_session_part(path: Path, start: int = 0) -> SessionPart:
+    """Reads the log of a session from the byte `start` on, where a line begins.
+
+    A last line that is still being written is left for the next time.
+
+    Raises:
+        UsageError: the file cannot be read, or is the log of no coding agent that is known.
+    """
+    try:
+        with path.open("rb") as file:
+            file.seek(start)
+            content = file.read()
+    except OSError as error:
+        raise UsageError(
+            f"The transcript {path} cannot be read ({error.strerror}); check the path in the hook's"
+            " input.",
+            option="transcript_path",
+            value=path,
+        ) from error
+    if may_be_document(path):
+        return _read_values(path, [*parse(path, _text(content))], SessionPart(0, len(content)))
+    whole = content[: _end_of_lines(content)]
+    offsets: dict[str, int] = {}
+    parsed: list[Located | Unread] = []
+    position = start
+    # a line's number is only its name here: those before the part are not counted
+    for number, line in enumerate(whole.split(b"\n"), start=1):
+        if line.strip():
+            source = f"{path}, line {number}"
+            offsets[source] = position
+            parsed.append(_parse_line(source, line))
+        position += len(line) + 1
+    return _read_values(path, parsed, SessionPart(start, start + len(whole), offsets=offsets))
+
+
+def _end_of_lines(content: bytes) -> int:
+    """Where the last whole line ends: one without a line break is whole if it is JSON."""
+    end = content.rfind(b"\n") + 1
+    try:
+        json.loads(content[end:])
+    except (ValueError, RecursionError):
+        return end
+    return len(content)
+
+
+def _text(content: bytes) -> str:
+    return content.decode("utf-8-sig", "replace")
+
+
+def _parse_line(source: str, line: bytes) -> Located | Unread:
+    try:
+        return Located(source, json.loads(_text(line)))
+    except (ValueError, RecursionError):
+        return Unread(f"{source}: it is not JSON")
+
+
+def _read_values(path: Path, parsed: Sequence[Located | Unread], part: SessionPart) -> SessionPart:
+    located = [value for value in parsed if isinstance(value, Located)]
+    form = _format_of(path, located, is_empty=not parsed)
+    if form is None:
+        return part
+    values: Values = [value for value in located if form.recognises(value.value)]
+    try:
+        read = [item for item in form.read(values) if isinstance(item, Transcript)]
+    except RecursionError as error:
+        raise UsageError(
+            f"The transcript {path} is nested too deeply to be read; leave it out.",
+            option="transcript_path",
+            value=path,
+        ) from error
+    sessions = [item for item in read if not item.is_of_subagent]
+    order = {value.source: number for number, value in enumerate(values)}
+    last = max(
+        sessions,
+        key=lambda item: max((order.get(event.source, 0) for event in item.path), default=-1),
+        default=None,
+    )
+    return replace(
+        part,
+        events=last.path if last is not None else (),
+        reaches_back=any(form.reaches_back(value.value) for value in values),
+    )
+
+
+def _format_of(path: Path, located: Values, is_empty: bool) -> Format | None:
+    """The format of the first value that has one; None if there are no events yet."""
+    for value in located:
+        for form in _SESSIONS:
+            if form.recognises(value.value):
+                return form
+    strange = [value for value in located if not is_bookkeeping_event(value.value)]
+    if is_empty or (located and not strange):
+        return None
+    shown = shortened(strange[0].value) if strange else "it is not JSON"
+    raise UsageError(
+        f"The transcript {path} is in no known format ({shown}); it has to be that of Claude Code,"
+        " Codex or Gemini CLI.",
+        option="transcript_path",
+        value=path,
+        allowed=tuple(form.name for form in _SESSIONS),
+    )
