@@ -27,6 +27,7 @@ from test_transcripts import (
 )
 
 from holdfast.cli import main
+from holdfast.coding_agents.hook_command import HookCall, hook_call
 from holdfast.coding_agents.hook_rules import load_hook_rules
 from holdfast.coding_agents.settings_files import AGENTS as AGENTS_BY_NAME
 from holdfast.coding_agents.settings_files import settings_of
@@ -356,7 +357,8 @@ def test_a_change_of_the_rules_begins_anew(rules, session):
 def test_a_state_that_cannot_be_read_is_made_again(session, content, tmp_path):
     session.append(*claude_turn(1, LONG))
     assert session.hook("UserPromptSubmit") == [ALL[1]]
-    (file,) = (tmp_path / "cache").rglob("*.json")
+    folder = tmp_path / "cache" / "holdfast" / "remind"
+    (file,) = [path for path in folder.iterdir() if not path.name.startswith("rules-")]
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     file.write_text(content)
     assert session.hook("UserPromptSubmit") == [ALL[1]]
@@ -541,7 +543,7 @@ def test_a_command_line_that_cannot_be_read_is_no_block(capsys):
 
 def test_a_terminal_is_told_what_the_command_is_for(rules, monkeypatch, capsys):
     monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
-    assert main(["remind", "--suite", str(rules)]) == 2
+    assert main(["remind", "--suite", str(rules)]) == 1
     assert "--install" in capsys.readouterr().err
 
 
@@ -557,9 +559,9 @@ def test_a_pattern_that_would_run_for_ages_is_stopped_and_the_others_are_judged(
         " measure: {name: at_most_sentences, count: 1}}\n"
     )
     session.append(*claude_turn(1, f"{LONG} {'a' * 5000}b"))
-    started = time.monotonic()
+    started = time.process_time()
     assert session.hook("UserPromptSubmit") == [ALL[1]]
-    assert time.monotonic() - started < 2
+    assert time.process_time() - started < 2
     lines = session.errors.splitlines()
     assert len(lines) == 2 and "'slow'" in lines[0] and "'slower'" in lines[1]
     assert session.hook("UserPromptSubmit", "--strict", code=2) == []
@@ -577,13 +579,12 @@ def test_searches_have_a_limit_together():
 
 
 def test_what_takes_too_long_otherwise_is_given_up(rules, session, monkeypatch):
-    monkeypatch.setattr("holdfast.cli.remind._LONGEST", 0.2)
-    rules.write_text("cases: [{id: a, system_prompt: Go., measure: {python: my_sleep.sleep}}]")
-    (rules.parent / "my_sleep.py").write_text("import time\ndef sleep(text):\n    time.sleep(20)\n")
+    monkeypatch.setattr("holdfast.coding_agents.hook_command._LONGEST", 0.5)
+    rules.write_text("cases: [{id: a, system_prompt: Go., measure: {python: my_loop.loop}}]")
+    (rules.parent / "my_loop.py").write_text("def loop(text):\n    while True:\n        pass\n")
     session.append(*claude_turn(1, LONG))
-    started = time.monotonic()
     assert session.hook("UserPromptSubmit", "--allow-code") == []
-    assert time.monotonic() - started < 10 and "gave up" in session.errors
+    assert "gave up" in session.errors
 
 
 LEXICONS = ("py3langid", "wordfreq", "lemminflect", "vaderSentiment", "numpy")
@@ -619,23 +620,55 @@ for name, entry in REGISTRY.items():
 
 
 def test_a_hook_imports_nothing_that_takes_long(rules, session):
-    session.append(*claude_turn(1, LONG))
+    """Once its suite was checked, it does without Pydantic and YAML."""
+    session.append(*claude_turn(1, "Done."))
+    assert session.hook("UserPromptSubmit") == []
+    session.append(*claude_turn(2, LONG, PUSH))
     payload = {"hook_event_name": "UserPromptSubmit", "transcript_path": str(session.log)}
-    words = ["-X", "importtime", "-m", "holdfast", "remind", "--suite", str(rules)]
-    source = Path(__file__).parents[1] / "src"
-    ran = subprocess.run(
-        [sys.executable, *words],
-        input=json.dumps(payload),
-        env={**os.environ, "PYTHONPATH": str(source)},
-        capture_output=True,
-        text=True,
-    )
-    assert json.loads(ran.stdout)["hookSpecificOutput"]
-    imported = {line.rpartition("|")[2].strip() for line in ran.stderr.splitlines()}
-    assert {"holdfast.coding_agents.reminding", "holdfast.measures"} <= imported
+    script = "import sys; from holdfast.cli import main; main(); print(*sorted(sys.modules))"
+    words = ["-c", script, "remind", "--suite", str(rules)]
+    env = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1] / "src")}
+    piped = {"input": json.dumps(payload), "capture_output": True, "text": True, "env": env}
+    ran = subprocess.run([sys.executable, *words], **piped)
+    answer, imported = ran.stdout.splitlines()
+    assert ALL[1] in answer and ALL[2] in answer
+    imported = set(imported.split())
+    assert {"holdfast.coding_agents.reminding", "holdfast.measures", "regex"} <= imported
     heavy = {"torch", "transformers", "numpy", "pandas", "scipy", "matplotlib", "jinja2", "asyncio"}
     heavy |= {"openai", "tqdm", "holdfast.records", "holdfast.methods", "holdfast.report"}
-    assert not imported & heavy
+    assert not imported & (heavy | {"pydantic", "yaml"})
+
+
+def test_rules_that_were_checked_are_kept_until_the_suite_changes(rules, tmp_path):
+    cache = tmp_path / "kept"
+    first = load_hook_rules(str(rules), cache=cache)
+    (file,) = cache.iterdir()
+    again = load_hook_rules(str(rules), cache=cache)
+    assert again == first and again.rules[2].measure.reads_earlier is False
+    file.write_text(file.read_text().replace("Never force-push.", "Push gently."))
+    assert load_hook_rules(str(rules), cache=cache).rules[2].text == "Push gently."
+    file.write_text("[{}]")
+    assert load_hook_rules(str(rules), cache=cache) == first
+    rules.write_text(RULES.replace("count: 2", "count: 1"))
+    changed = load_hook_rules(str(rules), cache=cache)
+    assert changed.rules[1].measure.arguments["count"] == 1 and len([*cache.iterdir()]) == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "call"),
+    [
+        ("remind --suite a.yaml", HookCall("a.yaml")),
+        ("remind --suite a.yaml --strict --allow-code", HookCall("a.yaml", True, True)),
+        ("remind --suite a.yaml --strict --strict", None),
+        ("remind --suite --strict", None),
+        ("remind --suite", None),
+        ("remind --suite a.yaml --install", None),
+        ("remind --strict --suite a.yaml", None),
+        ("logs --suite a.yaml", None),
+    ],
+)
+def test_the_words_that_hooks_call_with_need_no_parser(words, call):
+    assert hook_call(words.split()) == call
 
 
 # The hooks in the settings of agents

@@ -18,14 +18,16 @@ import warnings
 from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
-from holdfast.cli.command import Command, HelpFormatter, Options, add_command
 from holdfast.cli.progress import INTERRUPTED, TERMINATED, Terminated, interrupting_on_sigterm
 from holdfast.common.files import FULL
 from holdfast.common.threads import limit_spinning
 from holdfast.common.version import __version__
 from holdfast.errors import HoldfastError, UnknownName, UsageError, as_argument
+
+if TYPE_CHECKING:
+    from holdfast.cli.command import Command, Options
 
 GROUPS = {  # the commands by what they are for, each with the module and name of its `Command`
     "Measure": {"drift": "drift.COMMAND", "check": "check.COMMAND", "logs": "logs.COMMAND"},
@@ -76,6 +78,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     command: Command[Any] | None = None
     arguments: Options | None = None
     try:
+        if words[0] == "remind":  # a hook has no time for a parser
+            from holdfast.coding_agents.hook_command import answer_on_stdin, hook_call
+
+            if (call := hook_call(words)) is not None:
+                return answer_on_stdin(call)
         command, arguments = read_command(words)
         _write_no_verdict(words, "the command has not finished")
         with interrupting_on_sigterm(), warnings.catch_warnings():
@@ -205,6 +212,8 @@ def _listed_commands() -> str:
 @functools.cache
 def _parsers(name: str | None = None) -> tuple[_Parser, dict[str, _Parser]]:
     """The parser of the command line, and those of its commands, or of one command alone."""
+    from holdfast.cli.command import HelpFormatter, add_command
+
     main_parser = _Parser(
         prog="holdfast",
         usage="holdfast COMMAND [options]",

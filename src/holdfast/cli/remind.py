@@ -1,22 +1,16 @@
-"""`holdfast remind`: a hook of a coding agent, called after every message and every tool.
+"""`holdfast remind`: a hook of a coding agent, and the settings that make it one.
 
-It has a fifth of a second, so that what it imports matters: `tests/test_remind.py` holds that.
+A call by a hook does not come here: `main` gives it to `coding_agents/hook_command.py`, which
+imports less.
 """
 
 import json
 import shlex
-import signal
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import Annotated
 
 from holdfast.cli.command import Arg, Command, Options
-from holdfast.cli.progress import note
-from holdfast.errors import HoldfastError, UsageError
-
-_LONGEST = 2.0  # seconds, after which it gives up
+from holdfast.errors import UsageError
 
 EXAMPLES = """examples:
   holdfast remind --suite rules.yaml --install  # show the lines for the settings of agents
@@ -53,61 +47,9 @@ def _run(arguments: RemindArguments) -> int:
     for name in ("agent", "settings", "yes"):
         if not arguments.is_default(name):
             raise UsageError(f"--{name} goes with --install; add it.", option=name)
-    if sys.stdin.isatty():
-        raise UsageError(
-            "`holdfast remind` answers the hook of a coding agent, whose JSON it reads from"
-            " standard input; see `holdfast remind --suite rules.yaml --install`."
-        )
-    try:
-        _answer(arguments)
-    except HoldfastError as error:
-        if arguments.strict:
-            raise UsageError(str(error), value=error.value, allowed=error.allowed) from error
-        note(str(error))
-    return 0
+    from holdfast.coding_agents.hook_command import HookCall, answer_on_stdin
 
-
-def _answer(arguments: RemindArguments) -> None:
-    """Prints the answer to a hook, if there is one."""
-    from holdfast.coding_agents.hook_input import read_hook_input
-    from holdfast.coding_agents.hook_rules import load_hook_rules
-    from holdfast.coding_agents.reminding import answer_hook
-    from holdfast.coding_agents.session_state import state_file, states_folder
-
-    with _giving_up_after(_LONGEST):
-        hook = read_hook_input(sys.stdin.buffer.read().decode("utf-8", "replace"))
-        rules = load_hook_rules(arguments.suite, arguments.allow_code)
-        path = hook.transcript
-        file = state_file(states_folder(), path, arguments.suite) if path else None
-        answer = answer_hook(hook, rules, file)
-    if answer.output:
-        print(answer.output)
-    if answer.problems and arguments.strict:
-        raise UsageError(answer.problems[0])
-    for problem in answer.problems:
-        note(problem)
-
-
-@contextmanager
-def _giving_up_after(seconds: float) -> Iterator[None]:
-    """Ends what takes too long, where the system has timers: no text may hold up an agent.
-
-    The user's regular expressions have limits of their own; this is for everything else.
-    """
-    if not hasattr(signal, "setitimer"):
-        yield
-        return
-
-    def give_up(*_: object) -> NoReturn:
-        raise HoldfastError(f"`holdfast remind` took more than {seconds:g} s, and gave up.")
-
-    before = signal.signal(signal.SIGALRM, give_up)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+    return answer_on_stdin(HookCall(arguments.suite, arguments.allow_code, arguments.strict))
 
 
 def _install(arguments: RemindArguments) -> int:

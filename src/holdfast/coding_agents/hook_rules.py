@@ -1,15 +1,27 @@
-"""The rules of a suite that a hook can judge: at once, and without a model."""
+"""The rules of a suite that a hook can judge: at once, and without a model.
 
+To check a suite takes as long as all else that a hook does. So the rules of a suite that was
+checked are kept in the user's cache, until its file changes.
+"""
+
+from __future__ import annotations
+
+import contextlib
 import hashlib
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from holdfast.drift.cases import Case, Rule
-from holdfast.drift.suites import load_suite
+from holdfast.coding_agents.session_state import write_private
+from holdfast.common.version import __version__
 from holdfast.errors import UsageError
-from holdfast.measures import Measure
+from holdfast.measures.registry import CODE, Measure, registered
 from holdfast.measures.turns import When
+
+if TYPE_CHECKING:
+    from holdfast.drift.cases import Case, Rule
 
 
 @dataclass(frozen=True)
@@ -44,17 +56,60 @@ class HookRules:
         return any(rule.measure.reads_earlier for rule in self.rules)
 
 
-def load_hook_rules(spec: str, allow_code: bool = False, check: bool = False) -> HookRules:
+def load_hook_rules(
+    spec: str, allow_code: bool = False, check: bool = False, cache: Path | None = None
+) -> HookRules:
     """Loads the rules of a suite.
 
     Args:
         spec: as for `load_suite`.
         check: whether the measures are tested on their examples, which takes too long for a hook.
+        cache: the folder where rules that were checked are kept.
 
     Raises:
         UsageError: the suite cannot be read, has several cases, or has a rule that a hook cannot
             judge.
     """
+    file = Path(spec)
+    content = file.read_bytes() if file.is_file() else spec.encode()
+    fingerprint = hashlib.sha256(content).hexdigest()
+    kept = None if cache is None else cache / f"rules-{__version__}-{fingerprint[:32]}.json"
+    if kept is not None and (rules := _read_kept(kept)):
+        return HookRules(rules, fingerprint)
+    rules = _load(spec, allow_code, check)
+    if kept is not None and not any(rule.measure.name == CODE for rule in rules):
+        with contextlib.suppress(OSError):  # the next call checks the suite again
+            _keep(kept, rules)
+    return HookRules(rules, fingerprint)
+
+
+def _read_kept(file: Path) -> tuple[HookRule, ...]:
+    """The rules that were kept; () if there are none, or none that can be read."""
+    try:
+        return tuple(
+            HookRule(rule["id"], rule["text"], When(**rule["when"]), registered(*rule["measure"]))
+            for rule in json.loads(file.read_bytes())
+        )
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        return ()
+
+
+def _keep(file: Path, rules: tuple[HookRule, ...]) -> None:
+    listed = [
+        {
+            "id": rule.id,
+            "text": rule.text,
+            "when": vars(rule.when),
+            "measure": [rule.measure.name, dict(rule.measure.arguments)],
+        }
+        for rule in rules
+    ]
+    write_private(file, json.dumps(listed))
+
+
+def _load(spec: str, allow_code: bool, check: bool) -> tuple[HookRule, ...]:
+    from holdfast.drift.suites import load_suite
+
     suite = load_suite(spec, allow_code=allow_code, probed=False, check=check)
     if len(suite.cases) > 1:
         raise UsageError(
@@ -64,9 +119,7 @@ def load_hook_rules(spec: str, allow_code: bool = False, check: bool = False) ->
             value=spec,
         )
     (case,) = suite.cases
-    file = Path(spec)
-    content = file.read_bytes() if file.is_file() else spec.encode()
-    return HookRules(tuple(_rules(spec, case)), hashlib.sha256(content).hexdigest())
+    return tuple(_rules(spec, case))
 
 
 def _rules(spec: str, case: Case) -> Iterator[HookRule]:

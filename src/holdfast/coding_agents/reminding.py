@@ -22,16 +22,16 @@ from holdfast.coding_agents.session_state import (
     read_state,
     write_state,
 )
-from holdfast.drift.suites import FOLLOWED
 from holdfast.errors import UsageError
 from holdfast.logs.dialogs import LoggedExchange, LoggedTurn, exchanges_of, turns_of
 from holdfast.measures.patterns import searches_end_within
-from holdfast.measures.registry import Score
+from holdfast.measures.registry import FOLLOWED, Score
 from holdfast.measures.turns import AssistantTurn, ToolCall
 from holdfast.transcripts.session_part import SessionPart, read_session_part
 from holdfast.transcripts.transcript import Event, Kind
 
-_SECONDS_PER_RULE, _SECONDS = 0.05, 0.15  # for regular expressions: of one rule, of all together
+# seconds of computing that regular expressions may take: those of one rule, and all together
+_SECONDS_PER_RULE, _SECONDS = 0.05, 0.15
 _LONGEST = 9000  # characters of a reminder: agents cut what is longer than 10,000
 
 
@@ -277,7 +277,7 @@ class _Judging:
 
     def __init__(self, rules: HookRules):
         self._rules = rules.rules
-        self._end = time.monotonic() + _SECONDS
+        self._end = time.process_time() + _SECONDS
         self.problems: list[str] = []
 
     def broken(
@@ -289,7 +289,7 @@ class _Judging:
             said: by the ids of the rules that it was already said to break.
         """
         for rule in self._rules:
-            seconds = min(_SECONDS_PER_RULE, self._end - time.monotonic())
+            seconds = min(_SECONDS_PER_RULE, self._end - time.process_time())
             try:
                 with searches_end_within(seconds):
                     score = _score(rule, turn, is_over, (said or {}).get(rule.id))

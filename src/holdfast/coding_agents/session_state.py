@@ -129,15 +129,24 @@ def write_state(file: Path, state: SessionState) -> None:
         OSError: it cannot be written.
     """
     is_first = not file.exists()
-    file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    temporary = file.with_suffix(f".{os.getpid()}.new")
-    # it has commands and paths of the session, which nobody else on the machine has to see
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with open(descriptor, "w", encoding="utf-8") as opened:
-        json.dump(_to_json(state), opened)
-    os.replace(temporary, file)
+    write_private(file, json.dumps(_to_json(state)))
     if is_first:
         _delete_old(file.parent)
+
+
+def write_private(file: Path, text: str) -> None:
+    """Replaces a file of the cache as a whole; only its user can read it, as it has commands and
+    paths of sessions.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    temporary = file.with_suffix(f".{os.getpid()}.new")
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with open(descriptor, "w", encoding="utf-8") as opened:
+        opened.write(text)
+    os.replace(temporary, file)
 
 
 def _delete_old(folder: Path) -> None:

@@ -29,6 +29,7 @@ from holdfast.errors import UnknownName, UsageError, shortened
 from holdfast.measures import build
 from holdfast.measures.judging import check_labels
 from holdfast.measures.patterns import compiled
+from holdfast.measures.registry import FOLLOWED as FOLLOWED
 from holdfast.measures.turns import When
 
 __all__ = ["CATEGORIES", "SHIPPED", "Case", "Suite", "generic_starters", "load_suite"]
@@ -171,7 +172,6 @@ def read_yaml(text: str, source: str) -> Any:
         raise UsageError(f"{source} cannot be read as YAML ({error}); correct it.") from error
 
 
-FOLLOWED = 0.5  # the least score of a reply that follows its prompt
 Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 Texts = Annotated[list[Text], Field(min_length=1)]
 

@@ -2,14 +2,19 @@
 
 Pydantic checks an argument against its type. Each type describes what it takes, for messages and
 `holdfast measures`, and has an example. The word lists are text files in `assets/words`.
+
+Pydantic is imported when the first spec is checked, and not to score: `holdfast remind` scores with
+specs that were checked before, and has no time for it.
 """
 
-from collections.abc import Mapping, Sequence
-from functools import cache
-from typing import Annotated, Any, Literal
+from __future__ import annotations
 
-from pydantic import AfterValidator, Field
-from pydantic_core import PydanticCustomError
+import functools
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from types import UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from holdfast.common.files import ASSETS, asset
 
@@ -17,14 +22,14 @@ from holdfast.common.files import ASSETS, asset
 NAMES = dict(line.split(" ", 1) for line in asset("languages.txt").splitlines())
 
 
-@cache
+@functools.cache
 def list_names() -> tuple[str, ...]:
     """The names of the shipped word lists, sorted."""
     listed = (entry.name for entry in (ASSETS / "words").iterdir())
     return tuple(sorted(name.removesuffix(".txt") for name in listed if name.endswith(".txt")))
 
 
-@cache
+@functools.cache
 def shipped_list(name: str) -> tuple[str, ...]:
     """The words or phrases of one shipped list; lines that start with '#' are remarks."""
     lines = asset(f"words/{name}.txt").splitlines()
@@ -37,27 +42,71 @@ def entries(words: Sequence[str] | str) -> tuple[str, ...]:
     return shipped_list(words) if isinstance(words, str) else tuple(words)
 
 
-def takes(words: str, example: Any, **limits: Any) -> Any:
+@dataclass(frozen=True, eq=False)  # a union of types hashes what is noted of them
+class Takes:
+    """A type's name in messages, an example, and its limits, as arguments of Pydantic's `Field`."""
+
+    field: Mapping[str, Any]
+
+    def for_pydantic(self) -> Any:
+        """What Pydantic knows these by."""
+        from pydantic import Field
+
+        return Field(**self.field)
+
+
+@dataclass(frozen=True, eq=False)
+class Has:
+    """A property that a value of a type must have, and Pydantic's name for an error about it."""
+
+    test: Callable[[str], bool]
+    error: str
+    message: str
+
+    def for_pydantic(self) -> Any:
+        """What Pydantic knows this by."""
+        from pydantic import AfterValidator
+        from pydantic_core import PydanticCustomError
+
+        def check(value: str) -> str:
+            if not self.test(value):
+                raise PydanticCustomError(self.error, self.message)
+            return value
+
+        return AfterValidator(check)
+
+
+def takes(words: str, example: Any, **limits: Any) -> Takes:
     """A type's name in messages, an example, and its limits."""
-    return Field(examples=[example], json_schema_extra={"expected": words}, **limits)
+    return Takes({"examples": [example], "json_schema_extra": {"expected": words}, **limits})
 
 
-def _different(letters: str) -> str:
-    if len(set(letters.upper())) < len(letters):
-        raise PydanticCustomError("repeated_letter", "a letter occurs twice")
-    return letters
+def for_pydantic(hint: Any) -> Any:
+    """A type with what `takes` and `Has` say in Pydantic's own terms."""
+    origin, parts = get_origin(hint), get_args(hint)
+    if origin is Annotated:
+        notes = [
+            note.for_pydantic() if isinstance(note, Takes | Has) else note for note in parts[1:]
+        ]
+        return Annotated[(for_pydantic(parts[0]), *notes)]
+    if origin is None or origin is Literal:
+        return hint
+    parts = tuple(map(for_pydantic, parts))
+    if origin in (Union, UnionType):
+        return functools.reduce(operator.or_, parts)
+    return origin[parts]
 
 
-def _shipped(name: str) -> str:
-    if name not in list_names():
-        raise PydanticCustomError("unknown_list", "no list has this name")
-    return name
+def _are_different(letters: str) -> bool:
+    return len(set(letters.upper())) == len(letters)
 
 
-def _language(code: str) -> str:
-    if code not in NAMES:
-        raise PydanticCustomError("unknown_language", "no language has this code")
-    return code
+def _is_shipped(name: str) -> bool:
+    return name in list_names()
+
+
+def _is_language(code: str) -> bool:
+    return code in NAMES
 
 
 _MOST = 10**18  # a larger number is no plausible count or fact, and breaks arithmetic
@@ -65,15 +114,15 @@ _COUNT = "a whole number of at least {} and at most 10**18"
 
 Text = Annotated[str, takes("a text (in quotes if it looks like a number)", "Tony", pattern=r"\S")]
 Texts = Annotated[Sequence[Text], takes("a list of texts", ["by the sea", "at home"], min_length=1)]
-_ListName = Annotated[str, AfterValidator(_shipped)]
-_Words = Annotated[Sequence[Text], Field(min_length=1)]
+_ListName = Annotated[str, Has(_is_shipped, "unknown_list", "no list has this name")]
+_Words = Annotated[Sequence[Text], Takes({"min_length": 1})]
 Words = Annotated[
     _Words | _ListName, takes("a list of words or the name of a shipped list", ["sea", "boat"])
 ]
 Letter = Annotated[str, takes("one letter, in quotes", "e", pattern=r"^\p{L}$")]
 Letters = Annotated[
     str,
-    AfterValidator(_different),
+    Has(_are_different, "repeated_letter", "a letter occurs twice"),
     takes("the option letters, as in 'ABCDE'", "ABCD", pattern="^[A-Za-z]+$"),
 ]
 Sign = Annotated[str, takes("one character, in quotes", "!", pattern=r"^\S$")]
@@ -89,7 +138,7 @@ Share = Annotated[float, takes("a number above 0 and up to 1", 0.5, gt=0, le=1)]
 Flag = Annotated[bool, takes("true or false", True)]
 LanguageCode = Annotated[
     str,
-    AfterValidator(_language),
+    Has(_is_language, "unknown_language", "no language has this code"),
     takes(f"the code of one of {len(NAMES)} languages, as 'de', 'en', 'es' or 'ja'", "de"),
 ]
 Relation = Annotated[

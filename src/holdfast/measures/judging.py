@@ -7,27 +7,25 @@ between a reply and its record (`drift.judges`).
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
-from holdfast.common.validation import StrictModel
 from holdfast.errors import UsageError
 from holdfast.measures.arguments import Text, takes
-from holdfast.measures.registry import BUILDERS, JUDGE, Measure, Score, check_fields
+from holdfast.measures.registry import BUILDERS, JUDGE, Entry, Measure, Score, check_fields
 
 MIN_LABELS = 4  # of each kind: a judge that tosses a coin then passes less than 1 time in 20
 
 
-class _Judge(StrictModel):
-    judge: Annotated[str, takes("a question to be answered with yes", "", pattern=r"\S")]
-    model: Annotated[str, takes("a model or URL", "", pattern=r"\S")]
-    endpoint_model: Text = ""
+_Question = Annotated[str, takes("a question to be answered with yes", "", pattern=r"\S")]
+_Model = Annotated[str, takes("a model or URL", "", pattern=r"\S")]
 
 
 def build_judge(arguments: Mapping[str, Any], allow_code: bool) -> Measure:
     """A judged measure: a question for a model, answered with yes if a reply follows its rule."""
-    check_fields(_Judge, arguments, "A judge", "of a judge")
+    fields = Entry(_refuse, empty_is_zero=True, check=None).model
+    check_fields(fields, arguments, "A judge", "of a judge")
     return Measure(JUDGE, dict(arguments), _refuse)
 
 
-def _refuse(text: str, judge: str, model: str, endpoint_model: str = "") -> Score:
+def _refuse(text: str, judge: _Question, model: _Model, endpoint_model: Text = "") -> Score:
     raise UsageError(
         f"The judge {judge!r} is a question for the model {model!r}, which only a drift run asks;"
         " use a measure that `holdfast measures` lists."

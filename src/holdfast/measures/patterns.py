@@ -11,7 +11,8 @@ from typing import Any
 from holdfast.errors import UsageError
 
 _PATIENCE = 5.0  # seconds of computing that one search may take
-_deadline: ContextVar[float | None] = ContextVar("deadline", default=None)  # of all searches
+# of all searches together, as the process's own time
+_deadline: ContextVar[float | None] = ContextVar("deadline", default=None)
 _ESCAPED = re.compile(r"\\[^zZ]|\[\^?\]?(?:\\.|[^\]\\])*\]", re.DOTALL)  # or in a character class
 _END = re.compile(r"\$|\\[zZ]")
 
@@ -36,8 +37,8 @@ def compiled(regex: str, flags: str) -> Any:
 
 @contextmanager
 def searches_end_within(seconds: float) -> Iterator[None]:
-    """Within this context, all searches together may take this long, where each may take 5 s."""
-    token = _deadline.set(time.monotonic() + seconds)
+    """Within this context, all searches together may compute this long, where each may for 5 s."""
+    token = _deadline.set(time.process_time() + seconds)
     try:
         yield
     finally:
@@ -47,7 +48,7 @@ def searches_end_within(seconds: float) -> Iterator[None]:
 def find(pattern: str, text: str, flags: str = "") -> Any:
     """The first match of a user's regular expression; a `UsageError` if it takes too long."""
     deadline = _deadline.get()
-    patience = _PATIENCE if deadline is None else deadline - time.monotonic()
+    patience = _PATIENCE if deadline is None else deadline - time.process_time()
     try:
         if patience <= 0:
             raise TimeoutError

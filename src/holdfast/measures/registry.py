@@ -17,18 +17,29 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property, partial
-from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints, overload
-
-from pydantic import ValidationError, create_model
-from pydantic.fields import FieldInfo
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Literal,
+    TypeVar,
+    get_args,
+    get_origin,
+    get_type_hints,
+    overload,
+)
 
 from holdfast.common.catalogue_entry import CatalogueEntry
-from holdfast.common.validation import Path, StrictModel, problem_of
 from holdfast.errors import UnknownName, UsageError, shortened, type_in_words
-from holdfast.measures.arguments import Spec, Specs
+from holdfast.measures.arguments import Spec, Specs, for_pydantic
 from holdfast.measures.turns import AssistantTurn
 
+if TYPE_CHECKING:
+    from pydantic.fields import FieldInfo
+
+    from holdfast.common.validation import Path, StrictModel
+
 SURROGATE = re.compile("[\ud800-\udfff]")
+FOLLOWED = 0.5  # the least score of a reply that follows its prompt
 DIGITS = 6  # decimal places of a score; beyond these, machines may differ
 CODE = "python"  # the one spec that runs a user's own function
 JUDGE = "judge"  # the one spec that asks a model
@@ -114,9 +125,13 @@ class Entry:
     @cached_property
     def model(self) -> type[StrictModel]:
         """Its arguments as a Pydantic model."""
+        from pydantic import create_model
+
+        from holdfast.common.validation import StrictModel
+
         hints = get_type_hints(self.function, include_extras=True)
         fields: dict[str, Any] = {
-            p.name: (hints[p.name], ... if p.default is p.empty else p.default)
+            p.name: (for_pydantic(hints[p.name]), ... if p.default is p.empty else p.default)
             for p in list(inspect.signature(self.function).parameters.values())[1:]
         }
         return create_model(self.function.__name__, __base__=StrictModel, **fields)
@@ -333,6 +348,14 @@ def build(spec: str | Mapping[str, Any], allow_code: bool = False) -> Measure:
     arguments = {k: list(v) if isinstance(v, tuple) else v for k, v in filled.items()}
     if entry.check is not None:
         entry.check(**arguments)
+    return registered(name, arguments)
+
+
+def registered(name: str, arguments: Mapping[str, Any]) -> Measure:
+    """A registered measure with arguments that were checked before; a `KeyError` if there is none
+    of this name.
+    """
+    entry = REGISTRY[name]
     return Measure(
         name, arguments, entry.function, entry.empty_is_zero, entry.of_turn, entry.when_cut
     )
@@ -388,6 +411,10 @@ def check_fields(
     """Checks the fields of a spec against a Pydantic model; a `UsageError` names the first that is
     wrong. Messages call all fields `whole`, and put `belonging` after the name of one.
     """
+
+    from pydantic import ValidationError
+
+    from holdfast.common.validation import problem_of
 
     def called(path: Path) -> str:
         if not path:
