@@ -9,7 +9,7 @@ from tiny import chat, model
 from holdfast import Request, Sampling
 from holdfast.common.event_loop import run_sync, task_group
 from holdfast.errors import PromptError
-from holdfast.models.session import LocalSession
+from holdfast.models.stepped_model import SteppedModel
 
 LONG = Sampling(2.0, 1.0, 30)  # hot, so that hardly any reply ends on its own
 
@@ -20,14 +20,14 @@ def make_requests(count):
 
 
 def test_tasks_that_wait_at_the_same_time_share_every_step(monkeypatch):
-    tiny, together, step = model(), [], LocalSession.step
+    tiny, together, step = model(), [], SteppedModel.step
 
     def watched(self):
         moved = step(self)
         together.append(self.running)
         return moved
 
-    monkeypatch.setattr(LocalSession, "step", watched)
+    monkeypatch.setattr(SteppedModel, "step", watched)
     expected = [reply.token_ids for reply in tiny.generate_batch(make_requests(6))]
     together.clear()
 

@@ -132,13 +132,13 @@ def test_given_replies_are_scored_under_the_floors():
 def counted(monkeypatch, session):
     """Records the rows that a session submits, in order."""
     rows = []
-    submit = session._scheduler.submit
+    submit = session.stepped._scheduler.submit
 
     def count(row):
         rows.append(row)
         return submit(row)
 
-    monkeypatch.setattr(session._scheduler, "submit", count)
+    monkeypatch.setattr(session.stepped._scheduler, "submit", count)
     return rows
 
 

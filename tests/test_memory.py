@@ -343,19 +343,21 @@ def test_a_server_keeps_nothing_of_requests_that_have_ended():
                 methods, sampling = (SplitSoftmax(0.1 + n % 10 / 100),), Sampling(max_new_tokens=6)
                 talk = chat("be nice", f"{n} " * 9)
                 asked.append(Request(talk, methods, sampling, seed=n, trace=n % 2 == 0))
-            rows = [session.submit(session.render(request, top_logprobs=2)) for request in asked]
-            session.cancel(rows[3])
+            rows = [
+                session.stepped.submit(session.render(request, top_logprobs=2)) for request in asked
+            ]
+            session.stepped.cancel(rows[3])
             while not all(row.done for row in rows):
-                session.step()
+                session.stepped.step()
         gc.collect()
         kinds = Counter(type(each).__name__ for each in gc.get_objects())
-        return kinds["Tensor"], sum(kinds[name] for name in ("RowState", "Rendered"))
+        return kinds["Tensor"], sum(kinds[name] for name in ("RowState", "Resolved"))
 
     gc.collect()  # other tests may have left rows
     names = [type(each).__name__ for each in gc.get_objects()]
-    before = sum(name in ("RowState", "Rendered") for name in names)
+    before = sum(name in ("RowState", "Resolved") for name in names)
     some(0)
     counts = [some(50 * n) for n in range(1, 6)]
-    assert session._scheduler.shared.size <= 100_000 and not session._open
+    assert session.stepped._scheduler.shared.size <= 100_000 and not session.stepped._open
     tensors, rows = zip(*counts, strict=True)
     assert max(tensors[2:]) <= 1.1 * max(tensors[:2]) and max(rows) <= before + 16

@@ -150,7 +150,7 @@ def test_rules_that_need_a_judge_are_named():
 def test_rules_without_texts_cannot_be_reminded_of():
     with pytest.raises(UsageError) as raised:
         SuiteMiddleware(load_suite("luna"), parse("reminder:text=rules"))
-    assert raised.value.option == "text"
+    assert raised.value.value == "reminder"
 
 
 @pytest.mark.parametrize(

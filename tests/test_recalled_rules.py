@@ -117,7 +117,7 @@ def test_a_reminder_of_the_rules_says_those_of_the_agents_prompt(tmp_path):
     assert said == {"[Reminder: Sign with Tony. Write at most nine words."}
     with pytest.raises(UsageError) as raised:
         drift.run(Remembers(), SUITE, tmp_path / "no", settings, ["reminder:every=2,text=rules"])
-    assert raised.value.option == "text"
+    assert raised.value.value == "reminder"
 
 
 def test_the_rules_of_a_prompt_are_chosen_by_kind():

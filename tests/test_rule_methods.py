@@ -2,18 +2,28 @@
 
 import asyncio
 import dataclasses
+from functools import partial
 
 import pytest
 from scripted_model import ScriptedModel
+from tiny import model
 
 from holdfast import drift
 from holdfast.common.sampling import Sampling
 from holdfast.drift.cases import Case, Rule
-from holdfast.errors import UsageError
-from holdfast.methods import CheckAndRetry, Repair, parse, spec_of
+from holdfast.drift.prompt_rules import CaseRules, with_rules
+from holdfast.errors import ModelError, RequestFailed, UsageError
+from holdfast.methods import (
+    CheckAndRetry,
+    Reminder,
+    Repair,
+    compile_methods,
+    parse,
+    spec_of,
+)
 from holdfast.methods.exchanges import split_exchanges
+from holdfast.models.checked_replies import generate_checked
 from holdfast.models.requests import Request
-from holdfast.models.retries import generate_checked
 from holdfast.records import read_run
 from holdfast.report.how_measured import about_runs
 
@@ -36,9 +46,12 @@ class Words:
 
     texts: tuple[str, ...] = ("No shouting.", "No swearing.")
 
-    def broken(self, user, reply):
-        found = ("LOUD" in reply, "damn" in reply)
+    def broken(self, user, reply, *, is_cut=False):
+        found = ("LOUD" in reply and "quiet" not in user, "damn" in reply and not is_cut)
         return tuple(text for text, is_broken in zip(self.texts, found, strict=True) if is_broken)
+
+    def of_kinds(self, kinds):
+        return self
 
 
 def dialog(*texts):
@@ -86,19 +99,33 @@ def test_repair_marks_the_exchanges_that_broke_a_rule():
         "fine",
         "c",
         "LOUD damn",
-        "[Your last reply broke this rule: No shouting. No swearing.]\n\nd",
+        "[Your last reply broke these rules: No shouting. No swearing.]\n\nd",
     ]
     for end in range(1, len(TALK) + 1):
         assert repair.edit(TALK[:end], 0) == whole[:end]
 
 
+def test_rules_are_read_before_other_methods_add_text():
+    """The reminder says "quiet", at which the rule would not apply."""
+    reminder = Reminder(1, text="quiet please")
+    for methods in ((reminder, Repair()), (Repair(), reminder)):
+        known = with_rules(Words(), methods)
+        assert shown(compile_methods(known).edit(TALK, 0)) == [
+            "Be calm.",
+            "[Reminder: quiet please]\n\nb",
+            "fine",
+            "[Reminder: quiet please]\n\nd",
+        ]
+
+
 @pytest.mark.parametrize("method", [Repair(), CheckAndRetry()])
 def test_a_method_that_needs_rules_says_so_where_there_are_none(method):
+    act = method.edit if isinstance(method, Repair) else partial(method.broken, is_cut=False)
     with pytest.raises(UsageError) as unknown:
-        method.edit(TALK, 0)
+        act(TALK, "x" if isinstance(method, CheckAndRetry) else 0)
     with pytest.raises(UsageError) as none:
         method.with_rules(Words(()))
-    assert {unknown.value.option, none.value.option} <= {"by", "n"}
+    assert unknown.value.value == none.value.value == method.name
     # the rules are no part of its spec, so that records name it as it was asked for
     assert parse(spec_of([method.with_rules(Words())])) == (method,)
 
@@ -110,6 +137,7 @@ class Draws(ScriptedModel):
         self.texts, self.asked, self.seeds = list(texts), [], []
 
     def text(self, request):
+        assert not request.compiled.retries  # which engines know nothing of
         messages = request.compiled.edit(request.messages, request.editing_seed)
         self.asked.append(messages[-1]["content"])
         self.seeds.append(request.seed)
@@ -138,6 +166,13 @@ def checked(model, n=2):
             ],
         ),
         ([""], "", [], ["a"]),
+        # a retry without text breaks no rule, and is no reply either
+        (
+            ["LOUD", ""],
+            "LOUD",
+            [""],
+            ["a", "[Reminder: No shouting.]\n\na"],
+        ),
     ],
 )
 def test_a_reply_that_breaks_a_rule_is_drawn_again(draws, reply, discarded, asked):
@@ -153,6 +188,66 @@ def test_no_more_than_n_replies_are_drawn_again():
     model = Draws("LOUD", "LOUD")
     assert len((checked(model, n=1)).discarded) == 1
     assert len((checked(Draws("LOUD"), n=0)).discarded) == 0
+
+
+def test_a_retry_that_fails_leaves_what_was_drawn():
+    class Fails(Draws):
+        async def generate(self, request):
+            if len(self.asked) == 1:
+                raise RequestFailed("The server is down.", "connection")
+            return await super().generate(request)
+
+    outcome = checked(Fails("LOUD"))
+    assert outcome.reply.text == "LOUD" and not outcome.discarded
+    with pytest.raises(RequestFailed):
+        model = Fails("LOUD")
+        model.asked.append("")
+        checked(model)
+
+
+def test_a_reply_that_was_cut_does_not_break_what_its_end_decides():
+    class Cut(Draws):
+        async def generate(self, request):
+            return dataclasses.replace(await super().generate(request), stop_reason="length")
+
+    assert checked(Cut("damn")).discarded == ()
+    assert len(checked(Cut("LOUD", "ok")).discarded) == 1
+    rules = CaseRules(Case("tony", "rules", "Rules.", rules=(SIGN, SHORT)))
+    reply = "It is rather a lot of"
+    assert rules.broken("Hi?", reply) == (SIGN.text, SHORT.text)
+    assert rules.broken("Hi?", reply, is_cut=True) == (SHORT.text,)
+    rules.cut_replies.add(reply)
+    assert rules.broken("Hi?", reply) == (SHORT.text,)
+
+
+def test_several_retries_are_refused():
+    with pytest.raises(UsageError):
+        drift.run(
+            Signs(), SUITE, "unused", drift.Settings(), ["check-and-retry+check-and-retry:n=3"]
+        )
+
+
+def test_methods_that_cannot_work_are_refused_before_a_run_begins(tmp_path):
+    plain = Case("plain", "rules", "Rules.", rules=(dataclasses.replace(SIGN, text=""),))
+    lacking = dataclasses.replace(SUITE, cases=(*SUITE.cases, plain))
+    window = drift.Settings(context="slide", window=2, user_prompt="empty")
+    summarised = drift.Settings(context="summarise", window=2, user_prompt="empty")
+    every = drift.Settings(user_prompt="empty")
+    for suite, settings, method in (
+        (lacking, every, "repair"),
+        (SUITE, every, "reminder:text=rules,kinds=closng"),
+        (SUITE, window, "reminder:every=5"),
+        (SUITE, window, "reminder:every=1,after=2"),
+        (SUITE, summarised, "repair"),
+    ):
+        with pytest.raises(UsageError):
+            drift.run(Signs(), suite, tmp_path / "run", settings, [method])
+        assert not (tmp_path / "run").exists()
+
+
+def test_a_model_by_itself_draws_nothing_again():
+    with pytest.raises(ModelError):
+        model().generate(dialog("a"), [CheckAndRetry().with_rules(Words())])
 
 
 class Signs(ScriptedModel):

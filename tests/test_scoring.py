@@ -153,9 +153,9 @@ def test_log_probabilities_of_drawn_tokens_match_their_scores(name):
     sampling = Sampling(0.7, 0.6, 6)  # reported for temperature 1 and the whole vocabulary
     requests = [Request(talk, METHODS[name], sampling, seed=n) for n, talk in enumerate(CHATS)]
     chats = [session.render(request, top_logprobs=n * 5) for n, request in enumerate(requests)]
-    *rows, plain = [session.submit(one) for one in (*chats, session.render(requests[0]))]
+    *rows, plain = [session.stepped.submit(one) for one in (*chats, session.render(requests[0]))]
     while not all(row.done for row in (*rows, plain)):
-        session.step()
+        session.stepped.step()
     assert plain.log_probabilities == []
     for number, (rendered, state) in enumerate(zip(chats, rows, strict=True)):
         known, row = state.log_probabilities, rendered.row

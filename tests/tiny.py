@@ -153,8 +153,8 @@ class Answered:
 def answered(session, requests, top_logprobs=None):
     """Submits all requests to a session that nobody else steps, and steps until they have ended."""
     chats = [session.render(request, top_logprobs) for request in requests]
-    rows, outcomes_of = [session.submit(chat) for chat in chats], {}
+    rows, outcomes_of = [session.stepped.submit(chat) for chat in chats], {}
     while not all(row.done for row in rows):
-        outcomes_of |= {ended.row: ended.outcome for ended in session.step()}
+        outcomes_of |= {ended.row: ended.outcome for ended in session.stepped.step()}
     pairs = zip(chats, rows, strict=True)
     return [Answered(chat, row, outcomes_of[row]) for chat, row in pairs]

@@ -15,20 +15,21 @@ from holdfast.drift.dialog import (
     AGENT_VIEW,
     Answer,
     Dialog,
+    SummaryKey,
     agent_view,
     outcomes_of,
     place_of,
     system_of,
 )
 from holdfast.drift.pairing import ProbeQuestion
-from holdfast.drift.prompt_rules import with_rules_of
+from holdfast.drift.prompt_rules import CaseRules, with_rules
 from holdfast.drift.settings import Settings, Shown, to_summarise, with_summary
 from holdfast.errors import RequestFailed
 from holdfast.methods import Method
+from holdfast.models.checked_replies import CheckedReply, generate_checked
 from holdfast.models.failures import OutageWatch
 from holdfast.models.protocol import Engine
 from holdfast.models.requests import Request
-from holdfast.models.retries import generate_checked
 from holdfast.records import Unanswered
 
 RECALL_TOKENS = 300  # enough for a list of all rules of a prompt
@@ -46,7 +47,12 @@ class Question:
     least_tokens: int = 1  # that the reply may have, whatever the settings say
 
 
-_SummaryKey = tuple[str, int, int]  # the view, the first round, and the round after the last
+@dataclass(frozen=True)
+class _View:
+    """The part of the dialog that a request shows, and the room it must leave for the reply."""
+
+    shown: Shown
+    room: int  # tokens
 
 
 @dataclass
@@ -61,14 +67,19 @@ class Asking:
     methods: tuple[Method, ...]  # applied only to the agent
     settings: Settings
     watch: OutageWatch
-    _summarising: defaultdict[_SummaryKey, asyncio.Lock] = field(
-        default_factory=lambda: defaultdict(asyncio.Lock)
+    _summarising: defaultdict[SummaryKey, asyncio.Lock] = field(
+        init=False, repr=False, default_factory=lambda: defaultdict(asyncio.Lock)
     )
+
+    @cached_property
+    def rules(self) -> CaseRules:
+        """The rules of the agent's prompt."""
+        return CaseRules(self.dialog.pairing.agent)
 
     @cached_property
     def agent_methods(self) -> tuple[Method, ...]:
         """The methods, of which those that need the rules of the agent's prompt know them."""
-        return with_rules_of(self.dialog.pairing.agent, self.methods)
+        return with_rules(self.rules, self.methods)
 
     async def ask(self, question: Question) -> Answer:
         """The reply to a question.
@@ -79,72 +90,87 @@ class Asking:
         Raises:
             RequestFailed: the question was not answered.
         """
+        view = self._first_view(question)
+        while True:
+            view = await self._within_window(question, view)
+            try:
+                checked = await generate_checked(self.engine, self._request(question, view))
+            except RequestFailed as error:
+                # the server knows how much room it needs
+                least = replace(view, room=1)
+                shorter = await self._shorter(question, least) if error.why == "context" else None
+                if shorter is None:
+                    self.watch.failed(self.dialog.pairing.number, error)
+                    raise
+            else:
+                is_full = checked.reply.stop_reason == "context"
+                shorter = await self._shorter(question, view) if is_full else None
+                if shorter is None:
+                    return self._answer(question, view, checked)
+            view = shorter
+
+    def _first_view(self, question: Question) -> _View:
+        """As much of the dialog as the turn before was shown, or as the window allows."""
         settings = self.settings
         shown = self.dialog.shown.get(question.view, Shown())
         if settings.window is not None and not settings.summarises:
             first = max(shown.first, question.rounds - settings.window + 1)
             shown = replace(shown, first=first)
-        room = 1 if settings.context == "stop" else settings.sampling.max_new_tokens
-        while True:
-            shown = await self._within_window(question, shown)
-            request = self._request(question, shown, room)
-            try:
-                checked = await generate_checked(self.engine, request)
-            except RequestFailed as error:
-                # the server knows how much room it needs
-                if error.why == "context" and (less := await self._less(question, shown, 1)):
-                    shown, room = less
-                    continue
-                self.watch.failed(self.dialog.pairing.number, error)
-                raise
-            reply = checked.reply
-            if reply.stop_reason == "context" and (less := await self._less(question, shown, room)):
-                shown, room = less
-                continue
-            self.watch.answered(request)
-            for drawn in (*checked.discarded, reply):
-                self.dialog.count(question.view, drawn)
-            return Answer(reply, shown, len(checked.discarded))
+        return _View(shown, 1 if settings.context == "stop" else self._most_tokens(question))
 
-    def _request(self, question: Question, shown: Shown, room: int) -> Request:
-        settings, view, number = self.settings, question.view, self.dialog.pairing.number
-        most = max(settings.sampling.max_new_tokens, question.least_tokens)
+    def _answer(self, question: Question, view: _View, checked: CheckedReply) -> Answer:
+        """The answer of a reply, whose cost is counted, as is that of those that are not used."""
+        self.watch.answered(self._request(question, view))
+        reply = checked.reply
+        for drawn in (*checked.discarded, reply):
+            self.dialog.count(question.view, drawn)
+        if reply.stop_reason == "length":
+            self.rules.cut_replies.add(reply.text)
+        return Answer(reply, view.shown, len(checked.discarded))
+
+    def _most_tokens(self, question: Question) -> int:
+        """The most tokens that the reply to a question may have."""
+        return max(self.settings.sampling.max_new_tokens, question.least_tokens)
+
+    def _request(self, question: Question, view: _View) -> Request:
+        settings, number = self.settings, self.dialog.pairing.number
+        by_agent = question.view == AGENT_VIEW
         return Request(
-            messages=tuple(question.messages(shown)),
-            methods=self.agent_methods if view == AGENT_VIEW else (),
-            sampling=replace(settings.sampling, max_new_tokens=most),
+            messages=tuple(question.messages(view.shown)),
+            methods=self.agent_methods if by_agent else (),
+            sampling=replace(settings.sampling, max_new_tokens=self._most_tokens(question)),
             seed=seed_of("reply", settings.seed, number, *question.seed_names),
             conversation_seed=seed_of("methods", settings.seed, number),
-            thread=(view, number),
+            thread=(question.view, number),
             keep=question.keep,
-            trace=settings.trace and view == AGENT_VIEW,
+            trace=settings.trace and by_agent,
             system_as=settings.system_as,
-            room=room,
-            tools=self.dialog.tools if view == AGENT_VIEW else (),
+            room=view.room,
+            tools=self.dialog.tools if by_agent else (),
             name=self._name(question),
         )
 
-    async def _within_window(self, question: Question, shown: Shown) -> Shown:
+    async def _within_window(self, question: Question, view: _View) -> _View:
         """Summarises until no more rounds are shown than the window allows."""
-        window = self.settings.window
+        window, shown = self.settings.window, view.shown
         while window is not None and question.rounds - shown.first >= window:
             shown = await self._summarised(question, shown)
-        return shown
+        return replace(view, shown=shown)
 
-    async def _less(self, question: Question, shown: Shown, room: int) -> tuple[Shown, int] | None:
+    async def _shorter(self, question: Question, view: _View) -> _View | None:
         """A shorter part of the dialog, or less room for the reply; None if neither is possible."""
         if self.settings.context == "stop":
             return None
-        if shown.first < question.rounds:
+        if view.shown.first < question.rounds:
             if self.settings.summarises:
-                return await self._summarised(question, shown), room
-            return replace(shown, first=shown.first + 1), room
-        return (shown, 1) if room > 1 else None
+                return replace(view, shown=await self._summarised(question, view.shown))
+            return replace(view, shown=replace(view.shown, first=view.shown.first + 1))
+        return replace(view, room=1) if view.room > 1 else None
 
     async def _summarised(self, question: Question, shown: Shown) -> Shown:
         """The dialog with its older half summarised, once for all questions that need it."""
         before = (shown.first + question.rounds + 1) // 2
-        key = (question.view, shown.first, before)
+        key = SummaryKey(question.view, shown.first, before, shown.summary)
         compacts = self.settings.context == "compact" and question.view == AGENT_VIEW
         async with self._summarising[key]:
             if key not in self.dialog.summaries:
@@ -153,15 +179,17 @@ class Asking:
         return Shown(before, summary, compacts and bool(summary))
 
     async def _summary(
-        self, question: Question, shown: Shown, key: _SummaryKey, compacts: bool
+        self, question: Question, shown: Shown, key: SummaryKey, compacts: bool
     ) -> str:
-        """A summary of the rounds before `key[2]`; "" if even they leave no room for one."""
+        """A summary of the rounds before `key.before`; "" if even they leave no room for one."""
         settings, number = self.settings, self.dialog.pairing.number
         system = system_of(self.dialog.pairing) if compacts else ""
         request = Request(
-            to_summarise(str(settings.summary_prompt), self.dialog.turns, shown, key[2], system),
+            to_summarise(
+                str(settings.summary_prompt), self.dialog.turns, shown, key.before, system
+            ),
             sampling=settings.sampling,
-            seed=seed_of("summary", settings.seed, number, *key),
+            seed=seed_of("summary", settings.seed, number, *key.seed_names),
             thread=(question.view, number),
             system_as=settings.system_as,
             name=f"{self._name(question)}, summary",

@@ -15,6 +15,7 @@ from holdfast.common.version import __version__
 from holdfast.drift.dialog import Dialog, conversation_of
 from holdfast.drift.judges import JudgeName, Judges, load_judges, open_judges
 from holdfast.drift.pairing import draw, prepare, resolve_settings
+from holdfast.drift.prompt_rules import check_in_dialogs
 from holdfast.drift.recorded_dialogs import Dialogs, UserTurns
 from holdfast.drift.run_identity import (
     COMPATIBILITY,
@@ -77,7 +78,7 @@ def run(
         suite = load_suite(suite)
     given, settings = prepare(model, suite, settings, cast.read())
     for methods_of_agent in methods_by_spec.values():
-        model.check(methods_of_agent)
+        check_in_dialogs(model, methods_of_agent, suite.cases, settings)
     judges = load_judges(suite, model, cast.judging)
     benchmark = _Benchmark(model, suite, settings, given, cast, running)
     identity = benchmark.identity(methods_by_spec, judges)

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from holdfast.chat.messages import Message, Tool
 from holdfast.chat.templates import common_length
@@ -47,6 +47,20 @@ class Answer:
     retries: int = 0  # how often the reply was drawn again because it broke a rule
 
 
+class SummaryKey(NamedTuple):
+    """The rounds that a summary is of."""
+
+    view: str  # of the agent or of the user
+    first: int
+    before: int  # the round after the last
+    earlier: str  # the summary of the rounds before them, which it includes; "" for none
+
+    @property
+    def seed_names(self) -> tuple[str | int, ...]:
+        """The names that its draw is seeded by."""
+        return self if self.earlier else self[:3]
+
+
 @dataclass
 class Dialog:
     """One conversation in progress."""
@@ -61,8 +75,7 @@ class Dialog:
     # for each reply, its view and the tokens that the model had to process for it
     sequences: list[tuple[str, tuple[int, ...]]] = field(default_factory=list)
     shown: dict[str, Shown] = field(default_factory=dict)  # by view, in its last turn
-    # by view, first round, and the round after the last
-    summaries: dict[tuple[str, int, int], str] = field(default_factory=dict)
+    summaries: dict[SummaryKey, str] = field(default_factory=dict)
 
     @property
     def tools(self) -> tuple[Tool, ...]:
@@ -213,8 +226,8 @@ def conversation_of(
         unscored=tuple(sorted(results.unscored, key=order)),
         unanswered=tuple(sorted(results.unanswered, key=order)),
         summaries=tuple(
-            ContextSummary(view=view, rounds=(first, behind - 1), text=text)
-            for (view, first, behind), text in dialog.summaries.items()
+            ContextSummary(view=key.view, rounds=(key.first, key.before - 1), text=text)
+            for key, text in dialog.summaries.items()
         ),
         replayed=_replayed(pairing),
         canary=pairing.canary or None,

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import Self
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property, lru_cache
+from typing import Protocol, Self
 
 from holdfast.drift.cases import Case, Rule
 from holdfast.drift.rule_kinds import KINDS
+from holdfast.drift.settings import Settings
 from holdfast.drift.suites import FOLLOWED
 from holdfast.errors import UsageError
 from holdfast.measures.turns import AssistantTurn
-from holdfast.methods import Method
-from holdfast.methods.protocols import NeedsRules
+from holdfast.methods import Method, compile_methods
+from holdfast.methods.protocols import NeedsRules, PromptRules
+from holdfast.models.checked_replies import check_retries
+
+_REMEMBERED = 10_000  # replies
 
 
 @dataclass(frozen=True)
@@ -22,6 +26,8 @@ class CaseRules:
 
     case: Case
     kinds: frozenset[str] | None = None  # None: rules of every kind, and those without one
+    # replies that were cut at the token limit, noted as they come
+    cut_replies: set[str] = field(default_factory=set, compare=False, repr=False)
 
     @property
     def texts(self) -> tuple[str, ...]:
@@ -34,7 +40,7 @@ class CaseRules:
         Raises:
             UsageError: a name that is no kind, or rules without kinds.
         """
-        if not any(rule.kind for rule in self.case.all_rules):
+        if not any(rule.kind for rule in self._rules):
             raise UsageError(
                 f"The rules of {self.case.id!r} have no kinds to choose by; give them a `kind`, or"
                 " leave out kinds=.",
@@ -51,18 +57,32 @@ class CaseRules:
                 )
         return replace(self, kinds=frozenset(kinds))
 
-    def broken(self, user: str, reply: str) -> tuple[str, ...]:
+    def broken(self, user: str, reply: str, *, is_cut: bool = False) -> tuple[str, ...]:
         """The texts of the rules that a reply to a message of the user breaks.
 
         Rules that a judge scores, or that read tool calls, are never found broken, nor are those
-        that are made for the answers to probes.
+        that are made for the answers to probes, nor those that need the end of a reply that was
+        cut.
         """
-        turn = AssistantTurn(reply)
-        return tuple(
-            rule.text
-            for rule in self._scored
-            if rule.when.applies(turn, user, "user") and rule.measure.score(reply).value < FOLLOWED
-        )
+        return self._remembered(user, reply, is_cut or reply in self.cut_replies)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return CaseRules, (self.case, self.kinds, self.cut_replies)  # without what is remembered
+
+    @cached_property
+    def _remembered(self) -> Callable[[str, str, bool], tuple[str, ...]]:
+        """`_broken`, which remembers: every request brings the whole dialog again."""
+        return lru_cache(_REMEMBERED)(self._broken)
+
+    def _broken(self, user: str, reply: str, is_cut: bool) -> tuple[str, ...]:
+        turn = AssistantTurn(reply, is_cut=is_cut)
+        broken: list[str] = []
+        for rule in self._scored:
+            if rule.when.applies(turn, user, "user"):
+                score = rule.measure.score_turn(turn)
+                if score is not None and score.value < FOLLOWED:
+                    broken.append(rule.text)
+        return tuple(broken)
 
     @cached_property
     def _rules(self) -> list[Rule]:
@@ -81,9 +101,35 @@ class CaseRules:
         ]
 
 
-def with_rules_of(case: Case, methods: Iterable[Method]) -> tuple[Method, ...]:
+def with_rules(rules: PromptRules, methods: Iterable[Method]) -> tuple[Method, ...]:
     """The methods, of which those that need the rules of the prompt know them."""
-    rules = CaseRules(case)
     return tuple(
         method.with_rules(rules) if isinstance(method, NeedsRules) else method for method in methods
     )
+
+
+class ChecksMethods(Protocol):
+    """A model, or whatever else the agent is."""
+
+    def check(self, methods: Sequence[Method]) -> None:
+        """Refuses methods that it cannot apply."""
+
+
+def check_in_dialogs(
+    model: ChecksMethods, methods: Sequence[Method], cases: Iterable[Case], settings: Settings
+) -> None:
+    """Refuses methods that cannot be applied in dialogs under these prompts.
+
+    Raises:
+        ModelError: the model cannot apply one.
+        UsageError: a prompt lacks the rules that a method needs, or the protocol does not show
+            what it works on.
+    """
+    compiled = compile_methods(methods)
+    check_retries(compiled)
+    model.check(compiled.without_retries.methods)
+    for method in methods:
+        if isinstance(method, NeedsRules):
+            method.check_context(settings.window, settings.context == "summarise")
+    for case in cases:
+        with_rules(CaseRules(case), methods)

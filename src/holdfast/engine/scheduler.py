@@ -6,6 +6,7 @@ on the rows and their replies, so that the same rows are computed by the same ar
 
 from __future__ import annotations
 
+import copy
 import math
 from collections import deque
 from collections.abc import Hashable, Iterator, Sequence
@@ -216,6 +217,21 @@ def errors_named(name: str) -> Iterator[None]:
     except HoldfastError as error:
         name_error(error, name)
         raise
+
+
+@contextmanager
+def naming_copies(name: str) -> Iterator[None]:
+    """As `errors_named`, for an error that is raised in several rows: each names a copy."""
+    try:
+        yield
+    except Exception as error:
+        try:
+            copied = copy.copy(error)
+        except TypeError:  # a class whose constructor takes more than its message
+            raise error from None
+        copied.__notes__ = list(getattr(error, "__notes__", ()))
+        name_error(copied, name)
+        raise copied from error
 
 
 def name_error(error: Exception, name: str) -> None:

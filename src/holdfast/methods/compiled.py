@@ -29,6 +29,7 @@ from holdfast.methods.protocols import (
     EditsStates,
     Method,
     NeedsRehearsal,
+    NeedsRules,
     RetriesReplies,
     ShiftsAttention,
 )
@@ -112,10 +113,9 @@ class CompiledMethods:
         return self._of_kinds(Kind.REHEARSED)
 
     @cached_property
-    def retry(self) -> RetriesReplies | None:
-        """The one that draws a reply again if it broke a rule; the last of several."""
-        retries = [method for method in self.messages if isinstance(method, RetriesReplies)]
-        return retries[-1] if retries else None
+    def retries(self) -> tuple[RetriesReplies, ...]:
+        """Those that have a reply drawn again if it broke a rule."""
+        return self._of_kinds(Kind.RETRIES)
 
     def edit(self, messages: Messages, seed: int) -> tuple[Message, ...]:
         """The messages that the model is shown.
@@ -123,9 +123,18 @@ class CompiledMethods:
         Args:
             seed: the same for all turns of one conversation (`Request.editing_seed`).
         """
-        for method in self.messages:
+        for method in self._in_editing_order:
             messages = method.edit(messages, seed)
         return tuple(messages)
+
+    @cached_property
+    def _in_editing_order(self) -> tuple[EditsMessages, ...]:
+        """Those that edit messages: first those that read replies, which no text was added to."""
+
+        def adds_text(method: EditsMessages) -> bool:
+            return not (isinstance(method, NeedsRules) and method.reads_replies)
+
+        return tuple(sorted(self.messages, key=adds_text))
 
     # What the methods need
 
@@ -201,6 +210,11 @@ class CompiledMethods:
     def without_edits(self) -> CompiledMethods:
         """Those that act once the chat is rendered: all but those that edit its messages."""
         return self._where(lambda traits: traits is not TRAITS[Kind.MESSAGES])
+
+    @cached_property
+    def without_retries(self) -> CompiledMethods:
+        """Those that act on a single draw of a reply."""
+        return self._where(lambda traits: traits is not TRAITS[Kind.RETRIES])
 
     @cached_property
     def without_rehearsed(self) -> CompiledMethods:

@@ -1,4 +1,4 @@
-"""A chat as exchanges, for message methods that look back at earlier replies."""
+"""A chat as exchanges, for methods that look back at earlier replies by the rules of the prompt."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from holdfast.chat.messages import Message
+from holdfast.errors import UsageError
 from holdfast.methods.protocols import PromptRules
 
 
@@ -22,11 +23,15 @@ class Exchange:
         """All of its messages, in order."""
         return (self.user, *self.answers)
 
-    def broken(self, rules: PromptRules) -> Sequence[str]:
+    def broken_rules(self, rules: PromptRules, *, is_cut: bool = False) -> Sequence[str]:
         """The texts of the rules that its reply breaks; none if there is no reply."""
         replies = [_text(message) for message in self.answers if message["role"] == "assistant"]
         reply = "\n".join(replies)
-        return rules.broken(_text(self.user), reply) if reply else ()
+        return rules.broken(_text(self.user), reply, is_cut=is_cut) if reply.strip() else ()
+
+    def beginning_with(self, note: str) -> Exchange:
+        """The exchange with a note and an empty line before the user's text."""
+        return Exchange({**self.user, "content": f"{note}\n\n{_text(self.user)}"}, self.answers)
 
 
 def split_exchanges(messages: Sequence[Message]) -> tuple[list[Message], list[Exchange]]:
@@ -37,6 +42,35 @@ def split_exchanges(messages: Sequence[Message]) -> tuple[list[Message], list[Ex
         for start, end in pairwise([*starts, len(messages)])
     ]
     return list(messages[: starts[0]] if starts else messages), exchanges
+
+
+def join_exchanges(before: Sequence[Message], exchanges: Sequence[Exchange]) -> tuple[Message, ...]:
+    """The messages of a chat in order."""
+    return (*before, *(message for exchange in exchanges for message in exchange.messages))
+
+
+def known_rules(method: str, rules: PromptRules | None) -> PromptRules:
+    """The rules that a method needs; a `UsageError` if they are unknown."""
+    if rules is None:
+        raise UsageError(
+            f"{method} needs the rules of a suite's prompt, which this chat does not have; use it"
+            f" with a suite, as in holdfast drift --suite bots --method {method}.",
+            option="method",
+            value=method,
+        )
+    return rules
+
+
+def rules_with_texts(method: str, rules: PromptRules) -> PromptRules:
+    """The rules that a method is about to know; a `UsageError` if none says what it is."""
+    if not rules.texts:
+        raise UsageError(
+            f"{method} needs the `text` of each rule of the suite, and a prompt of this one has"
+            " none; add it to the suite.",
+            option="method",
+            value=method,
+        )
+    return rules
 
 
 def _text(message: Message) -> str:

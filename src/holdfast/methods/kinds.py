@@ -22,6 +22,7 @@ from holdfast.methods.protocols import (
     EditsLogits,
     EditsMessages,
     NeedsRehearsal,
+    RetriesReplies,
     ShiftsAttention,
 )
 
@@ -34,6 +35,7 @@ class Kind(Enum):
     LOGITS = "decoding"  # the logits, with those of a second stream that reads another chat
     KEYS = "keys"  # the keys of the span, before they are rotated and cached
     RESIDUAL = "the residual stream"  # the hidden states after a layer
+    RETRIES = "retries"  # a reply is checked, and perhaps drawn again
     REHEARSED = "a rehearsed reply"  # becomes an attention method once it has seen one
 
 
@@ -49,6 +51,7 @@ class Ability(Enum):
     KEYS = "keys before rotation"
     RESIDUAL = "the residual stream"
     REHEARSAL = "a rehearsed reply"
+    RETRIES = "replies that are drawn again"  # no model; dialogs under a suite (`holdfast drift`)
 
 
 EVERY_MODEL = frozenset({Ability.MESSAGES})  # abilities that need no model in this process
@@ -78,6 +81,7 @@ TRAITS: dict[Kind, Traits] = {
     Kind.RESIDUAL: Traits(
         EditsHidden, frozenset({Ability.RESIDUAL}), acts_in_pass=True, affects_pre_span=True
     ),
+    Kind.RETRIES: Traits(RetriesReplies, frozenset({Ability.RETRIES})),
     Kind.REHEARSED: Traits(
         NeedsRehearsal, frozenset({Ability.LOG_ODDS, Ability.REHEARSAL}), needs_span=True
     ),

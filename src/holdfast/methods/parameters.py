@@ -201,7 +201,8 @@ def method(cls: type[C]) -> type[C]:
     """Makes a class with parameters a frozen dataclass that checks them.
 
     Creating an object with a value that its parameter does not take raises a `UsageError`; for a
-    number, a `ParameterOutOfRange`.
+    number, a `ParameterOutOfRange`. A class whose parameters depend on each other refuses what does
+    not fit in `check_parameters()`.
     """
     cls.__post_init__ = _check_parameters  # type: ignore[attr-defined]
     return dataclass(frozen=True)(cls)
@@ -211,6 +212,8 @@ def _check_parameters(method: Any) -> None:
     for name, declared in parameters_of(type(method)).items():
         value = declared.values.check(method.name, name, getattr(method, name))
         object.__setattr__(method, name, value)
+    if hasattr(method, "check_parameters"):
+        method.check_parameters()
 
 
 def parameters_of(method: type[Any]) -> dict[str, Parameter]:

@@ -76,8 +76,13 @@ class PromptRules(Protocol):
     def texts(self) -> Sequence[str]:
         """Each rule in one sentence."""
 
-    def broken(self, user: str, reply: str) -> Sequence[str]:
-        """The texts of the rules that a reply to a message of the user breaks."""
+    def broken(self, user: str, reply: str, *, is_cut: bool = False) -> Sequence[str]:
+        """The texts of the rules that a reply to a message of the user breaks.
+
+        Args:
+            is_cut: whether the reply ended at the token limit; rules that need its end are then
+                not broken.
+        """
 
     def of_kinds(self, kinds: Sequence[str]) -> PromptRules:
         """Those of some kinds, such as "closing"; a `UsageError` for a name that is no kind."""
@@ -85,22 +90,40 @@ class PromptRules(Protocol):
 
 @runtime_checkable
 class NeedsRules(Method, Protocol):
-    """A message method that may need the rules of a suite's prompt."""
+    """A method that may need the rules of a suite's prompt."""
+
+    @property
+    def needs_rules(self) -> bool:
+        """Whether it does, with these parameters."""
+
+    @property
+    def reads_replies(self) -> bool:
+        """Whether it looks at earlier turns, and so comes before methods that add text to them."""
 
     def with_rules(self, rules: PromptRules) -> Method:
         """Returns the method that knows these rules; itself if it does not need them."""
 
+    def check_context(self, window: int | None, summarises: bool) -> None:
+        """Refuses a protocol under which the model is not shown all turns, if it cannot work there.
 
-@runtime_checkable
-class RetriesReplies(Method, Protocol):
-    """A message method that checks a reply, and may have it drawn again."""
+        Args:
+            window: the most rounds that are shown; None for all.
+            summarises: whether a summary of the others stands in the first message shown.
+
+        Raises:
+            UsageError: it would do nothing, or hide more than it should.
+        """
+
+
+class RetriesReplies(NeedsRules, Protocol):
+    """A method that checks a reply, and may have it drawn again."""
 
     @property
-    def n(self) -> int:
+    def retries(self) -> int:
         """How often a reply is drawn again at most."""
 
-    def broken(self, messages: Sequence[Message], reply: str) -> Sequence[str]:
-        """Returns the texts of the rules that a reply to the chat breaks."""
+    def broken(self, messages: Sequence[Message], reply: str, *, is_cut: bool) -> Sequence[str]:
+        """Returns the texts of the rules that a reply to the chat breaks; see `PromptRules`."""
 
     def reminded(self, messages: Sequence[Message], broken: Sequence[str]) -> tuple[Message, ...]:
         """Returns the chat to draw the reply from again, after one that broke these rules."""

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import field, replace
+from itertools import count
 from typing import ClassVar, Self
 
 from holdfast.chat.messages import Message
 from holdfast.errors import PromptError, UsageError
-from holdfast.methods.exchanges import Exchange, split_exchanges
+from holdfast.methods.exchanges import (
+    Exchange,
+    join_exchanges,
+    rules_with_texts,
+    split_exchanges,
+)
 from holdfast.methods.kinds import Kind
 from holdfast.methods.parameters import NAMES, TEXT, method, parameter, whole, word
 from holdfast.methods.protocols import PromptRules
@@ -57,6 +63,16 @@ class Reminder:
     after: int = parameter("how many user messages come first without one", whole(0), default=0)
     rules: PromptRules | None = field(default=None, repr=False)  # of the prompt, once known
 
+    def check_parameters(self) -> None:
+        """Refuses `kinds` where no rules are chosen."""
+        if self.kinds and not (self.text == RULES or self.when == BROKEN):
+            raise UsageError(
+                f"reminder:kinds={'/'.join(self.kinds)} chooses among the rules of a prompt, and"
+                " this reminder has none; add text=rules or when=broken.",
+                option="kinds",
+                value=self.kinds,
+            )
+
     @property
     def edits_by_prompt(self) -> bool:
         """Whether it says the system prompt."""
@@ -65,7 +81,12 @@ class Reminder:
     @property
     def needs_rules(self) -> bool:
         """Whether it has to know the rules of the prompt."""
-        return self.text == RULES or self.when == BROKEN or bool(self.kinds)
+        return self.text == RULES or self.reads_replies
+
+    @property
+    def reads_replies(self) -> bool:
+        """Whether it depends on which rules the last reply broke."""
+        return self.when == BROKEN
 
     def with_rules(self, rules: PromptRules) -> Self:
         """The reminder that knows these rules; itself if it does not need them.
@@ -75,21 +96,23 @@ class Reminder:
         """
         if not self.needs_rules:
             return self
-        if not rules.texts:
-            raise UsageError(
-                "reminder needs the `text` of each rule of the suite, and a prompt of this one has"
-                ' none; add it, or write the reminder out, as in text="Answer in French."',
-                option="text",
-                value=self.text,
-            )
-        if self.kinds and self.text != RULES and self.when != BROKEN:
-            raise UsageError(
-                f"reminder:kinds={'/'.join(self.kinds)} chooses among the rules of a prompt, and"
-                " this reminder has none; add text=rules or when=broken.",
-                option="kinds",
-                value=self.kinds,
-            )
+        rules = rules_with_texts(self.name, rules)
         return replace(self, rules=rules.of_kinds(self.kinds) if self.kinds else rules)
+
+    def check_context(self, window: int | None, summarises: bool) -> None:
+        """Refuses a window in which there is never a message that has a reminder."""
+        if not self.every or window is None:
+            return
+        first = next(n for n in count(self.after + 1) if self._is_due(n))
+        if first > window:
+            raise UsageError(
+                f"reminder counts the user messages that the model is shown, of which --window"
+                f" {window} leaves {window}, and its first is number {first}; use a larger window,"
+                " or lower every and after.",
+                option="window",
+                value=window,
+                allowed=first,
+            )
 
     def edit(self, messages: Sequence[Message], seed: int) -> tuple[Message, ...]:
         """The messages with reminders.
@@ -100,42 +123,37 @@ class Reminder:
         """
         if self.needs_rules and self.rules is None:
             raise UsageError(
-                "reminder:text=rules, when=broken and kinds need the rules of a suite's prompt,"
-                " which this chat does not have; write the reminder out, as in"
+                "reminder:text=rules and when=broken need the rules of a suite's prompt, which"
+                " this chat does not have; write the reminder out, as in"
                 ' reminder:text="Answer in French."',
-                option=self._needing_rules[0],
-                value=self._needing_rules[1],
+                option="text" if self.text == RULES else "when",
+                value=RULES if self.text == RULES else BROKEN,
             )
         prompt = _system_prompt(messages) if self.text == PROMPT else ""
-        edited, exchanges = split_exchanges(messages)
-        last: Exchange | None = None
+        before, exchanges = split_exchanges(messages)
+        edited = list(exchanges)
         for number, exchange in enumerate(exchanges, 1):
-            user = exchange.user
-            is_due = self.every and (number + self.depth) % self.every == 0
-            if is_due and number > self.after and (text := self._text(prompt, last)):
-                content = f"[Reminder: {text}]\n\n{user.get('content') or ''}"
-                user = {**user, "content": content}
-            edited += [user, *exchange.answers]
-            last = exchange
-        return tuple(edited)
+            if not self._is_due(number):
+                continue
+            last = exchanges[number - 2] if number > 1 else None
+            if text := self._text(prompt, last):
+                edited[number - 1] = exchange.beginning_with(f"[Reminder: {text}]")
+        return join_exchanges(before, edited)
 
-    @property
-    def _needing_rules(self) -> tuple[str, object]:
-        """The parameter that needs rules, and its value."""
-        if self.text == RULES:
-            return "text", RULES
-        return ("when", BROKEN) if self.when == BROKEN else ("kinds", self.kinds)
+    def _is_due(self, number: int) -> bool:
+        """Whether the user message of this number, from 1, may have a reminder."""
+        return bool(self.every) and number > self.after and (number + self.depth) % self.every == 0
 
     def _text(self, prompt: str, last: Exchange | None) -> str:
-        """The words of a reminder after the last exchange; "" if it is not needed."""
-        reminded = () if self.rules is None else self.rules.texts
-        if self.rules is not None and self.when == BROKEN:
-            reminded = () if last is None else last.broken(self.rules)
-            if not reminded:
-                return ""
-        if self.text == RULES:
-            return " ".join(reminded)
-        return prompt if self.text == PROMPT else self.text
+        """The words of a reminder after the last exchange; "" if there is nothing to say."""
+        if self.rules is None:
+            return prompt if self.text == PROMPT else self.text
+        rules = self.rules.texts
+        if self.when == BROKEN:
+            rules = last.broken_rules(self.rules) if last is not None else ()
+        if not rules:  # none was broken, or the prompt has none of the kinds
+            return ""
+        return {PROMPT: prompt, RULES: " ".join(rules)}.get(self.text, self.text)
 
 
 def _system_prompt(messages: Sequence[Message]) -> str:

@@ -8,7 +8,13 @@ from typing import ClassVar, Self
 
 from holdfast.chat.messages import Message
 from holdfast.errors import UsageError
-from holdfast.methods.exchanges import split_exchanges
+from holdfast.methods.exchanges import (
+    Exchange,
+    join_exchanges,
+    known_rules,
+    rules_with_texts,
+    split_exchanges,
+)
 from holdfast.methods.kinds import Kind
 from holdfast.methods.parameters import method, parameter, word
 from holdfast.methods.protocols import PromptRules
@@ -26,15 +32,16 @@ class Repair:
     "[Your last reply broke this rule: TEXT]" and an empty line. The dialog itself, its records and
     its scores stay as they are.
 
-    The message that is to be answered is always shown. Once a reply has
-    broken a rule, `drop` changes what the model has read, and the dialog is computed again from
-    there, or leaves an endpoint's prompt cache.
+    The message that is to be answered is always shown. Once a reply has broken a rule, `drop`
+    changes what the model has read, and the dialog is computed again from there, or leaves an
+    endpoint's prompt cache.
     """
 
     name: ClassVar[str] = "repair"
     kind: ClassVar[Kind] = Kind.MESSAGES
     edits_by_prompt: ClassVar[bool] = False
     needs_rules: ClassVar[bool] = True
+    reads_replies: ClassVar[bool] = True
     source: ClassVar[str] = "ours"
 
     by: str = parameter(
@@ -46,35 +53,43 @@ class Repair:
 
     def with_rules(self, rules: PromptRules) -> Self:
         """The method that knows these rules; a `UsageError` if there are none."""
-        if not rules.texts:
+        return replace(self, rules=rules_with_texts(self.name, rules))
+
+    def check_context(self, window: int | None, summarises: bool) -> None:
+        """Refuses to drop a message that has the summary of earlier rounds."""
+        if summarises and self.by == DROP:
             raise UsageError(
-                "repair needs the `text` of each rule of the suite, and a prompt of this one has"
-                " none; add it.",
-                option="by",
-                value=self.by,
+                "repair would drop the summary of earlier rounds along with the message that it"
+                " stands in; use repair:by=mark, or --context compact.",
+                option="context",
+                value="summarise",
             )
-        return replace(self, rules=rules)
 
     def edit(self, messages: Sequence[Message], seed: int) -> tuple[Message, ...]:
         """The messages that the model is shown; a `UsageError` if the rules are unknown."""
-        if self.rules is None:
-            raise UsageError(
-                "repair needs the rules of a suite's prompt, which this chat does not have; use it"
-                " with a suite, as in holdfast drift --suite bots --method repair.",
-                option="by",
-                value=self.by,
-            )
-        edited, exchanges = split_exchanges(messages)
-        note = ""  # about the exchange before
-        for exchange in exchanges:
-            broken = exchange.broken(self.rules)
-            if self.by == MARK:
-                edited += [_with_note(exchange.user, note), *exchange.answers]
-                note = f"[Your last reply broke this rule: {' '.join(broken)}]" if broken else ""
-            elif not broken or exchange is exchanges[-1]:
-                edited += exchange.messages
-        return tuple(edited)
+        rules = known_rules(self.name, self.rules)
+        before, exchanges = split_exchanges(messages)
+        broken = [exchange.broken_rules(rules) for exchange in exchanges]
+        edited = _without(exchanges, broken) if self.by == DROP else _marked(exchanges, broken)
+        return join_exchanges(before, edited)
 
 
-def _with_note(user: Message, note: str) -> Message:
-    return {**user, "content": f"{note}\n\n{user.get('content') or ''}"} if note else user
+def _without(exchanges: Sequence[Exchange], broken: Sequence[Sequence[str]]) -> list[Exchange]:
+    """The exchanges that broke no rule, and the last."""
+    last = len(exchanges) - 1
+    return [
+        exchange
+        for number, exchange in enumerate(exchanges)
+        if number == last or not broken[number]
+    ]
+
+
+def _marked(exchanges: Sequence[Exchange], broken: Sequence[Sequence[str]]) -> list[Exchange]:
+    """The exchanges, each with a note on the rules that the one before broke."""
+    marked = list(exchanges)
+    for number, rules in enumerate(broken[:-1]):
+        if rules:
+            noun = "this rule" if len(rules) == 1 else "these rules"
+            note = f"[Your last reply broke {noun}: {' '.join(rules)}]"
+            marked[number + 1] = exchanges[number + 1].beginning_with(note)
+    return marked

@@ -7,8 +7,12 @@ from dataclasses import field, replace
 from typing import ClassVar, Self
 
 from holdfast.chat.messages import Message
-from holdfast.errors import UsageError
-from holdfast.methods.exchanges import split_exchanges
+from holdfast.methods.exchanges import (
+    join_exchanges,
+    known_rules,
+    rules_with_texts,
+    split_exchanges,
+)
 from holdfast.methods.kinds import Kind
 from holdfast.methods.parameters import method, parameter, whole
 from holdfast.methods.protocols import PromptRules
@@ -24,54 +28,36 @@ class CheckAndRetry:
     """
 
     name: ClassVar[str] = "check-and-retry"
-    kind: ClassVar[Kind] = Kind.MESSAGES
-    edits_by_prompt: ClassVar[bool] = False
+    kind: ClassVar[Kind] = Kind.RETRIES
     needs_rules: ClassVar[bool] = True
+    reads_replies: ClassVar[bool] = True
     source: ClassVar[str] = "ours, after the retries of structured-output libraries"
 
     n: int = parameter("how often a reply is drawn again at most", whole(0), default=2)
     rules: PromptRules | None = field(default=None, repr=False)  # of the prompt, once known
 
+    @property
+    def retries(self) -> int:
+        """How often a reply is drawn again at most."""
+        return self.n
+
     def with_rules(self, rules: PromptRules) -> Self:
         """The method that knows these rules; a `UsageError` if there are none."""
-        if not rules.texts:
-            raise UsageError(
-                "check-and-retry needs the `text` of each rule of the suite, and a prompt of this"
-                " one has none; add it.",
-                option="n",
-                value=self.n,
-            )
-        return replace(self, rules=rules)
+        return replace(self, rules=rules_with_texts(self.name, rules))
 
-    def edit(self, messages: Sequence[Message], seed: int) -> tuple[Message, ...]:
-        """The messages as they are; a `UsageError` if the rules are unknown."""
-        self._known_rules()
-        return tuple(messages)
+    def check_context(self, window: int | None, summarises: bool) -> None:
+        """Accepts every protocol: it reads only the message that is answered."""
 
-    def broken(self, messages: Sequence[Message], reply: str) -> Sequence[str]:
+    def broken(self, messages: Sequence[Message], reply: str, *, is_cut: bool) -> Sequence[str]:
         """The texts of the rules that a reply to the chat breaks."""
+        rules = known_rules(self.name, self.rules)
         _, exchanges = split_exchanges([*messages, {"role": "assistant", "content": reply}])
-        return exchanges[-1].broken(self._known_rules()) if exchanges else ()
+        return exchanges[-1].broken_rules(rules, is_cut=is_cut) if exchanges else ()
 
     def reminded(self, messages: Sequence[Message], broken: Sequence[str]) -> tuple[Message, ...]:
         """The chat to draw the reply from again, after a reply that broke these rules."""
         before, exchanges = split_exchanges(messages)
-        *earlier, last = exchanges
-        content = f"[Reminder: {' '.join(broken)}]\n\n{last.user.get('content') or ''}"
-        return (
-            *before,
-            *(message for exchange in earlier for message in exchange.messages),
-            {**last.user, "content": content},
-            *last.answers,
-        )
-
-    def _known_rules(self) -> PromptRules:
-        if self.rules is None:
-            raise UsageError(
-                "check-and-retry needs the rules of a suite's prompt, which this chat does not"
-                " have; use it with a suite, as in holdfast drift --suite bots --method"
-                " check-and-retry.",
-                option="n",
-                value=self.n,
-            )
-        return self.rules
+        if not exchanges:
+            return tuple(messages)
+        exchanges[-1] = exchanges[-1].beginning_with(f"[Reminder: {' '.join(broken)}]")
+        return join_exchanges(before, exchanges)

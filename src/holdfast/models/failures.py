@@ -8,6 +8,7 @@ from typing import Any
 
 from holdfast.common.event_loop import task_group
 from holdfast.errors import ModelError, RequestFailed
+from holdfast.models.checked_replies import generate_checked
 from holdfast.models.protocol import Engine
 from holdfast.models.requests import Reply, Request
 
@@ -104,7 +105,7 @@ async def answer_each(
         kind, number = name  # several questions of one conversation count once
         named = replace(request, name=f"{watch.unit.capitalize()} {number} ({kind})")
         try:
-            reply = await engine.generate(named)
+            reply = (await generate_checked(engine, named)).reply
             if reply.stop_reason == "context":
                 raise RequestFailed(_NO_ROOM, "context")
         except RequestFailed as error:
@@ -112,7 +113,7 @@ async def answer_each(
             watch.over(number, FailedRequest(name, error.why, str(error)))
         else:
             watch.answered(request)
-            on_reply(name, reply.without_reasoning())
+            on_reply(name, reply)
 
     async with task_group() as group:
         for name, request in requests.items():

@@ -7,8 +7,9 @@ dialog, and every dialog that begins like it.
 from __future__ import annotations
 
 import asyncio
-import copy
 import json
+import threading
+from collections import OrderedDict
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -16,13 +17,13 @@ from typing import Any
 from holdfast.chat.emphasis import Range
 from holdfast.chat.messages import Message
 from holdfast.common.sampling import Sampling
-from holdfast.engine.scheduler import name_error
+from holdfast.engine.scheduler import naming_copies
 from holdfast.errors import PromptError
 from holdfast.methods import Method, ShiftsAttention
-from holdfast.models.rendering import Rendered, Unresolved
+from holdfast.models.rendering import Resolved, Unresolved
 from holdfast.models.requests import Reply, Request
 
-GenerateRendered = Callable[[Rendered], Coroutine[Any, Any, Reply]]
+GenerateResolved = Callable[[Resolved], Coroutine[Any, Any, Reply]]
 _AttentionMethods = Mapping[Method, ShiftsAttention]  # by the method that was resolved
 
 # first turns whose methods are remembered; with 1,000 heads, each takes some 0.4 MB
@@ -52,7 +53,7 @@ class _RehearsalKey:
 
 
 @dataclass
-class _Rehearsal:
+class _UnderWay:
     """A rehearsal under way."""
 
     task: asyncio.Task[Reply]
@@ -63,9 +64,10 @@ class Rehearsals:
     """A session's rehearsed replies, and the attention methods they resolve to."""
 
     def __init__(self) -> None:
-        # the least recently used first
-        self._attention_methods: dict[_RehearsalKey, _AttentionMethods] = {}
-        self._under_way: dict[_RehearsalKey, _Rehearsal] = {}
+        # the least recently used first; a server renders chats in a thread of their own
+        self._attention_methods = OrderedDict[_RehearsalKey, _AttentionMethods]()
+        self._lock = threading.Lock()
+        self._under_way: dict[_RehearsalKey, _UnderWay] = {}
 
     def resolved_request(self, request: Request) -> Request | None:
         """The request with its methods resolved; None if a rehearsal has to come first."""
@@ -74,7 +76,7 @@ class Rehearsals:
         known = self._known(_key_of(request))
         return None if known is None else _resolved_by(known, request)
 
-    async def rehearse(self, chat: Unresolved, generate: GenerateRendered) -> tuple[Request, int]:
+    async def rehearse(self, chat: Unresolved, generate: GenerateResolved) -> tuple[Request, int]:
         """The request with its methods resolved, and the tokens to charge it for the rehearsal.
 
         Requests that wait for the same rehearsal share it, and the first to go on is charged for
@@ -83,37 +85,41 @@ class Rehearsals:
         key = _key_of(chat.request)
         if (known := self._known(key)) is not None:
             return _resolved_by(known, chat.request), 0
-        if key not in self._under_way:
-            self._under_way[key] = _Rehearsal(asyncio.create_task(generate(chat.rehearsal)))
-        rehearsal = self._under_way[key]
-        rehearsal.waiting += 1
-        try:
-            # shielded, so that cancelling one of the chats leaves the others
-            reply = await asyncio.shield(rehearsal.task)
-        except Exception as error:  # the same for all that wait: each names its own request
-            own = copy.copy(error)
-            name_error(own, chat.request.name)
-            raise own from error
-        finally:
-            rehearsal.waiting -= 1
-            if rehearsal.task.done() or not rehearsal.waiting:
-                rehearsal.task.cancel()  # no effect if it has ended
-                if self._under_way.get(key) is rehearsal:
-                    del self._under_way[key]
-        if (known := self._known(key)) is not None:  # learned by another chat that waited
-            return _resolved_by(known, chat.request), 0
-        learned = _learned(chat.request, reply)
-        if len(self._attention_methods) >= _MAX_REMEMBERED:
-            least_recently_used = next(iter(self._attention_methods))
-            del self._attention_methods[least_recently_used]
-        self._attention_methods[key] = learned
+        with naming_copies(chat.request.name):
+            reply = await self._shared_reply(key, chat.rehearsal, generate)
+            if (known := self._known(key)) is not None:  # learned by another chat that waited
+                return _resolved_by(known, chat.request), 0
+            learned = _learned(chat.request, reply)
+        with self._lock:
+            if len(self._attention_methods) >= _MAX_REMEMBERED:
+                self._attention_methods.popitem(last=False)
+            self._attention_methods[key] = learned
         return _resolved_by(learned, chat.request), reply.forwarded
 
+    async def _shared_reply(
+        self, key: _RehearsalKey, rehearsal: Resolved, generate: GenerateResolved
+    ) -> Reply:
+        """The reply to a rehearsal, generated once for all chats that wait for it."""
+        if key not in self._under_way:
+            self._under_way[key] = _UnderWay(asyncio.create_task(generate(rehearsal)))
+        shared = self._under_way[key]
+        shared.waiting += 1
+        try:
+            # shielded, so that cancelling one of the chats leaves the others
+            return await asyncio.shield(shared.task)
+        finally:
+            shared.waiting -= 1
+            if shared.task.done() or not shared.waiting:
+                shared.task.cancel()  # no effect if it has ended
+                if self._under_way.get(key) is shared:
+                    del self._under_way[key]
+
     def _known(self, key: _RehearsalKey) -> _AttentionMethods | None:
-        known = self._attention_methods.pop(key, None)
-        if known is not None:
-            self._attention_methods[key] = known  # now the most recently used
-        return known
+        with self._lock:
+            known = self._attention_methods.get(key)
+            if known is not None:
+                self._attention_methods.move_to_end(key)
+            return known
 
 
 def _learned(request: Request, reply: Reply) -> _AttentionMethods:

@@ -10,14 +10,14 @@ from transformers import PreTrainedTokenizerFast
 from holdfast.engine.scheduler import errors_named
 from holdfast.methods import Method
 from holdfast.models.rehearsals import (
-    GenerateRendered,
+    GenerateResolved,
     Rehearsals,
     rehearsal_of,
     without_rehearsed,
 )
 from holdfast.models.rendering import (
-    Rendered,
     RequestInThread,
+    Resolved,
     Unresolved,
     known_replies,
     render,
@@ -51,50 +51,53 @@ class RequestRenderer:
         self._rehearsals = Rehearsals()
         self._valid: set[tuple[Method, ...]] = set()
 
-    def render(self, requests: Sequence[Request]) -> list[Rendered]:
-        """The requests as rows; an `Unresolved` for one that needs a rehearsal.
+    def render(self, requests: Sequence[Request]) -> list[Resolved | Unresolved]:
+        """The requests as rows; one that needs a rehearsal comes with it.
 
         Raises:
             PromptError, ModelError, UsageError: a request is refused; the message names it.
         """
-        resolved: list[Request] = []
-        rehearsals: dict[int, Request] = {}  # by the number of the request that needs it
-        for number, request in enumerate(requests):
-            with errors_named(request.name):
-                self._check(request.methods)
-                known = self._rehearsals.resolved_request(request)
-                if known is None:
-                    rehearsals[number] = rehearsal_of(request)
-                    known = without_rehearsed(request)
-                self._check(known.methods)
-                resolved.append(known)
-        rendered = self._render(resolved)
-        rehearsed = self._render(list(rehearsals.values()))
-        for number, rehearsal in zip(rehearsals, rehearsed, strict=True):
-            chat = rendered[number]
-            rendered[number] = Unresolved(
-                request=requests[number], row=chat.row, prompts=chat.prompts, rehearsal=rehearsal
-            )
-        return rendered
+        resolved = [self._rehearsals.resolved_request(request) for request in requests]
+        chats = self._rows(
+            [
+                known or without_rehearsed(request)
+                for known, request in zip(resolved, requests, strict=True)
+            ]
+        )
+        unresolved = [number for number, known in enumerate(resolved) if known is None]
+        rehearsals = self._rows([self._rehearsal_of(requests[number]) for number in unresolved])
+        rehearsal_by_number = dict(zip(unresolved, rehearsals, strict=True))
+        return [
+            Unresolved(requests[number], chat.row, chat.prompts, rehearsal_by_number[number])
+            if number in rehearsal_by_number
+            else chat
+            for number, chat in enumerate(chats)
+        ]
 
-    async def resolve(self, chat: Rendered, generate: GenerateRendered) -> Rendered:
+    async def resolve(self, chat: Resolved | Unresolved, generate: GenerateResolved) -> Resolved:
         """The chat with all of its methods; `generate` answers its rehearsal, if it needs one."""
-        if not isinstance(chat, Unresolved):
+        if isinstance(chat, Resolved):
             return chat
         request, forwarded = await self._rehearsals.rehearse(chat, generate)
         with errors_named(request.name):
             self._check(request.methods)
-        return chat.under(request, forwarded)
+        return chat.resolved(request, forwarded)
 
-    def _render(self, requests: Sequence[Request]) -> list[Rendered]:
-        """Resolved requests as rows that continue their threads."""
+    def _rows(self, requests: Sequence[Request]) -> list[Resolved]:
+        """Requests without unresolved methods, as rows that continue their threads."""
         chats: list[RequestInThread] = []
         for request in requests:
             with errors_named(request.name):
+                self._check(request.methods)
                 dialog = () if request.thread is None else self._threads.use(request.thread)
                 dialog = dialog or known_replies(request, self._model.tokenizer)
                 chats.append(RequestInThread(request, dialog))
         return render(chats, self._model.tokenizer, traces=self._model.steerable)
+
+    def _rehearsal_of(self, request: Request) -> Request:
+        with errors_named(request.name):
+            self._check(request.methods)
+            return rehearsal_of(request)
 
     def _check(self, methods: tuple[Method, ...]) -> None:
         """Refuses methods that the model cannot apply, as the model's `check` does."""

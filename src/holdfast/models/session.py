@@ -2,34 +2,32 @@
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import AsyncGenerator, Hashable, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Protocol, Self
+
+from transformers import PreTrainedTokenizerFast
 
 from holdfast.common import ranges
 from holdfast.common.event_loop import run_sync, task_group
 from holdfast.engine.reply_scoring import Scored, score_rows
-from holdfast.engine.rows import RowState
 from holdfast.engine.runner import Runner
-from holdfast.engine.scheduler import Scheduler, Serving
-from holdfast.engine.shared import SharedPrefixes
 from holdfast.errors import ModelError, UsageError
 from holdfast.models.protocol import checked_batch, generate_all
-from holdfast.models.rehearsals import GenerateRendered
-from holdfast.models.rendering import CachedDialog, Rendered, Unresolved, check_room
-from holdfast.models.reply_scores import ScoringInput, check_replies, scoring_inputs
+from holdfast.models.rehearsals import GenerateResolved
+from holdfast.models.rendering import Resolved, Unresolved, check_room
 from holdfast.models.request_renderer import RenderingModel, RequestRenderer
 from holdfast.models.requests import Reply, Request, Token
-from holdfast.models.step_loop import RowUpdate, StepLoop
+from holdfast.models.scoring_inputs import ScoringInput, check_replies, scoring_inputs
+from holdfast.models.step_loop import StepLoop
+from holdfast.models.stepped_model import SteppableModel, SteppedModel
 from holdfast.models.thread_cache import ThreadCache
-from holdfast.models.token_details import new_tokens
 
 MAX_TOP_LOGPROBS = 20
 
 
-class SessionModel(RenderingModel, Protocol):
+class SessionModel(RenderingModel, SteppableModel, Protocol):
     """The part of a `LocalModel` that its sessions use."""
 
     @property
@@ -39,21 +37,13 @@ class SessionModel(RenderingModel, Protocol):
     @property
     def context(self) -> int | None: ...
     @property
-    def prefix_bytes(self) -> int: ...
-    @property
     def batch_size(self) -> int: ...
     @property
+    def tokenizer(self) -> PreTrainedTokenizerFast: ...
+    @property
+    def prefix_bytes(self) -> int: ...
+    @property
     def runner(self) -> Runner: ...
-    def scheduler(self, serving: Serving | None = None) -> Scheduler: ...
-
-
-@dataclass
-class _OpenRequest:
-    """A request that was submitted and has not ended."""
-
-    chat: Rendered
-    streamed: bool  # whether its tokens are reported as they are drawn
-    reported: int = 0  # tokens that were
 
 
 class LocalSession:
@@ -65,24 +55,12 @@ class LocalSession:
     """
 
     def __init__(self, model: SessionModel, *, long_lived: bool = False):
-        self.model, self.long_lived = model, long_lived
-        self.rows_at_most: int | None = None  # the limit since memory ran out; None: it never did
+        self.model = model
         self.threads = ThreadCache(model.prefix_bytes)
+        self.stepped = SteppedModel(model, self.threads, long_lived=long_lived)
         self._renderer = RequestRenderer(model, self.threads)
+        self._loop = StepLoop(self.stepped)
         self._fingerprint = model.fingerprint
-        self._scheduler = self._new_scheduler()
-        self._open: dict[RowState, _OpenRequest] = {}
-        # no cycle, so that what was computed is freed with the last use of the session
-        self._loop = StepLoop(weakref.proxy(self))
-
-    def _new_scheduler(self) -> Scheduler:
-        if not self.long_lived:
-            return self.model.scheduler()
-        runner = self.model.runner
-        shared = SharedPrefixes(
-            self.model.prefix_bytes, pieces=runner.sees_all, rotary=runner.rotary
-        )
-        return self.model.scheduler(Serving(shared))
 
     async def __aenter__(self) -> Self:
         return self
@@ -105,7 +83,7 @@ class LocalSession:
         (chat,) = self._renderer.render([request])
         return await self._generate(chat)
 
-    async def _generate(self, chat: Rendered) -> Reply:
+    async def _generate(self, chat: Resolved | Unresolved) -> Reply:
         return await self._loop.generate(await self.resolve(chat, self._loop.generate))
 
     def stream(
@@ -119,9 +97,9 @@ class LocalSession:
         """
         return self._stream(self.render(request, top_logprobs))
 
-    async def _stream(self, chat: Rendered) -> AsyncGenerator[Token | Reply]:
-        chat = await self.resolve(chat, self._loop.generate)
-        async with aclosing(self._loop.stream(chat)) as events:
+    async def _stream(self, chat: Resolved | Unresolved) -> AsyncGenerator[Token | Reply]:
+        resolved = await self.resolve(chat, self._loop.generate)
+        async with aclosing(self._loop.stream(resolved)) as events:
             async for event in events:
                 yield event
 
@@ -144,12 +122,12 @@ class LocalSession:
     @property
     def running(self) -> int:
         """Requests being forwarded; the other open ones wait."""
-        return self._scheduler.running
+        return self.stepped.running
 
     @property
-    def capacity(self) -> int:
-        """The most requests forwarded together, given the memory known to suffice."""
-        return self._scheduler.limit
+    def rows_at_most(self) -> int | None:
+        """The most requests forwarded together since memory ran out; None: it never did."""
+        return self.stepped.rows_at_most
 
     def forget(self, thread: Hashable) -> None:
         """Frees what was computed for a finished thread; a later request of it starts over."""
@@ -173,7 +151,7 @@ class LocalSession:
 
     # From a request to its row
 
-    def render(self, request: Request, top_logprobs: int | None = None) -> Rendered:
+    def render(self, request: Request, top_logprobs: int | None = None) -> Resolved | Unresolved:
         """A request as the engine reads it.
 
         May be called from another thread during a step, unless the request has a `thread`.
@@ -193,88 +171,9 @@ class LocalSession:
         check_room(chat, self.model.context, self.model.name)
         return replace(chat, row=replace(chat.row, top_logprobs=top_logprobs))
 
-    async def resolve(self, chat: Rendered, generate: GenerateRendered) -> Rendered:
+    async def resolve(self, chat: Resolved | Unresolved, generate: GenerateResolved) -> Resolved:
         """The chat with all of its methods; `generate` answers its rehearsal, if it needs one."""
         return await self._renderer.resolve(chat, generate)
-
-    # From a row to its reply; called by the loop that steps the engine
-
-    def submit(self, chat: Rendered, streamed: bool = False) -> RowState:
-        """Queues a chat whose methods are resolved; `step` answers it along with all others."""
-        assert not isinstance(chat, Unresolved), "`resolve` comes first"
-        shares = self.long_lived and chat.request.thread is None
-        row = self._scheduler.submit(replace(chat.row, shares=shares))
-        self._open[row] = _OpenRequest(chat, streamed)
-        return row
-
-    def step(self) -> list[RowUpdate[RowState]]:
-        """Makes a pass; reports the replies that have ended, and streamed ones with new tokens.
-
-        An error of the pass ends every open request.
-        """
-        try:
-            ended = self._scheduler.step()
-        except BaseException:
-            self._open.clear()
-            self._scheduler = self._new_scheduler()
-            raise
-        if self._scheduler.halvings:
-            self.rows_at_most = self._scheduler.halvings[-1]
-        tokens = new_tokens(
-            {
-                row: request.reported
-                for row, request in self._open.items()
-                if request.streamed and len(row.token_ids) > request.reported
-            }
-        )
-        for row in tokens:
-            self._open[row].reported = len(row.token_ids)
-        outcomes = {row: self._end(row) for row in ended}
-        changed = dict.fromkeys((*tokens, *ended))
-        return [RowUpdate(row, tokens.get(row, ()), outcomes.get(row)) for row in changed]
-
-    def cancel(self, row: RowState) -> None:
-        """Cancels a request and frees its rows at once; one that has ended stays as it is."""
-        if not row.done:  # else the next step reports it
-            self._scheduler.cancel(row)
-            self._open.pop(row, None)
-
-    def _end(self, row: RowState) -> Reply | Exception:
-        request = self._open.pop(row)
-        try:
-            return self._reply(request.chat, row)
-        except Exception as error:
-            return error
-
-    def _reply(self, chat: Rendered, row: RowState) -> Reply:
-        done = row.result()
-        forwarded = done.forwarded + chat.rehearsed
-        if done.stop_reason == "context":
-            return Reply(
-                text="",
-                token_ids=(),
-                stop_reason="context",
-                forwarded=forwarded,
-                prompt_ids=chat.prompt_ids,
-            )
-        ids = done.token_ids
-        text = str(self.model.tokenizer.decode(list(ids), skip_special_tokens=True))
-        if chat.row.keep:
-            self._keep(chat, chat.as_dialog(done.computed, ids, text))
-        return Reply(
-            text=text,
-            token_ids=ids,
-            stop_reason=done.stop_reason,
-            trace=done.trace,
-            forwarded=forwarded,
-            prompt_ids=chat.prompt_ids,
-            cached=row.cached,
-        )
-
-    def _keep(self, chat: Rendered, dialog: tuple[CachedDialog, ...]) -> None:
-        """Makes a dialog the current one of its thread."""
-        assert chat.request.thread is not None
-        self.threads.keep(chat.request.thread, dialog)
 
     # Given replies
 
@@ -285,7 +184,8 @@ class LocalSession:
         vocabulary).
 
         A request with a `thread` continues what that thread has computed; with `keep`, the chat
-        (not the replies) becomes part of it.
+        (not the replies) becomes part of it. Unlike a reply, scores are computed in one go: other
+        tasks of the event loop wait meanwhile, and cancelling has no effect.
 
         Args:
             requests: sampling, seeds (except `conversation_seed`) and traces have no effect.
@@ -298,21 +198,23 @@ class LocalSession:
             UsageError: replies that are no lists, or not one list per chat; heads that the model
                 does not have.
         """
-        inputs, model = await self.score_inputs(requests, replies), self.model
+        inputs = await self.score_inputs(requests, replies)
         if not inputs:
             return []
+        chats = [given.chat for given in inputs]
         results, computed = score_rows(
-            model.runner,
-            [given.chat.row for given in inputs],
+            self.model.runner,
+            [chat.row for chat in chats],
             [given.replies for given in inputs],
-            model.batch_size,
+            self.model.batch_size,
         )
-        for given, keys_values in zip(inputs, computed, strict=True):
-            if given.chat.row.keep and keys_values:
-                self._keep(given.chat, given.chat.as_dialog(keys_values))
+        for chat, keys_values in zip(chats, computed, strict=True):
+            thread = chat.request.thread
+            if chat.row.keep and thread is not None and keys_values:
+                self.threads.keep(thread, chat.as_dialog(keys_values))
         return [
-            replace(result, forwarded=result.forwarded + given.chat.rehearsed)
-            for result, given in zip(results, inputs, strict=True)
+            replace(result, forwarded=result.forwarded + chat.rehearsed)
+            for result, chat in zip(results, chats, strict=True)
         ]
 
     def score_batch(

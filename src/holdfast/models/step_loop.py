@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
-from holdfast.models.rendering import Rendered
+from holdfast.models.rendering import Resolved
 from holdfast.models.requests import Reply, Token
 
 # How often other tasks get to run after a reply, which may lead several of them, one after the
@@ -33,7 +33,7 @@ class RowUpdate(Generic[RowT]):
 class Stepped(Protocol[RowT]):
     """An engine that computes only when it is stepped."""
 
-    def submit(self, chat: Rendered, streamed: bool, /) -> RowT:
+    def submit(self, chat: Resolved, streamed: bool, /) -> RowT:
         """Queues a chat; raises an error if it is refused.
 
         `streamed` says whether its tokens are wanted as they are drawn.
@@ -50,7 +50,7 @@ class Stepped(Protocol[RowT]):
 class _Waiter(Generic[RowT]):
     """A task that waits for a reply."""
 
-    chat: Rendered
+    chat: Resolved
     reply: asyncio.Future[Reply]
     tokens: asyncio.Queue[Token | None] | None  # as they are drawn, then None; None: not wanted
     row: RowT | None = None  # once it is submitted; used only where the engine computes
@@ -103,7 +103,7 @@ class StepLoop(Generic[RowT]):
         """Whether no task waits for a reply."""
         return not self._waiters
 
-    async def generate(self, chat: Rendered) -> Reply:
+    async def generate(self, chat: Resolved) -> Reply:
         """The reply to a chat."""
         waiter = self._add(chat, None)
         try:
@@ -111,7 +111,7 @@ class StepLoop(Generic[RowT]):
         finally:
             self._remove(waiter)
 
-    async def stream(self, chat: Rendered) -> AsyncGenerator[Token | Reply]:
+    async def stream(self, chat: Resolved) -> AsyncGenerator[Token | Reply]:
         """Yields every token of a reply as it is drawn, and the reply last."""
         tokens = asyncio.Queue[Token | None]()
         waiter = self._add(chat, tokens)
@@ -133,7 +133,7 @@ class StepLoop(Generic[RowT]):
         if self._stepping is not None:
             self._stepping.cancel()
 
-    def _add(self, chat: Rendered, tokens: asyncio.Queue[Token | None] | None) -> _Waiter[RowT]:
+    def _add(self, chat: Resolved, tokens: asyncio.Queue[Token | None] | None) -> _Waiter[RowT]:
         loop = asyncio.get_running_loop()
         waiter = _Waiter[RowT](chat, loop.create_future(), tokens)
         self._waiters.add(waiter)

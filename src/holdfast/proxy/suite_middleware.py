@@ -6,21 +6,19 @@ its system message is or contains; the longest, if there are several.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from functools import lru_cache
 from typing import Any, NoReturn
 
 from holdfast.chat.messages import dialog_seed
 from holdfast.drift.cases import Case, Rule, Suite
-from holdfast.drift.prompt_rules import CaseRules
+from holdfast.drift.prompt_rules import CaseRules, with_rules
 from holdfast.drift.suites import FOLLOWED
 from holdfast.errors import PromptError, UsageError
 from holdfast.logs.dialogs import BYTES_PER_TOKEN, dialog_of
 from holdfast.methods import Method, compile_methods, spec_of
 from holdfast.methods.compiled import CompiledMethods
-from holdfast.methods.protocols import NeedsRules, RetriesReplies
 from holdfast.proxy.chat_requests import ChatRequest, Unreadable
 from holdfast.proxy.json_edits import Change, Insertion, Removal
 from holdfast.transcripts import linear
@@ -28,7 +26,6 @@ from holdfast.transcripts.reader import output_messages
 from holdfast.transcripts.transcript import Kind, Malformed
 
 _METHODS = ("reminder", "repetition", "repair")
-_REMEMBERED = 4096  # replies of which it is known which rules they break
 
 
 class Outcome(Enum):
@@ -119,10 +116,10 @@ class SuiteMiddleware:
     def __init__(self, suite: Suite, methods: Sequence[Method] = ()):
         compiled = compile_methods(methods)
         for method in methods:
+            if method in compiled.retries:
+                _refuse(method, "draws replies again, which are sent on here as they come")
             if method not in compiled.messages:
                 _refuse(method, "acts inside the model")
-            if isinstance(method, RetriesReplies):
-                _refuse(method, "draws replies again, which are sent on here as they come")
         self.suite = suite
         self._cases = {case.id: _prepared(case, methods) for case in suite.cases}
         if not any(case.rules for case in self._cases.values()):
@@ -213,22 +210,8 @@ class _Case:
     rules: tuple[Rule, ...]  # that can be scored without a probe and without a judge
 
 
-class _RememberedRules:
-    """The rules of a case, which remembers what it found: every request has the whole dialog."""
-
-    def __init__(self, rules: CaseRules):
-        self._rules, self.texts = rules, rules.texts
-        self.broken: Callable[[str, str], Sequence[str]] = lru_cache(_REMEMBERED)(rules.broken)
-
-    def of_kinds(self, kinds: Sequence[str]) -> _RememberedRules:
-        return _RememberedRules(self._rules.of_kinds(kinds))
-
-
 def _prepared(case: Case, methods: Sequence[Method]) -> _Case:
-    rules = _RememberedRules(CaseRules(case))
-    knowing = [
-        method.with_rules(rules) if isinstance(method, NeedsRules) else method for method in methods
-    ]
+    knowing = with_rules(CaseRules(case), methods)
     scored = (
         rule for rule in case.all_rules if not (rule.measure.judged or rule.is_only_for_probes)
     )

@@ -14,7 +14,7 @@ from starlette.types import Send
 
 from holdfast.common.event_loop import task_group
 from holdfast.errors import Busy, Draining, HoldfastError, PromptError
-from holdfast.models.rendering import Rendered
+from holdfast.models.rendering import Resolved, Unresolved
 from holdfast.serve.decoding import Delta, TextDecoder, decode_reply, joined
 from holdfast.serve.metrics import Stopwatch
 from holdfast.serve.refusals import Refusal, refusal_of, sentence_of, too_slow
@@ -60,7 +60,9 @@ async def answer(
 
 
 @asynccontextmanager
-async def _admitted(service: Service, submission: Submission) -> AsyncIterator[list[Rendered]]:
+async def _admitted(
+    service: Service, submission: Submission
+) -> AsyncIterator[list[Resolved | Unresolved]]:
     """The rendered chats of a request that the engine has accepted.
 
     An error before the chats are rendered is a refusal of the request; a later one is the server's.
@@ -96,7 +98,7 @@ class _Choice:
     """A reply to generate."""
 
     index: int
-    chat: Rendered
+    chat: Resolved | Unresolved
     details: Details
     stopwatch: Stopwatch
 

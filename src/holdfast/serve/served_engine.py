@@ -15,7 +15,7 @@ from holdfast.common.threads import one_thread
 from holdfast.engine.rows import RowState
 from holdfast.errors import Busy, Draining, ModelError
 from holdfast.models.local import LocalModel
-from holdfast.models.rendering import Rendered
+from holdfast.models.rendering import Resolved, Unresolved
 from holdfast.models.requests import Reply, Request, Token
 from holdfast.models.step_loop import RowUpdate, StepLoop
 
@@ -69,7 +69,7 @@ class ServedEngine:
         if self._draining:
             raise Draining("The server is shutting down and takes no more requests; ask another.")
         self._check_running()
-        if self.open + count > self._session.capacity + self.queue:
+        if self.open + count > self._session.stepped.capacity + self.queue:
             raise Busy(
                 f"{self.open} requests are open, and {count} more are too many for this server; ask"
                 " again in a moment."
@@ -82,17 +82,17 @@ class ServedEngine:
 
     async def render(
         self, requests: Sequence[Request], top_logprobs: int | None = None
-    ) -> list[Rendered]:
+    ) -> list[Resolved | Unresolved]:
         """The chats of requests as the engine reads them; see `LocalSession.render`."""
 
-        def render_all() -> list[Rendered]:
+        def render_all() -> list[Resolved | Unresolved]:
             return [self._session.render(request, top_logprobs) for request in requests]
 
         chats = await asyncio.get_running_loop().run_in_executor(self._renderer, render_all)
         self._check_running()  # it may have ended in the meantime
         return chats
 
-    async def stream(self, chat: Rendered) -> AsyncGenerator[Token | Reply]:
+    async def stream(self, chat: Resolved | Unresolved) -> AsyncGenerator[Token | Reply]:
         """Answers a chat; yields every token as it is drawn, and the reply last.
 
         Closing the stream frees its row within a step.
@@ -100,8 +100,8 @@ class ServedEngine:
         Raises:
             ModelError: a step has failed, or the engine was closed.
         """
-        chat = await self._session.resolve(chat, self._loop.generate)
-        async with aclosing(self._loop.stream(chat)) as events:
+        resolved = await self._session.resolve(chat, self._loop.generate)
+        async with aclosing(self._loop.stream(resolved)) as events:
             async for event in events:
                 yield event
 
@@ -125,17 +125,17 @@ class ServedEngine:
 
     # In the thread that computes, for the loop that steps it
 
-    def submit(self, chat: Rendered, streamed: bool) -> RowState:
+    def submit(self, chat: Resolved, streamed: bool) -> RowState:
         """Queues a chat; refused once it has failed for good."""
         self._check_running()
-        return self._session.submit(chat, streamed)
+        return self._session.stepped.submit(chat, streamed)
 
     def step(self) -> list[RowUpdate[RowState]]:
         """Makes a pass; reports the new tokens and the replies that have ended."""
         try:
             # the other processors are left to the clients
             with one_thread() if self.model.runner.small else nullcontext():
-                changed = self._session.step()
+                changed = self._session.stepped.step()
         except BaseException as error:
             raise self._failed(error) from error
         if any(isinstance(progress.outcome, Reply) for progress in changed):
@@ -144,7 +144,7 @@ class ServedEngine:
 
     def cancel(self, row: RowState) -> None:
         """Frees a row that nobody waits for any more."""
-        self._session.cancel(row)
+        self._session.stepped.cancel(row)
 
     def _failed(self, error: BaseException) -> ModelError:
         """The error of all requests whose step has failed; the engine may have failed for good."""

@@ -16,6 +16,7 @@ from holdfast import methods as steering
 from holdfast.analysis.summary import refuse_other_command
 from holdfast.common.event_loop import run_sync
 from holdfast.drift.pairing import resolve_settings
+from holdfast.drift.prompt_rules import check_in_dialogs
 from holdfast.drift.run_identity import COMPATIBILITY as OF_DRIFT
 from holdfast.drift.run_identity import identity_of_given
 from holdfast.errors import ModelError, UsageError
@@ -86,12 +87,12 @@ def calibrate(
     if not isinstance(suite, drift.Suite):
         suite = choose_prompts(drift.load_suite(suite), plan=plan)
     settings, count = plan.settings, conversations(suite, plan)
+    protocol = settings_for(suite, plan)
     for setting in settings:
-        model.check(setting)
+        check_in_dialogs(model, setting, suite.cases, protocol)
         _check_reading(model, setting, capability, plan.reading)
     asked_for = check_folder(out, suite, capability, plan)
     cast, folder = drift.Cast(user_turns=plan.user_turns), Path(out) / "stability"
-    protocol = settings_for(suite, plan)
     stability = drift.run(model, suite, folder, protocol, settings, cast=cast, running=running)
     methods = {steering.spec_of(setting): setting for setting in settings}
     identity = {**stability.manifest.identity.to_json(), "methods": list(methods), **asked_for}
@@ -110,11 +111,13 @@ def calibrate(
             name, question = failed.name
             run.note_failure(name, question % count, failed.why, failed.reason)
 
+        cases = {case.id: case for case in suite.cases}
+
         async def ask_all() -> None:
             watch = OutageWatch(note, "question")
             for batch in left:
                 setting = methods[batch.name]
-                questioner = Questioner(model, setting, capability, plan, count, watch)
+                questioner = Questioner(model, setting, cases, capability, plan, count, watch)
                 rows = await questioner.ask([dialogs[batch.name, n] for n in batch.again])
                 for row in rows:
                     batch.keep(row)

@@ -23,9 +23,11 @@ from holdfast.common.event_loop import run_sync, task_group
 from holdfast.common.sampling import Sampling
 from holdfast.common.seeds import seed_of
 from holdfast.drift.cases import Case, Rule, Suite
+from holdfast.drift.prompt_rules import CaseRules, check_in_dialogs, with_rules
 from holdfast.drift.settings import Running
 from holdfast.errors import ParameterOutOfRange, RequestFailed, UsageError
 from holdfast.methods import Method, Methods, read_methods
+from holdfast.models.checked_replies import generate_checked
 from holdfast.models.failures import FailedRequest, OutageWatch
 from holdfast.models.protocol import ChatModel, Engine, facts_about
 from holdfast.models.requests import Reply, Request
@@ -152,7 +154,7 @@ def run(
             "precedent makes its histories without a method; give none before the others."
         )
     for setting in chosen.values():
-        model.check(setting)
+        check_in_dialogs(model, setting, suite.cases, drift.Settings())
     subjects = subjects_of(suite, settings)
     identity = {
         "model": model.name,
@@ -302,7 +304,7 @@ class Precedent:
         prompt = subject.case.system_prompt if prompted else NEUTRAL_PROMPT
         chat = _chat(prompt, questions, replies, questions[-1])
         # the same draw in every cell, so that only what is in view differs
-        methods = self.methods if prompted else ()
+        methods = with_rules(CaseRules(subject.case), self.methods) if prompted else ()
         reply = await self._generate(chat, (number, "next", seen), methods, trace=prompted)
         masses = reply.token_masses
         return NextReply(
@@ -330,13 +332,13 @@ class Precedent:
             trace=trace,
             name=f"Conversation {draw[0]} ({draw[1]})",
         )
-        reply = await self.engine.generate(request)
+        reply = (await generate_checked(self.engine, request)).reply
         if reply.stop_reason == "context":
             raise RequestFailed(
                 "The chat leaves no room for a reply; use shorter prompts.", "context"
             )
         self.watch.answered(request)
-        return reply.without_reasoning()
+        return reply
 
 
 def _chat(

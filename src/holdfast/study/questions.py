@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from holdfast import methods as steering
 from holdfast.chat.messages import Message
 from holdfast.common.seeds import seed_of
+from holdfast.drift.cases import Case
+from holdfast.drift.prompt_rules import CaseRules, with_rules
 from holdfast.errors import UsageError
 from holdfast.measures.multiple_choice import read_choice
 from holdfast.methods import Ability, Method
@@ -55,6 +57,7 @@ class Questioner:
 
     model: ChatModel
     setting: tuple[Method, ...]
+    cases: Mapping[str, Case]  # the prompts of the suite, by id
     capability: Capability  # its items are divided among the conversations
     plan: Plan
     count: int  # conversations of the run
@@ -130,7 +133,11 @@ class Questioner:
     async def _score(
         self, engine: Engine, questions: Sequence[CapabilityQuestion], *, keep: bool
     ) -> dict[int, Scored]:
-        requests = [self._request(question, keep=keep) for question in questions]
+        # a given reply is drawn once
+        requests = [
+            replace(request, methods=request.compiled.without_retries.methods)
+            for request in (self._request(question, keep=keep) for question in questions)
+        ]
         replies = [question.item.replies for question in questions]
         every = await score_replies(engine, requests, replies)
         chances: dict[int, Scored] = {}
@@ -160,7 +167,7 @@ class Questioner:
         message: Message = {"role": "user", "content": question.item.question}
         return Request(
             (*_history(question.dialog, self.plan), message),
-            self.setting,
+            with_rules(CaseRules(self.cases[question.dialog.agent.id]), self.setting),
             self.plan.answering,
             seed=seed_of("capability", self.plan.seed, question.number),
             conversation_seed=seed_of("methods", self.plan.seed, number),

@@ -24,7 +24,7 @@ from holdfast.engine.scheduler import errors_named, name_error
 from holdfast.errors import ModelError, PromptTooLong
 from holdfast.methods import spec_of
 from holdfast.models.protocol import checked_batch, generate_all
-from holdfast.models.rendering import CachedDialog, Rendered, RequestInThread, render
+from holdfast.models.rendering import CachedDialog, RequestInThread, Resolved, render
 from holdfast.models.requests import Reply, Request, Token
 from holdfast.models.step_loop import RowUpdate, StepLoop
 from holdfast_vllm.wire import METHODS, SEED, SPAN, TRACE
@@ -48,7 +48,7 @@ class Ongoing:
         token_ids: of the reply, as far as the engine has reported them.
     """
 
-    rendered: Rendered
+    rendered: Resolved
     room: int
     streamed: bool
     reported_name: str = ""
@@ -123,7 +123,7 @@ class VllmSession:
         """Drops the tokens of a finished thread; the engine's cache evicts on its own."""
         self._threads.pop(thread, None)
 
-    def _render(self, requests: Sequence[Request]) -> list[Rendered]:
+    def _render(self, requests: Sequence[Request]) -> list[Resolved]:
         """The tokens of each request, after those that its thread has; raises the first error."""
         chats: list[RequestInThread] = []
         for request in requests:
@@ -133,7 +133,7 @@ class VllmSession:
             chats.append(RequestInThread(request, known))
         return render(chats, self.model.tokenizer, traces=not self.model.refusal)
 
-    def submit(self, chat: Rendered, streamed: bool) -> Ongoing:
+    def submit(self, chat: Resolved, streamed: bool) -> Ongoing:
         """Submits a chat to the engine; raises a `ModelError` if vLLM refuses it."""
         ongoing = Ongoing(chat, self.room(chat), streamed)
         if ongoing.room:
@@ -234,7 +234,7 @@ class VllmSession:
         uniform = sum(span) / (len(span) + torch.arange(mass.shape[-1]))
         return AttentionTrace(mass, uniform.expand(len(mass), -1))  # no layer has a window
 
-    def room(self, rendered: Rendered) -> int:
+    def room(self, rendered: Resolved) -> int:
         """Maximum tokens of a reply; 0 if the context leaves too few, as with a local model."""
         row, context = rendered.row, self.model.context
         left = context - row.longest

@@ -34,6 +34,7 @@ from holdfast.common.seeds import seed_of
 from holdfast.drift.dialog import Dialog, conversation_of
 from holdfast.drift.pairing import Pairing, draw_pairing, user_prompt_of
 from holdfast.drift.probe_outcomes import results_of
+from holdfast.drift.prompt_rules import check_in_dialogs
 from holdfast.drift.selfchat import converse_once
 from holdfast.drift.settings import Settings
 from holdfast.drift.suites import Suite, load_suite
@@ -91,8 +92,7 @@ def self_chat(suite: str = "starter", method: str | None = None, **settings: Any
         began = time.monotonic()
         dialog = Dialog(draw_pairing(loaded, protocol, int(state.sample_id)))
         agent, user = _speakers(protocol.sampling)
-        agent.check(methods)
-
+        check_in_dialogs(agent, methods, loaded.cases, protocol)
         await converse_once(
             Speakers(agent, user), dialog, methods, _of_epoch(protocol, state.epoch)
         )

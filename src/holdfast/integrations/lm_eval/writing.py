@@ -66,7 +66,7 @@ def write(
     quiet: bool = False,
 ) -> list[str]:
     """Generates replies, in the order given; each leaves the batch at its stop string."""
-    room = asyncio.Semaphore(session.capacity + _WAITING)
+    room = asyncio.Semaphore(session.stepped.capacity + _WAITING)
 
     async def write_reply(item: Wanted, bar: tqdm) -> str:
         decoder = TextDecoder(tokenizer, item.stops)

@@ -1,18 +1,16 @@
-"""Scores samples under every head, in one of three ways.
-
-Each has `groups`, which says which samples are best scored together, and `score`.
-"""
+"""Scores samples under every head, in one of three ways."""
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TypeAlias, cast
+from typing import Protocol, cast
 
 from holdfast.analysis.profile import head_name
 from holdfast.common.sampling import Sampling
+from holdfast.engine.memory import ran_out_of_memory
 from holdfast.engine.prefixes import Prefix
-from holdfast.engine.reply_scoring import score_rows
-from holdfast.engine.rows import Row, Stream
+from holdfast.engine.reply_scoring import Scored, score_rows
+from holdfast.engine.rows import Row, RowState, Stream
 from holdfast.errors import ModelError, UsageError
 from holdfast.methods import UNSTEERED, CompiledMethods
 from holdfast.methods.heads import Head
@@ -33,8 +31,8 @@ _Ticket = tuple[int, Head | None]  # the number of a sample, and the head
 class SampleScores:
     """Scores of one sample, and replies written for it, by head or "none"."""
 
-    scores: dict[str, float] = field(default_factory=dict)
-    replies: dict[str, str] = field(default_factory=dict)
+    scores: Mapping[str, float]
+    replies: Mapping[str, str] = field(default_factory=dict)
 
     def heads_by_reply(self) -> dict[str, tuple[str, ...]] | None:
         """Each distinct reply once, with the heads that gave it; None if none were written."""
@@ -52,6 +50,16 @@ class ScoredSamples:
     tokens: int
 
 
+class Scorer(Protocol):
+    """Scores samples of one kind."""
+
+    def groups(self) -> list[list[int]]:
+        """Which samples are best scored together, by their numbers."""
+
+    async def score(self, heads: Sequence[Head]) -> ScoredSamples:
+        """Scores every sample unsteered and under each head."""
+
+
 @dataclass(frozen=True)
 class SharedPasses:
     """Scores choices; heads share the computation that steering one of them cannot change."""
@@ -60,15 +68,12 @@ class SharedPasses:
     passes: HeadPasses
 
     def groups(self) -> list[list[int]]:
-        """Which samples to score together, by their numbers."""
         return self.passes.groups(self.material.prompts)
 
     async def score(self, heads: Sequence[Head]) -> ScoredSamples:
-        """Scores every sample unsteered and under each head."""
-        before = self.passes.forwarded
         methods = {head: self.material.plan.steering(head) for head in heads}
         scored = _scored(self.material, self.passes.scores(self.material.prompts, methods))
-        return ScoredSamples(scored, round(self.passes.forwarded - before))
+        return ScoredSamples(scored, round(self.passes.forwarded))
 
 
 @dataclass(frozen=True)
@@ -78,18 +83,16 @@ class PlainPasses:
     material: Material
 
     def groups(self) -> list[list[int]]:
-        """Which samples to score together, by their numbers."""
         return self.material.by_rows()
 
     async def score(self, heads: Sequence[Head]) -> ScoredSamples:
-        """Scores every sample unsteered and under each head."""
-        methods = self.material.methods(heads)
-        passes = [
-            (head, await _plain_scores(self.material, steering))
-            for head, steering in methods.items()
-        ]
-        tokens = sum(len(prompt.token_ids) for prompt in self.material.prompts)
-        return ScoredSamples(_scored(self.material, passes), tokens * len(methods))
+        passes: list[tuple[Head | None, list[_Options]]] = []
+        tokens = 0
+        for head, steering in self.material.methods(heads).items():
+            scored = await _plain_scores(self.material, steering)
+            passes.append((head, [sample.log_probabilities for sample in scored]))
+            tokens += sum(sample.forwarded for sample in scored)
+        return ScoredSamples(_scored(self.material, passes), tokens)
 
 
 async def can_share_passes(material: Material) -> bool:
@@ -103,21 +106,22 @@ async def can_share_passes(material: Material) -> bool:
     lengths = [len(prompt.token_ids) for prompt in material.prompts]
     shortest = material.only([lengths.index(min(lengths))])
     plain = {
-        head: await _plain_scores(shortest, steering)
+        head: (await _plain_scores(shortest, steering))[0].log_probabilities
         for head, steering in shortest.methods(heads).items()
     }
     try:
         methods = {head: material.plan.steering(head) for head in heads}
         shared = dict(HeadPasses(model.hf_model).scores(shortest.prompts, methods))
-    except _UNFIT:
+    except _UNFIT as error:
+        if ran_out_of_memory(error):
+            raise
         return False
     limit = _APART if model.hf_model.dtype.itemsize >= 4 else _APART_IN_HALF
-    apart = max(
-        abs(value - other) / max(1.0, abs(other))  # relative for values above 1
+    return all(
+        abs(value - other) <= limit * max(1.0, abs(other))  # false for NaN
         for head in plain
-        for value, other in zip(shared[head][0], plain[head][0], strict=True)
+        for value, other in zip(shared[head][0], plain[head], strict=True)
     )
-    return apart <= limit
 
 
 def _have_same_factors(material: Material) -> bool:
@@ -128,25 +132,24 @@ def _have_same_factors(material: Material) -> bool:
     return longest in material.model.runner.rotary.like(min(lengths))
 
 
-async def _plain_scores(material: Material, steering: CompiledMethods) -> list[_Options]:
+async def _plain_scores(material: Material, steering: CompiledMethods) -> list[Scored]:
     requests = [replace(request, methods=steering.methods) for request in material.requests]
     continuations = [choice.continuations for choice in _choices(material)]
-    scored = await material.model.session().score(requests, continuations)
-    return [sample.log_probabilities for sample in scored]
+    return await material.model.session().score(requests, continuations)
 
 
 def _scored(
     material: Material, passes: Iterable[tuple[Head | None, Sequence[_Options]]]
 ) -> list[SampleScores]:
     """The scores of samples from the log-probabilities of continuations under each head."""
-    scored, choices = [SampleScores() for _ in material.samples], _choices(material)
+    choices, by_probability = _choices(material), material.plan.by == "probability"
+    scores: list[dict[str, float]] = [{} for _ in choices]
     for head, options_by_choice in passes:
-        for scores, choice, options in zip(scored, choices, options_by_choice, strict=True):
+        for of_sample, choice, options in zip(scores, choices, options_by_choice, strict=True):
             right = options[choice.right]
             is_likeliest = float(right == max(options))
-            by_probability = material.plan.by == "probability"
-            scores.scores[head_name(head)] = right if by_probability else is_likeliest
-    return scored
+            of_sample[head_name(head)] = right if by_probability else is_likeliest
+    return list(map(SampleScores, scores))
 
 
 def _choices(material: Material) -> list[Choice]:
@@ -160,23 +163,29 @@ class Replies:
     material: Material
 
     def groups(self) -> list[list[int]]:
-        """Which samples to score together, by their numbers."""
         return self.material.by_rows()
 
     async def score(self, heads: Sequence[Head]) -> ScoredSamples:
-        """Scores the reply to every sample, unsteered and under each head."""
-        scored, tokens = [SampleScores() for _ in self.material.samples], 0
-        model, rows = self.material.model, list(self._rows(heads))
+        model, samples = self.material.model, self.material.samples
+        scores: list[dict[str, float]] = [{} for _ in samples]
+        replies: list[dict[str, str]] = [{} for _ in samples]
         scheduler = model.scheduler()
-        tickets = {scheduler.submit(row): ticket for ticket, row in rows}
+        # every sample under every head; the rows of a sample are adjacent
+        tickets: dict[RowState, _Ticket] = {}
+        tokens = 0
+        for number, prompt in enumerate(self.material.prompts):
+            prefix = self._before_span(prompt)
+            tokens += 0 if prefix is None else len(prefix.token_ids)
+            for head, row in self._rows(prompt, prefix, heads):
+                tickets[scheduler.submit(row)] = number, head
         while tickets:
-            for row in scheduler.step():
-                (number, head), reply = tickets.pop(row), row.result()
+            for state in scheduler.step():
+                (number, head), reply = tickets.pop(state), state.result()
                 text = str(model.tokenizer.decode(list(reply.token_ids), skip_special_tokens=True))
-                scored[number].replies[head_name(head)] = text
-                scored[number].scores[head_name(head)] = self._score_of(number, text)
+                replies[number][head_name(head)] = text
+                scores[number][head_name(head)] = self._score_of(number, text)
                 tokens += reply.forwarded
-        return ScoredSamples(scored, tokens)
+        return ScoredSamples(list(map(SampleScores, scores, replies)), tokens)
 
     def _score_of(self, number: int, text: str) -> float:
         question = self.material.samples[number]
@@ -191,15 +200,14 @@ class Replies:
             )
         return score
 
-    def _rows(self, heads: Sequence[Head]) -> Iterator[tuple[_Ticket, Row]]:
-        """Every sample under every head; the rows of a sample are adjacent."""
+    def _rows(
+        self, prompt: ScoredPrompt, prefix: Prefix | None, heads: Sequence[Head]
+    ) -> Iterator[tuple[Head | None, Row]]:
+        """A sample unsteered and under each head."""
         sampling = Sampling(0, 1, self.material.plan.max_new_tokens)
-        methods = self.material.methods(heads)
-        for number, prompt in enumerate(self.material.prompts):
-            prefix = self._before_span(prompt)
-            for head, steering in methods.items():
-                stream = Stream.after(prefix, prompt.token_ids, prompt.span, steering)
-                yield (number, head), Row((stream,), sampling=sampling)
+        for head, steering in self.material.methods(heads).items():
+            stream = Stream.after(prefix, prompt.token_ids, prompt.span, steering)
+            yield head, Row((stream,), sampling=sampling)
 
     def _before_span(self, prompt: ScoredPrompt) -> Prefix | None:
         """The tokens before the span, which no head changes, computed once."""
@@ -212,9 +220,6 @@ class Replies:
             model.runner, [Row((stream,), keep=True)], [[(0,)]], model.batch_size
         )
         return Prefix(stream.token_ids, stream.span, UNSTEERED, computed)
-
-
-Scorer: TypeAlias = SharedPasses | PlainPasses | Replies
 
 
 def scorer_of(material: Material, *, shares_passes: bool) -> Scorer:

@@ -232,7 +232,7 @@ async def _score_group(session: LocalSession, task: GroupTask) -> ScoredGroup:
         HeadScores(
             method=_STAGE,
             conversation=number,
-            scores=sample.scores,
+            scores=dict(sample.scores),
             replies=sample.heads_by_reply(),
             seconds=seconds,
         )

@@ -1,0 +1,78 @@
+"""Replies that are drawn again if they break a rule of the prompt (`check-and-retry`)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from holdfast.common.seeds import seed_of
+from holdfast.errors import RequestFailed, UsageError
+from holdfast.methods import CompiledMethods
+from holdfast.models.protocol import Engine
+from holdfast.models.requests import Reply, Request
+
+
+@dataclass(frozen=True)
+class CheckedReply:
+    """A reply, and those that were drawn for the same request and not used."""
+
+    reply: Reply
+    discarded: tuple[Reply, ...] = ()
+
+
+@dataclass(frozen=True)
+class _Draw:
+    reply: Reply
+    broken: Sequence[str]  # the texts of the rules that it breaks
+
+    @property
+    def rank(self) -> tuple[bool, int]:
+        """Lower is better: a reply with a text, which breaks few rules."""
+        return not self.reply.text.strip(), len(self.broken)
+
+
+async def generate_checked(engine: Engine, request: Request) -> CheckedReply:
+    """The reply to a request, drawn again as often as its methods want.
+
+    Replies come without their reasoning, which no rule is about. A retry that fails ends the
+    retries; what was drawn before is used.
+
+    Raises:
+        RequestFailed: the first draw was not answered.
+    """
+    compiled = request.compiled
+    check_retries(compiled)
+    request = replace(request, methods=compiled.without_retries.methods)
+    first = (await engine.generate(request)).without_reasoning()
+    if not compiled.retries:
+        return CheckedReply(first)
+    (retry,) = compiled.retries
+
+    def draw_of(reply: Reply) -> _Draw:
+        is_cut = reply.stop_reason == "length"
+        return _Draw(reply, retry.broken(request.messages, reply.text, is_cut=is_cut))
+
+    draws = [draw_of(first)]
+    while (broken := draws[-1].broken) and len(draws) <= retry.retries:
+        again = replace(
+            request,
+            messages=retry.reminded(request.messages, broken),
+            seed=seed_of("retry", request.seed, len(draws)),
+            conversation_seed=request.editing_seed,
+        )
+        try:
+            draws.append(draw_of((await engine.generate(again)).without_reasoning()))
+        except RequestFailed:
+            break
+    best = min(draws, key=lambda draw: draw.rank)  # the earliest of those that rank alike
+    return CheckedReply(best.reply, tuple(draw.reply for draw in draws if draw is not best))
+
+
+def check_retries(methods: CompiledMethods) -> None:
+    """Refuses several methods that have replies drawn again; a `UsageError`."""
+    if len(methods.retries) > 1:
+        raise UsageError(
+            "There is one retry for all rules, not several; leave out all but one check-and-retry.",
+            option="method",
+            value=methods.spec,
+        )

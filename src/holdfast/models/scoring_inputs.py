@@ -1,0 +1,135 @@
+"""The input of scoring: chats, and given replies as the tokens that follow them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from transformers import PreTrainedTokenizerFast
+
+from holdfast.chat.prompt import Prompt, tokenize
+from holdfast.chat.templates import continues_text
+from holdfast.engine.rows import Stream
+from holdfast.engine.scheduler import errors_named
+from holdfast.errors import PromptError, PromptTooLong, UsageError, shortened
+from holdfast.models.rendering import Resolved, token_at
+
+
+@dataclass(frozen=True)
+class ScoringInput:
+    """A chat, and the tokens of the replies to score after it."""
+
+    chat: Resolved
+    replies: tuple[tuple[int, ...], ...]  # the tokens of each, at least one
+
+    @property
+    def stream(self) -> Stream:
+        """The chat's tokens and span."""
+        return self.chat.row.streams[0]
+
+
+def check_replies(chats: int, replies: Sequence[Sequence[str]]) -> None:
+    """Refuses replies to so many chats.
+
+    Raises:
+        UsageError: not one list of replies for each chat, or an empty list.
+        PromptError: an empty reply.
+    """
+    if len(replies) != chats:
+        raise UsageError(
+            f"There are {chats} chats and {len(replies)} lists of replies; give one list to each"
+            " chat.",
+            option="replies",
+            value=len(replies),
+            allowed=chats,
+        )
+    for number, options in enumerate(replies, 1):
+        if isinstance(options, str):  # a sequence of replies to a type checker
+            raise UsageError(
+                f"Replies are a list, not {shortened(options)}; put it into one.",
+                option="replies",
+                value=options,
+            )
+        if not options:
+            raise UsageError(
+                f"Chat {number} of {chats} has no replies to score; give at least one.",
+                option="replies",
+                value=options,
+            )
+        if "" in options:
+            raise PromptError(
+                f"An empty reply ('') has no probability; give each reply to chat {number} of"
+                f" {chats} a text.",
+                option="replies",
+                value="",
+            )
+
+
+def scoring_inputs(
+    chats: Sequence[Resolved],
+    replies: Sequence[Sequence[str]],
+    tokenizer: PreTrainedTokenizerFast,
+    *,
+    context: int | None,
+    model: str,
+) -> list[ScoringInput]:
+    """Chats with the tokens of their replies.
+
+    Args:
+        replies: of each chat, as `check_replies` accepts them.
+        context: tokens that the model can see; None if unknown.
+        model: its name, for messages.
+
+    Raises:
+        PromptError: a reply has no tokens.
+        PromptTooLong: a chat exceeds the context with its longest reply.
+    """
+    inputs = []
+    for chat, options in zip(chats, replies, strict=True):
+        with errors_named(chat.row.name):
+            given = ScoringInput(chat, _reply_token_ids(chat, options, tokenizer))
+            _check_fits(given, context, model)
+            inputs.append(given)
+    return inputs
+
+
+def _reply_token_ids(
+    chat: Resolved, replies: Sequence[str], tokenizer: PreTrainedTokenizerFast
+) -> tuple[tuple[int, ...], ...]:
+    """The tokens of each reply after its chat."""
+    if continues_text(tokenizer):
+        replies = [f" {reply.lstrip()}" for reply in replies]
+    text = chat.prompts[0].text
+    joined = tokenize([text + reply for reply in replies], [()] * len(replies), tokenizer)
+    return tuple(
+        _tokens_after(text, reply, both, tokenizer)
+        for reply, both in zip(replies, joined, strict=True)
+    )
+
+
+def _tokens_after(
+    text: str, reply: str, joined: Prompt, tokenizer: PreTrainedTokenizerFast
+) -> tuple[int, ...]:
+    """The tokens of a reply in those of the text with it; of the reply alone if one spans both."""
+    first = token_at(joined, len(text))
+    if first is None:
+        (joined,), first = tokenize([reply], [()], tokenizer), 0
+    token_ids = joined.token_ids[first:]
+    if not token_ids:  # some tokenizers drop whitespace and control characters
+        raise PromptError(
+            f"The reply {reply!r} has no tokens, and so no probability; give it a text.",
+            option="replies",
+            value=reply,
+        )
+    return token_ids
+
+
+def _check_fits(given: ScoringInput, context: int | None, model: str) -> None:
+    longest = given.chat.row.longest + max(map(len, given.replies))
+    if context and longest > context:
+        raise PromptTooLong(
+            f"A chat and its reply take {longest} tokens, and {model} sees {context}; use a"
+            " shorter chat.",
+            value=longest,
+            allowed=context,
+        )

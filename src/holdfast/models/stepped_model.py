@@ -1,0 +1,147 @@
+"""A model whose open requests are answered step by step."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from transformers import PreTrainedTokenizerFast
+
+from holdfast.engine.rows import RowState
+from holdfast.engine.runner import Runner
+from holdfast.engine.scheduler import Scheduler, Serving
+from holdfast.engine.shared import SharedPrefixes
+from holdfast.models.rendering import Resolved
+from holdfast.models.requests import Reply
+from holdfast.models.step_loop import RowUpdate
+from holdfast.models.thread_cache import ThreadCache
+from holdfast.models.token_details import new_tokens
+
+
+class SteppableModel(Protocol):
+    """The part of a `LocalModel` that its steps use."""
+
+    @property
+    def tokenizer(self) -> PreTrainedTokenizerFast: ...
+    @property
+    def prefix_bytes(self) -> int: ...
+    @property
+    def runner(self) -> Runner: ...
+    def scheduler(self, serving: Serving | None = None) -> Scheduler: ...
+
+
+@dataclass
+class _OpenRequest:
+    """A request that was submitted and has not ended."""
+
+    chat: Resolved
+    streamed: bool  # whether its tokens are reported as they are drawn
+    reported: int = 0  # tokens that were
+
+
+class SteppedModel:
+    """Turns rows into replies; a `StepLoop` calls it.
+
+    Args:
+        threads: where the dialogs of requests with `keep` are kept.
+        long_lived: whether requests without a thread share their common first tokens.
+
+    Attributes:
+        rows_at_most: the most requests forwarded together since memory ran out; None: it never did.
+    """
+
+    def __init__(self, model: SteppableModel, threads: ThreadCache, *, long_lived: bool = False):
+        self.rows_at_most: int | None = None
+        self._model, self._threads, self._long_lived = model, threads, long_lived
+        self._scheduler = self._new_scheduler()
+        self._open: dict[RowState, _OpenRequest] = {}
+
+    def _new_scheduler(self) -> Scheduler:
+        if not self._long_lived:
+            return self._model.scheduler()
+        runner = self._model.runner
+        shared = SharedPrefixes(
+            self._model.prefix_bytes, pieces=runner.sees_all, rotary=runner.rotary
+        )
+        return self._model.scheduler(Serving(shared))
+
+    @property
+    def running(self) -> int:
+        """Requests being forwarded; the other open ones wait."""
+        return self._scheduler.running
+
+    @property
+    def capacity(self) -> int:
+        """The most requests forwarded together, given the memory known to suffice."""
+        return self._scheduler.limit
+
+    def submit(self, chat: Resolved, streamed: bool = False) -> RowState:
+        """Queues a chat; `step` answers it along with all others."""
+        shares = self._long_lived and chat.request.thread is None
+        row = self._scheduler.submit(replace(chat.row, shares=shares))
+        self._open[row] = _OpenRequest(chat, streamed)
+        return row
+
+    def step(self) -> list[RowUpdate[RowState]]:
+        """Makes a pass; reports the replies that have ended, and streamed ones with new tokens.
+
+        An error of the pass ends every open request.
+        """
+        try:
+            ended = self._scheduler.step()
+        except BaseException:
+            self._open.clear()
+            self._scheduler = self._new_scheduler()
+            raise
+        if self._scheduler.halvings:
+            self.rows_at_most = self._scheduler.halvings[-1]
+        tokens = new_tokens(
+            {
+                row: request.reported
+                for row, request in self._open.items()
+                if request.streamed and len(row.token_ids) > request.reported
+            }
+        )
+        for row in tokens:
+            self._open[row].reported = len(row.token_ids)
+        outcomes = {row: self._end(row) for row in ended}
+        changed = dict.fromkeys((*tokens, *ended))
+        return [RowUpdate(row, tokens.get(row, ()), outcomes.get(row)) for row in changed]
+
+    def cancel(self, row: RowState) -> None:
+        """Cancels a request and frees its rows at once; one that has ended stays as it is."""
+        if not row.done:  # else the next step reports it
+            self._scheduler.cancel(row)
+            self._open.pop(row, None)
+
+    def _end(self, row: RowState) -> Reply | Exception:
+        request = self._open.pop(row)
+        try:
+            return self._reply(request.chat, row)
+        except Exception as error:
+            return error
+
+    def _reply(self, chat: Resolved, row: RowState) -> Reply:
+        done = row.result()
+        forwarded = done.forwarded + chat.rehearsed
+        if done.stop_reason == "context":
+            return Reply(
+                text="",
+                token_ids=(),
+                stop_reason="context",
+                forwarded=forwarded,
+                prompt_ids=chat.prompt_ids,
+            )
+        ids = done.token_ids
+        text = str(self._model.tokenizer.decode(list(ids), skip_special_tokens=True))
+        if chat.row.keep and chat.request.thread is not None:
+            self._threads.keep(chat.request.thread, chat.as_dialog(done.computed, ids, text))
+        return Reply(
+            text=text,
+            token_ids=ids,
+            stop_reason=done.stop_reason,
+            trace=done.trace,
+            forwarded=forwarded,
+            prompt_ids=chat.prompt_ids,
+            cached=row.cached,
+        )
