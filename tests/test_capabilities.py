@@ -182,9 +182,10 @@ def test_a_refusal_names_what_is_needed_and_what_is_offered():
 def test_models_declare_what_they_offer():
     endpoint = holdfast.connect("http://localhost:1/v1", "m", "NO_SUCH_KEY")
     assert endpoint.capabilities == {Ability.MESSAGES, Ability.PIECES}
-    assert model().capabilities == set(Ability) - {Ability.RETRIES}  # of dialogs under a suite
+    everything = set(Ability) - {Ability.RETRIES}  # which dialogs under a suite offer
+    assert model().capabilities == everything
     attention = {Ability.LOG_ODDS, Ability.KEYS, Ability.REHEARSAL}
-    assert model("mamba").capabilities == set(Ability) - attention
+    assert model("mamba").capabilities == everything - attention
     assert supports(object(), Ability.MESSAGES) and not supports(object(), Ability.REPLY_SCORES)
     with pytest.raises(ModelError, match=r"^guidance:scale=2 needs"):
         endpoint.generate(TALK, [Guidance(2.0)])
