@@ -5,7 +5,8 @@ count. The session has turns with tool calls and their results; between the call
 turn.
 
 - "python": the start of Python alone
-- "first": a call that knows nothing of the session, and reads it whole
+- "first": a call that knows nothing of the session and the suite, reads the one whole, and checks
+  the other
 - "later": a call after a message of the user, which reads the last turn and the new one
 - "tool": a call after a tool, in the same turn
 

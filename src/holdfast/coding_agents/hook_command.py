@@ -20,6 +20,12 @@ from holdfast.errors import HoldfastError
 _LONGEST = 2.0  # seconds of computing, after which it gives up
 
 
+class _TooLong(BaseException):
+    """The time is up; no `except Exception` on the way, such as that around code of the user's own,
+    may take it for a failure of something else.
+    """
+
+
 @dataclass(frozen=True)
 class HookCall:
     """The options that a hook calls the command with."""
@@ -53,7 +59,7 @@ def answer_on_stdin(call: HookCall) -> int:
     try:
         with _giving_up_after(_LONGEST):
             answer = _answer(call)
-    except HoldfastError as error:
+    except (HoldfastError, _TooLong) as error:
         _note(str(error))
         return 2 if call.strict else 0
     if answer.output:
@@ -86,7 +92,7 @@ def _giving_up_after(seconds: float) -> Iterator[None]:
         return
 
     def give_up(*_: object) -> NoReturn:
-        raise HoldfastError(f"`holdfast remind` took more than {seconds:g} s, and gave up.")
+        raise _TooLong(f"`holdfast remind` took more than {seconds:g} s, and gave up.")
 
     before = signal.signal(signal.SIGPROF, give_up)
     signal.setitimer(signal.ITIMER_PROF, seconds)  # other processes may take their time

@@ -87,7 +87,7 @@ def read_hook_input(text: str) -> HookInput:
     if occasion is Occasion.OTHER and payload.get("source") == "compact":
         occasion = Occasion.COMPACTED
     path = payload.get("transcript_path")
-    transcript = Path(path) if isinstance(path, str) and path else None
+    transcript = Path(path).expanduser() if isinstance(path, str) and path else None
     call = _call_of(payload) if occasion is Occasion.TOOL else None
     return HookInput(event, occasion, transcript, call, bool(payload.get("agent_id")))
 

@@ -297,7 +297,7 @@ class _Judging:
                 self.problems.append(f"The rule {rule.id!r} was not judged: {error}")
                 continue
             if score is not None and score.value < FOLLOWED:
-                yield BrokenRule(rule, score.reason)
+                yield BrokenRule(rule, " ".join(score.reason.split()))
 
 
 def _score(rule: HookRule, turn: LoggedTurn, is_over: bool, said: Mark | None) -> Score | None:
