@@ -574,6 +574,18 @@ def test_a_pattern_that_would_run_for_ages_is_stopped_and_the_others_are_judged(
     assert session.hook("UserPromptSubmit", "--strict", code=2) == []
 
 
+def test_the_limit_of_searches_is_not_used_up_by_other_work(rules, session):
+    rules.write_text(
+        "cases: [{id: tests, system_prompt: Test., text: Run the tests before a commit.,"
+        " measure: {name: runs_before, first: make test, then: git commit}}]"
+    )
+    commands = [bash(f"t{n}", f"cd part_{n} && sed -n 1,{n}p a.py | head") for n in range(2000)]
+    session.append(*claude_turn(1, "Done.", *commands))
+    assert session.hook("UserPromptSubmit", "--strict") == []
+    session.append(*claude_turn(2, "Done.", bash("last", "git commit -m x")))
+    assert session.hook("UserPromptSubmit", "--strict") == ["Run the tests before a commit."]
+
+
 def test_searches_have_a_limit_together():
     measure = build({"regex": HOSTILE})
     started = time.process_time()

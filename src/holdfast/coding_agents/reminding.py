@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -277,7 +276,7 @@ class _Judging:
 
     def __init__(self, rules: HookRules):
         self._rules = rules.rules
-        self._end = time.process_time() + _SECONDS
+        self._seconds = _SECONDS
         self.problems: list[str] = []
 
     def broken(
@@ -289,13 +288,15 @@ class _Judging:
             said: by the ids of the rules that it was already said to break.
         """
         for rule in self._rules:
-            seconds = min(_SECONDS_PER_RULE, self._end - time.process_time())
+            seconds = min(_SECONDS_PER_RULE, self._seconds)
             try:
-                with searches_end_within(seconds):
+                with searches_end_within(seconds) as search_time:
                     score = _score(rule, turn, is_over, (said or {}).get(rule.id))
             except UsageError as error:
                 self.problems.append(f"The rule {rule.id!r} was not judged: {error}")
                 continue
+            finally:
+                self._seconds -= seconds - search_time.left
             if score is not None and score.value < FOLLOWED:
                 yield BrokenRule(rule, " ".join(score.reason.split()))
 

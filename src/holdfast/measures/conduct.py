@@ -202,19 +202,30 @@ def runs_before(turn: AssistantTurn, first: Pattern, then: Pattern) -> Score | N
     """1 if a command that begins with a match of `first` came before every one that begins with a
     match of `then`, and since the previous such one; turns without a `then` command do not count.
     Calls of other tools are matched as the tool's name and its arguments in JSON."""
-    ready, kept = False, list[bool]()
-    before = len(list(_events(turn.earlier)))
-    for number, command in enumerate(_events((*turn.earlier, *turn.calls))):
+    commands = list(_events(turn.calls))
+    if not any(_matching(then, command) for command in commands):
+        return None
+    ready, kept = _came_last(turn.earlier, first, then), list[bool]()
+    for command in commands:
         if _matching(first, command):
             ready = True
         if _matching(then, command):
-            kept += [ready] if number >= before else []
+            kept.append(ready)
             ready = False
-    if not kept:
-        return None
     return Score(
         float(all(kept)), f"{first} {'came' if all(kept) else 'did not come'} before {then}"
     )
+
+
+def _came_last(calls: Sequence[ToolCall], first: str, then: str) -> bool:
+    """Whether a command that matches `first` came after the last that matches `then`."""
+    for call in reversed(calls):  # of a long session, only its end has to be parsed
+        for command in reversed(list(_events([call]))):
+            if _matching(then, command):
+                return False
+            if _matching(first, command):
+                return True
+    return False
 
 
 def _events(calls: Sequence[ToolCall]) -> Iterator[Command]:

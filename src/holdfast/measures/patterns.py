@@ -5,14 +5,13 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 from holdfast.errors import UsageError
 
 _PATIENCE = 5.0  # seconds of computing that one search may take
-# of all searches together, as the process's own time
-_deadline: ContextVar[float | None] = ContextVar("deadline", default=None)
 _ESCAPED = re.compile(r"\\[^zZ]|\[\^?\]?(?:\\.|[^\]\\])*\]", re.DOTALL)  # or in a character class
 _END = re.compile(r"\$|\\[zZ]")
 
@@ -35,20 +34,32 @@ def compiled(regex: str, flags: str) -> Any:
         ) from error
 
 
+@dataclass
+class SearchTime:
+    """The seconds of computing that searches may still take together."""
+
+    left: float
+
+
+_search_time: ContextVar[SearchTime | None] = ContextVar("search_time", default=None)
+
+
 @contextmanager
-def searches_end_within(seconds: float) -> Iterator[None]:
+def searches_end_within(seconds: float) -> Iterator[SearchTime]:
     """Within this context, all searches together may compute this long, where each may for 5 s."""
-    token = _deadline.set(time.process_time() + seconds)
+    allowed = SearchTime(seconds)
+    token = _search_time.set(allowed)
     try:
-        yield
+        yield allowed
     finally:
-        _deadline.reset(token)
+        _search_time.reset(token)
 
 
 def find(pattern: str, text: str, flags: str = "") -> Any:
     """The first match of a user's regular expression; a `UsageError` if it takes too long."""
-    deadline = _deadline.get()
-    patience = _PATIENCE if deadline is None else deadline - time.process_time()
+    allowed = _search_time.get()
+    patience = _PATIENCE if allowed is None else allowed.left
+    started = time.process_time()
     try:
         if patience <= 0:
             raise TimeoutError
@@ -60,6 +71,9 @@ def find(pattern: str, text: str, flags: str = "") -> Any:
             " (a+)+.",
             value=pattern,
         ) from error
+    finally:
+        if allowed is not None:
+            allowed.left -= time.process_time() - started
 
 
 def matches(pattern: str, text: str, flags: str = "") -> bool:
