@@ -99,6 +99,12 @@ RECORDS = (
     Record("logs_smollm2", "benchmarks/logs_smollm2.py --runs {runs} --out {out}", False, 40),
     Record("truncation_smollm2", "benchmarks/truncation.py --runs {runs} --out {out}", False, 10),
     Record("decodable", "benchmarks/decodable.py --runs {runs} --out {out}", True, 45),
+    Record(
+        "loss/qwen-0.5b",
+        "benchmarks/loss.py --model qwen-0.5b --seeds 0 --runs {runs} --out {out}",
+        False,
+        80,
+    ),
     Record("drift_loop", "benchmarks/drift_loop.py --out {out}", True, 6),
     Record(
         "drift_loop_smollm2",

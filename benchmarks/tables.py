@@ -31,6 +31,7 @@ from tabled.behaviour import (
 from tabled.catalogue import api_sections, catalogue_table
 from tabled.costs import chosen_page, confirmed_costs_table, stage_page
 from tabled.house import house_drawing
+from tabled.loss import conversations_line, kinds_table, recall_table
 from tabled.papers import (
     claims_page,
     contradicted_list,
@@ -140,6 +141,9 @@ def documents() -> dict[Path, str]:
         "vllm": vllm_table(),
         **{name: reproduction_line(name) for name in records()},
         "contradicted": contradicted_list(),
+        "loss_conversations": conversations_line(),
+        "loss_kinds": kinds_table(),
+        "loss_recall": recall_table(),
     }
     for name, table in (
         ("modern", modern_table),

@@ -1,11 +1,13 @@
-"""Tables of what models lose, from the maps in results/loss, one folder per model."""
+"""Tables of what models lose, from the records in results/loss, one per model."""
 
 from __future__ import annotations
+
+import json
 
 from tabled.reading import RESULTS, markdown
 
 from holdfast.analysis.loss_map import Grouping, LossRow
-from holdfast.analysis.loss_results import NAME, ModelLoss, read_loss_map
+from holdfast.analysis.loss_results import ModelLoss
 from holdfast.analysis.statistics import Estimate
 from holdfast.drift.rule_kinds import KINDS
 
@@ -13,9 +15,9 @@ FOLDER = RESULTS / "loss"
 
 
 def models() -> dict[str, ModelLoss]:
-    """The maps by the model's name on the command line, which is that of its folder."""
-    files = sorted(FOLDER.glob(f"*/{NAME}"))
-    return {file.parent.name: model for file in files for model in read_loss_map(file)}
+    """The maps by the model's name on the command line, which is that of its record."""
+    records = {file.stem: json.loads(file.read_text()) for file in sorted(FOLDER.glob("*.json"))}
+    return {name: ModelLoss.model_validate(record["loss"]) for name, record in records.items()}
 
 
 def conversations_line() -> str:

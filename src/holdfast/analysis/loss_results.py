@@ -1,5 +1,6 @@
 """`loss_map.json`: the maps of loss that one command made, for other programs and for pages."""
 
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -18,7 +19,7 @@ NAME = "loss_map.json"
 class PooledRun(RecordModel):
     """A run that the numbers come from."""
 
-    command: str  # as it was typed
+    command: str  # as it was typed, without the folder that it wrote to
     versions: dict[str, str]  # of Holdfast and of what it computes with
     conversations: Number
 
@@ -48,7 +49,7 @@ def model_loss(name: str, *runs: Run) -> ModelLoss:
         name=name,
         runs=tuple(
             PooledRun(
-                command=run.manifest.extended_by or run.manifest.argv or "",
+                command=_without_out(run.manifest.extended_by or run.manifest.argv or ""),
                 versions=run.manifest.versions,
                 conversations=len(run.conversations),
             )
@@ -57,6 +58,19 @@ def model_loss(name: str, *runs: Run) -> ModelLoss:
         rows=tuple(loss_map(*runs)),
         recall=tuple(recall_rows(*runs)),
     )
+
+
+def _without_out(command: str) -> str:
+    try:
+        words = shlex.split(command)
+    except ValueError:  # half a quotation
+        return command
+    kept = [
+        word
+        for before, word in zip(["", *words], words, strict=False)
+        if "--out" not in (before, word) and not word.startswith("--out=")
+    ]
+    return shlex.join(kept)
 
 
 def read_loss_map(file: Path) -> tuple[ModelLoss, ...]:

@@ -1,0 +1,63 @@
+"""What a model loses over 16 rounds of work: the suite `bots`, two seeds, with its rules asked for.
+
+    python benchmarks/loss.py --model qwen-0.5b --runs runs/loss --out FILE.json
+
+The runs resume. docs/what_is_lost.md shows the records.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+
+from stamp import measured_on
+
+from holdfast.analysis.loss_results import model_loss
+from holdfast.cli import main as holdfast
+from holdfast.records import read_run
+
+ROUNDS, PROBE_EVERY, CONVERSATIONS, TOKENS = 16, 3, 96, 160
+
+
+def command(model: str, seed: int, folder: Path) -> list[str]:
+    """The command line of one run."""
+    return [
+        *("drift", "--model", model, "--dtype", "bfloat16"),
+        *("--suite", "bots", "--pairs", "balanced", "--user-turns", "work"),
+        *("--rounds", str(ROUNDS), "--probe-every", str(PROBE_EVERY)),
+        *("--conversations", str(CONVERSATIONS), "--seed", str(seed)),
+        *("--temperature", "0.7", "--max-new-tokens", str(TOKENS)),
+        *("--recall", "--method", "none", "--out", str(folder)),
+    ]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--model", default="qwen-0.5b")
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1])
+    parser.add_argument("--runs", type=Path, default=Path("runs/loss"))
+    parser.add_argument("--out", type=Path)
+    parser.add_argument("--commit", help="at which the runs were made, if it is another")
+    arguments = parser.parse_args()
+    folders = [arguments.runs / f"{arguments.model}-{seed}" for seed in arguments.seeds]
+    for seed, folder in zip(arguments.seeds, folders, strict=True):
+        holdfast(command(arguments.model, seed, folder))
+    runs = [read_run(folder) for folder in folders]
+    stamp = measured_on()
+    if arguments.commit:
+        stamp["commit"] = arguments.commit
+    stamp["fingerprint"] = runs[0].manifest.identity.to_json()["model_fingerprint"]
+    record = {
+        "benchmark": "loss",
+        "measured_on": stamp,
+        "seeds": arguments.seeds,
+        "loss": model_loss(arguments.model, *runs).to_json(),
+    }
+    if arguments.out:
+        arguments.out.parent.mkdir(parents=True, exist_ok=True)
+        arguments.out.write_text(json.dumps(record, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
