@@ -35,6 +35,7 @@ from holdfast.errors import UsageError
 from holdfast.measures import build
 from holdfast.measures.patterns import searches_end_within
 from holdfast.measures.registry import REGISTRY
+from holdfast.measures.turns import AssistantTurn, ToolCall
 from holdfast.transcripts.session_part import read_session_part
 
 RULES = """
@@ -586,6 +587,14 @@ def test_the_limit_of_searches_is_not_used_up_by_other_work(rules, session):
     assert session.hook("UserPromptSubmit", "--strict") == ["Run the tests before a commit."]
 
 
+@pytest.mark.parametrize("script", ["(" * 50_000, "a " * 50_000, "$(" * 5000, '"' * 50_001])
+def test_a_script_that_no_shell_could_run_is_judged_at_once(script):
+    started = time.process_time()
+    measure = build({"name": "command_not_run", "command": "git push"})
+    measure.score_turn(AssistantTurn("", (ToolCall("Bash", {"command": script}),)))
+    assert time.process_time() - started < 5
+
+
 def test_searches_have_a_limit_together():
     measure = build({"regex": HOSTILE})
     started = time.process_time()
@@ -615,6 +624,7 @@ def test_measures_load_lexicons_only_if_they_say_so(tmp_path):
 import os, sys, typing
 from holdfast.measures import build
 from holdfast.measures.registry import REGISTRY
+from holdfast.measures.turns import AssistantTurn, ToolCall
 TEXT = "The dogs walked to the shop (les chiens dorment) yesterday, and 3 cats ran!"
 for name, entry in REGISTRY.items():
     given = {{

@@ -121,11 +121,13 @@ _COMMANDS = ("command", "declaration_command", "unset_command", "test_command")
 
 def _statements(root: "Node") -> Iterator["Node"]:
     """All commands, and the assignments that stand alone."""
-    for node in _descendants(root):
-        parent = node.parent
-        alone = parent is not None and parent.type != "command"
+    nodes: list[tuple[Node, str | None]] = [(root, None)]
+    while nodes:
+        node, parent = nodes.pop()  # `node.parent` searches the tree from its root
+        alone = parent not in (None, "command")
         if node.type in _COMMANDS or (node.type == "variable_assignment" and alone):
             yield node
+        nodes += [(child, node.type) for child in node.children]
 
 
 def _descendants(root: "Node") -> Iterator["Node"]:
