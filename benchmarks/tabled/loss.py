@@ -17,7 +17,10 @@ FOLDER = RESULTS / "loss"
 def models() -> dict[str, ModelLoss]:
     """The maps by the model's name on the command line, which is that of its record."""
     records = {file.stem: json.loads(file.read_text()) for file in sorted(FOLDER.glob("*.json"))}
-    return {name: ModelLoss.model_validate(record["loss"]) for name, record in records.items()}
+    return {
+        name: ModelLoss.model_validate_json(json.dumps(record["loss"]))
+        for name, record in records.items()
+    }
 
 
 def conversations_line() -> str:
