@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from holdfast.models.requests import Reply, Request
     from holdfast.models.steering_blocks import encode_chats, steering, unsteered
     from holdfast.papers import zhang2024 as tasks
+    from holdfast.proxy.wrapping import wrap
     from holdfast.records import read_run
 
 __all__ = [
@@ -101,6 +102,7 @@ __all__ = [
     "tasks",
     "transcripts",
     "unsteered",
+    "wrap",
 ]
 
 _LIGHT = {  # by name, the module that defines it
@@ -108,6 +110,7 @@ _LIGHT = {  # by name, the module that defines it
     "Sampling": "holdfast.common.sampling",
     "Reply": "holdfast.models.requests",
     "Request": "holdfast.models.requests",
+    "wrap": "holdfast.proxy.wrapping",
 }
 _LATER = {  # the same for what imports torch
     "load": "holdfast.models.loading",

@@ -1,0 +1,171 @@
+"""`holdfast.wrap`: a client of OpenAI's package that edits chats and scores their replies."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import httpx2
+from anyio import CancelScope, to_thread
+
+from holdfast.drift.cases import Suite
+from holdfast.drift.suites import load_suite
+from holdfast.errors import UsageError, type_in_words
+from holdfast.methods import Method
+from holdfast.methods.spec import read_methods
+from holdfast.proxy.chat_requests import api_of
+from holdfast.proxy.relay import Answer, ChatRelay, OnReply, RelayedRequest
+from holdfast.proxy.suite_middleware import SuiteMiddleware
+from holdfast.proxy.tally import Tally
+
+if TYPE_CHECKING:
+    from openai import AsyncOpenAI, OpenAI
+
+_LENGTH = b"content-length"
+
+Client = TypeVar("Client", bound="OpenAI | AsyncOpenAI")
+
+
+def wrap(
+    client: Client,
+    *,
+    suite: Suite | Path | str,
+    method: str | Method | Sequence[str | Method] = "none",
+    tally: Tally | None = None,
+    on_reply: OnReply | None = None,
+    log: Path | str | None = None,
+) -> Client:
+    """A copy of a client of OpenAI's package, whose chats are edited and whose replies are scored.
+
+    It does what `holdfast proxy` does, without a process: everything that the client can do works
+    as before, streams, tools, retries and raw responses included. The client itself stays as it is.
+
+    Args:
+        client: an `OpenAI` or `AsyncOpenAI`, or a client that inherits from them.
+        suite: whose rules score the replies, as `holdfast.drift.load_suite` takes it.
+        method: edits the messages, such as "reminder:every=4".
+        tally: counts the requests and the rules that their replies keep.
+        on_reply: is called with the `ScoredReply` of each reply, once it is over.
+        log: the file to which each scored chat is appended, with its texts.
+
+    Raises:
+        UsageError: it is no such client, the method does more than edit messages, or no rule of the
+            suite can be scored in a conversation.
+    """
+    import openai
+
+    if not isinstance(suite, Suite):
+        suite = load_suite(str(suite), probed=False)
+    middleware = SuiteMiddleware(suite, read_methods(method))
+    relay = ChatRelay(middleware, tally or Tally(), None if log is None else Path(log), on_reply)
+    inner: Any = getattr(client, "_client", None)  # its connections; there is no public name
+    if isinstance(client, openai.OpenAI) and isinstance(inner, httpx2.Client):
+        return client.copy(http_client=httpx2.Client(transport=_Transport(inner, relay)))
+    if isinstance(client, openai.AsyncOpenAI) and isinstance(inner, httpx2.AsyncClient):
+        transport = _AsyncTransport(inner, relay)
+        return client.copy(http_client=httpx2.AsyncClient(transport=transport))
+    raise UsageError(
+        f"holdfast.wrap takes an OpenAI or AsyncOpenAI client over httpx2, not"
+        f" {type_in_words(client)}; make one, as in holdfast.wrap(openai.OpenAI(), ...).",
+        option="client",
+        value=client,
+    )
+
+
+class _Transport(httpx2.BaseTransport):
+    """Sends requests by another client, through a relay."""
+
+    def __init__(self, client: httpx2.Client, relay: ChatRelay):
+        self._client, self._relay = client, relay
+
+    def handle_request(self, request: httpx2.Request) -> httpx2.Response:
+        relayed = _begin(self._relay, request)
+        if relayed is None:
+            return _unread(self._client.send(request, stream=True))
+        response = self._client.send(_edited(request, relayed), stream=True)
+        return _unread(response, _Recording(response, relayed, self._relay))
+
+    def close(self) -> None:
+        self._client.close()
+
+
+class _AsyncTransport(httpx2.AsyncBaseTransport):
+    """The same for an asynchronous client."""
+
+    def __init__(self, client: httpx2.AsyncClient, relay: ChatRelay):
+        self._client, self._relay = client, relay
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        relayed = await to_thread.run_sync(_begin, self._relay, request)
+        if relayed is None:
+            return _unread(await self._client.send(request, stream=True))
+        response = await self._client.send(_edited(request, relayed), stream=True)
+        return _unread(response, _AsyncRecording(response, relayed, self._relay))
+
+    async def aclose(self) -> None:
+        await self._client.aclose()
+
+
+def _begin(relay: ChatRelay, request: httpx2.Request) -> RelayedRequest | None:
+    """The request, edited; None if it is no chat."""
+    api = api_of(request.method, request.url.path)
+    if api is None:
+        return None
+    return relay.begin(api, request.content, request.headers.get("content-encoding", ""))
+
+
+def _edited(request: httpx2.Request, relayed: RelayedRequest) -> httpx2.Request:
+    headers = httpx2.Headers([(k, v) for k, v in request.headers.raw if k.lower() != _LENGTH])
+    return httpx2.Request(
+        request.method,
+        request.url,
+        headers=headers,
+        content=relayed.content,
+        extensions=request.extensions,
+    )
+
+
+def _unread(response: httpx2.Response, stream: Any = None) -> httpx2.Response:
+    """A response whose body has not been read, with another stream of its bytes."""
+    return httpx2.Response(
+        response.status_code,
+        headers=response.headers,
+        stream=response.stream if stream is None else stream,
+        extensions=response.extensions,
+    )
+
+
+class _Recording(httpx2.SyncByteStream):
+    """The bytes of a response as they come; once it is closed, its reply is scored."""
+
+    def __init__(self, response: httpx2.Response, relayed: RelayedRequest, relay: ChatRelay):
+        self._response, self._relayed, self._relay = response, relayed, relay
+        self._answer = Answer(response.status_code, response.headers)
+
+    def __iter__(self) -> Iterator[bytes]:
+        for part in self._response.iter_raw():
+            self._answer.add(part)
+            yield part
+
+    def close(self) -> None:
+        self._response.close()
+        self._relay.end(self._relayed, self._answer)
+
+
+class _AsyncRecording(httpx2.AsyncByteStream):
+    """The same for an asynchronous client."""
+
+    def __init__(self, response: httpx2.Response, relayed: RelayedRequest, relay: ChatRelay):
+        self._response, self._relayed, self._relay = response, relayed, relay
+        self._answer = Answer(response.status_code, response.headers)
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        async for part in self._response.aiter_raw():
+            self._answer.add(part)
+            yield part
+
+    async def aclose(self) -> None:
+        await self._response.aclose()
+        with CancelScope(shield=True):  # the scores of what came are kept
+            await to_thread.run_sync(self._relay.end, self._relayed, self._answer)

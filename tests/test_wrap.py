@@ -1,0 +1,183 @@
+"""`holdfast.wrap`: OpenAI's clients, with edited chats and scored replies."""
+
+import asyncio
+import json
+
+import httpx2
+import openai
+import pytest
+from fake_upstream import (
+    SUITE,
+    SYSTEM,
+    FakeUpstream,
+    chunks,
+    completion,
+    reply_events,
+    reply_json,
+    response,
+)
+
+import holdfast
+from holdfast.drift.suites import parse_suite
+from holdfast.errors import UsageError
+from holdfast.proxy.suite_middleware import Unscored
+from holdfast.proxy.tally import Tally
+
+KEY = "sk-test-0123456789abcdef"
+EVERY = 'reminder:every=1,text="Be brief."'
+CHAT = [{"role": "system", "content": SYSTEM}, {"role": "user", "content": "Hi."}]
+REMINDED = [CHAT[0], {"role": "user", "content": "[Reminder: Be brief.]\n\nHi."}]
+
+
+def suite():
+    return parse_suite(SUITE, "bot.yaml", "bot", probed=False)
+
+
+def wrapped(upstream, tally=None, kind=openai.OpenAI, method=EVERY, **options):
+    client = kind(base_url=f"{upstream.url}/v1", api_key=KEY, max_retries=0)
+    return holdfast.wrap(client, suite=suite(), method=method, tally=tally, **options)
+
+
+def kept(tally):
+    return {row.cell.rule: (row.kept, row.scored) for row in tally.rules}
+
+
+def test_a_chat():
+    tally, seen = Tally(), []
+    with FakeUpstream(reply_json(completion("Fine, Tony"))) as upstream:
+        client = wrapped(upstream, tally, on_reply=seen.append)
+        assert isinstance(client, openai.OpenAI)
+        reply = client.chat.completions.create(model="m", messages=CHAT)
+    assert reply.choices[0].message.content == "Fine, Tony"
+    (sent,) = upstream.seen
+    assert sent.json["messages"] == REMINDED and CHAT[1]["content"] == "Hi."
+    assert sent.header("authorization") == f"Bearer {KEY}"
+    assert kept(tally) == {"signs": (1, 1), "short": (1, 1)} and tally.reminders == 1
+    assert [(score.rule, score.kept) for score in seen[0].scores] == [
+        ("signs", True),
+        ("short", True),
+    ]
+    assert (seen[0].case, seen[0].turn) == ("brief", 1)
+
+
+def test_a_stream():
+    tally = Tally()
+    with FakeUpstream(reply_events(*chunks("Fine. ", "Tony"))) as upstream:
+        stream = wrapped(upstream, tally).chat.completions.create(
+            model="m", messages=CHAT, stream=True
+        )
+        assert not tally.rules
+        assert "".join(chunk.choices[0].delta.content or "" for chunk in stream) == "Fine. Tony"
+    assert upstream.seen[0].json["messages"] == REMINDED
+    assert kept(tally) == {"signs": (1, 1), "short": (0, 1)}
+
+
+def test_a_stream_that_is_left_has_no_scores():
+    tally = Tally()
+    with FakeUpstream(reply_events(*chunks("Fine. ", "Tony"))) as upstream:
+        client = wrapped(upstream, tally)
+        with client.chat.completions.create(model="m", messages=CHAT, stream=True) as stream:
+            next(stream)
+    assert not kept(tally) or kept(tally)["signs"] == (1, 1)  # all of it may have come at once
+    assert sum(tally.unscored.values()) + len(tally.rules) // 2 == 1
+
+
+def test_responses():
+    tally = Tally()
+    with FakeUpstream(reply_json(json.dumps(response("Fine, Tony")).encode())) as upstream:
+        reply = wrapped(upstream, tally).responses.create(
+            model="m", instructions=SYSTEM, input="Hi."
+        )
+    assert reply.output_text == "Fine, Tony" and kept(tally)["signs"] == (1, 1)
+    assert upstream.seen[0].json["input"] == "[Reminder: Be brief.]\n\nHi."
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+def test_the_async_client(streamed):
+    tally = Tally()
+    answer = reply_events(*chunks("Fine, ", "Tony"))
+    if not streamed:
+        answer = reply_json(completion("Fine, Tony"))
+
+    async def ask(upstream):
+        client = wrapped(upstream, tally, openai.AsyncOpenAI)
+        assert isinstance(client, openai.AsyncOpenAI)
+        reply = await client.chat.completions.create(model="m", messages=CHAT, stream=streamed)
+        if not streamed:
+            return reply.choices[0].message.content
+        return "".join([chunk.choices[0].delta.content or "" async for chunk in reply])
+
+    with FakeUpstream(answer) as upstream:
+        assert asyncio.run(ask(upstream)) == "Fine, Tony"
+    assert upstream.seen[0].json["messages"] == REMINDED
+    assert kept(tally) == {"signs": (1, 1), "short": (1, 1)}
+
+
+def test_everything_else_works_as_before():
+    """Other requests, raw responses, headers, errors, and copies with other options."""
+    with FakeUpstream(reply_json(b'{"object": "list", "data": []}')) as upstream:
+        client = wrapped(upstream)
+        assert client.models.list().data == []
+        assert client.files.create(file=b"x" * 100_000, purpose="batch")
+        assert b"x" * 100_000 in upstream.seen[1].body
+        upstream.answer = lambda seen, writer: writer.whole(
+            "200 OK", completion(), "Content-Type: application/json", "x-request-id: 7"
+        )
+        raw = client.with_options(timeout=5).chat.completions.with_raw_response.create(
+            model="m", messages=CHAT, extra_headers={"x-mine": "1"}
+        )
+        assert raw.headers["x-request-id"] == "7" and raw.parse().choices[0].message.content
+        assert upstream.seen[2].json["messages"] == REMINDED
+        assert upstream.seen[2].header("x-mine") == "1"
+        upstream.answer = lambda seen, writer: writer.whole("429 No", b'{"error": {"code": "x"}}')
+        with pytest.raises(openai.RateLimitError) as raised:
+            client.chat.completions.create(model="m", messages=CHAT)
+        assert raised.value.code == "x"
+
+
+def test_a_retry_is_edited_once():
+    answers = iter([b"", completion("Fine, Tony")])
+    tally = Tally()
+
+    def answer(seen, writer):
+        body = next(answers)
+        return writer.whole("200 OK" if body else "500 No", body, "Content-Type: application/json")
+
+    with FakeUpstream(answer) as upstream:
+        client = wrapped(upstream, tally).with_options(max_retries=1)
+        client.chat.completions.create(model="m", messages=CHAT)
+    assert [seen.json["messages"] for seen in upstream.seen] == [REMINDED] * 2
+    assert kept(tally)["signs"] == (1, 1) and tally.unscored == {Unscored.FAILED: 1}
+
+
+def test_the_client_itself_stays_as_it_is():
+    with FakeUpstream(reply_json(completion())) as upstream:
+        client = openai.OpenAI(base_url=f"{upstream.url}/v1", api_key=KEY)
+        holdfast.wrap(client, suite=suite(), method=EVERY)
+        client.chat.completions.create(model="m", messages=CHAT)
+    assert upstream.seen[0].json["messages"] == CHAT
+
+
+def test_an_own_http_client_is_used():
+    hooked = []
+    own = httpx2.Client(event_hooks={"request": [hooked.append]})
+    with FakeUpstream(reply_json(completion())) as upstream:
+        client = openai.OpenAI(base_url=f"{upstream.url}/v1", api_key=KEY, http_client=own)
+        holdfast.wrap(client, suite=suite()).chat.completions.create(model="m", messages=CHAT)
+    assert len(hooked) == 1
+
+
+@pytest.mark.parametrize(
+    ("given", "option"),
+    [
+        ({"client": "gpt"}, "client"),
+        ({"method": "boost:factor=2"}, "method"),
+        ({"suite": "bot"}, "suite"),
+        ({"suite": "nowhere"}, "suite"),
+    ],
+)
+def test_bad_input(given, option):
+    arguments = {"client": openai.OpenAI(api_key=KEY), "suite": "luna", **given}
+    with pytest.raises(UsageError) as raised:
+        holdfast.wrap(arguments.pop("client"), **arguments)
+    assert raised.value.option == option
