@@ -31,7 +31,7 @@ from holdfast.drift.dialog import least_tokens
 from holdfast.errors import UsageError
 from holdfast.methods import parse
 from holdfast.models.requests import Request
-from holdfast.models.session import LocalSession
+from holdfast.models.stepped_model import SteppedModel
 
 SYSTEM = "always talk about cheese"
 SHORT = Sampling(max_new_tokens=8)
@@ -62,13 +62,13 @@ def say(folder, monkeypatch, capsys):
 @pytest.fixture
 def replied(monkeypatch):
     """All chats that a session has answered, each with its reply."""
-    pairs, reply_of = [], LocalSession._reply
+    pairs, reply_of = [], SteppedModel._reply
 
     def noting(self, chat, row):
         pairs.append((chat, reply_of(self, chat, row)))
         return pairs[-1][1]
 
-    monkeypatch.setattr(LocalSession, "_reply", noting)
+    monkeypatch.setattr(SteppedModel, "_reply", noting)
     return pairs
 
 
@@ -221,7 +221,7 @@ def test_control_characters_do_not_reach_a_terminal():
 
 
 def test_ctrl_c_stops_the_reply_and_not_the_chat(say, monkeypatch, replied):
-    add, counted, cancel, cancelled = Pieces.add, [], LocalSession.cancel, []
+    add, counted, cancel, cancelled = Pieces.add, [], SteppedModel.cancel, []
 
     def interrupting(self, token):
         add(self, token)
@@ -234,7 +234,7 @@ def test_ctrl_c_stops_the_reply_and_not_the_chat(say, monkeypatch, replied):
         cancelled.append(row.cancelled)
 
     monkeypatch.setattr(Pieces, "add", interrupting)
-    monkeypatch.setattr(LocalSession, "cancel", noting)
+    monkeypatch.setattr(SteppedModel, "cancel", noting)
     code, out, err = say("the old town", "and the river")
     assert code == 0 and "(stopped)" in err and cancelled == [True] and len(replied) == 1
     sent = replied[0][0].request.messages
