@@ -239,12 +239,12 @@ def test_a_method_inside_the_model_is_refused_if_only_messages_are_sent():
 
 
 def test_concurrent_calls_share_batches_and_draw_by_their_seeds(model, monkeypatch):
-    from holdfast.models.session import LocalSession
+    from holdfast.models.stepped_model import SteppedModel
 
     together = []
-    step = LocalSession.step
+    step = SteppedModel.step
     monkeypatch.setattr(
-        LocalSession, "step", lambda self: (together.append(self.running), step(self))[1]
+        SteppedModel, "step", lambda self: (together.append(self.running), step(self))[1]
     )
     outputs = ask(model, 6, temperature=1.0, top_p=0.9, max_tokens=30)
     assert max(together) >= 4
