@@ -1,4 +1,4 @@
-"""What a model loses over 16 rounds of work: the suite `bots`, two seeds, with its rules asked for.
+"""Which rules a model loses over 16 rounds of work: the suite `bots`, with its rules asked for.
 
     python benchmarks/loss.py --model qwen-0.5b --runs runs/loss --out FILE.json
 
@@ -47,7 +47,7 @@ def main() -> None:
     stamp = measured_on()
     if arguments.commit:
         stamp["commit"] = arguments.commit
-    stamp["fingerprint"] = runs[0].manifest.identity.to_json()["model_fingerprint"]
+    stamp["fingerprint"] = runs[0].manifest.identity.model_fingerprint
     record = {
         "benchmark": "loss",
         "measured_on": stamp,

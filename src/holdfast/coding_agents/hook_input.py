@@ -1,4 +1,4 @@
-"""What a coding agent tells a hook on standard input.
+"""The input of a hook: the JSON that a coding agent writes to its standard input.
 
 Claude Code, Codex and Gemini CLI send one JSON object with the same fields. Where they name an
 event differently, it means the same: Gemini CLI's BeforeAgent is the UserPromptSubmit of others.

@@ -12,7 +12,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Self
 
 from holdfast.coding_agents.session_state import write_private
 from holdfast.common.version import __version__
@@ -83,28 +83,37 @@ def load_hook_rules(
     return HookRules(rules, fingerprint)
 
 
+@dataclass(frozen=True)
+class _KeptRule:
+    """A rule as the cache has it, in JSON."""
+
+    id: str
+    text: str
+    when: dict[str, str]
+    measure: str
+    arguments: dict[str, Any]
+
+    @classmethod
+    def of(cls, rule: HookRule) -> Self:
+        measure = rule.measure
+        when = dict(vars(rule.when))
+        return cls(rule.id, rule.text, when, measure.name, dict(measure.arguments))
+
+    def read(self) -> HookRule:
+        measure = registered(self.measure, self.arguments)
+        return HookRule(self.id, self.text, When(**self.when), measure)
+
+
 def _read_kept(file: Path) -> tuple[HookRule, ...]:
     """The rules that were kept; () if there are none, or none that can be read."""
     try:
-        return tuple(
-            HookRule(rule["id"], rule["text"], When(**rule["when"]), registered(*rule["measure"]))
-            for rule in json.loads(file.read_bytes())
-        )
+        return tuple(_KeptRule(**rule).read() for rule in json.loads(file.read_bytes()))
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
         return ()
 
 
 def _keep(file: Path, rules: tuple[HookRule, ...]) -> None:
-    listed = [
-        {
-            "id": rule.id,
-            "text": rule.text,
-            "when": vars(rule.when),
-            "measure": [rule.measure.name, dict(rule.measure.arguments)],
-        }
-        for rule in rules
-    ]
-    write_private(file, json.dumps(listed))
+    write_private(file, json.dumps([vars(_KeptRule.of(rule)) for rule in rules]))
 
 
 def _load(spec: str, allow_code: bool, check: bool) -> tuple[HookRule, ...]:

@@ -44,7 +44,7 @@ class BrokenRule:
 
 @dataclass(frozen=True)
 class HookAnswer:
-    """What the model is reminded of.
+    """The rules that the model is reminded of.
 
     Args:
         broken: by what the assistant did since the last call of the hook.
@@ -74,7 +74,7 @@ class HookAnswer:
 
     @property
     def output(self) -> str:
-        """What the hook prints: JSON that Claude Code, Codex and Gemini CLI read alike."""
+        """The JSON that the hook prints, which Claude Code, Codex and Gemini CLI read alike."""
         if not self.text:
             return ""
         answer = {"hookEventName": self.event, "additionalContext": self.text}

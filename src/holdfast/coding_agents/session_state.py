@@ -1,4 +1,4 @@
-"""What a hook keeps of a session from one call to the next, in a small file in the user's cache.
+"""The state of a session between two calls of a hook: a small file in the user's cache.
 
 It says from which byte on the log has to be read, and what was already said. Hooks of one session
 may run at the same time: the last one to end writes the state, so that at worst a rule is repeated.
@@ -53,7 +53,7 @@ class Mark:
 
 @dataclass(frozen=True)
 class SessionState:
-    """What is known of a session.
+    """The state of a session.
 
     Args:
         rules: the fingerprint of the rules by which it was judged.

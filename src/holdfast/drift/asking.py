@@ -93,8 +93,9 @@ class Asking:
         view = self._first_view(question)
         while True:
             view = await self._within_window(question, view)
+            request = self._request(question, view)
             try:
-                checked = await generate_checked(self.engine, self._request(question, view))
+                checked = await generate_checked(self.engine, request)
             except RequestFailed as error:
                 # the server knows how much room it needs
                 least = replace(view, room=1)
@@ -106,6 +107,7 @@ class Asking:
                 is_full = checked.reply.stop_reason == "context"
                 shorter = await self._shorter(question, view) if is_full else None
                 if shorter is None:
+                    self.watch.answered(request)
                     return self._answer(question, view, checked)
             view = shorter
 
@@ -120,7 +122,6 @@ class Asking:
 
     def _answer(self, question: Question, view: _View, checked: CheckedReply) -> Answer:
         """The answer of a reply, whose cost is counted, as is that of those that are not used."""
-        self.watch.answered(self._request(question, view))
         reply = checked.reply
         for drawn in (*checked.discarded, reply):
             self.dialog.count(question.view, drawn)

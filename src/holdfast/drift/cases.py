@@ -11,7 +11,7 @@ from holdfast.common.files import asset
 from holdfast.drift.rule_kinds import Polarity, RuleKind
 from holdfast.errors import UsageError
 from holdfast.measures import as_measure
-from holdfast.measures.registry import read_spec
+from holdfast.measures.registry import inner_specs, read_spec
 from holdfast.measures.turns import EVERY_TURN, When
 
 CATEGORIES = ("pattern", "multiple_choice", "persona", "memorization", "language")
@@ -77,11 +77,15 @@ class Rule:
         """
         return bool(self.probes) and self.when == EVERY_TURN and _is_of_answers(self.measure.spec)
 
+    @property
+    def is_shown_by_turns(self) -> bool:
+        """Whether a turn of a dialog is enough to judge the rule, without a judge or a probe."""
+        return not self.measure.judged and not self.is_only_for_probes
+
 
 def _is_of_answers(spec: Any) -> bool:
     name, arguments = read_spec(spec)
-    parts = [*arguments.get("measures", ()), *filter(None, [arguments.get("measure")])]
-    return name in _OF_ANSWERS or any(map(_is_of_answers, parts))
+    return name in _OF_ANSWERS or any(map(_is_of_answers, inner_specs(arguments)))
 
 
 @dataclass(frozen=True)

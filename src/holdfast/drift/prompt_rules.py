@@ -94,11 +94,7 @@ class CaseRules:
 
     @cached_property
     def _scored(self) -> list[Rule]:
-        return [
-            rule
-            for rule in self._rules
-            if not rule.measure.judged and not rule.measure.of_turn and not rule.is_only_for_probes
-        ]
+        return [rule for rule in self._rules if rule.is_shown_by_turns and not rule.measure.of_turn]
 
 
 def with_rules(rules: PromptRules, methods: Iterable[Method]) -> tuple[Method, ...]:

@@ -49,7 +49,7 @@ class Takes:
     field: Mapping[str, Any]
 
     def for_pydantic(self) -> Any:
-        """What Pydantic knows these by."""
+        """The same as Pydantic's `Field`."""
         from pydantic import Field
 
         return Field(**self.field)
@@ -64,7 +64,7 @@ class Has:
     message: str
 
     def for_pydantic(self) -> Any:
-        """What Pydantic knows this by."""
+        """The same as a validator of Pydantic's."""
         from pydantic import AfterValidator
         from pydantic_core import PydanticCustomError
 

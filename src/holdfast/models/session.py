@@ -7,12 +7,9 @@ from contextlib import aclosing
 from dataclasses import replace
 from typing import Protocol, Self
 
-from transformers import PreTrainedTokenizerFast
-
 from holdfast.common import ranges
 from holdfast.common.event_loop import run_sync, task_group
 from holdfast.engine.reply_scoring import Scored, score_rows
-from holdfast.engine.runner import Runner
 from holdfast.errors import ModelError, UsageError
 from holdfast.models.protocol import checked_batch, generate_all
 from holdfast.models.rehearsals import GenerateResolved
@@ -38,12 +35,6 @@ class SessionModel(RenderingModel, SteppableModel, Protocol):
     def context(self) -> int | None: ...
     @property
     def batch_size(self) -> int: ...
-    @property
-    def tokenizer(self) -> PreTrainedTokenizerFast: ...
-    @property
-    def prefix_bytes(self) -> int: ...
-    @property
-    def runner(self) -> Runner: ...
 
 
 class LocalSession:

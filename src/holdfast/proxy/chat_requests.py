@@ -58,7 +58,7 @@ class LocatedMessage:
     part_type: str
 
     def insertions(self, edited: str) -> Iterator[Insertion]:
-        """What has to be inserted so that the message says `edited`.
+        """The insertions after which the message says `edited`.
 
         Raises:
             Unreadable: it takes more than text in front or behind.
@@ -108,7 +108,7 @@ class ChatRequest:
         ]
 
     def changes_to(self, edited: Sequence[Message]) -> tuple[Change, ...]:
-        """What has to change in the body so that it says `edited`, which was made from `chat`.
+        """The changes after which the body says `edited`, which was made from `chat`.
 
         Raises:
             Unreadable: it takes more than adding text and leaving messages out.

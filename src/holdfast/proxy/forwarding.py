@@ -184,7 +184,7 @@ class _Upload:
         return b"".join([part async for part in self.parts()])
 
     async def receive_next(self) -> Message:
-        """What the client sends after the body."""
+        """The next message of the client after the body, such as that it has left."""
         await self._over.wait()
         return await self._receive()
 

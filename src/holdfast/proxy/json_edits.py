@@ -11,7 +11,6 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 Path = tuple[str | int, ...]  # the keys and positions that lead to a value
 
@@ -71,30 +70,6 @@ def _splice(
         return start + 1, start + 1, part if is_empty else f"{part}, "
     at = end - 1 if change.at_end else start + 1  # behind the quotation mark, or before it
     return at, at, json.dumps(change.text)[1:-1]
-
-
-def edit_value(document: Any, changes: Sequence[Change]) -> None:
-    """Makes the changes in a parsed document."""
-    insertions = [change for change in changes if isinstance(change, Insertion)]
-    removals = [change for change in changes if isinstance(change, Removal)]
-    for insertion in insertions:
-        parent, last = _parent(document, insertion.path)
-        if insertion.part_type:
-            parent[last].insert(0, {"type": insertion.part_type, "text": insertion.text})
-        elif insertion.at_end:
-            parent[last] += insertion.text
-        else:
-            parent[last] = insertion.text + parent[last]
-    for removal in sorted(removals, key=lambda removal: removal.path[-1], reverse=True):
-        parent, last = _parent(document, removal.path)
-        del parent[last]
-
-
-def _parent(document: Any, path: Path) -> tuple[Any, Any]:
-    *way, last = path
-    for key in way:
-        document = document[key]
-    return document, last
 
 
 def _spans(document: str, paths: Sequence[Path]) -> dict[Path, tuple[int, int]]:

@@ -29,7 +29,7 @@ _METHODS = ("reminder", "repetition", "repair")
 
 
 class Outcome(Enum):
-    """What became of a request."""
+    """The outcome of editing a request."""
 
     EDITED = "edited"  # text was added, or messages were left out
     UNCHANGED = "unchanged"  # the methods had nothing to do
@@ -53,7 +53,7 @@ class Unscored(Enum):
 
 @dataclass(frozen=True)
 class Edit:
-    """What is to be changed in a request.
+    """The changes to make in a request.
 
     Attributes:
         case: that it is of; None if it is of none, or is not scored.
@@ -149,7 +149,7 @@ class SuiteMiddleware:
         return max(prompts, key=lambda case: len(case.system_prompt.strip()), default=None)
 
     def edit(self, request: ChatRequest) -> Edit:
-        """What the methods of its case add to a request."""
+        """The changes that the methods of its case make in a request."""
         case = self.case_of(request.system)
         if case is None:
             return Edit(Outcome.NO_CASE)
@@ -212,7 +212,5 @@ class _Case:
 
 def _prepared(case: Case, methods: Sequence[Method]) -> _Case:
     knowing = with_rules(CaseRules(case), methods)
-    scored = (
-        rule for rule in case.all_rules if not (rule.measure.judged or rule.is_only_for_probes)
-    )
-    return _Case(compile_methods(knowing), tuple(scored))
+    scored = tuple(rule for rule in case.all_rules if rule.is_shown_by_turns)
+    return _Case(compile_methods(knowing), scored)

@@ -18,7 +18,7 @@ _BACKLOG = 2048  # connections that wait to be accepted; uvicorn's own default
 
 
 class Drains(Protocol):
-    """What answers the requests of a server."""
+    """The part of a server that answers its requests."""
 
     @property
     def open(self) -> int:

@@ -31,7 +31,7 @@ from inspect_ai.model import (
 from inspect_ai.tool import ToolChoice, ToolInfo
 from transformers.utils import logging
 
-from holdfast.chat.messages import Message
+from holdfast.chat.messages import Message, dialog_seed
 from holdfast.common.event_loop import task_group
 from holdfast.errors import PromptTooLong, UsageError, shortened
 from holdfast.integrations.inspect.speaking import PROVIDER, as_text, check_names, in_one_sentence
@@ -46,7 +46,7 @@ from holdfast.serve.refusals import Refusal
 from holdfast.serve.responses import Details
 from holdfast.serve.served_engine import ServedEngine
 from holdfast.serve.service import Limits
-from holdfast.serve.submissions import Submission, dialog_seed, read_chat
+from holdfast.serve.submissions import Submission, read_chat
 from holdfast.serve.tool_calls import CallParser
 
 # this engine is not shared, so a request may be as large as it likes
