@@ -51,7 +51,7 @@ class Ability(Enum):
     KEYS = "keys before rotation"
     RESIDUAL = "the residual stream"
     REHEARSAL = "a rehearsed reply"
-    RETRIES = "replies that are drawn again"  # no model; dialogs under a suite (`holdfast drift`)
+    RETRIES = "a dialog under a suite, as in holdfast drift"  # which no model offers by itself
 
 
 EVERY_MODEL = frozenset({Ability.MESSAGES})  # abilities that need no model in this process
