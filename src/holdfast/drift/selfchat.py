@@ -16,7 +16,6 @@ from typing import Any
 
 from holdfast.chat.messages import Message, uses_tools
 from holdfast.common.event_loop import task_group
-from holdfast.drift.asking import Asking, Question
 from holdfast.drift.dialog import (
     AGENT_VIEW,
     USER_VIEW,
@@ -27,6 +26,7 @@ from holdfast.drift.dialog import (
     turn_of,
     user_view,
 )
+from holdfast.drift.dialog_requests import DialogRequests, Question
 from holdfast.drift.pairing import Pairing
 from holdfast.drift.recorded_dialogs import RecordedDialog
 from holdfast.drift.settings import Settings, Shown, with_summary
@@ -87,7 +87,8 @@ async def converse(
         async def run_one(pairing: Pairing) -> None:
             dialog = Dialog(pairing)
             async with room:
-                await run_dialog(Asking(engine, dialog, tuple(methods), settings, watch), report)
+                requests = DialogRequests(engine, dialog, tuple(methods), settings, watch)
+                await run_dialog(requests, report)
                 for view in (AGENT_VIEW, USER_VIEW):
                     engine.forget((view, pairing.number))
             if not watch.holds_back(pairing.number, dialog):
@@ -111,79 +112,83 @@ async def converse_once(
                 " is asked only by `holdfast drift`; take a suite without judges here."
             )
     watch = OutageWatch(lambda dialog: None, "conversation")
-    await run_dialog(Asking(engine, dialog, tuple(methods), settings, watch))
+    await run_dialog(DialogRequests(engine, dialog, tuple(methods), settings, watch))
 
 
-async def run_dialog(asking: Asking, report: ReportRounds = lambda rounds, tokens: None) -> None:
+async def run_dialog(
+    requests: DialogRequests, report: ReportRounds = lambda rounds, tokens: None
+) -> None:
     """Runs a conversation to its end: a self-chat, or the replay of a recorded dialog."""
-    dialog = asking.dialog
-    progress = RoundProgress(dialog, asking.settings.rounds, report)
+    dialog = requests.dialog
+    progress = RoundProgress(dialog, requests.settings.rounds, report)
     if dialog.pairing.dialog is None:
-        await self_chat(asking, progress)
+        await self_chat(requests, progress)
     else:
-        await replay(asking, dialog.pairing.dialog)
+        await replay(requests, dialog.pairing.dialog)
     # the last round ends with its probes; rounds that never happened count as progress too
     progress.end_rounds(progress.rounds_left)
 
 
-async def self_chat(asking: Asking, progress: RoundProgress) -> None:
+async def self_chat(requests: DialogRequests, progress: RoundProgress) -> None:
     """Turns one by one, with the probes of each round beside the next turn.
 
     Every round but the last is reported as soon as its turns have ended.
     """
     async with task_group() as probes:
         with suppress(RequestFailed):  # a turn that failed is noted as the end of the dialog
-            if asking.settings.probe_at == "in-place":
-                await _chat_with_probes_in_place(asking, progress, probes)
+            if requests.settings.probe_at == "in-place":
+                await _chat_with_probes_in_place(requests, progress, probes)
             else:
-                await _chat_with_probes_after_rounds(asking, progress, probes)
+                await _chat_with_probes_after_rounds(requests, progress, probes)
 
 
 async def _chat_with_probes_in_place(
-    asking: Asking, progress: RoundProgress, probes: asyncio.TaskGroup
+    requests: DialogRequests, progress: RoundProgress, probes: asyncio.TaskGroup
 ) -> None:
     """Round i is probed in place of a_i, before either turn of the round."""
-    await user_turn(asking, 1)
-    await model_turn(asking, AGENT_VIEW, 1)
+    await user_turn(requests, 1)
+    await model_turn(requests, AGENT_VIEW, 1)
     # asked only now, so that they reuse the prompt computed for b_1
-    _start_probes(asking, probes, 1, before=1)
-    for number in range(2, asking.settings.rounds + 1):
+    _start_probes(requests, probes, 1, before=1)
+    for number in range(2, requests.settings.rounds + 1):
         progress.end_rounds(1)
-        _start_probes(asking, probes, number, before=number)
-        if not await user_turn(asking, number):
+        _start_probes(requests, probes, number, before=number)
+        if not await user_turn(requests, number):
             break
-        if not await model_turn(asking, AGENT_VIEW, number):
+        if not await model_turn(requests, AGENT_VIEW, number):
             break
 
 
 async def _chat_with_probes_after_rounds(
-    asking: Asking, progress: RoundProgress, probes: asyncio.TaskGroup
+    requests: DialogRequests, progress: RoundProgress, probes: asyncio.TaskGroup
 ) -> None:
     """Round i is probed after b_i, in place of the user's next message."""
-    for number in range(1, asking.settings.rounds + 1):
-        if not await user_turn(asking, number):
+    for number in range(1, requests.settings.rounds + 1):
+        if not await user_turn(requests, number):
             break
-        if not await model_turn(asking, AGENT_VIEW, number):
+        if not await model_turn(requests, AGENT_VIEW, number):
             break
-        _start_probes(asking, probes, number, before=number + 1)
-        if number < asking.settings.rounds:
+        _start_probes(requests, probes, number, before=number + 1)
+        if number < requests.settings.rounds:
             progress.end_rounds(1)
 
 
-def _start_probes(asking: Asking, probes: asyncio.TaskGroup, number: int, before: int) -> None:
+def _start_probes(
+    requests: DialogRequests, probes: asyncio.TaskGroup, number: int, before: int
+) -> None:
     """Asks the probes of round `number`, each in a fork of the dialog before round `before`."""
-    settings = asking.settings
-    asked = asking.dialog.pairing.probes_of(number, settings.rounds)
+    settings = requests.settings
+    asked = requests.dialog.pairing.probes_of(number, settings.rounds)
     for probe in asked if settings.probes_in(number) else ():
-        probes.create_task(asking.ask_probe(number, probe, before))
+        probes.create_task(requests.ask_probe(number, probe, before))
 
 
-async def user_turn(asking: Asking, number: int) -> bool:
+async def user_turn(requests: DialogRequests, number: int) -> bool:
     """Adds a_i: from a script, the starter in round 1, or the user model's.
 
     Returns False if the dialog has filled the model's context.
     """
-    pairing = asking.dialog.pairing
+    pairing = requests.dialog.pairing
     if pairing.script is not None:
         message = pairing.script.messages[number - 1]
         given = Reply(message.text, None, SCRIPTED)
@@ -191,19 +196,19 @@ async def user_turn(asking: Asking, number: int) -> bool:
     elif number == 1:
         turn = turn_of(number, "user", Answer(Reply(pairing.starter, None, "stop")))
     else:
-        return await model_turn(asking, USER_VIEW, number)
-    asking.dialog.turns.append(turn)
+        return await model_turn(requests, USER_VIEW, number)
+    requests.dialog.turns.append(turn)
     return True
 
 
-async def model_turn(asking: Asking, speaker: Speaker, number: int) -> bool:
+async def model_turn(requests: DialogRequests, speaker: Speaker, number: int) -> bool:
     """Adds b_i, or a_i of the user model; returns False if the dialog has filled the context.
 
     Raises:
         RequestFailed: the turn was not answered, which ends the dialog.
         PromptTooLong: not even the first question fits into the context.
     """
-    dialog = asking.dialog
+    dialog = requests.dialog
     # the agent answers the user's message of its round; the user model has seen the rounds before
     last_round_seen = number if speaker == AGENT_VIEW else number - 1
     view = agent_view if speaker == AGENT_VIEW else user_view
@@ -214,7 +219,7 @@ async def model_turn(asking: Asking, speaker: Speaker, number: int) -> bool:
     seed_names = (number, speaker)
     question = Question(speaker, last_round_seen, messages, seed_names, keep=True)
     try:
-        answer = await asking.ask(question)
+        answer = await requests.ask(question)
     except RequestFailed as error:
         dialog.ended = Ended(round=number, why=error.why, reason=str(error))
         raise
@@ -237,7 +242,7 @@ def probed_rounds(dialog: RecordedDialog, settings: Settings) -> int:
     return min(settings.rounds, len(dialog.rounds) + 1 if in_place else len(dialog.rounds))
 
 
-async def replay(asking: Asking, recorded: RecordedDialog) -> None:
+async def replay(requests: DialogRequests, recorded: RecordedDialog) -> None:
     """Asks the probes of a recorded dialog, each in a copy of it up to their round.
 
     The first probe of the last round is asked first: what is computed for it covers the whole
@@ -246,7 +251,7 @@ async def replay(asking: Asking, recorded: RecordedDialog) -> None:
     Raises:
         PromptTooLong: not even the first question fits into the context.
     """
-    dialog, settings = asking.dialog, asking.settings
+    dialog, settings = requests.dialog, requests.settings
     add_recorded_turns(dialog, recorded, settings)
 
     def fork_of(number: int) -> int:
@@ -255,16 +260,16 @@ async def replay(asking: Asking, recorded: RecordedDialog) -> None:
 
     last = probed_rounds(recorded, settings)
     first, *more = dialog.pairing.probes_of(last, last)
-    while not await asking.ask_probe(last, first, fork_of(last), keep=True):
+    while not await requests.ask_probe(last, first, fork_of(last), keep=True):
         if last == 1:
             raise _prompt_too_long_error(dialog)
         dialog.ended = Ended(round=last, why="context")
         last -= 1
     async with task_group() as probes:
         for probe in more:
-            probes.create_task(asking.ask_probe(last, probe, fork_of(last)))
+            probes.create_task(requests.ask_probe(last, probe, fork_of(last)))
         for number in range(1, last):
-            _start_probes(asking, probes, number, fork_of(number))
+            _start_probes(requests, probes, number, fork_of(number))
 
 
 def add_recorded_turns(dialog: Dialog, recorded: RecordedDialog, settings: Settings) -> None:

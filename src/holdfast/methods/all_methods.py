@@ -24,6 +24,8 @@ METHODS: tuple[type[Any], ...] = (
     *(Capping, Vector),
 )
 BY_NAME: dict[str, type[Any]] = {method.name: method for method in METHODS}
+# those that can be applied wherever a chat can be edited
+MESSAGE_METHODS = tuple(method.name for method in METHODS if method.kind is Kind.MESSAGES)
 
 
 def catalogue() -> list[CatalogueEntry]:

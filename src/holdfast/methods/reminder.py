@@ -135,8 +135,8 @@ class Reminder:
         for number, exchange in enumerate(exchanges, 1):
             if not self._is_due(number):
                 continue
-            last = exchanges[number - 2] if number > 1 else None
-            if text := self._text(prompt, last):
+            before_it = exchanges[number - 2] if number > 1 else None
+            if text := self._text_after(before_it, prompt):
                 edited[number - 1] = exchange.beginning_with(f"[Reminder: {text}]")
         return join_exchanges(before, edited)
 
@@ -144,16 +144,16 @@ class Reminder:
         """Whether the user message of this number, from 1, may have a reminder."""
         return bool(self.every) and number > self.after and (number + self.depth) % self.every == 0
 
-    def _text(self, prompt: str, last: Exchange | None) -> str:
-        """The words of a reminder after the last exchange; "" if there is nothing to say."""
-        if self.rules is None:
-            return prompt if self.text == PROMPT else self.text
-        rules = self.rules.texts
-        if self.when == BROKEN:
-            rules = last.broken_rules(self.rules) if last is not None else ()
-        if not rules:  # none was broken, or the prompt has none of the kinds
+    def _text_after(self, exchange: Exchange | None, prompt: str) -> str:
+        """The words of the reminder that comes after an exchange; "" if there is nothing to say."""
+        rules = self.rules.texts if self.rules is not None else ()
+        if self.rules is not None and self.when == BROKEN:
+            rules = exchange.broken_rules(self.rules) if exchange is not None else ()
+        if self.needs_rules and not rules:  # none was broken, or the prompt has none of the kinds
             return ""
-        return {PROMPT: prompt, RULES: " ".join(rules)}.get(self.text, self.text)
+        if self.text == PROMPT:
+            return prompt
+        return " ".join(rules) if self.text == RULES else self.text
 
 
 def _system_prompt(messages: Sequence[Message]) -> str:

@@ -17,15 +17,13 @@ from holdfast.drift.prompt_rules import CaseRules, with_rules
 from holdfast.drift.suites import FOLLOWED
 from holdfast.errors import PromptError, UsageError
 from holdfast.logs.dialogs import BYTES_PER_TOKEN, dialog_of
-from holdfast.methods import Method, compile_methods, spec_of
+from holdfast.methods import MESSAGE_METHODS, Method, compile_methods, spec_of
 from holdfast.methods.compiled import CompiledMethods
 from holdfast.proxy.chat_requests import ChatRequest, Unreadable
 from holdfast.proxy.json_edits import Change, Insertion, Removal
 from holdfast.transcripts import linear
 from holdfast.transcripts.reader import output_messages
 from holdfast.transcripts.transcript import Kind, Malformed
-
-_METHODS = ("reminder", "repetition", "repair")
 
 
 class Outcome(Enum):
@@ -194,13 +192,14 @@ class SuiteMiddleware:
 
 
 def _refuse(method: Method, why: str) -> NoReturn:
+    *others, last = MESSAGE_METHODS
     raise UsageError(
         f"{method.name} {why}, and only the messages of a chat can be edited here; use"
-        f" {', '.join(_METHODS[:-1])} or {_METHODS[-1]}, or serve the model with `holdfast serve"
+        f" {', '.join(others)} or {last}, or serve the model with `holdfast serve"
         " --default-method`.",
         option="method",
         value=spec_of([method]),
-        allowed=list(_METHODS),
+        allowed=list(MESSAGE_METHODS),
     )
 
 

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from holdfast.analysis.profile import Profile, read_profile
 from holdfast.attention import layers_with_attention
@@ -161,7 +161,7 @@ async def _profile(
 
 async def _prepare(session: LocalSession, samples: Samples, plan: ProfilingPlan) -> Preparation:
     """Prepares a profile with the model of a session, here or in the process of a replica."""
-    material = await read_material(cast("LocalModel", session.model), samples, plan)
+    material = await read_material(_model_of(session), samples, plan)
     model, shares_passes = material.model, await can_share_passes(material)
     identity = {
         "model": model.name,
@@ -179,6 +179,11 @@ async def _prepare(session: LocalSession, samples: Samples, plan: ProfilingPlan)
         groups=scorer_of(material, shares_passes=shares_passes).groups(),
         shares_passes=shares_passes,
     )
+
+
+def _model_of(session: LocalSession) -> LocalModel:
+    assert isinstance(session.model, LocalModel)  # others have no layers to steer one by one
+    return session.model
 
 
 def _identity_of_plan(plan: ProfilingPlan) -> dict[str, Any]:
@@ -225,7 +230,7 @@ def _check_scores(run: Run, samples: Samples) -> None:
 async def _score_group(session: LocalSession, task: GroupTask) -> ScoredGroup:
     """Scores samples together under every head, here or in the process of a replica."""
     began = time.monotonic()
-    material = await read_material(cast("LocalModel", session.model), task.samples, task.plan)
+    material = await read_material(_model_of(session), task.samples, task.plan)
     scored = await scorer_of(material, shares_passes=task.shares_passes).score(task.heads)
     seconds = round((time.monotonic() - began) / len(task.numbers), 3)  # the mean of the group
     records = [

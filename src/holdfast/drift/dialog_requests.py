@@ -1,4 +1,4 @@
-"""The requests of one conversation, each fitted into the model's context."""
+"""The requests of one dialog, each fitted into the model's context."""
 
 from __future__ import annotations
 
@@ -56,8 +56,8 @@ class _View:
 
 
 @dataclass
-class Asking:
-    """Asks the questions of one conversation.
+class DialogRequests:
+    """Asks the model for the turns and the answers to probes of one dialog.
 
     The part of a dialog that a view leaves out for lack of room only grows (`Settings.context`).
     """
