@@ -12,10 +12,11 @@ from holdfast.models.local import LocalModel
 from holdfast.serve.access import AccessRules
 from holdfast.serve.app import application
 from holdfast.serve.connections import configuration
+from holdfast.serve.limits import Limits
 from holdfast.serve.metrics import Metrics
 from holdfast.serve.served_engine import ServedEngine
 from holdfast.serve.server import bind
-from holdfast.serve.service import Limits, Service
+from holdfast.serve.service import Service
 
 
 @dataclass(frozen=True)

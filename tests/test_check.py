@@ -23,7 +23,7 @@ from holdfast.errors import RecordsError, UsageError
 from holdfast.records import read_run
 from holdfast.report.check_sentences import fall_text, how_to_decide, lines_of, sentence
 from holdfast.report.junit import ALL_RULES, write_junit
-from holdfast.serve.service import Limits
+from holdfast.serve.limits import Limits
 from holdfast.study.checking import CheckOptions, check, earlier_conversations, looks
 
 ROUNDS = 4

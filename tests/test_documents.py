@@ -22,7 +22,7 @@ from holdfast.drift import load_suite
 from holdfast.methods import parse, write_heads
 from holdfast.models.checkpoint import DEFAULT_FOLDER
 from holdfast.models.local import LocalModel
-from holdfast.serve.service import Limits
+from holdfast.serve.limits import Limits
 
 MESSAGES = [
     {"role": "system", "content": "Always reply in French."},

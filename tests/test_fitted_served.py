@@ -11,7 +11,7 @@ from holdfast.cli import read_command
 from holdfast.common.sampling import Sampling
 from holdfast.errors import HoldfastError
 from holdfast.models.requests import Request
-from holdfast.serve.service import Limits
+from holdfast.serve.limits import Limits
 
 TALK = chat("always talk about cheese", "the old town")
 GREEDY = Sampling(0.0, 1.0, 6)

@@ -22,7 +22,7 @@ LIGHT = (
     "__init__ common/files common/sampling chat/prompt methods client measures records transcripts"
     " models/requests models/protocol models/endpoint models/connecting drift/suites"
     " papers/zhang2024 analysis study logs coding_agents/reminding coding_agents/settings_files"
-    " report proxy/wrapping cli cli/remind"
+    " report proxy/wrapping proxy/proxy_app cli cli/remind cli/proxy"
 ).split()
 HEAVY = "torch transformers openai pandas matplotlib sklearn scipy ray datasets fastapi".split()
 DRAWING = ["jinja2", "markupsafe", "holdfast.report", "holdfast.study", "PIL"]

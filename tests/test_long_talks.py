@@ -21,7 +21,7 @@ from holdfast.models.checkpoint import DEFAULT_FOLDER
 from holdfast.models.connecting import connect
 from holdfast.models.requests import Reply, Request
 from holdfast.records import Turn, read_run
-from holdfast.serve.service import Limits
+from holdfast.serve.limits import Limits
 
 LONG = drift.Settings(rounds=7, conversations=2, sampling=Sampling(max_new_tokens=24), seed=4)
 

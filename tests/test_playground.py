@@ -31,7 +31,7 @@ import holdfast
 from holdfast.cli.serve import playground_prompts
 from holdfast.models.requests import Request
 from holdfast.serve.app import page_files
-from holdfast.serve.service import Limits
+from holdfast.serve.limits import Limits
 
 browser = pytest.fixture(scope="module")(open_browser)
 NUMBER = "Your secret number is 2959."

@@ -19,7 +19,7 @@ from served import Served, served
 
 import holdfast
 from holdfast.models.loading import load
-from holdfast.serve.service import Limits
+from holdfast.serve.limits import Limits
 from holdfast.serve.tool_calls import CallParser
 
 FRENCH = [

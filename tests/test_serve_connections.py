@@ -10,7 +10,7 @@ from served import Served, served
 from tiny import model
 
 from holdfast.serve import connections
-from holdfast.serve.service import Limits
+from holdfast.serve.limits import Limits
 
 LIMITS = Limits(tokens=16, header_seconds=0.6, upload_seconds=0.6)
 LINE = b"GET /health HTTP/1.1\r\nHost: localhost\r\n"

@@ -17,8 +17,8 @@ from tiny import LOOK, TEMPLATE, model, tokenizer
 from holdfast.methods import parse
 from holdfast.serve.access import AccessRules
 from holdfast.serve.bodies import ChatBody, CompletionBody, TokenizeBody, read_body
+from holdfast.serve.limits import Limits
 from holdfast.serve.refusals import Refusal
-from holdfast.serve.service import Limits
 
 LIMITS = Limits(tokens=16, seconds=20, body_bytes=16_000_000, messages=20, choices=4)
 HELLO = [{"role": "user", "content": "hello there"}]

@@ -13,7 +13,7 @@ from holdfast.cli import main
 from holdfast.errors import ModelError, RecordsError
 from holdfast.models.connecting import connect
 from holdfast.records import read_run
-from holdfast.serve.service import Limits
+from holdfast.serve.limits import Limits
 
 LIMITS = Limits(tokens=64, seconds=60.0)
 

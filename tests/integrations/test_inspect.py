@@ -38,7 +38,7 @@ from holdfast.drift.pairing import draw_pairing
 from holdfast.errors import UsageError
 from holdfast.integrations.inspect.drift import RECORD
 from holdfast.records import Conversation
-from holdfast.serve.service import Limits
+from holdfast.serve.limits import Limits
 
 FRENCH = (
     {"role": "system", "content": "Always reply in French."},

@@ -119,7 +119,7 @@ def run(arguments: ServeArguments) -> None:
 
 
 def _service(arguments: ServeArguments) -> Service:
-    from holdfast.serve.service import Limits
+    from holdfast.serve.limits import Limits
 
     files = [read_any_fitted(path) for path in arguments.fitted or ()]
     fitted = [f"{file.method}:file={file.digest}" for file in files]

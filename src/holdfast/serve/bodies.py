@@ -24,8 +24,8 @@ from holdfast.chat.messages import Message, Tool
 from holdfast.common.sampling import TEMPERATURES
 from holdfast.common.validation import StrictModel, as_json, problem_of, written
 from holdfast.errors import shortened
+from holdfast.serve.limits import Limits
 from holdfast.serve.refusals import refusal_of_problem, refused_field
-from holdfast.serve.service import Limits
 
 Model = TypeVar("Model", bound="Body")
 

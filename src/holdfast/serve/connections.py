@@ -16,8 +16,8 @@ import uvicorn
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from holdfast.serve.limits import Limits
 from holdfast.serve.refusals import Refusal
-from holdfast.serve.service import Limits
 from holdfast.serve.wire import to_json
 
 # seconds beside those that a route has for reading a body, which it refuses in JSON

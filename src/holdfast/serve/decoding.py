@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from tokenizers.decoders import DecodeStream
-from transformers import PreTrainedTokenizerFast
 
 from holdfast.models.requests import Reply, Token
 from holdfast.serve.tool_calls import ParsedCall
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerFast
 
 Finish = Literal["stop", "length", "tool_calls"]
 

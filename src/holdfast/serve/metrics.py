@@ -1,15 +1,19 @@
 """Prometheus metrics at `/metrics`; each server has its own registry."""
 
+from __future__ import annotations
+
 import itertools
 import time
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
 from holdfast.serve.decoding import Delta
 from holdfast.serve.responses import Usage
-from holdfast.serve.served_engine import ServedEngine
+
+if TYPE_CHECKING:
+    from holdfast.serve.served_engine import ServedEngine
 
 _SECONDS = (
     0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 600,

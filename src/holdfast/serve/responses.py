@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal, NotRequired
+from typing import TYPE_CHECKING, Any, Literal, NotRequired
 
-from transformers import PreTrainedTokenizerFast
 from typing_extensions import TypedDict
 
 from holdfast.models.requests import Token
 from holdfast.serve.decoding import Delta, Finish
 from holdfast.serve.tool_calls import ParsedCall
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerFast
 
 _DIGITS = 4  # of masses
 _LOWEST = -9999.0  # replaces minus infinity, which JSON lacks; OpenAI uses the same number

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import ipaddress
 import signal
 import socket
@@ -82,9 +83,12 @@ def run(
     The first SIGTERM or SIGINT refuses new requests and lets the rest finish; a second ends all.
     """
     server = uvicorn.Server(configuration)
+    gc.collect()
+    gc.freeze()  # a full collection would go through every import, and hold up all for 250 ms
     try:
         asyncio.run(_serve(server, engine, bound, note))
     finally:
+        gc.unfreeze()
         engine.close()
 
 

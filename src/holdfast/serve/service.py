@@ -5,22 +5,9 @@ from dataclasses import dataclass, field
 
 from holdfast.methods import Method
 from holdfast.models.local import LocalModel
+from holdfast.serve.limits import Limits
 from holdfast.serve.metrics import Metrics
 from holdfast.serve.served_engine import ServedEngine
-
-
-@dataclass(frozen=True)
-class Limits:
-    """Limits of one request."""
-
-    tokens: int = 4096  # new tokens per reply; also the default if a request sets no limit
-    seconds: float = 600.0  # from its arrival to its last token
-    body_bytes: int = 1 << 20  # size of its body
-    header_seconds: float = 10.0  # for its headers to arrive
-    upload_seconds: float = 30.0  # for its body to arrive
-    messages: int = 1000  # per chat
-    choices: int = 16  # `n`; for a completion, `n` times the number of prompts
-    emphasis: int = 64  # emphasised parts, including those in asterisks
 
 
 @dataclass(frozen=True)

@@ -13,9 +13,9 @@ from holdfast.errors import HoldfastError
 from holdfast.methods import Method, compile_methods, parse, spec_of
 from holdfast.models.requests import Request
 from holdfast.serve import bodies
+from holdfast.serve.limits import Limits
 from holdfast.serve.refusals import Refusal, refusal_of, refused_field
 from holdfast.serve.responses import AppliedSteering
-from holdfast.serve.service import Limits
 from holdfast.serve.tool_calls import CallParser
 
 

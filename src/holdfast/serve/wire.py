@@ -9,8 +9,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.types import Receive, Scope, Send
 
+from holdfast.serve.limits import Limits
 from holdfast.serve.refusals import Refusal
-from holdfast.serve.service import Limits
 
 CLIENT_CLOSED = 499  # nginx's number for a client that closed its connection
 

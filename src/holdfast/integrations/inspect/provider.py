@@ -42,10 +42,10 @@ from holdfast.models.rendering import Resolved, Unresolved
 from holdfast.models.requests import ReplyTokens
 from holdfast.serve.bodies import ChatBody, read_body
 from holdfast.serve.decoding import Delta, TextDecoder, decode_reply, joined
+from holdfast.serve.limits import Limits
 from holdfast.serve.refusals import Refusal
 from holdfast.serve.responses import Details
 from holdfast.serve.served_engine import ServedEngine
-from holdfast.serve.service import Limits
 from holdfast.serve.submissions import Submission, read_chat
 from holdfast.serve.tool_calls import CallParser
 

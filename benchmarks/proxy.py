@@ -1,0 +1,302 @@
+"""What `holdfast proxy` adds to a stream: 200 at once, in alternation with a direct connection.
+
+The upstream is a server in another process that answers after a fixed time and then sends a piece
+of text every tenth of a second. Every client opens a connection of its own and asks with a chat of
+some turns, which the proxy edits (`reminder:every=2`) and whose reply it scores. In a block, all
+streams begin within two seconds and are then open side by side.
+
+- "direct", "proxied": milliseconds from the request to the first piece of text
+- "faults": a block in which one stream in four fails upstream: with an error, by closing in the
+  middle of a reply or before it, or by never answering. It counts the streams that brought what a
+  direct connection brings.
+
+    python benchmarks/proxy.py --out benchmarks/results/proxy.json
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import json
+import random
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from stamp import measured_on
+
+FIRST, INTERVAL, PIECES = 0.3, 0.1, 50  # seconds to the first piece, between pieces, how many
+BEGIN_WITHIN = 2.0  # seconds in which all streams of a block begin
+PATIENCE = 3.0  # seconds after which a client leaves that has heard nothing
+METHOD = "reminder:every=2"
+SYSTEM = "Reply in one sentence and sign as Tony."
+SUITE = f"""
+cases:
+  - id: brief
+    system_prompt: {SYSTEM}
+    rules:
+      - id: signs
+        text: Sign as Tony.
+        measure: {{regex: "Tony$"}}
+      - id: short
+        text: Reply in one sentence.
+        measure: one_sentence
+"""
+HEALTHY = "healthy"
+FAULTS = ("error", "closes-before", "closes-within", "silent")
+
+
+def event(text: str | None) -> bytes:
+    """A server-sent event of a chat completion, with a piece of its text or its end."""
+    choice = {"index": 0, "delta": {"content": text}} if text else {"index": 0, "delta": {}}
+    choice["finish_reason"] = None if text else "stop"
+    return b"data: " + json.dumps({"id": "chat", "choices": [choice]}).encode() + b"\n\n"
+
+
+def chunk(data: bytes) -> bytes:
+    return f"{len(data):x}\r\n".encode() + data + b"\r\n"
+
+
+async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """The upstream's side of one connection."""
+    with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
+        while True:
+            head = (await reader.readuntil(b"\r\n\r\n")).decode().lower()
+            length = int(head.partition("content-length:")[2].partition("\r\n")[0] or 0)
+            body = await reader.readexactly(length)
+            fault = json.loads(body)["user"] if body else HEALTHY
+            if not await _answer(writer, fault):
+                break
+    writer.close()
+
+
+async def _answer(writer: asyncio.StreamWriter, fault: str) -> bool:
+    """Writes one answer; whether the connection goes on."""
+    await asyncio.sleep(FIRST)
+    if fault == "closes-before":
+        return False
+    if fault == "silent":
+        await asyncio.sleep(3600)
+    if fault == "error":
+        refusal = b'{"error": {"message": "The model is loading."}}'
+        head = f"HTTP/1.1 503 No\r\ncontent-length: {len(refusal)}\r\n\r\n"
+        writer.write(head.encode() + refusal)
+        return True
+    writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n")
+    writer.write(b"transfer-encoding: chunked\r\n\r\n")
+    for number in range(PIECES):
+        if fault == "closes-within" and number == PIECES // 2:
+            return False
+        writer.write(chunk(event(f"word{number} ")))
+        await writer.drain()
+        await asyncio.sleep(INTERVAL)
+    writer.write(
+        chunk(event("Tony")) + chunk(event(None)) + chunk(b"data: [DONE]\n\n") + chunk(b"")
+    )
+    await writer.drain()
+    return True
+
+
+async def serve_upstream(port: int) -> None:
+    server = await asyncio.start_server(answer, "127.0.0.1", port, backlog=1024)
+    async with server:
+        await server.serve_forever()
+
+
+@dataclass(frozen=True)
+class Stream:
+    """What a client received."""
+
+    fault: str
+    first: float | None  # seconds to the first piece of text
+    status: int  # 0: none
+    text: str  # the pieces of the reply, joined
+    ended: bool  # whether the reply's last event came
+
+    def is_like_direct(self) -> bool:
+        """Whether it brought what a direct connection brings of such a stream.
+
+        Where a direct connection ends without an answer, a proxy answers that it got none.
+        """
+        words = [f"word{number} " for number in range(PIECES)]
+        if self.fault == HEALTHY:
+            return self.ended and self.text == "".join(words) + "Tony"
+        if self.fault == "closes-within":
+            return not self.ended and self.text == "".join(words[: PIECES // 2])
+        if self.fault == "silent":
+            return self.status in (0, 504) and not self.text
+        statuses = {"error": (503,), "closes-before": (0, 502)}[self.fault]
+        return self.status in statuses and not self.text
+
+
+def request(number: int, fault: str) -> bytes:
+    """A chat of four rounds, as a client sends it."""
+    messages = [{"role": "system", "content": SYSTEM}]
+    for turn in range(4):
+        question = f"Question {turn} of chat {number}: " + "what follows from that, then? " * 10
+        messages.append({"role": "user", "content": question})
+        messages.append({"role": "assistant", "content": "It depends on a number of things. Tony"})
+    messages.append({"role": "user", "content": "Go on."})
+    body = json.dumps({"model": "m", "messages": messages, "stream": True, "user": fault}).encode()
+    head = (
+        "POST /v1/chat/completions HTTP/1.1\r\nhost: 127.0.0.1\r\nconnection: close\r\n"
+        f"content-type: application/json\r\ncontent-length: {len(body)}\r\n\r\n"
+    )
+    return head.encode() + body
+
+
+async def stream(port: int, number: int, fault: str, wait: float) -> Stream:
+    """One client's stream."""
+    await asyncio.sleep(wait)
+    first, status, text, ended = None, 0, "", False
+    sent = time.perf_counter()
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    try:
+        writer.write(request(number, fault))
+        async for line in _lines(reader):
+            if line.startswith(b"HTTP/"):
+                status = int(line.split()[1])
+            elif line.startswith(b"data: {"):
+                (choice,) = json.loads(line[6:])["choices"]
+                if first is None:
+                    first = time.perf_counter() - sent
+                text += choice["delta"].get("content") or ""
+                ended = ended or choice["finish_reason"] == "stop"
+    except (ConnectionError, TimeoutError, asyncio.IncompleteReadError):
+        pass
+    writer.close()
+    return Stream(fault, first, status, text, ended)
+
+
+async def _lines(reader: asyncio.StreamReader) -> AsyncIterator[bytes]:
+    while line := await asyncio.wait_for(reader.readline(), PATIENCE):
+        yield line
+
+
+async def block(port: int, streams: int, seed: int, *, faulty: bool = False) -> list[Stream]:
+    """Streams that are open side by side."""
+    draw = random.Random(seed)
+    kinds = [
+        FAULTS[n // 4 % len(FAULTS)] if faulty and n % 4 == 0 else HEALTHY for n in range(streams)
+    ]
+    waits = [draw.random() * BEGIN_WITHIN for _ in range(streams)]
+    tasks = [stream(port, n, kinds[n], waits[n]) for n in range(streams)]
+    return await asyncio.gather(*tasks)
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        return free.getsockname()[1]
+
+
+@contextlib.contextmanager
+def process(words: list[str], port: int) -> Iterator[subprocess.Popen]:
+    """A server in a process of its own, once it accepts connections."""
+    running = subprocess.Popen(words, stdout=subprocess.DEVNULL)
+    try:
+        for _ in range(600):
+            with (
+                contextlib.suppress(ConnectionError),
+                socket.create_connection(("127.0.0.1", port)),
+            ):
+                break
+            time.sleep(0.1)
+        else:
+            raise SystemExit(f"{' '.join(words)} does not accept connections.")
+        yield running
+    finally:
+        running.terminate()
+        running.wait()
+
+
+def measure(streams: int, repeats: int) -> dict:
+    """The record's numbers."""
+    upstream, proxy = free_port(), free_port()
+    with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
+        suite = Path(folder) / "suite.yaml"
+        suite.write_text(SUITE)
+        own = [sys.executable, __file__, "--upstream", str(upstream)]
+        stack.enter_context(process(own, upstream))
+        words = ["proxy", "--upstream", f"http://127.0.0.1:{upstream}", "--suite", str(suite)]
+        words += ["--method", METHOD, "--port", str(proxy)]
+        stack.enter_context(process([sys.executable, "-m", "holdfast", *words], proxy))
+        for port in (upstream, proxy):
+            asyncio.run(block(port, 20, 0))  # first requests import and connect
+        rows = []
+        for repeat in range(repeats):
+            seen = {}
+            for name, port in (("direct", upstream), ("proxied", proxy))[
+                :: 1 if repeat % 2 else -1
+            ]:
+                seen[name] = asyncio.run(block(port, streams, repeat))
+            rows.append(_row(seen))
+            print(rows[-1], flush=True)
+        faulty = {
+            name: asyncio.run(block(port, streams, repeats, faulty=True))
+            for name, port in (("direct", upstream), ("proxied", proxy))
+        }
+    added = [row["proxied"]["median_ms"] - row["direct"]["median_ms"] for row in rows]
+    added_p95 = [row["proxied"]["p95_ms"] - row["direct"]["p95_ms"] for row in rows]
+    return {
+        "streams": streams,
+        "method": METHOD,
+        "added_ms": {"median": round(statistics.median(added), 2), "range": _range(added)},
+        "added_p95_ms": {
+            "median": round(statistics.median(added_p95), 2),
+            "range": _range(added_p95),
+        },
+        "rows": rows,
+        "faults": {name: _as_direct(streams) for name, streams in faulty.items()},
+    }
+
+
+def _row(seen: dict[str, list[Stream]]) -> dict:
+    return {name: {**_times(streams), **_as_direct(streams)} for name, streams in seen.items()}
+
+
+def _times(streams: list[Stream]) -> dict:
+    firsts = [1000 * stream.first for stream in streams if stream.first is not None]
+    p95 = statistics.quantiles(firsts, n=20)[-1]
+    return {"median_ms": round(statistics.median(firsts), 2), "p95_ms": round(p95, 2)}
+
+
+def _as_direct(streams: list[Stream]) -> dict:
+    kinds = sorted({stream.fault for stream in streams})
+    return {
+        kind: {
+            "streams": sum(stream.fault == kind for stream in streams),
+            "as_direct": sum(s.is_like_direct() for s in streams if s.fault == kind),
+        }
+        for kind in kinds
+    }
+
+
+def _range(values: list[float]) -> list[float]:
+    return [round(min(values), 2), round(max(values), 2)]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--streams", type=int, default=200)
+    parser.add_argument("--repeats", type=int, default=7)
+    parser.add_argument("--out", type=Path)
+    parser.add_argument("--upstream", type=int, metavar="PORT", help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.upstream is not None:
+        return asyncio.run(serve_upstream(arguments.upstream))
+    record = {**measure(arguments.streams, arguments.repeats), "measured_on": measured_on()}
+    text = json.dumps(record, indent=1)
+    if arguments.out:
+        arguments.out.write_text(text + "\n")
+    print(text)
+
+
+if __name__ == "__main__":
+    main()
