@@ -168,6 +168,8 @@ RECORDS = (
     Record("cluster", "benchmarks/cluster.py --out {out}", False, 1),
     Record("modern", "benchmarks/modern.py --out {out}", False, 6),
     Record("serve", "benchmarks/serve.py --out {out}", True, 4),
+    Record("proxy", "benchmarks/proxy.py --out {out}", False, 3),
+    Record("remind", "benchmarks/remind.py --out {out}", False, 1),
     Record(
         "ray",
         "benchmarks/on_ray.py --out {out}",

@@ -627,3 +627,40 @@ def vllm_table() -> str:
         f" times over those of stock vLLM, with a system prompt of {VLLM_PROMPT}."
     )
     return "\n".join([head, "", *markdown(table)])
+
+
+def proxy_line() -> str:
+    """What the proxy adds to a stream, and the streams that it lost."""
+    record = read("proxy")
+    added, late = record["added_ms"], record["added_p95_ms"]
+    faults = record["faults"]["proxied"]
+    failed = [kind for kind in faults if kind != "healthy"]
+    as_direct = sum(faults[kind]["as_direct"] for kind in failed)
+    whole = [row["proxied"]["healthy"] for row in record["rows"]] + [faults["healthy"]]
+    low, high = added["range"]
+    return (
+        f"With {record['streams']} streams open at once on {record['measured_on']['machine']},"
+        " which their clients and a fake server share with it, the first piece of text comes"
+        f" {added['median']:.1f} ms later than by a direct connection (median;"
+        f" {low:.1f} to {high:.1f} in {len(record['rows'])} alternations;"
+        f" {late['median']:.0f} ms at the 95th percentile). Of {sum(part['streams'] for part in whole):,} streams"
+        f" {sum(part['as_direct'] for part in whole):,} came whole. Of"
+        f" {sum(faults[kind]['streams'] for kind in failed)} whose server failed,"
+        f" {as_direct} brought what a direct connection brings, or an error that says why they"
+        " brought nothing."
+    )
+
+
+def remind_line() -> str:
+    """How long the hook of a coding agent takes."""
+    record = read("remind")
+    rows = {row["call"]: row for row in record["rows"]}
+
+    def time(call: str) -> str:
+        return f"{rows[call]['median_ms']:.0f} ms (at most {rows[call]['max_ms']:.0f})"
+
+    return (
+        f"On {record['measured_on']['machine']}, the process takes {time('later')} at a message of"
+        f" the user and {time('tool')} after a tool, for a session of {record['megabytes']:.0f} MB,"
+        f" of which it reads the new part; its first call, which reads all, takes {time('first')}."
+    )
