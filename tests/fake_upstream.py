@@ -14,7 +14,7 @@ import uvicorn
 from holdfast.drift.suites import load_suite
 from holdfast.methods import parse, spec_of
 from holdfast.proxy.forwarding import Forwarding
-from holdfast.proxy.proxy_app import ProxyApp, configuration
+from holdfast.proxy.proxy_app import PageTitle, ProxyApp, configuration
 from holdfast.proxy.proxy_metrics import ProxyMetrics
 from holdfast.proxy.relay import ChatRelay
 from holdfast.proxy.suite_middleware import SuiteMiddleware
@@ -166,7 +166,7 @@ def proxied(
     tally = Tally()
     metrics = ProxyMetrics(tally)
     forwarding = Forwarding(Upstream(upstream, timeout), ChatRelay(middleware, tally, log), metrics)
-    title = {"upstream": upstream, "method": spec_of(parse(method)), "suite": "bot"}
+    title = PageTitle(upstream, spec_of(parse(method)), "bot")
     app = ProxyApp(forwarding, metrics, middleware, tally, title, ("127.0.0.1",))
     bound = bind("127.0.0.1", 0)
     server = uvicorn.Server(configuration(app))

@@ -170,7 +170,7 @@ def test_a_kind_that_does_not_match_the_class_is_refused(wrong, value, allowed):
 def test_a_refusal_names_what_is_needed_and_what_is_offered():
     offered = frozenset({Ability.MESSAGES, Ability.SECOND_STREAM, Ability.REPLY_SCORES})
     check_requirements((Repetition(1), Guidance(2.0)), offered, "the model", "use another")
-    says = r"boost:factor=3 needs attention, and the model offers .* alone; use another\."
+    says = r"boost:factor=3 needs attention, and the model supports only .*; use another\."
     with pytest.raises(ModelError, match=says):
         check_requirements((Guidance(2.0), Boost(3)), offered, "the model", "use another")
     with pytest.raises(ModelError, match=r"^hold needs"):

@@ -1,6 +1,7 @@
 """`--dry-run`: exact counts, a first piece that is recorded, and the estimate made from it."""
 
 import argparse
+import dataclasses
 import json
 import re
 import time
@@ -145,7 +146,7 @@ class Slow(Scripted):
 def test_a_dry_run_ends_in_time_and_estimates_from_the_rounds_that_ended(
     tmp_path, capsys, monkeypatch
 ):
-    monkeypatch.setattr(dry_run, "LIMIT", 1.0)
+    monkeypatch.setattr(dry_run, "ENOUGH_SECONDS", 1.0)
     settings = drift.Settings(rounds=8, conversations=40)
     plan = DriftRun(Slow(), SUITE, tmp_path / "run", settings, [()], drift.Cast())
     began = time.monotonic()
@@ -161,9 +162,29 @@ def test_a_dry_run_ends_in_time_and_estimates_from_the_rounds_that_ended(
     assert len(drift.run(Scripted(), SUITE, tmp_path / "run", settings).records) == 40
 
 
+def test_conversations_that_have_ended_are_kept_though_time_is_up(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(dry_run, "ENOUGH_SECONDS", 0.02)
+    settings = drift.Settings(rounds=2, conversations=40)
+    plan = DriftRun(Slow(), SUITE, tmp_path / "run", settings, [()], drift.Cast())
+    estimate_run(asked(), plan)
+    assert len(read_run(tmp_path / "run").conversations) == 8
+    assert "stops after" not in capsys.readouterr().err
+
+
+def test_a_baseline_that_was_asked_is_not_estimated_again(tmp_path, capsys):
+    settings = drift.Settings(rounds=2, conversations=10)
+    drift.run(Scripted(), SUITE, tmp_path / "run", settings)
+    drift.ask_baseline(Scripted(), SUITE, tmp_path / "run", settings)
+    longer = dataclasses.replace(settings, conversations=20)
+    plan = DriftRun(Scripted(), SUITE, tmp_path / "run", longer, [()], drift.Cast())
+    estimate_run(asked(), plan, baseline=True)
+    (row,) = (line for line in capsys.readouterr().out.splitlines() if "without a prompt" in line)
+    assert row.split()[-3:-1] == ["20", "10"]
+
+
 def test_a_dry_run_says_why_it_does_not_end(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(dry_run, "LIMIT", 0.1)
-    monkeypatch.setattr(dry_run, "LATE", 0.1)
+    monkeypatch.setattr(dry_run, "ENOUGH_SECONDS", 0.1)
+    monkeypatch.setattr(dry_run, "LATE_SECONDS", 0.1)
     settings = drift.Settings(rounds=1, conversations=40)
     plan = DriftRun(Slow(), SUITE, tmp_path / "run", settings, [()], drift.Cast())
     estimate_run(asked(), plan)

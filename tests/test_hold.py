@@ -299,7 +299,7 @@ def test_chats_scored_together_stay_steered_when_rehearsals_are_forgotten(monkey
     requests = [Request(messages, [Hold()]) for messages in chats]
     replies = [["bread", "music"]] * 2
     alone = [tiny.session().score_batch([request], [["bread", "music"]])[0] for request in requests]
-    monkeypatch.setattr("holdfast.models.rehearsals._MAX_REMEMBERED", 1)
+    monkeypatch.setattr("holdfast.models.rehearsals._MAX_CACHED", 1)
     together = tiny.session().score_batch(requests, replies)
     for one, other in zip(alone, together, strict=True):
         assert one.log_probabilities == pytest.approx(other.log_probabilities, abs=1e-4)

@@ -60,6 +60,32 @@ def test_an_opening_named_while_thinking_needs_no_closing():
     assert split_reasoning(text) == ("They asked about <think> tags.", "Oui.")
 
 
+MENTIONED = {
+    "a space before the closing": ("I look. </think>Oui.", "I look.", "Oui."),
+    "both in one reply": (
+        "<think>They asked about <think> tags.</think>Write </think> last.",
+        "They asked about <think> tags.",
+        "Write </think> last.",
+    ),
+    "a quoted closing inside": (
+        '<think>Never print "</think>" here.</think>Oui.',
+        'Never print "</think>" here.',
+        "Oui.",
+    ),
+    "a closing in code, no opening": (
+        "Never print `</think>`.\n</think>\nOui.",
+        "Never print `</think>`.",
+        "Oui.",
+    ),
+    "only a quoted closing": ('<think>Never print "</think>', 'Never print "', ""),
+}
+
+
+@pytest.mark.parametrize(("text", "reasoning", "reply"), MENTIONED.values(), ids=MENTIONED)
+def test_a_marker_that_the_reasoning_mentions_is_none(text, reasoning, reply):
+    assert split_reasoning(text) == (reasoning, reply)
+
+
 CUT = {
     "think": "<think>\nI think. And think.",
     "Magistral": "[THINK]I think. And think.",

@@ -109,6 +109,12 @@ def test_a_planted_correlation_is_found_where_it_was_planted():
     assert 0 < planted.low < planted.r < planted.high
 
 
+def test_two_dialogs_have_no_correlation_between_them():
+    masses, scores = np.array([[0.5, 0.3], [0.4, 0.1]]), np.array([[1.0, 0.5], [0.5, 0.0]])
+    between = behaviour(records_with(masses, scores)).between_dialogs
+    assert between.r is None and "fewer than three" in between.why
+
+
 def test_resamples_in_which_nothing_varies_have_no_correlation():
     scores = np.full((4, 3), 0.1)  # whose squares are not exact
     scores[0, 1] = 0.0  # three of ten resamples lack this dialog

@@ -904,3 +904,16 @@ def test_branches_hang_from_the_nearest_entry_that_has_events():
     assert texts(tree.path) == ["root", "right"]
     by_text = {event.text: parent for event, parent in zip(tree.events, tree.parents, strict=True)}
     assert tree.events[by_text["left"]].text == "root" and by_text["lost"] is None
+
+
+def test_a_result_of_an_atif_step_belongs_to_the_call_that_it_names(tmp_path):
+    calls = [{"tool_call_id": name, "function_name": "shell", "arguments": {}} for name in "ab"]
+    results = [{"source_call_id": name, "content": f"of {name}"} for name in "ba"]
+    step = {"source": "agent", "message": "I look.", "tool_calls": calls}
+    steps = [{"source": "user", "message": "Look."}, {**step, "observation": {"results": results}}]
+    log = tmp_path / "log.json"
+    log.write_text(json.dumps({"schema_version": "ATIF-v1.4", "steps": steps}))
+    (file,) = read_transcripts(log)
+    (transcript,) = file.transcripts
+    found = [(event.call_id, event.text) for event in transcript.path if event.call_id]
+    assert found == [("b", "of b"), ("a", "of a")]

@@ -8,12 +8,20 @@ share counts the same at every level.
 """
 
 import itertools
+import math
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 from pydantic import Field
 
-from holdfast.analysis.statistics import SCORES, Estimate, bounds_of, estimate, paired_difference
+from holdfast.analysis.statistics import (
+    SCORES,
+    Estimate,
+    bounds_of,
+    estimate,
+    paired_difference,
+    resampled_means,
+)
 from holdfast.errors import UsageError
 from holdfast.records import Conversation
 from holdfast.records.model import List, Number, Optional, RecordModel
@@ -23,9 +31,9 @@ Dialog = Mapping[int, TurnTrace]  # the agent's turns, by round
 Rows = List[List[float]]
 _Level = Callable[[TurnTrace], np.ndarray]  # takes a turn and returns its masses, [step]
 
-# masses are stored as float16, whose smallest number is near this; logarithms of less mean nothing
-_MIN_MASS = 1e-8
-_RESAMPLES = 2_000  # of a correlation
+# masses are stored as float16, which rounds what is smaller to 0, whose logarithm means nothing
+_MIN_MASS = 2.0**-24
+_MIN_GROUPS = 3  # two means always lie on a line
 
 
 class Change(RecordModel):
@@ -198,7 +206,8 @@ def _change(real: np.ndarray, uniform: np.ndarray) -> Change:
 
 def _changes(dialog: Dialog, rounds: int, level: _Level) -> tuple[float, float, float]:
     """The changes of the log mass in a whole dialog: summed within turns, summed between turns, and
-    the mean slope per token. A least-squares line gives each turn's start and end.
+    the mean slope per token, NaN if every turn has fewer than three. A least-squares line gives
+    each turn's start and end.
     """
     # the query of a turn's first token belongs to the template and attends unlike any other
     ends, slopes = [], []
@@ -212,7 +221,7 @@ def _changes(dialog: Dialog, rounds: int, level: _Level) -> tuple[float, float, 
         ends.append((start, start + slope * (len(masses) - 1)))
     within = sum(end - start for start, end in ends)
     between = sum(after[0] - before[1] for before, after in itertools.pairwise(ends))
-    return float(within), float(between), float(np.mean(slopes)) if slopes else 0.0
+    return float(within), float(between), float(np.mean(slopes)) if slopes else math.nan
 
 
 def _curves(dialogs: Sequence[Dialog], rounds: int, level: _Level) -> Rows:
@@ -246,12 +255,11 @@ def behaviour(records: Sequence[Conversation]) -> Behaviour:
         probes[:, 1:] - np.array([round_means[number] for number in probes[:, 0]])
         for probes in dialogs
     ]
-    rng = np.random.default_rng(0)
     return Behaviour(
-        all=_correlation(values, rng),
-        within_rounds=_correlation(in_rounds, rng),
-        within_dialogs=_correlation([pairs - pairs.mean(0) for pairs in values], rng),
-        between_dialogs=_correlation([pairs.mean(0, keepdims=True) for pairs in values], rng),
+        all=_correlation(values),
+        within_rounds=_correlation(in_rounds),
+        within_dialogs=_correlation([pairs - pairs.mean(0) for pairs in values]),
+        between_dialogs=_correlation([pairs.mean(0, keepdims=True) for pairs in values]),
         probes=every.round(6).tolist(),
     )
 
@@ -266,31 +274,32 @@ def _probes(record: Conversation) -> np.ndarray:
     return np.array(rows, dtype=float)
 
 
-def _correlation(groups: Sequence[np.ndarray], rng: np.random.Generator) -> Correlation:
+def _correlation(groups: Sequence[np.ndarray]) -> Correlation:
     """Pearson's r of [n, 2] with a 95% bootstrap interval over groups."""
-    why = "fewer than two groups of probes have a mass" if len(groups) < 2 else ""
-    if not why and (np.concatenate(groups).std(0) < 1e-12).any():
-        why = "mass or score is the same everywhere"
-    if why:
+    if len(groups) < _MIN_GROUPS:
+        why = "fewer than three groups of probes have a mass"
         return Correlation(n=len(groups), r=None, low=None, high=None, why=why)
     sums = np.array([_sums(group) for group in groups])
-    shares = np.full(len(groups), 1 / len(groups))
-    resampled = _r(rng.multinomial(len(groups), shares, size=_RESAMPLES) @ sums)
-    low, high = bounds_of(resampled)
     r = float(_r(sums.sum(0, keepdims=True))[0])
+    if math.isnan(r):
+        why = "mass or score is the same everywhere"
+        return Correlation(n=len(groups), r=None, low=None, high=None, why=why)
+    low, high = bounds_of(_r(resampled_means(sums)))
     return Correlation(n=len(groups), r=r, low=low, high=high)
 
 
 def _sums(group: np.ndarray) -> list[float]:
-    """n, x, y, xx, yy and xy of [n, 2]."""
+    """n, x, y, xx, yy and xy of [n, 2]; r is the same of their means over groups."""
     return [len(group), *group.sum(0), *(group**2).sum(0), (group[:, 0] * group[:, 1]).sum()]
 
 
 def _r(sums: np.ndarray) -> np.ndarray:
-    """Pearson's r of each row of sums; NaN where a column is constant up to rounding."""
+    """Pearson's r of each row of sums of values around 1; NaN where a column is constant up to
+    rounding, of the values or of their sums.
+    """
     n, x, y, xx, yy, xy = sums.T
     spread_x, spread_y = n * xx - x**2, n * yy - y**2
-    varies = (spread_x > 1e-12 * n * xx) & (spread_y > 1e-12 * n * yy)
+    varies = (spread_x > n * (1e-12 * xx + 1e-20 * n)) & (spread_y > n * (1e-12 * yy + 1e-20 * n))
     root = np.sqrt(np.where(varies, spread_x * spread_y, np.nan))
     r: np.ndarray = np.clip((n * xy - x * y) / root, -1, 1)
     return r

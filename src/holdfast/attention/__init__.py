@@ -30,7 +30,7 @@ from holdfast.attention.layers import IMPLEMENTATION, holdfast_attention
 from holdfast.attention.pass_refusals import cache_of
 from holdfast.attention.passes import PassState, steered
 from holdfast.attention.patching import install
-from holdfast.attention.reaching import check_methods, layers_with_attention
+from holdfast.attention.reaching import check_methods, layers_with_attention, why_unreached
 from holdfast.attention.rotary import EVERY_LENGTH, SAME_FACTORS, RotaryLengths
 
 __all__ = [
@@ -48,4 +48,5 @@ __all__ = [
     "install",
     "layers_with_attention",
     "steered",
+    "why_unreached",
 ]

@@ -101,6 +101,16 @@ def check_reached(model: PreTrainedModel, state: PassState, implementation: str 
     )
 
 
+def why_unreached(model: PreTrainedModel) -> str:
+    """Why the attention of a model is not steered, as a subordinate clause."""
+    devices = sorted({str(parameter.device) for parameter in model.parameters()})
+    if "meta" in devices:
+        return "whose weights are offloaded in part and are steered on one device only"
+    if len(devices) > 1:
+        return f"whose weights lie on {' and '.join(devices)} and are steered on one device only"
+    return "whose attention cannot be reached"
+
+
 def check_reachable(model: PreTrainedModel) -> None:
     """Refuses models that would otherwise fail far from the cause."""
     name = type(model).__name__

@@ -44,6 +44,7 @@ HARMONY_WITHOUT_TOKENS = re.compile(r"\s*analysis(?=\S)(?P<reasoning>.*?)assista
 
 RESPONSE_TOKENS = re.compile(r"<\|(?:START|END)_RESPONSE\|>")
 QUOTES = "`'\"“”‘’«»"
+_SENTENCE_MARKS = tuple(".,;:!?)")
 
 
 def split_reasoning(text: str) -> tuple[str, str]:
@@ -94,16 +95,17 @@ def _leading_block(text: str) -> tuple[str, str] | None:
 def _end_of_block(text: str, start: int, markers: Markers) -> tuple[int, int]:
     """Where the block that begins before `start` ends, and where the text after it begins.
 
-    Blocks may be nested. If an opening inside has no closing, the first closing ends the block.
+    Blocks may be nested. A marker that the reasoning mentions is none. If that leaves no closing
+    for the block, its first closing ends it.
     """
     depth, first = 1, None
     pattern = re.compile(f"(?P<opening>{markers.opening})|{markers.closing}", re.IGNORECASE)
     for marker in pattern.finditer(text, start):
-        if marker["opening"]:
-            depth += 1
+        if not marker["opening"]:
+            first = first or marker.span()
+        if _is_mention(text[start : marker.start()], text[marker.end() :]):
             continue
-        depth -= 1
-        first = first or marker.span()
+        depth += 1 if marker["opening"] else -1
         if depth == 0:
             return marker.span()
     return first or (len(text), len(text))
@@ -112,13 +114,14 @@ def _end_of_block(text: str, start: int, markers: Markers) -> tuple[int, int]:
 def _split_at_closing(text: str) -> tuple[str, str]:
     """Reasoning and reply of a text that has a closing marker and no opening before it."""
     for markers in MARKERS:
-        closing = re.search(markers.closing, text, re.IGNORECASE)
-        if closing is None or not markers.opening_may_be_in_prompt:
+        if not markers.opening_may_be_in_prompt:
             continue
-        before, after = text[: closing.start()], text[closing.end() :]
-        if re.search(markers.opening, before, re.IGNORECASE) or _is_mention(before, after):
-            continue
-        return before.strip(), RESPONSE_TOKENS.sub("", after).strip()
+        for closing in re.finditer(markers.closing, text, re.IGNORECASE):
+            before, after = text[: closing.start()], text[closing.end() :]
+            if re.search(markers.opening, before, re.IGNORECASE):
+                break
+            if not _is_mention(before, after):
+                return before.strip(), RESPONSE_TOKENS.sub("", after).strip()
     return "", text
 
 
@@ -129,7 +132,8 @@ def _is_mention(before: str, after: str) -> bool:
     if before and after and before[-1] in QUOTES and after[0] in QUOTES:
         return True
     stands_alone = before[-1:] in ("", "\n") or after[:1] in ("", "\n")
-    return not stands_alone and before[-1:].isspace()
+    is_word = before[-1:].isspace() and (after[:1].isspace() or after[:1] in _SENTENCE_MARKS)
+    return is_word and not stands_alone
 
 
 def _split_harmony(text: str) -> tuple[str, str]:

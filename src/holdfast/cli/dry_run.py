@@ -16,6 +16,8 @@ from holdfast.cli.options import DryRunOptions
 from holdfast.cli.progress import Bar, duration, note
 from holdfast.common.model_names import is_url
 from holdfast.common.progress import GROWTH, cost_share
+from holdfast.drift.asking_baseline import FOLDER as BASELINE
+from holdfast.drift.asking_baseline import UNSTEERED
 from holdfast.drift.pairing import draw
 from holdfast.drift.remaining import count_replies, missing_numbers
 from holdfast.errors import UsageError
@@ -23,12 +25,11 @@ from holdfast.methods import Method
 from holdfast.records import Conversation, read_run
 from holdfast.report.wording import aligned, count_of
 
-# the most conversations to run, for a model in this process and for an endpoint, and at most a
-# quarter of those left
-LOCAL, REMOTE = 8, 2
-# seconds after which it ends, once a round of each conversation has ended, and after which it says
-# why it has not
-LIMIT, LATE = 45.0, 60.0
+# the most conversations to run, and at most a quarter of those left
+MOST_IN_PROCESS = 8
+MOST_ON_ENDPOINT = 2
+ENOUGH_SECONDS = 45.0  # after which it ends, once a round of each conversation has ended
+LATE_SECONDS = 60.0  # after which it says why it has not
 
 
 class _TimeIsUp(Exception):
@@ -36,42 +37,30 @@ class _TimeIsUp(Exception):
 
 
 @dataclass
-class _Limit:
-    """Progress of a dry run, which ends it in time; says so if it cannot."""
+class _Pace:
+    """The progress of a dry run; ends it by `_TimeIsUp` when enough time has passed."""
 
     bar: Bar
     count: int  # of conversations
-    recorded: int  # rounds of an earlier command, which are reported first
+    rounds: int  # of each
+    recorded_left: int  # rounds of an earlier command, which are reported before the others
     began: float = field(default_factory=time.monotonic)
     done: int = 0  # rounds
     seconds: float = 0.0  # until the last of them
-    over: threading.Event = field(default_factory=threading.Event)
-
-    def __enter__(self) -> _Limit:
-        threading.Thread(target=self._warn, daemon=True).start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.over.set()
 
     def __call__(self, done: int, tokens: int = 0) -> None:
         self.bar(done, tokens)
-        if self.recorded > 0:
-            self.recorded -= done
+        if self.recorded_left > 0:
+            self.recorded_left -= done
+            return
+        if not done:
             return
         seconds = time.monotonic() - self.began
-        # rounds end together: where they did so last, nothing was half done
-        if done and seconds > LIMIT and self.done >= self.count:
+        # Rounds end together: where they did so last, nothing was half done. In the last round,
+        # those that have ended are about to be recorded.
+        if seconds > ENOUGH_SECONDS and self.count <= self.done < self.count * (self.rounds - 1):
             raise _TimeIsUp
-        if done:
-            self.done, self.seconds = self.done + done, seconds
-
-    def _warn(self) -> None:
-        if not self.over.wait(LATE):
-            self.bar.note(
-                f"--dry-run takes longer than {duration(LATE)}, because the present round of"
-                f" {count_of(self.count, 'conversation')} has not ended; it stops with it."
-            )
+        self.done, self.seconds = self.done + done, seconds
 
 
 @dataclass(frozen=True)
@@ -141,7 +130,9 @@ def estimate_run(
     missing = missing_numbers(run.out, list(by_name), count)
     name = next((name for name in by_name if missing[name]), "")
     left = sum(map(len, missing.values()))
-    most = min(REMOTE if is_url(arguments.model) else LOCAL, math.ceil(left / 4))
+    most = min(
+        MOST_ON_ENDPOINT if is_url(arguments.model) else MOST_IN_PROCESS, math.ceil(left / 4)
+    )
     numbers = missing.get(name, [])[:most]
     measured = _measure(run, name, by_name.get(name, ()), numbers)
     records = measured.records
@@ -162,7 +153,8 @@ def estimate_run(
     )
     if baseline:
         probes = sum(len(draw(run.suite, run.settings, given, n).probes) for n in range(count))
-        more = (*more, WorkItem("conversations asked without a prompt", count, count, probes))
+        unasked = len(missing_numbers(run.out / BASELINE, [UNSTEERED], count)[UNSTEERED])
+        more = (*more, WorkItem("conversations asked without a prompt", count, unasked, probes))
     print(*estimate_lines(arguments, [part, *more], measured, run.out), sep="\n")
 
 
@@ -177,20 +169,61 @@ def _measure(
     title = f"--dry-run: {count} of {count_of(run.settings.conversations, 'conversation')}"
     recorded = (piece.conversations - count) * rounds
     total = piece.conversations * rounds
-    with Bar(total, title=title, waves=1) as bar, _Limit(bar, count, recorded) as limit:
+    with Bar(total, title=title, waves=1) as bar:
+        pace = _Pace(bar, count, rounds, recorded)
+        warning = threading.Timer(LATE_SECONDS, bar.note, [_late_note(count)])
+        warning.daemon = True
+        warning.start()
         try:
-            replace(run, settings=piece, methods=[setting]).converse(limit)
+            replace(run, settings=piece, methods=[setting]).converse(pace)
         except _TimeIsUp:
             note(
-                f"--dry-run stops after {duration(limit.seconds)}, with {limit.done} of"
+                f"--dry-run stops after {duration(pace.seconds)}, with {pace.done} of"
                 f" {count * rounds} rounds done; conversations that have not ended are not kept."
             )
+        finally:
+            warning.cancel()
     done = [
         record
         for record in read_run(run.out).conversations
         if record.method == name and record.conversation in numbers
     ]
-    return Measured(done, count, rounds, limit.done, limit.seconds)
+    return Measured(done, count, rounds, pace.done, pace.seconds)
+
+
+def _late_note(count: int) -> str:
+    return (
+        f"--dry-run takes longer than {duration(LATE_SECONDS)}, because the present round of"
+        f" {count_of(count, 'conversation')} has not ended; it stops with it."
+    )
+
+
+@dataclass(frozen=True)
+class Remaining:
+    """An estimate of what is left of a command, by what its dry run measured."""
+
+    requests: float  # at most
+    seconds: float  # at the pace of the dry run
+    read: float | None  # tokens; None if unknown
+    written: float | None
+
+    def cost(self, price_in: float, price_out: float) -> float:
+        """The price of its tokens, given those of a million."""
+        return ((self.read or 0.0) * price_in + (self.written or 0.0) * price_out) / 1e6
+
+
+def remaining(parts: Sequence[WorkItem], measured: Measured) -> Remaining:
+    """The estimate for parts of which the first was measured, and less is left by now."""
+    per_unit = [part.requests / part.units for part in parts]
+    requests = sum(count * part.left for count, part in zip(per_unit, parts, strict=True))
+    seconds = requests / (per_unit[0] * measured.count) * measured.seconds_of_all
+    tokens = [record.tokens for record in measured.records]
+    if not tokens or any(counts.read is None for counts in tokens):
+        return Remaining(requests, seconds, None, None)
+    scale = requests / (per_unit[0] * len(tokens))
+    read = scale * sum(counts.read or 0 for counts in tokens)
+    written = scale * sum(counts.written or 0 for counts in tokens)
+    return Remaining(requests, seconds, read, written)
 
 
 def estimate_lines(
@@ -200,48 +233,48 @@ def estimate_lines(
     out: Path,
 ) -> list[str]:
     """A table of the parts, and the tokens, cost and time left, going by what was just measured."""
-    records, ran = measured.records, measured.count
-    first, done = parts[0], len(records)
+    first, done = parts[0], len(measured.records)
     parts = [replace(first, left=first.left - done), *parts[1:]]
     rows: list[tuple[str, ...]] = [("part", "at most", "left", "requests")]
     for part in parts:
         rows.append((part.name, *(f"{n:,}" for n in (part.units, part.left, part.requests))))
-    if not ran:
+    if not measured.count:
         return [*aligned(rows), f"The {first.name} are recorded in {out}: nothing was measured."]
-    lines = [*aligned(rows), f"Measured on {done} of the {first.name}, recorded in {out}."]
-    if not measured.is_whole:
-        lines[-1] = (
-            f"Measured on {measured.done} of the {ran * measured.rounds} rounds of {ran} of the"
-            f" {first.name}; {done} that ended are recorded in {out}."
-        )
-    per_unit = [part.requests / part.units for part in parts]
-    requests = sum(count * part.left for count, part in zip(per_unit, parts, strict=True))
-    scale = requests / (per_unit[0] * done) if done else 0.0
-    tokens = [record.tokens for record in records]
-    if not records:
-        lines.append("Tokens left: unknown, as no conversation has ended.")
-    elif all(counts.read is not None for counts in tokens):
-        read = scale * sum(counts.read or 0 for counts in tokens)
-        written = scale * sum(counts.written or 0 for counts in tokens)
-        texts = [f"{float(f'{number:.2g}'):,.0f}" for number in (read, written)]
-        lines.append(
-            f"Tokens left: about {texts[0]} read and {texts[1]} written, in at most"
-            f" {requests:,.0f} requests."
-        )
-        price_in, price_out = arguments.price_in or 0.0, arguments.price_out or 0.0
-        if cost := (read * price_in + written * price_out) / 1e6:
-            lines.append(
-                f"Cost of these: about {cost:,.{2 if cost >= 1 else 4}f}, at {price_in:g} a million"
-                f" read and {price_out:g} a million written, with none of them cached."
-            )
+    if measured.is_whole:
+        basis = f"Measured on {done} of the {first.name}, recorded in {out}."
     else:
-        lines.append("Tokens left: unknown, as not every reply came with its tokens.")
-    seconds = requests / (per_unit[0] * ran) * measured.seconds_of_all
-    return [*lines, _time_line(arguments, seconds, requests, ran)]
+        basis = (
+            f"Measured on {measured.done} of the {measured.count * measured.rounds} rounds of"
+            f" {measured.count} of the {first.name}; {done} that ended are recorded in {out}."
+        )
+    left = remaining(parts, measured)
+    tokens = _token_lines(arguments, left, any_ended=done > 0)
+    return [*aligned(rows), basis, *tokens, _time_line(arguments, left, measured.count)]
 
 
-def _time_line(arguments: PricedOptions, seconds: float, requests: float, ran: int) -> str:
-    """The time left, given what it would be at the pace of the `ran` conversations."""
+def _token_lines(arguments: PricedOptions, left: Remaining, *, any_ended: bool) -> list[str]:
+    """The tokens left and, given prices, their cost."""
+    if not any_ended:
+        return ["Tokens left: unknown, as no conversation has ended."]
+    if left.read is None or left.written is None:
+        return ["Tokens left: unknown, as not every reply came with its tokens."]
+    read, written = (f"{float(f'{tokens:.2g}'):,.0f}" for tokens in (left.read, left.written))
+    lines = [
+        f"Tokens left: about {read} read and {written} written, in at most {left.requests:,.0f}"
+        " requests."
+    ]
+    price_in, price_out = arguments.price_in or 0.0, arguments.price_out or 0.0
+    if cost := left.cost(price_in, price_out):
+        lines.append(
+            f"Cost of these: about {cost:,.{2 if cost >= 1 else 4}f}, at {price_in:g} a million"
+            f" read and {price_out:g} a million written, with none of them cached."
+        )
+    return lines
+
+
+def _time_line(arguments: PricedOptions, left: Remaining, ran: int) -> str:
+    """The time left, given what it is at the pace of the `ran` conversations."""
+    seconds = left.seconds
     if not is_url(arguments.model):
         return (
             f"Time left: about {duration(seconds)}, at the pace of {ran} side by side, without"
@@ -256,5 +289,5 @@ def _time_line(arguments: PricedOptions, seconds: float, requests: float, ran: i
         )
     return (
         f"Time left: about {duration(seconds)}, if {at_once} at a time are each as fast as those;"
-        f" at least {duration(60 * requests / limit)} at {limit:g} requests a minute."
+        f" at least {duration(60 * left.requests / limit)} at {limit:g} requests a minute."
     )

@@ -76,7 +76,7 @@ def run(arguments: ProxyArguments) -> None:
                 f"not scored, as they need a judge or the answer to a probe: {', '.join(unscored)}"
             )
         from holdfast.proxy.forwarding import Forwarding
-        from holdfast.proxy.proxy_app import PAGE, ProxyApp, configuration
+        from holdfast.proxy.proxy_app import PAGE, PageTitle, ProxyApp, configuration
         from holdfast.proxy.proxy_metrics import ProxyMetrics
         from holdfast.proxy.relay import ChatRelay
         from holdfast.proxy.tally import Tally
@@ -86,7 +86,7 @@ def run(arguments: ProxyArguments) -> None:
         forwarding = Forwarding(upstream, ChatRelay(middleware, tally, arguments.log), metrics)
         loopback = server.is_loopback(arguments.host)
         hosts = ("localhost", "127.0.0.1", "::1", arguments.host) if loopback else ()
-        title = {"upstream": upstream.name, "method": spec_of(methods), "suite": suite.name}
+        title = PageTitle(upstream.name, spec_of(methods), suite.name)
         app = ProxyApp(forwarding, metrics, middleware, tally, title, hosts)
         server.listen(bound)
         host = f"[{arguments.host}]" if ":" in arguments.host else arguments.host

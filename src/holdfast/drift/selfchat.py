@@ -88,11 +88,14 @@ async def converse(
             dialog = Dialog(pairing)
             async with room:
                 requests = DialogRequests(engine, dialog, tuple(methods), settings, watch)
-                await run_dialog(requests, report)
+                progress = RoundProgress(dialog, settings.rounds, report)
+                await run_dialog(requests, progress)
                 for view in (AGENT_VIEW, USER_VIEW):
                     engine.forget((view, pairing.number))
             if not watch.holds_back(pairing.number, dialog):
                 await save(dialog)
+            # the last round ends with its probes; rounds that never happened count as progress too
+            progress.end_rounds(progress.rounds_left)
 
         async with task_group() as conversations:
             for pairing in pairings:
@@ -112,21 +115,17 @@ async def converse_once(
                 " is asked only by `holdfast drift`; take a suite without judges here."
             )
     watch = OutageWatch(lambda dialog: None, "conversation")
-    await run_dialog(DialogRequests(engine, dialog, tuple(methods), settings, watch))
+    requests = DialogRequests(engine, dialog, tuple(methods), settings, watch)
+    await run_dialog(requests, RoundProgress(dialog, settings.rounds, lambda rounds, tokens: None))
 
 
-async def run_dialog(
-    requests: DialogRequests, report: ReportRounds = lambda rounds, tokens: None
-) -> None:
+async def run_dialog(requests: DialogRequests, progress: RoundProgress) -> None:
     """Runs a conversation to its end: a self-chat, or the replay of a recorded dialog."""
-    dialog = requests.dialog
-    progress = RoundProgress(dialog, requests.settings.rounds, report)
-    if dialog.pairing.dialog is None:
+    recorded = requests.dialog.pairing.dialog
+    if recorded is None:
         await self_chat(requests, progress)
     else:
-        await replay(requests, dialog.pairing.dialog)
-    # the last round ends with its probes; rounds that never happened count as progress too
-    progress.end_rounds(progress.rounds_left)
+        await replay(requests, recorded)
 
 
 async def self_chat(requests: DialogRequests, progress: RoundProgress) -> None:

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from holdfast.errors import ModelError, UsageError
 from holdfast.methods import Method, compile_methods, spec_of
 from holdfast.methods.kinds import EVERY_MODEL, TRAITS, Ability, in_words
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedModel
 
 # of every model in this process; those whose attention can be reached offer that too
 LOCAL = frozenset(
@@ -21,15 +17,6 @@ ENDPOINT = EVERY_MODEL | {Ability.PIECES}
 _METHODS_USE = frozenset().union(*(traits.requires for traits in TRAITS.values()))
 
 
-def why_unreached(hf_model: PreTrainedModel) -> str:
-    """Why a model's attention is not steered, as a subordinate clause."""
-    devices = sorted({str(parameter.device) for parameter in hf_model.parameters()})
-    if len(devices) > 1:
-        places = " and ".join(device.replace("meta", "disk") for device in devices)
-        return f"whose weights lie on {places} and are steered on one device only"
-    return "whose attention cannot be reached"
-
-
 def supports(model: object, ability: Ability) -> bool:
     """Whether a model declares an ability; one that declares none offers only messages."""
     declared: frozenset[Ability] = getattr(model, "capabilities", EVERY_MODEL)
@@ -37,7 +24,11 @@ def supports(model: object, ability: Ability) -> bool:
 
 
 def require_layers(model: object, needed: str) -> None:
-    """Refuses a model that is not in this process, naming what is `needed` of it."""
+    """Refuses a model that is not in this process.
+
+    Args:
+        needed: the part of it that is needed, and perhaps what for, as "Its ... is not shown".
+    """
     if not supports(model, Ability.LAYERS):
         name = getattr(model, "name", model)
         raise ModelError(
@@ -55,8 +46,8 @@ def check_requirements(
     for method in methods:
         if lacking := compile_methods([method]).requires - offered:
             raise ModelError(
-                f"{spec_of([method])} needs {in_words(lacking)}, and {model} offers methods"
-                f" {in_words(offered & _METHODS_USE)} alone; {cure}.",
+                f"{spec_of([method])} needs {in_words(lacking)}, and {model} supports only"
+                f" {in_words(offered & _METHODS_USE)}; {cure}.",
                 option="method",
                 value=spec_of([method]),
                 allowed=offered & _METHODS_USE,

@@ -7,9 +7,10 @@ from functools import cached_property
 from typing import ClassVar
 
 import torch
+import transformers
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
-from holdfast.attention import check_methods
+from holdfast.attention import check_methods, why_unreached
 from holdfast.chat.emphasis import Part
 from holdfast.chat.messages import Messages
 from holdfast.common.event_loop import run_sync
@@ -25,7 +26,7 @@ from holdfast.methods import (
     compile_methods,
     read_methods,
 )
-from holdfast.models.capabilities import LOCAL, check_requirements, why_unreached
+from holdfast.models.capabilities import LOCAL, check_requirements
 from holdfast.models.fingerprint import Fingerprint
 from holdfast.models.protocol import Generates, stream_reply
 from holdfast.models.requests import Reply, Request
@@ -88,6 +89,7 @@ class LocalModel(Generates):
     ) -> tuple[Method, ...]:
         """The methods, with those resolved (`hold`) by a rehearsed reply to the first turn."""
         request = Request(messages, methods, emphasis=emphasis)
+        request.check_span()
         return run_sync(self.session().rehearse(request)).methods
 
     @cached_property
@@ -139,8 +141,6 @@ class LocalModel(Generates):
     @property
     def runtime(self) -> dict[str, str | int]:
         """Versions and devices that rounding depends on."""
-        import transformers
-
         device = self.hf_model.device
         return {
             "device": torch.cuda.get_device_name(device) if device.type == "cuda" else device.type,
@@ -155,7 +155,9 @@ class LocalModel(Generates):
         about: dict[str, object] = {"dtype": str(self.hf_model.dtype).removeprefix("torch.")}
         kinds = getattr(self.hf_model.config.get_text_config(), "layer_types", None) or ()
         layers, heads = self._size
-        if layers and heads and all("attention" in kind for kind in kinds):
+        # layers of linear attention have no softmax whose mass could be steered
+        softmax = all("attention" in kind and "linear" not in kind for kind in kinds)
+        if layers and heads and softmax:
             about |= {"layers": layers, "heads": heads}
         return about
 

@@ -15,7 +15,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from holdfast.chat.emphasis import Range
-from holdfast.chat.messages import Message
 from holdfast.common.sampling import Sampling
 from holdfast.engine.scheduler import naming_copies
 from holdfast.errors import PromptError
@@ -26,16 +25,8 @@ from holdfast.models.requests import Reply, Request
 GenerateResolved = Callable[[Resolved], Coroutine[Any, Any, Reply]]
 _AttentionMethods = Mapping[Method, ShiftsAttention]  # by the method that was resolved
 
-# first turns whose methods are remembered; with 1,000 heads, each takes some 0.4 MB
-_MAX_REMEMBERED = 1_000
-
-
-@dataclass(frozen=True)
-class _FirstTurn:
-    """The part of a chat that is rehearsed: its messages up to the user's first."""
-
-    messages: tuple[Message, ...]
-    emphasis: tuple[Range, ...]  # in these messages
+# first turns whose methods are cached: about 0.4 MB each on a model of 1,000 heads, so 100 MB
+_MAX_CACHED = 256
 
 
 @dataclass(frozen=True)
@@ -73,8 +64,8 @@ class Rehearsals:
         """The request with its methods resolved; None if a rehearsal has to come first."""
         if not request.compiled.rehearsed:
             return request
-        known = self._known(_key_of(request))
-        return None if known is None else _resolved_by(known, request)
+        cached = self._cached(_key_of(request))
+        return None if cached is None else _with_methods(cached, request)
 
     async def rehearse(self, chat: Unresolved, generate: GenerateResolved) -> tuple[Request, int]:
         """The request with its methods resolved, and the tokens to charge it for the rehearsal.
@@ -83,18 +74,18 @@ class Rehearsals:
         it. It is cancelled once none of them waits any more.
         """
         key = _key_of(chat.request)
-        if (known := self._known(key)) is not None:
-            return _resolved_by(known, chat.request), 0
+        if (cached := self._cached(key)) is not None:
+            return _with_methods(cached, chat.request), 0
         with naming_copies(chat.request.name):
             reply = await self._shared_reply(key, chat.rehearsal, generate)
-            if (known := self._known(key)) is not None:  # learned by another chat that waited
-                return _resolved_by(known, chat.request), 0
-            learned = _learned(chat.request, reply)
+            if (cached := self._cached(key)) is not None:  # by another chat that waited
+                return _with_methods(cached, chat.request), 0
+            resolved = _resolved_methods(chat.request, reply)
         with self._lock:
-            if len(self._attention_methods) >= _MAX_REMEMBERED:
+            if len(self._attention_methods) >= _MAX_CACHED:
                 self._attention_methods.popitem(last=False)
-            self._attention_methods[key] = learned
-        return _resolved_by(learned, chat.request), reply.forwarded
+            self._attention_methods[key] = resolved
+        return _with_methods(resolved, chat.request), reply.forwarded
 
     async def _shared_reply(
         self, key: _RehearsalKey, rehearsal: Resolved, generate: GenerateResolved
@@ -114,28 +105,28 @@ class Rehearsals:
                 if self._under_way.get(key) is shared:
                     del self._under_way[key]
 
-    def _known(self, key: _RehearsalKey) -> _AttentionMethods | None:
+    def _cached(self, key: _RehearsalKey) -> _AttentionMethods | None:
         with self._lock:
-            known = self._attention_methods.get(key)
-            if known is not None:
+            cached = self._attention_methods.get(key)
+            if cached is not None:
                 self._attention_methods.move_to_end(key)
-            return known
+            return cached
 
 
-def _learned(request: Request, reply: Reply) -> _AttentionMethods:
+def _resolved_methods(request: Request, reply: Reply) -> _AttentionMethods:
     """The attention methods that the reply to `rehearsal_of(request)` resolves."""
     # There is no trace if the first turn has no span (no system prompt and no emphasis) or leaves
     # no room for a reply. The chat then goes on without these methods: the empty entry says that
     # its rehearsal is over.
-    learned: dict[Method, ShiftsAttention] = {}
+    resolved: dict[Method, ShiftsAttention] = {}
     if reply.trace is not None:
         for method in request.compiled.rehearsed:
             mass = reply.trace.mass[..., : method.max_rehearsal_tokens]
-            learned[method] = method.resolve(mass)
-    return learned
+            resolved[method] = method.resolve(mass)
+    return resolved
 
 
-def _resolved_by(attention_methods: _AttentionMethods, request: Request) -> Request:
+def _with_methods(attention_methods: _AttentionMethods, request: Request) -> Request:
     methods = tuple(attention_methods.get(method, method) for method in request.methods)
     return without_rehearsed(replace(request, methods=methods))
 
@@ -143,8 +134,9 @@ def _resolved_by(attention_methods: _AttentionMethods, request: Request) -> Requ
 def rehearsal_of(request: Request) -> Request:
     """The request whose reply resolves another's methods: its first turn, answered greedily."""
     rehearsed = request.compiled.rehearsed
-    turn = _first_turn(request)
-    if request.emphasis and not turn.emphasis:
+    messages = rehearsed[0].first_turn(request.messages)
+    emphasis = tuple(part for part in request.emphasis if part[0] < len(messages))
+    if request.emphasis and not emphasis:
         raise PromptError(
             f"{rehearsed[0].name} reads the mass on a span in the reply to the first turn, and the"
             " emphasised text comes after it; emphasise a text of the first turn, or use boost."
@@ -152,17 +144,20 @@ def rehearsal_of(request: Request) -> Request:
     tokens = max(method.max_rehearsal_tokens for method in rehearsed)
     return replace(
         without_rehearsed(request),
-        messages=turn.messages,
+        messages=messages,
         sampling=Sampling(temperature=0.0, top_p=1.0, max_new_tokens=tokens),
         conversation_seed=request.editing_seed,
         seed=0,
         thread=None,
         keep=False,
         trace=True,
-        emphasis=turn.emphasis,
+        emphasis=emphasis,
         room=1,
         reply_token_ids=(),
-        continue_final_message=_continues(request, turn),
+        # the user has no message in the whole chat, and the reply continues its last one
+        continue_final_message=(
+            request.continue_final_message and len(messages) == len(request.messages)
+        ),
         name="",  # several requests may wait for it
     )
 
@@ -172,28 +167,17 @@ def without_rehearsed(request: Request) -> Request:
     return replace(request, methods=request.compiled.without_rehearsed.methods)
 
 
-def _first_turn(request: Request) -> _FirstTurn:
-    messages = request.compiled.rehearsed[0].first_turn(request.messages)
-    emphasis = tuple(part for part in request.emphasis if part[0] < len(messages))
-    return _FirstTurn(messages, emphasis)
-
-
-def _continues(request: Request, turn: _FirstTurn) -> bool:
-    """Whether the rehearsed reply continues a message: the user has none in the whole chat."""
-    return request.continue_final_message and len(turn.messages) == len(request.messages)
-
-
 def _key_of(request: Request) -> _RehearsalKey:
-    turn = _first_turn(request)
+    rehearsal = rehearsal_of(request)
     return _RehearsalKey(
-        messages=_as_json(turn.messages),
-        emphasis=turn.emphasis,
+        messages=_as_json(rehearsal.messages),
+        emphasis=tuple(rehearsal.emphasis),
         methods=request.methods,
-        editing_seed=request.editing_seed if request.compiled.messages else None,
-        system_as=request.system_as,
-        plain=request.plain,
-        continues=_continues(request, turn),
-        tools=_as_json(request.tools),
+        editing_seed=rehearsal.editing_seed if request.compiled.messages else None,
+        system_as=rehearsal.system_as,
+        plain=rehearsal.plain,
+        continues=rehearsal.continue_final_message,
+        tools=_as_json(rehearsal.tools),
     )
 
 

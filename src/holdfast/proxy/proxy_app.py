@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict, dataclass
 from importlib.resources import files
 from pathlib import PurePath
 
@@ -30,14 +31,22 @@ _TYPES = {
     ".js": "text/javascript; charset=utf-8",
     ".svg": "image/svg+xml",
 }
-_OF_PLAYGROUND = ("colours.css", "dom.js", "icon.svg")  # files that both pages have
+_SHARED_FILES = ("colours.css", "dom.js", "icon.svg")  # which the playground has too
+
+
+@dataclass(frozen=True)
+class PageTitle:
+    """What the page says about its proxy."""
+
+    upstream: str
+    method: str
+    suite: str
 
 
 class ProxyApp:
     """The proxy's ASGI application.
 
     Args:
-        title: what the page says about it: the upstream and the methods.
         hosts: host names that it answers under; () for any.
     """
 
@@ -47,11 +56,12 @@ class ProxyApp:
         metrics: ProxyMetrics,
         middleware: SuiteMiddleware,
         tally: Tally,
-        title: dict[str, str],
+        title: PageTitle,
         hosts: tuple[str, ...] = (),
     ):
         self._forwarding, self._metrics, self._tally = forwarding, metrics, tally
-        self._title, self._gate = title, AccessRules(hosts=hosts)
+        self._title = title
+        self._access = AccessRules(hosts=hosts, to_open="give --host another address")
         self._texts = {
             (case.id, rule.id or ""): rule.text
             for case in middleware.suite.cases
@@ -64,26 +74,26 @@ class ProxyApp:
         if scope["type"] != "http":
             return
         try:
-            self._gate.check(scope)
+            self._access.check(scope)
         except Refusal as refusal:
             return await send_json(send, refusal.body(), refusal.status, refusal.headers)
-        response = self._own(scope["path"]) if scope["method"] in ("GET", "HEAD") else None
+        reads = scope["method"] in ("GET", "HEAD")
+        response = self._local_response(scope["path"]) if reads else None
         if response is None:
             return await self._forwarding(scope, receive, send)
-        response.headers.update(SECURITY_HEADERS)
         await response(scope, receive, send)
 
-    def _own(self, path: str) -> Response | None:
+    def _local_response(self, path: str) -> Response | None:
         """The answer of the proxy itself; None if the upstream is to answer."""
         if path == "/metrics":
-            return Response(self._metrics.exposition(), media_type=CONTENT_TYPE_LATEST)
+            return Response(self._metrics.exposition(), 200, SECURITY_HEADERS, CONTENT_TYPE_LATEST)
         if path == f"{PAGE}/live.json":
-            return Json(self._live())
+            return Json(self._live(), headers=SECURITY_HEADERS)
         return self._page.get(path)
 
     def _live(self) -> dict[str, object]:
         """The numbers of the page."""
-        tally = self._tally
+        tally = self._tally.snapshot()
         rules = [
             {
                 "case": row.cell.case,
@@ -96,11 +106,11 @@ class ProxyApp:
             for row in tally.rules
         ]
         return {
-            **self._title,
+            **asdict(self._title),
             "last_turn": LAST_TURN,
             "open": self._forwarding.open,
-            "requests": {outcome.value: n for outcome, n in list(tally.requests.items())},
-            "unscored": {reason.value: n for reason, n in list(tally.unscored.items())},
+            "requests": {outcome.value: n for outcome, n in tally.requests.items()},
+            "unscored": {reason.value: n for reason, n in tally.unscored.items()},
             "reminders": tally.reminders,
             "added_tokens": tally.added_tokens,
             "left_out": tally.left_out,
@@ -111,11 +121,12 @@ class ProxyApp:
 def _page_files() -> dict[str, Response]:
     """The files of the page by their paths."""
     package = files("holdfast")
-    shared = [package / "serve" / "page" / name for name in _OF_PLAYGROUND]
+    shared = [package / "serve" / "page" / name for name in _SHARED_FILES]
     page = {}
     for entry in [*(package / "proxy" / "live").iterdir(), *shared]:
         path = PAGE if entry.name == "index.html" else f"{PAGE}/{entry.name}"
-        page[path] = Response(entry.read_bytes(), media_type=_TYPES[PurePath(entry.name).suffix])
+        media_type = _TYPES[PurePath(entry.name).suffix]
+        page[path] = Response(entry.read_bytes(), 200, SECURITY_HEADERS, media_type)
     return page
 
 

@@ -59,11 +59,11 @@ class _Tallied(Collector):
         self._tally = tally
 
     def collect(self) -> Iterator[CounterMetricFamily]:
-        tally = self._tally
+        tally = self._tally.snapshot()
         chats = CounterMetricFamily(
             "holdfast_proxy_chats", "Chats, by what became of the request.", labels=["outcome"]
         )
-        for outcome, count in list(tally.requests.items()):
+        for outcome, count in tally.requests.items():
             chats.add_metric([outcome.value], count)
         yield chats
         yield CounterMetricFamily(
@@ -82,7 +82,7 @@ class _Tallied(Collector):
         unscored = CounterMetricFamily(
             "holdfast_proxy_unscored", "Replies without scores, by reason.", labels=["reason"]
         )
-        for reason, count in list(tally.unscored.items()):
+        for reason, count in tally.unscored.items():
             unscored.add_metric([reason.value], count)
         yield unscored
         rules = CounterMetricFamily(

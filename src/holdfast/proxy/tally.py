@@ -67,6 +67,16 @@ class Tally:
                 self._scored[cell] += 1
                 self._kept[cell] += score.kept
 
+    def snapshot(self) -> Tally:
+        """A copy that counts no further."""
+        copy = Tally()
+        with self._lock:
+            copy.requests, copy.unscored = self.requests.copy(), self.unscored.copy()
+            copy.reminders, copy.added_tokens = self.reminders, self.added_tokens
+            copy.left_out = self.left_out
+            copy._scored, copy._kept = self._scored.copy(), self._kept.copy()
+        return copy
+
     @property
     def rules(self) -> list[RuleCount]:
         """The rules that were scored, by turn."""

@@ -38,14 +38,15 @@ class AccessRules:
     # host names that a server without a key accepts, so that no page of another site can reach it
     # under that site's name (DNS rebinding); () accepts any
     hosts: tuple[str, ...] = ()
+    to_open: str = "start it with --api-key-env"  # the cure for one that is reached otherwise
 
     def check(self, scope: Scope) -> None:
         """Raises a `Refusal` if the request is not allowed."""
         headers = Headers(scope=scope)
         if self.hosts and _host(headers.get("host", "")) not in self.hosts:
             raise Refusal(
-                "This server answers only under its own address, as it has no API key; start it"
-                " with --api-key-env to use it under other names.",
+                "This server answers only under its own address, as it has no API key;"
+                f" {self.to_open} to use it under other names.",
                 code="unknown_host",
                 status=421,
             )
