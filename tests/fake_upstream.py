@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import uvicorn
 
@@ -181,6 +182,15 @@ def proxied(
         forwarding.close()
 
 
+@contextlib.contextmanager
+def through(
+    answer: Answer, suite: str, method: str = "none", **options: Any
+) -> Iterator[tuple[FakeUpstream, Proxied]]:
+    """A fake upstream, and a proxy to it."""
+    with FakeUpstream(answer) as upstream, proxied(upstream.url, suite, method, **options) as proxy:
+        yield upstream, proxy
+
+
 def wait_until(holds: Callable[[], bool], seconds: float = 20) -> None:
     limit = time.monotonic() + seconds
     while not holds():
@@ -238,3 +248,9 @@ def reply_events(*events: bytes) -> Answer:
         writer.raw(b"0\r\n\r\n")
 
     return answer
+
+
+def in_turn(*answers: Answer) -> Answer:
+    """Answers each request by the next of these."""
+    left = iter(answers)
+    return lambda seen, writer: next(left)(seen, writer)

@@ -5,7 +5,6 @@ import itertools
 import json
 import threading
 import time
-from contextlib import contextmanager
 
 import httpx2
 import openai
@@ -20,6 +19,7 @@ from fake_upstream import (
     reply_events,
     reply_json,
     response,
+    through,
     wait_until,
 )
 
@@ -35,13 +35,6 @@ def suite(tmp_path):
     path = tmp_path / "bot.yaml"
     path.write_text(SUITE)
     return str(path)
-
-
-@contextmanager
-def through(answer, suite, method="none", **options):
-    """A fake upstream, and a proxy to it."""
-    with FakeUpstream(answer) as upstream, proxied(upstream.url, suite, method, **options) as proxy:
-        yield upstream, proxy
 
 
 def client(proxy, **options) -> openai.OpenAI:

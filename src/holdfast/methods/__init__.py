@@ -1,6 +1,6 @@
 """Steering methods. The names imported here are the interface; importing them imports no torch."""
 
-from holdfast.methods.all_methods import MESSAGE_METHODS, catalogue, schema
+from holdfast.methods.all_methods import METHODS_OUTSIDE_MODELS, catalogue, schema
 from holdfast.methods.attention import Boost, Pasta, SplitSoftmax, Spotlight
 from holdfast.methods.compiled import UNSTEERED, CompiledMethods, compile_methods
 from holdfast.methods.contrast import AdaCad, Anchoring, Guidance, PromptStrength

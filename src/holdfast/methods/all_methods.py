@@ -24,8 +24,10 @@ METHODS: tuple[type[Any], ...] = (
     *(Capping, Vector),
 )
 BY_NAME: dict[str, type[Any]] = {method.name: method for method in METHODS}
-# those that can be applied wherever a chat can be edited
-MESSAGE_METHODS = tuple(method.name for method in METHODS if method.kind is Kind.MESSAGES)
+# those that can be applied wherever a chat goes through, whatever the model
+METHODS_OUTSIDE_MODELS = tuple(
+    method.name for method in METHODS if method.kind in (Kind.MESSAGES, Kind.RETRIES)
+)
 
 
 def catalogue() -> list[CatalogueEntry]:

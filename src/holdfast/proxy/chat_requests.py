@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
 
 from holdfast.chat.messages import Message
+from holdfast.logs.dialogs import BYTES_PER_TOKEN
 from holdfast.proxy.json_edits import Change, Insertion, Path, Removal
 from holdfast.transcripts.reader import input_messages, system_prompt
 from holdfast.transcripts.transcript import Event
@@ -77,11 +78,21 @@ class LocatedMessage:
 
 @dataclass(frozen=True)
 class ChatRequest:
-    """The body of a request, and its messages."""
+    """The body of a request, and its messages.
+
+    Attributes:
+        document: the body as it came; "" if it was not read from one.
+    """
 
     api: Api
     body: Mapping[str, Any]
     messages: tuple[LocatedMessage, ...]
+    document: str = ""
+
+    @property
+    def tokens(self) -> int:
+        """The length of its messages, estimated from their bytes."""
+        return -(-sum(len(message.text.encode()) for message in self.messages) // BYTES_PER_TOKEN)
 
     @property
     def system(self) -> str:
@@ -146,7 +157,7 @@ def read_request(api: Api, document: str) -> ChatRequest:
         body = json.loads(document)
     except (ValueError, RecursionError):
         raise Unreadable("it is not JSON") from None
-    return request_of(api, body)
+    return replace(request_of(api, body), document=document)
 
 
 def request_of(api: Api, body: Any) -> ChatRequest:

@@ -1,9 +1,10 @@
 """The proxy as an ASGI application: every request goes upstream, and every answer comes down, as
 it is; only the messages of chats are edited.
 
-Bytes are sent on as they come. A reply is scored in another thread once its last byte is sent. If
-the client leaves, the request upstream is cancelled. If the server upstream breaks off, so does the
-answer, and the client sees what it would have seen without a proxy.
+Bytes are sent on as they come, unless a reply is checked first and perhaps drawn again. A reply is
+scored in another thread once its last byte is sent. If the client leaves, the request upstream is
+cancelled. If the server upstream breaks off, so does the answer, and the client sees what it would
+have seen without a proxy.
 """
 
 from __future__ import annotations
@@ -11,17 +12,18 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing
 from functools import partial
+from typing import Any
 
 import httpx2
 from starlette.types import Message, Receive, Scope, Send
 
 from holdfast.proxy.chat_requests import Api, api_of
 from holdfast.proxy.proxy_metrics import ProxyMetrics
-from holdfast.proxy.relay import Answer, ChatRelay, RelayedRequest
+from holdfast.proxy.relay import Answer, ChatRelay, CheckedAnswers, RelayedRequest
 from holdfast.proxy.suite_middleware import Unscored
 from holdfast.proxy.upstream import Upstream
 from holdfast.serve.refusals import Refusal
@@ -95,8 +97,13 @@ class Forwarding:
             headers = [(k, v) for k, v in headers if k != b"content-length"]
         elif upload.has_body:
             content = upload.parts()
-        request = self._upstream.request(scope, headers, content)
-        passed = partial(self._pass, request, relayed, passing)
+        passed: Callable[[], Coroutine[Any, Any, None]]
+        if relayed is not None and relayed.retries:
+            send = partial(self._upstream.request, scope, headers)
+            passed = partial(self._pass_checked, send, relayed, passing)
+        else:
+            request = self._upstream.request(scope, headers, content)
+            passed = partial(self._pass, request, relayed, passing)
         await CancellableResponse(lambda send: passed())(scope, upload.receive_next, passing.send)
 
     async def _pass(
@@ -108,7 +115,7 @@ class Forwarding:
             response = await self._upstream.send(request)
             async with aclosing(response):
                 answer.status, answer.headers = response.status_code, response.headers
-                await passing.start(response)
+                await passing.start(response.status_code, response.headers)
                 async for part in response.aiter_raw():
                     if passing.is_first:
                         self._metrics.first_byte_seconds.observe(time.monotonic() - started)
@@ -117,14 +124,56 @@ class Forwarding:
                         answer.add(part)
                 await passing.end()
         except httpx2.TransportError as error:
-            refusal = self._upstream.refusal_of(error)
-            kind = "broke_off" if passing.status else refusal.code
-            self._metrics.upstream_errors.labels(str(kind)).inc()
-            if not passing.status:  # otherwise the answer breaks off here too
-                headers = refusal.headers
-                await send_json(passing.send, refusal.body(), refusal.status, headers)
+            await self._refuse(error, passing)
         finally:
             self._end(relayed, answer)
+
+    async def _pass_checked(
+        self,
+        request_with: Callable[[bytes], httpx2.Request],
+        relayed: RelayedRequest,
+        passing: _Passing,
+    ) -> None:
+        """Sends a request up until its reply keeps the rules, and the best answer down."""
+        checked = CheckedAnswers(self._relay, relayed)
+        again: RelayedRequest | None = relayed
+        answer = Answer(is_held=True)
+        try:
+            while again is not None:
+                answer = Answer(is_held=True)
+                await self._receive(request_with(again.content), answer)
+                again = await asyncio.to_thread(checked.add, answer)
+            await passing.whole(checked.best or answer)
+        except httpx2.TransportError as error:
+            if checked.best is not None:  # a retry failed
+                await passing.whole(checked.best)
+            else:
+                if answer.status:  # it breaks off here where it broke off upstream
+                    await passing.start(answer.status, answer.headers)
+                    await passing.add(answer.body)
+                await self._refuse(error, passing)
+        finally:
+            self._end(relayed, checked.best or answer)
+
+    async def _receive(self, request: httpx2.Request, answer: Answer) -> None:
+        """Sends a request up and keeps its answer."""
+        started, is_first = time.monotonic(), True
+        response = await self._upstream.send(request)
+        async with aclosing(response):
+            answer.status, answer.headers = response.status_code, response.headers
+            async for part in response.aiter_raw():
+                if is_first:
+                    self._metrics.first_byte_seconds.observe(time.monotonic() - started)
+                    is_first = False
+                answer.add(part)
+
+    async def _refuse(self, error: httpx2.TransportError, passing: _Passing) -> None:
+        """Answers that there was no answer; one that has begun breaks off as it did upstream."""
+        refusal = self._upstream.refusal_of(error)
+        kind = "broke_off" if passing.status else refusal.code
+        self._metrics.upstream_errors.labels(str(kind)).inc()
+        if not passing.status:
+            await send_json(passing.send, refusal.body(), refusal.status, refusal.headers)
 
     def _end(self, relayed: RelayedRequest | None, answer: Answer) -> None:
         """Has a reply scored."""
@@ -201,15 +250,15 @@ class _Passing:
             self.status = message["status"]
         await self._send(message)
 
-    async def start(self, response: httpx2.Response) -> None:
-        headers = [(k.lower(), v) for k, v in response.headers.raw]
-        named = response.headers.get_list("connection", split_commas=True)
+    async def start(self, status: int, answered: httpx2.Headers) -> None:
+        headers = [(k.lower(), v) for k, v in answered.raw]
+        named = answered.get_list("connection", split_commas=True)
         dropped = _HOP_BY_HOP | {name.lower().encode() for name in named}
         kept = [(name, value) for name, value in headers if name not in dropped]
         await self.send(
             {
                 "type": "http.response.start",
-                "status": response.status_code,
+                "status": status,
                 "headers": kept,
             }
         )
@@ -217,6 +266,11 @@ class _Passing:
     async def add(self, part: bytes) -> None:
         self.is_first = False
         await self.send({"type": "http.response.body", "body": part, "more_body": True})
+
+    async def whole(self, answer: Answer) -> None:
+        await self.start(answer.status, answer.headers)
+        await self.add(answer.body)
+        await self.end()
 
     async def end(self) -> None:
         await self.send({"type": "http.response.body", "body": b"", "more_body": False})

@@ -114,6 +114,7 @@ class ProxyApp:
             "reminders": tally.reminders,
             "added_tokens": tally.added_tokens,
             "left_out": tally.left_out,
+            "retries": tally.retries,
             "rules": rules,
         }
 

@@ -79,6 +79,11 @@ class _Tallied(Collector):
             "Messages that were not sent, in all requests.",
             value=tally.left_out,
         )
+        yield CounterMetricFamily(
+            "holdfast_proxy_retries",
+            "Requests that were sent again, as the reply broke a rule.",
+            value=tally.retries,
+        )
         unscored = CounterMetricFamily(
             "holdfast_proxy_unscored", "Replies without scores, by reason.", labels=["reason"]
         )

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import math
 import threading
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +44,8 @@ class RelayedRequest:
     edit: Edit
     request: ChatRequest | None = None
 
+    retries: int = 0  # how often it may be sent again, if the reply breaks a rule
+
     @property
     def is_scored(self) -> bool:
         """Whether its reply has to be kept until it is over."""
@@ -51,10 +54,16 @@ class RelayedRequest:
 
 @dataclass
 class Answer:
-    """The response to a request, as far as it has come; no body is kept that is too long."""
+    """The response to a request, as far as it has come; no body is kept that is too long.
 
-    status: int = 0  # 0: there was none
+    Attributes:
+        status: 0 if there was none.
+        is_held: whether all of it is kept, as the client does not have it yet.
+    """
+
+    status: int = 0
     headers: httpx2.Headers = field(default_factory=httpx2.Headers)
+    is_held: bool = False
     _parts: list[bytes] = field(default_factory=list)
     _size: int = 0
 
@@ -62,7 +71,7 @@ class Answer:
         """Keeps the next bytes of its body."""
         self._size += len(part)
         self._parts.append(part)
-        if self.is_too_long:
+        if self.is_too_long and not self.is_held:
             self._parts.clear()
 
     @property
@@ -114,24 +123,41 @@ class ChatRelay:
         edit = self._middleware.edit(request)
         if edit.changes:
             content = edit_document(document, edit.changes).encode()
-        return RelayedRequest(api, content, edit, request)
+        is_edited = edit.outcome in (Outcome.EDITED, Outcome.UNCHANGED)
+        retries = self._middleware.retries(edit.case) if edit.case and is_edited else 0
+        return RelayedRequest(api, content, edit, request, retries)
+
+    def broken_rules(self, relayed: RelayedRequest, answer: Answer) -> Sequence[str] | None:
+        """The texts of the rules that a whole answer breaks; None if that cannot be told."""
+        request, case = relayed.request, relayed.edit.case
+        choices = self._choices(relayed, answer)
+        if request is None or case is None or isinstance(choices, Unscored) or len(choices) != 1:
+            return None
+        try:
+            return self._middleware.broken_rules(request, case, choices[0])
+        except HoldfastError:  # of a measure that the user wrote
+            return None
+
+    def again(self, relayed: RelayedRequest, broken: Sequence[str]) -> RelayedRequest | None:
+        """The request to send after a reply that broke these rules; None if it is the same."""
+        request, case = relayed.request, relayed.edit.case
+        assert request is not None and case is not None
+        edit = self._middleware.edit_again(request, case, broken)
+        if edit is None:
+            return None
+        content = edit_document(request.document, edit.changes)
+        self.tally.note_retry(edit.added_tokens + request.tokens)
+        return replace(relayed, content=content.encode())
 
     def end(self, relayed: RelayedRequest, answer: Answer) -> None:
         """Scores the reply to a request, or counts why it has no scores."""
         request, case = relayed.request, relayed.edit.case
         if request is None or case is None:
             return
-        if answer.status != 200:
-            return self.tally.note_reply(Unscored.FAILED)
-        if answer.is_too_long:
-            return self.tally.note_reply(Unscored.TOO_LONG)
-        text = _decompressed(answer)
-        if text is None:
-            return self.tally.note_reply(Unscored.NOT_SUPPORTED)
-        answers = read_answers(relayed.api, answer.headers.get("content-type", ""), text)
-        if not answers:
-            self.tally.note_reply(Unscored.FAILED)
-        for choice in answers:
+        choices = self._choices(relayed, answer)
+        if isinstance(choices, Unscored):
+            return self.tally.note_reply(choices)
+        for choice in choices:
             try:
                 scored = self._middleware.score(request, case, choice)
             except HoldfastError:  # of a measure that the user wrote
@@ -141,6 +167,54 @@ class ChatRelay:
                 self._on_reply(scored)
             if self._log is not None:
                 self._log.write(relayed, choice)
+
+    def _choices(
+        self, relayed: RelayedRequest, answer: Answer
+    ) -> list[Mapping[str, Any]] | Unscored:
+        """The choices of an answer, or why there are none."""
+        if answer.status != 200:
+            return Unscored.FAILED
+        if answer.is_too_long:
+            return Unscored.TOO_LONG
+        text = _decompressed(answer)
+        if text is None:
+            return Unscored.NOT_SUPPORTED
+        content_type = answer.headers.get("content-type", "")
+        return read_answers(relayed.api, content_type, text) or Unscored.FAILED
+
+
+class CheckedAnswers:
+    """The answers to one request, which is sent again while the reply breaks a rule.
+
+        checked = CheckedAnswers(relay, relayed)
+        again = relayed
+        while again is not None:
+            again = checked.add(answer to `again`)
+        checked.best
+
+    Attributes:
+        best: the answer that breaks the fewest rules, and the earliest of those.
+    """
+
+    def __init__(self, relay: ChatRelay, relayed: RelayedRequest):
+        self._relay, self._relayed = relay, relayed
+        self._retries_left = relayed.retries
+        self._fewest: float = math.inf
+        self.best: Answer | None = None
+
+    def add(self, answer: Answer) -> RelayedRequest | None:
+        """Takes the next answer; returns the request to send then, or None if there is none."""
+        broken = self._relay.broken_rules(self._relayed, answer)
+        if self.best is None:
+            self.best = answer
+        if broken is None:
+            return None
+        if len(broken) < self._fewest:
+            self.best, self._fewest = answer, len(broken)
+        if not broken or not self._retries_left:
+            return None
+        self._retries_left -= 1
+        return self._relay.again(self._relayed, broken)
 
 
 def _decompressed(answer: Answer) -> str | None:

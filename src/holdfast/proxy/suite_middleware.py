@@ -11,14 +11,15 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, NoReturn
 
-from holdfast.chat.messages import dialog_seed
+from holdfast.chat.messages import Message, dialog_seed
 from holdfast.drift.cases import Case, Rule, Suite
 from holdfast.drift.prompt_rules import CaseRules, with_rules
 from holdfast.drift.suites import FOLLOWED
 from holdfast.errors import PromptError, UsageError
 from holdfast.logs.dialogs import BYTES_PER_TOKEN, dialog_of
-from holdfast.methods import MESSAGE_METHODS, Method, compile_methods, spec_of
+from holdfast.methods import METHODS_OUTSIDE_MODELS, Method, compile_methods, spec_of
 from holdfast.methods.compiled import CompiledMethods
+from holdfast.models.checked_replies import check_retries
 from holdfast.proxy.chat_requests import ChatRequest, Unreadable
 from holdfast.proxy.json_edits import Change, Insertion, Removal
 from holdfast.transcripts import linear
@@ -107,17 +108,16 @@ class SuiteMiddleware:
     """The cases of a suite, with the methods and the rules of each.
 
     Raises:
-        UsageError: a method does more than edit messages, or needs the texts of rules that a case
-            does not have; or no rule of the suite can be scored in a conversation.
+        UsageError: a method acts inside the model, or needs the texts of rules that a case does
+            not have; or no rule of the suite can be scored in a conversation.
     """
 
     def __init__(self, suite: Suite, methods: Sequence[Method] = ()):
         compiled = compile_methods(methods)
         for method in methods:
-            if method in compiled.retries:
-                _refuse(method, "draws replies again, which are sent on here as they come")
-            if method not in compiled.messages:
-                _refuse(method, "acts inside the model")
+            if method not in (*compiled.messages, *compiled.retries):
+                _refuse(method)
+        check_retries(compiled)
         self.suite = suite
         self._cases = {case.id: _prepared(case, methods) for case in suite.cases}
         if not any(case.rules for case in self._cases.values()):
@@ -153,9 +153,8 @@ class SuiteMiddleware:
             return Edit(Outcome.NO_CASE)
         if request.is_stored:
             return Edit(Outcome.STORED)
-        chat, methods = request.chat, self._cases[case.id].methods
         try:
-            changes = request.changes_to(methods.edit(chat, dialog_seed(chat)))
+            changes = self._changes(request, case, request.chat)
         except PromptError:
             return Edit(Outcome.NO_PROMPT, case)
         except Unreadable:
@@ -163,6 +162,44 @@ class SuiteMiddleware:
         last = request.messages[-1].item if request.ends_with_user else None
         reminds = any(change.path[: len(last)] == last for change in changes) if last else False
         return Edit(Outcome.EDITED if changes else Outcome.UNCHANGED, case, changes, reminds)
+
+    def _changes(
+        self, request: ChatRequest, case: Case, chat: Sequence[Message]
+    ) -> tuple[Change, ...]:
+        """The changes after which a request has this chat, as the methods edit it."""
+        methods, seed = self._cases[case.id].methods, dialog_seed(request.chat)
+        return request.changes_to(methods.edit(chat, seed))
+
+    def retries(self, case: Case) -> int:
+        """How often a reply is drawn again at most."""
+        return sum(method.retries for method in self._cases[case.id].methods.retries)
+
+    def broken_rules(
+        self, request: ChatRequest, case: Case, answer: Mapping[str, Any]
+    ) -> Sequence[str] | None:
+        """The texts of the rules that an answer breaks, for which it may be drawn again.
+
+        None if it has no text, calls a tool or cannot be read.
+        """
+        (retry,) = self._cases[case.id].methods.retries
+        try:
+            reply = output_messages(answer)
+        except Malformed:
+            return None
+        text = "\n".join(event.text for event in reply if event.kind is Kind.MESSAGE)
+        if not text.strip() or any(event.kind is Kind.TOOL_CALL for event in reply):
+            return None
+        is_cut = any(event.is_cut for event in reply)
+        return retry.broken(request.chat, text, is_cut=is_cut)
+
+    def edit_again(self, request: ChatRequest, case: Case, broken: Sequence[str]) -> Edit | None:
+        """The changes in a request after a reply that broke these rules; None if there are none."""
+        (retry,) = self._cases[case.id].methods.retries
+        try:
+            changes = self._changes(request, case, retry.reminded(request.chat, broken))
+        except Unreadable:
+            return None
+        return Edit(Outcome.EDITED, case, changes) if changes else None
 
     def score(
         self, request: ChatRequest, case: Case, answer: Mapping[str, Any]
@@ -191,15 +228,15 @@ class SuiteMiddleware:
         return ScoredReply(case.id, turn.number, scores) if scores else Unscored.EMPTY
 
 
-def _refuse(method: Method, why: str) -> NoReturn:
-    *others, last = MESSAGE_METHODS
+def _refuse(method: Method) -> NoReturn:
+    *others, last = METHODS_OUTSIDE_MODELS
     raise UsageError(
-        f"{method.name} {why}, and only the messages of a chat can be edited here; use"
-        f" {', '.join(others)} or {last}, or serve the model with `holdfast serve"
+        f"{method.name} acts inside the model, and only the messages of a chat can be edited here;"
+        f" use {', '.join(others)} or {last}, or serve the model with `holdfast serve"
         " --default-method`.",
         option="method",
         value=spec_of([method]),
-        allowed=list(MESSAGE_METHODS),
+        allowed=list(METHODS_OUTSIDE_MODELS),
     )
 
 

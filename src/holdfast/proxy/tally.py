@@ -39,12 +39,14 @@ class Tally:
         added_tokens: sent in all requests, estimated; a reminder is sent again with each later
             turn of its dialog.
         left_out: messages that were not sent, in all requests.
+        retries: requests that were sent again, as the reply broke a rule; their tokens count as
+            added.
     """
 
     def __init__(self) -> None:
         self.requests = Counter[Outcome]()
         self.unscored = Counter[Unscored]()
-        self.reminders = self.added_tokens = self.left_out = 0
+        self.reminders = self.added_tokens = self.left_out = self.retries = 0
         self._scored, self._kept = Counter[RuleCell](), Counter[RuleCell]()
         self._lock = threading.Lock()
 
@@ -55,6 +57,12 @@ class Tally:
             self.reminders += edit.reminds
             self.added_tokens += edit.added_tokens
             self.left_out += edit.left_out
+
+    def note_retry(self, tokens: int) -> None:
+        """Counts a request that is sent again, with its length."""
+        with self._lock:
+            self.retries += 1
+            self.added_tokens += tokens
 
     def note_reply(self, reply: ScoredReply | Unscored) -> None:
         """Counts a reply."""
@@ -73,7 +81,7 @@ class Tally:
         with self._lock:
             copy.requests, copy.unscored = self.requests.copy(), self.unscored.copy()
             copy.reminders, copy.added_tokens = self.reminders, self.added_tokens
-            copy.left_out = self.left_out
+            copy.left_out, copy.retries = self.left_out, self.retries
             copy._scored, copy._kept = self._scored.copy(), self._kept.copy()
         return copy
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import aclosing, closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -15,7 +16,7 @@ from holdfast.errors import UsageError, type_in_words
 from holdfast.methods import Method
 from holdfast.methods.spec import read_methods
 from holdfast.proxy.chat_requests import api_of
-from holdfast.proxy.relay import Answer, ChatRelay, OnReply, RelayedRequest
+from holdfast.proxy.relay import Answer, ChatRelay, CheckedAnswers, OnReply, RelayedRequest
 from holdfast.proxy.suite_middleware import SuiteMiddleware
 from holdfast.proxy.tally import Tally
 
@@ -44,13 +45,14 @@ def wrap(
     Args:
         client: an `OpenAI` or `AsyncOpenAI`, or a client that inherits from them.
         suite: whose rules score the replies, as `holdfast.drift.load_suite` takes it.
-        method: edits the messages, such as "reminder:every=4".
+        method: edits the messages, such as "reminder:every=4", or has replies drawn again that
+            broke a rule ("check-and-retry:n=2"), which are then returned whole.
         tally: counts the requests and the rules that their replies keep.
         on_reply: is called with the `ScoredReply` of each reply, once it is over.
         log: the file to which each scored chat is appended, with its texts.
 
     Raises:
-        UsageError: it is no such client, the method does more than edit messages, or no rule of the
+        UsageError: it is no such client, the method acts inside the model, or no rule of the
             suite can be scored in a conversation.
     """
     import openai
@@ -83,8 +85,28 @@ class _Transport(httpx2.BaseTransport):
         relayed = _begin(self._relay, request)
         if relayed is None:
             return _unread(self._client.send(request, stream=True))
+        if relayed.retries:
+            return self._checked(request, relayed)
         response = self._client.send(_edited(request, relayed), stream=True)
         return _unread(response, _Recording(response, relayed, self._relay))
+
+    def _checked(self, request: httpx2.Request, relayed: RelayedRequest) -> httpx2.Response:
+        """The best answer to a request that is sent until its reply keeps the rules."""
+        checked = CheckedAnswers(self._relay, relayed)
+        again: RelayedRequest | None = relayed
+        while again is not None:
+            try:
+                response = self._client.send(_edited(request, again), stream=True)
+                answer = Answer(response.status_code, response.headers, is_held=True)
+                with closing(response):
+                    for part in response.iter_raw():
+                        answer.add(part)
+            except httpx2.TransportError:
+                if checked.best is None:
+                    raise
+                break  # a retry failed
+            again = checked.add(answer)
+        return _whole(self._relay, relayed, checked)
 
     def close(self) -> None:
         self._client.close()
@@ -100,8 +122,27 @@ class _AsyncTransport(httpx2.AsyncBaseTransport):
         relayed = await to_thread.run_sync(_begin, self._relay, request)
         if relayed is None:
             return _unread(await self._client.send(request, stream=True))
+        if relayed.retries:
+            return await self._checked(request, relayed)
         response = await self._client.send(_edited(request, relayed), stream=True)
         return _unread(response, _AsyncRecording(response, relayed, self._relay))
+
+    async def _checked(self, request: httpx2.Request, relayed: RelayedRequest) -> httpx2.Response:
+        checked = CheckedAnswers(self._relay, relayed)
+        again: RelayedRequest | None = relayed
+        while again is not None:
+            try:
+                response = await self._client.send(_edited(request, again), stream=True)
+                answer = Answer(response.status_code, response.headers, is_held=True)
+                async with aclosing(response):
+                    async for part in response.aiter_raw():
+                        answer.add(part)
+            except httpx2.TransportError:
+                if checked.best is None:
+                    raise
+                break
+            again = await to_thread.run_sync(checked.add, answer)
+        return await to_thread.run_sync(_whole, self._relay, relayed, checked)
 
     async def aclose(self) -> None:
         await self._client.aclose()
@@ -124,6 +165,15 @@ def _edited(request: httpx2.Request, relayed: RelayedRequest) -> httpx2.Request:
         content=relayed.content,
         extensions=request.extensions,
     )
+
+
+def _whole(relay: ChatRelay, relayed: RelayedRequest, checked: CheckedAnswers) -> httpx2.Response:
+    """The best answer, whose reply is scored."""
+    best = checked.best
+    assert best is not None
+    relay.end(relayed, best)
+    stream = httpx2.ByteStream(best.body)
+    return httpx2.Response(best.status, headers=best.headers, stream=stream)
 
 
 def _unread(response: httpx2.Response, stream: Any = None) -> httpx2.Response:

@@ -75,6 +75,7 @@ function show(live) {
     total("chats", count(sum(Object.values(live.requests)))),
     total("reminders sent", count(live.reminders)),
     total("tokens added, estimated", count(live.added_tokens)),
+    ...(live.retries ? [total("replies drawn again", count(live.retries))] : []),
     ...(live.left_out ? [total("messages left out", count(live.left_out))] : []),
     total("open now", count(live.open)));
   table(live);

@@ -1,0 +1,210 @@
+"""`check-and-retry` in `holdfast proxy` and `holdfast.wrap`: replies that are drawn again."""
+
+import asyncio
+
+import httpx2
+import openai
+import pytest
+from fake_upstream import (
+    SUITE,
+    SYSTEM,
+    FakeUpstream,
+    chunks,
+    completion,
+    in_turn,
+    proxied,
+    reply_events,
+    reply_json,
+    response,
+    through,
+    wait_until,
+)
+
+import holdfast
+from holdfast.proxy.suite_middleware import Unscored
+from holdfast.proxy.tally import Tally
+
+CHAT = [{"role": "system", "content": SYSTEM}, {"role": "user", "content": "Hi."}]
+REMINDED = [CHAT[0], {"role": "user", "content": "[Reminder: Sign as Tony.]\n\nHi."}]
+BROKEN, KEPT = reply_json(completion("Fine, sir")), reply_json(completion("Fine, Tony"))
+WORSE = reply_json(completion("Fine. Yes, sir"))  # breaks both rules
+
+
+def refuse(seen, writer):
+    writer.whole("500 Oops", b'{"error": {"message": "no"}}', "Content-Type: application/json")
+
+
+def close(seen, writer):
+    return False
+
+
+@pytest.fixture
+def suite(tmp_path):
+    path = tmp_path / "bot.yaml"
+    path.write_text(SUITE)
+    return str(path)
+
+
+def ask(url, **more):
+    return httpx2.post(f"{url}/v1/chat/completions", json={"messages": CHAT, **more})
+
+
+def text_of(reply):
+    return reply.json()["choices"][0]["message"]["content"]
+
+
+def test_a_reply_that_breaks_a_rule_is_drawn_again(suite):
+    with through(in_turn(BROKEN, KEPT), suite, "check-and-retry:n=2") as (upstream, proxy):
+        assert text_of(ask(proxy.url, seed=3)) == "Fine, Tony"
+        proxy.settle()
+        metrics = httpx2.get(f"{proxy.url}/metrics").text
+    first, second = upstream.seen
+    assert first.json["messages"] == CHAT and second.json == {"messages": REMINDED, "seed": 3}
+    # only the reply that the client got is scored
+    rules = {row.cell.rule: (row.kept, row.scored) for row in proxy.tally.rules}
+    assert rules == {"signs": (1, 1), "short": (1, 1)}
+    assert proxy.tally.retries == 1 and proxy.tally.reminders == 0
+    # at four bytes each: the 42 bytes of the chat again, and the 27 of the reminder
+    assert proxy.tally.added_tokens == 11 + 7
+    assert "holdfast_proxy_retries_total 1.0" in metrics
+
+
+def test_a_reply_that_keeps_all_rules_is_sent_on(suite):
+    with through(KEPT, suite, "check-and-retry") as (upstream, proxy):
+        reply = ask(proxy.url)
+    assert reply.content == completion("Fine, Tony") and len(upstream.seen) == 1
+    assert proxy.tally.retries == 0
+
+
+def test_messages_are_edited_in_a_retry_too(suite):
+    spec = 'reminder:every=1,text="Be brief."+check-and-retry:n=1'
+    with through(in_turn(BROKEN, KEPT), suite, spec) as (upstream, proxy):
+        ask(proxy.url)
+    first, second = (seen.json["messages"][-1]["content"] for seen in upstream.seen)
+    assert first == "[Reminder: Be brief.]\n\nHi."
+    assert second == "[Reminder: Be brief.]\n\n[Reminder: Sign as Tony.]\n\nHi."
+
+
+@pytest.mark.parametrize(
+    ("answers", "text"),
+    [
+        ((WORSE, BROKEN, WORSE), "Fine, sir"),
+        ((BROKEN, WORSE, reply_json(completion("Well, sir"))), "Fine, sir"),
+        ((BROKEN, refuse), "Fine, sir"),
+        ((BROKEN, close), "Fine, sir"),
+        ((BROKEN, reply_json(completion(""))), "Fine, sir"),
+    ],
+    ids=["the fewest broken", "the earliest", "refused", "closed", "empty"],
+)
+def test_the_best_draw_is_sent_if_none_keeps_all_rules(suite, answers, text):
+    with through(in_turn(*answers), suite, "check-and-retry:n=2") as (upstream, proxy):
+        reply = ask(proxy.url)
+    assert reply.status_code == 200 and text_of(reply) == text
+    assert len(upstream.seen) == len(answers)
+
+
+def test_a_stream_waits_for_the_check(suite):
+    answers = in_turn(reply_events(*chunks("Fine, ", "sir")), reply_events(*chunks("Oh, ", "Tony")))
+    with (
+        FakeUpstream(answers) as upstream,
+        proxied(upstream.url, suite, "check-and-retry") as proxy,
+    ):
+        client = openai.OpenAI(base_url=f"{proxy.url}/v1", api_key="k", max_retries=0)
+        stream = client.chat.completions.create(model="m", messages=CHAT, stream=True)
+        assert "".join(chunk.choices[0].delta.content or "" for chunk in stream) == "Oh, Tony"
+
+
+def test_the_responses_api(suite):
+    answers = in_turn(
+        *(
+            reply_json(httpx2.Response(200, json=response(text)).content)
+            for text in ("Fine, sir", "Fine, Tony")
+        )
+    )
+    with (
+        FakeUpstream(answers) as upstream,
+        proxied(upstream.url, suite, "check-and-retry") as proxy,
+    ):
+        body = {"instructions": SYSTEM, "input": "Hi."}
+        reply = httpx2.post(f"{proxy.url}/v1/responses", json=body).json()
+    assert reply["output"][0]["content"][0]["text"] == "Fine, Tony"
+    assert upstream.seen[1].json == {**body, "input": REMINDED[1]["content"]}
+
+
+CALL = {"id": "1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [refuse, reply_json(completion("", "tool_calls", tool_calls=[CALL])), reply_json(b"[")],
+    ids=["refused", "calls a tool", "unreadable"],
+)
+def test_what_is_no_reply_is_sent_on_as_it_is(suite, answer):
+    with FakeUpstream(answer) as upstream:
+        direct = ask(upstream.url)
+        with proxied(upstream.url, suite, "check-and-retry") as proxy:
+            through = ask(proxy.url)
+    assert (through.status_code, through.content) == (direct.status_code, direct.content)
+    assert len(upstream.seen) == 2 and proxy.tally.retries == 0
+
+
+def test_an_answer_that_breaks_off_does_so_here(suite):
+    def answer(seen, writer):
+        writer.head("200 OK", "Content-Type: text/event-stream", "Transfer-Encoding: chunked")
+        writer.chunk(chunks("Fine, ")[0])
+        return False
+
+    with through(answer, suite, "check-and-retry") as (_, proxy):
+        client = openai.OpenAI(base_url=f"{proxy.url}/v1", api_key="k", max_retries=0)
+        stream = client.chat.completions.create(model="m", messages=CHAT, stream=True)
+        assert next(stream).choices[0].delta.content == "Fine, "
+        with pytest.raises((openai.APIConnectionError, httpx2.RemoteProtocolError)):
+            list(stream)
+        proxy.settle()
+    assert proxy.tally.unscored == {Unscored.FAILED: 1}
+
+
+def test_a_client_that_leaves_while_its_reply_is_held_cancels_it(suite):
+    gone = []
+
+    def answer(seen, writer):
+        writer.head("200 OK", "Content-Type: text/event-stream", "Transfer-Encoding: chunked")
+        writer.chunk(chunks("Fine")[0])
+        gone.append(writer.client_is_gone())
+        return False
+
+    with through(answer, suite, "check-and-retry") as (upstream, proxy):
+        with pytest.raises(httpx2.ReadTimeout):
+            httpx2.post(f"{proxy.url}/v1/chat/completions", json={"messages": CHAT}, timeout=0.3)
+        wait_until(lambda: bool(gone))
+    assert gone == [True] and len(upstream.seen) == 1
+
+
+def test_a_wrapped_client(suite):
+    tally, scored = Tally(), []
+    with FakeUpstream(in_turn(WORSE, BROKEN, refuse)) as upstream:
+        client = openai.OpenAI(base_url=f"{upstream.url}/v1", api_key="k", max_retries=0)
+        wrapped = holdfast.wrap(
+            client, suite=suite, method="check-and-retry:n=2", tally=tally, on_reply=scored.append
+        )
+        reply = wrapped.chat.completions.create(model="m", messages=CHAT)
+    assert reply.choices[0].message.content == "Fine, sir"
+    assert [seen.json["messages"][-1]["content"] for seen in upstream.seen] == [
+        "Hi.",
+        "[Reminder: Sign as Tony. Reply in one sentence.]\n\nHi.",
+        REMINDED[1]["content"],
+    ]
+    assert tally.retries == 2 and len(scored) == 1
+
+
+def test_a_wrapped_asynchronous_client_that_streams(suite):
+    answers = in_turn(reply_events(*chunks("Fine, ", "sir")), reply_events(*chunks("Oh, ", "Tony")))
+
+    async def run(url):
+        client = openai.AsyncOpenAI(base_url=f"{url}/v1", api_key="k", max_retries=0)
+        wrapped = holdfast.wrap(client, suite=suite, method="check-and-retry")
+        stream = await wrapped.chat.completions.create(model="m", messages=CHAT, stream=True)
+        return "".join([chunk.choices[0].delta.content or "" async for chunk in stream])
+
+    with FakeUpstream(answers) as upstream:
+        assert asyncio.run(run(upstream.url)) == "Oh, Tony"
