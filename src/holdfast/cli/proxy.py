@@ -38,7 +38,7 @@ class ProxyArguments(Options):
     """the rules: a suite with one case is for all chats; with several, the one whose system prompt
     a chat has"""
     method: options.Spec = "none"
-    """what is done to chats: reminder:every=4, repetition:probability=0.5, check-and-retry:n=2, ..."""
+    """what is done to chats: reminder:every=4, repetition:probability=0.5, check-and-retry, ..."""
     host: str = "127.0.0.1"
     """address to listen on"""
     port: int = 8100
