@@ -12,7 +12,10 @@ from typing import Any
 
 import httpx2
 
+from holdfast.drift.cases import Suite
+from holdfast.drift.suites import load_suite
 from holdfast.errors import HoldfastError, UsageError, reason_of
+from holdfast.methods import Method
 from holdfast.proxy.chat_replies import read_answers
 from holdfast.proxy.chat_requests import Api, ChatRequest, Unreadable, read_request
 from holdfast.proxy.json_edits import edit_document
@@ -181,6 +184,21 @@ class ChatRelay:
             return Unscored.NOT_SUPPORTED
         content_type = answer.headers.get("content-type", "")
         return read_answers(relayed.api, content_type, text) or Unscored.FAILED
+
+
+def chat_relay(
+    suite: Suite | Path | str,
+    methods: Sequence[Method],
+    *,
+    tally: Tally | None,
+    on_reply: OnReply | None,
+    log: Path | str | None,
+) -> ChatRelay:
+    """The relay of a client that runs in the user's own process."""
+    if not isinstance(suite, Suite):
+        suite = load_suite(str(suite), probed=False)
+    middleware = SuiteMiddleware(suite, methods)
+    return ChatRelay(middleware, tally or Tally(), None if log is None else Path(log), on_reply)
 
 
 class CheckedAnswers:

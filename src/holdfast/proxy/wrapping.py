@@ -11,13 +11,18 @@ import httpx2
 from anyio import CancelScope, to_thread
 
 from holdfast.drift.cases import Suite
-from holdfast.drift.suites import load_suite
 from holdfast.errors import UsageError, type_in_words
 from holdfast.methods import Method
 from holdfast.methods.spec import read_methods
 from holdfast.proxy.chat_requests import api_of
-from holdfast.proxy.relay import Answer, ChatRelay, CheckedAnswers, OnReply, RelayedRequest
-from holdfast.proxy.suite_middleware import SuiteMiddleware
+from holdfast.proxy.relay import (
+    Answer,
+    ChatRelay,
+    CheckedAnswers,
+    OnReply,
+    RelayedRequest,
+    chat_relay,
+)
 from holdfast.proxy.tally import Tally
 
 if TYPE_CHECKING:
@@ -57,10 +62,7 @@ def wrap(
     """
     import openai
 
-    if not isinstance(suite, Suite):
-        suite = load_suite(str(suite), probed=False)
-    middleware = SuiteMiddleware(suite, read_methods(method))
-    relay = ChatRelay(middleware, tally or Tally(), None if log is None else Path(log), on_reply)
+    relay = chat_relay(suite, read_methods(method), tally=tally, on_reply=on_reply, log=log)
     inner: Any = getattr(client, "_client", None)  # its connections; there is no public name
     if isinstance(client, openai.OpenAI) and isinstance(inner, httpx2.Client):
         return client.copy(http_client=httpx2.Client(transport=_Transport(inner, relay)))

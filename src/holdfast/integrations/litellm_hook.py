@@ -1,0 +1,106 @@
+"""A callback of LiteLLM that edits chats and scores their replies.
+
+    litellm.callbacks = [SuiteHook(suite="bot.yaml", method="reminder:every=4")]
+
+Chats are edited in LiteLLM's `async_pre_call_deployment_hook`, once a deployment is chosen: in
+`litellm.acompletion`, in its router and in its proxy. `litellm.completion` has no hook that can
+edit a request, so its chats stay as they are and are not scored.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import uuid
+from collections import OrderedDict
+from pathlib import Path
+from typing import Any
+
+import httpx2
+from litellm.integrations.custom_logger import CustomLogger
+from litellm.types.utils import CallTypes
+
+from holdfast.drift.cases import Suite
+from holdfast.errors import UsageError
+from holdfast.methods import Method, Methods, compile_methods, read_methods, spec_of
+from holdfast.proxy.chat_requests import Api
+from holdfast.proxy.relay import Answer, OnReply, RelayedRequest, chat_relay
+from holdfast.proxy.tally import Tally
+
+_MOST_OPEN = 10_000  # calls whose end has not been heard of
+_JSON = httpx2.Headers({"content-type": "application/json"})
+
+
+class SuiteHook(CustomLogger):
+    """Edits the messages of chat completions by a method, and scores their replies by a suite.
+
+    Args:
+        suite: whose rules score the replies, as `holdfast.drift.load_suite` takes it.
+        method: edits the messages, such as "reminder:every=4".
+        tally: counts the requests and the rules that their replies keep.
+        on_reply: is called with the `ScoredReply` of each reply, once it is over.
+        log: the file to which each scored chat is appended, with its texts.
+
+    Raises:
+        UsageError: the method does more than edit messages, or no rule of the suite can be scored
+            in a conversation.
+    """
+
+    def __init__(
+        self,
+        suite: Suite | Path | str,
+        method: str | Method | Methods = "none",
+        *,
+        tally: Tally | None = None,
+        on_reply: OnReply | None = None,
+        log: Path | str | None = None,
+    ):
+        super().__init__()
+        # LiteLLM takes two callbacks of one class for the same, unless such an attribute differs
+        self.name = f"holdfast-{uuid.uuid4()}"
+        methods = read_methods(method)
+        if retries := compile_methods(methods).retries:
+            raise UsageError(
+                f"{spec_of(retries)} draws replies again, which a callback of LiteLLM cannot do;"
+                " use holdfast.wrap or holdfast proxy.",
+                option="method",
+                value=spec_of(retries),
+            )
+        self._relay = chat_relay(suite, methods, tally=tally, on_reply=on_reply, log=log)
+        self._open = OrderedDict[str, RelayedRequest]()  # by the id of the call
+
+    async def async_pre_call_deployment_hook(
+        self, kwargs: dict[str, Any], call_type: CallTypes | None
+    ) -> dict[str, Any] | None:
+        """The arguments of a call with its messages edited; None if it is no chat."""
+        if call_type not in (CallTypes.completion, CallTypes.acompletion):
+            return None
+        try:
+            body = json.dumps({"messages": kwargs["messages"]}).encode()
+        except (KeyError, TypeError, ValueError):
+            return None
+        relayed = await asyncio.to_thread(self._relay.begin, Api.CHAT, body)
+        if relayed.is_scored:
+            self._open[kwargs["litellm_call_id"]] = relayed
+            if len(self._open) > _MOST_OPEN:
+                self._open.popitem(last=False)
+        return {**kwargs, "messages": json.loads(relayed.content)["messages"]}
+
+    async def async_log_success_event(
+        self, kwargs: dict[str, Any], response_obj: Any, start_time: object, end_time: object
+    ) -> None:
+        """Scores the reply to a call; that of a stream comes here once it is over."""
+        answer = Answer(200, _JSON)
+        answer.add(response_obj.model_dump_json().encode())
+        await self._end(kwargs, answer)
+
+    async def async_log_failure_event(
+        self, kwargs: dict[str, Any], response_obj: Any, start_time: object, end_time: object
+    ) -> None:
+        """Counts a call that had no reply."""
+        await self._end(kwargs, Answer())
+
+    async def _end(self, kwargs: dict[str, Any], answer: Answer) -> None:
+        relayed = self._open.pop(kwargs.get("litellm_call_id", ""), None)
+        if relayed is not None:
+            await asyncio.to_thread(self._relay.end, relayed, answer)

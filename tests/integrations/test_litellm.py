@@ -1,0 +1,132 @@
+"""The callback of LiteLLM, in its own calls and in its router, against a fake server."""
+
+import asyncio
+import json
+import os
+
+import pytest
+from fake_upstream import (
+    SUITE,
+    SYSTEM,
+    FakeUpstream,
+    chunks,
+    completion,
+    reply_events,
+    reply_json,
+)
+
+from holdfast.errors import UsageError
+from holdfast.proxy.suite_middleware import Outcome, Unscored
+from holdfast.proxy.tally import Tally
+
+os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"  # else importing it asks the network
+litellm = pytest.importorskip("litellm")
+from holdfast.integrations.litellm_hook import SuiteHook  # noqa: E402
+
+CHAT = [{"role": "system", "content": SYSTEM}, {"role": "user", "content": "Hi."}]
+REMINDED = [CHAT[0], {"role": "user", "content": "[Reminder: Be brief.]\n\nHi."}]
+EVERY = 'reminder:every=1,text="Be brief."'
+
+
+@pytest.fixture(scope="module")
+def run():
+    """Runs a coroutine; all in one event loop, in which LiteLLM calls back."""
+    with asyncio.Runner() as runner:
+        yield runner.run
+
+
+@pytest.fixture
+def tally(tmp_path, monkeypatch):
+    path, tally = tmp_path / "bot.yaml", Tally()
+    path.write_text(SUITE)
+    monkeypatch.setattr(litellm, "callbacks", [SuiteHook(path, EVERY, tally=tally)])
+    return tally
+
+
+def scored(tally):
+    return {row.cell.rule: (row.kept, row.scored) for row in tally.rules}
+
+
+async def until(holds) -> None:
+    for _ in range(1000):  # LiteLLM calls back from a queue of its own
+        if holds():
+            return
+        await asyncio.sleep(0.01)
+    raise AssertionError("it was not called back")
+
+
+def call(url, **more):
+    return litellm.acompletion(
+        model="openai/m", api_base=f"{url}/v1", api_key="k", messages=CHAT, num_retries=0, **more
+    )
+
+
+def test_a_chat_is_edited_and_its_reply_scored(tally, run):
+    async def ask(url):
+        reply = await call(url)
+        await until(lambda: tally.rules)
+        return reply
+
+    with FakeUpstream(reply_json(completion("Fine. Tony"))) as upstream:
+        reply = run(ask(upstream.url))
+    assert reply.choices[0].message.content == "Fine. Tony"
+    assert upstream.seen[0].json["messages"] == REMINDED and CHAT[1]["content"] == "Hi."
+    assert scored(tally) == {"signs": (1, 1), "short": (0, 1)}
+    assert tally.requests == {Outcome.EDITED: 1} and tally.reminders == 1
+
+
+def test_a_stream_is_scored_once_it_is_over(tally, run):
+    async def ask(url):
+        stream = await call(url, stream=True)
+        text = "".join([part.choices[0].delta.content or "" async for part in stream])
+        await until(lambda: tally.rules)
+        return text
+
+    with FakeUpstream(reply_events(*chunks("Fine, ", "Tony"))) as upstream:
+        assert run(ask(upstream.url)) == "Fine, Tony"
+    assert upstream.seen[0].json["messages"] == REMINDED
+    assert scored(tally) == {"signs": (1, 1), "short": (1, 1)}
+
+
+def test_a_refused_call_is_counted(tally, run):
+    def refuse(seen, writer):
+        writer.whole("401 No", b'{"error": {"message": "no"}}', "Content-Type: application/json")
+
+    async def ask(url):
+        with pytest.raises(litellm.AuthenticationError):
+            await call(url)
+        await until(lambda: tally.unscored)
+
+    with FakeUpstream(refuse) as upstream:
+        run(ask(upstream.url))
+    assert tally.unscored == {Unscored.FAILED: 1} and not tally.rules
+
+
+def test_the_router_edits_each_attempt_once(tally, run):
+    answers = iter([completion(None), completion("Fine, Tony")])
+
+    def answer(seen, writer):
+        body = next(answers)
+        status = "200 OK" if json.loads(body)["choices"][0]["message"]["content"] else "500 No"
+        writer.whole(status, body, "Content-Type: application/json")
+
+    async def ask(url):
+        served = {"model": "openai/m", "api_base": f"{url}/v1", "api_key": "k", "max_retries": 0}
+        router = litellm.Router(
+            [{"model_name": "bot", "litellm_params": served}], num_retries=1, retry_after=0
+        )
+        await router.acompletion(model="bot", messages=CHAT)
+        await until(lambda: tally.rules)
+
+    with FakeUpstream(answer) as upstream:
+        run(ask(upstream.url))
+    assert [seen.json["messages"] for seen in upstream.seen] == [REMINDED, REMINDED]
+    assert scored(tally)["signs"] == (1, 1)
+
+
+def test_retries_are_refused(tmp_path):
+    path = tmp_path / "bot.yaml"
+    path.write_text(SUITE)
+    with pytest.raises(UsageError) as raised:
+        SuiteHook(path, "check-and-retry:n=2")
+    assert raised.value.option == "method" and raised.value.value == "check-and-retry"
