@@ -154,31 +154,29 @@ class LocalModel(Generates):
         """Facts about the model for a run's manifest that are not part of its identity."""
         about: dict[str, object] = {"dtype": str(self.hf_model.dtype).removeprefix("torch.")}
         kinds = getattr(self.hf_model.config.get_text_config(), "layer_types", None) or ()
-        layers, heads = self._size
         # layers of linear attention have no softmax whose mass could be steered
-        softmax = all("attention" in kind and "linear" not in kind for kind in kinds)
-        if layers and heads and softmax:
-            about |= {"layers": layers, "heads": heads}
+        all_softmax = all("attention" in kind and "linear" not in kind for kind in kinds)
+        if all_softmax and (size := self._size) is not None:
+            about["layers"], about["heads"] = size
         return about
 
     @property
-    def _size(self) -> tuple[object, object]:
-        """The numbers of layers and of heads, as far as the configuration has them."""
+    def _size(self) -> tuple[int, int] | None:
+        """The numbers of layers and of heads; None if the configuration has no such numbers."""
         config = self.hf_model.config.get_text_config()
-        names = ("num_hidden_layers", "num_attention_heads")
-        layers, heads = (getattr(config, name, None) for name in names)
-        return layers, heads
+        layers = getattr(config, "num_hidden_layers", None)
+        heads = getattr(config, "num_attention_heads", None)
+        return (layers, heads) if isinstance(layers, int) and isinstance(heads, int) else None
 
     @property
     def shape(self) -> Shape:
         """The shape that head sets of this model are for; its layers have equally many heads."""
-        layers, heads = self._size
-        if not isinstance(layers, int) or not isinstance(heads, int):
+        if (size := self._size) is None:
             raise ModelError(
-                f"{self.name} has {layers} layers of {heads} heads, and only layers with equally"
-                " many heads have a profile."
+                f"{self.name} does not say how many layers and heads it has, or its layers differ,"
+                " and only layers with equally many heads have a profile."
             )
-        return Shape(layers, heads, self.name, self.fingerprint)
+        return Shape(*size, self.name, self.fingerprint)
 
     @property
     def context(self) -> int | None:
