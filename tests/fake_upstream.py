@@ -15,7 +15,7 @@ import uvicorn
 from holdfast.drift.suites import load_suite
 from holdfast.methods import parse, spec_of
 from holdfast.proxy.forwarding import Forwarding
-from holdfast.proxy.proxy_app import PageTitle, ProxyApp, configuration
+from holdfast.proxy.proxy_app import PageTitle, ProxyApp, uvicorn_config
 from holdfast.proxy.proxy_metrics import ProxyMetrics
 from holdfast.proxy.relay import ChatRelay
 from holdfast.proxy.suite_middleware import SuiteMiddleware
@@ -170,7 +170,7 @@ def proxied(
     title = PageTitle(upstream, spec_of(parse(method)), "bot")
     app = ProxyApp(forwarding, metrics, middleware, tally, title, ("127.0.0.1",))
     bound = bind("127.0.0.1", 0)
-    server = uvicorn.Server(configuration(app))
+    server = uvicorn.Server(uvicorn_config(app))
     thread = threading.Thread(target=server.run, args=([bound],))
     thread.start()
     wait_until(lambda: server.started or not thread.is_alive())

@@ -12,7 +12,7 @@ from holdfast.cli import main
 from holdfast.common.sampling import Sampling
 from holdfast.errors import ModelError, RecordsError, UsageError
 from holdfast.methods import Ability
-from holdfast.models.capabilities import ENDPOINT
+from holdfast.models.capabilities import ENDPOINT_ABILITIES
 from holdfast.models.requests import Request
 
 NOT_APPLIED = {"steering": "boost:factor=2", "applied": False, "why": "no span"}
@@ -162,7 +162,7 @@ def test_needs_of_methods_that_are_no_list_of_names_are_ignored(serve):
     listed = [{"name": "a", "needs": [["log_odds"]]}, {"name": "b", "needs": 3}]
     odd = json.dumps({"methods": listed})
     model, _ = serve(lambda body, number: completion(), lambda number: (200, {}, odd))
-    assert model.capabilities == ENDPOINT
+    assert model.capabilities == ENDPOINT_ABILITIES
 
 
 NO_STEERING = [(404, "Not Found"), (405, ""), (200, "<html>"), (200, "[" * 100_000)]
@@ -176,7 +176,7 @@ def test_a_server_without_steering_is_an_ordinary_endpoint(serve, status, text):
     fields = "model messages temperature top_p max_tokens seed"
     assert set(server.bodies[0]) == set(fields.split())
     assert server.bodies[0]["seed"] == 1
-    with pytest.raises(ModelError, match=r"needs attention.*messages alone"):
+    with pytest.raises(ModelError, match=r"needs attention.*supports only messages"):
         model.generate(CHAT, "boost:factor=2")
 
 

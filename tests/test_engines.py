@@ -10,7 +10,7 @@ from holdfast.cli import main
 from holdfast.common.model_names import engine_in
 from holdfast.errors import ModelError, UsageError
 from holdfast.methods import Ability
-from holdfast.models.capabilities import ENDPOINT
+from holdfast.models.capabilities import ENDPOINT_ABILITIES
 from holdfast.models.engine_plugins import load_in_engine, read_options
 from holdfast.papers.li2024 import geometry
 from holdfast.papers.zhang2024.profiling import profile
@@ -64,7 +64,7 @@ class InEngine:
     """A model in vLLM as studies see it: it steers attention but shows no layers."""
 
     name = fingerprint = "vllm:tiny"
-    capabilities = ENDPOINT | {Ability.LOG_ODDS}
+    capabilities = ENDPOINT_ABILITIES | {Ability.LOG_ODDS}
 
 
 STUDIES = [

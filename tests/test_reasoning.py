@@ -77,6 +77,16 @@ MENTIONED = {
         "Never print `</think>`.",
         "Oui.",
     ),
+    "a mentioned opening and a closing": (
+        "Never print `<think>`.\n</think>\nOui.",
+        "Never print `<think>`.",
+        "Oui.",
+    ),
+    "nested details": (
+        '<details type="reasoning"><details>a</details>b</details>Oui.',
+        "<details>a</details>b",
+        "Oui.",
+    ),
     "only a quoted closing": ('<think>Never print "</think>', 'Never print "', ""),
 }
 
@@ -123,6 +133,8 @@ ALONE = {
     "other details": "<details><summary>More</summary>Oui.</details>",
     "the word": "analysis of the case: the assistantfinal word is a typo",
     "another tag": "<thinker>Oui.</thinker>",
+    "the last word": "End reasoning with </think>",
+    "the last word of a line": "Close it with </think>\nThen go on.",
     "in a list": "- <think>\n- </think> is its end",
 }
 

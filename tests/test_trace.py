@@ -12,7 +12,7 @@ from tiny import model
 
 from holdfast import Sampling, drift
 from holdfast.analysis import decay
-from holdfast.analysis.decay import behaviour
+from holdfast.analysis.mass_and_score import behaviour
 from holdfast.chat.prompt import render
 from holdfast.cli import main
 from holdfast.errors import ModelError, ParameterOutOfRange, RecordsError, UsageError
@@ -112,7 +112,7 @@ def test_a_planted_correlation_is_found_where_it_was_planted():
 def test_two_dialogs_have_no_correlation_between_them():
     masses, scores = np.array([[0.5, 0.3], [0.4, 0.1]]), np.array([[1.0, 0.5], [0.5, 0.0]])
     between = behaviour(records_with(masses, scores)).between_dialogs
-    assert between.r is None and "fewer than three" in between.why
+    assert between.r is None and "fewer than 3" in between.why
 
 
 def test_resamples_in_which_nothing_varies_have_no_correlation():

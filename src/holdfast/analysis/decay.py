@@ -10,21 +10,17 @@ share counts the same at every level.
 import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from pydantic import Field
 
-from holdfast.analysis.statistics import (
-    SCORES,
-    Estimate,
-    bounds_of,
-    estimate,
-    paired_difference,
-    resampled_means,
-)
+from holdfast.analysis.mass_and_score import Behaviour, behaviour
+from holdfast.analysis.statistics import SCORES, Estimate, estimate, paired_difference
+from holdfast.common.plurals import plural
 from holdfast.errors import UsageError
 from holdfast.records import Conversation
-from holdfast.records.model import List, Number, Optional, RecordModel
+from holdfast.records.model import List, Number, RecordModel
 from holdfast.records.traces import TurnTrace
 
 Dialog = Mapping[int, TurnTrace]  # the agent's turns, by round
@@ -33,7 +29,14 @@ _Level = Callable[[TurnTrace], np.ndarray]  # takes a turn and returns its masse
 
 # masses are stored as float16, which rounds what is smaller to 0, whose logarithm means nothing
 _MIN_MASS = 2.0**-24
-_MIN_GROUPS = 3  # two means always lie on a line
+
+
+class _Changes(NamedTuple):
+    """The changes of the log mass in one dialog."""
+
+    within_turns: float  # summed
+    between_turns: float  # summed
+    slope: float  # the mean slope per token; NaN if every turn has fewer than three
 
 
 class Change(RecordModel):
@@ -81,30 +84,6 @@ class MassDecay(RecordModel):
     head: Decay  # of the shown head
 
 
-class Correlation(RecordModel):
-    """Pearson's r of mass and score, with its 95% interval; None where there is none."""
-
-    n: Number  # of groups that are resampled
-    r: float | None
-    low: float | None
-    high: float | None
-    why: Optional[str] = None  # there is none
-
-    @property
-    def estimate(self) -> Estimate:
-        return Estimate(self.n, self.r, None, self.low, self.high)
-
-
-class Behaviour(RecordModel):
-    """Correlations of a probe's mean mass with its score."""
-
-    all: Correlation
-    within_rounds: Correlation  # less the mean of its round
-    within_dialogs: Correlation  # less the mean of its dialog
-    between_dialogs: Correlation  # of the means of dialogs
-    probes: Rows  # a row for each: round, mass, score
-
-
 class Trace(MassDecay):
     """All measurements of a model's traced self-chats, as in `trace.json`."""
 
@@ -127,20 +106,18 @@ def decay(dialogs: Sequence[Dialog]) -> MassDecay:
     """All measurements of the masses, for the average head and the head whose mass falls most.
 
     Raises:
-        UsageError: fewer than two dialogs have a mass, or none has one in each round.
+        UsageError: fewer than two dialogs have a mass in each round.
     """
     dialogs = [dialog for dialog in dialogs if dialog]
-    if len(dialogs) < 2:
-        raise UsageError(
-            f"{len(dialogs)} dialogs have a mass on a system prompt, and an interval needs two; use"
-            " more conversations."
-        )
-    rounds = max(number for dialog in dialogs for number in dialog)
+    rounds = max((number for dialog in dialogs for number in dialog), default=0)
     whole = [dialog for dialog in dialogs if set(dialog) == set(range(1, rounds + 1))]
-    if not whole:
+    if len(whole) < 2:
         raise UsageError(
-            f"None of the {len(dialogs)} dialogs has a mass in each of {rounds} rounds; use more"
-            " conversations."
+            f"Of {plural(len(dialogs), 'dialog')} with a mass on a system prompt, {len(whole)} of"
+            f" {plural(rounds, 'round')} have one in each, and an interval needs two; use more"
+            " conversations.",
+            option="conversations",
+            value=len(whole),
         )
     first, last = (  # [layer, head]
         np.mean([np.asarray(dialog[number].mass).mean(2) for dialog in whole], 0)
@@ -183,15 +160,17 @@ def _decay_of(
         np.array([level(dialog[number]).mean() for dialog in dialogs if number in dialog])
         for number in range(1, rounds + 1)
     ]
-    # [change, dialog]
-    real = np.array([_changes(dialog, rounds, level) for dialog in whole]).T
-    uniform = np.array([_changes(dialog, rounds, uniform_level) for dialog in whole]).T
-    within, between, slope = map(_change, real, uniform)
+    real = [_changes(dialog, rounds, level) for dialog in whole]
+    uniform = [_changes(dialog, rounds, uniform_level) for dialog in whole]
+
+    def change(of: Callable[[_Changes], float]) -> Change:
+        return _change(np.array([*map(of, real)]), np.array([*map(of, uniform)]))
+
     return Decay(
         mass=tuple(estimate(values, SCORES) for values in masses),
-        within_turns=within,
-        between_turns=between,
-        slope=slope,
+        within_turns=change(lambda changes: changes.within_turns),
+        between_turns=change(lambda changes: changes.between_turns),
+        slope=change(lambda changes: changes.slope),
     )
 
 
@@ -204,11 +183,8 @@ def _change(real: np.ndarray, uniform: np.ndarray) -> Change:
     )
 
 
-def _changes(dialog: Dialog, rounds: int, level: _Level) -> tuple[float, float, float]:
-    """The changes of the log mass in a whole dialog: summed within turns, summed between turns, and
-    the mean slope per token, NaN if every turn has fewer than three. A least-squares line gives
-    each turn's start and end.
-    """
+def _changes(dialog: Dialog, rounds: int, level: _Level) -> _Changes:
+    """The changes in a whole dialog; a least-squares line gives each turn's start and end."""
     # the query of a turn's first token belongs to the template and attends unlike any other
     ends, slopes = [], []
     for number in range(1, rounds + 1):
@@ -221,7 +197,8 @@ def _changes(dialog: Dialog, rounds: int, level: _Level) -> tuple[float, float, 
         ends.append((start, start + slope * (len(masses) - 1)))
     within = sum(end - start for start, end in ends)
     between = sum(after[0] - before[1] for before, after in itertools.pairwise(ends))
-    return float(within), float(between), float(np.mean(slopes)) if slopes else math.nan
+    slope = float(np.mean(slopes)) if slopes else math.nan
+    return _Changes(float(within), float(between), slope)
 
 
 def _curves(dialogs: Sequence[Dialog], rounds: int, level: _Level) -> Rows:
@@ -243,63 +220,3 @@ def _average_mass(turn: TurnTrace) -> np.ndarray:
 def _average_uniform(turn: TurnTrace) -> np.ndarray:
     """The mass if attention were uniform, averaged over the layers, [step]."""
     return np.asarray(turn.uniform.mean(0))
-
-
-def behaviour(records: Sequence[Conversation]) -> Behaviour:
-    """Correlations of a probe's mean mass with its score: overall, within and between dialogs."""
-    dialogs = [probes for record in records if len(probes := _probes(record))]
-    every = np.concatenate([np.empty((0, 3)), *dialogs])
-    round_means = {number: every[every[:, 0] == number, 1:].mean(0) for number in set(every[:, 0])}
-    values = [probes[:, 1:] for probes in dialogs]
-    in_rounds = [
-        probes[:, 1:] - np.array([round_means[number] for number in probes[:, 0]])
-        for probes in dialogs
-    ]
-    return Behaviour(
-        all=_correlation(values),
-        within_rounds=_correlation(in_rounds),
-        within_dialogs=_correlation([pairs - pairs.mean(0) for pairs in values]),
-        between_dialogs=_correlation([pairs.mean(0, keepdims=True) for pairs in values]),
-        probes=every.round(6).tolist(),
-    )
-
-
-def _probes(record: Conversation) -> np.ndarray:
-    """The round, the mass and the score of each probe that has a mass, [probe, 3]."""
-    rows = [
-        (probe.round, probe.mass, probe.score)
-        for probe in record.probes
-        if probe.kind == "stability" and probe.mass is not None
-    ]
-    return np.array(rows, dtype=float)
-
-
-def _correlation(groups: Sequence[np.ndarray]) -> Correlation:
-    """Pearson's r of [n, 2] with a 95% bootstrap interval over groups."""
-    if len(groups) < _MIN_GROUPS:
-        why = "fewer than three groups of probes have a mass"
-        return Correlation(n=len(groups), r=None, low=None, high=None, why=why)
-    sums = np.array([_sums(group) for group in groups])
-    r = float(_r(sums.sum(0, keepdims=True))[0])
-    if math.isnan(r):
-        why = "mass or score is the same everywhere"
-        return Correlation(n=len(groups), r=None, low=None, high=None, why=why)
-    low, high = bounds_of(_r(resampled_means(sums)))
-    return Correlation(n=len(groups), r=r, low=low, high=high)
-
-
-def _sums(group: np.ndarray) -> list[float]:
-    """n, x, y, xx, yy and xy of [n, 2]; r is the same of their means over groups."""
-    return [len(group), *group.sum(0), *(group**2).sum(0), (group[:, 0] * group[:, 1]).sum()]
-
-
-def _r(sums: np.ndarray) -> np.ndarray:
-    """Pearson's r of each row of sums of values around 1; NaN where a column is constant up to
-    rounding, of the values or of their sums.
-    """
-    n, x, y, xx, yy, xy = sums.T
-    spread_x, spread_y = n * xx - x**2, n * yy - y**2
-    varies = (spread_x > n * (1e-12 * xx + 1e-20 * n)) & (spread_y > n * (1e-12 * yy + 1e-20 * n))
-    root = np.sqrt(np.where(varies, spread_x * spread_y, np.nan))
-    r: np.ndarray = np.clip((n * xy - x * y) / root, -1, 1)
-    return r

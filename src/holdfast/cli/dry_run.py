@@ -44,6 +44,7 @@ class _Pace:
     count: int  # of conversations
     rounds: int  # of each
     recorded_left: int  # rounds of an earlier command, which are reported before the others
+    may_stop: bool  # not with recorded dialogs, whose rounds are all reported at their end
     began: float = field(default_factory=time.monotonic)
     done: int = 0  # rounds
     seconds: float = 0.0  # until the last of them
@@ -58,7 +59,8 @@ class _Pace:
         seconds = time.monotonic() - self.began
         # Rounds end together: where they did so last, nothing was half done. In the last round,
         # those that have ended are about to be recorded.
-        if seconds > ENOUGH_SECONDS and self.count <= self.done < self.count * (self.rounds - 1):
+        is_between_rounds = self.count <= self.done < self.count * (self.rounds - 1)
+        if self.may_stop and seconds > ENOUGH_SECONDS and is_between_rounds:
             raise _TimeIsUp
         self.done, self.seconds = self.done + done, seconds
 
@@ -99,9 +101,17 @@ def check_prices(arguments: DryRunOptions) -> None:
     """Refuses prices that have no effect or make no sense, before anything runs."""
     for option, price in (("--price-in", arguments.price_in), ("--price-out", arguments.price_out)):
         if price is not None and not arguments.dry_run:
-            raise UsageError(f"{option} {price:g} is for --dry-run; add it, or leave this out.")
+            raise UsageError(
+                f"{option} {price:g} is for --dry-run; add it, or leave this out.",
+                option=option.removeprefix("--"),
+                value=price,
+            )
         if price is not None and not 0 <= price < float("inf"):
-            raise UsageError(f"{option} takes a price from 0 upwards, not {price:g}.")
+            raise UsageError(
+                f"{option} takes a price from 0 upwards, not {price:g}.",
+                option=option.removeprefix("--"),
+                value=price,
+            )
 
 
 class PricedOptions(Protocol):
@@ -170,7 +180,7 @@ def _measure(
     recorded = (piece.conversations - count) * rounds
     total = piece.conversations * rounds
     with Bar(total, title=title, waves=1) as bar:
-        pace = _Pace(bar, count, rounds, recorded)
+        pace = _Pace(bar, count, rounds, recorded, may_stop=run.cast.dialogs is None)
         warning = threading.Timer(LATE_SECONDS, bar.note, [_late_note(count)])
         warning.daemon = True
         warning.start()
@@ -183,12 +193,12 @@ def _measure(
             )
         finally:
             warning.cancel()
-    done = [
+    ended = [
         record
         for record in read_run(run.out).conversations
         if record.method == name and record.conversation in numbers
     ]
-    return Measured(done, count, rounds, pace.done, pace.seconds)
+    return Measured(ended, count, rounds, pace.done, pace.seconds)
 
 
 def _late_note(count: int) -> str:
@@ -233,23 +243,23 @@ def estimate_lines(
     out: Path,
 ) -> list[str]:
     """A table of the parts, and the tokens, cost and time left, going by what was just measured."""
-    first, done = parts[0], len(measured.records)
-    parts = [replace(first, left=first.left - done), *parts[1:]]
+    first, ended = parts[0], len(measured.records)
+    parts = [replace(first, left=first.left - ended), *parts[1:]]
     rows: list[tuple[str, ...]] = [("part", "at most", "left", "requests")]
     for part in parts:
         rows.append((part.name, *(f"{n:,}" for n in (part.units, part.left, part.requests))))
     if not measured.count:
         return [*aligned(rows), f"The {first.name} are recorded in {out}: nothing was measured."]
     if measured.is_whole:
-        basis = f"Measured on {done} of the {first.name}, recorded in {out}."
+        basis = f"Measured on {ended} of the {first.name}, recorded in {out}."
     else:
         basis = (
             f"Measured on {measured.done} of the {measured.count * measured.rounds} rounds of"
-            f" {measured.count} of the {first.name}; {done} that ended are recorded in {out}."
+            f" {measured.count} of the {first.name}; {ended} that ended are recorded in {out}."
         )
     left = remaining(parts, measured)
-    tokens = _token_lines(arguments, left, any_ended=done > 0)
-    return [*aligned(rows), basis, *tokens, _time_line(arguments, left, measured.count)]
+    tokens = _token_lines(arguments, left, any_ended=ended > 0)
+    return [*aligned(rows), basis, *tokens, _time_line(arguments, left, measured)]
 
 
 def _token_lines(arguments: PricedOptions, left: Remaining, *, any_ended: bool) -> list[str]:
@@ -272,16 +282,17 @@ def _token_lines(arguments: PricedOptions, left: Remaining, *, any_ended: bool) 
     return lines
 
 
-def _time_line(arguments: PricedOptions, left: Remaining, ran: int) -> str:
-    """The time left, given what it is at the pace of the `ran` conversations."""
-    seconds = left.seconds
+def _time_line(arguments: PricedOptions, left: Remaining, measured: Measured) -> str:
+    """The time left, at the pace of the conversations that were measured."""
+    seconds, ran = left.seconds, measured.count
     if not is_url(arguments.model):
         return (
             f"Time left: about {duration(seconds)}, at the pace of {ran} side by side, without"
             " loading the model."
         )
     at_once = arguments.concurrency
-    seconds *= min(1.0, ran / at_once)
+    if left.requests:  # one conversation takes as long as before, however many are at work
+        seconds = max(seconds * min(1.0, ran / at_once), measured.seconds_of_all)
     if (limit := arguments.requests_per_minute) is None:
         return (
             f"Time left: about {duration(seconds)}, if {at_once} at a time are each as fast as"

@@ -76,7 +76,7 @@ def run(arguments: ProxyArguments) -> None:
                 f"not scored, as they need a judge or the answer to a probe: {', '.join(unscored)}"
             )
         from holdfast.proxy.forwarding import Forwarding
-        from holdfast.proxy.proxy_app import PAGE, PageTitle, ProxyApp, configuration
+        from holdfast.proxy.proxy_app import PAGE, PageTitle, ProxyApp, uvicorn_config
         from holdfast.proxy.proxy_metrics import ProxyMetrics
         from holdfast.proxy.relay import ChatRelay
         from holdfast.proxy.tally import Tally
@@ -93,7 +93,7 @@ def run(arguments: ProxyArguments) -> None:
         url = f"http://{host}:{bound.getsockname()[1]}"
         print(f"Holdfast forwards {url}/v1 to {upstream.name}; page: {url}{PAGE}", flush=True)
         sys.setswitchinterval(_SWITCH)
-        server.run(configuration(app), forwarding, bound, lambda line: print(line, flush=True))
+        server.run(uvicorn_config(app), forwarding, bound, lambda line: print(line, flush=True))
 
 
 COMMAND = Command(

@@ -9,11 +9,11 @@ from holdfast.methods import Method, compile_methods, spec_of
 from holdfast.methods.kinds import EVERY_MODEL, TRAITS, Ability, in_words
 
 # of every model in this process; those whose attention can be reached offer that too
-LOCAL = frozenset(
+LOCAL_ABILITIES = frozenset(
     {Ability.MESSAGES, Ability.SECOND_STREAM, Ability.REPLY_SCORES, Ability.PIECES, Ability.LAYERS}
 )
 # of every endpoint; a server that steers offers more
-ENDPOINT = EVERY_MODEL | {Ability.PIECES}
+ENDPOINT_ABILITIES = EVERY_MODEL | {Ability.PIECES}
 _METHODS_USE = frozenset().union(*(traits.requires for traits in TRAITS.values()))
 
 
@@ -27,7 +27,7 @@ def require_layers(model: object, needed: str) -> None:
     """Refuses a model that is not in this process.
 
     Args:
-        needed: the part of it that is needed, and perhaps what for, as "Its ... is not shown".
+        needed: the part of it that is needed, as in "MODEL does not show its ...".
     """
     if not supports(model, Ability.LAYERS):
         name = getattr(model, "name", model)
@@ -35,22 +35,33 @@ def require_layers(model: object, needed: str) -> None:
             f"{name} does not show its {needed}; give a model that is loaded here.",
             option="model",
             value=name,
-            allowed=needed,
         )
 
 
 def check_requirements(
-    methods: Sequence[Method], offered: frozenset[Ability], model: str, cure: str
+    methods: Sequence[Method], offered: frozenset[Ability], description: str, cure: str
 ) -> None:
-    """Refuses methods that need more (`ModelError`), or two second streams (`UsageError`)."""
+    """Refuses methods that a model cannot apply.
+
+    Args:
+        offered: the abilities of the model.
+        description: the model in words, for messages.
+        cure: for messages too.
+
+    Raises:
+        ModelError: a method needs an ability that the model lacks.
+        UsageError: two methods need a second stream each.
+    """
+    usable = offered & _METHODS_USE
     for method in methods:
         if lacking := compile_methods([method]).requires - offered:
+            supported = f"supports only {in_words(usable)}" if usable else "supports no methods"
             raise ModelError(
-                f"{spec_of([method])} needs {in_words(lacking)}, and {model} supports only"
-                f" {in_words(offered & _METHODS_USE)}; {cure}.",
+                f"{spec_of([method])} needs {in_words(lacking)}, and {description} {supported};"
+                f" {cure}.",
                 option="method",
                 value=spec_of([method]),
-                allowed=offered & _METHODS_USE,
+                allowed=usable,
             )
     seconds = [method.name for method in compile_methods(methods).processors]
     if len(seconds) > 1:

@@ -26,7 +26,7 @@ from holdfast.methods import (
     compile_methods,
     read_methods,
 )
-from holdfast.models.capabilities import LOCAL, check_requirements
+from holdfast.models.capabilities import LOCAL_ABILITIES, check_requirements
 from holdfast.models.fingerprint import Fingerprint
 from holdfast.models.protocol import Generates, stream_reply
 from holdfast.models.requests import Reply, Request
@@ -63,7 +63,7 @@ class LocalModel(Generates):
         return self.identity.current()
 
     def generate_batch(self, requests: Sequence[Request]) -> list[Reply]:
-        """Answers many chats, in the order given."""
+        """Answers many chats, in the order given; raises as `LocalSession.generate_batch`."""
         return self.session().generate_batch(requests)
 
     def score(
@@ -87,7 +87,12 @@ class LocalModel(Generates):
     def rehearse(
         self, messages: Messages, methods: Methods, *, emphasis: Sequence[Part] = ()
     ) -> tuple[Method, ...]:
-        """The methods, with those resolved (`hold`) by a rehearsed reply to the first turn."""
+        """The methods, with those resolved (`hold`) by a rehearsed reply to the first turn.
+
+        Raises:
+            UsageError: a method has nothing to work on in this chat.
+            PromptError: the emphasised text comes after the first turn.
+        """
         request = Request(messages, methods, emphasis=emphasis)
         request.check_span()
         return run_sync(self.session().rehearse(request)).methods
@@ -121,7 +126,8 @@ class LocalModel(Generates):
         Raises:
             ModelError: its attention, or what a method edits, cannot be reached; or the method was
                 fitted on another model.
-            UsageError: something that is not a method, or heads or layers the model does not have.
+            UsageError: something that is not a method, two that need a second stream each, or
+                heads or layers that the model does not have.
         """
         compiled = compile_methods(read_methods(methods))
         kind = type(self.hf_model).__name__
@@ -136,7 +142,7 @@ class LocalModel(Generates):
     def capabilities(self) -> frozenset[Ability]:
         """The abilities that methods and studies can use."""
         attention = {Ability.LOG_ODDS, Ability.REHEARSAL} if self.steerable else set[Ability]()
-        return LOCAL | attention | abilities(self.hf_model)
+        return LOCAL_ABILITIES | attention | abilities(self.hf_model)
 
     @property
     def runtime(self) -> dict[str, str | int]:
@@ -170,7 +176,13 @@ class LocalModel(Generates):
 
     @property
     def shape(self) -> Shape:
-        """The shape that head sets of this model are for; its layers have equally many heads."""
+        """The shape that head sets of this model are for: its layers, and the heads of each.
+
+        Some layers of a hybrid model have no attention, and none of its heads.
+
+        Raises:
+            ModelError: its layers differ in their number of heads.
+        """
         if (size := self._size) is None:
             raise ModelError(
                 f"{self.name} does not say how many layers and heads it has, or its layers differ,"

@@ -60,11 +60,9 @@ class Rehearsals:
         self._lock = threading.Lock()
         self._under_way: dict[_RehearsalKey, _UnderWay] = {}
 
-    def resolved_request(self, request: Request) -> Request | None:
-        """The request with its methods resolved; None if a rehearsal has to come first."""
-        if not request.compiled.rehearsed:
-            return request
-        cached = self._cached(_key_of(request))
+    def resolved_request(self, request: Request, rehearsal: Request) -> Request | None:
+        """The request with its methods resolved; None if `rehearsal` has to be answered first."""
+        cached = self._cached(_key_of(request, rehearsal))
         return None if cached is None else _with_methods(cached, request)
 
     async def rehearse(self, chat: Unresolved, generate: GenerateResolved) -> tuple[Request, int]:
@@ -73,7 +71,7 @@ class Rehearsals:
         Requests that wait for the same rehearsal share it, and the first to go on is charged for
         it. It is cancelled once none of them waits any more.
         """
-        key = _key_of(chat.request)
+        key = _key_of(chat.request, chat.rehearsal.request)
         if (cached := self._cached(key)) is not None:
             return _with_methods(cached, chat.request), 0
         with naming_copies(chat.request.name):
@@ -167,11 +165,11 @@ def without_rehearsed(request: Request) -> Request:
     return replace(request, methods=request.compiled.without_rehearsed.methods)
 
 
-def _key_of(request: Request) -> _RehearsalKey:
-    rehearsal = rehearsal_of(request)
+def _key_of(request: Request, rehearsal: Request) -> _RehearsalKey:
+    """The key of the rehearsal of a request: whatever its rendering or its methods depend on."""
     return _RehearsalKey(
         messages=_as_json(rehearsal.messages),
-        emphasis=tuple(rehearsal.emphasis),
+        emphasis=rehearsal.emphasis,
         methods=request.methods,
         editing_seed=rehearsal.editing_seed if request.compiled.messages else None,
         system_as=rehearsal.system_as,

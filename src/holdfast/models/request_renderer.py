@@ -57,21 +57,28 @@ class RequestRenderer:
         Raises:
             PromptError, ModelError, UsageError: a request is refused; the message names it.
         """
-        resolved = [self._rehearsals.resolved_request(request) for request in requests]
-        chats = self._rows(
+        rehearsals = [self._rehearsal_of(request) for request in requests]
+        resolved = [
+            request if rehearsal is None else self._rehearsals.resolved_request(request, rehearsal)
+            for request, rehearsal in zip(requests, rehearsals, strict=True)
+        ]
+        rows = self._rows(
             [
                 known or without_rehearsed(request)
                 for known, request in zip(resolved, requests, strict=True)
             ]
         )
-        unresolved = [number for number, known in enumerate(resolved) if known is None]
-        rehearsals = self._rows([self._rehearsal_of(requests[number]) for number in unresolved])
-        rehearsal_by_number = dict(zip(unresolved, rehearsals, strict=True))
+        needed = [
+            rehearsal
+            for rehearsal, known in zip(rehearsals, resolved, strict=True)
+            if rehearsal is not None and known is None
+        ]
+        rehearsal_rows = iter(self._rows(needed))
         return [
-            Unresolved(requests[number], chat.row, chat.prompts, rehearsal_by_number[number])
-            if number in rehearsal_by_number
-            else chat
-            for number, chat in enumerate(chats)
+            Unresolved(request, row.row, row.prompts, next(rehearsal_rows))
+            if known is None
+            else row
+            for request, known, row in zip(requests, resolved, rows, strict=True)
         ]
 
     async def resolve(self, chat: Resolved | Unresolved, generate: GenerateResolved) -> Resolved:
@@ -94,7 +101,10 @@ class RequestRenderer:
                 chats.append(RequestInThread(request, dialog))
         return render(chats, self._model.tokenizer, traces=self._model.steerable)
 
-    def _rehearsal_of(self, request: Request) -> Request:
+    def _rehearsal_of(self, request: Request) -> Request | None:
+        """The rehearsal that resolves methods of a request; None if it has none to resolve."""
+        if not request.compiled.rehearsed:
+            return None
         with errors_named(request.name):
             self._check(request.methods)
             return rehearsal_of(request)

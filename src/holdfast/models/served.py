@@ -14,7 +14,7 @@ from holdfast.client import WIRE_FORMATS
 from holdfast.errors import ModelError, RequestFailed
 from holdfast.methods import Ability, Method, compile_methods, spec_of
 from holdfast.methods.spec import NONE
-from holdfast.models.capabilities import ENDPOINT
+from holdfast.models.capabilities import ENDPOINT_ABILITIES
 from holdfast.models.completions import Endpoint, Fields, as_fields
 from holdfast.models.endpoint_errors import failure_of, is_unreachable, server_message
 from holdfast.models.requests import Request
@@ -31,7 +31,7 @@ class Served:
     """The steering that a server offers; without arguments, that of an ordinary endpoint."""
 
     wire_format: str = ""  # its format in `client.WIRE_FORMATS`; "" if it does not steer
-    capabilities: frozenset[Ability] = ENDPOINT  # the abilities that methods can use
+    capabilities: frozenset[Ability] = ENDPOINT_ABILITIES  # the abilities that methods can use
     methods: tuple[str, ...] = ()  # the names of the methods it knows
     fingerprint: str = ""  # of its model; "" if the server does not say
     default: str = ""  # its methods for requests that name none; "" if it does not steer those
@@ -88,7 +88,7 @@ def _read_served(text: str) -> Served:
     required = [need for names in lists if isinstance(names, list) for need in names]
     return Served(
         wire_format,
-        ENDPOINT | {ability for ability in Ability if ability.value in required},
+        ENDPOINT_ABILITIES | {ability for ability in Ability if ability.value in required},
         tuple(method["name"] for method in methods),
         str(answer.get("fingerprint") or ""),
         "" if answer.get("default") in (None, "none") else str(answer["default"]),

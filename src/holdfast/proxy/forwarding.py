@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+import traceback
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing
@@ -75,6 +76,13 @@ class Forwarding:
             await self._forward(api, scope, receive, passing)
         except ClientLeft:
             passing.status = CLIENT_CLOSED
+        except Exception as error:
+            # the error's message may quote a chat, so it is not logged
+            where = "".join(traceback.format_tb(error.__traceback__))
+            _LOG.error("A request failed with %s:\n%s", type(error).__name__, where)
+            if passing.status:
+                raise  # the answer breaks off
+            await send_json(passing.send, _FAILED.body(), _FAILED.status)
         finally:
             self.open -= 1
             if not self.open:
@@ -195,6 +203,9 @@ class Forwarding:
             _LOG.error("A reply could not be scored: %s", type(error).__name__)
 
 
+_FAILED = Refusal(
+    "The proxy failed on this request; its log says where.", code="internal_error", status=500
+)
 _SHUTTING_DOWN = Refusal(
     "This proxy is shutting down and takes no new requests; try again later.",
     code="shutting_down",

@@ -43,10 +43,43 @@ class PageTitle:
     suite: str
 
 
+@dataclass(frozen=True)
+class LiveRule:
+    """A rule at a turn, and how many of the scored replies kept it."""
+
+    case: str
+    rule: str
+    text: str
+    turn: int
+    kept: int
+    scored: int
+
+
+@dataclass(frozen=True)
+class LiveNumbers:
+    """What `live.js` shows; see `Tally`."""
+
+    title: PageTitle
+    last_turn: int  # later turns are counted together
+    open: int  # requests that have not ended
+    requests: dict[str, int]
+    unscored: dict[str, int]
+    reminders: int
+    added_tokens: int
+    left_out: int
+    retries: int
+    rules: list[LiveRule]
+
+
 class ProxyApp:
     """The proxy's ASGI application.
 
     Args:
+        forwarding: answers whatever the proxy does not answer itself.
+        metrics: at `/metrics`.
+        middleware: whose rules the page names.
+        tally: the counts that the page shows.
+        title: what the page says about the proxy.
         hosts: host names that it answers under; () for any.
     """
 
@@ -72,11 +105,13 @@ class ProxyApp:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
-            return
+            return  # `uvicorn_config` leaves out WebSockets and the lifespan
         try:
             self._access.check(scope)
         except Refusal as refusal:
-            return await send_json(send, refusal.body(), refusal.status, refusal.headers)
+            self._metrics.note_answer("other", refusal.status)
+            headers = {**SECURITY_HEADERS, **(refusal.headers or {})}
+            return await send_json(send, refusal.body(), refusal.status, headers)
         reads = scope["method"] in ("GET", "HEAD")
         response = self._local_response(scope["path"]) if reads else None
         if response is None:
@@ -88,35 +123,35 @@ class ProxyApp:
         if path == "/metrics":
             return Response(self._metrics.exposition(), 200, SECURITY_HEADERS, CONTENT_TYPE_LATEST)
         if path == f"{PAGE}/live.json":
-            return Json(self._live(), headers=SECURITY_HEADERS)
+            return Json(asdict(self._live()), headers=SECURITY_HEADERS)
         return self._page.get(path)
 
-    def _live(self) -> dict[str, object]:
+    def _live(self) -> LiveNumbers:
         """The numbers of the page."""
         tally = self._tally.snapshot()
         rules = [
-            {
-                "case": row.cell.case,
-                "rule": row.cell.rule,
-                "text": self._texts.get((row.cell.case, row.cell.rule), ""),
-                "turn": row.cell.turn,
-                "kept": row.kept,
-                "scored": row.scored,
-            }
+            LiveRule(
+                case=row.cell.case,
+                rule=row.cell.rule,
+                text=self._texts.get((row.cell.case, row.cell.rule), ""),
+                turn=row.cell.turn,
+                kept=row.kept,
+                scored=row.scored,
+            )
             for row in tally.rules
         ]
-        return {
-            **asdict(self._title),
-            "last_turn": LAST_TURN,
-            "open": self._forwarding.open,
-            "requests": {outcome.value: n for outcome, n in tally.requests.items()},
-            "unscored": {reason.value: n for reason, n in tally.unscored.items()},
-            "reminders": tally.reminders,
-            "added_tokens": tally.added_tokens,
-            "left_out": tally.left_out,
-            "retries": tally.retries,
-            "rules": rules,
-        }
+        return LiveNumbers(
+            title=self._title,
+            last_turn=LAST_TURN,
+            open=self._forwarding.open,
+            requests={outcome.value: n for outcome, n in tally.requests.items()},
+            unscored={reason.value: n for reason, n in tally.unscored.items()},
+            reminders=tally.reminders,
+            added_tokens=tally.added_tokens,
+            left_out=tally.left_out,
+            retries=tally.retries,
+            rules=rules,
+        )
 
 
 def _page_files() -> dict[str, Response]:
@@ -131,7 +166,7 @@ def _page_files() -> dict[str, Response]:
     return page
 
 
-def configuration(app: ProxyApp) -> uvicorn.Config:
+def uvicorn_config(app: ProxyApp) -> uvicorn.Config:
     """The configuration of a server that adds nothing to what it forwards."""
     return uvicorn.Config(
         app,

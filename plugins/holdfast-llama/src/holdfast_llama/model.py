@@ -25,7 +25,7 @@ from holdfast.methods import (
     read_methods,
     spec_of,
 )
-from holdfast.models.capabilities import ENDPOINT, check_requirements
+from holdfast.models.capabilities import ENDPOINT_ABILITIES, check_requirements
 from holdfast.models.checkpoint import explained, find_source
 from holdfast.models.protocol import Generates, stream_reply
 from holdfast.models.requests import Reply, Request
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 _CONTEXT = 4096  # default tokens per row for models that were trained on more
 _ROWS = 8
 _PROBE = "Hello, world! 12345 naïve  café 你好\n\n\tdef f(x): return x**2  # it's"
-_CAPABILITIES = ENDPOINT | {
+_CAPABILITIES = ENDPOINT_ABILITIES | {
     Ability.LOG_ODDS,
     Ability.REHEARSAL,
     Ability.SECOND_STREAM,

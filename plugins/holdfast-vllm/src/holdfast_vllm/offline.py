@@ -12,7 +12,7 @@ from vllm.platforms import current_platform
 
 from holdfast.errors import HoldfastError, ModelError
 from holdfast.methods import Ability, Method, compile_methods, read_methods
-from holdfast.models.capabilities import ENDPOINT, check_requirements
+from holdfast.models.capabilities import ENDPOINT_ABILITIES, check_requirements
 from holdfast.models.checkpoint import DEFAULT, DEFAULT_FOLDER, shorten
 from holdfast.models.loading import stop_ids
 from holdfast.models.protocol import Generates, stream_reply
@@ -56,7 +56,7 @@ class VllmModel(Generates):
     @property
     def capabilities(self) -> frozenset[Ability]:
         """The abilities that methods and studies can use."""
-        return ENDPOINT if self.refusal else ENDPOINT | {Ability.LOG_ODDS}
+        return ENDPOINT_ABILITIES if self.refusal else ENDPOINT_ABILITIES | {Ability.LOG_ODDS}
 
     @property
     def context(self) -> int:

@@ -66,7 +66,7 @@ function table({ rules, last_turn: last }) {
 }
 
 function show(live) {
-  const { suite, method, upstream, rules } = live;
+  const { title: { suite, method, upstream }, rules } = live;
   byId("title").textContent =
     `suite ${suite}, ${method === "none" ? "no method" : method}, to ${upstream}`;
   const kept = sum(rules.map((row) => row.kept)), scored = sum(rules.map((row) => row.scored));

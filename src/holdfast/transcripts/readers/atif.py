@@ -1,11 +1,12 @@
 """ATIF, the Agent Trajectory Interchange Format: an agent's steps."""
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
 from holdfast.errors import shortened
 from holdfast.measures.turns import ToolCall
-from holdfast.transcripts.chat_messages import read_message
+from holdfast.transcripts.content_blocks import read_call, text_of
 from holdfast.transcripts.reader import (
     Format,
     at,
@@ -41,24 +42,29 @@ def _events_of(step: Mapping[str, Any]) -> list[Event]:
     if role is None:
         source, known = shortened(step.get("source")), ", ".join(_ROLES)
         raise Malformed(f"its source is {source}; known are {known}")
-    message = read_message({"role": role, "content": step.get("message") or ""})
-    if step.get("is_copied_context"):  # of an earlier trajectory, which has its scores
-        is_kept = role == "system"
-        return message if is_kept else [Event(Kind.REMINDER, event.text) for event in message]
-    calls = [
-        ToolCall(
-            str(field_of(call, "function_name")),
-            mapping(call.get("arguments") or {}),
-            str(call.get("tool_call_id", "")),
-        )
-        for call in entries(step.get("tool_calls"))
-    ]
-    events = message_events(role, message[0].text, calls)
+    text = text_of(step.get("message"))
+    events = message_events(role, text, [_call(call) for call in entries(step.get("tool_calls"))])
     for result in entries(at(step, "observation", "results")):
         fields = mapping(result)
-        answers = {"tool_call_id": fields["source_call_id"]} if fields.get("source_call_id") else {}
-        events += read_message({"role": "tool", "content": fields.get("content") or "", **answers})
+        call_id = str(fields.get("source_call_id") or "")
+        events += message_events("tool", text_of(fields.get("content")), call_id=call_id)
+    if step.get("is_copied_context") and role != "system":
+        # it was scored in the trajectory that it comes from, and is in the model's context here
+        return [Event(Kind.REMINDER, _in_words(event)) for event in events]
     return events
+
+
+def _call(call: Any) -> ToolCall:
+    """A tool call, whose fields have names of their own."""
+    fields = mapping(call)
+    renamed = {"name": fields.get("function_name"), "id": fields.get("tool_call_id")}
+    return read_call({**renamed, "arguments": fields.get("arguments")})
+
+
+def _in_words(event: Event) -> str:
+    if event.call is None:
+        return event.text
+    return f"{event.call.name} {json.dumps(dict(event.call.arguments))}"
 
 
 FORMAT = Format("atif", _recognises, dialog_per_value(_read))

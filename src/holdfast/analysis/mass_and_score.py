@@ -1,0 +1,97 @@
+"""Whether a probe keeps its rule the more, the more mass is on the system prompt."""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from holdfast.analysis.statistics import Estimate, bounds_of, resampled_means
+from holdfast.records import Conversation
+from holdfast.records.model import List, Number, Optional, RecordModel
+
+Rows = List[List[float]]
+_MIN_GROUPS = 3  # for an interval; the means of two dialogs always lie on a line
+
+
+class Correlation(RecordModel):
+    """Pearson's r of mass and score, with its 95% interval; None where there is none."""
+
+    n: Number  # of groups that are resampled
+    r: float | None
+    low: float | None
+    high: float | None
+    why: Optional[str] = None  # there is none
+
+    @property
+    def estimate(self) -> Estimate:
+        return Estimate(self.n, self.r, None, self.low, self.high)
+
+
+class Behaviour(RecordModel):
+    """Correlations of a probe's mean mass with its score."""
+
+    all: Correlation
+    within_rounds: Correlation  # less the mean of its round
+    within_dialogs: Correlation  # less the mean of its dialog
+    between_dialogs: Correlation  # of the means of dialogs
+    probes: Rows  # a row for each: round, mass, score
+
+
+def behaviour(records: Sequence[Conversation]) -> Behaviour:
+    """Correlations of a probe's mean mass with its score: overall, within and between dialogs."""
+    dialogs = [probes for record in records if len(probes := _probes(record))]
+    every = np.concatenate([np.empty((0, 3)), *dialogs])
+    round_means = {number: every[every[:, 0] == number, 1:].mean(0) for number in set(every[:, 0])}
+    values = [probes[:, 1:] for probes in dialogs]
+    in_rounds = [
+        probes[:, 1:] - np.array([round_means[number] for number in probes[:, 0]])
+        for probes in dialogs
+    ]
+    return Behaviour(
+        all=_correlation(values),
+        within_rounds=_correlation(in_rounds),
+        within_dialogs=_correlation([pairs - pairs.mean(0) for pairs in values]),
+        between_dialogs=_correlation([pairs.mean(0, keepdims=True) for pairs in values]),
+        probes=every.round(6).tolist(),
+    )
+
+
+def _probes(record: Conversation) -> np.ndarray:
+    """The round, the mass and the score of each probe that has a mass, [probe, 3]."""
+    rows = [
+        (probe.round, probe.mass, probe.score)
+        for probe in record.probes
+        if probe.kind == "stability" and probe.mass is not None
+    ]
+    return np.array(rows, dtype=float)
+
+
+def _correlation(groups: Sequence[np.ndarray]) -> Correlation:
+    """Pearson's r of [n, 2] with a 95% bootstrap interval over groups."""
+    if len(groups) < _MIN_GROUPS:
+        why = f"fewer than {_MIN_GROUPS} groups of probes have a mass"
+        return Correlation(n=len(groups), r=None, low=None, high=None, why=why)
+    sums = np.array([_sums(group) for group in groups])
+    r = float(_r(sums.sum(0, keepdims=True))[0])
+    if math.isnan(r):
+        why = "mass or score is the same everywhere"
+        return Correlation(n=len(groups), r=None, low=None, high=None, why=why)
+    low, high = bounds_of(_r(resampled_means(sums)))
+    return Correlation(n=len(groups), r=r, low=low, high=high)
+
+
+def _sums(group: np.ndarray) -> list[float]:
+    """n, x, y, xx, yy and xy of [n, 2]; r is the same of their means over groups."""
+    return [len(group), *group.sum(0), *(group**2).sum(0), (group[:, 0] * group[:, 1]).sum()]
+
+
+def _r(sums: np.ndarray) -> np.ndarray:
+    """Pearson's r of each row of sums of values around 1; NaN where a column is constant up to
+    rounding, of the values or of their sums.
+    """
+    n, x, y, xx, yy, xy = sums.T
+    spread_x, spread_y = n * xx - x**2, n * yy - y**2
+    varies = (spread_x > n * (1e-12 * xx + 1e-20 * n)) & (spread_y > n * (1e-12 * yy + 1e-20 * n))
+    root = np.sqrt(np.where(varies, spread_x * spread_y, np.nan))
+    r: np.ndarray = np.clip((n * xy - x * y) / root, -1, 1)
+    return r
