@@ -1,0 +1,176 @@
+"""Fixes for those who do not run the model: rules kept, by kind, against tokens read.
+
+The suite `bots`, its families for confirming, in dialogs of scripted messages. Every method talks
+in the same conversations as no method at all, and is probed where `reminder:every=4` has its last
+reminder three messages back.
+
+- "repetition" repeats the whole prompt before every message: what a user has today
+- "reminder" says all rules in every fourth message, or the rules that the last reply broke
+- "repair" hides the exchanges that broke a rule
+- "check-and-retry" draws a reply again that broke a rule, up to twice
+
+    python benchmarks/message_edits.py --model qwen-0.5b --runs runs/message_edits --out FILE.json
+
+The runs resume.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from stamp import measured_on
+
+from holdfast.analysis.statistics import DIFFERENCES, SCORES, Estimate, estimate, excludes_zero
+from holdfast.cli import main as holdfast
+from holdfast.drift.suites import load_suite
+from holdfast.methods import parse, spec_of
+from holdfast.records import Conversation, Run, read_run
+
+NONE = "none"
+REPETITION = "repetition:probability=1"
+# named before they were run
+METHODS = (
+    NONE,
+    REPETITION,
+    "reminder:every=4,text=rules",
+    "reminder:every=1,text=rules,when=broken",
+    "repair",
+    "check-and-retry:n=2",
+)
+ROUNDS, CONVERSATIONS, TOKENS = 7, 48, 120  # probed in the first round and the last
+
+
+def command(model: str, seed: int, folder: Path, batch: int) -> list[str]:
+    """The command line of one run."""
+    return [
+        *("drift", "--model", model, "--dtype", "bfloat16"),
+        *("--suite", "bots", "--families", "confirm", "--pairs", "balanced"),
+        *("--user-turns", "everyday", "--rounds", str(ROUNDS), "--probe-every", str(ROUNDS)),
+        *("--no-adoption", "--conversations", str(CONVERSATIONS), "--seed", str(seed)),
+        *("--temperature", "0.7", "--max-new-tokens", str(TOKENS), "--batch", str(batch)),
+        *(word for method in METHODS for word in ("--method", method)),
+        *("--out", str(folder)),
+    ]
+
+
+Kinds = dict[tuple[str, str], str]  # the kind of a rule, by its case and its id
+Key = tuple[int, int]  # the number of a run, and that of a conversation in it
+Scores = list[tuple[str, float]]
+
+
+def kinds_of_rules() -> Kinds:
+    suite = load_suite("bots")
+    return {
+        (case.id, rule.id or ""): rule.kind or "" for case in suite.cases for rule in case.all_rules
+    }
+
+
+def last_scores(record: Conversation, kinds: Kinds) -> Scores:
+    """The kind of rule and the score of each probe of the last round."""
+    return [
+        (kinds[record.agent.id, probe.rule or ""], probe.score)
+        for probe in record.probes
+        if probe.kind == "stability" and probe.round == ROUNDS and probe.score is not None
+    ]
+
+
+def by_conversation(runs: Sequence[Run], method: str) -> dict[Key, Conversation]:
+    """The conversations of a method, by the number of the run and their own."""
+    return {
+        (number, record.conversation): record
+        for number, run in enumerate(runs)
+        for record in run.conversations
+        if record.method == spec_of(parse(method))
+    }
+
+
+def mean_of(scores: Scores, kind: str | None = None) -> float:
+    """The mean score of a conversation's probes, or of those of a kind; NaN without any."""
+    chosen = [score for its_kind, score in scores if kind in (None, its_kind)]
+    return float(np.mean(chosen)) if chosen else float("nan")
+
+
+def differences(ours: dict[Key, Scores], theirs: dict[Key, Scores], kind: str | None = None):
+    """The difference in each conversation that both have, [conversation]."""
+    shared = sorted(ours.keys() & theirs.keys())
+    return np.array([mean_of(ours[key], kind) - mean_of(theirs[key], kind) for key in shared])
+
+
+def as_json(result: Estimate) -> dict:
+    return {
+        "n": result.n,
+        "mean": round(result.mean, 4) if result.mean is not None else None,
+        "low": round(result.low, 4) if result.low is not None else None,
+        "high": round(result.high, 4) if result.high is not None else None,
+    }
+
+
+def rows_of(runs: Sequence[Run]) -> list[dict]:
+    """A row for each method, with its differences to no method, by kind, and to repetition."""
+    kinds = kinds_of_rules()
+    records = {method: by_conversation(runs, method) for method in METHODS}
+    scores = {
+        method: {key: last_scores(record, kinds) for key, record in found.items()}
+        for method, found in records.items()
+    }
+    rows = []
+    for method in METHODS:
+        ours = scores[method]
+        tokens = [record.tokens for record in records[method].values()]
+        against = estimate(differences(ours, scores[REPETITION]), DIFFERENCES)
+        row = {
+            "method": method,
+            "conversations": len(ours),
+            "kept": as_json(estimate(np.array([mean_of(of) for of in ours.values()]), SCORES)),
+            "read_per_conversation": round(float(np.mean([count.read for count in tokens]))),
+            "written_per_conversation": round(float(np.mean([count.written for count in tokens]))),
+            "gain": {
+                kind or "all": as_json(estimate(differences(ours, scores[NONE], kind), DIFFERENCES))
+                for kind in (None, *sorted(set(kinds.values())))
+            },
+            "against_repetition": {
+                **as_json(against),
+                "certain": excludes_zero(against.low, against.high),
+            },
+        }
+        rows.append(row)
+    return rows
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--model", default="qwen-0.5b")
+    parser.add_argument("--seeds", type=int, nargs="+", default=[2, 3])
+    parser.add_argument("--batch", type=int, default=48)
+    parser.add_argument("--runs", type=Path, default=Path("runs/message_edits"))
+    parser.add_argument("--out", type=Path)
+    parser.add_argument("--commit", help="at which the runs were made, if it is another")
+    arguments = parser.parse_args()
+    folders = [arguments.runs / f"{arguments.model}-{seed}" for seed in arguments.seeds]
+    for seed, folder in zip(arguments.seeds, folders, strict=True):
+        holdfast(command(arguments.model, seed, folder, arguments.batch))
+    runs = [read_run(folder) for folder in folders]
+    stamp = measured_on()
+    if arguments.commit:
+        stamp["commit"] = arguments.commit
+    stamp["fingerprint"] = runs[0].manifest.identity.model_fingerprint
+    record = {
+        "benchmark": "message_edits",
+        "measured_on": stamp,
+        "model": arguments.model,
+        "seeds": arguments.seeds,
+        "rows": rows_of(runs),
+    }
+    text = json.dumps(record, indent=1)
+    if arguments.out:
+        arguments.out.parent.mkdir(parents=True, exist_ok=True)
+        arguments.out.write_text(text + "\n")
+    print(text)
+
+
+if __name__ == "__main__":
+    main()
