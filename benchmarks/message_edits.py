@@ -5,7 +5,8 @@ in the same conversations as no method at all, and is probed where `reminder:eve
 reminder three messages back.
 
 - "repetition" repeats the whole prompt before every message: what a user has today
-- "reminder" says all rules in every fourth message, or the rules that the last reply broke
+- "reminder" says all rules in every fourth message; the rules that the last reply broke; or, in
+  every message, the rules of the kinds that `holdfast map` finds to fall
 - "repair" hides the exchanges that broke a rule
 - "check-and-retry" draws a reply again that broke a rule, up to twice
 
@@ -40,6 +41,8 @@ METHODS = (
     "reminder:every=1,text=rules,when=broken",
     "repair",
     "check-and-retry:n=2",
+    # the kinds that fall on qwen-0.5b, from the round after which they do (results/loss)
+    "reminder:every=1,text=rules,kinds=conditional/identity/tool-first,after=2",
 )
 ROUNDS, CONVERSATIONS, TOKENS = 7, 48, 120  # probed in the first round and the last
 

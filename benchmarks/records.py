@@ -101,7 +101,7 @@ RECORDS = (
     Record("decodable", "benchmarks/decodable.py --runs {runs} --out {out}", True, 45),
     Record(
         "loss/qwen-0.5b",
-        "benchmarks/loss.py --model qwen-0.5b --seeds 0 --runs {runs} --out {out}",
+        "benchmarks/loss.py --model qwen-0.5b --seeds 0 1 --runs {runs} --out {out}",
         False,
         80,
     ),
