@@ -10,6 +10,7 @@ from tiny import model
 
 from holdfast import drift
 from holdfast.common.sampling import Sampling
+from holdfast.drift.benchmark import check_before_loading
 from holdfast.drift.cases import Case, Rule
 from holdfast.drift.prompt_rules import CaseRules, with_rules
 from holdfast.errors import ModelError, RequestFailed, UsageError
@@ -242,6 +243,8 @@ def test_methods_that_cannot_work_are_refused_before_a_run_begins(tmp_path):
     ):
         with pytest.raises(UsageError):
             drift.run(Signs(), suite, tmp_path / "run", settings, [method])
+        with pytest.raises(UsageError):  # before a model is loaded
+            check_before_loading(suite, tmp_path / "run", settings, [method])
         assert not (tmp_path / "run").exists()
 
 

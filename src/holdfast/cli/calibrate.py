@@ -35,7 +35,7 @@ from holdfast.report.how_measured import failure_lines
 from holdfast.report.study_figures import write_calibration_figures
 from holdfast.report.wording import count_of
 from holdfast.study import calibration_plan
-from holdfast.study.calibrating import calibrate, check_folder, units_of
+from holdfast.study.calibrating import calibrate, check_before_loading, units_of
 from holdfast.study.calibration_plan import DEFAULT_SWEEPS, READINGS, Plan, too_small, usual_draws
 from holdfast.study.capability import Capability, load_capability, usual_capability
 
@@ -117,7 +117,7 @@ def run(arguments: CalibrateArguments) -> None:
         plan = dataclasses.replace(plan, draws=draws)
     capability = load_capability(spec, arguments.questions, arguments.seed)
     plan = dataclasses.replace(plan, user_turns=load_user_turns(arguments))
-    check_folder(out, suite, capability, plan)
+    check_before_loading(out, suite, capability, plan)
     cast, methods = drift.Cast(user_turns=plan.user_turns), plan.settings
     questions = len(capability.items)
     title = (

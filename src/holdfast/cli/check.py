@@ -31,7 +31,7 @@ from holdfast.cli.output import (
 from holdfast.cli.progress import Bar, note
 from holdfast.common.model_names import is_url
 from holdfast.drift import Settings
-from holdfast.drift.benchmark import check_folder
+from holdfast.drift.benchmark import check_before_loading
 from holdfast.records import Run
 from holdfast.records.identity import ConversationsIdentity
 from holdfast.report.check_sentences import counted, lines_of
@@ -123,7 +123,7 @@ def run(arguments: CheckArguments) -> int:
             most = max(map(len, before.values()))
             terms = dataclasses.replace(terms, budget=min(terms.budget, most))
     every = settings_for(suite, settings, terms)
-    check_folder(suite, out, every, [method], user_turns, command_line())
+    check_before_loading(suite, out, every, [method], user_turns, command_line())
     model, user_model = loading.load_both(arguments, endpoint)
     loading.warn_of_default_steering(model, [method])
     arguments.keep_work_in(out)

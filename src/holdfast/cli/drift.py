@@ -16,7 +16,7 @@ from holdfast.cli.output import command_line, page_path, print_run, write_run_pa
 from holdfast.cli.progress import Bar, note
 from holdfast.common.model_names import is_url
 from holdfast.drift import Suite
-from holdfast.drift.benchmark import check_folder
+from holdfast.drift.benchmark import check_before_loading
 from holdfast.drift.families import half_of
 from holdfast.drift.pairing import prepare
 from holdfast.drift.recorded_dialogs import Dialogs, UserTurns
@@ -110,7 +110,7 @@ def run(arguments: DriftArguments) -> None:
     given = dialogs or user_turns
     if given is None:
         suite, settings = loading.with_user_prompt(suite, settings, arguments.persona)
-    check_folder(suite, out, settings, chosen, given, command_line())
+    check_before_loading(suite, out, settings, chosen, given, command_line())
     model, user_model = loading.load_both(arguments, endpoint)
     _warn_of_foreign_files(arguments.method or (), model)
     loading.warn_of_default_steering(model, chosen)

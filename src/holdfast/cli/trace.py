@@ -14,7 +14,7 @@ from holdfast.cli.options import Arg, Command, OutFolder, Spec
 from holdfast.cli.output import command_line, page_path, print_figures, write_page
 from holdfast.cli.progress import Bar
 from holdfast.common.files import write_whole
-from holdfast.drift.benchmark import check_folder
+from holdfast.drift.benchmark import check_before_loading
 from holdfast.errors import UsageError
 from holdfast.papers.li2024 import geometry
 from holdfast.report import trace as report
@@ -59,7 +59,7 @@ def run(arguments: TraceArguments) -> None:
         arguments.out / name for name in study_summary.MODELS[: 2 if arguments.compare else 1]
     ]
     for folder in folders:
-        check_folder(suite, folder, settings, [chosen], command=command_line())
+        check_before_loading(suite, folder, settings, [chosen], command=command_line())
     first = load_model(arguments)
     attention_decay.check(first)
     models = [first]
@@ -98,7 +98,7 @@ def run_geometry(arguments: GeometryArguments) -> None:
     )
     suite, folder = drift.load_suite(arguments.suite), arguments.out / study_summary.DIALOGS
     refuse_other_command(arguments.out, "geometry")
-    check_folder(suite, folder, settings, [()], command=command_line())
+    check_before_loading(suite, folder, settings, [()], command=command_line())
     model = load_model(arguments)
     arguments.keep_work_in(arguments.out)
     measured = geometry.study(

@@ -15,7 +15,7 @@ from holdfast.common.version import __version__
 from holdfast.drift.dialog import Dialog, conversation_of
 from holdfast.drift.judges import JudgeName, Judges, load_judges, open_judges
 from holdfast.drift.pairing import draw, prepare, resolve_settings
-from holdfast.drift.prompt_rules import check_in_dialogs
+from holdfast.drift.prompt_rules import check_in_dialogs, check_with_rules
 from holdfast.drift.recorded_dialogs import Dialogs, UserTurns
 from holdfast.drift.run_identity import (
     COMPATIBILITY,
@@ -184,7 +184,7 @@ class Recorder:
         self.batch.keep(conversation)
 
 
-def check_folder(
+def check_before_loading(
     suite: Suite,
     out: Path | str,
     settings: Settings,
@@ -192,9 +192,17 @@ def check_folder(
     given: Dialogs | UserTurns | None = None,
     command: str = "",
 ) -> None:
-    """Refuses a folder that holds another run, or something else, before a model is loaded."""
+    """Refuses what can be refused before a model is loaded.
+
+    Raises:
+        UsageError: a method is given twice, or cannot work with these prompts or settings.
+        AnotherRun: the folder holds another run, or something else.
+    """
+    by_spec = _by_spec(methods)
+    for methods_of_agent in by_spec.values():
+        check_with_rules(methods_of_agent, suite.cases, settings)
     final = asdict(resolve_settings(suite, settings, given))
-    known = known_identity(suite, _by_spec(methods), final, given)
+    known = known_identity(suite, by_spec, final, given)
     records.refuse_early(out, known, {"command": "drift", "argv": command}, COMPATIBILITY)
 
 

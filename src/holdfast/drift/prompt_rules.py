@@ -121,9 +121,17 @@ def check_in_dialogs(
         UsageError: a prompt lacks the rules that a method needs, or the protocol does not show
             what it works on.
     """
-    compiled = compile_methods(methods)
-    check_retries(compiled)
-    model.check(compiled.without_retries.methods)
+    check_with_rules(methods, cases, settings)
+    model.check(compile_methods(methods).without_retries.methods)
+
+
+def check_with_rules(methods: Sequence[Method], cases: Iterable[Case], settings: Settings) -> None:
+    """The part of `check_in_dialogs` that needs no model.
+
+    Raises:
+        UsageError: as there.
+    """
+    check_retries(compile_methods(methods))
     for method in methods:
         if isinstance(method, NeedsRules):
             method.check_context(settings.window, settings.context == "summarise")

@@ -16,7 +16,7 @@ from holdfast import methods as steering
 from holdfast.analysis.summary import refuse_other_command
 from holdfast.common.event_loop import run_sync
 from holdfast.drift.pairing import resolve_settings
-from holdfast.drift.prompt_rules import check_in_dialogs
+from holdfast.drift.prompt_rules import check_in_dialogs, check_with_rules
 from holdfast.drift.run_identity import COMPATIBILITY as OF_DRIFT
 from holdfast.drift.run_identity import identity_of_given
 from holdfast.errors import ModelError, UsageError
@@ -82,7 +82,7 @@ def calibrate(
         UsageError: methods given twice, fewer than four conversations.
         ModelError: methods that the model cannot apply, or too many failed questions in a row; a
             single failed question is noted, and asked again by the next command.
-        AnotherRun: as `check_folder`.
+        AnotherRun: as `check_before_loading`.
     """
     if not isinstance(suite, drift.Suite):
         suite = choose_prompts(drift.load_suite(suite), plan=plan)
@@ -91,7 +91,7 @@ def calibrate(
     for setting in settings:
         check_in_dialogs(model, setting, suite.cases, protocol)
         _check_reading(model, setting, capability, plan.reading)
-    asked_for = check_folder(out, suite, capability, plan)
+    asked_for = check_before_loading(out, suite, capability, plan)
     cast, folder = drift.Cast(user_turns=plan.user_turns), Path(out) / "stability"
     stability = drift.run(model, suite, folder, protocol, settings, cast=cast, running=running)
     methods = {steering.spec_of(setting): setting for setting in settings}
@@ -131,10 +131,17 @@ def calibrate(
     return stability, records.read_run(Path(out) / "capability")
 
 
-def check_folder(
+def check_before_loading(
     out: Path | str, suite: drift.Suite, capability: Capability, plan: Plan
 ) -> dict[str, Any]:
-    """Refuses a folder with anything but this calibration; returns the calibration's identity."""
+    """Refuses what can be refused before a model is loaded; returns the calibration's identity.
+
+    Raises:
+        UsageError: a method cannot work with these prompts or in this protocol.
+        AnotherRun: the folder holds anything but this calibration.
+    """
+    for setting in plan.settings:
+        check_with_rules(setting, suite.cases, settings_for(suite, plan))
     refuse_other_command(out, "calibrate")
     asked_for = {
         "prompts": [case.id for case in suite.cases],
