@@ -1,5 +1,6 @@
 """`holdfast proxy`: what goes up, what comes down, and what is counted."""
 
+import asyncio
 import gzip
 import itertools
 import json
@@ -609,3 +610,40 @@ def test_another_sites_name_is_refused(suite):
     with through(reply_json(b"{}"), suite) as (upstream, proxy):
         reply = httpx2.get(f"{proxy.url}/v1/models", headers={"Host": "evil.example"})
         assert reply.status_code == 421 and not upstream.seen
+
+
+def test_headers_that_connection_names_stay_on_their_connection(suite):
+    headers = {"Connection": "X-Hop", "X-Hop": "1", "X-Kept": "2"}
+    with through(reply_json(completion()), suite) as (upstream, proxy):
+        url = f"{proxy.url}/v1/chat/completions"
+        httpx2.post(url, json={"messages": user("Hi.")}, headers=headers)
+    (seen,) = upstream.seen
+    assert seen.header("x-hop") is None and seen.header("x-kept") == "2"
+
+
+def test_draining_waits_for_a_request_that_began_after_another_ended(suite):
+    may_end = threading.Event()
+
+    def answer(seen, writer):
+        if b"slow" in seen.body:
+            may_end.wait(20)
+        reply_json(completion())(seen, writer)
+
+    with through(answer, suite) as (_, proxy):
+        url = f"{proxy.url}/v1/chat/completions"
+        httpx2.post(url, json={"messages": user("Hi.")})
+        slow = threading.Thread(
+            target=httpx2.post, args=(url,), kwargs={"json": {"messages": user("slow")}}
+        )
+        slow.start()
+        wait_until(lambda: proxy.forwarding.open == 1)
+
+        async def drain():
+            draining = asyncio.ensure_future(proxy.forwarding.drain())
+            await asyncio.wait([draining], timeout=0.2)
+            assert not draining.done()
+            draining.cancel()
+
+        asyncio.run(drain())
+        may_end.set()
+        slow.join()

@@ -131,6 +131,28 @@ def test_the_responses_api(suite):
     assert upstream.seen[1].json == {**body, "input": REMINDED[1]["content"]}
 
 
+def test_reasoning_is_not_checked(suite):
+    answer = reply_json(completion("<think>I plan. I plan more.</think>Fine, Tony"))
+    with through(answer, suite, "check-and-retry") as (upstream, proxy):
+        ask(proxy.url)
+    assert len(upstream.seen) == 1 and proxy.tally.retries == 0
+
+
+def test_half_a_surrogate_pair_is_sent_again_as_it_came(suite):
+    body = b'{"messages": [{"role": "user", "content": "Hi \\ud83d"}]}'
+    with through(in_turn(BROKEN, KEPT), suite, "check-and-retry") as (upstream, proxy):
+        reply = httpx2.post(f"{proxy.url}/v1/chat/completions", content=body)
+    assert text_of(reply) == "Fine, Tony"
+    assert b"Tony.]\\n\\nHi \\ud83d" in upstream.seen[1].body
+
+
+@pytest.mark.parametrize("choices", ["5", '["x"]', "[null]"])
+def test_choices_that_are_none_are_sent_on(suite, choices):
+    body = f'{{"choices": {choices}}}'.encode()
+    with through(reply_json(body), suite, "check-and-retry") as (_, proxy):
+        assert ask(proxy.url).content == body
+
+
 CALL = {"id": "1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
 
 

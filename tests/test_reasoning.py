@@ -87,6 +87,11 @@ MENTIONED = {
         "<details>a</details>b",
         "Oui.",
     ),
+    "a quoted token of another template": (
+        "<think>I look.</think>It ends with `<|END_RESPONSE|>`.",
+        "I look.",
+        "It ends with `<|END_RESPONSE|>`.",
+    ),
     "only a quoted closing": ('<think>Never print "</think>', 'Never print "', ""),
 }
 

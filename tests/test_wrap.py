@@ -181,3 +181,30 @@ def test_bad_input(given, option):
     with pytest.raises(UsageError) as raised:
         holdfast.wrap(arguments.pop("client"), **arguments)
     assert raised.value.option == option
+
+
+@pytest.mark.parametrize("kind", [openai.OpenAI, openai.AsyncOpenAI])
+def test_the_headers_of_a_client_of_ones_own_are_sent(kind):
+    inner = httpx2.Client if kind is openai.OpenAI else httpx2.AsyncClient
+    http_client = inner(headers={"X-Gateway": "k"}, params={"team": "a"}, cookies={"c": "1"})
+    with FakeUpstream(reply_json(completion())) as upstream:
+        client = kind(
+            base_url=f"{upstream.url}/v1", api_key=KEY, max_retries=0, http_client=http_client
+        )
+        wrapped = holdfast.wrap(client, suite=suite(), method=EVERY)
+        asked = wrapped.chat.completions.create(model="m", messages=CHAT)
+        if kind is openai.AsyncOpenAI:
+            asyncio.run(_awaited(asked))
+    (seen,) = upstream.seen
+    assert seen.header("x-gateway") == "k" and seen.header("cookie") == "c=1"
+    assert "team=a" in seen.line
+
+
+async def _awaited(asked):
+    return await asked
+
+
+def test_a_refused_client_leaves_no_log(tmp_path):
+    with pytest.raises(UsageError):
+        holdfast.wrap("gpt", suite=suite(), log=tmp_path / "chats.jsonl")
+    assert not list(tmp_path.iterdir())

@@ -94,11 +94,19 @@ class Trace(MassDecay):
 
 def describe(name: str, records: Sequence[Conversation], dialogs: Sequence[Dialog]) -> Trace:
     """All measurements of a model's self-chats."""
+    masses = decay(dialogs)
     return Trace(
-        **dict(decay(dialogs)),
         model=name,
         method=records[0].method,
         behaviour=behaviour(records),
+        dialogs=masses.dialogs,
+        whole_dialogs=masses.whole_dialogs,
+        rounds=masses.rounds,
+        shown_head=masses.shown_head,
+        heads=masses.heads,
+        curves=masses.curves,
+        average=masses.average,
+        head=masses.head,
     )
 
 
@@ -106,11 +114,17 @@ def decay(dialogs: Sequence[Dialog]) -> MassDecay:
     """All measurements of the masses, for the average head and the head whose mass falls most.
 
     Raises:
-        UsageError: fewer than two dialogs have a mass in each round.
+        UsageError: the dialogs have one round, or fewer than two have a mass in each.
     """
     dialogs = [dialog for dialog in dialogs if dialog]
     rounds = max((number for dialog in dialogs for number in dialog), default=0)
     whole = [dialog for dialog in dialogs if set(dialog) == set(range(1, rounds + 1))]
+    if rounds == 1:
+        raise UsageError(
+            "These dialogs have one round, and a decay needs two; use more rounds.",
+            option="rounds",
+            value=rounds,
+        )
     if len(whole) < 2:
         raise UsageError(
             f"Of {plural(len(dialogs), 'dialog')} with a mass on a system prompt, {len(whole)} of"

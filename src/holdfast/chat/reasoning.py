@@ -25,7 +25,8 @@ class _Markers:
     closing: str
     # Templates that end the prompt with the opening leave only the closing in the reply.
     opening_may_be_in_prompt: bool = True
-    nested: str = ""  # what a closing inside closes, if that is more than another opening
+    # the openings that pair with a closing inside the reasoning, if more than `opening` do
+    nested: str = ""
 
 
 _MARKERS = (
@@ -58,7 +59,6 @@ _HARMONY_WITHOUT_TOKENS = re.compile(
     r"\s*analysis(?=\S)(?P<reasoning>.*?)assistantfinal", re.DOTALL
 )
 
-_RESPONSE_TOKENS = re.compile(r"<\|(?:START|END)_RESPONSE\|>")
 _QUOTES = "`'\"“”‘’«»"
 _BLANKS = (" ", "\t")
 _SENTENCE_MARKS = ".,;:!?)"
@@ -89,7 +89,7 @@ def split_reasoning(text: str) -> SplitReply:
     if not blocks:
         return _split_at_closing(text)
     reasoning = "\n\n".join(block for block in blocks if block)
-    return SplitReply(reasoning, _RESPONSE_TOKENS.sub("", rest).strip())
+    return SplitReply(reasoning, _without_response_tokens(rest))
 
 
 def _leading_blocks(text: str) -> tuple[list[str], str]:
@@ -138,21 +138,15 @@ def _split_at_closing(text: str) -> SplitReply:
     for markers in _MARKERS:
         if not markers.opening_may_be_in_prompt:
             continue
-        for closing in re.finditer(markers.closing, text, re.IGNORECASE):
-            before, after = text[: closing.start()], text[closing.end() :]
-            if _opens(before, markers):
+        pattern = re.compile(f"(?P<opening>{markers.opening})|{markers.closing}", re.IGNORECASE)
+        for marker in pattern.finditer(text):
+            before, after = text[: marker.start()], text[marker.end() :]
+            if _is_mention(before, after):
+                continue
+            if marker["opening"]:
                 break
-            if not _is_mention(before, after):
-                return SplitReply(before.strip(), _RESPONSE_TOKENS.sub("", after).strip())
+            return SplitReply(before.strip(), _without_response_tokens(after))
     return SplitReply("", text)
-
-
-def _opens(text: str, markers: _Markers) -> bool:
-    """Whether a text has an opening that is more than a mention."""
-    return any(
-        not _is_mention(text[: opening.start()], text[opening.end() :])
-        for opening in re.finditer(markers.opening, text, re.IGNORECASE)
-    )
 
 
 def _is_mention(before: str, after: str) -> bool:
@@ -165,8 +159,17 @@ def _is_mention(before: str, after: str) -> bool:
     return follows_a_word and (not after or after[0].isspace() or after[0] in _SENTENCE_MARKS)
 
 
+def _without_response_tokens(text: str) -> str:
+    """A reply without the tokens that Command A puts around it."""
+    text = text.strip().removeprefix("<|START_RESPONSE|>").removesuffix("<|END_RESPONSE|>")
+    return text.strip()
+
+
 def _split_harmony(text: str) -> SplitReply:
-    """Reasoning and reply in the channels of gpt-oss: only `final` is the reply."""
+    """Reasoning and reply in the channels of gpt-oss: only `final` is the reply.
+
+    What it says before a tool call, in `commentary`, counts as reasoning.
+    """
     reasoning: list[str] = []
     reply: list[str] = []
     for message in _HARMONY_MESSAGE.finditer(text):

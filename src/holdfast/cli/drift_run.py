@@ -1,6 +1,6 @@
 """The conversations that a command runs, or estimates under `--dry-run`."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,9 +25,9 @@ class DriftRun:
     methods: Sequence[Sequence[Method]]
     cast: Cast
 
-    def converse(self, bar: Progress) -> Run:
-        """Runs and records the missing conversations."""
-        running = drift.Running(progress=bar, command=command_line())
+    def converse(self, progress: Progress, should_stop: Callable[[], bool] = lambda: False) -> Run:
+        """Runs and records the missing conversations, until `should_stop`."""
+        running = drift.Running(progress=progress, command=command_line(), should_stop=should_stop)
         arguments = (self.model, self.suite, self.out, self.settings, self.methods)
         return drift.run(*arguments, cast=self.cast, running=running)
 

@@ -32,13 +32,9 @@ ENOUGH_SECONDS = 45.0  # after which it ends, once a round of each conversation 
 LATE_SECONDS = 60.0  # after which it says why it has not
 
 
-class _TimeIsUp(Exception):
-    """Ends the conversations of a dry run."""
-
-
 @dataclass
 class _Pace:
-    """The progress of a dry run; ends it by `_TimeIsUp` when enough time has passed."""
+    """The progress of a dry run, which ends in time."""
 
     bar: Bar
     count: int  # of conversations
@@ -48,6 +44,7 @@ class _Pace:
     began: float = field(default_factory=time.monotonic)
     done: int = 0  # rounds
     seconds: float = 0.0  # until the last of them
+    is_over: bool = False  # whether it has gone on for long enough
 
     def __call__(self, done: int, tokens: int = 0) -> None:
         self.bar(done, tokens)
@@ -60,9 +57,9 @@ class _Pace:
         # Rounds end together: where they did so last, nothing was half done. In the last round,
         # those that have ended are about to be recorded.
         is_between_rounds = self.count <= self.done < self.count * (self.rounds - 1)
-        if self.may_stop and seconds > ENOUGH_SECONDS and is_between_rounds:
-            raise _TimeIsUp
-        self.done, self.seconds = self.done + done, seconds
+        self.is_over |= self.may_stop and is_between_rounds and seconds > ENOUGH_SECONDS
+        if not self.is_over:
+            self.done, self.seconds = self.done + done, seconds
 
 
 @dataclass(frozen=True)
@@ -181,18 +178,18 @@ def _measure(
     total = piece.conversations * rounds
     with Bar(total, title=title, waves=1) as bar:
         pace = _Pace(bar, count, rounds, recorded, may_stop=run.cast.dialogs is None)
-        warning = threading.Timer(LATE_SECONDS, bar.note, [_late_note(count)])
+        warning = threading.Timer(LATE_SECONDS, bar.note, [_late_note(count, pace.may_stop)])
         warning.daemon = True
         warning.start()
         try:
-            replace(run, settings=piece, methods=[setting]).converse(pace)
-        except _TimeIsUp:
-            note(
-                f"--dry-run stops after {duration(pace.seconds)}, with {pace.done} of"
-                f" {count * rounds} rounds done; conversations that have not ended are not kept."
-            )
+            replace(run, settings=piece, methods=[setting]).converse(pace, lambda: pace.is_over)
         finally:
             warning.cancel()
+    if pace.is_over:
+        note(
+            f"--dry-run stops after {duration(pace.seconds)}, with {pace.done} of"
+            f" {count * rounds} rounds done; conversations that have not ended are not kept."
+        )
     ended = [
         record
         for record in read_run(run.out).conversations
@@ -201,10 +198,12 @@ def _measure(
     return Measured(ended, count, rounds, pace.done, pace.seconds)
 
 
-def _late_note(count: int) -> str:
+def _late_note(count: int, may_stop: bool) -> str:
+    what = count_of(count, "conversation")
+    until = f"the present round of {what} has not ended; it stops with it"
     return (
-        f"--dry-run takes longer than {duration(LATE_SECONDS)}, because the present round of"
-        f" {count_of(count, 'conversation')} has not ended; it stops with it."
+        f"--dry-run takes longer than {duration(LATE_SECONDS)}, because"
+        f" {until if may_stop else f'{what} have not ended; it stops with them'}."
     )
 
 

@@ -91,6 +91,8 @@ def run(
                 for spec, methods_of_agent in methods_by_spec.items():
                     groups = batches() if batches else [range(settings.conversations)]
                     for batch in records.resume(folder, spec, groups, alone=True):
+                        if running.should_stop():
+                            return
                         await benchmark.run_batch(batch, methods_of_agent, opened)
 
         run_sync(run_all())
@@ -154,6 +156,7 @@ class _Benchmark:
                 recorder.record,
                 self.running.progress,
                 concurrency,
+                self.running.should_stop,
             )
 
 

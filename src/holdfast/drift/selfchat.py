@@ -66,6 +66,7 @@ async def converse(
     save: SaveDialog,
     report: ReportRounds,
     concurrency: int | None = None,
+    should_stop: Callable[[], bool] = lambda: False,
 ) -> None:
     """Holds conversations side by side; each continues as soon as it can.
 
@@ -76,6 +77,7 @@ async def converse(
             is answered.
         report: receives the progress in rounds.
         concurrency: how many run at once; one that is over makes room for the next. None: all.
+        should_stop: asked after each round; see `Running`.
 
     Raises:
         PromptTooLong: not even the first question of a conversation fits into the context.
@@ -83,12 +85,19 @@ async def converse(
     async with task_group() as held_back:
         watch = OutageWatch(lambda dialog: held_back.create_task(save(dialog)), "conversation")
         room = nullcontext() if concurrency is None else asyncio.Semaphore(concurrency)
+        tasks: list[asyncio.Task[None]] = []
+
+        def report_or_stop(rounds: int, tokens: int) -> None:
+            report(rounds, tokens)
+            if should_stop():
+                for task in tasks:
+                    task.cancel()
 
         async def run_one(pairing: Pairing) -> None:
             dialog = Dialog(pairing)
             async with room:
                 requests = DialogRequests(engine, dialog, tuple(methods), settings, watch)
-                progress = RoundProgress(dialog, settings.rounds, report)
+                progress = RoundProgress(dialog, settings.rounds, report_or_stop)
                 await run_dialog(requests, progress)
                 for view in (AGENT_VIEW, USER_VIEW):
                     engine.forget((view, pairing.number))
@@ -99,7 +108,7 @@ async def converse(
 
         async with task_group() as conversations:
             for pairing in pairings:
-                conversations.create_task(run_one(pairing))
+                tasks.append(conversations.create_task(run_one(pairing)))
         await watch.finish(engine)
 
 

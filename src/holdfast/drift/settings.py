@@ -237,8 +237,11 @@ class Running:
             the tokens forwarded for them; the rounds of conversations that were finished before a
             run is resumed are reported at once, with no tokens.
         command: the command line, for the manifest.
+        should_stop: asked after each round; once it is true, conversations that have not ended are
+            given up, and the run returns.
     """
 
     traces: bool = False
     progress: Callable[[int, int], None] = lambda rounds, tokens: None
     command: str = ""
+    should_stop: Callable[[], bool] = lambda: False

@@ -12,7 +12,13 @@ from holdfast.errors import UsageError
 from holdfast.measures.turns import AssistantTurn, ToolCall
 from holdfast.transcripts.transcript import Event, Kind, Transcript
 
-BYTES_PER_TOKEN = 4  # of ordinary text, as no tokenizer is available
+_BYTES_PER_TOKEN = 4  # of ordinary text, as no tokenizer is available
+
+
+def estimated_tokens(texts: Iterable[str]) -> int:
+    """About how many tokens texts have, by their bytes."""
+    size = sum(len(text.encode("utf-8", "surrogatepass")) for text in texts)
+    return -(-size // _BYTES_PER_TOKEN)
 
 
 @dataclass(frozen=True)
@@ -179,7 +185,7 @@ def turns_of(
                     len(turns) + 1,
                     exchange.user,
                     exchange.role,
-                    exchange.size // BYTES_PER_TOKEN,
+                    exchange.size // _BYTES_PER_TOKEN,
                     AssistantTurn(text, calls, earlier, replies[-1].is_cut),
                     "\n\n".join(reasoning for reasoning, _ in split if reasoning.strip()),
                     frozenset(event.id for event in replies if event.id),

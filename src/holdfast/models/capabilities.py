@@ -28,6 +28,9 @@ def require_layers(model: object, needed: str) -> None:
 
     Args:
         needed: the part of it that is needed, as in "MODEL does not show its ...".
+
+    Raises:
+        ModelError: it is such a model.
     """
     if not supports(model, Ability.LAYERS):
         name = getattr(model, "name", model)
@@ -46,7 +49,7 @@ def check_requirements(
     Args:
         offered: the abilities of the model.
         description: the model in words, for messages.
-        cure: for messages too.
+        cure: the last clause of the message of a refusal.
 
     Raises:
         ModelError: a method needs an ability that the model lacks.
@@ -63,11 +66,11 @@ def check_requirements(
                 value=spec_of([method]),
                 allowed=usable,
             )
-    seconds = [method.name for method in compile_methods(methods).processors]
-    if len(seconds) > 1:
+    processors = [method.name for method in compile_methods(methods).processors]
+    if len(processors) > 1:
         raise UsageError(
-            f"{' and '.join(seconds)} each need a second stream, and there is one; use one of"
+            f"{' and '.join(processors)} each need a second stream, and there is one; use one of"
             " them.",
             option="method",
-            value=seconds,
+            value=processors,
         )

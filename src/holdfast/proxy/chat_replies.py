@@ -25,7 +25,7 @@ def read_answers(api: Api, content_type: str, text: str) -> list[Mapping[str, An
     if not isinstance(answer, dict):
         return []
     if api is Api.CHAT:
-        return [{"choices": [choice]} for choice in answer.get("choices") or []]
+        return [{"choices": [choice]} for choice in _choices_in(answer)]
     return [answer] if answer.get("output") else []
 
 
@@ -50,7 +50,7 @@ def _streamed_response(text: str) -> list[Mapping[str, Any]]:
 def _streamed_choices(text: str) -> list[Mapping[str, Any]]:
     choices = dict[int, _Choice]()
     for event in _events(text):
-        for part in event.get("choices") or []:
+        for part in _choices_in(event):
             choices.setdefault(part.get("index", 0), _Choice()).add(part)
     return [choice.answer for choice in choices.values() if choice.finish_reason]
 
@@ -88,6 +88,12 @@ class _Choice:
                 for call in self._calls.values()
             ]
         return {"choices": [{"message": message, "finish_reason": self.finish_reason}]}
+
+
+def _choices_in(answer: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The choices that have the form of one."""
+    choices = answer.get("choices")
+    return [part for part in choices if isinstance(part, dict)] if isinstance(choices, list) else []
 
 
 def _text(value: Any) -> str:

@@ -13,7 +13,7 @@ from enum import Enum
 from typing import Any
 
 from holdfast.chat.messages import Message
-from holdfast.logs.dialogs import BYTES_PER_TOKEN
+from holdfast.logs.dialogs import estimated_tokens
 from holdfast.proxy.json_edits import Change, Insertion, Path, Removal
 from holdfast.transcripts.reader import input_messages, system_prompt
 from holdfast.transcripts.transcript import Event
@@ -92,7 +92,7 @@ class ChatRequest:
     @property
     def tokens(self) -> int:
         """The length of its messages, estimated from their bytes."""
-        return -(-sum(len(message.text.encode()) for message in self.messages) // BYTES_PER_TOKEN)
+        return estimated_tokens(message.text for message in self.messages)
 
     @property
     def system(self) -> str:

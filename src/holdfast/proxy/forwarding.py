@@ -71,6 +71,7 @@ class Forwarding:
             await send_json(send, _SHUTTING_DOWN.body(), 503, _SHUTTING_DOWN.headers)
             return self._metrics.note_answer(name, 503)
         self.open += 1
+        self._idle.clear()
         passing = _Passing(send)
         try:
             await self._forward(api, scope, receive, passing)
@@ -94,7 +95,7 @@ class Forwarding:
     ) -> None:
         upload = _Upload(receive, scope["headers"])
         relayed: RelayedRequest | None = None
-        headers = [(k, v) for k, v in scope["headers"] if k not in _NOT_SENT_UP]
+        headers = _end_to_end(scope["headers"], _NOT_SENT_UP)
         content: bytes | AsyncIterator[bytes] | None = None
         if api is not None:
             body, started = await upload.read(), time.monotonic()
@@ -214,6 +215,16 @@ _SHUTTING_DOWN = Refusal(
 )
 
 
+def _end_to_end(
+    headers: Iterable[tuple[bytes, bytes]], dropped: frozenset[bytes] = _HOP_BY_HOP
+) -> RawHeaders:
+    """The headers that a proxy passes on: all but `dropped` and those that `Connection` names."""
+    lowered = [(name.lower(), value) for name, value in headers]
+    connection = b",".join(value for name, value in lowered if name == b"connection")
+    named = {name.strip().lower() for name in connection.split(b",")}
+    return [(name, value) for name, value in lowered if name not in dropped | named]
+
+
 class _Upload:
     """The body of a request while it arrives."""
 
@@ -262,10 +273,7 @@ class _Passing:
         await self._send(message)
 
     async def start(self, status: int, answered: httpx2.Headers) -> None:
-        headers = [(k.lower(), v) for k, v in answered.raw]
-        named = answered.get_list("connection", split_commas=True)
-        dropped = _HOP_BY_HOP | {name.lower().encode() for name in named}
-        kept = [(name, value) for name, value in headers if name not in dropped]
+        kept = _end_to_end(answered.raw)
         await self.send(
             {
                 "type": "http.response.start",

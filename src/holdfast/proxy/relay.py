@@ -67,8 +67,8 @@ class Answer:
     status: int = 0
     headers: httpx2.Headers = field(default_factory=httpx2.Headers)
     is_held: bool = False
-    _parts: list[bytes] = field(default_factory=list)
-    _size: int = 0
+    _parts: list[bytes] = field(init=False, default_factory=list)
+    _size: int = field(init=False, default=0)
 
     def add(self, part: bytes) -> None:
         """Keeps the next bytes of its body."""
@@ -92,8 +92,8 @@ class ChatRelay:
     """Edits requests and scores replies by a middleware, and counts both.
 
     Args:
-        log: the file that gets a line for each scored reply, with the chat and the added texts, as
-            `holdfast logs` reads it; None: no text is written anywhere.
+        log: the file that gets a line for each reply that came whole, with the chat and the added
+            texts, as `holdfast logs` reads it; None: no text is written anywhere.
         on_reply: called with the scores of each reply.
     """
 

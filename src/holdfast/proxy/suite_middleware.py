@@ -12,11 +12,12 @@ from enum import Enum
 from typing import Any, NoReturn
 
 from holdfast.chat.messages import Message, dialog_seed
+from holdfast.chat.reasoning import split_reasoning
 from holdfast.drift.cases import Case, Rule, Suite
 from holdfast.drift.prompt_rules import CaseRules, with_rules
 from holdfast.drift.suites import FOLLOWED
 from holdfast.errors import PromptError, UsageError
-from holdfast.logs.dialogs import BYTES_PER_TOKEN, dialog_of
+from holdfast.logs.dialogs import dialog_of, estimated_tokens
 from holdfast.methods import METHODS_OUTSIDE_MODELS, Method, compile_methods, spec_of
 from holdfast.methods.compiled import CompiledMethods
 from holdfast.models.checked_replies import check_retries
@@ -73,7 +74,7 @@ class Edit:
     @property
     def added_tokens(self) -> int:
         """Their length, estimated from their bytes, as there is no tokenizer."""
-        return -(-sum(len(text.encode()) for text in self.added) // BYTES_PER_TOKEN)
+        return estimated_tokens(self.added)
 
     @property
     def left_out(self) -> int:
@@ -186,7 +187,8 @@ class SuiteMiddleware:
             reply = output_messages(answer)
         except Malformed:
             return None
-        text = "\n".join(event.text for event in reply if event.kind is Kind.MESSAGE)
+        written = "\n".join(event.text for event in reply if event.kind is Kind.MESSAGE)
+        text = split_reasoning(written).reply
         if not text.strip() or any(event.kind is Kind.TOOL_CALL for event in reply):
             return None
         is_cut = any(event.is_cut for event in reply)

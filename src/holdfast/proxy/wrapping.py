@@ -62,19 +62,29 @@ def wrap(
     """
     import openai
 
-    relay = chat_relay(suite, read_methods(method), tally=tally, on_reply=on_reply, log=log)
     inner: Any = getattr(client, "_client", None)  # its connections; there is no public name
+
+    def relay() -> ChatRelay:
+        return chat_relay(suite, read_methods(method), tally=tally, on_reply=on_reply, log=log)
+
     if isinstance(client, openai.OpenAI) and isinstance(inner, httpx2.Client):
-        return client.copy(http_client=httpx2.Client(transport=_Transport(inner, relay)))
+        transport = _Transport(inner, relay())
+        return client.copy(http_client=httpx2.Client(transport=transport, **_defaults(inner)))
     if isinstance(client, openai.AsyncOpenAI) and isinstance(inner, httpx2.AsyncClient):
-        transport = _AsyncTransport(inner, relay)
-        return client.copy(http_client=httpx2.AsyncClient(transport=transport))
+        async_transport = _AsyncTransport(inner, relay())
+        outer = httpx2.AsyncClient(transport=async_transport, **_defaults(inner))
+        return client.copy(http_client=outer)
     raise UsageError(
         f"holdfast.wrap takes an OpenAI or AsyncOpenAI client over httpx2, not"
         f" {type_in_words(client)}; make one, as in holdfast.wrap(openai.OpenAI(), ...).",
         option="client",
         value=client,
     )
+
+
+def _defaults(inner: httpx2.Client | httpx2.AsyncClient) -> dict[str, Any]:
+    """What requests are built with, which the outer client does; the inner one only sends them."""
+    return {"headers": inner.headers, "params": inner.params, "cookies": inner.cookies}
 
 
 class _Transport(httpx2.BaseTransport):

@@ -57,7 +57,7 @@ def _events_of(step: Mapping[str, Any]) -> list[Event]:
 def _call(call: Any) -> ToolCall:
     """A tool call, whose fields have names of their own."""
     fields = mapping(call)
-    renamed = {"name": fields.get("function_name"), "id": fields.get("tool_call_id")}
+    renamed = {"name": field_of(fields, "function_name"), "id": fields.get("tool_call_id")}
     return read_call({**renamed, "arguments": fields.get("arguments")})
 
 
