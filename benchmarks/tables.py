@@ -30,6 +30,7 @@ from tabled.behaviour import (
 )
 from tabled.catalogue import api_sections, catalogue_table
 from tabled.costs import chosen_page, confirmed_costs_table, stage_page
+from tabled.edits import edits_line, edits_table
 from tabled.house import house_drawing
 from tabled.loss import conversations_line, kinds_table, recall_table
 from tabled.papers import (
@@ -146,6 +147,8 @@ def documents() -> dict[Path, str]:
         "loss_conversations": conversations_line(),
         "loss_kinds": kinds_table(),
         "loss_recall": recall_table(),
+        "message_edits": edits_table(),
+        "message_edits_conversations": edits_line(),
     }
     for name, table in (
         ("modern", modern_table),

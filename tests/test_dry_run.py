@@ -188,7 +188,7 @@ def test_a_dry_run_says_why_it_does_not_end(tmp_path, capsys, monkeypatch):
     settings = drift.Settings(rounds=1, conversations=40)
     plan = DriftRun(Slow(), SUITE, tmp_path / "run", settings, [()], drift.Cast())
     estimate_run(asked(), plan)
-    assert "because the present round of 8 conversations has not ended" in capsys.readouterr().err
+    assert "because 8 conversations have not ended" in capsys.readouterr().err
 
 
 def test_what_an_earlier_command_recorded_is_not_measured(tmp_path, capsys):

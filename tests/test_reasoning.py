@@ -92,7 +92,12 @@ MENTIONED = {
         "I look.",
         "It ends with `<|END_RESPONSE|>`.",
     ),
-    "only a quoted closing": ('<think>Never print "</think>', 'Never print "', ""),
+    "only a quoted closing": (
+        "<think>I must not write `</think>` here, because",
+        "I must not write `</think>` here, because",
+        "",
+    ),
+    "a reply in tokens alone": ("<|START_RESPONSE|>Oui.<|END_RESPONSE|>", "", "Oui."),
 }
 
 

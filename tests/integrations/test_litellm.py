@@ -124,6 +124,27 @@ def test_the_router_edits_each_attempt_once(tally, run):
     assert scored(tally)["signs"] == (1, 1)
 
 
+def test_fallbacks_are_edited_once(tally, run):
+    async def ask(url):
+        await call(url, fallbacks=["openai/other"])
+        await until(lambda: tally.rules)
+
+    with FakeUpstream(reply_json(completion("Fine, Tony"))) as upstream:
+        run(ask(upstream.url))
+    assert upstream.seen[0].json["messages"] == REMINDED
+    assert tally.requests == {Outcome.EDITED: 1} and scored(tally)["signs"] == (1, 1)
+
+
+def test_a_chat_that_the_hook_cannot_see_is_counted(tally, run):
+    async def ask(url):
+        await litellm.acompletion("openai/m", CHAT, api_base=f"{url}/v1", api_key="k")
+
+    with FakeUpstream(reply_json(completion("Fine, Tony"))) as upstream:
+        run(ask(upstream.url))
+    assert upstream.seen[0].json["messages"] == CHAT
+    assert tally.requests == {Outcome.UNREADABLE: 1}
+
+
 def test_retries_are_refused(tmp_path):
     path = tmp_path / "bot.yaml"
     path.write_text(SUITE)

@@ -59,7 +59,8 @@ _HARMONY_WITHOUT_TOKENS = re.compile(
     r"\s*analysis(?=\S)(?P<reasoning>.*?)assistantfinal", re.DOTALL
 )
 
-_QUOTES = "`'\"“”‘’«»"
+_RESPONSE_START, _RESPONSE_END = "<|START_RESPONSE|>", "<|END_RESPONSE|>"  # Command A
+_QUOTES = tuple("`'\"“”‘’«»")
 _BLANKS = (" ", "\t")
 _SENTENCE_MARKS = ".,;:!?)"
 
@@ -123,9 +124,10 @@ def _end_of_block(text: str, start: int, markers: _Markers) -> tuple[int, int]:
         f"(?P<opening>{markers.nested or markers.opening})|{markers.closing}", re.IGNORECASE
     )
     for marker in pattern.finditer(text, start):
-        if not marker["opening"]:
+        before, after = text[start : marker.start()], text[marker.end() :]
+        if not marker["opening"] and not _is_quoted(before, after):
             first = first or marker.span()
-        if _is_mention(text[start : marker.start()], text[marker.end() :]):
+        if _is_mention(before, after):
             continue
         depth += 1 if marker["opening"] else -1
         if depth == 0:
@@ -146,22 +148,27 @@ def _split_at_closing(text: str) -> SplitReply:
             if marker["opening"]:
                 break
             return SplitReply(before.strip(), _without_response_tokens(after))
-    return SplitReply("", text)
+    is_wrapped = text.lstrip().startswith(_RESPONSE_START)
+    return SplitReply("", _without_response_tokens(text) if is_wrapped else text)
 
 
 def _is_mention(before: str, after: str) -> bool:
     """Whether a marker between these texts is quoted, in code, or a word of a sentence."""
     if before.count("```") % 2 or before.rpartition("\n")[2].count("`") % 2:
         return True
-    if before and after and before[-1] in _QUOTES and after[0] in _QUOTES:
+    if _is_quoted(before, after):
         return True
     follows_a_word = before[-1:] in _BLANKS
     return follows_a_word and (not after or after[0].isspace() or after[0] in _SENTENCE_MARKS)
 
 
+def _is_quoted(before: str, after: str) -> bool:
+    return before[-1:] in _QUOTES and after[:1] in _QUOTES
+
+
 def _without_response_tokens(text: str) -> str:
     """A reply without the tokens that Command A puts around it."""
-    text = text.strip().removeprefix("<|START_RESPONSE|>").removesuffix("<|END_RESPONSE|>")
+    text = text.strip().removeprefix(_RESPONSE_START).removesuffix(_RESPONSE_END)
     return text.strip()
 
 

@@ -40,7 +40,8 @@ class _Pace:
     count: int  # of conversations
     rounds: int  # of each
     recorded_left: int  # rounds of an earlier command, which are reported before the others
-    may_stop: bool  # not with recorded dialogs, whose rounds are all reported at their end
+    # not with recorded dialogs, whose rounds are all reported at their end, nor with two rounds
+    may_stop: bool
     began: float = field(default_factory=time.monotonic)
     done: int = 0  # rounds
     seconds: float = 0.0  # until the last of them
@@ -177,7 +178,7 @@ def _measure(
     recorded = (piece.conversations - count) * rounds
     total = piece.conversations * rounds
     with Bar(total, title=title, waves=1) as bar:
-        pace = _Pace(bar, count, rounds, recorded, may_stop=run.cast.dialogs is None)
+        pace = _Pace(bar, count, rounds, recorded, may_stop=run.cast.dialogs is None and rounds > 2)
         warning = threading.Timer(LATE_SECONDS, bar.note, [_late_note(count, pace.may_stop)])
         warning.daemon = True
         warning.start()
@@ -200,7 +201,7 @@ def _measure(
 
 def _late_note(count: int, may_stop: bool) -> str:
     what = count_of(count, "conversation")
-    until = f"the present round of {what} has not ended; it stops with it"
+    until = f"a round of {what} has not ended; it stops within the next round"
     return (
         f"--dry-run takes longer than {duration(LATE_SECONDS)}, because"
         f" {until if may_stop else f'{what} have not ended; it stops with them'}."

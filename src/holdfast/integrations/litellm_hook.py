@@ -4,7 +4,9 @@
 
 Chats are edited in LiteLLM's `async_pre_call_deployment_hook`, once a deployment is chosen: in
 `litellm.acompletion`, in its router and in its proxy. `litellm.completion` has no hook that can
-edit a request, so its chats stay as they are and are not scored.
+edit a request, so its chats stay as they are and are not scored. The hook sees only arguments that
+are named, so write `messages=...`; and it scores no reply to a call that LiteLLM repeats outside of
+its router (`num_retries`).
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx2
+import litellm
 from litellm.integrations.custom_logger import CustomLogger
 from litellm.types.utils import CallTypes
 
@@ -25,6 +28,7 @@ from holdfast.errors import UsageError
 from holdfast.methods import Method, Methods, compile_methods, read_methods, spec_of
 from holdfast.proxy.chat_requests import Api
 from holdfast.proxy.relay import Answer, OnReply, RelayedRequest, chat_relay
+from holdfast.proxy.suite_middleware import Edit, Outcome
 from holdfast.proxy.tally import Tally
 
 _MOST_OPEN = 10_000  # calls whose end has not been heard of
@@ -75,13 +79,17 @@ class SuiteHook(CustomLogger):
         """The arguments of a call with its messages edited; None if it is no chat."""
         if call_type not in (CallTypes.completion, CallTypes.acompletion):
             return None
+        if kwargs.get("fallbacks") or litellm.model_fallbacks:
+            return None  # each of them is called with these messages, and comes here itself
         try:
-            body = json.dumps({"messages": kwargs["messages"]}).encode()
-        except (KeyError, TypeError, ValueError):
+            messages = json.dumps(kwargs["messages"], default=lambda value: value.model_dump())
+        except (KeyError, TypeError, ValueError, AttributeError):
+            self._relay.tally.note_edit(Edit(Outcome.UNREADABLE))
             return None
+        body = f'{{"messages": {messages}}}'.encode()
         relayed = await asyncio.to_thread(self._relay.begin, Api.CHAT, body)
         if relayed.is_scored:
-            self._open[kwargs["litellm_call_id"]] = relayed
+            self._open[_call_id(kwargs)] = relayed
             if len(self._open) > _MOST_OPEN:
                 self._open.popitem(last=False)
         return {**kwargs, "messages": json.loads(relayed.content)["messages"]}
@@ -101,6 +109,12 @@ class SuiteHook(CustomLogger):
         await self._end(kwargs, Answer())
 
     async def _end(self, kwargs: dict[str, Any], answer: Answer) -> None:
-        relayed = self._open.pop(kwargs.get("litellm_call_id", ""), None)
+        relayed = self._open.pop(_call_id(kwargs), None)
         if relayed is not None:
             await asyncio.to_thread(self._relay.end, relayed, answer)
+
+
+def _call_id(kwargs: dict[str, Any]) -> str:
+    """The id under which LiteLLM reports the end of a call."""
+    call_id = getattr(kwargs.get("litellm_logging_obj"), "litellm_call_id", None)
+    return str(call_id or kwargs.get("litellm_call_id", ""))

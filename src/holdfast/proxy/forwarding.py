@@ -155,6 +155,7 @@ class Forwarding:
             await passing.whole(checked.best or answer)
         except httpx2.TransportError as error:
             if checked.best is not None:  # a retry failed
+                self._metrics.upstream_errors.labels(self._upstream.refusal_of(error).code).inc()
                 await passing.whole(checked.best)
             else:
                 if answer.status:  # it breaks off here where it broke off upstream

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import math
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -28,6 +29,7 @@ from holdfast.proxy.suite_middleware import (
 )
 from holdfast.proxy.tally import Tally
 
+_LOG = logging.getLogger("holdfast.proxy")
 LONGEST_REPLY = 8 * 2**20  # bytes of a reply that are kept until it is scored
 
 OnReply = Callable[[ScoredReply], None]
@@ -57,7 +59,9 @@ class RelayedRequest:
 
 @dataclass
 class Answer:
-    """The response to a request, as far as it has come; no body is kept that is too long.
+    """The response to a request, as far as it has come.
+
+    A body that is too long to be scored is not kept, unless it is held.
 
     Attributes:
         status: 0 if there was none.
@@ -242,7 +246,7 @@ def _decompressed(answer: Answer) -> str | None:
         content = httpx2.Response(200, headers=answer.headers, content=body).content
     except httpx2.DecodingError:
         return None
-    is_known = encoding == "identity" or content != body
+    is_known = encoding == "identity" or content != body or not body
     return content.decode("utf-8", "replace") if is_known else None
 
 
@@ -269,6 +273,9 @@ class _ChatLog:
             fields = ("instructions", "input")
             chat = {name: request.body[name] for name in fields if name in request.body}
             chat["output"] = answer.get("output")
-        with self._lock:
-            self._file.write(json.dumps({**chat, "added": relayed.edit.added}) + "\n")
-            self._file.flush()
+        try:
+            with self._lock:
+                self._file.write(json.dumps({**chat, "added": relayed.edit.added}) + "\n")
+                self._file.flush()
+        except OSError as error:  # the reply itself goes on
+            _LOG.error("A chat could not be logged: %s", reason_of(error))

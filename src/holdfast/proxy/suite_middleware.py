@@ -158,7 +158,7 @@ class SuiteMiddleware:
             changes = self._changes(request, case, request.chat)
         except PromptError:
             return Edit(Outcome.NO_PROMPT, case)
-        except Unreadable:
+        except (Unreadable, UsageError):  # the latter from a measure that the user wrote
             return Edit(Outcome.UNREADABLE, case)
         last = request.messages[-1].item if request.ends_with_user else None
         reminds = any(change.path[: len(last)] == last for change in changes) if last else False

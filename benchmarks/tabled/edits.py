@@ -1,0 +1,49 @@
+"""The table of fixes that edit messages, from the records in results/message_edits."""
+
+from __future__ import annotations
+
+import json
+
+from tabled.reading import RESULTS, markdown
+
+FOLDER = RESULTS / "message_edits"
+
+
+def edits_table() -> str:
+    """Rules kept in the last round, the gain over no fix, and tokens read, by model and method."""
+    records = [json.loads(file.read_text()) for file in sorted(FOLDER.glob("*.json"))]
+    rows = [
+        ["model", "method", "rules kept", "gain over no fix", "against repetition", "tokens read"]
+    ]
+    for record in records:
+        none, *_ = record["rows"]
+        for row in record["rows"]:
+            is_none = row["method"] == "none"
+            kept, read = row["kept"], row["read_per_conversation"]
+            more = "" if is_none else f" ({read / none['read_per_conversation'] - 1:+.0%})"
+            rows.append(
+                [
+                    f"`{record['model']}`",
+                    "no fix" if is_none else f"`{row['method']}`",
+                    f"{kept['mean']:.2f}",
+                    "" if is_none else _difference(row["gain"]["all"]),
+                    "" if is_none else _difference(row["against_repetition"]),
+                    f"{read:,}{more}",
+                ]
+            )
+    return "\n".join(markdown(rows))
+
+
+def edits_line() -> str:
+    """The conversations behind the table."""
+    records = [json.loads(file.read_text()) for file in sorted(FOLDER.glob("*.json"))]
+    return "\n".join(
+        f"`{record['model']}`: {record['rows'][0]['conversations']} conversations,"
+        f" {'seed' if len(record['seeds']) == 1 else 'seeds'}"
+        f" {' and '.join(map(str, record['seeds']))}."
+        for record in records
+    )
+
+
+def _difference(estimate: dict) -> str:
+    return f"{estimate['mean']:+.2f} [{estimate['low']:+.2f}, {estimate['high']:+.2f}]"
