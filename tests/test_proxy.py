@@ -632,6 +632,7 @@ def test_draining_waits_for_a_request_that_began_after_another_ended(suite):
     with through(answer, suite) as (_, proxy):
         url = f"{proxy.url}/v1/chat/completions"
         httpx2.post(url, json={"messages": user("Hi.")})
+        wait_until(lambda: proxy.forwarding.open == 0)
         slow = threading.Thread(
             target=httpx2.post, args=(url,), kwargs={"json": {"messages": user("slow")}}
         )
