@@ -105,6 +105,12 @@ RECORDS = (
         False,
         80,
     ),
+    Record(
+        "message_edits/qwen-0.5b",
+        "benchmarks/message_edits.py --model qwen-0.5b --seeds 2 --runs {runs} --out {out}",
+        False,
+        45,
+    ),
     Record("drift_loop", "benchmarks/drift_loop.py --out {out}", True, 6),
     Record(
         "drift_loop_smollm2",
