@@ -8,10 +8,9 @@ The runs resume. docs/what_is_lost.md shows the records.
 from __future__ import annotations
 
 import argparse
-import json
 from pathlib import Path
 
-from stamp import measured_on
+from stamp import measured_in, write_record
 
 from holdfast.analysis.loss_results import model_loss
 from holdfast.cli import main as holdfast
@@ -44,19 +43,13 @@ def main() -> None:
     for seed, folder in zip(arguments.seeds, folders, strict=True):
         holdfast(command(arguments.model, seed, folder))
     runs = [read_run(folder) for folder in folders]
-    stamp = measured_on()
-    if arguments.commit:
-        stamp["commit"] = arguments.commit
-    stamp["fingerprint"] = runs[0].manifest.identity.model_fingerprint
     record = {
         "benchmark": "loss",
-        "measured_on": stamp,
+        "measured_on": measured_in(runs, arguments.commit),
         "seeds": arguments.seeds,
         "loss": model_loss(arguments.model, *runs).to_json(),
     }
-    if arguments.out:
-        arguments.out.parent.mkdir(parents=True, exist_ok=True)
-        arguments.out.write_text(json.dumps(record, indent=1) + "\n")
+    write_record(record, arguments.out)
 
 
 if __name__ == "__main__":

@@ -18,12 +18,11 @@ The runs resume.
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-from stamp import measured_on
+from stamp import measured_in, write_record
 
 from holdfast.analysis.statistics import DIFFERENCES, SCORES, Estimate, estimate, excludes_zero
 from holdfast.cli import main as holdfast
@@ -157,22 +156,14 @@ def main() -> None:
     for seed, folder in zip(arguments.seeds, folders, strict=True):
         holdfast(command(arguments.model, seed, folder, arguments.batch))
     runs = [read_run(folder) for folder in folders]
-    stamp = measured_on()
-    if arguments.commit:
-        stamp["commit"] = arguments.commit
-    stamp["fingerprint"] = runs[0].manifest.identity.model_fingerprint
     record = {
         "benchmark": "message_edits",
-        "measured_on": stamp,
+        "measured_on": measured_in(runs, arguments.commit),
         "model": arguments.model,
         "seeds": arguments.seeds,
         "rows": rows_of(runs),
     }
-    text = json.dumps(record, indent=1)
-    if arguments.out:
-        arguments.out.parent.mkdir(parents=True, exist_ok=True)
-        arguments.out.write_text(text + "\n")
-    print(text)
+    write_record(record, arguments.out)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What `holdfast proxy` adds to a stream: 200 at once, in alternation with a direct connection.
+"""The time that `holdfast proxy` adds to a stream, in alternation with a direct connection.
 
 The upstream is a server in another process that answers after a fixed time and then sends a piece
 of text every tenth of a second. Every client opens a connection of its own and asks with a chat of
@@ -30,7 +30,7 @@ from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from stamp import measured_on
+from stamp import measured_on, write_record
 
 FIRST, INTERVAL, PIECES = 0.3, 0.1, 50  # seconds to the first piece, between pieces, how many
 BEGIN_WITHIN = 2.0  # seconds in which all streams of a block begin
@@ -112,7 +112,7 @@ async def serve_upstream(port: int) -> None:
 
 @dataclass(frozen=True)
 class Stream:
-    """What a client received."""
+    """A stream as its client received it."""
 
     fault: str
     first: float | None  # seconds to the first piece of text
@@ -292,10 +292,7 @@ def main() -> None:
     if arguments.upstream is not None:
         return asyncio.run(serve_upstream(arguments.upstream))
     record = {**measure(arguments.streams, arguments.repeats), "measured_on": measured_on()}
-    text = json.dumps(record, indent=1)
-    if arguments.out:
-        arguments.out.write_text(text + "\n")
-    print(text)
+    write_record(record, arguments.out)
 
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from stamp import measured_on
+from stamp import measured_on, write_record
 
 RULES = Path(__file__).parents[1] / "examples" / "remind" / "rules.yaml"
 SESSION = "00000000-0000-4000-8000-000000000001"
@@ -121,10 +121,7 @@ def main() -> None:
         "rows": rows,
         "measured_on": measured_on(),
     }
-    text = json.dumps(record, indent=1)
-    if arguments.out:
-        arguments.out.write_text(text + "\n")
-    print(text)
+    write_record(record, arguments.out)
 
 
 if __name__ == "__main__":

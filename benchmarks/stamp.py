@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import os
 import platform
 import subprocess
+from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from holdfast.records import Run
 
 ROOT = Path(__file__).parent.parent
 PACKAGES = ("torch", "transformers", "tokenizers", "numpy", "scipy")
@@ -26,6 +32,24 @@ def measured_on(model=None, fingerprints: dict[str, str] | None = None) -> dict:
     if fingerprints is not None:
         stamp["fingerprints"] = fingerprints
     return stamp
+
+
+def measured_in(runs: Sequence[Run], at: str | None) -> dict:
+    """The stamp of runs of one model, made at the commit `at`, or at the present one."""
+    stamp = measured_on()
+    if at:
+        stamp["commit"] = at
+    stamp["fingerprint"] = runs[0].manifest.identity.model_fingerprint
+    return stamp
+
+
+def write_record(record: dict, out: Path | None) -> None:
+    """Prints a record, and writes it to a file if there is to be one."""
+    text = json.dumps(record, indent=1)
+    if out is not None:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        out.write_text(text + "\n")
+    print(text)
 
 
 def commit() -> str:

@@ -630,7 +630,7 @@ def vllm_table() -> str:
 
 
 def proxy_line() -> str:
-    """What the proxy adds to a stream, and the streams that it lost."""
+    """The time that the proxy adds to a stream, and the streams that it lost."""
     record = read("proxy")
     added, late = record["added_ms"], record["added_p95_ms"]
     faults = record["faults"]["proxied"]

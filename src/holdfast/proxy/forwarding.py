@@ -12,12 +12,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-import traceback
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing
 from functools import partial
-from typing import Any
 
 import httpx2
 from starlette.types import Message, Receive, Scope, Send
@@ -27,6 +25,7 @@ from holdfast.proxy.proxy_metrics import ProxyMetrics
 from holdfast.proxy.relay import Answer, ChatRelay, CheckedAnswers, RelayedRequest
 from holdfast.proxy.suite_middleware import Unscored
 from holdfast.proxy.upstream import Upstream
+from holdfast.serve.access import log_failure
 from holdfast.serve.refusals import Refusal
 from holdfast.serve.wire import CLIENT_CLOSED, CancellableResponse, ClientLeft, send_json
 
@@ -78,9 +77,7 @@ class Forwarding:
         except ClientLeft:
             passing.status = CLIENT_CLOSED
         except Exception as error:
-            # the error's message may quote a chat, so it is not logged
-            where = "".join(traceback.format_tb(error.__traceback__))
-            _LOG.error("A request failed with %s:\n%s", type(error).__name__, where)
+            log_failure(_LOG, error)
             if passing.status:
                 raise  # the answer breaks off
             await send_json(passing.send, _FAILED.body(), _FAILED.status)
@@ -106,14 +103,16 @@ class Forwarding:
             headers = [(k, v) for k, v in headers if k != b"content-length"]
         elif upload.has_body:
             content = upload.parts()
-        passed: Callable[[], Coroutine[Any, Any, None]]
-        if relayed is not None and relayed.retries:
-            send = partial(self._upstream.request, scope, headers)
-            passed = partial(self._pass_checked, send, relayed, passing)
-        else:
-            request = self._upstream.request(scope, headers, content)
-            passed = partial(self._pass, request, relayed, passing)
-        await CancellableResponse(lambda send: passed())(scope, upload.receive_next, passing.send)
+
+        async def write(send: Send) -> None:
+            if relayed is not None and relayed.retries:
+                request_with = partial(self._upstream.request, scope, headers)
+                await self._pass_checked(request_with, relayed, passing)
+            else:
+                request = self._upstream.request(scope, headers, content)
+                await self._pass(request, relayed, passing)
+
+        await CancellableResponse(write)(scope, upload.receive_next, passing.send)
 
     async def _pass(
         self, request: httpx2.Request, relayed: RelayedRequest | None, passing: _Passing

@@ -36,7 +36,7 @@ _SHARED_FILES = ("colours.css", "dom.js", "icon.svg")  # which the playground ha
 
 @dataclass(frozen=True)
 class PageTitle:
-    """What the page says about its proxy."""
+    """The line at the head of the page."""
 
     upstream: str
     method: str
@@ -57,7 +57,7 @@ class LiveRule:
 
 @dataclass(frozen=True)
 class LiveNumbers:
-    """What `live.js` shows; see `Tally`."""
+    """The numbers that `live.js` shows; see `Tally`."""
 
     title: PageTitle
     last_turn: int  # later turns are counted together

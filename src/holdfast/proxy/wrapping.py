@@ -83,7 +83,7 @@ def wrap(
 
 
 def _defaults(inner: httpx2.Client | httpx2.AsyncClient) -> dict[str, Any]:
-    """What requests are built with, which the outer client does; the inner one only sends them."""
+    """The defaults of requests, which the outer client makes; the inner one only sends them."""
     return {"headers": inner.headers, "params": inner.params, "cookies": inner.cookies}
 
 

@@ -138,12 +138,16 @@ def _refusal(error: Exception) -> Refusal:
             return Refusal(message, status=405, headers={"Allow": allowed})
         case HTTPException():
             return Refusal(error.detail, status=error.status_code)
-    # the error's message may quote a chat, so it is not logged
-    where = "".join(traceback.format_tb(error.__traceback__))
-    _LOG.error("A request failed with %s:\n%s", type(error).__name__, where)
+    log_failure(_LOG, error)
     return Refusal(
         "The server failed on this request; its log says where.", code="internal_error", status=500
     )
+
+
+def log_failure(log: logging.Logger, error: Exception) -> None:
+    """Logs where a request failed, without the error's message, which may quote a chat."""
+    where = "".join(traceback.format_tb(error.__traceback__))
+    log.error("A request failed with %s:\n%s", type(error).__name__, where)
 
 
 def _host(header: str) -> str:
