@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from holdfast.analysis.adherence import Adherence, label_of
 from holdfast.records import Run
+from holdfast.records.log_scores import rule_of
 from holdfast.report.logs_sentences import (
     Rows,
     first_broken,
@@ -92,7 +93,7 @@ def broken_turns(run: Run, row: Adherence) -> list[ShownTurn]:
         probe = next(
             probe
             for probe in record.probes
-            if probe.round == broken.turn and label_of(record, probe) == row.rule
+            if probe.round == broken.turn and label_of(rule_of(record, probe)) == row.rule
         )
         turn = next(turn for turn in record.turns if turn.round == broken.turn)
         shown.append(

@@ -101,7 +101,10 @@ def _least(rows: Rows) -> Adherence:
 
 def cut_rules(run: Run) -> dict[str, int]:
     """How often each rule was not judged, as the turn was cut and the rule needs its end."""
-    return Counter(label_of(record, probe) for record in run.dialogs for probe in record.unscored)
+    counts = Counter[str]()
+    for rule, count in run.log_scores.unscored.items():
+        counts[label_of(rule)] += count
+    return counts
 
 
 def lines(run: Run, rows: Rows, bar: float | None) -> list[str]:
