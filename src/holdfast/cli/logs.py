@@ -13,10 +13,11 @@ from holdfast.cli.loading import judging_of
 from holdfast.cli.options import Arg, Command, OutFolder
 from holdfast.cli.output import command_line, page_path, write_page
 from holdfast.cli.progress import note
+from holdfast.cli.scan_bar import cores, scan_bar
 from holdfast.common.ranges import Range
 from holdfast.drift import load_suite
 from holdfast.errors import UsageError
-from holdfast.logs import read_logs, score_logs
+from holdfast.logs import scan_logs
 from holdfast.records import read_earlier
 from holdfast.report.logs_figures import write_logs_figures
 from holdfast.report.logs_junit import write_logs_junit
@@ -30,6 +31,8 @@ _SHARES = {
     "min_adherence": Range(0, 1, above_low=True, below_high=True, share=True),
     "error": Range(0, 0.5, above_low=True, below_high=True, share=True),
 }
+
+_WORKERS = Range(1)
 
 EXAMPLES = f"""examples:
   holdfast logs ~/.claude/projects/shop --suite rules.yaml  # score transcripts
@@ -62,6 +65,8 @@ class LogsArguments(options.ReportOptions):
     """fail if a rule is certainly kept less than in these earlier logs"""
     junit: Annotated[Path | None, Arg("FILE")] = None
     """also write the verdicts as JUnit XML"""
+    workers: Annotated[int | None, Arg("N")] = None
+    """processes that read and score (default: one for each core)"""
     out: OutFolder = Path("runs/logs")
     """the run's folder"""
     force_judge: bool = False
@@ -74,25 +79,31 @@ def run(arguments: LogsArguments) -> int:
     if bar is not None:
         _SHARES["min_adherence"].check("logs", "min_adherence", bar)
     _SHARES["error"].check("logs", "error", arguments.error)
+    if arguments.workers is not None:
+        _WORKERS.check("logs", "workers", arguments.workers)
     if arguments.against and arguments.against.resolve() == arguments.out.resolve():
         raise UsageError(f"--against {arguments.against} is the folder of --out; choose another.")
     page = page_path(arguments, arguments.out)
     suite = load_suite(arguments.suite, allow_code=arguments.allow_code, probed=False)
     before = read_earlier(arguments.against, "logs") if arguments.against else None
-    logs = read_logs(arguments.files, arguments.format)
-    scored = score_logs(
-        logs,
-        suite,
-        arguments.out,
-        judging=judging_of(arguments.force_judge),
-        command=command_line(),
-    )
+    workers = cores() if arguments.workers is None else arguments.workers
+    with scan_bar() as watch:
+        scored = scan_logs(
+            arguments.files,
+            suite,
+            arguments.out,
+            arguments.format,
+            workers,
+            judging=judging_of(arguments.force_judge),
+            command=command_line(),
+            watch=watch,
+        )
     rows = adherence(scored, min_adherence=bar, error=arguments.error, before=before)
     has_verdicts = bar is not None or before is not None
     by_category = len(rows) > _MAX_RULES_SHOWN and not has_verdicts
     shown = adherence(scored, by_category=True) if by_category else rows
     print(logs_table(scored, rows, shown, bar))
-    _print_problems(logs.problems)
+    _print_problems(scored.manifest.problems)
     if arguments.junit is not None:
         seconds = time.monotonic() - started
         junit = write_logs_junit(scored, rows, bar, arguments.junit, seconds)

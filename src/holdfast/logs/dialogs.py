@@ -1,6 +1,5 @@
 """The assistant's turns in transcripts (docs/logs.md), which rules and `when` are about."""
 
-import hashlib
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -9,6 +8,8 @@ from pathlib import Path
 
 from holdfast.chat.reasoning import split_reasoning
 from holdfast.errors import UsageError
+from holdfast.logs.copies import TurnEvents, copies_in
+from holdfast.logs.log_fingerprint import digest, log_fingerprint
 from holdfast.measures.turns import AssistantTurn, ToolCall
 from holdfast.transcripts.transcript import Event, Kind, Transcript
 
@@ -63,7 +64,7 @@ class Logs:
 
     Args:
         problems: a sentence for each line that was skipped, and for each part that was left out.
-        fingerprint: SHA-256 of the files and their formats, in hexadecimal.
+        fingerprint: SHA-256 of the files, their formats and the dialogs, in hexadecimal.
     """
 
     dialogs: tuple[LoggedDialog, ...]
@@ -87,51 +88,60 @@ def read_logs(paths: Path | str | Sequence[Path | str], form: str | None = None)
     dialogs: list[LoggedDialog] = []
     problems: list[str] = []
     formats: Counter[str] = Counter()
-    digest = hashlib.sha256()
+    files: list[str] = []
     for file in read_transcripts(paths, form):
-        digest.update(file.text.encode("utf-8", "surrogatepass"))
+        files.append(file.digest)
         problems += file.unread
         for transcript in file.transcripts:
             dialog = dialog_of(transcript)
             if not dialog.turns:
-                problems.append(f"{transcript.source}: the assistant says nothing in it")
+                problems.append(silent(dialog))
                 continue
             dialogs.append(dialog)
             formats[transcript.format] += 1
-    dialogs = _without_copies(dialogs, problems)
     if not dialogs:
-        first = f" (the first problem: {problems[0]})" if problems else ""
-        raise UsageError(
-            f"There is no dialog in {', '.join(map(str, paths))}{first}; `holdfast docs"
-            " logs` shows what is read, and --format names one of the formats."
-        )
-    read_as = [[d.system, [[t.number, t.user, t.done.text] for t in d.turns]] for d in dialogs]
-    # another format, or another version of its reader, reads other dialogs
-    digest.update(json.dumps([formats, read_as]).encode("utf-8", "surrogatepass"))
-    return Logs(tuple(dialogs), tuple(problems), dict(formats), digest.hexdigest())
+        raise no_dialog(paths, problems)
+    fingerprint = log_fingerprint(files, formats, map(dialog_digest, dialogs))
+    copies = copies_in([turn_events(dialog) for dialog in dialogs])
+    kept = tuple(_without(dialog, n) for dialog, n in zip(dialogs, copies.turns, strict=True))
+    return Logs(
+        tuple(dialog for dialog in kept if dialog.turns),
+        (*problems, *copies.problems),
+        dict(formats),
+        fingerprint,
+    )
 
 
-def _without_copies(dialogs: list[LoggedDialog], problems: list[str]) -> list[LoggedDialog]:
-    """The dialogs with every turn in one of them only: the longest that has it.
+def dialog_digest(dialog: LoggedDialog) -> bytes:
+    """The SHA-256 of a dialog as it was read: another version of its reader reads another one."""
+    return digest([dialog.system, [[t.number, t.user, t.done.text] for t in dialog.turns]])
 
-    A session that is resumed or forked begins with a copy of another's events.
-    """
-    source_of: dict[str, str] = {}  # of each event that is counted
-    kept: dict[int, LoggedDialog] = {}
-    for number, dialog in sorted(enumerate(dialogs), key=lambda pair: -len(pair[1].turns)):
-        copied = [turn for turn in dialog.turns if turn.events and turn.events <= source_of.keys()]
-        numbers = {turn.number for turn in copied}
-        turns = tuple(turn for turn in dialog.turns if turn.number not in numbers)
-        if copied:
-            other = source_of[min(copied[0].events)]
-            count = f"{len(copied)} of its {len(dialog.turns)} turns"
-            which = "its only turn is" if len(dialog.turns) == 1 else f"{count} are"
-            problems.append(f"{dialog.source}: {which} in {other} too, and counted there")
-        for turn in turns:
-            source_of.update(dict.fromkeys(turn.events, dialog.source))
-        if turns:
-            kept[number] = replace(dialog, turns=turns)
-    return [kept[number] for number in sorted(kept)]
+
+def silent(dialog: LoggedDialog) -> str:
+    """The problem of a dialog without a turn of the assistant."""
+    return f"{dialog.source}: the assistant says nothing in it"
+
+
+def no_dialog(paths: Sequence[Path | str], problems: Sequence[str]) -> UsageError:
+    """The error for logs in which there is no dialog."""
+    first = f" (the first problem: {problems[0]})" if problems else ""
+    return UsageError(
+        f"There is no dialog in {', '.join(map(str, paths))}{first}; `holdfast docs"
+        " logs` shows what is read, and --format names one of the formats."
+    )
+
+
+def turn_events(dialog: LoggedDialog) -> TurnEvents:
+    """The ids by which the copies of a dialog's turns are known."""
+    return TurnEvents(dialog.source, tuple(turn.events for turn in dialog.turns))
+
+
+def _without(dialog: LoggedDialog, copied: frozenset[int]) -> LoggedDialog:
+    """A dialog without the turns at these positions."""
+    if not copied:
+        return dialog
+    turns = tuple(turn for n, turn in enumerate(dialog.turns) if n not in copied)
+    return replace(dialog, turns=turns)
 
 
 @dataclass

@@ -27,8 +27,13 @@ def to_line(record: RecordModel | Mapping[str, Any]) -> bytes:
 
     Text is plain UTF-8; with a lone surrogate, which UTF-8 cannot encode, the line uses escapes.
     """
+    return with_checksum(to_content(record))
+
+
+def to_content(record: RecordModel | Mapping[str, Any]) -> bytes:
+    """The JSON of a record, as its line has it."""
     fields = record.to_json() if isinstance(record, RecordModel) else record
-    return with_checksum(_encode(json.dumps(fields, ensure_ascii=False, allow_nan=False), fields))
+    return _encode(json.dumps(fields, ensure_ascii=False, allow_nan=False), fields)
 
 
 def with_checksum(content: bytes) -> bytes:

@@ -67,4 +67,4 @@ def _in_words(event: Event) -> str:
     return f"{event.call.name} {json.dumps(dict(event.call.arguments))}"
 
 
-FORMAT = Format("atif", _recognises, dialog_per_value(_read))
+FORMAT = Format("atif", _recognises, dialog_per_value(_read), is_per_value=True)

@@ -49,4 +49,4 @@ def calls_in_span(where: str, value: Any) -> Iterator[Call]:
 
 
 _DESCRIPTION = "model calls (gen_ai spans of the operation chat or the like)"
-FORMAT = Format("otel", is_gen_ai, transcripts_of_calls(calls_in_span, _DESCRIPTION))
+FORMAT = Format("otel", is_gen_ai, transcripts_of_calls(calls_in_span, _DESCRIPTION), streams=True)

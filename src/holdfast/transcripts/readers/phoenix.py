@@ -39,4 +39,6 @@ def calls_in_span(where: str, value: Any) -> Iterator[Call]:
 
 
 _DESCRIPTION = "model calls (spans of OpenInference's kind LLM)"
-FORMAT = Format("phoenix", _recognises, transcripts_of_calls(calls_in_span, _DESCRIPTION))
+FORMAT = Format(
+    "phoenix", _recognises, transcripts_of_calls(calls_in_span, _DESCRIPTION), streams=True
+)
