@@ -119,7 +119,7 @@ def _print_problems(problems: Sequence[str]) -> None:
     for problem in problems[:_MAX_PROBLEMS_SHOWN]:
         note(f"{problem}.")
     if len(problems) > _MAX_PROBLEMS_SHOWN:
-        note(f"and {len(problems) - _MAX_PROBLEMS_SHOWN} more; the page lists all.")
+        note(f"and {len(problems) - _MAX_PROBLEMS_SHOWN} more; summary.json lists all.")
 
 
 COMMAND = Command(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from holdfast.analysis.adherence import Adherence, label_of
@@ -19,6 +20,7 @@ from holdfast.report.logs_sentences import (
 from holdfast.report.page import Table, pictures, render_study
 from holdfast.report.wording import count_of, plain, signed
 
+_MOST_PROBLEMS = 200  # with the files that the page shows
 _MOST_BROKEN = 50  # most turns that the page shows per rule
 
 
@@ -69,8 +71,15 @@ def logs_page(run: Run, rows: Rows, shown: Rows, bar: float | None) -> str:
             for row in rows
             if row.broken
         ],
-        problems=run.manifest.problems,
+        problems=_shown_problems(run.manifest.problems),
     )
+
+
+def _shown_problems(problems: Sequence[str]) -> list[str]:
+    """The first problems with the files, and how many more there are."""
+    more = len(problems) - _MOST_PROBLEMS
+    rest = [f"and {more:,} more, which `summary.json` lists"] if more > 0 else []
+    return [*problems[:_MOST_PROBLEMS], *rest]
 
 
 @dataclass(frozen=True)
