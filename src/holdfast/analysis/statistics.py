@@ -300,7 +300,7 @@ def _enough_resamples(units: int) -> int:
 
 
 def _resampled(
-    sums: np.ndarray, sizes: np.ndarray, limits: Limits | None, resamples: int
+    sums: np.ndarray, sizes: np.ndarray, limits: Limits | None, resamples: int = RESAMPLES
 ) -> tuple[np.ndarray, np.ndarray]:
     """Every column's mean in each resample, [resample, column], if the unseen unit has the lowest
     value, and if it has the highest.

@@ -19,6 +19,7 @@ from holdfast.drift import load_suite
 from holdfast.errors import UsageError
 from holdfast.logs import scan_logs
 from holdfast.records import read_earlier
+from holdfast.report.logs_export import check_export, write_logs_export
 from holdfast.report.logs_figures import write_logs_figures
 from holdfast.report.logs_junit import write_logs_junit
 from holdfast.report.logs_page import logs_page
@@ -65,6 +66,8 @@ class LogsArguments(options.ReportOptions):
     """fail if a rule is certainly kept less than in these earlier logs"""
     junit: Annotated[Path | None, Arg("FILE")] = None
     """also write the verdicts as JUnit XML"""
+    export: Annotated[list[Path] | None, Arg("FILE")] = None
+    """also write the score of every turn and rule: .csv, .parquet, or .json (OTLP events)"""
     workers: Annotated[int | None, Arg("N")] = None
     """processes that read and score (default: one for each core)"""
     out: OutFolder = Path("runs/logs")
@@ -83,6 +86,8 @@ def run(arguments: LogsArguments) -> int:
         _WORKERS.check("logs", "workers", arguments.workers)
     if arguments.against and arguments.against.resolve() == arguments.out.resolve():
         raise UsageError(f"--against {arguments.against} is the folder of --out; choose another.")
+    for path in arguments.export or ():
+        check_export(path)
     page = page_path(arguments, arguments.out)
     suite = load_suite(arguments.suite, allow_code=arguments.allow_code, probed=False)
     before = read_earlier(arguments.against, "logs") if arguments.against else None
@@ -108,6 +113,8 @@ def run(arguments: LogsArguments) -> int:
         seconds = time.monotonic() - started
         junit = write_logs_junit(scored, rows, bar, arguments.junit, seconds)
         print(f"JUnit: {junit.resolve()}")
+    for path in arguments.export or ():
+        print(f"Scores: {write_logs_export(scored, path).resolve()}")
     write_logs_summary(scored, rows, bar, arguments.error)
     write_logs_figures(shown, scored.folder / "figures")
     write_page(arguments, logs_page(scored, rows, shown, bar), page)

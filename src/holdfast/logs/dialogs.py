@@ -33,6 +33,7 @@ class LoggedTurn:
         tokens: in the model's context before it, estimated from the bytes.
         reasoning: what its text began with between markers such as `<think>`; it is not scored.
         events: the ids of its events in a transcript; a copy of the turn has the same.
+        span: of its last call of a model that the log has one of, as in `Event`.
     """
 
     number: int
@@ -42,6 +43,7 @@ class LoggedTurn:
     done: AssistantTurn
     reasoning: str = ""
     events: frozenset[str] = frozenset()
+    span: str = ""
 
 
 @dataclass(frozen=True)
@@ -199,6 +201,7 @@ def turns_of(
                     AssistantTurn(text, calls, earlier, replies[-1].is_cut),
                     "\n\n".join(reasoning for reasoning, _ in split if reasoning.strip()),
                     frozenset(event.id for event in replies if event.id),
+                    next((event.span for event in reversed(replies) if event.span), ""),
                 )
             )
             earlier += calls

@@ -198,6 +198,7 @@ def _record(dialog: LoggedDialog, case: Case) -> LogDialog:
                 reasoning=cut(turn.reasoning, _SHOWN) or None,
                 tokens=turn.tokens,
                 tools=tuple(call.name for call in turn.done.calls),
+                span=turn.span or None,
             )
             for turn in dialog.turns
         ),

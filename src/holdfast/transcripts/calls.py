@@ -21,6 +21,7 @@ class Call:
     start: str
     input: list[Event]
     output: list[Event]
+    span: str = ""  # as in `Event`
 
 
 def transcripts_of_calls(
@@ -56,9 +57,10 @@ def _sharing_events(call: Call, known: dict[Any, Event]) -> Call:
         if event.call is not None:
             return event
         fields = (event.kind, event.role, event.text, event.call_id, event.id, event.is_cut)
-        return known.setdefault(fields, event)
+        return known.setdefault((*fields, event.span), event)
 
-    return replace(call, input=[*map(shared, call.input)], output=[*map(shared, call.output)])
+    output = [replace(event, span=call.span) for event in call.output] if call.span else call.output
+    return replace(call, input=[*map(shared, call.input)], output=[*map(shared, output)])
 
 
 def _last_of_each_dialog(calls: list[Call]) -> Iterator[Call]:
@@ -69,7 +71,7 @@ def _last_of_each_dialog(calls: list[Call]) -> Iterator[Call]:
         if earlier is None:
             kept.append(call)
         else:
-            kept[earlier] = call
+            kept[earlier] = _with_spans(call, kept[earlier])
     for kept in by_session.values():
         yield from kept
 
@@ -79,6 +81,20 @@ def _continues(call: Call, other: Call) -> bool:
     before = _spoken(other.input if other.output else other.input[:-1])
     now = _spoken([*call.input, *call.output])
     return len(now) > len(before) and now[: len(before)] == before
+
+
+def _with_spans(call: Call, other: Call) -> Call:
+    """A call whose input names the spans of an earlier call's outputs where it repeats them."""
+    before = _spoken([*other.input, *other.output])
+    if not any(event.span for event in before):
+        return call
+    repeated = iter(before)
+    input_events = []
+    for event in call.input:
+        old = None if event.is_prompt else next(repeated, None)
+        is_same = old is not None and old.span and old == event
+        input_events.append(replace(event, span=old.span) if old and is_same else event)
+    return replace(call, input=input_events)
 
 
 def _spoken(events: list[Event]) -> list[Event]:
