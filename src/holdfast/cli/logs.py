@@ -1,24 +1,33 @@
 """`holdfast logs`: scores dialogs by the rules of their prompts; exit codes as for `check`."""
 
+import contextlib
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
-from holdfast.analysis.adherence import adherence
+from holdfast.analysis.adherence import Adherence, adherence
 from holdfast.analysis.logs_summary import write_logs_summary
 from holdfast.cli import options
 from holdfast.cli.exit_codes import COULD_NOT, exit_code
 from holdfast.cli.loading import judging_of
+from holdfast.cli.log_watch import follow
 from holdfast.cli.options import Arg, Command, OutFolder
-from holdfast.cli.output import command_line, page_path, write_page
+from holdfast.cli.output import command_line, page_option, page_path
 from holdfast.cli.progress import note
 from holdfast.cli.scan_bar import cores, scan_bar
+from holdfast.common.files import write_whole
 from holdfast.common.ranges import Range
 from holdfast.drift import load_suite
+from holdfast.drift.cases import Suite
+from holdfast.drift.judges import Judging
 from holdfast.errors import UsageError
 from holdfast.logs import scan_logs
-from holdfast.records import read_earlier
+from holdfast.logs.dialogs import NoDialog
+from holdfast.logs.scanning import Scan, scratch_folder
+from holdfast.logs.turn_scoring import write_scores
+from holdfast.logs.watching import LogWatch, replace_run
+from holdfast.records import Run, read_earlier
 from holdfast.report.logs_export import check_export, write_logs_export
 from holdfast.report.logs_figures import write_logs_figures
 from holdfast.report.logs_junit import write_logs_junit
@@ -68,6 +77,8 @@ class LogsArguments(options.ReportOptions):
     """also write the verdicts as JUnit XML"""
     export: Annotated[list[Path] | None, Arg("FILE")] = None
     """also write the score of every turn and rule: .csv, .parquet, or .json (OTLP events)"""
+    watch: bool = False
+    """follow the logs: print each new breach until Ctrl-C"""
     workers: Annotated[int | None, Arg("N")] = None
     """processes that read and score (default: one for each core)"""
     out: OutFolder = Path("runs/logs")
@@ -91,34 +102,80 @@ def run(arguments: LogsArguments) -> int:
     page = page_path(arguments, arguments.out)
     suite = load_suite(arguments.suite, allow_code=arguments.allow_code, probed=False)
     before = read_earlier(arguments.against, "logs") if arguments.against else None
-    workers = cores() if arguments.workers is None else arguments.workers
-    with scan_bar() as watch:
-        scored = scan_logs(
-            arguments.files,
-            suite,
-            arguments.out,
-            arguments.format,
-            workers,
-            judging=judging_of(arguments.force_judge),
-            command=command_line(),
-            watch=watch,
-        )
+    judging = judging_of(arguments.force_judge)
+    if arguments.watch:
+        with scratch_folder(arguments.out) as folder:
+            watch = LogWatch(arguments.files, Scan(suite, arguments.format, folder))
+
+            def rewrite() -> None:
+                with contextlib.suppress(NoDialog):  # there may be one later
+                    run = _scored_now(arguments, watch, suite, judging)
+                    _write_results(arguments, run, _rows(arguments, run, before), page)
+
+            follow(watch, rewrite)
+            scored = _scored_now(arguments, watch, suite, judging)
+    else:
+        with scan_bar() as show:
+            scored = scan_logs(
+                arguments.files,
+                suite,
+                arguments.out,
+                arguments.format,
+                cores() if arguments.workers is None else arguments.workers,
+                judging=judging,
+                command=command_line(),
+                watch=show,
+            )
+    return _report(arguments, scored, before, page, started)
+
+
+def _scored_now(arguments: LogsArguments, watch: LogWatch, suite: Suite, judging: Judging) -> Run:
+    """The scores of what has been read so far, in place of the earlier ones."""
+    logs = watch.logs(suite)
+    replace_run(arguments.out)
+    return write_scores(logs, suite, arguments.out, judging, command_line())
+
+
+class _Rows(NamedTuple):
+    """How each rule is kept."""
+
+    rules: list[Adherence]
+    shown: list[Adherence]  # the rules, or categories if there are many
+
+
+def _rows(arguments: LogsArguments, scored: Run, before: Run | None) -> _Rows:
+    bar = arguments.min_adherence
     rows = adherence(scored, min_adherence=bar, error=arguments.error, before=before)
     has_verdicts = bar is not None or before is not None
     by_category = len(rows) > _MAX_RULES_SHOWN and not has_verdicts
-    shown = adherence(scored, by_category=True) if by_category else rows
-    print(logs_table(scored, rows, shown, bar))
+    return _Rows(rows, adherence(scored, by_category=True) if by_category else rows)
+
+
+def _report(
+    arguments: LogsArguments, scored: Run, before: Run | None, page: Path, started: float
+) -> int:
+    """Writes and prints the results; returns the exit code."""
+    rows, bar = _rows(arguments, scored, before), arguments.min_adherence
+    print(logs_table(scored, rows.rules, rows.shown, bar))
     _print_problems(scored.manifest.problems)
     if arguments.junit is not None:
         seconds = time.monotonic() - started
-        junit = write_logs_junit(scored, rows, bar, arguments.junit, seconds)
+        junit = write_logs_junit(scored, rows.rules, bar, arguments.junit, seconds)
         print(f"JUnit: {junit.resolve()}")
     for path in arguments.export or ():
         print(f"Scores: {write_logs_export(scored, path).resolve()}")
-    write_logs_summary(scored, rows, bar, arguments.error)
-    write_logs_figures(shown, scored.folder / "figures")
-    write_page(arguments, logs_page(scored, rows, shown, bar), page)
-    return exit_code([row.verdict for row in rows])
+    _write_results(arguments, scored, rows, page)
+    print(f"Report: {page.resolve()}")
+    return exit_code([row.verdict for row in rows.rules])
+
+
+def _write_results(arguments: LogsArguments, scored: Run, rows: _Rows, page: Path) -> None:
+    """Writes the summary, the figures and the page."""
+    bar = arguments.min_adherence
+    write_logs_summary(scored, rows.rules, bar, arguments.error)
+    write_logs_figures(rows.shown, scored.folder / "figures")
+    html = logs_page(scored, rows.rules, rows.shown, bar)
+    write_whole(page, html, f"another place with {page_option(arguments)}")
 
 
 def _print_problems(problems: Sequence[str]) -> None:

@@ -124,10 +124,14 @@ def silent(dialog: LoggedDialog) -> str:
     return f"{dialog.source}: the assistant says nothing in it"
 
 
-def no_dialog(paths: Sequence[Path | str], problems: Sequence[str]) -> UsageError:
+class NoDialog(UsageError):
+    """Logs have no dialog, or none that is under one of the suite's prompts."""
+
+
+def no_dialog(paths: Sequence[Path | str], problems: Sequence[str]) -> NoDialog:
     """The error for logs in which there is no dialog."""
     first = f" (the first problem: {problems[0]})" if problems else ""
-    return UsageError(
+    return NoDialog(
         f"There is no dialog in {', '.join(map(str, paths))}{first}; `holdfast docs"
         " logs` shows what is read, and --format names one of the formats."
     )

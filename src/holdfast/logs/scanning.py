@@ -152,15 +152,15 @@ def scan_logs(
         raise UnknownName("format", form, FORMATS)
     refuse_early(out, identity_of(suite), {"command": METHOD, "argv": command})
     found = [log for path in paths for log in find_logs(Path(path))]
-    with _scratch_folder(Path(out)) as folder:
-        scan = _Scan(suite, form, folder)
+    with scratch_folder(Path(out)) as folder:
+        scan = Scan(suite, form, folder)
         files = list(_scan_files(found, scan, workers, watch))
-        logs = _scored_logs(paths, files, suite)
+        logs = scored_logs(paths, files, suite)
         return write_scores(logs, suite, out, judging, command)
 
 
 @contextlib.contextmanager
-def _scratch_folder(out: Path) -> Iterator[Path]:
+def scratch_folder(out: Path) -> Iterator[Path]:
     """A folder for records that are not yet in order, on the disk of the run.
 
     A run folder that was made for it and stays empty is removed.
@@ -189,7 +189,7 @@ def _remove_forgotten(out: Path) -> None:
 
 
 @dataclass(frozen=True)
-class _Scan:
+class Scan:
     """What every part is read and scored with."""
 
     suite: Suite
@@ -199,7 +199,7 @@ class _Scan:
 
 def _scan_files(
     found: Sequence[FoundLog],
-    scan: _Scan,
+    scan: Scan,
     workers: int,
     watch: Callable[[ScanProgress], None],
 ) -> Iterator[ScannedPart]:
@@ -217,7 +217,7 @@ def _scan_files(
                 scanned.append(result())
                 size += file_size // len(listed)
                 watch(ScanProgress(files, size, len(found), total, problems))
-            file = _joined(log, scanned) or submit(FilePart(log))()
+            file = joined(log, scanned) or submit(FilePart(log))()
             files, problems = files + 1, problems + len(file.problems)
             watch(ScanProgress(files, size, len(found), total, problems))
             yield file
@@ -230,7 +230,7 @@ def _size(log: FoundLog) -> int:
         return 0
 
 
-def _joined(log: FoundLog, parts: Sequence[ScannedPart]) -> ScannedPart | None:
+def joined(log: FoundLog, parts: Sequence[ScannedPart]) -> ScannedPart | None:
     """The parts of a file as one; None if one of them cannot be read by itself."""
     if any(part.is_refused for part in parts):
         return None
@@ -246,9 +246,7 @@ def _joined(log: FoundLog, parts: Sequence[ScannedPart]) -> ScannedPart | None:
 
 
 @contextlib.contextmanager
-def _scanner(
-    scan: _Scan, workers: int
-) -> Iterator[Callable[[FilePart], Callable[[], ScannedPart]]]:
+def _scanner(scan: Scan, workers: int) -> Iterator[Callable[[FilePart], Callable[[], ScannedPart]]]:
     """A function that starts to scan a part, and returns one that waits for the result."""
     if workers < 2 or has_code(scan.suite):
         yield lambda part: partial(scan_part, scan, part)
@@ -294,7 +292,7 @@ def _is_code(spec: Any) -> bool:
     return (name not in REGISTRY and name != JUDGE) or any(map(_is_code, inner_specs(arguments)))
 
 
-def scan_part(scan: _Scan, part: FilePart) -> ScannedPart:
+def scan_part(scan: Scan, part: FilePart) -> ScannedPart:
     """Reads and scores a part of a file."""
     path = part.log.path
     if part.log.obstacle:
@@ -313,7 +311,7 @@ def scan_part(scan: _Scan, part: FilePart) -> ScannedPart:
         return ScannedPart(unread=(Unread(str(error).removesuffix(".")),))
 
 
-def _scan_into(file: IO[bytes], records: Path, scan: _Scan, part: FilePart) -> ScannedPart:
+def _scan_into(file: IO[bytes], records: Path, scan: Scan, part: FilePart) -> ScannedPart:
     unread, nothing_said, dialogs = list[Unread](), list[str](), list[ScannedDialog]()
     for item in read_part(part, scan.form):
         if isinstance(item, Unread):
@@ -362,7 +360,7 @@ def _content_of(scored: ScoredDialog) -> _Content:
     return _Content(to_content(record), awaits_judge=False)
 
 
-def _scored_logs(
+def scored_logs(
     paths: Sequence[Path | str], files: Sequence[ScannedPart], suite: Suite
 ) -> ScoredLogs:
     """The dialogs of files, without the turns that are copies."""

@@ -12,8 +12,8 @@ from holdfast.common.version import __version__
 from holdfast.drift.cases import Case, Suite
 from holdfast.drift.judges import Judges, Judging, load_judges, open_judges
 from holdfast.drift.probe_outcomes import CUT, PendingProbe, ProbeOutcome, ProbeResults
-from holdfast.errors import UsageError, cut
-from holdfast.logs.dialogs import LoggedDialog, LoggedTurn, Logs
+from holdfast.errors import cut
+from holdfast.logs.dialogs import LoggedDialog, LoggedTurn, Logs, NoDialog
 from holdfast.records import (
     LogDialog,
     LogPrompt,
@@ -104,7 +104,7 @@ def write_scores(
 ) -> Run:
     """Writes the scores of logs into a run folder, without those that it has."""
     if not logs.cases:
-        raise UsageError(
+        raise NoDialog(
             f"{_none_of(logs.dialogs)} one of the {len(suite.cases)} system prompts of the"
             f" suite {suite.name!r}; give the prompt as the dialogs have it, or a suite of one"
             " case, which is taken for all."
