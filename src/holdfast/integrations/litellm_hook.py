@@ -26,8 +26,9 @@ from litellm.types.utils import CallTypes
 from holdfast.drift.cases import Suite
 from holdfast.errors import UsageError
 from holdfast.methods import Method, Methods, compile_methods, read_methods, spec_of
+from holdfast.proxy.answers import Answer
 from holdfast.proxy.chat_requests import Api
-from holdfast.proxy.relay import Answer, OnReply, RelayedRequest, chat_relay
+from holdfast.proxy.relay import OnReply, RelayedRequest, chat_relay
 from holdfast.proxy.suite_middleware import Edit, Outcome
 from holdfast.proxy.tally import Tally
 
@@ -88,7 +89,7 @@ class SuiteHook(CustomLogger):
             return None
         body = f'{{"messages": {messages}}}'.encode()
         relayed = await asyncio.to_thread(self._relay.begin, Api.CHAT, body)
-        if relayed.is_scored:
+        if relayed.chat is not None:
             self._open[_call_id(kwargs)] = relayed
             if len(self._open) > _MOST_OPEN:
                 self._open.popitem(last=False)

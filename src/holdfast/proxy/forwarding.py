@@ -20,9 +20,11 @@ from functools import partial
 import httpx2
 from starlette.types import Message, Receive, Scope, Send
 
+from holdfast.proxy.answers import Answer
 from holdfast.proxy.chat_requests import Api, api_of
+from holdfast.proxy.checked_answers import CheckedAnswers
 from holdfast.proxy.proxy_metrics import ProxyMetrics
-from holdfast.proxy.relay import Answer, ChatRelay, CheckedAnswers, RelayedRequest
+from holdfast.proxy.relay import ChatRelay, RelayedRequest
 from holdfast.proxy.suite_middleware import Unscored
 from holdfast.proxy.upstream import Upstream
 from holdfast.serve.access import log_failure
@@ -124,11 +126,9 @@ class Forwarding:
             async with aclosing(response):
                 answer.status, answer.headers = response.status_code, response.headers
                 await passing.start(response.status_code, response.headers)
-                async for part in response.aiter_raw():
-                    if passing.is_first:
-                        self._metrics.first_byte_seconds.observe(time.monotonic() - started)
+                async for part in self._parts(response, started):
                     await passing.add(part)
-                    if relayed is not None and relayed.is_scored:
+                    if relayed is not None and relayed.chat is not None:
                         answer.add(part)
                 await passing.end()
         except httpx2.TransportError as error:
@@ -166,15 +166,21 @@ class Forwarding:
 
     async def _receive(self, request: httpx2.Request, answer: Answer) -> None:
         """Sends a request up and keeps its answer."""
-        started, is_first = time.monotonic(), True
+        started = time.monotonic()
         response = await self._upstream.send(request)
         async with aclosing(response):
             answer.status, answer.headers = response.status_code, response.headers
-            async for part in response.aiter_raw():
-                if is_first:
-                    self._metrics.first_byte_seconds.observe(time.monotonic() - started)
-                    is_first = False
+            async for part in self._parts(response, started):
                 answer.add(part)
+
+    async def _parts(self, response: httpx2.Response, started: float) -> AsyncIterator[bytes]:
+        """The body as it comes; notes how long after `started` its first byte came."""
+        is_first = True
+        async for part in response.aiter_raw():
+            if is_first:
+                self._metrics.first_byte_seconds.observe(time.monotonic() - started)
+                is_first = False
+            yield part
 
     async def _refuse(self, error: httpx2.TransportError, passing: _Passing) -> None:
         """Answers that there was no answer; one that has begun breaks off as it did upstream."""
@@ -186,7 +192,7 @@ class Forwarding:
 
     def _end(self, relayed: RelayedRequest | None, answer: Answer) -> None:
         """Has a reply scored."""
-        if relayed is None or not relayed.is_scored:
+        if relayed is None or relayed.chat is None:
             return
         if self.waiting >= _WAITING:
             return self._relay.tally.note_reply(Unscored.BUSY)
@@ -265,7 +271,7 @@ class _Passing:
 
     def __init__(self, send: Send):
         self._send = send
-        self.status, self.is_first = 0, True
+        self.status = 0
 
     async def send(self, message: Message) -> None:
         if message["type"] == "http.response.start":
@@ -283,7 +289,6 @@ class _Passing:
         )
 
     async def add(self, part: bytes) -> None:
-        self.is_first = False
         await self.send({"type": "http.response.body", "body": part, "more_body": True})
 
     async def whole(self, answer: Answer) -> None:

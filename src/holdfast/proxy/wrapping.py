@@ -14,15 +14,10 @@ from holdfast.drift.cases import Suite
 from holdfast.errors import UsageError, type_in_words
 from holdfast.methods import Method
 from holdfast.methods.spec import read_methods
+from holdfast.proxy.answers import Answer
 from holdfast.proxy.chat_requests import api_of
-from holdfast.proxy.relay import (
-    Answer,
-    ChatRelay,
-    CheckedAnswers,
-    OnReply,
-    RelayedRequest,
-    chat_relay,
-)
+from holdfast.proxy.checked_answers import CheckedAnswers
+from holdfast.proxy.relay import ChatRelay, OnReply, RelayedRequest, chat_relay
 from holdfast.proxy.tally import Tally
 
 if TYPE_CHECKING:
