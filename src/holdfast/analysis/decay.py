@@ -71,8 +71,8 @@ class Curves(RecordModel):
     uniform: Rows  # uniform attention, averaged over layers
 
 
-class MassDecay(RecordModel):
-    """How the mass on the system prompt decays in the self-chats of a model."""
+class Trace(RecordModel):
+    """How the mass on the system prompt decays in a model's self-chats, as in `trace.json`."""
 
     dialogs: Number
     whole_dialogs: Number  # those with a mass in every round
@@ -82,36 +82,13 @@ class MassDecay(RecordModel):
     curves: Curves
     average: Decay
     head: Decay  # of the shown head
-
-
-class Trace(MassDecay):
-    """All measurements of a model's traced self-chats, as in `trace.json`."""
-
     model: str
     method: str
     behaviour: Behaviour
 
 
 def describe(name: str, records: Sequence[Conversation], dialogs: Sequence[Dialog]) -> Trace:
-    """All measurements of a model's self-chats."""
-    masses = decay(dialogs)
-    return Trace(
-        model=name,
-        method=records[0].method,
-        behaviour=behaviour(records),
-        dialogs=masses.dialogs,
-        whole_dialogs=masses.whole_dialogs,
-        rounds=masses.rounds,
-        shown_head=masses.shown_head,
-        heads=masses.heads,
-        curves=masses.curves,
-        average=masses.average,
-        head=masses.head,
-    )
-
-
-def decay(dialogs: Sequence[Dialog]) -> MassDecay:
-    """All measurements of the masses, for the average head and the head whose mass falls most.
+    """All measurements of a model's self-chats, for the average head and the one that falls most.
 
     Raises:
         UsageError: the dialogs have one round, or fewer than two have a mass in each.
@@ -119,20 +96,7 @@ def decay(dialogs: Sequence[Dialog]) -> MassDecay:
     dialogs = [dialog for dialog in dialogs if dialog]
     rounds = max((number for dialog in dialogs for number in dialog), default=0)
     whole = [dialog for dialog in dialogs if set(dialog) == set(range(1, rounds + 1))]
-    if rounds == 1:
-        raise UsageError(
-            "These dialogs have one round, and a decay needs two; use more rounds.",
-            option="rounds",
-            value=rounds,
-        )
-    if len(whole) < 2:
-        raise UsageError(
-            f"Of {plural(len(dialogs), 'dialog')} with a mass on a system prompt, {len(whole)} of"
-            f" {plural(rounds, 'round')} have one in each, and an interval needs two; use more"
-            " conversations.",
-            option="conversations",
-            value=len(whole),
-        )
+    _check_counts(len(dialogs), len(whole), rounds)
     first, last = (  # [layer, head]
         np.mean([np.asarray(dialog[number].mass).mean(2) for dialog in whole], 0)
         for number in (1, rounds)
@@ -146,7 +110,7 @@ def decay(dialogs: Sequence[Dialog]) -> MassDecay:
     def head_uniform(turn: TurnTrace) -> np.ndarray:
         return np.asarray(turn.uniform[layer])
 
-    return MassDecay(
+    return Trace(
         dialogs=len(dialogs),
         whole_dialogs=len(whole),
         rounds=rounds,
@@ -159,7 +123,27 @@ def decay(dialogs: Sequence[Dialog]) -> MassDecay:
         ),
         average=_decay_of(dialogs, whole, rounds, _average_mass, _average_uniform),
         head=_decay_of(dialogs, whole, rounds, head_mass, head_uniform),
+        model=name,
+        method=records[0].method,
+        behaviour=behaviour(records),
     )
+
+
+def _check_counts(dialogs: int, whole: int, rounds: int) -> None:
+    if rounds == 1:
+        raise UsageError(
+            "These dialogs have one round, and a decay needs two; use more rounds.",
+            option="rounds",
+            value=rounds,
+        )
+    if whole < 2:
+        raise UsageError(
+            f"Of {plural(dialogs, 'dialog')} with a mass on a system prompt, {whole} of"
+            f" {plural(rounds, 'round')} have one in each, and an interval needs two; use more"
+            " conversations.",
+            option="conversations",
+            value=whole,
+        )
 
 
 def _decay_of(
