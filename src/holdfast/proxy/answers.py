@@ -46,10 +46,11 @@ class Answer:
     @property
     def text(self) -> str | None:
         """The body as text; None if it cannot be decompressed here."""
-        body, encoding = self.body, self.headers.get("content-encoding", "identity")
+        body = self.body
+        encoding = self.headers.get("content-encoding", "").strip().lower()
         try:
             content = httpx2.Response(200, headers=self.headers, content=body).content
         except httpx2.DecodingError:
             return None
-        is_known = encoding == "identity" or content != body or not body
+        is_known = encoding in ("", "identity") or content != body or not body
         return content.decode("utf-8", "replace") if is_known else None

@@ -33,16 +33,15 @@ class ChatLog:
                 value=str(path),
             ) from None
 
-    def write(
-        self, api: Api, request: ChatRequest, answer: Mapping[str, Any], added: Sequence[str]
-    ) -> None:
+    def write(self, request: ChatRequest, answer: Mapping[str, Any], added: Sequence[str]) -> None:
         """Writes a request as it came, its answer, and the texts that were added to it."""
-        if api is Api.CHAT:
+        if request.api is Api.CHAT:
             chat = {"messages": request.body["messages"], **answer}
         else:
             fields = ("instructions", "input")
             chat = {name: request.body[name] for name in fields if name in request.body}
-            chat["output"] = answer.get("output")
+            fields = ("output", "incomplete_details")  # the latter says whether it was cut
+            chat |= {name: answer[name] for name in fields if name in answer}
         try:
             with self._lock:
                 self._file.write(json.dumps({**chat, "added": list(added)}) + "\n")

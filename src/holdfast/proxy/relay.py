@@ -56,6 +56,9 @@ class ChatRelay:
         log: the file that gets a line for each reply that came whole, with the chat and the added
             texts, as `holdfast logs` reads it; None: no text is written anywhere.
         on_reply: called with the scores of each reply.
+
+    Raises:
+        UsageError: the log cannot be written.
     """
 
     def __init__(
@@ -77,7 +80,7 @@ class ChatRelay:
 
     def _begun(self, api: Api, content: bytes, encoding: str) -> RelayedRequest:
         unreadable = RelayedRequest(api, content, Edit(Outcome.UNREADABLE))
-        if encoding not in ("", "identity"):
+        if encoding.strip().lower() not in ("", "identity"):
             return unreadable
         try:
             document = content.decode()
@@ -91,26 +94,25 @@ class ChatRelay:
         retries = self._middleware.retries(edit.chat) if edit.chat and is_edited else 0
         return RelayedRequest(api, content, edit, retries)
 
-    def broken_rules(self, api: Api, chat: SuiteChat, answer: Answer) -> Sequence[str] | None:
+    def broken_rules(self, relayed: RelayedRequest, answer: Answer) -> Sequence[str] | None:
         """The texts of the rules that a whole answer breaks; None if that cannot be told."""
-        choices = _choices(api, answer)
-        if isinstance(choices, Unscored) or len(choices) != 1:
+        choices = _choices(relayed.api, answer)
+        if relayed.chat is None or isinstance(choices, Unscored) or len(choices) != 1:
             return None
         try:
-            return self._middleware.broken_rules(chat, choices[0])
+            return self._middleware.broken_rules(relayed.chat, choices[0])
         except HoldfastError:  # of a measure that the user wrote
             return None
 
-    def again(
-        self, relayed: RelayedRequest, chat: SuiteChat, broken: Sequence[str]
-    ) -> RelayedRequest | None:
+    def retry(self, relayed: RelayedRequest, broken: Sequence[str]) -> RelayedRequest | None:
         """The request to send after a reply that broke these rules; None if it is the same."""
-        edit = self._middleware.edit_again(chat, broken)
-        if edit is None:
+        edit = self._middleware.edit_again(relayed.chat, broken) if relayed.chat else None
+        if edit is None or edit.chat is None:
             return None
-        content = edit_document(chat.request.document, edit.changes)
-        self.tally.note_retry(edit.added_tokens + chat.request.tokens)
-        return replace(relayed, content=content.encode())
+        request = edit.chat.request
+        content = edit_document(request.document, edit.changes)
+        self.tally.note_retry(edit.added_tokens + request.tokens)
+        return replace(relayed, content=content.encode(), edit=edit)
 
     def end(self, relayed: RelayedRequest, answer: Answer) -> None:
         """Scores the reply to a request, or counts why it has no scores."""
@@ -119,21 +121,16 @@ class ChatRelay:
         choices = _choices(relayed.api, answer)
         if isinstance(choices, Unscored):
             return self.tally.note_reply(choices)
+        scored = []
         for choice in choices:
-            self._end_choice(relayed, relayed.chat, choice)
-
-    def _end_choice(
-        self, relayed: RelayedRequest, chat: SuiteChat, choice: Mapping[str, Any]
-    ) -> None:
-        try:
-            scored = self._middleware.score(chat, choice)
-        except HoldfastError:  # of a measure that the user wrote
-            scored = Unscored.UNREADABLE
-        self.tally.note_reply(scored)
-        if isinstance(scored, ScoredReply) and self._on_reply is not None:
-            self._on_reply(scored)
-        if self._log is not None:
-            self._log.write(relayed.api, chat.request, choice, relayed.edit.added)
+            scored.append(self._middleware.score(relayed.chat, choice))
+            self.tally.note_reply(scored[-1])
+            if self._log is not None:
+                self._log.write(relayed.chat.request, choice, relayed.edit.added)
+        if self._on_reply is not None:  # last, as it may raise
+            for reply in scored:
+                if isinstance(reply, ScoredReply):
+                    self._on_reply(reply)
 
 
 def chat_relay(

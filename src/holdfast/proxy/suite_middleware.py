@@ -6,6 +6,7 @@ its system message is or contains; the longest, if there are several.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -16,8 +17,9 @@ from holdfast.chat.reasoning import split_reasoning
 from holdfast.drift.cases import Case, Rule, Suite
 from holdfast.drift.prompt_rules import CaseRules, with_rules
 from holdfast.drift.suites import FOLLOWED
-from holdfast.errors import PromptError, UsageError
-from holdfast.logs.dialogs import dialog_of, estimated_tokens
+from holdfast.errors import HoldfastError, PromptError, UsageError
+from holdfast.logs.dialogs import LoggedTurn, dialog_of, estimated_tokens
+from holdfast.measures import Score
 from holdfast.methods import METHODS_OUTSIDE_MODELS, Method, compile_methods, spec_of
 from holdfast.methods.compiled import CompiledMethods
 from holdfast.models.checked_replies import check_retries
@@ -26,6 +28,8 @@ from holdfast.proxy.json_edits import Change, Insertion, Removal
 from holdfast.transcripts import linear
 from holdfast.transcripts.reader import output_messages
 from holdfast.transcripts.transcript import Kind, Malformed
+
+_LOG = logging.getLogger("holdfast.proxy")
 
 
 class Outcome(Enum):
@@ -36,14 +40,15 @@ class Outcome(Enum):
     NO_CASE = "no_case"  # its system message is that of no case
     NO_PROMPT = "no_prompt"  # a method needs its system message, and it has none
     STORED = "stored"  # the dialog so far is on the server, so its turns are not known
-    UNREADABLE = "unreadable"  # it is no request of the API as we know it
+    UNREADABLE = "unreadable"  # it is no request of the API as we know it, or a measure failed
 
 
 class Unscored(Enum):
     """Why a reply has no scores."""
 
     FAILED = "failed"  # the request was refused, or the reply broke off
-    UNREADABLE = "unreadable"
+    UNREADABLE = "unreadable"  # it is no reply of the API as we know it
+    MEASURE_FAILED = "measure_failed"  # the log names the rule
     UNFINISHED = "unfinished"  # it calls a tool, so the assistant's turn goes on
     EMPTY = "empty"  # no rule applies to it, or it has no text
     BUSY = "busy"  # too many replies were waiting to be scored
@@ -224,13 +229,28 @@ class SuiteMiddleware:
         if not reply or not dialog.turns:
             return Unscored.EMPTY
         turn = dialog.turns[-1]
-        scores = tuple(
-            RuleScore(rule.id or "", score.value, score.reason)
-            for rule in self._cases[chat.case.id].rules
-            if rule.when.applies(turn.done, turn.user, turn.role)
-            and (score := rule.measure.score_turn(turn.done)) is not None
-        )
-        return ScoredReply(chat.case.id, turn.number, scores) if scores else Unscored.EMPTY
+        scores, failed = [], False
+        for rule in self._cases[chat.case.id].rules:
+            try:
+                score = _score(rule, turn)
+            except HoldfastError as error:  # of a measure that the user wrote, or a slow pattern
+                failed = True
+                # its message may quote the reply, so it is not logged
+                where = f"{chat.case.id}/{rule.id or ''}"
+                _LOG.error("The rule %s could not be scored: %s", where, type(error).__name__)
+                continue
+            if score is not None:
+                scores.append(RuleScore(rule.id or "", score.value, score.reason))
+        if scores:
+            return ScoredReply(chat.case.id, turn.number, tuple(scores))
+        return Unscored.MEASURE_FAILED if failed else Unscored.EMPTY
+
+
+def _score(rule: Rule, turn: LoggedTurn) -> Score | None:
+    """The score of a turn by a rule; None if the rule does not apply to it."""
+    if not rule.when.applies(turn.done, turn.user, turn.role):
+        return None
+    return rule.measure.score_turn(turn.done)
 
 
 def _refuse(method: Method) -> NoReturn:

@@ -113,7 +113,7 @@ class _Transport(httpx2.BaseTransport):
                     raise
                 break  # a retry failed
             again = checked.add(answer)
-        return _whole(self._relay, relayed, checked)
+        return _whole(self._relay, checked)
 
     def close(self) -> None:
         self._client.close()
@@ -149,7 +149,7 @@ class _AsyncTransport(httpx2.AsyncBaseTransport):
                     raise
                 break
             again = await to_thread.run_sync(checked.add, answer)
-        return await to_thread.run_sync(_whole, self._relay, relayed, checked)
+        return await to_thread.run_sync(_whole, self._relay, checked)
 
     async def aclose(self) -> None:
         await self._client.aclose()
@@ -174,11 +174,11 @@ def _edited(request: httpx2.Request, relayed: RelayedRequest) -> httpx2.Request:
     )
 
 
-def _whole(relay: ChatRelay, relayed: RelayedRequest, checked: CheckedAnswers) -> httpx2.Response:
+def _whole(relay: ChatRelay, checked: CheckedAnswers) -> httpx2.Response:
     """The best answer, whose reply is scored."""
     best = checked.best
     assert best is not None
-    relay.end(relayed, best)
+    relay.end(checked.request, best)
     stream = httpx2.ByteStream(best.body)
     return httpx2.Response(best.status, headers=best.headers, stream=stream)
 
