@@ -269,3 +269,49 @@ def test_an_answer_encoded_as_identity_is_text():
     answer = Answer(200, httpx2.Headers({"content-encoding": "Identity"}))
     answer.add(b"text")
     assert answer.text == "text"
+
+
+@pytest.mark.parametrize("method", [EVERY, "check-and-retry:n=1"])
+def test_responses_that_a_hook_has_read_are_returned_whole(method):
+    tally = Tally()
+    hooks = {"response": [lambda response: response.read()]}
+    with FakeUpstream(reply_json(completion("Fine, Tony"))) as upstream:
+        client = openai.OpenAI(
+            base_url=f"{upstream.url}/v1", api_key=KEY, http_client=httpx2.Client(event_hooks=hooks)
+        )
+        reply = holdfast.wrap(client, suite=suite(), method=method, tally=tally)
+        answer = reply.chat.completions.create(model="m", messages=CHAT)
+    assert answer.choices[0].message.content == "Fine, Tony" and kept(tally)["signs"] == (1, 1)
+
+
+@pytest.mark.parametrize(
+    "delta",
+    [
+        "x",
+        ["x"],
+        {"tool_calls": {"index": 0}},
+        {"tool_calls": [{"index": [0], "function": "f"}]},
+        {"tool_calls": ["x"], "content": 3},
+    ],
+)
+@pytest.mark.parametrize("index", [0, [0], "0"])
+def test_a_stream_that_is_none_of_the_api_is_passed_on(delta, index):
+    events = [
+        b"data: " + json.dumps({"choices": [{"index": index, "delta": delta}]}).encode() + b"\n\n",
+        b'data: {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}\n\n',
+    ]
+    with FakeUpstream(reply_events(*events)) as upstream:
+        client = wrapped(upstream, method="none")
+        raw = client.chat.completions.with_raw_response.create(
+            model="m", messages=CHAT, stream=True
+        )
+        assert b"".join(raw.http_response.iter_bytes()) == b"".join(events)
+
+
+def test_a_log_that_was_torn_spoils_no_other_line(tmp_path):
+    log = tmp_path / "chats.jsonl"
+    log.write_text('{"messages": [')
+    with FakeUpstream(reply_json(completion("Fine, Tony"))) as upstream:
+        wrapped(upstream, log=log).chat.completions.create(model="m", messages=CHAT)
+    torn, line = log.read_text().splitlines()
+    assert torn == '{"messages": [' and json.loads(line)["messages"] == CHAT

@@ -15,6 +15,14 @@ from holdfast.proxy.chat_requests import Api, ChatRequest
 _LOG = logging.getLogger("holdfast.proxy")
 
 
+def _is_torn(path: Path) -> bool:
+    """Whether a file has a last line that does not end."""
+    with path.open("rb") as file:
+        size = file.seek(0, 2)
+        file.seek(max(size - 1, 0))
+        return file.read(1) not in (b"", b"\n")
+
+
 class ChatLog:
     """A file of chats, one in a line; any thread may write to it.
 
@@ -26,6 +34,8 @@ class ChatLog:
         self._lock = threading.Lock()
         try:
             self._file = path.open("a", encoding="utf-8")
+            if _is_torn(path):  # by a process that was killed; it spoils no other line
+                self._file.write("\n")
         except OSError as error:
             raise UsageError(
                 f"{path} cannot be written ({reason_of(error)}); name another file.",

@@ -40,7 +40,8 @@ def wrap(
     """A copy of a client of OpenAI's package, whose chats are edited and whose replies are scored.
 
     It does what `holdfast proxy` does, without a process: everything that the client can do works
-    as before, streams, tools, retries and raw responses included. The client itself stays as it is.
+    as before, streams, tools, retries and raw responses included. The client itself stays as it is;
+    both share its connections, so closing one closes the other.
 
     Args:
         client: an `OpenAI` or `AsyncOpenAI`, or a client that inherits from them.
@@ -48,7 +49,8 @@ def wrap(
         method: edits the messages, such as "reminder:every=4", or has replies drawn again that
             broke a rule ("check-and-retry:n=2"), which are then returned whole.
         tally: counts the requests and the rules that their replies keep.
-        on_reply: is called with the `ScoredReply` of each reply, once it is over.
+        on_reply: is called with the `ScoredReply` of each reply, once it is over; with an
+            asynchronous client in another thread, perhaps several at a time.
         log: the file to which each scored chat is appended, with its texts.
 
     Raises:
@@ -91,10 +93,10 @@ class _Transport(httpx2.BaseTransport):
     def handle_request(self, request: httpx2.Request) -> httpx2.Response:
         relayed = _begin(self._relay, request)
         if relayed is None:
-            return _unread(self._client.send(request, stream=True))
+            return _unread(_to_read(self._client.send(request, stream=True)))
         if relayed.retries:
             return self._checked(request, relayed)
-        response = self._client.send(_edited(request, relayed), stream=True)
+        response = _to_read(self._client.send(_edited(request, relayed), stream=True))
         return _unread(response, _Recording(response, relayed, self._relay))
 
     def _checked(self, request: httpx2.Request, relayed: RelayedRequest) -> httpx2.Response:
@@ -103,7 +105,7 @@ class _Transport(httpx2.BaseTransport):
         again: RelayedRequest | None = relayed
         while again is not None:
             try:
-                response = self._client.send(_edited(request, again), stream=True)
+                response = _to_read(self._client.send(_edited(request, again), stream=True))
                 answer = Answer(response.status_code, response.headers, is_held=True)
                 with closing(response):
                     for part in response.iter_raw():
@@ -128,10 +130,10 @@ class _AsyncTransport(httpx2.AsyncBaseTransport):
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         relayed = await to_thread.run_sync(_begin, self._relay, request)
         if relayed is None:
-            return _unread(await self._client.send(request, stream=True))
+            return _unread(_to_read(await self._client.send(request, stream=True)))
         if relayed.retries:
             return await self._checked(request, relayed)
-        response = await self._client.send(_edited(request, relayed), stream=True)
+        response = _to_read(await self._client.send(_edited(request, relayed), stream=True))
         return _unread(response, _AsyncRecording(response, relayed, self._relay))
 
     async def _checked(self, request: httpx2.Request, relayed: RelayedRequest) -> httpx2.Response:
@@ -139,7 +141,7 @@ class _AsyncTransport(httpx2.AsyncBaseTransport):
         again: RelayedRequest | None = relayed
         while again is not None:
             try:
-                response = await self._client.send(_edited(request, again), stream=True)
+                response = _to_read(await self._client.send(_edited(request, again), stream=True))
                 answer = Answer(response.status_code, response.headers, is_held=True)
                 async with aclosing(response):
                     async for part in response.aiter_raw():
@@ -171,6 +173,20 @@ def _edited(request: httpx2.Request, relayed: RelayedRequest) -> httpx2.Request:
         headers=headers,
         content=relayed.content,
         extensions=request.extensions,
+    )
+
+
+def _to_read(response: httpx2.Response) -> httpx2.Response:
+    """The response; a copy of it if it was read already, as a hook of the client may do."""
+    if not response.is_stream_consumed:
+        return response
+    decoded = (b"content-encoding", b"content-length")
+    headers = [(name, value) for name, value in response.headers.raw if name.lower() not in decoded]
+    return httpx2.Response(
+        response.status_code,
+        headers=headers,
+        stream=httpx2.ByteStream(response.content),
+        extensions=response.extensions,
     )
 
 
@@ -206,8 +222,10 @@ class _Recording(httpx2.SyncByteStream):
             yield part
 
     def close(self) -> None:
-        self._response.close()
-        self._relay.end(self._relayed, self._answer)
+        try:
+            self._response.close()
+        finally:
+            self._relay.end(self._relayed, self._answer)
 
 
 class _AsyncRecording(httpx2.AsyncByteStream):
@@ -223,6 +241,8 @@ class _AsyncRecording(httpx2.AsyncByteStream):
             yield part
 
     async def aclose(self) -> None:
-        await self._response.aclose()
-        with CancelScope(shield=True):  # the scores of what came are kept
-            await to_thread.run_sync(self._relay.end, self._relayed, self._answer)
+        try:
+            await self._response.aclose()
+        finally:
+            with CancelScope(shield=True):  # the scores of what came are kept
+                await to_thread.run_sync(self._relay.end, self._relayed, self._answer)
