@@ -162,4 +162,4 @@ def _bubble(bubble: Mapping[str, Any]) -> list[Event]:
     return events
 
 
-FORMAT = Format("cursor", _recognises, _read)
+FORMAT = Format("cursor", _recognises, _read, has_events=True)
