@@ -10,7 +10,17 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from test_transcripts import codex, codex_says, written
+from test_transcripts import (
+    FIRST,
+    boundary,
+    claude,
+    codex,
+    codex_says,
+    reply,
+    summary,
+    user,
+    written,
+)
 
 from holdfast.cli import main
 from holdfast.errors import UsageError
@@ -39,6 +49,58 @@ def turns_of(path):
 
 def text(words):
     return {"type": "text", "text": words}
+
+
+# Claude Code
+
+
+@pytest.mark.parametrize("goes_on_from", ["a2", "s1"], ids=["the last kept", "the summary"])
+def test_messages_that_a_compaction_kept_follow_its_summary(goes_on_from, tmp_path):
+    kept = {"headUuid": "u2", "anchorUuid": "s1", "tailUuid": "a2"}
+    path = written(
+        tmp_path,
+        user("u1", None, "x" * 4000),
+        reply("a1", "u1", "Done."),
+        user("u2", "a1", "y" * 400),
+        reply("a2", "u2", "Yes."),
+        {**boundary("b1", "a2"), "compactMetadata": {"preservedSegment": kept}},
+        summary("s1", "b1", "z" * 800),
+        user("u3", goes_on_from, "Bye."),
+        reply("a3", "u3", "Bye!"),
+    )
+    turns, problems, dialog = turns_of(path)
+    assert [said for _, said in turns] == ["Done.", "Yes.", "Bye!"] and not problems
+    tokens = [turn.tokens for turn in dialog.turns]
+    assert tokens[1] == 1101 and abs(tokens[2] - (400 + 800) // 4) < 5
+
+
+def test_a_compaction_without_a_terminal_begins_the_context_again(tmp_path):
+    fields = {"session_id": "s1", "parent_tool_use_id": None}
+    said = {"message": {"role": "assistant", "content": [text("x" * 4000)]}}
+    path = written(
+        tmp_path,
+        {"type": "user", **fields, "message": {"role": "user", "content": "Hi."}},
+        {"type": "assistant", **fields, **said},
+        {"type": "stream_event", **fields, "event": {"type": "ping"}, "uuid": "p1"},
+        {"type": "system", "subtype": "compact_boundary", "session_id": "s1", "uuid": "b1"},
+        {"type": "user", **fields, "message": {"role": "user", "content": "Bye."}},
+        {"type": "assistant", **fields, "message": {"role": "assistant", "content": "Bye!"}},
+        {**fields, "type": "user", "isSynthetic": True, "message": {"content": "The price."}},
+    )
+    turns, problems, dialog = turns_of(path)
+    assert [user for user, _ in turns] == ["Hi.", "Bye."] and not problems
+    assert dialog.turns[1].tokens == 1
+
+
+def test_subagents_in_files_of_their_own_are_dialogs_of_their_own(tmp_path):
+    of = {"isSidechain": True, "agentId": "a1"}
+    inner = (user("x1", None, "Count.", **of), claude("assistant", "x2", "x1", [text("1")], **of))
+    written(tmp_path, *FIRST, name="s1.jsonl")
+    written(tmp_path, *inner, name="s1/subagents/agent-a1.jsonl")
+    document(tmp_path, {"agentType": "Explore"}, "s1/subagents/agent-a1.meta.json")
+    logs = read_logs([tmp_path])
+    said = {dialog.turns[0].user: dialog.turns[0].done.text for dialog in logs.dialogs}
+    assert said == {"Rename it.": "Done.", "Count.": "1"} and not logs.problems
 
 
 # Cline and Roo Code
