@@ -164,6 +164,22 @@ def test_a_task_of_roo_code_with_native_calls(tmp_path):
     assert files_changed(dialog.turns[0].done.calls) == ["cart.py"]
 
 
+def test_the_commands_of_a_call_of_cline_are_commands(tmp_path):
+    call = {"type": "tool_use", "id": "c1", "name": "run_commands"}
+    call["input"] = {"commands": ["ls a", "cd b && make"]}
+    messages = [TASK, {"role": "assistant", "content": [call]}]
+    (dialog,) = read_logs([document(tmp_path, messages)]).dialogs
+    words = [command.words for command in commands_of(dialog.turns[0].done.calls)]
+    assert ("ls", "a") in words and ("make",) in words
+
+
+def test_a_result_of_a_command_of_several_lines_was_not_said_by_the_user(tmp_path):
+    result = text("[execute_command for 'cat <<X\n<task>\nX'] Result:\nCommand executed.")
+    messages = [TASK, says(LISTED), hears(result, ENVIRONMENT), says("One file.")]
+    turns, problems, _ = turns_of(document(tmp_path, messages))
+    assert turns == [("List it.", "I will look.\n\nOne file.")] and not problems
+
+
 def test_a_summary_of_roo_code_begins_the_context_again(tmp_path):
     messages = [
         TASK,
@@ -347,6 +363,19 @@ def test_copilot_cli_takes_back_events_and_compacts(tmp_path):
     assert turns == [("Hi.", "Hello."), ("Bye.", "Bye!")] and dialog.turns[1].tokens == 101
     assert any("line 6" in problem for problem in problems)
     assert any("'quantum.leap'" in problem for problem in problems)
+
+
+def test_files_that_copilot_and_opencode_edit_are_changed(tmp_path):
+    made = {"id": "c1", "name": "create_file", "arguments": '{"filePath": "/a.py"}'}
+    result = {"metadata": {"toolCallRounds": [{"toolCalls": [made]}], "toolCallResults": {}}}
+    state = {"status": "completed", "input": {"filePath": "/b.py"}, "output": ""}
+    part = {"type": "tool", "callID": "c1", "tool": "edit", "state": state}
+    chats = [chat(request("Go.", result=result)), session(*ASKED, message(3, "assistant", part))]
+    paths = [
+        files_changed(read_logs([document(tmp_path, value)]).dialogs[0].turns[0].done.calls)
+        for value in chats
+    ]
+    assert paths == [["/a.py"], ["/b.py"]]
 
 
 # opencode

@@ -44,7 +44,7 @@ _INJECTED = (
 _SPOKEN = ("task", "feedback", "answer", "user_message", "user_input", "user_command")
 _SPOKEN_ELEMENT = re.compile(rf"<({'|'.join(_SPOKEN)})(?:\s[^>]*)?>(.*?)(?:</\1>|\Z)", re.DOTALL)
 # a tool's result before native calls, such as "[read_file for 'cart.py'] Result:"
-_RESULT = re.compile(r"\[(\w+)[^\n]*\] Result:\s*")
+_RESULT = re.compile(r"\[(\w+)(?:\]| for .*?\]) Result:\s*", re.DOTALL)
 # the user's words within the result of any tool, such as a command that was refused
 _FEEDBACK = re.compile(
     r"(?:feedback|message|input)[^<\n]*:\s*<(feedback|user_message)>(.*?)</\1>", re.DOTALL
@@ -190,7 +190,7 @@ def _events_of_message(message: Mapping[str, Any], task: _Task) -> Iterator[Even
 
 def _events_of_assistant(message: Mapping[str, Any], task: _Task) -> Iterator[Event]:
     events = read_message(message)
-    calls = [event.call for event in events if event.call is not None]
+    calls = [_with_command(event.call) for event in events if event.call is not None]
     text = "\n".join(event.text for event in events if event.kind is Kind.MESSAGE)
     if not task.has_native_calls:
         calls = [call for match in _CALL.finditer(text) for call in _calls_in(match)]
@@ -202,6 +202,14 @@ def _events_of_assistant(message: Mapping[str, Any], task: _Task) -> Iterator[Ev
     yield from message_events(
         "assistant", "\n\n".join(filter(None, texts)), calls, is_cut=is_cut(message)
     )
+
+
+def _with_command(call: ToolCall) -> ToolCall:
+    """A call of several shell commands with all of them as one script."""
+    commands = call.arguments.get("commands")
+    if not isinstance(commands, list) or not all(isinstance(c, str) for c in commands):
+        return call
+    return ToolCall(call.name, {**call.arguments, "command": "\n".join(commands)}, call.id)
 
 
 def _calls_in(match: re.Match[str]) -> list[ToolCall]:

@@ -55,10 +55,15 @@ def _recognises(value: Any) -> bool:
 
 @dataclass
 class _Dialog:
-    """The session, or a subagent of it, while it is read."""
+    """The session, or a subagent of it, while it is read.
+
+    Args:
+        tips: the end of the path before each event, by the event's id.
+        called: the ids of the calls so far.
+    """
 
     tree: Tree = field(default_factory=Tree)
-    tips: dict[str, int | None] = field(default_factory=dict)  # before each event, by its id
+    tips: dict[str, int | None] = field(default_factory=dict)
     called: set[str] = field(default_factory=set)
 
 
@@ -67,36 +72,43 @@ def _read(values: Values) -> Iterator[Transcript | Unread]:
     yield from others
     dialogs: dict[str, _Dialog] = {"": _Dialog()}
     unknown: Counter[str] = Counter()
-    session = ""
+    source = file_of(values[0][0])
     for where, record in records:
         kind, data = str(record.get("type")), fields_of(record.get("data"))
         agent = str(record.get("agentId") or data.get("parentToolCallId") or "")
-        dialog = dialogs.setdefault(agent, _Dialog())
-        dialog.tips[str(record.get("id"))] = dialog.tree.tip
-        try:
-            if kind == "session.start":
-                session = str(data.get("sessionId") or "")
-                version = data.get("version", _VERSION)
-                if version != _VERSION:
-                    yield Unread(
-                        f"{where}: the version {shortened(version)} of Copilot CLI's events is not"
-                        f" known; they are read as version {_VERSION}"
-                    )
-            elif kind == "session.snapshot_rewind":
-                yield from _rewind(dialog, data, where)
-            elif kind in _DIALOG:
-                events = _events(kind, data, dialog.called)
-                identity = str(record.get("id") or "")
-                dialog.tree.add(replace(event, id=identity, source=where) for event in events)
-            elif not kind.startswith(_BOOKKEEPING):
-                unknown[kind] += 1
-        except Malformed as error:
-            yield Unread(f"{where}: {error}")
+        if kind == "session.start" and data.get("sessionId"):
+            source = f"{file_of(where)}, session {data['sessionId']}"
+        if kind in _DIALOG:
+            yield from _add(record, dialogs.setdefault(agent, _Dialog()), where)
+        elif not kind.startswith(_BOOKKEEPING):
+            unknown[kind] += 1
     file = file_of(values[0][0])
     for kind, count in unknown.items():
         which = "event is" if count == 1 else "events are"
         yield Unread(f"{file}: {count} {which} of the unknown type {shortened(kind)}, and left out")
-    yield from _transcripts(dialogs, f"{file}, session {session}" if session else file)
+    yield from _transcripts(dialogs, source)
+
+
+def _add(record: Mapping[str, Any], dialog: _Dialog, where: str) -> Iterator[Unread]:
+    """Adds an event to its dialog."""
+    kind, data = str(record.get("type")), fields_of(record.get("data"))
+    identity = str(record.get("id") or "")
+    dialog.tips[identity] = dialog.tree.tip
+    try:
+        if kind == "session.start":
+            version = data.get("version", _VERSION)
+            if version != _VERSION:
+                yield Unread(
+                    f"{where}: the version {shortened(version)} of Copilot CLI's events is not"
+                    f" known; they are read as version {_VERSION}"
+                )
+        elif kind == "session.snapshot_rewind":
+            yield from _rewind(dialog, data, where)
+        else:
+            events = _events(kind, data, dialog.called)
+            dialog.tree.add(replace(event, id=identity, source=where) for event in events)
+    except Malformed as error:
+        yield Unread(f"{where}: {error}")
 
 
 def _transcripts(dialogs: Mapping[str, _Dialog], source: str) -> Iterator[Transcript]:

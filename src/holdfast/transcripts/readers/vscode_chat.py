@@ -196,8 +196,8 @@ def _text_of(part: Any) -> str | None:
         return part
     if kind == "inlineReference":
         reference = fields_of(at(part, "inlineReference"))
-        path = at(reference, "path") or at(reference, "uri", "path") or ""
-        return str(at(part, "name") or reference.get("name") or str(path).rpartition("/")[2])
+        path = _path_of(reference.get("uri")) or _path_of(reference)
+        return str(at(part, "name") or reference.get("name") or path.rpartition("/")[2])
     if kind in ("markdownContent", "markdownVuln"):
         text = at(part, "content", "value") or at(part, "value", "value") or at(part, "value")
     elif kind is None:
@@ -251,10 +251,16 @@ def _shown_call(part: Mapping[str, Any]) -> list[Event]:
 
 def _edits(part: Mapping[str, Any]) -> list[ToolCall]:
     """An edit of files by the response itself, without a tool of the model."""
-    listed = part.get("edits") if part.get("kind") == "workspaceEdit" else [part]
-    uris = [fields_of(at(e, "uri") or at(e, "newResource")) for e in entries(listed)]
-    paths = [uri.get("fsPath") or uri.get("path") for uri in uris]
-    return [ToolCall("edit", {"path": path}) for path in paths if isinstance(path, str)]
+    listed = entries(part.get("edits")) if part.get("kind") == "workspaceEdit" else [part]
+    paths = [_path_of(at(edit, "uri") or at(edit, "newResource")) for edit in listed]
+    return [ToolCall("edit", {"path": path}) for path in paths if path]
+
+
+def _path_of(uri: Any) -> str:
+    """The path of a file, which is given by its parts or as text."""
+    if isinstance(uri, str):
+        return uri.removeprefix("file://")
+    return str(at(uri, "fsPath") or at(uri, "path") or "")
 
 
 def _summaries(metadata: Any) -> list[str]:
