@@ -10,6 +10,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from test_logs import paths_in, replaced
 from test_transcripts import (
     FIRST,
     boundary,
@@ -734,6 +735,53 @@ def test_a_torn_line_is_named(name, lines, tmp_path):
     kept[-1] = kept[-1][: len(kept[-1]) // 2]
     (file,) = read_transcripts(written(tmp_path, *kept))
     assert any(f"line {len(kept)}" in sentence for sentence in file.unread)
+
+
+VARIANTS = {
+    "cline's task": [TASK, says(LISTED, ts=1), hears(*RESULT, isSummary=False), says(DONE)],
+    "an exported chat": chat(
+        request(
+            "Hi.",
+            {"kind": "inlineReference", "inlineReference": {"uri": {"path": "/a"}}, "name": "a"},
+            {"kind": "workspaceEdit", "edits": [{"newResource": {"path": "/a"}}]},
+            {"kind": "toolInvocationSerialized", "toolSpecificData": {"commandLine": {"x": 1}}},
+            result={"metadata": {"summaries": [{"text": "s"}]}, "errorDetails": {"message": "m"}},
+            shouldBeRemovedOnSend=False,
+        )
+    ),
+    "cursor's composer": {
+        "composerData": {"fullConversationHeadersOnly": [{"bubbleId": "b"}]},
+        "bubbles": {
+            "b": {"type": 2, "text": "x", "toolFormerData": {"name": "n", "rawArgs": "{}"}}
+        },
+    },
+    "cursor's chats": {"tabs": [{"bubbles": [{"type": "user", "text": "Hi."}]}]},
+    "cursor's agent": {
+        "role": "user",
+        "message": {"content": [text("<user_query>a</user_query>")]},
+    },
+    "an inspect sample": sample(1, output={"choices": [{"stop_reason": "stop"}]}, attachments={}),
+    "a reverted session": session(*ASKED, revert={"messageID": "msg_2"}, parentID="ses_0"),
+    "a rewind": event(9, "session.snapshot_rewind", upToEventId="e1"),
+}
+
+
+def test_a_sample_that_is_nested_too_deeply_is_named(tmp_path):
+    deep = json.dumps(sample(1, store="DEEP")).replace('"DEEP"', "[" * 900 + "]" * 900)
+    with zipfile.ZipFile(tmp_path / "log.eval", "w") as file:
+        file.writestr("samples/1_epoch_1.json", deep)
+    (file,) = read_transcripts(tmp_path)
+    assert len(file.transcripts) + len(file.unread) == 1
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_a_field_of_another_type_is_read_or_named_in_a_sentence(name, tmp_path):
+    path = tmp_path / "log.json"
+    for place in paths_in(VARIANTS[name]):
+        for new in (3, True, None, "x", {"a": 1}, [[]], [{}]):
+            path.write_text(json.dumps([replaced(VARIANTS[name], place, new)]))
+            for file in read_transcripts(path):
+                assert all(path.name in sentence for sentence in file.unread)
 
 
 # the list of formats

@@ -64,8 +64,15 @@ def contents_of(path: Path) -> Contents:
 
 def _contents(values: Iterator[Located | Unread]) -> Contents:
     listed = list(values)
-    texts = [json.dumps(value.value) for value in listed if isinstance(value, Located)]
+    texts = [_as_text(value) for value in listed if isinstance(value, Located)]
     return Contents("\n".join(texts), listed)
+
+
+def _as_text(value: Located) -> str:
+    try:
+        return json.dumps(value.value)
+    except RecursionError:  # which its reader names
+        return value.source
 
 
 def _read_archive(path: Path) -> Iterator[Located | Unread]:

@@ -8,6 +8,7 @@ without native calls writes them into its text, as elements with the names of th
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
 from holdfast.errors import shortened
@@ -193,7 +194,7 @@ def _events_of_assistant(message: Mapping[str, Any], task: _Task) -> Iterator[Ev
     calls = [_with_command(event.call) for event in events if event.call is not None]
     text = "\n".join(event.text for event in events if event.kind is Kind.MESSAGE)
     if not task.has_native_calls:
-        calls = [call for match in _CALL.finditer(text) for call in _calls_in(match)]
+        calls = [*chain.from_iterable(map(_calls_in, _CALL.finditer(text)))]
         text = _CALL.sub("", text)
     text = without_elements(text, _THINKING)
     task.called.update({call.id: call.name for call in calls if call.id})

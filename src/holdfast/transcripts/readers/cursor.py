@@ -4,6 +4,7 @@ its agent (`~/.cursor/projects/*/agent-transcripts/`).
 
 import re
 from collections.abc import Iterator, Mapping
+from itertools import chain
 from typing import Any
 
 from holdfast.errors import shortened
@@ -137,7 +138,7 @@ def _tabs(where: str, value: Mapping[str, Any]) -> Iterator[Transcript | Unread]
         except Malformed as error:
             yield Unread(f"{where}, chat {number}: {error}")
             continue
-        events = [event for listed in bubbles for event in listed]
+        events = [*chain.from_iterable(bubbles)]
         if events:
             yield linear(f"{where}, chat {number}", events)
 

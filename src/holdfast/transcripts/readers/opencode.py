@@ -7,6 +7,7 @@ with its own `info` and its `parts`.
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from itertools import chain
 from typing import Any
 
 from holdfast.errors import shortened
@@ -107,7 +108,8 @@ def _transcript(
     if left_out := len(names) - len(active):
         count = f"{left_out} {'message' if left_out == 1 else 'messages'}"
         yield Unread(f"{where}: {count} that the user took back (revert) left out")
-    prompts = [event for name in active for event in nodes[name] if event.is_prompt]
+    spoken = chain.from_iterable(nodes[name] for name in active)
+    prompts = [event for event in spoken if event.is_prompt]
     for name in names:
         nodes[name] = [event for event in nodes[name] if not event.is_prompt]
     if active:

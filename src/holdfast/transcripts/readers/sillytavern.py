@@ -4,6 +4,7 @@ A message may have several versions ("swipes"), of which one is shown.
 """
 
 from collections.abc import Iterator, Mapping
+from itertools import chain
 from typing import Any
 
 from holdfast.errors import shortened
@@ -82,7 +83,7 @@ def _events(record: Mapping[str, Any]) -> list[Event]:
         raise Malformed(f"is_user is {shortened(is_user)}, which is neither true nor false")
     calls = extra.get("tool_invocations")
     if isinstance(calls, list):
-        return [event for call in calls for event in _called(call)]
+        return [*chain.from_iterable(map(_called, calls))]
     if extra.get("type") == "narrator":
         return [Event(Kind.REMINDER, text)]
     is_hidden = record.get("is_system") is True

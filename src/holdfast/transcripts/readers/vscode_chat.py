@@ -151,7 +151,7 @@ def _events(request: Mapping[str, Any], strange: set[str]) -> list[Event]:
     result = request.get("result")
     rounds = entries(at(result, "metadata", "toolCallRounds"))
     calls = _rounds(rounds, fields_of(at(result, "metadata", "toolCallResults"))) or shown_calls
-    answers = [event for said in texts for event in message_events("assistant", said)]
+    answers = [Event(Kind.MESSAGE, said, "assistant") for said in texts]
     # what the calls came between is not logged: the last text is taken to follow them
     *before, last = [*answers] if answers else [None]
     events += [*filter(None, before), *calls, *filter(None, [last])]
