@@ -194,6 +194,12 @@ def test_a_summary_of_roo_code_begins_the_context_again(tmp_path):
     assert dialog.turns[1].tokens == (400 + len("Go on.")) // 4
 
 
+def test_a_task_in_a_prompt_alone_is_no_sign_of_cline(tmp_path):
+    words = "<task>List it.</task> Be brief."
+    turns, _, _ = turns_of(document(tmp_path, [{"role": "user", "content": words}, says("One.")]))
+    assert turns == [(words, "One.")]
+
+
 def test_several_files_of_a_call_of_roo_code_are_a_call_each(tmp_path):
     files = "".join(f"<file><path>{name}</path></file>" for name in ("a.py", "b.py"))
     messages = [TASK, says(f"<apply_diff>\n<args>{files}</args>\n</apply_diff>")]

@@ -71,7 +71,6 @@ _CALL = re.compile(rf"<({'|'.join(_TOOLS)})>(.*?)(?:</\1>|\Z)", re.DOTALL)
 _ARGUMENT = re.compile(r"<(\w+)>\n?(.*?)\n?(?:</\1>|\Z)", re.DOTALL)
 _PATH = re.compile(r"<path>(.*?)</path>", re.DOTALL)
 _THINKING = ("thinking",)
-_OPENINGS = ("<task>", "<user_message>", "<user_input", "<environment_details>")
 _VERSION = 1  # of Cline's sessions
 
 
@@ -95,10 +94,10 @@ def _is_of_task(message: Any) -> bool:
     fields = fields_of(message)
     if fields.get("role") not in ("user", "assistant"):
         return False
-    return any(
-        text.lstrip().startswith(_OPENINGS) or "<environment_details>" in text
-        for text in _texts_in(fields.get("content"))
-    )
+    content = fields.get("content")
+    if isinstance(content, list) and isinstance(fields.get("ts"), int):
+        return True
+    return any("<environment_details>" in text for text in _texts_in(content))
 
 
 def _texts_in(content: Any) -> list[str]:
