@@ -82,6 +82,8 @@ from tabled.speed import (
     vllm_table,
 )
 
+from holdfast.report.log_formats import formats_table
+
 # by table, if its record has a different name
 RECORDED = {
     "smollm2_decay": "smollm2_drift",
@@ -149,6 +151,7 @@ def documents() -> dict[Path, str]:
         "loss_recall": recall_table(),
         "message_edits": edits_table(),
         "message_edits_conversations": edits_line(),
+        "log_formats": formats_table(),
     }
     for name, table in (
         ("modern", modern_table),

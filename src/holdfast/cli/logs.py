@@ -1,9 +1,10 @@
 """`holdfast logs`: scores dialogs by the rules of their prompts; exit codes as for `check`."""
 
+import argparse
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from holdfast.analysis.adherence import adherence
 from holdfast.analysis.logs_summary import write_logs_summary
@@ -18,6 +19,7 @@ from holdfast.drift import load_suite
 from holdfast.errors import UsageError
 from holdfast.logs import read_logs, score_logs
 from holdfast.records import read_earlier
+from holdfast.report.log_formats import formats_list
 from holdfast.report.logs_figures import write_logs_figures
 from holdfast.report.logs_junit import write_logs_junit
 from holdfast.report.logs_page import logs_page
@@ -36,13 +38,24 @@ EXAMPLES = f"""examples:
   holdfast logs july.jsonl --suite my_bot.yaml --min-adherence 0.9 --junit logs.xml
   holdfast logs july.jsonl --suite my_bot.yaml --against runs/june --out runs/july
 
-Formats, which are detected: {", ".join(sorted(FORMATS))}. `holdfast docs logs` shows each.
+Formats, which are detected: {", ".join(sorted(FORMATS))}. --list-formats says where each lies.
 Exit codes:
   0  the logs are scored; with --min-adherence or --against, every rule passes
   1  a rule fails
   2  the command is malformed, or names what is not there
   3  a rule is undecided
   4  the logs could not be scored"""
+
+
+class _ListFormats(argparse.Action):
+    """`--list-formats`, which ends the command, as `--help` does."""
+
+    def __init__(self, option_strings: Sequence[str], dest: str, **more: Any):
+        super().__init__(option_strings, dest, nargs=0, **more)
+
+    def __call__(self, parser, namespace, values, option_string=None):
+        print(formats_list())
+        parser.exit()
 
 
 class LogsArguments(options.ReportOptions):
@@ -54,6 +67,8 @@ class LogsArguments(options.ReportOptions):
     """allow the suite to use Python functions as measures"""
     format: Annotated[str | None, Arg("NAME")] = None
     """one of the formats below, such as claude-code (default: detected)"""
+    list_formats: Annotated[bool, Arg(action=_ListFormats)] = False
+    """print each format, where its logs lie and how to export them, and exit"""
     min_adherence: Annotated[float | None, Arg("SHARE")] = None
     """fail if a rule's mean over dialogs is certainly below this"""
     error: Annotated[float, Arg("SHARE")] = 0.05

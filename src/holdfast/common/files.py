@@ -23,6 +23,7 @@ FULL = {
     errno.EFBIG: "the file may not grow further",
 }
 _GZIPPED = b"\x1f\x8b"
+_ZSTANDARD = b"\x28\xb5\x2f\xfd"
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
 _UNSUPPORTED = (errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EBADF, errno.EACCES, errno.EPERM)
 
@@ -38,12 +39,14 @@ def user_cache() -> Path:
 
 
 def read_text(path: Path | str) -> str:
-    """The text of a user's UTF-8 file, which is unpacked if it is gzipped."""
+    """The text of a user's UTF-8 file, which is unpacked if it is gzipped or of zstandard."""
     path = Path(path)
     try:
         content = path.read_bytes()
         if content.startswith(_GZIPPED) or path.suffix == ".gz":
             content = gzip.decompress(content)
+        elif content.startswith(_ZSTANDARD) or path.suffix == ".zst":
+            content = unpack_zstandard(path, content)
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise UsageError(
@@ -51,11 +54,38 @@ def read_text(path: Path | str) -> str:
         ) from error
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise UsageError(
-            f"{path} cannot be unpacked ({error}); give it whole, or without .gz if it is not"
-            " gzipped."
+            f"{path} cannot be unpacked ({error}); give it whole, or without {path.suffix} if it is"
+            " not compressed."
         ) from error
     except OSError as error:
         raise UsageError(f"{path} cannot be read ({error.strerror}); check the path.") from error
+
+
+def unpack_zstandard(path: Path, content: bytes) -> bytes:
+    """Unpacks frames of zstandard, which are in the file at `path`.
+
+    Raises:
+        UsageError: the package for it is missing.
+        EOFError: the content is damaged, or ends in the middle of a frame.
+    """
+    try:
+        import zstandard
+    except ImportError:
+        raise UsageError(
+            f"{path} is compressed by zstandard; install 'holdfast-llm[zstd]' to read it, or unpack"
+            " it with `zstd -d`."
+        ) from None
+    unpacked: list[bytes] = []
+    while content:
+        frame = zstandard.ZstdDecompressor().decompressobj()
+        try:
+            unpacked.append(frame.decompress(content))
+        except zstandard.ZstdError as error:
+            raise EOFError(str(error)) from error
+        if not frame.eof:
+            raise EOFError("it ends in the middle of a frame of zstandard")
+        content = frame.unused_data
+    return b"".join(unpacked)
 
 
 def read_json_lines(path: Path | str) -> Iterator[tuple[int, Any]]:

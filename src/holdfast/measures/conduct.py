@@ -56,7 +56,10 @@ def _matching(pattern: str, command: Command) -> bool:
     )
 
 
-_PATHS = ("file_path", "path", "filename", "notebook_path", "target_file")
+_PATHS = (
+    *("file_path", "filePath", "path", "filename", "notebook_path", "target_file"),
+    "relativeWorkspacePath",
+)
 # whole words of a tool's name, as in read_file, ReadFile and mcp__files__read
 _READERS = re.compile(
     r"(?:\b|_|(?<=[a-z])(?=[A-Z]))(?i:read|view|open|list|ls|glob|grep|search|find|fetch|get|cat)"

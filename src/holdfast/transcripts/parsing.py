@@ -53,6 +53,14 @@ def _parse_document(path: Path, text: str) -> Iterator[Located | Unread]:
         yield Located(f"{path}, entry {number}", entry)
 
 
+def loaded(source: str, content: str | bytes | None) -> Located | Unread:
+    """A value that is JSON by itself, such as a member of an archive."""
+    try:
+        return Located(source, json.loads(content or ""))
+    except (ValueError, RecursionError) as error:
+        return Unread(f"{source} is not JSON: {reason_of(error)}")
+
+
 def _parse_lines(path: Path, text: str) -> Iterator[Located | Unread]:
     for number, line in enumerate(text.split("\n"), start=1):
         if not line.strip():

@@ -4,11 +4,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from holdfast.common.files import read_text
 from holdfast.errors import UnknownName, UsageError, shortened
+from holdfast.transcripts.containers import Contents, contents_of
 from holdfast.transcripts.finding import FoundLog, find_logs
 from holdfast.transcripts.formats import FORMATS, format_of, may_be
-from holdfast.transcripts.parsing import is_bookkeeping_event, parse
+from holdfast.transcripts.parsing import is_bookkeeping_event
 from holdfast.transcripts.reader import Unread, Values
 from holdfast.transcripts.transcript import Transcript
 
@@ -19,7 +19,7 @@ class LogFile:
 
     Args:
         unread: a sentence for each line that was not understood, and each part that was left out.
-        text: its content, unpacked if it was gzipped; "" if it was not read.
+        text: its content, unpacked if it was compressed; "" if it was not read.
     """
 
     path: Path
@@ -38,14 +38,15 @@ def read_transcripts(
     `unread` says why.
 
     Args:
-        paths: log files, folders of them, or folders of runs; logs may be gzipped.
+        paths: log files, folders of them, or folders of runs; logs may be gzipped, or compressed
+            by zstandard.
         format_name: one of `FORMATS`; None detects it for each value.
 
     Raises:
         UnknownName: there is no such format.
         UsageError: a path does not exist, a folder has no logs, a run has no finished conversation,
-            or a file was given that is compressed other than by gzip; while iterating, a file that
-            was given cannot be read.
+            or a file was given that is compressed in another way; while iterating, a file that was
+            given cannot be read.
     """
     if format_name is not None and format_name not in FORMATS:
         raise UnknownName("format", format_name, FORMATS)
@@ -59,28 +60,27 @@ def _read_file(log: FoundLog, format_name: str | None) -> LogFile:
     if log.obstacle:
         return LogFile(path, unread=(f"{path} {log.obstacle}",))
     try:
-        text = read_text(path)
+        contents = contents_of(path)
     except UsageError as error:
         if log.is_named:
             raise
         return LogFile(path, unread=(str(error).removesuffix("."),))
-    parts = list(_read_values(path, text, format_name))
+    parts = list(_read_values(path, contents, format_name))
     return LogFile(
         path,
         tuple(part for part in parts if isinstance(part, Transcript)),
         tuple(part.sentence for part in parts if isinstance(part, Unread)),
-        text,
+        contents.text,
     )
 
 
-def _read_values(path: Path, text: str, format_name: str | None) -> Iterator[Transcript | Unread]:
+def _read_values(
+    path: Path, contents: Contents, format_name: str | None
+) -> Iterator[Transcript | Unread]:
     """The transcripts of the values in a file, each read by the reader of its format."""
-    if not text.strip():
-        yield Unread(f"{path} is empty")
-        return
     by_format: dict[str, Values] = {}
     unknown: Values = []
-    for parsed in parse(path, text):
+    for parsed in contents.values:
         if isinstance(parsed, Unread):
             yield parsed
             continue
