@@ -15,7 +15,10 @@ from holdfast.measures import (  # these register their measures
     language,
     layout,
     multiple_choice,
+    procedure,
+    pull_requests,
     released,
+    written_files,
 )
 from holdfast.measures.arguments import list_names
 from holdfast.measures.registry import Measure, Score, as_measure, build, catalogue
