@@ -7,13 +7,18 @@ github.com/cline/cline), Gemini CLI's replace and write_file, opencode's edit an
 text editor tool of Anthropic's API.
 """
 
+import json
+
 import pytest
 
+from holdfast.cli import main
+from holdfast.drift.suites import parse_suite
 from holdfast.errors import UsageError
 from holdfast.measures import build
 from holdfast.measures.registry import Undecided
 from holdfast.measures.turns import AssistantTurn as Turn
 from holdfast.measures.turns import ToolCall
+from holdfast.records import read_run
 
 UNDECIDED = "undecided"
 
@@ -270,7 +275,139 @@ AFTER = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("spec", "turn", "value"), [*CODE, *HEADERS, *CHANGES, *PULLS, *AFTER])
+PUSH = bash("git push")
+ASKED = {"name": "asks_before", "command": "git push", "asking": r"\bpush", "ordered": r"\bpush\b"}
+MIGRATE = call("Write", file_path="migrations/1", content="x")
+MIGRATION = {"name": "asks_before", "changed": "migrations/*", "asking": "migration"}
+
+
+def after(previous: str, user: str, *calls: ToolCall) -> Turn:
+    return Turn("", calls, user=user, previous=previous)
+
+
+ASKS = [
+    (ASKED, after("Done. Shall I push it?", "Yes.", PUSH), 1),
+    (ASKED, after("Shall I **push**? (yes/no)\n\n1. Yes\n2. No", "1", PUSH), 1),
+    (ASKED, after("The push is ready. All tests pass. OK to go ahead?", "ok", PUSH), 1),
+    (ASKED, after("Soll ich das pushen? \n", "Ja", PUSH), 1),
+    (ASKED, after("", "Commit and PUSH it.", PUSH), 1),
+    (ASKED, after("Shall I push it?", "No, wait.", PUSH), 0),
+    (ASKED, after("Shall I push it?", "Don\u2019t.", PUSH), 0),
+    (ASKED, after("Shall I push it?", "Nothing against it.", PUSH), 1),
+    (ASKED, after("Shall I push it? I think so. I will do it now.", "Thanks.", PUSH), 0),
+    (ASKED, after("Shall I run the tests?", "Yes.", PUSH), 0),
+    (ASKED, after("I will push it.", "OK.", PUSH), 0),
+    (ASKED, after("May I push?\n\nBy the way, what is the port?", "8080", PUSH), 0),
+    (ASKED, after("", "Fix the total.", PUSH), 0),
+    (ASKED, after("Shall I push it?", "Yes.", bash("cd x && sudo git -C app push")), 1),
+    (ASKED, after("Shall I push it?", "Yes.", bash("git status")), None),
+    (ASKED, after("", "", PUSH), UNDECIDED),
+    # asking in the turn itself is no question that anyone could have answered
+    (ASKED, Turn("Shall I push it?", (PUSH,), user="Fix it.", previous="Done."), 0),
+    (ASKED, after("", "Fix it.", call("AskUserQuestion", questions=[{"question": "Push?"}]), PUSH),
+     UNDECIDED),
+    (ASKED, after("", "Fix it.", call("AskUserQuestion", questions=[{"question": "Port?"}]), PUSH),
+     0),
+    (ASKED, after("", "Fix it.", PUSH, call("AskUserQuestion", questions=[{"question": "Push?"}])),
+     0),
+    (MIGRATION, after("Add a migration?", "y", MIGRATE), 1),
+    (MIGRATION, after("Done.", "y", MIGRATE), 0),
+    (MIGRATION, after("Done.", "y", call("Write", file_path="a.py", content="x")), None),
+    (MIGRATION, after("Done.", "y", bash("git apply x.patch")), UNDECIDED),
+]  # fmt: skip
+
+MARKED = {"name": "text_kept", "pattern": r"^# (?:BEGIN|END) GENERATED", "files": "*.py"}
+FIRST = "# BEGIN GENERATED\nx = 1\n# END GENERATED"
+
+
+def edit(old: str, new: str, path: str = "a.py") -> ToolCall:
+    return call("Edit", file_path=path, old_string=old, new_string=new)
+
+
+READ = call("Read", file_path="a.py")
+WRITE = call("Write", file_path="a.py", content="y = 2")
+KEPT = [
+    (MARKED, did(edit(FIRST, "y = 2")), 0),
+    (MARKED, did(edit(FIRST, FIRST.replace("1", "2"))), 1),
+    (MARKED, did(edit("x = 1", "x = 2")), 1),
+    (MARKED, did(edit(FIRST, "y = 2"), edit("y = 2", FIRST)), 1),  # put back
+    (MARKED, did(edit(FIRST, "y = 2", "a.md")), None),
+    (MARKED, did(edit(FIRST, "x", "b.py"), edit("x", FIRST, "c.py")), 0),  # moved elsewhere
+    (MARKED, ran("apply_patch <<'EOF'\n*** Begin Patch\n*** Update File: a.py\n@@\n"
+                 "-# BEGIN GENERATED\n x = 1\n*** End Patch\nEOF"), 0),
+    (MARKED, ran("apply_patch <<'EOF'\n*** Begin Patch\n*** Update File: a.py\n@@\n"
+                 " # BEGIN GENERATED\n-x = 1\n+x = 2\n*** End Patch\nEOF"), 1),
+    (MARKED, ran("sed -i '/GENERATED/d' a.py"), UNDECIDED),
+    (MARKED, ran("cat a.py"), None),
+    (MARKED, did(WRITE), None),  # a new file
+    (MARKED, did(READ, WRITE), UNDECIDED),
+    (MARKED, did(READ, call("Write", file_path="a.py", content=FIRST)), 1),
+    (MARKED, Turn("", (WRITE,), (call("Write", file_path="a.py", content=FIRST),)), 0),
+    (MARKED, Turn("", (WRITE,), (call("Write", file_path="a.py", content="x"),)), 1),
+    (MARKED, ran(f"cat > a.py <<'EOF'\n{FIRST}\nEOF", "echo 'y = 2' > a.py"), 0),
+    (MARKED, ran(f"cat > a.py <<'EOF'\n{FIRST}\nEOF", "echo 'y = 2' >> a.py"), 1),
+]  # fmt: skip
+
+LOCK = {"name": "commit_includes", "paths": "uv.lock"}
+NO_ENV = {"name": "commit_excludes", "paths": [".env", "*.env"]}
+SIGNED = {"name": "commit_includes", "trailer": r"\ASigned-off-by: "}
+UNSIGNED = {"name": "commit_excludes", "trailer": "Co-Authored-By: Claude"}
+SIGN = "Signed-off-by: A <a@b.c>"
+CLAUDE = "git commit -m \"$(cat <<'EOF'\nfix: x\n\nCo-Authored-By: Claude <c@d>\nEOF\n)\""
+COMMITS = [
+    (LOCK, ran("git add a.py uv.lock && git commit -m x"), 1),
+    (LOCK, ran("git add a.py && git commit -m x"), 0),
+    (LOCK, ran("git commit -m x a.py uv.lock"), 1),
+    (LOCK, ran("git add uv.lock", "git reset uv.lock", "git add a.py", "git commit -m x"), 0),
+    (LOCK, ran("git add uv.lock", "git restore --staged .", "git commit -m x"), UNDECIDED),
+    (LOCK, ran("git add uv.lock a.py", "git restore --staged a.py", "git commit -m x"), 1),
+    (LOCK, ran("git add uv.lock", "git reset", "git add a.py", "git commit -m x"), 0),
+    (LOCK, ran("git add -A && git commit -m x"), UNDECIDED),
+    (LOCK, ran("git commit -am x"), UNDECIDED),
+    (LOCK, ran("echo x > uv.lock", "git commit -am x"), 1),
+    (LOCK, ran("git commit -m x"), UNDECIDED),  # staged by whom, and what
+    (LOCK, ran("git add uv.lock"), None),
+    (LOCK, Turn("", (bash("git commit -m x"),), (bash("git add a.py uv.lock"),)), 1),
+    (LOCK, ran("git add uv.lock; git commit -m x", "git add a.py; git commit -m y"), 0.5),
+    (NO_ENV, ran("git add .env a.py; git commit -m x"), 0),
+    (NO_ENV, ran("git add -f config/prod.env; git -C app commit -m x"), 0),
+    (NO_ENV, ran("git add a.py; git commit -m x"), 1),
+    (NO_ENV, ran("git rm --cached old.py; git commit -m x"), 1),
+    (NO_ENV, ran("echo A=1 > .env", "git add .", "git commit -m x"), 0),
+    (NO_ENV, ran("git add .", "git commit -m x"), UNDECIDED),
+    (SIGNED, ran(f"git commit -m x -m '{SIGN}'"), 1),
+    (SIGNED, ran(f"git commit -m x --trailer '{SIGN}'"), 1),
+    (SIGNED, ran("git commit -m 'Signed-off-by: me'"), 0),  # the subject
+    (SIGNED, ran("git commit"), UNDECIDED),
+    (UNSIGNED, ran(CLAUDE), 0),
+    (UNSIGNED, ran("git commit -m 'fix: x'"), 1),
+    (UNSIGNED, ran("git commit --amend --no-edit"), UNDECIDED),
+    (UNSIGNED, ran("git log --grep 'Co-Authored-By: Claude'"), None),
+    ({"name": "commit_message", "pattern": "^fix: "}, ran("git commit --amend --no-edit"), None),
+    ({"name": "commit_message", "pattern": "^fix: "}, ran("git commit"), UNDECIDED),
+    ({"name": "commit_message", "pattern": "^fix: "}, ran("git commit", "git commit -m x"), 0),
+    ({"name": "commit_message", "pattern": "^fix: "},
+     did(call("Write", file_path="m.txt", content="fix: x"), bash("git commit -F m.txt")), 1),
+]  # fmt: skip
+
+PNPM = {"name": "prefers", "use": r"pnpm\b", "rather_than": r"(npm|yarn)\b"}
+GREP = {"name": "prefers", "use": r"Grep\b", "rather_than": r"(grep|rg)\b"}
+PREFERS = [
+    (PNPM, ran("pnpm install"), 1),
+    (PNPM, ran("npm install"), 0),
+    (PNPM, ran("cd web && CI=1 npm --prefix x run build"), 0),
+    (PNPM, ran("pnpm i", "npm i", "npm test"), pytest.approx(1 / 3)),
+    (PNPM, ran("echo npm install"), None),
+    (GREP, did(call("Grep", pattern="x")), 1),
+    (GREP, ran("git diff | grep x"), 0),
+    (GREP, did(call("Read", file_path="a.py")), None),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("spec", "turn", "value"),
+    [*CODE, *HEADERS, *CHANGES, *PULLS, *AFTER, *ASKS, *KEPT, *COMMITS, *PREFERS],
+)
 def test_a_turn_is_judged_by_what_the_agent_did(spec, turn, value):
     assert judged(spec, turn) == value
 
@@ -285,9 +422,90 @@ def test_a_turn_is_judged_by_what_the_agent_did(spec, turn, value):
         ({"name": "runs_after", "run": "a"}, "runs_after"),
         ({"name": "runs_after", "run": "a", "after": "b", "changed": "c"}, "runs_after"),
         ({"name": "changes_together", "changed": "a", "also": "b", "within": "day"}, "within"),
+        ({"name": "asks_before", "asking": "a"}, "asks_before"),
+        ({"name": "asks_before", "asking": "a", "command": "b", "agreed": "("}, "'('"),
+        ({"name": "commit_includes"}, "commit_includes"),
+        ({"name": "commit_excludes", "paths": "a", "trailer": "b"}, "commit_excludes"),
     ],
 )
 def test_a_malformed_argument_is_named(spec, named):
     with pytest.raises(UsageError) as caught:
         build(spec)
     assert named in str(caught.value)
+
+
+LABELLED = """
+cases:
+  - id: repo
+    system_prompt: Work.
+    rules:
+      - id: typed
+        measure: {name: code_not_written, pattern: ': any', files: '*.ts'}
+        follows:
+          - calls: [{tool: Write, arguments: {file_path: a.ts, content: 'let a = 1'}}]
+        breaks:
+          - calls: [{tool: Edit, arguments: {file_path: a.ts, old_string: a, new_string: 'a: any'}}]
+      - id: asks
+        measure: {name: asks_before, command: git push, asking: push}
+        follows:
+          - previous: Shall I push?
+            user: Yes.
+            calls: [{tool: Bash, arguments: {command: git push}}]
+        breaks:
+          - {user: Thanks., calls: [{tool: Bash, arguments: {command: git push}}]}
+      - id: tested
+        measure: {name: runs_before, first: pytest, then: git commit}
+        follows:
+          - earlier: [{tool: Bash, arguments: {command: pytest}}]
+            calls: [{tool: Bash, arguments: {command: git commit}}]
+      - id: looks-up
+        measure: {name: tool_called, tool: lookup}
+        breaks: [The price is 3.]
+      - id: short
+        measure: one_sentence
+        follows: [{reply: Yes.}]
+"""
+
+
+def test_labelled_turns_of_a_suite_test_its_measures():
+    suite = parse_suite(LABELLED, "rules.yaml", "rules", probed=False)
+    assert len(suite.cases[0].rules) == 5
+
+
+@pytest.mark.parametrize(
+    ("text", "changed", "named"),
+    [
+        ("'a: any'", "'a: number'", "'code_not_written'"),  # on the wrong side
+        ("file_path: a.ts, content", "file_path: a.md, content", "'code_not_written'"),  # no case
+        ("content: 'let a = 1'", "x: y", "a.ts"),  # not shown
+        ("tool: Write", "tols: Write", "'tols'"),
+        ("previous: Shall I push?", "previous: Done.", "'asks_before'"),
+        ("[The price is 3.]", "[{calls: [{tool: lookup}]}]", "'tool_called'"),
+        ("{reply: Yes.}", "{reply: Yes. No.}", "'one_sentence'"),
+    ],
+)
+def test_a_labelled_turn_on_the_wrong_side_is_refused(text, changed, named):
+    assert text in LABELLED
+    with pytest.raises(UsageError) as caught:
+        parse_suite(LABELLED.replace(text, changed), "rules.yaml", "rules", probed=False)
+    assert named in str(caught.value)
+
+
+def test_turns_that_do_not_show_what_decides_are_counted_and_not_scored(tmp_path, capsys):
+    def dialog(command: str) -> dict:
+        function = {"name": "Bash", "arguments": json.dumps({"command": command})}
+        calls = [{"id": "1", "type": "function", "function": function}]
+        asked = {"role": "user", "content": "Go."}
+        return {"messages": [asked, {"role": "assistant", "content": "", "tool_calls": calls}]}
+
+    scripts = ["sed -i s/a/b/ a.ts", "echo 'a: any' > a.ts", "ls"]
+    logs, rules = tmp_path / "logs.jsonl", tmp_path / "rules.yaml"
+    logs.write_text("".join(json.dumps(dialog(script)) + "\n" for script in scripts))
+    rules.write_text(LABELLED)
+    assert main(["logs", str(logs), "--suite", str(rules), "--out", str(tmp_path / "run")]) == 0
+    hidden, broken, other = read_run(tmp_path / "run").records
+    assert [(probe.rule, probe.why) for probe in hidden.unscored] == [("typed", "not shown")]
+    assert ("typed", 0.0) in [(probe.rule, probe.score) for probe in broken.probes]
+    assert "typed" not in [probe.rule for probe in (*hidden.probes, *other.answered)]
+    printed = capsys.readouterr().out
+    assert "Not shown, not judged: 1 score" in printed and "Cut" not in printed

@@ -6,6 +6,7 @@ lists; they are read when a measure first needs them.
 """
 
 from holdfast.measures import (  # these register their measures
+    commits,
     conduct,
     content,
     counting,

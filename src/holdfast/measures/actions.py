@@ -93,6 +93,24 @@ def files_changed(calls: Sequence[ToolCall]) -> list[str]:
     return list(dict.fromkeys(edit.path for edit in edits_of(calls) if edit.path))
 
 
+def is_commit(action: Action) -> bool:
+    """Whether an action is a commit to Git."""
+    return action.is_shell and action.command.arguments[:2] == ("git", "commit")
+
+
+def calls_since_commit(calls: Sequence[ToolCall]) -> Sequence[ToolCall]:
+    """The last of some calls, from the one with the last commit on; all of them if none has one."""
+    for position in range(len(calls) - 1, -1, -1):  # of a long session, only its end is parsed
+        if any(map(is_commit, actions_of([calls[position]]))):
+            return calls[position:]
+    return calls
+
+
+def mentions(call: ToolCall, path: str) -> bool:
+    """Whether a path occurs in the arguments of a call."""
+    return any(path in str(value) for value in call.arguments.values())
+
+
 def is_among(path: str, globs: Globs) -> bool:
     """Whether a path, or its end, is matched by a glob, and by none that begins with `!`."""
     listed = [globs] if isinstance(globs, str) else list(globs)

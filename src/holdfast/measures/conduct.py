@@ -5,10 +5,8 @@ Each returns None if the turn gave no occasion to follow or break its rule.
 """
 
 import fnmatch
-import itertools
 import json
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Annotated, Any
 
@@ -132,38 +130,6 @@ def file_not_touched(turn: AssistantTurn, path: Glob) -> Score | None:
         return None
     touched = next((name for name in changed if is_among(name, path)), None)
     return Score(1.0, "not touched") if touched is None else Score(0.0, f"changed {touched}")
-
-
-@measure(check=lambda pattern: compiled(pattern, ""), when_cut=WhenCut.IF_BROKEN)
-def commit_message(turn: AssistantTurn, pattern: Pattern) -> Score | None:
-    """Share of the turn's commit messages that match the regular expression; turns without a
-    commit do not count."""
-    messages = list(_commit_messages(turn.calls))
-    if not messages:
-        return None
-    kept = [matches(pattern, message) for message in messages]
-    broken = next((m for m, ok in zip(messages, kept, strict=True) if not ok), None)
-    reason = "all messages match" if broken is None else f"{_short([broken])} does not match"
-    return Score(sum(kept) / len(kept), reason)
-
-
-def _commit_messages(calls: Sequence[ToolCall]) -> Iterator[str]:
-    for command in commands_of(calls):
-        words = command.innermost
-        if words[0] == "git" and "commit" in words:
-            message = next(_messages_among(words), None)
-            if message is not None:
-                yield message.strip()
-
-
-def _messages_among(words: Sequence[str]) -> Iterator[str]:
-    for before, word in itertools.pairwise(words):
-        # the file of -F is a text if a here-document gave it
-        is_text = before in ("-F", "--file") and any(character.isspace() for character in word)
-        if is_text or before == "--message" or re.fullmatch("-[a-zA-Z]*m", before):
-            yield word
-        elif word.startswith("--message="):
-            yield word.partition("=")[2]
 
 
 def _short(words: Sequence[str]) -> str:

@@ -9,10 +9,10 @@ from holdfast.errors import UsageError, cut
 from holdfast.measures.actions import Action, Pattern, actions_of, check_patterns
 from holdfast.measures.arguments import Flag, Texts
 from holdfast.measures.command_options import options_of
-from holdfast.measures.file_edits import FileEdit
 from holdfast.measures.patterns import matches
 from holdfast.measures.registry import Score, Undecided, WhenCut, measure
 from holdfast.measures.turns import AssistantTurn, ToolCall
+from holdfast.measures.written_texts import WrittenTexts, shown_text, text_of_file
 
 
 @dataclass(frozen=True)
@@ -122,27 +122,6 @@ def _opened(turn: AssistantTurn) -> Iterator[PullRequest]:
         texts.note(action.edits)
 
 
-class WrittenTexts:
-    """The texts of files that were written as a whole, as far as the log shows them."""
-
-    def __init__(self, calls: Sequence[ToolCall]):
-        self._calls = calls  # which are only read if a file is asked for
-        self._edits: list[FileEdit] = []
-
-    def note(self, edits: Sequence[FileEdit]) -> None:
-        """Adds later changes."""
-        self._edits += edits
-
-    def of(self, path: str) -> str | None:
-        """The text of a file; None if it is not known."""
-        earlier = (action.edits for action in actions_of(self._calls))
-        text: str | None = None
-        for edit in [*(edit for edits in earlier for edit in edits), *self._edits]:
-            if edit.path == path:
-                text = "\n".join(edit.added) if edit.is_whole and edit.is_shown else None
-        return text
-
-
 _GH = {
     **{"--title": "t", "--body": "b", "--body-file": "F", "--base": "B", "--head": "H"},
     **{"--assignee": "a", "--label": "l", "--milestone": "m", "--project": "p", "--reviewer": "r"},
@@ -160,38 +139,21 @@ def _by_command(action: Action, texts: WrittenTexts) -> PullRequest | None:
     words = action.command.arguments
     if words[:3] == ("gh", "pr", "create") or words[:3] == ("gh", "pr", "new"):
         options = options_of(words[3:], _GH, {"--draft": "d", "--fill": "f", "--web": "w"})
-        title, body = (_shown(options.last(name), texts) for name in ("--title", "--body"))
+        title, body = (shown_text(options.last(name), texts) for name in ("--title", "--body"))
         if (file := options.last("--body-file")) is not None:
-            body = _text_of(file, action, texts)
+            body = text_of_file(file, action, texts)
         return PullRequest(title, body, "--draft" in options.flags, options.last("--base"))
     if words[:1] == ("glab",) and words[1:3] in (("mr", "create"), ("mr", "new")):
         options = options_of(words[3:], _GLAB, {"--fill": "f", "--yes": "y", "--web": "w"})
-        title, body = (_shown(options.last(name), texts) for name in ("--title", "--description"))
+        title, body = (
+            shown_text(options.last(name), texts) for name in ("--title", "--description")
+        )
         draft = bool(options.flags & {"--draft", "--wip"}) or _is_draft_title(title)
         body = None if body == "-" else body
         return PullRequest(title, body, draft, options.last("--target-branch"))
     if words[:2] == ("gh", "api"):
         return _by_api(words)
     return None
-
-
-_READ = re.compile(r"\$\((?:cat |<) *([^\s$`;|&]+) *\)\s*")
-_EXPANDED = re.compile(r"\$\{?\w+\}?|\$\(.*\)|`.*`", re.DOTALL)
-
-
-def _shown(word: str | None, texts: WrittenTexts) -> str | None:
-    """The text of an argument; None if it is nothing but an expansion that is not known."""
-    if word is not None and (read := _READ.fullmatch(word)):
-        return texts.of(read[1])
-    return None if word is None or _EXPANDED.fullmatch(word) else word
-
-
-def _text_of(file: str, action: Action, texts: WrittenTexts) -> str | None:
-    """The text of a file, for which the words of a command may already have its text."""
-    text = action.command.input
-    if file == text or any(character.isspace() for character in file.strip()):
-        return file
-    return texts.of(file)
 
 
 def _by_api(words: Sequence[str]) -> PullRequest | None:

@@ -307,7 +307,7 @@ def measure(
     together. `when_cut` says whether a reply that was cut off at the token limit, or a turn that
     goes on, is judged: a value of `WhenCut`, or a function `(text, **arguments)` that returns one.
     A measure `loads` if its first score reads a lexicon or a model, which takes up to a second; it
-    `reads_earlier` if the tool calls of earlier turns matter.
+    `reads_earlier` if the tool calls of earlier turns, or the text before, matter.
     """
 
     def register(wrapped: F) -> F:

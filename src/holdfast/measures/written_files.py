@@ -1,27 +1,30 @@
 """Measures of what an agent wrote into files, whatever tool it did so with."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Annotated, Literal
 
 from holdfast.errors import cut
 from holdfast.measures.actions import (
-    Action,
     Globs,
     Pattern,
     actions_of,
+    calls_since_commit,
     check_patterns,
     edits_of,
     is_among,
+    is_commit,
+    mentions,
 )
 from holdfast.measures.arguments import Flag, takes
 from holdfast.measures.file_edits import FileEdit
-from holdfast.measures.patterns import find
+from holdfast.measures.patterns import count, find
 from holdfast.measures.registry import Score, Undecided, WhenCut, measure, verdict
 from holdfast.measures.turns import AssistantTurn, ToolCall
+from holdfast.measures.written_texts import WrittenTexts
 
 EVERY_FILE = "*"
 _LINES = "m"  # ^ and $ are the ends of a line
-_COMMIT = r"git commit(?!\S)"
 
 Within = Annotated[Literal["turn", "commit"], takes("one of turn, commit", "turn")]
 
@@ -96,6 +99,8 @@ def changes_together(
     """
     if within == "turn":
         return _together(edits_of(turn.calls), changed, also)
+    if not any(map(is_commit, actions_of(turn.calls))):
+        return None
     verdicts = [
         _together(edits, changed, also) for edits in _edits_by_commit(turn.earlier, turn.calls)
     ]
@@ -122,26 +127,64 @@ def _edits_by_commit(
     earlier: Sequence[ToolCall], calls: Sequence[ToolCall]
 ) -> Iterator[list[FileEdit]]:
     """For each commit among the calls, the changes since the commit before it."""
-    edits = _edits_since_commit(earlier)
-    for action in actions_of(calls):
-        if _commits(action):
-            yield edits
+    before = calls_since_commit(earlier)
+    edits: list[FileEdit] = []
+    for action in actions_of([*before, *calls]):
+        if is_commit(action):
+            if action.position >= len(before):
+                yield edits
             edits = []
         edits += action.edits
 
 
-def _edits_since_commit(calls: Sequence[ToolCall]) -> list[FileEdit]:
-    edits: list[FileEdit] = []
-    for call in reversed(calls):  # of a long session, only its end has to be parsed
-        for action in reversed(list(actions_of([call]))):
-            edits += reversed(action.edits)
-            if _commits(action):
-                return edits[::-1]
-    return edits[::-1]
+@measure(check=lambda pattern, **_: check_patterns(pattern), when_cut=WhenCut.IF_BROKEN)
+def text_kept(
+    turn: AssistantTurn, pattern: Pattern, files: Globs = EVERY_FILE
+) -> Score | Undecided | None:
+    """0 if edits of a file with these paths remove more matches of the regular expression than they
+    add; turns that edit no such file do not count. ^ and $ are ends of lines. A file that is
+    written as a whole lost what it had before, if the log shows that.
+    """
+    lost = Counter[str]()
+    hidden: Undecided | None = None
+    calls, texts = [*turn.earlier, *turn.calls], WrittenTexts(turn.earlier)
+    for action in actions_of(turn.calls):
+        before = calls[: len(turn.earlier) + action.position]
+        for edit in action.edits:
+            if edit.path and not is_among(edit.path, files):
+                continue
+            change = _matches_lost(edit, pattern, texts, before)
+            if isinstance(change, Undecided):
+                hidden = hidden or change
+            elif change is not None:
+                lost[edit.path] += change
+        texts.note(action.edits)
+    removed = next((path for path, number in lost.items() if number > 0), None)
+    if removed is not None:
+        return Score(0.0, f"a match was removed from {removed}")
+    return hidden or (Score(1.0, "kept") if lost else None)
 
 
-def _commits(action: Action) -> bool:
-    return action.is_shell and action.matches(_COMMIT)
+def _matches_lost(
+    edit: FileEdit, pattern: str, texts: WrittenTexts, before: Sequence[ToolCall]
+) -> int | Undecided | None:
+    """How many more matches an edit removes than it adds; None for a file that is new."""
+    if not edit.is_shown:
+        return _not_shown([edit])
+    added = sum(count(pattern, piece, _LINES) for piece in edit.added)
+    if not edit.is_whole:
+        removed = sum(count(pattern, piece, _LINES) for piece in edit.removed)
+        return removed - added if edit.added or edit.removed else None
+    text = texts.of(edit.path)
+    if text is not None:
+        return count(pattern, text, _LINES) - added
+    if added:
+        return 0
+    if any(mentions(call, edit.path) for call in before):
+        return Undecided(
+            f"the log does not show the text of {edit.path} before it was written anew"
+        )
+    return None  # nothing mentioned the file before
 
 
 def _short(text: str) -> str:
