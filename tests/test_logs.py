@@ -21,7 +21,7 @@ from holdfast.cli import main
 from holdfast.drift import load_suite
 from holdfast.errors import AnotherRun, UsageError
 from holdfast.logs import FORMATS, read_logs, score_logs
-from holdfast.measures.conduct import files_changed
+from holdfast.measures.actions import files_changed
 from holdfast.records import read_run, write_csv
 from holdfast.study.checking import earlier_conversations
 

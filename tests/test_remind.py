@@ -264,6 +264,24 @@ def test_calls_of_earlier_turns_count_for_rules_about_an_order(rules, session):
     assert session.hook("UserPromptSubmit") == ["Run the tests before a commit."]
 
 
+def test_the_question_before_the_users_answer_counts_though_it_is_in_an_earlier_turn(
+    rules, session
+):
+    rules.write_text(
+        "cases: [{id: ask, system_prompt: Ask., text: Ask before you push.,"
+        " measure: {name: asks_before, command: git push, asking: push}}]"
+    )
+    session.append(*claude_turn(1, "Shall I push?", bash("t1", "ls")))
+    assert session.hook("UserPromptSubmit") == []
+    session.append(user("u2", "a1", "Yes."))
+    assert session.hook("UserPromptSubmit") == []
+    assert session.hook("UserPromptSubmit") == []  # the log has nothing new
+    session.append(reply("a2", "u2", bash("t2", "git push")))
+    assert session.hook("PostToolUse", tool_name="Read", tool_input={}) == []
+    session.append(user("u3", "a2", "Thanks."), reply("a3", "u3", bash("t3", "git push")))
+    assert session.hook("UserPromptSubmit") == ["Ask before you push."]
+
+
 # Compactions
 
 COMPACTED = (boundary("b1", "a1"), summary("s1", "b1", "The cart was renamed."))
@@ -627,12 +645,14 @@ from holdfast.measures.registry import REGISTRY
 from holdfast.measures.turns import AssistantTurn, ToolCall
 TEXT = "The dogs walked to the shop (les chiens dorment) yesterday, and 3 cats ran!"
 for name, entry in REGISTRY.items():
+    if entry.of_turn:
+        continue
     given = {{
         key: field.examples[0] if field.examples else typing.get_args(field.annotation)[0]
         for key, field in entry.arguments.items() if field.is_required()
     }}
     measure = build({{"name": name, **given}})
-    if measure.of_turn or measure.loads or "{"{"}" in str(given.get("measure", "")):
+    if measure.loads or "{"{"}" in str(given.get("measure", "")):
         continue
     child = os.fork()
     if not child:

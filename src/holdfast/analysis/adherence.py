@@ -208,7 +208,9 @@ def read_scores(run: Run, by_category: bool = False) -> list[RuleScores]:
 
 
 def _unjudged(run: Run, judged: Collection[str], by_category: bool) -> list[RuleScores]:
-    """The rules that were judged on no turn, as those that they apply to were cut."""
+    """The rules that were judged on no turn, as those that they apply to were cut, or do not show
+    what decides.
+    """
     turns = Counter[str]()  # by prompt
     prompts: dict[str, set[str]] = {}  # by rule; a category has several
     for record in run.dialogs:

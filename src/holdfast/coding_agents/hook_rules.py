@@ -52,7 +52,7 @@ class HookRules:
 
     @property
     def need_earlier_calls(self) -> bool:
-        """Whether one of them needs the tool calls of earlier turns."""
+        """Whether one of them needs the tool calls of earlier turns, or the text before."""
         return any(rule.measure.reads_earlier for rule in self.rules)
 
 

@@ -160,7 +160,8 @@ def _read_session(hook: HookInput, rules: HookRules, file: Path | None) -> _Sess
         part = read_session_part(path)
     known = state if state and part.start else None  # of what is before the part
     exchanges = exchanges_of(_with_call(part.events, hook.call))
-    turns = turns_of(exchanges, known.earlier if known else ())
+    earlier, previous = (known.earlier, known.previous) if known else ((), "")
+    turns = turns_of(exchanges, earlier, previous)
     settled = known.turns if known else 0
     turns = tuple(replace(turn, number=settled + turn.number) for turn in turns)
     # of a session that was not followed so far, or was rewound, the last turn counts
@@ -253,9 +254,7 @@ def _next_state(
     before = session.turns[:-1] if is_open else session.turns
     settled = session.settled + len(before)
     start = part.offset_of(last.begins) if last.begins is not None else part.start
-    earlier = session.turns[-1].done.earlier if is_open and session.turns else ()
-    if not is_open and session.turns:
-        earlier = session.turns[-1].done.earlier + session.turns[-1].done.calls
+    earlier, previous = _before_last(session, is_open)
     head, tail = digests(session.transcript, part.end)
     return SessionState(
         rules.fingerprint,
@@ -263,12 +262,22 @@ def _next_state(
         start,
         settled,
         earlier if rules.need_earlier_calls else (),
+        previous if rules.need_earlier_calls else "",
         has_left,
         said_ahead,
         tuple(mark for mark in marks if mark.turn > settled),
         head,
         tail,
     )
+
+
+def _before_last(session: _Session, is_open: bool) -> tuple[tuple[ToolCall, ...], str]:
+    """The tool calls before the last exchange, and the assistant's text before it."""
+    if not session.turns:  # the user's message alone: what is known of the turns before stands
+        known = session.state if session.part.start else None
+        return (known.earlier, known.previous) if known else ((), "")
+    done = session.turns[-1].done
+    return (done.earlier, done.previous) if is_open else (done.earlier + done.calls, done.text)
 
 
 class _Judging:

@@ -30,7 +30,8 @@ from holdfast.measures import build
 from holdfast.measures.judging import check_labels
 from holdfast.measures.patterns import compiled
 from holdfast.measures.registry import FOLLOWED as FOLLOWED
-from holdfast.measures.turns import When
+from holdfast.measures.registry import Score, Undecided
+from holdfast.measures.turns import AssistantTurn, ToolCall, When
 
 __all__ = ["CATEGORIES", "SHIPPED", "Case", "Suite", "generic_starters", "load_suite"]
 
@@ -185,6 +186,34 @@ class WhenEntry(StrictModel):
     role: Literal["user", "tool", ""] = ""
 
 
+class CallEntry(StrictModel):
+    """A tool call of a labelled turn."""
+
+    tool: Text
+    arguments: dict[str, Any] = Field({})
+
+
+class TurnEntry(StrictModel):
+    """A labelled turn, for a rule on what an agent does (`measures.turns.AssistantTurn`)."""
+
+    reply: str = ""
+    calls: list[CallEntry] = Field([])
+    user: str = ""
+    previous: str = ""
+    earlier: list[CallEntry] = Field([])
+
+    def turn(self) -> AssistantTurn:
+        """The turn as measures see it."""
+        calls, earlier = (
+            tuple(ToolCall(call.tool, call.arguments) for call in listed)
+            for listed in (self.calls, self.earlier)
+        )
+        return AssistantTurn(self.reply, calls, earlier, user=self.user, previous=self.previous)
+
+
+Examples = Annotated[list[Text | TurnEntry], Field(min_length=1)]
+
+
 class RuleEntry(StrictModel):
     """An entry under 'rules'; a case with one rule has the same fields."""
 
@@ -193,8 +222,8 @@ class RuleEntry(StrictModel):
     probe: Text = ""
     probes: Texts = Field([])
     measure: str | dict[str, Any] = ""
-    follows: Texts = Field([])
-    breaks: Texts = Field([])
+    follows: Examples = Field([])
+    breaks: Examples = Field([])
     kind: RuleKind | None = None
     polarity: Polarity | None = None
     text: Text = ""
@@ -282,7 +311,9 @@ def parse_suite(
                 if probed:
                     _check_probed(rule, at)
                 if check:
+                    given = entry.rules[index] if case.rules else entry
                     _check_examples(rule, at)
+                    _check_turns(rule, given, at)
     return Suite(
         name=document.name or name,
         cases=tuple(cases),
@@ -317,14 +348,40 @@ def _check_examples(rule: Rule, where: str) -> None:
         return
     for field, replies in (("follows", rule.follows), ("breaks", rule.breaks)):
         for reply in replies:
-            score = rule.measure.score(reply)
-            if (score.value >= FOLLOWED) != (field == "follows"):
-                limit = "at least" if field == "follows" else "below"
-                raise UsageError(
-                    f"{where}: the reply {reply[:60]!r} under {field!r} scores {score.value:.2f}"
-                    f" ({score.reason}), and needs {limit} {FOLLOWED}; correct the measure"
-                    f" {rule.measure.name!r} or the example."
-                )
+            of_turn = rule.measure.of_turn
+            judged = (
+                rule.measure.judge_turn(AssistantTurn(reply))
+                if of_turn
+                else rule.measure.score(reply)
+            )
+            _check_side(rule, judged, field, f"{where}: the reply {reply[:60]!r}")
+
+
+def _check_turns(rule: Rule, given: RuleEntry, where: str) -> None:
+    """Refuses a measure that scores a labelled turn on the wrong side, or does not score it."""
+    for field, examples in (("follows", given.follows), ("breaks", given.breaks)):
+        for number, example in enumerate(examples, start=1):
+            if isinstance(example, TurnEntry):
+                what = f"{where}: entry {number}"
+                if rule.measure.judged:
+                    raise UsageError(
+                        f"{what} under {field!r} is a turn, and a judge reads replies; give it as a"
+                        " text."
+                    )
+                _check_side(rule, rule.measure.judge_turn(example.turn()), field, what)
+
+
+def _check_side(rule: Rule, judged: Score | Undecided | None, field: str, what: str) -> None:
+    cure = f"correct the measure {rule.measure.name!r} or the example"
+    if not isinstance(judged, Score):
+        why = "gives no occasion to keep or break the rule" if judged is None else judged.reason
+        raise UsageError(f"{what} under {field!r} is not judged ({why}); {cure}.")
+    if (judged.value >= FOLLOWED) != (field == "follows"):
+        limit = "at least" if field == "follows" else "below"
+        raise UsageError(
+            f"{what} under {field!r} scores {judged.value:.2f} ({judged.reason}), and needs {limit}"
+            f" {FOLLOWED}; {cure}."
+        )
 
 
 def _case(entry: CaseEntry, number: int, where: Callable[..., str], allow_code: bool) -> Case:
@@ -370,8 +427,8 @@ def _rule(entry: RuleEntry, where: str, allow_code: bool) -> Rule:
         id=None if isinstance(entry, CaseEntry) else entry.id,
         probes=probes,
         measure=measure,
-        follows=tuple(entry.follows),
-        breaks=tuple(entry.breaks),
+        follows=tuple(text for text in entry.follows if isinstance(text, str)),
+        breaks=tuple(text for text in entry.breaks if isinstance(text, str)),
         when=when,
         kind=entry.kind,
         polarity=entry.polarity,

@@ -170,9 +170,14 @@ def dialog_of(transcript: Transcript) -> LoggedDialog:
 
 
 def turns_of(
-    exchanges: Iterable[LoggedExchange], earlier: tuple[ToolCall, ...] = ()
+    exchanges: Iterable[LoggedExchange], earlier: tuple[ToolCall, ...] = (), previous: str = ""
 ) -> tuple[LoggedTurn, ...]:
-    """The assistant's turns in exchanges that have any, after these earlier tool calls."""
+    """The assistant's turns in exchanges that have any.
+
+    Args:
+        earlier: the tool calls before them.
+        previous: the assistant's text before them.
+    """
     turns: list[LoggedTurn] = []
     for exchange in exchanges:
         replies = exchange.replies
@@ -180,18 +185,19 @@ def turns_of(
             split = [split_reasoning(event.text) for event in replies]
             text = "\n\n".join(reply for _, reply in split if reply.strip())
             calls = tuple(event.call for event in replies if event.call is not None)
+            is_cut, user = replies[-1].is_cut, exchange.user
             turns.append(
                 LoggedTurn(
                     len(turns) + 1,
                     exchange.user,
                     exchange.role,
                     exchange.size // _BYTES_PER_TOKEN,
-                    AssistantTurn(text, calls, earlier, replies[-1].is_cut),
+                    AssistantTurn(text, calls, earlier, is_cut, user, previous),
                     "\n\n".join(reasoning for reasoning, _ in split if reasoning.strip()),
                     frozenset(event.id for event in replies if event.id),
                 )
             )
-            earlier += calls
+            earlier, previous = earlier + calls, text
     return tuple(turns)
 
 

@@ -11,9 +11,16 @@ from holdfast.common.event_loop import run_sync
 from holdfast.common.version import __version__
 from holdfast.drift.cases import Case, Suite
 from holdfast.drift.judges import Judging, load_judges, open_judges
-from holdfast.drift.probe_outcomes import CUT, PendingProbe, ProbeOutcome, ProbeResults
+from holdfast.drift.probe_outcomes import (
+    CUT,
+    NOT_SHOWN,
+    PendingProbe,
+    ProbeOutcome,
+    ProbeResults,
+)
 from holdfast.errors import UsageError, cut
 from holdfast.logs.dialogs import LoggedDialog, LoggedTurn, Logs
+from holdfast.measures.registry import Score, Undecided
 from holdfast.records import (
     LogDialog,
     LogPrompt,
@@ -144,10 +151,16 @@ def _scores(turn: LoggedTurn, case: Case) -> Iterator[ProbeOutcome]:
         )
         if measure.judged and turn.done.text.strip():
             yield PendingProbe(probe, measure)
-        elif not measure.judged and (score := measure.score_turn(turn.done)):
-            yield probe.scored(score.value, score.reason)
+        elif not measure.judged and (judged := measure.judge_turn(turn.done)):
+            yield _outcome(probe, judged)
         elif turn.done.is_cut and turn.done.text.strip() and not measure.of_turn:
             yield probe.unscored("cut", CUT)
+
+
+def _outcome(probe: ProbeReply, judged: Score | Undecided) -> ProbeOutcome:
+    if isinstance(judged, Undecided):
+        return probe.unscored(NOT_SHOWN, judged.reason)
+    return probe.scored(judged.value, judged.reason)
 
 
 def rules_of(cases: Sequence[Case]) -> dict[str, Any]:

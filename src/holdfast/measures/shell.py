@@ -56,11 +56,18 @@ class Command:
         readings: the command as it is written, then without what it is wrapped in, outermost first.
         writes: the files that its output goes to.
         around: readings of the shell whose script begins with it, as in `bash -c 'git push'`.
+        input: the text of its here-document or here-string; None without one.
+        redirects: the last of its words, from the first redirection on.
+        is_in_group: whether its files also take the output of commands before it, as in
+            `(date; ls) > log`.
     """
 
     readings: tuple[Reading, ...]
     writes: tuple[str, ...] = ()
     around: tuple[Reading, ...] = ()
+    input: str | None = None
+    redirects: tuple[str, ...] = ()
+    is_in_group: bool = False
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -71,6 +78,18 @@ class Command:
     def innermost(self) -> tuple[str, ...]:
         """The words of the program that is run in the end."""
         return self.readings[-1].words
+
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        """The words of the innermost program without redirections."""
+        words = self.innermost
+        rest = words[: len(words) - len(self.redirects)]
+        return rest if words[len(rest) :] == self.redirects and rest else words
+
+    @property
+    def appends(self) -> bool:
+        """Whether its output is added to a file rather than written over it."""
+        return any(word.endswith(">>") for word in self.redirects)
 
 
 def read_script(script: str) -> list[Command]:
@@ -96,12 +115,15 @@ def _read(script: str, depth: int) -> list[Command]:
     root = _parser().parse(source).root_node
     known = _Script(source, depth)
     commands: list[Command] = []
-    redirects = _redirects_by_command(root)
+    redirects, grouped = _redirects_by_command(root)
     for node in sorted(_statements(root), key=lambda node: node.end_byte):
         if node.type == "variable_assignment":
             _assign(node, known)
         else:
-            commands += _commands_at(node, redirects.get(node.id, []), known)
+            found = _commands_at(node, redirects.get(node.id, []), known)
+            commands += (
+                [replace(c, is_in_group=True) for c in found] if node.id in grouped else found
+            )
     if root.has_error:  # an unclosed quote, or no Bash: what the parser passed over counts too
         seen = {command.words for command in commands}
         commands += [command for command in _roughly(script) if command.words not in seen]
@@ -138,21 +160,30 @@ def _descendants(root: "Node") -> Iterator["Node"]:
         nodes += node.children
 
 
-def _redirects_by_command(root: "Node") -> dict[int, list["Node"]]:
-    """The redirections of each command, by its node's id; of several, they are the last one's."""
+_GROUPS = ("compound_statement", "subshell", "for_statement", "while_statement", "if_statement")
+
+
+def _redirects_by_command(root: "Node") -> tuple[dict[int, list["Node"]], set[int]]:
+    """The redirections of each command, by its node's id; of several, they are the last one's,
+    whose ids come second.
+    """
     redirects: dict[int, list[Node]] = {}
+    grouped: set[int] = set()
     for node in _descendants(root):
         body = node.child_by_field_name("body") if node.type == "redirected_statement" else None
+        is_group = False
         while body is not None and body.type not in _COMMANDS:
+            is_group = is_group or body.type in _GROUPS
             body = body.named_children[-1] if body.named_children else None
         if body is not None:
+            grouped.update([body.id] if is_group else [])
             listed = redirects.setdefault(body.id, [])
             for child in node.children:
                 if not child.type.endswith("_redirect"):
                     continue
                 inner = child.children if child.type == "heredoc_redirect" else ()
                 listed += [child, *(n for n in inner if n.type == "file_redirect")]
-    return redirects
+    return redirects, grouped
 
 
 def _commands_at(node: "Node", outer: Sequence["Node"], known: _Script) -> list[Command]:
@@ -178,7 +209,8 @@ def _commands_at(node: "Node", outer: Sequence["Node"], known: _Script) -> list[
     elif given is not None and words[0] == "tee":
         known.documents.update(dict.fromkeys(words[1:], given))
     words = list(_with_documents(words, given, known.documents))
-    return _unwrapped(Command((Reading((*words, *shown)),), writes), words, given, known.depth)
+    command = Command((Reading((*words, *shown)),), writes, input=given, redirects=shown)
+    return _unwrapped(command, words, known.depth)
 
 
 # options whose argument is a file with a text, such as a commit's message or a pull request's body
@@ -352,12 +384,10 @@ _BEFORE_SUBCOMMAND = {
 }
 
 
-def _unwrapped(
-    command: Command, words: Sequence[str], given: str | None, depth: int
-) -> list[Command]:
+def _unwrapped(command: Command, words: Sequence[str], depth: int) -> list[Command]:
     """A command with its readings, or those of the script that it runs."""
     command = replace(command, readings=_readings(command.readings[0]))
-    script = _script_in(command.innermost if len(command.readings) > 1 else words, given)
+    script = _script_in(command.innermost if len(command.readings) > 1 else words, command.input)
     inner = _read(script, depth + 1) if script and depth < _DEEPEST else []
     if not inner:
         return [command]

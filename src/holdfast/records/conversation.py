@@ -133,7 +133,7 @@ class Unscored(ProbePlace):
 
     question: str
     reply: str
-    why: str  # empty, cut, refusal or tool_calls
+    why: str  # empty, cut, refusal or tool_calls; of a turn of a log, cut or not shown
     reason: str
     mass: float | None = None
     reasoning: Optional[str] = None
