@@ -89,10 +89,37 @@ def command_pattern(text: str) -> str:
     )
 
 
+_RUNNERS = r"(?:(?:uv|poetry|hatch|pipenv|pdm|rye) run (?:-\S+ )*|(?:npx|bunx|uvx|pnpm|yarn)(?: exec| dlx)? )?"
+
+
+def required_pattern(text: str) -> str:
+    """The pattern of a command that has to be run, by whatever runs the tools of a project."""
+    words = text.split()
+    pattern = "".join(f" {_escaped(word)}" for word in words).strip() + _ENDS
+    project = (
+        "npm",
+        "yarn",
+        "pnpm",
+        "bun",
+        "npx",
+        "uv",
+        "poetry",
+        "hatch",
+        "make",
+        "just",
+        "cargo",
+    )
+    is_tool_alone = words[0] not in project and re.fullmatch(r"[a-z][\w-]*", words[0]) is not None
+    return f"{_RUNNERS}{pattern}" if is_tool_alone else pattern
+
+
 def command_pattern_of(words: Sequence[str], before: tuple[str, ...]) -> str:
     """The pattern of the words after a program; an option may stand anywhere after it."""
     pattern, options = "", ""
     positional = list(before)
+    flags = [word.startswith("-") and word != "--" for word in words]
+    if any(flags) and not all(flags[flags.index(True) :]):  # an option with an argument
+        return "".join(f" {_escaped(word)}" for word in words) + _ENDS
     for word in words:
         if word.startswith("-") and word != "--":
             same = _SAME.get((positional[0], positional[-1], word))

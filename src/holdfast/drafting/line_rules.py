@@ -20,6 +20,7 @@ from holdfast.drafting.commands import (
     other_installs,
     parts_of,
     path_glob,
+    required_pattern,
 )
 from holdfast.drafting.rules_file import Part, Statement
 from holdfast.drift.rule_kinds import Polarity, RuleKind
@@ -121,7 +122,7 @@ _PROHIBITS = re.compile(
     re.I,
 )
 _EXAMPLES = re.compile(
-    r"\b(?:examples?|for instance|anti-?patterns?)\b[^.]{0,12}:?$"
+    r"\b(?:examples?|for instance)\b[^.]{0,12}:?$"
     r"|^(?:wrong|bad|incorrect|good|correct|before|after)\b[^.\w]{0,3}$",
     re.I,
 )
@@ -138,14 +139,19 @@ def draft(statement: Statement) -> list[Draft] | Undrafted:
         return Undrafted(statement.part.value)
     if reason := _context(statement):
         return reason
-    prohibits = any(_PROHIBITS.match(name) for name in statement.under[-1:])
-    conditions = [statement.label, *statement.under]
+    says_never = re.match(rf"{_NEVER}\b", statement.text, re.I)
+    prohibits = not says_never and any(map(_PROHIBITS.match, statement.under[-1:]))
+    conditions = [
+        name
+        for name in (statement.label, *statement.under)
+        if not _UNCONDITIONAL.search(name) and _CONDITION.search(name)
+    ]
     for clause, rest in _clauses(statement):
         for form in _FORMS:
             drafts = form(clause, statement, prohibits)
             if drafts is None:
                 continue
-            if any(map(_CONDITION.search, conditions)) and form not in _SETS_ITS_CONDITION:
+            if conditions:
                 return CONDITIONAL
             if any(map(_names_exception, rest)) or _EXCEPTION_AFTER.search(statement.following):
                 return AN_EXCEPTION
@@ -178,16 +184,19 @@ def _why_not(statement: Statement) -> Undrafted:
 def _clauses(statement: Statement) -> Iterator[tuple[str, list[str]]]:
     """Each clause of a statement, with the others."""
     text = re.sub(r"\((not|never) ([^()]+)\)", r", \1 \2", statement.text).replace(" ,", ",")
+    text = re.sub(r"^(?:in particular|specifically|note|important),? ", "", text, flags=re.I)
     hidden = re.sub(r"`[^`]*`", lambda match: "x" * len(match[0]), text)
     cuts = [0]
     aside: list[str] = []
-    for match in re.finditer(r"\s+[—–]\s*|\s+-{1,2}\s+|;\s+|: (?=\S)|\s*\(([^()]*)\)", hidden):
+    for match in re.finditer(
+        r"\s+[—–]\s*|\s+-{1,2}\s+|;\s+|: (?=\S)|\s*\(((?:[^()]|\([^()]*\))*)\)", hidden
+    ):
         cuts += [match.start(), match.end()]
         if match[1] is not None:
             aside.append(text[match.start(1) : match.end(1)])
     pieces = [text[a:b] for a, b in zip(cuts[::2], [*cuts[1::2], len(text)], strict=True)]
     pieces = [piece.strip(" .!,:") for piece in pieces if piece.strip(" .!,:")]
-    whole = re.sub(r"\s*\([^()`]*\)", "", text).strip(" .!,:")
+    whole = re.sub(r"\s*\([^()]*\)", "", text).strip(" .!,:")
     if whole not in pieces:
         yield whole, aside
     for index, piece in enumerate(pieces):
@@ -237,9 +246,15 @@ def _command_never(clause: str, statement: Statement, prohibits: bool) -> list[D
     rest = _prohibited(clause, "run|use|execute|invoke|call|type|issue|do", prohibits)
     if rest is None and (match := re.match(rf"{_NEVER} (?=`)", clause, re.I)):
         rest = clause[match.end() :]
-    match = re.fullmatch(rf"({_OBJECTS})(?: commands?)?{_TAIL}", rest, re.I) if rest else None
+    others = r"(?:,? or any(?: other)? [\w-]+(?: CLIs?| commands?| tools?)?)?"
+    match = (
+        re.fullmatch(rf"({_OBJECTS}){others}(?: commands?)?{_TAIL}", rest, re.I) if rest else None
+    )
     commands = _commands(match[1]) if match else None
     return _not_run(commands) if commands else None
+
+
+_PURPOSE = r"(?: for (?:all |any )?(?:package|dependency|dependencies|installing|everything|installs)[\w\s]*)?"
 
 
 def _instead_of(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
@@ -249,12 +264,20 @@ def _instead_of(clause: str, statement: Statement, prohibits: bool) -> list[Draf
     match = re.fullmatch(
         rf"{_ADVERBS}(?:use|run)s? (?:only )?({_CODE}|[\w.-]+)(?: (?:as|for) [\w\s-]{{1,40}}?)?,? "
         rf"(?:and |but )?(?:not|never|never use|instead of|rather than|do not use|don['’]t use)"
-        rf" (?:plain |raw |bare |the )?({_OBJECTS}){_TAIL}",
+        rf" (?:plain |raw |bare |the )?({_OBJECTS}){_TAIL}{_PURPOSE}",
         clause,
         re.I,
     )
     commands = _commands(match[2]) if match else None
     wanted = match[1].strip("`") if match else ""
+    other = re.fullmatch(
+        rf"(?:always )?(?:edit|use|run|call|add|update)\b.{{1,60}} instead of (?:using |running )"
+        rf"({_CODES})(?:, then .*)?",
+        clause,
+        re.I,
+    )
+    if match is None and other:
+        commands = _commands(other[1])
     if not commands or any(wanted.startswith(f"{name} ") or wanted == name for name in commands):
         return None  # `npm run test`, not `npm`: what is wanted begins with what is not
     return _not_run(commands)
@@ -270,13 +293,25 @@ def _package_manager(clause: str, statement: Statement, prohibits: bool) -> list
     )
     if match is None and re.fullmatch("package manager", statement.label, re.I):
         match = re.fullmatch(r"(?:always )?(?:use )?`?(\w+)`?(?: only)?", clause, re.I)
+    headed = statement.under and re.search(r"\bpackage manager", statement.under[-1], re.I)
+    if match is None:
+        always = r"(?:always |only )" if not headed else r"(?:always |only )?"
+        match = re.fullmatch(rf"{always}use `?(\w+)`?{_TAIL}", clause, re.I) or re.fullmatch(
+            r"(?:always )?use `?(\w+)`? (?:only|exclusively)", clause, re.I
+        )
     others = other_installs(match[1].lower()) if match and not prohibits else None
     spec = {"name": "command_not_run", "command": others}
     return [Draft("command", "requirement", spec)] if others else None
 
 
 _GIT_ACTS = (
-    (r"force[ -]push(?:es)?(?: to (?:any|shared|remote) branch(?:es)?)?", ["git push --force"]),
+    (
+        r"force[ -]push(?:es)?(?: (?:to|on) (?:any |shared |remote |collaborative )*"
+        r"(?:branch(?:es)?|repos?))?",
+        ["git push --force"],
+    ),
+    (r"force[ -]push(?:es)? to `?main`?(?: branch)?", ["git push main --force"]),
+    (r"force[ -]push(?:es)? to `?master`?(?: branch)?", ["git push master --force"]),
     (r"amend (?:existing |previous |any |published )?commits", ["git commit --amend"]),
     (
         r"(?:skip|bypass|disable) (?:the |any )?(?:git |pre-commit |commit )*hooks?"
@@ -313,13 +348,25 @@ _OF_CHANGES = (
     r"(?: (?:to (?:the )?(?:remote|repo(?:sitory)?|GitHub)|"
     r"(?:any |your |the |all )?(?:code |file )?(?:changes?|code|anything|work)))?"
 )
+_EVENT_NAMES = "|".join(event for event, _ in _EVENTS)
 _EVENT = (
-    r"(?:every |each |any |all |a |making (?:a |any"
-    rf" )?)*(?P<event>{'|'.join(e for e, _ in _EVENTS)})"
+    r"(?:every |each |any |all |a |making (?:a |any )?)*"
+    rf"(?P<event>(?:{_EVENT_NAMES})(?:{_OF_CHANGES} or (?:{_EVENT_NAMES}))?)"
 )
-_BEFORE = re.compile(rf"^before {_EVENT}{_OF_CHANGES}\b", re.I)
+_GENERAL = (
+    r"(?:when(?:ever)? (?:you )?(?:make|making|modify|modifying|change|changing|edit|editing|write"
+    r"|writing) (?:any )?(?:code|changes)[\w /]*, )?"
+)
+_BEFORE = re.compile(
+    rf"^{_GENERAL}(?:before {_EVENT}{_OF_CHANGES}\b[^`]*|[^`]*\b(?:run|execute)\b[^`]*"
+    rf" before {_EVENT.replace('<event>', '<event2>')}{_OF_CHANGES}[:.]*)$",
+    re.I,
+)
+_UNCONDITIONAL = re.compile(
+    rf"^{_GENERAL}(?:[^`]*\bbefore\b|when(?:ever)? (?:you )?(?:commit|push)(?:ting|ing)?\b)", re.I
+)
 _CHECKS = (
-    r"(?:(?:always |please |you must |must |make sure to |be sure to )*(?:run|execute)|"
+    r"(?:(?:always |please |you must |must |make sure to |be sure to )*(?:run|execute|use)|"
     r"(?:always |please )*(?:run|format|lint|check|test|validate|verify"
     r"|type-?check)\b[\w\s'/-]{1,40}?"
     r" (?:with|using|via|by running))"
@@ -327,15 +374,21 @@ _CHECKS = (
 
 
 def _event_pattern(text: str) -> str:
-    return next(pattern for event, pattern in _EVENTS if re.fullmatch(event, text.strip(), re.I))
+    """The pattern of what an event, or one event or another, is done with."""
+    parts = re.split(rf"(?<=\w) or (?={_EVENT_NAMES})", text.strip(), flags=re.I)
+    bare = [re.sub(rf"{_OF_CHANGES}$", "", part, flags=re.I) for part in parts]
+    return any_of(
+        next(pattern for event, pattern in _EVENTS if re.fullmatch(event, part, re.I))
+        for part in bare
+    )
 
 
 def _gates(commands: Sequence[str], then: str) -> list[Draft] | None:
     parts = [part for command in commands for part in parts_of(command)]
-    parts = [part for part in parts if not part.startswith("cd ")]
+    parts = [part for part in parts if not re.match(r"(?:cd|source|export) ", part)]
     if not parts or not all(is_runnable(part) for part in parts):
         return None
-    firsts = dict.fromkeys(map(command_pattern, parts))
+    firsts = dict.fromkeys(map(required_pattern, parts))
     return [
         Draft("command", "gate", {"name": "runs_before", "first": first, "then": then})
         for first in firsts
@@ -350,7 +403,13 @@ def _run_before(clause: str, statement: Statement, prohibits: bool) -> list[Draf
     """Run `make test` before committing."""
     if prohibits:
         return None
+    tool = re.fullmatch(rf"(?:always )?run ([a-z-]+) before {_EVENT}{_OF_CHANGES}", clause, re.I)
+    if tool and is_command(tool[1]):
+        return _gates([tool[1]], _event_pattern(tool["event"]))
+    without = rf"(?:{_NEVER}) {_EVENT}{_OF_CHANGES},? without (?:first )?(?:running|having run) (?P<codes>{_CODES})"
     forms = (
+        without,
+        rf"(?P<codes>{_CODES}) before {_EVENT}{_OF_CHANGES}",
         rf"{_CHECKS} (?P<codes>{_CODES})(?: and [\w\s-]{{1,40}})?,? before {_EVENT}{_OF_CHANGES}",
         rf"before {_EVENT}{_OF_CHANGES},? {_CHECKS} (?P<codes>{_CODES})",
         rf"(?P<codes>{_CODES}) must (?:pass|succeed|be run|be clean) before {_EVENT}{_OF_CHANGES}",
@@ -369,19 +428,22 @@ def _below_before(clause: str, statement: Statement) -> list[Draft] | None:
     above = _BEFORE.match(statement.under[-1]) if statement.under else None
     label = rf"(?:{_CHECKS} )?"
     match = re.fullmatch(rf"{label}(?P<codes>{_CODES})", clause, re.I) if above else None
+    if match and not statement.text.strip().startswith(clause[:20]):
+        return None
     if above is None or match is None or _joined_by_or(match["codes"]):
         return None
-    return _gates(re.findall("`([^`]+)`", match["codes"]), _event_pattern(above["event"]))
+    event = above["event"] or above["event2"]
+    return _gates(re.findall("`([^`]+)`", match["codes"]), _event_pattern(event))
 
 
 def _block_before(clause: str, statement: Statement) -> list[Draft] | None:
     """Before committing, run: and a code block."""
-    run = (
-        r"(?:always |please |you must |must )*(?:run|execute)(?: (?:these|the following)(?: \w+)?)?"
-    )
+    run = r"(?:always |please |you must |must )*(?:run|execute)(?: (?:these|the following|all)(?: \w+){1,3}?)?"
     forms = (
         rf"before {_EVENT}{_OF_CHANGES},? {run}",
         rf"{run},? before {_EVENT}{_OF_CHANGES}",
+        rf"(?:scan|check|lint|format|validate|verify|test)[\w ]{{1,30}} before {_EVENT}{_OF_CHANGES}"
+        r" (?:with|using|by running)",
     )
     matches = (re.fullmatch(form, clause, re.I) for form in forms)
     match = next(filter(None, matches), None)
@@ -392,6 +454,7 @@ def _block_before(clause: str, statement: Statement) -> list[Draft] | None:
 
 
 _EDIT = r"(?:hand-?|manually |directly )?(?:edit|modify|touch|change|alter|update|write to)"
+_MAKE = r"(?:create|recreate|re-create)"
 _FILES = (
     r"(?:(?:the|any|all|generated|existing|files?|folders?|anything|code|director(?:y"
     r"|ies)) |(?:in|inside|under|within) )*"
@@ -424,6 +487,11 @@ def _file_never(clause: str, statement: Statement, prohibits: bool) -> list[Draf
         if rest
         else None
     )
+    rest = _prohibited(clause, rf"(?:{_MAKE}|{_EDIT}), (?:{_MAKE}|{_EDIT}),? or \w+", prohibits)
+    if match is None:
+        rest = rest or _prohibited(clause, _MAKE, prohibits)
+        # of a folder that may have files already, only new ones are meant
+        match = re.fullmatch(rf"({_CODES})(?: files?)?{_TAIL}", rest, re.I) if rest else None
     globs = _globs(match[1]) if match else None
     return _untouched(globs) if globs else None
 
@@ -461,6 +529,15 @@ def _file_is_generated(clause: str, statement: Statement, prohibits: bool) -> li
 def _file_below(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
     """An item `src/gen/` below "Never edit these files"."""
     above = statement.under[-1] if statement.under else ""
+    above = re.split(r" [—–-] ", above)[0]
+    labelled = re.fullmatch(
+        rf"{_NEVER} {_EDIT}(?: generated| these)? files?", statement.label, re.I
+    )
+    listed = re.fullmatch(rf"{_CODES}", clause) if labelled else None
+    if listed and (globs := _globs(clause)):
+        return _untouched(globs)
+    if statement.label:
+        return None
     heading = re.search(
         rf"(?:{_NEVER}) {_EDIT}(?: (?:these|the following|any|generated|files?"
         r"|folders?|director(?:y|ies)"
@@ -475,10 +552,9 @@ def _file_below(clause: str, statement: Statement, prohibits: bool) -> list[Draf
     return _untouched(globs) if globs else None
 
 
-_CONVENTIONAL = (
-    r"\A(?:build|chore|ci|docs|feat|fix|perf|refactor|revert|style|test|deps|release"
-    r"|wip|improvement)"
-    r"(?:\([^)\n]+\))?!?: \S"
+_TYPES = (
+    *("build", "chore", "ci", "docs", "feat", "fix", "perf", "refactor", "revert", "style", "test"),
+    *("deps", "release", "wip", "improvement"),
 )
 
 
@@ -491,7 +567,7 @@ def _conventional(clause: str, statement: Statement, prohibits: bool) -> list[Dr
     if prohibits or re.search(r"\btitles?\b|\bPRs?\b|pull request", clause, re.I):
         return None
     named = (
-        r"(?:the )?conventional[ -]commits?(?: (?:format|style|specification|spec"
+        r"(?:the )?(?:conventional|semantic)[ -]commits?(?: (?:format|style|specification|spec"
         r"|convention|messages?|standard)s?)*"
     )
     about = re.fullmatch(
@@ -514,16 +590,29 @@ def _conventional(clause: str, statement: Statement, prohibits: bool) -> list[Dr
         rf"|per|according to) {named}{_TAIL}",
         rf"{_ADVERBS}(?:use|follow) {named} in (?:all )?commit(?:s| messages)",
     )
-    fits = any(re.fullmatch(form, clause, re.I) for form in forms)
+    scopes = r"(?: with (?:these|the following) scopes)?"
+    fits = any(re.fullmatch(form + scopes, clause, re.I) for form in forms)
     fits = fits or bool((about or headed) and re.fullmatch(named, clause, re.I))
-    return _commit(_CONVENTIONAL, "requirement") if fits else None
+    return _commit(_conventional_pattern(statement.text), "requirement") if fits else None
+
+
+def _conventional_pattern(text: str) -> str:
+    """The pattern of Conventional Commits with the types, and the scopes, that a line lists."""
+    codes = re.findall(r"`([^`]+)`", text)
+    types = [code.rstrip(":") for code in codes if re.fullmatch(r"[a-z]+:", code)]
+    scopes = [code for code in codes if re.fullmatch(r"[a-z][a-z0-9-]*", code)]
+    scope = r"[^)\n]+"
+    if re.search(r"\bwith (?:these|the following) scopes\b", text, re.I) and scopes:
+        scope = any_of(scopes)
+    kinds = "|".join(dict.fromkeys((*_TYPES, *types)))
+    return rf"\A(?:{kinds})(?:\({scope}\))?!?: \S"
 
 
 def _commit_trailers(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
     """Do not add Co-Authored-By lines to commits."""
     trailer = (
         r"(?:an? |any )?`?co-?authored-?by:?`?(?: lines?| trailers?| tags?| footers?|"
-        r" attributions?)*"
+        r" attributions?| agents?)*"
     )
     where = r"(?: (?:to|in|on) (?:the |any |your |git )*commits?(?: messages?)?)?"
     rest = _prohibited(clause, "add|include|use|put|append|insert", prohibits)
@@ -679,4 +768,3 @@ _FORMS: tuple[Form, ...] = (
     _reply_emojis,
     _reply_words,
 )
-_SETS_ITS_CONDITION = (_run_before,)  # a heading "When committing" is what it says itself

@@ -93,7 +93,7 @@ def read_statements(text: str) -> list[Statement]:
         statements += _statements(block, under, nested)
         if block.part is Part.SENTENCE:
             text = _plain(block.text)
-            if block.is_item or text.endswith(":"):
+            if block.is_item or text.endswith(":") or _is_short(text):
                 parents.append((block.indent if block.is_item else block.indent - 1, text))
     return statements
 
@@ -101,6 +101,11 @@ def read_statements(text: str) -> list[Statement]:
 def _is_inside(block: _Block, indent: int) -> bool:
     """Whether a block belongs to the item or the introduction with this indent."""
     return block.indent > indent and (block.is_item or block.indent > 1)
+
+
+def _is_short(text: str) -> bool:
+    """Whether a paragraph is one sentence that may introduce a list: "Never edit these files."."""
+    return len(text.split()) <= 12 and not re.search(r"[.!?] ", text)
 
 
 def _nested(block: _Block, following: Iterable[_Block]) -> str:
@@ -175,6 +180,12 @@ def _plain(text: str) -> str:
         for part in parts
     )
     return " ".join("".join(plain).split())
+
+
+def _is_bold_heading(line: str) -> re.Match[str] | None:
+    """A line in bold that is a heading, and no sentence."""
+    bold = _BOLD_LINE.match(line)
+    return bold if bold and len(bold[1].split()) <= 5 else None
 
 
 def _blocks(lines: list[str]) -> Iterator[_Block]:
@@ -254,7 +265,7 @@ class _Reader:
             block = _Block(0, False, [(number, heading[2])], Part.HEADING, len(heading[1]))
             self.blocks.append(block)
             self.open = None
-        elif (bold := _BOLD_LINE.match(line)) and self.open is None and not indent:
+        elif (bold := _is_bold_heading(line)) and self.open is None and not indent:
             self.blocks.append(_Block(0, False, [(number, bold[1])], Part.HEADING, 7))
         elif item := _ITEM.match(line):
             self._begin(_Block(indent, True, [(number, item[2])]))
