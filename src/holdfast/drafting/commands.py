@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 # programs whose name alone is clearly a command, also without backticks
 TOOLS = frozenset(
     """npm npx yarn pnpm pnpx bun bunx deno node pip pip3 pipx poetry pipenv conda mamba uv uvx
-    hatch pdm python python3 jest vitest mocha pytest unittest tox nox make just cargo rustc go
+    hatch pdm python python3 jest vitest mocha pytest tox nox make just cargo rustc go
     gradle mvn
     maven ant bazel docker docker-compose podman kubectl helm terraform git gh hub svn hg eslint
     prettier biome black ruff isort flake8 mypy pyright pylint tsc tsx ts-node webpack vite rspec

@@ -79,9 +79,10 @@ _CONDITION = re.compile(
     r"|complex|large))\b",
     re.I,
 )
+_KIND_OF_CHANGE = re.compile(r"\b(?:changes?|files?|code|only)$", re.I)  # as in "Rust changes: ..."
 _EXCEPTION = re.compile(
     r"\b(?:unless|except|exceptions?|exempt|other than|apart from|aside from|however"
-    r"|but|allowed|only"
+    r"|but|allowed|only (?:if|when|for|in|on|with|as)"
     r"|permitted|until|without|fine|okay|ok|may|might|rarely|sparingly|directly in)\b",
     re.I,
 )
@@ -107,7 +108,7 @@ _INSTRUCTION = re.compile(
     re.I,
 )
 _REASON = (
-    r"directly|manually|by hand|here|anywhere|at all|ever|yourself|under any circumstances?"
+    r"directly|locally|manually|by hand|here|anywhere|at all|ever|yourself|under any circumstances?"
     r"|for any reason|in this (?:repo|repository|project|codebase|workspace|monorepo)|in the repo"
 )
 _TAIL = rf"(?: (?:{_REASON}))*"
@@ -135,6 +136,8 @@ _CODES = rf"{_CODE}(?:(?:,? (?:then|and then|and|or|&&)|,) ?{_CODE})*"
 
 def draft(statement: Statement) -> list[Draft] | Undrafted:
     """The rules that a statement says, or the reason why it is none."""
+    if statement.part is Part.HEADING and statement.block:
+        return _heading_before(statement) or Undrafted(statement.part.value)
     if statement.part is not Part.SENTENCE:
         return Undrafted(statement.part.value)
     if reason := _context(statement):
@@ -146,8 +149,10 @@ def draft(statement: Statement) -> list[Draft] | Undrafted:
         for name in (statement.label, *statement.under)
         if not _UNCONDITIONAL.search(name) and _CONDITION.search(name)
     ]
-    for clause, rest in _clauses(statement):
-        for form in _FORMS:
+    conditions += [statement.label] if _KIND_OF_CHANGE.search(statement.label) else []
+    clauses = list(_clauses(statement))
+    for form in _FORMS:
+        for clause, rest in clauses:
             drafts = form(clause, statement, prohibits)
             if drafts is None:
                 continue
@@ -243,7 +248,7 @@ def _not_run(commands: Sequence[str]) -> list[Draft]:
 
 def _command_never(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
     """Never run `git push --force`."""
-    rest = _prohibited(clause, "run|use|execute|invoke|call|type|issue|do", prohibits)
+    rest = _prohibited(clause, "run|use|execute|invoke|call|type|issue|introduce", prohibits)
     if rest is None and (match := re.match(rf"{_NEVER} (?=`)", clause, re.I)):
         rest = clause[match.end() :]
     others = r"(?:,? or any(?: other)? [\w-]+(?: CLIs?| commands?| tools?)?)?"
@@ -251,7 +256,47 @@ def _command_never(clause: str, statement: Statement, prohibits: bool) -> list[D
         re.fullmatch(rf"({_OBJECTS}){others}(?: commands?)?{_TAIL}", rest, re.I) if rest else None
     )
     commands = _commands(match[1]) if match else None
+    script = re.fullmatch(r"`([a-z][\w-]*(?::[\w-]+)+)`", rest or "")
+    if script and re.search(r"\brun `", clause, re.I):  # of package.json
+        pattern = rf"(?:npm|pnpm|yarn|bun)(?: run)? {re.escape(script[1])}(?!\S)"
+        return [Draft("command", "prohibition", {"name": "command_not_run", "command": pattern})]
+    if commands is None and (
+        bare := re.fullmatch(rf"never (?:bare|plain|raw) ({_OBJECTS})", clause, re.I)
+    ):
+        commands = _commands(bare[1])
     return _not_run(commands) if commands else None
+
+
+_RUN_NONE = re.compile(
+    rf"{_NEVER} (?:attempt to |try to )?(?:run|use|execute)(?: (?:these|the following|any|interactive))*"
+    r" commands?(?: like| such as| directly| yourself)*[\s:!.]*$",
+    re.I,
+)
+
+
+def _command_below(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
+    """An item `pnpm new` below "Never run these commands", or `x` - NEVER USE THIS."""
+    pieces = re.split(r"\s[—–-]+\s", statement.text)
+    code = re.fullmatch(r"`([^`]+)`", pieces[0].strip())
+    if code is None or not is_runnable(code[1]):
+        return None
+    this = any(
+        re.fullmatch(rf"{_NEVER} (?:use|run) (?:this|it)", piece.strip(" .!"), re.I)
+        for piece in pieces[1:]
+    )
+    above = re.split(r" [—–-] ", statement.under[-1])[0] if statement.under else ""
+    if this or _RUN_NONE.search(above):
+        return _not_run([code[1]])
+    return None
+
+
+def _signed_off(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
+    """Always use `git commit -s`."""
+    form = rf"(?:always |you must |must )+(?:use|run) `git commit (?:-s|--signoff)`{_TAIL}.*"
+    if prohibits or not re.fullmatch(form, clause, re.I):
+        return None
+    pattern = r"git commit(?!.* (?:-\w*s\w*|--signoff)(?!\S))(?!\S)"
+    return [Draft("command", "requirement", {"name": "command_not_run", "command": pattern})]
 
 
 _PURPOSE = r"(?: for (?:all |any )?(?:package|dependency|dependencies|installing|everything|installs)[\w\s]*)?"
@@ -319,6 +364,8 @@ _GIT_ACTS = (
         ["git commit --no-verify", "git push --no-verify"],
     ),
     (r"(?:use|pass|add) `--no-verify`", ["git commit --no-verify", "git push --no-verify"]),
+    (r"(?:create|open|submit) (?:an? |any )?(?:PRs?|pull requests?)", ["gh pr create"]),
+    (r"(?:create|open|submit) (?:an? |any )?(?:GitHub )?issues?", ["gh issue create"]),
     (r"(?:run )?(?:git )?commit(?: anything| changes| code)?", ["git commit"]),
     (r"push(?: anything| changes| code| to (?:the )?remote)?", ["git push"]),
     (r"(?:commit (?:or|and|/) ?push|push (?:or|and) commit)(?: changes| code)?",
@@ -415,7 +462,7 @@ def _run_before(clause: str, statement: Statement, prohibits: bool) -> list[Draf
         rf"(?P<codes>{_CODES}) must (?:pass|succeed|be run|be clean) before {_EVENT}{_OF_CHANGES}",
     )
     for form in forms:
-        if match := re.fullmatch(form, clause, re.I):
+        if match := re.fullmatch(form + r"(?: to [\w\s-]+)?", clause, re.I):
             if _joined_by_or(match["codes"]):
                 return None
             codes = re.findall("`([^`]+)`", match["codes"])
@@ -434,6 +481,19 @@ def _below_before(clause: str, statement: Statement) -> list[Draft] | None:
         return None
     event = above["event"] or above["event2"]
     return _gates(re.findall("`([^`]+)`", match["codes"]), _event_pattern(event))
+
+
+def _heading_before(statement: Statement) -> list[Draft] | None:
+    """A code block right below the heading "Before committing"."""
+    above = re.fullmatch(rf"#*\s*\**before {_EVENT}{_OF_CHANGES}[\s:*]*", statement.text, re.I)
+    commands: list[str] = []
+    for line in statement.block:
+        if re.match(r"\s*git (?:add|commit|push)\b", line):
+            break
+        commands += parts_of(line)
+    if above is None or not 1 <= len(commands) <= 6:
+        return None
+    return _gates(commands, _event_pattern(above["event"]))
 
 
 def _block_before(clause: str, statement: Statement) -> list[Draft] | None:
@@ -512,7 +572,8 @@ def _file_is_generated(clause: str, statement: Statement, prohibits: bool) -> li
         piece.strip(" .!,:)")
         for piece in re.split(r"[—–;:(]|\s-\s|, (?=\w)|\. ", statement.text[match.end(1) :])
     ]
-    pieces += [piece.strip(" .!") for piece in statement.following.split(". ")[:1]]
+    following = re.split(r"[;—–]|\. ", statement.following)[:1]
+    pieces += [piece.strip(" .!") for piece in following]
     says_no = any(
         re.fullmatch(
             rf"(?:so |and )?{_NEVER} {_EDIT}(?: (?:it|them|this|these|this file|"
@@ -526,10 +587,18 @@ def _file_is_generated(clause: str, statement: Statement, prohibits: bool) -> li
     return _untouched(globs) if globs else None
 
 
+def _is_no_edit_heading(name: str) -> bool:
+    """Whether a heading or an introduction says that what is below is not to be edited."""
+    plain = re.sub(r"[^\x00-\x7f’]", "", re.split(r" [—–-] ", name)[-1 if "must" in name else 0])
+    of = r"these|the following|any|generated|files?|folders?|director(?:y|ies)|paths|of|in|or"
+    return bool(
+        re.search(rf"(?:{_NEVER}) {_EDIT}(?: (?:{of}|{_REASON}))*[\s:!.]*$", plain, re.I)
+        or re.search(rf"(?:{_NEVER}) {_EDIT}(?: (?:{of}|{_REASON}))*[\s:!.]*$", name, re.I)
+    )
+
+
 def _file_below(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
     """An item `src/gen/` below "Never edit these files"."""
-    above = statement.under[-1] if statement.under else ""
-    above = re.split(r" [—–-] ", above)[0]
     labelled = re.fullmatch(
         rf"{_NEVER} {_EDIT}(?: generated| these)? files?", statement.label, re.I
     )
@@ -538,13 +607,7 @@ def _file_below(clause: str, statement: Statement, prohibits: bool) -> list[Draf
         return _untouched(globs)
     if statement.label:
         return None
-    heading = re.search(
-        rf"(?:{_NEVER}) {_EDIT}(?: (?:these|the following|any|generated|files?"
-        r"|folders?|director(?:y|ies)"
-        rf"|paths|of|in|or|{_REASON}))*[\s:!.]*$",
-        re.sub(r"[^\x00-\x7f’]", "", above),
-        re.I,
-    )
+    heading = any(map(_is_no_edit_heading, statement.under[-2:]))
     match = re.fullmatch(rf"({_CODES})", clause) if heading else None
     if match is None or not statement.text.startswith(match[1]):
         return None
@@ -593,13 +656,15 @@ def _conventional(clause: str, statement: Statement, prohibits: bool) -> list[Dr
     scopes = r"(?: with (?:these|the following) scopes)?"
     fits = any(re.fullmatch(form + scopes, clause, re.I) for form in forms)
     fits = fits or bool((about or headed) and re.fullmatch(named, clause, re.I))
+    fits = fits or bool(re.fullmatch(named, statement.label, re.I) and clause.startswith("`"))
     return _commit(_conventional_pattern(statement.text), "requirement") if fits else None
 
 
 def _conventional_pattern(text: str) -> str:
     """The pattern of Conventional Commits with the types, and the scopes, that a line lists."""
     codes = re.findall(r"`([^`]+)`", text)
-    types = [code.rstrip(":") for code in codes if re.fullmatch(r"[a-z]+:", code)]
+    matches = (re.fullmatch(r"([a-z]+)(?:\([\w-]+\))?!?:", code) for code in codes)
+    types = [match[1] for match in matches if match]
     scopes = [code for code in codes if re.fullmatch(r"[a-z][a-z0-9-]*", code)]
     scope = r"[^)\n]+"
     if re.search(r"\bwith (?:these|the following) scopes\b", text, re.I) and scopes:
@@ -608,10 +673,33 @@ def _conventional_pattern(text: str) -> str:
     return rf"\A(?:{kinds})(?:\({scope}\))?!?: \S"
 
 
+def _commit_format(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
+    """Commit messages follow the format `[scope] Summary`."""
+    forms = (
+        r"(?:all )?commit messages? (?:must |should )?(?:follow|use|have)(?: the)? format `([^`]+)`",
+        r"(?:use|follow) the `([^`]+)` format(?: for (?:all )?commit messages)?",
+    )
+    match = next(filter(None, (re.fullmatch(form, clause, re.I) for form in forms)), None)
+    headed = any(
+        "commit" in name.lower() for name in (clause, statement.label, *statement.under[-1:])
+    )
+    if match is None or prohibits or not headed:
+        return None
+    shape = re.fullmatch(
+        r"(\[[\w -]+\]|\w+)?(\([\w -]+\))?(:)? ?[A-Za-z][\w .-]*",
+        match[1].replace("<", "").replace(">", ""),
+    )
+    if shape is None or not (shape[3] or (shape[1] or "").startswith("[")):
+        return None
+    first = r"\[[^\]\n]+\]" if (shape[1] or "").startswith("[") else r"[\w-]+"
+    scope = r"(?:\([^)\n]+\))?!?" if shape[2] else ""
+    return _commit(rf"\A{first}{scope}{shape[3] or ''} \S", "requirement")
+
+
 def _commit_trailers(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
     """Do not add Co-Authored-By lines to commits."""
     trailer = (
-        r"(?:an? |any )?`?co-?authored-?by:?`?(?: lines?| trailers?| tags?| footers?|"
+        r"(?:an? |any )?[`\"“]?co-?authored-?by:?(?: \w+)?[`\"”]?(?: lines?| trailers?| tags?| footers?|"
         r" attributions?| agents?)*"
     )
     where = r"(?: (?:to|in|on) (?:the |any |your |git )*commits?(?: messages?)?)?"
@@ -645,6 +733,12 @@ def _commit_length(clause: str, statement: Statement, prohibits: bool) -> list[D
         clause,
         re.I,
     )
+    if match is None and re.fullmatch("subject(?: line)?|first line", statement.label, re.I):
+        match = re.fullmatch(
+            r"(?P<how>≤|<=|<|under|below|at most|max(?:imum)?|up to) ?(?P<count>\d+) (?:characters|chars)",
+            clause,
+            re.I,
+        )
     is_about = "commit" in " ".join([clause, statement.label, *statement.under[-2:]]).lower()
     if (
         match is None
@@ -754,17 +848,20 @@ Form = Callable[[str, Statement, bool], list[Draft] | None]
 _FORMS: tuple[Form, ...] = (
     _run_before,
     _instead_of,
-    _package_manager,
     _command_never,
+    _command_below,
     _git_never,
+    _signed_off,
     _file_never,
     _file_is_generated,
     _file_below,
     _conventional,
+    _commit_format,
     _commit_trailers,
     _commit_length,
     _reply_language,
     _reply_length,
     _reply_emojis,
     _reply_words,
+    _package_manager,
 )

@@ -121,7 +121,8 @@ def _nested(block: _Block, following: Iterable[_Block]) -> str:
 def _statements(block: _Block, under: tuple[str, ...], nested: str) -> Iterator[Statement]:
     if block.part is not Part.SENTENCE:
         for number, source in block.lines:
-            yield Statement(number, source.strip(), block.part, under=under)
+            code = tuple(block.code) if block.part is Part.HEADING else ()
+            yield Statement(number, source.strip(), block.part, under=under, block=code)
         return
     joined, starts = "", list[tuple[int, int]]()
     for number, source in block.lines:
@@ -166,12 +167,16 @@ _PLAIN_LABEL = re.compile(r"^([A-Z][\w/&-]*(?: [\w/&-]+){0,3}):\s+(?=\S)")
 def _labelled(text: str) -> tuple[str, str]:
     """A sentence as its label, "" if it has none, and the rest."""
     text = re.sub(r"^[^\w`*_\"'“(\[<~/.$@#-]+", "", text)  # a leading emoji or sign
-    match = _LABEL.match(text) or _PLAIN_LABEL.match(text)
+    match = _LABEL.match(text)
+    if match is None:
+        text = _plain(text)
+        match = _PLAIN_LABEL.match(text)
     return (match[1].strip(), _plain(text[match.end() :])) if match else ("", _plain(text))
 
 
 def _plain(text: str) -> str:
     """A text without the marks of emphasis and links, which stay inside code."""
+    text = re.sub(r"</?[A-Z][A-Z_-]+>", "", text)
     parts = re.split(r"(`[^`]*`)", re.sub(r"!?\[([^\]]*)\]\([^()]*\)", r"\1", text))
     plain = (
         part
@@ -237,7 +242,8 @@ class _Reader:
         if fence := _FENCE.match(line):
             self.fence = fence[1]
             last = self.blocks[-1] if self.blocks else None
-            self.introduces = last if last is not None and last.part is Part.SENTENCE else None
+            introduces = last is not None and last.part in (Part.SENTENCE, Part.HEADING)
+            self.introduces = last if introduces else None
             self.open = None
             return True
         tag = _TAG.match(line)
