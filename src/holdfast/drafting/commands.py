@@ -46,6 +46,11 @@ _PLACEHOLDER = re.compile(r"<[^>]*>|\[[^\]]*\]|\.\.\.|…|\{[^}]*\}|\$\w|\bYOUR_
 _ENDS = r"(?!\S)"
 
 
+def without_placeholder(text: str) -> str:
+    """A command without the placeholder that stands for its arguments: `node <file>` is `node`."""
+    return re.sub(r"(?: (?:<[^<>]*>|\.\.\.|…|\[[^\[\]]*\]))+$", "", text)
+
+
 def is_tool(word: str) -> bool:
     """Whether a word is the name of a program that people write without backticks."""
     return word.lower() in TOOLS

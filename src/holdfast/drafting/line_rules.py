@@ -21,6 +21,7 @@ from holdfast.drafting.commands import (
     parts_of,
     path_glob,
     required_pattern,
+    without_placeholder,
 )
 from holdfast.drafting.rules_file import Part, Statement
 from holdfast.drift.rule_kinds import Polarity, RuleKind
@@ -231,7 +232,7 @@ def _listed(objects: str) -> list[tuple[str, str]]:
 
 def _names(objects: str) -> list[tuple[str, bool]]:
     """The things of a list, and whether each is in backticks."""
-    return [(code or word, bool(code)) for code, word in _listed(objects)]
+    return [(without_placeholder(code) or word, bool(code)) for code, word in _listed(objects)]
 
 
 def _commands(objects: str) -> list[str] | None:
@@ -293,7 +294,9 @@ def _command_below(clause: str, statement: Statement, prohibits: bool) -> list[D
 def _signed_off(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
     """Always use `git commit -s`."""
     form = rf"(?:always |you must |must )+(?:use|run) `git commit (?:-s|--signoff)`{_TAIL}.*"
-    if prohibits or not re.fullmatch(form, clause, re.I):
+    signs = re.fullmatch("sign(?:[ -]off)?(?: all| your)? commits?", statement.label, re.I)
+    signed = signs and re.fullmatch("`git commit (?:-s|--signoff)`", clause)
+    if prohibits or not (signed or re.fullmatch(form, clause, re.I)):
         return None
     pattern = r"git commit(?!.* (?:-\w*s\w*|--signoff)(?!\S))(?!\S)"
     return [Draft("command", "requirement", {"name": "command_not_run", "command": pattern})]
@@ -337,7 +340,9 @@ def _package_manager(clause: str, statement: Statement, prohibits: bool) -> list
         re.I,
     )
     if match is None and re.fullmatch("package manager", statement.label, re.I):
-        match = re.fullmatch(r"(?:always )?(?:use )?`?(\w+)`?(?: only)?", clause, re.I)
+        said = re.search(r"\b(?:always|use|only|required|must|exclusively)\b", statement.text, re.I)
+        form = r"(?:always )?(?:use )?`?(\w+)`?(?: only)?"
+        match = re.fullmatch(form, clause, re.I) if said else None
     headed = statement.under and re.search(r"\bpackage manager", statement.under[-1], re.I)
     if match is None:
         always = r"(?:always |only )" if not headed else r"(?:always |only )?"
@@ -454,12 +459,17 @@ def _run_before(clause: str, statement: Statement, prohibits: bool) -> list[Draf
     if tool and is_command(tool[1]):
         return _gates([tool[1]], _event_pattern(tool["event"]))
     without = rf"(?:{_NEVER}) {_EVENT}{_OF_CHANGES},? without (?:first )?(?:running|having run) (?P<codes>{_CODES})"
+    labelled = re.fullmatch(rf"before {_EVENT}{_OF_CHANGES}", statement.label, re.I)
+    if labelled and re.fullmatch(rf"(?:{_CHECKS} )?{_CODES}", clause, re.I):
+        if _joined_by_or(clause):
+            return None
+        return _gates(re.findall("`([^`]+)`", clause), _event_pattern(labelled["event"]))
     forms = (
         without,
         rf"(?P<codes>{_CODES}) before {_EVENT}{_OF_CHANGES}",
         rf"{_CHECKS} (?P<codes>{_CODES})(?: and [\w\s-]{{1,40}})?,? before {_EVENT}{_OF_CHANGES}",
         rf"before {_EVENT}{_OF_CHANGES},? {_CHECKS} (?P<codes>{_CODES})",
-        rf"(?P<codes>{_CODES}) must (?:pass|succeed|be run|be clean) before {_EVENT}{_OF_CHANGES}",
+        rf"(?P<codes>{_CODES}) (?:must|should|need to|has to|have to) (?:pass|succeed|be run|be clean) before {_EVENT}{_OF_CHANGES}",
     )
     for form in forms:
         if match := re.fullmatch(form + r"(?: to [\w\s-]+)?", clause, re.I):
