@@ -153,14 +153,18 @@ def draft(statement: Statement) -> list[Draft] | Undrafted:
     conditions += [statement.label] if _KIND_OF_CHANGE.search(statement.label) else []
     clauses = list(_clauses(statement))
     for form in _FORMS:
+        drafts: list[Draft] = []
         for clause, rest in clauses:
-            drafts = form(clause, statement, prohibits)
-            if drafts is None:
+            said = form(clause, statement, prohibits)
+            if said is None:
                 continue
             if conditions:
                 return CONDITIONAL
-            if any(map(_names_exception, rest)) or _EXCEPTION_AFTER.search(statement.following):
+            others = [text for text in rest if form(text, statement, prohibits) is None]
+            if any(map(_names_exception, others)) or _EXCEPTION_AFTER.search(statement.following):
                 return AN_EXCEPTION
+            drafts += [rule for rule in said if rule not in drafts]
+        if drafts:
             return drafts
     return _why_not(statement)
 
@@ -202,7 +206,8 @@ def _clauses(statement: Statement) -> Iterator[tuple[str, list[str]]]:
             aside.append(text[match.start(1) : match.end(1)])
     pieces = [text[a:b] for a, b in zip(cuts[::2], [*cuts[1::2], len(text)], strict=True)]
     pieces = [piece.strip(" .!,:") for piece in pieces if piece.strip(" .!,:")]
-    whole = re.sub(r"\s*\([^()]*\)", "", text).strip(" .!,:")
+    aside_or_code = r"(`[^`]*`)|\s*\((?:[^()]|\([^()]*\))*\)"
+    whole = re.sub(aside_or_code, lambda match: match[1] or "", text).strip(" .!,:")
     if whole not in pieces:
         yield whole, aside
     for index, piece in enumerate(pieces):
@@ -360,8 +365,6 @@ _GIT_ACTS = (
         r"(?:branch(?:es)?|repos?))?",
         ["git push --force"],
     ),
-    (r"force[ -]push(?:es)? to `?main`?(?: branch)?", ["git push main --force"]),
-    (r"force[ -]push(?:es)? to `?master`?(?: branch)?", ["git push master --force"]),
     (r"amend (?:existing |previous |any |published )?commits", ["git commit --amend"]),
     (
         r"(?:skip|bypass|disable) (?:the |any )?(?:git |pre-commit |commit )*hooks?"
@@ -384,6 +387,12 @@ def _git_never(clause: str, statement: Statement, prohibits: bool) -> list[Draft
         start = rf"(?:{_NEVER} )?" if prohibits else rf"(?:(?:always|please) )*{_NEVER} "
         if re.fullmatch(rf"{start}{act}{_TAIL}", clause, re.I):
             return _not_run(commands)
+    start = rf"(?:{_NEVER} )?" if prohibits else rf"(?:(?:always|please) )*{_NEVER} "
+    branch = r"force[ -]push(?:es)? to `?(main|master)`?(?: branch)?"
+    if match := re.fullmatch(rf"{start}{branch}{_TAIL}", clause, re.I):
+        to = rf"(?=.*[ :]{match[1]}(?!\S))"
+        pattern = rf"git push(?=.* (?:--force|-f)(?!\S)){to}"
+        return [Draft("command", "prohibition", {"name": "command_not_run", "command": pattern})]
     return None
 
 
@@ -666,6 +675,9 @@ def _conventional(clause: str, statement: Statement, prohibits: bool) -> list[Dr
     scopes = r"(?: with (?:these|the following) scopes)?"
     fits = any(re.fullmatch(form + scopes, clause, re.I) for form in forms)
     fits = fits or bool((about or headed) and re.fullmatch(named, clause, re.I))
+    shape = re.match(r"`\w+\(\w+\): \w+`", statement.text)
+    if shape and re.search("commit", statement.label, re.I):  # its types are named elsewhere
+        return _commit(r"\A[a-z]+(?:\([^)\n]+\))?!?: \S", "requirement")
     fits = fits or bool(re.fullmatch(named, statement.label, re.I) and clause.startswith("`"))
     return _commit(_conventional_pattern(statement.text), "requirement") if fits else None
 

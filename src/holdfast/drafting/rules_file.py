@@ -174,10 +174,15 @@ def _labelled(text: str) -> tuple[str, str]:
     return (match[1].strip(), _plain(text[match.end() :])) if match else ("", _plain(text))
 
 
+# a code span, which is kept, or a link, of which the text is kept
+_LINK = re.compile(r"(`[^`]*`)|!?\[((?:`[^`]*`|[^\]`])*)\]\([^()`]*\)")
+
+
 def _plain(text: str) -> str:
     """A text without the marks of emphasis and links, which stay inside code."""
     text = re.sub(r"</?[A-Z][A-Z_-]+>", "", text)
-    parts = re.split(r"(`[^`]*`)", re.sub(r"!?\[([^\]]*)\]\([^()]*\)", r"\1", text))
+    text = _LINK.sub(lambda match: match[0] if match[1] else match[2], text)
+    parts = re.split(r"(`[^`]*`)", text)
     plain = (
         part
         if part.startswith("`")
