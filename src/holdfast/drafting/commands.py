@@ -94,7 +94,10 @@ def command_pattern(text: str) -> str:
     )
 
 
-_RUNNERS = r"(?:(?:uv|poetry|hatch|pipenv|pdm|rye) run (?:-\S+ )*|(?:npx|bunx|uvx|pnpm|yarn)(?: exec| dlx)? )?"
+_RUNNERS = (
+    r"(?:(?:uv|poetry|hatch|pipenv|pdm|rye) run (?:-\S+ )*|(?:npx|bunx|uvx|pnpm|yarn)(?:"
+    r" exec| dlx)? )?"
+)
 
 
 def required_pattern(text: str) -> str:

@@ -274,7 +274,8 @@ def _command_never(clause: str, statement: Statement, prohibits: bool) -> list[D
 
 
 _RUN_NONE = re.compile(
-    rf"{_NEVER} (?:attempt to |try to )?(?:run|use|execute)(?: (?:these|the following|any|interactive))*"
+    rf"{_NEVER} (?:attempt to |try to )?(?:run|use|execute)(?: (?:these|the following"
+    r"|any|interactive))*"
     r" commands?(?: like| such as| directly| yourself)*[\s:!.]*$",
     re.I,
 )
@@ -307,7 +308,10 @@ def _signed_off(clause: str, statement: Statement, prohibits: bool) -> list[Draf
     return [Draft("command", "requirement", {"name": "command_not_run", "command": pattern})]
 
 
-_PURPOSE = r"(?: for (?:all |any )?(?:package|dependency|dependencies|installing|everything|installs)[\w\s]*)?"
+_PURPOSE = (
+    r"(?: for (?:all |any )?(?:package|dependency|dependencies|installing|everything"
+    r"|installs)[\w\s]*)?"
+)
 
 
 def _instead_of(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
@@ -467,7 +471,10 @@ def _run_before(clause: str, statement: Statement, prohibits: bool) -> list[Draf
     tool = re.fullmatch(rf"(?:always )?run ([a-z-]+) before {_EVENT}{_OF_CHANGES}", clause, re.I)
     if tool and is_command(tool[1]):
         return _gates([tool[1]], _event_pattern(tool["event"]))
-    without = rf"(?:{_NEVER}) {_EVENT}{_OF_CHANGES},? without (?:first )?(?:running|having run) (?P<codes>{_CODES})"
+    without = (
+        rf"(?:{_NEVER}) {_EVENT}{_OF_CHANGES},? without (?:first )?(?:running|having run)"
+        rf" (?P<codes>{_CODES})"
+    )
     labelled = re.fullmatch(rf"before {_EVENT}{_OF_CHANGES}", statement.label, re.I)
     if labelled and re.fullmatch(rf"(?:{_CHECKS} )?{_CODES}", clause, re.I):
         if _joined_by_or(clause):
@@ -478,7 +485,8 @@ def _run_before(clause: str, statement: Statement, prohibits: bool) -> list[Draf
         rf"(?P<codes>{_CODES}) before {_EVENT}{_OF_CHANGES}",
         rf"{_CHECKS} (?P<codes>{_CODES})(?: and [\w\s-]{{1,40}})?,? before {_EVENT}{_OF_CHANGES}",
         rf"before {_EVENT}{_OF_CHANGES},? {_CHECKS} (?P<codes>{_CODES})",
-        rf"(?P<codes>{_CODES}) (?:must|should|need to|has to|have to) (?:pass|succeed|be run|be clean) before {_EVENT}{_OF_CHANGES}",
+        rf"(?P<codes>{_CODES}) (?:must|should|need to|has to|have to) (?:pass|succeed"
+        rf"|be run|be clean) before {_EVENT}{_OF_CHANGES}",
     )
     for form in forms:
         if match := re.fullmatch(form + r"(?: to [\w\s-]+)?", clause, re.I):
@@ -517,11 +525,15 @@ def _heading_before(statement: Statement) -> list[Draft] | None:
 
 def _block_before(clause: str, statement: Statement) -> list[Draft] | None:
     """Before committing, run: and a code block."""
-    run = r"(?:always |please |you must |must )*(?:run|execute)(?: (?:these|the following|all)(?: \w+){1,3}?)?"
+    run = (
+        r"(?:always |please |you must |must )*(?:run|execute)(?: (?:these|the following"
+        r"|all)(?: \w+){1,3}?)?"
+    )
     forms = (
         rf"before {_EVENT}{_OF_CHANGES},? {run}",
         rf"{run},? before {_EVENT}{_OF_CHANGES}",
-        rf"(?:scan|check|lint|format|validate|verify|test)[\w ]{{1,30}} before {_EVENT}{_OF_CHANGES}"
+        rf"(?:scan|check|lint|format|validate|verify|test)[\w ]{{1,30}} before"
+        rf" {_EVENT}{_OF_CHANGES}"
         r" (?:with|using|by running)",
     )
     matches = (re.fullmatch(form, clause, re.I) for form in forms)
@@ -698,7 +710,8 @@ def _conventional_pattern(text: str) -> str:
 def _commit_format(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
     """Commit messages follow the format `[scope] Summary`."""
     forms = (
-        r"(?:all )?commit messages? (?:must |should )?(?:follow|use|have)(?: the)? format `([^`]+)`",
+        r"(?:all )?commit messages? (?:must |should )?(?:follow|use|have)(?: the)?"
+        r" format `([^`]+)`",
         r"(?:use|follow) the `([^`]+)` format(?: for (?:all )?commit messages)?",
     )
     match = next(filter(None, (re.fullmatch(form, clause, re.I) for form in forms)), None)
@@ -721,7 +734,8 @@ def _commit_format(clause: str, statement: Statement, prohibits: bool) -> list[D
 def _commit_trailers(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
     """Do not add Co-Authored-By lines to commits."""
     trailer = (
-        r"(?:an? |any )?[`\"“]?co-?authored-?by:?(?: \w+)?[`\"”]?(?: lines?| trailers?| tags?| footers?|"
+        r"(?:an? |any )?[`\"“]?co-?authored-?by:?(?: \w+)?[`\"”]?(?: lines?|"
+        r" trailers?| tags?| footers?|"
         r" attributions?| agents?)*"
     )
     where = r"(?: (?:to|in|on) (?:the |any |your |git )*commits?(?: messages?)?)?"
@@ -757,7 +771,8 @@ def _commit_length(clause: str, statement: Statement, prohibits: bool) -> list[D
     )
     if match is None and re.fullmatch("subject(?: line)?|first line", statement.label, re.I):
         match = re.fullmatch(
-            r"(?P<how>≤|<=|<|under|below|at most|max(?:imum)?|up to) ?(?P<count>\d+) (?:characters|chars)",
+            r"(?P<how>≤|<=|<|under|below|at most|max(?:imum)?|up to) ?(?P<count>\d+)"
+            r" (?:characters|chars)",
             clause,
             re.I,
         )
