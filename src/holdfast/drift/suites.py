@@ -3,7 +3,7 @@
 import contextlib
 import dataclasses
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -19,6 +19,7 @@ from holdfast.drift.cases import (
     CATEGORIES,
     NO_CATEGORY,
     Case,
+    LabelledTurn,
     Rule,
     Suite,
     generic_starters,
@@ -194,21 +195,27 @@ class CallEntry(StrictModel):
 
 
 class TurnEntry(StrictModel):
-    """A labelled turn, for a rule on what an agent does (`measures.turns.AssistantTurn`)."""
+    """A turn under 'follows' or 'breaks': what the assistant said and did, and what came before."""
 
     reply: str = ""
+    run: Text | Texts = Field([])  # shell commands, each a call of its own
     calls: list[CallEntry] = Field([])
+    earlier: list[CallEntry] = Field([])
     user: str = ""
     previous: str = ""
-    earlier: list[CallEntry] = Field([])
 
-    def turn(self) -> AssistantTurn:
-        """The turn as measures see it."""
+    def labelled(self, follows: bool) -> LabelledTurn:
+        """The turn as measures see it, and its label."""
+        scripts = [self.run] if isinstance(self.run, str) else self.run
+        run = (ToolCall("Bash", {"command": script}) for script in scripts)
         calls, earlier = (
-            tuple(ToolCall(call.tool, call.arguments) for call in listed)
-            for listed in (self.calls, self.earlier)
+            tuple(ToolCall(call.tool, call.arguments) for call in entries)
+            for entries in (self.calls, self.earlier)
         )
-        return AssistantTurn(self.reply, calls, earlier, user=self.user, previous=self.previous)
+        turn = AssistantTurn(
+            self.reply, (*run, *calls), earlier, user=self.user, previous=self.previous
+        )
+        return LabelledTurn(follows, turn, self.user)
 
 
 Examples = Annotated[list[Text | TurnEntry], Field(min_length=1)]
@@ -311,9 +318,7 @@ def parse_suite(
                 if probed:
                     _check_probed(rule, at)
                 if check:
-                    given = entry.rules[index] if case.rules else entry
                     _check_examples(rule, at)
-                    _check_turns(rule, given, at)
     return Suite(
         name=document.name or name,
         cases=tuple(cases),
@@ -344,44 +349,39 @@ def modules_in(folder: Path | None) -> Iterator[None]:
 def _check_examples(rule: Rule, where: str) -> None:
     """Refuses a measure that scores an example on the wrong side, and a judge with too few."""
     if rule.measure.judged:
+        if rule.labelled_turns:
+            raise UsageError(
+                f"{where}: a labelled turn is an object, and a judge reads replies; give it as a"
+                " text."
+            )
         check_labels(rule.follows, rule.breaks, f"{where}: the judge")
         return
-    for field, replies in (("follows", rule.follows), ("breaks", rule.breaks)):
-        for reply in replies:
-            of_turn = rule.measure.of_turn
-            judged = (
-                rule.measure.judge_turn(AssistantTurn(reply))
-                if of_turn
-                else rule.measure.score(reply)
-            )
-            _check_side(rule, judged, field, f"{where}: the reply {reply[:60]!r}")
-
-
-def _check_turns(rule: Rule, given: RuleEntry, where: str) -> None:
-    """Refuses a measure that scores a labelled turn on the wrong side, or does not score it."""
-    for field, examples in (("follows", given.follows), ("breaks", given.breaks)):
-        for number, example in enumerate(examples, start=1):
-            if isinstance(example, TurnEntry):
-                what = f"{where}: entry {number}"
-                if rule.measure.judged:
-                    raise UsageError(
-                        f"{what} under {field!r} is a turn, and a judge reads replies; give it as a"
-                        " text."
-                    )
-                _check_side(rule, rule.measure.judge_turn(example.turn()), field, what)
-
-
-def _check_side(rule: Rule, judged: Score | Undecided | None, field: str, what: str) -> None:
-    cure = f"correct the measure {rule.measure.name!r} or the example"
-    if not isinstance(judged, Score):
-        why = "gives no occasion to keep or break the rule" if judged is None else judged.reason
-        raise UsageError(f"{what} under {field!r} is not judged ({why}); {cure}.")
-    if (judged.value >= FOLLOWED) != (field == "follows"):
-        limit = "at least" if field == "follows" else "below"
+    for labelled in rule.labelled:
+        field = "follows" if labelled.follows else "breaks"
+        judged = score_labelled(rule, labelled)
+        if isinstance(judged, Score) and (judged.value >= FOLLOWED) == labelled.follows:
+            continue
+        limit = "at least" if labelled.follows else "below"
+        if isinstance(judged, Score):
+            scores = f"scores {judged.value:.2f} ({judged.reason}), and needs {limit} {FOLLOWED}"
+        elif judged is None:
+            scores = "is not scored, as the rule does not apply to it"
+        else:
+            scores = f"is not scored, as {judged.reason}"
         raise UsageError(
-            f"{what} under {field!r} scores {judged.value:.2f} ({judged.reason}), and needs {limit}"
-            f" {FOLLOWED}; {cure}."
+            f"{where}: the reply {labelled.shown!r} under {field!r} {scores}; correct the measure"
+            f" {rule.measure.name!r} or the example."
         )
+
+
+def score_labelled(rule: Rule, labelled: LabelledTurn) -> Score | Undecided | None:
+    """The score of a labelled turn; None if the rule does not apply to it. Its `when` counts where
+    the user's message is given."""
+    role = "tool" if labelled.turn.calls else "user"
+    if labelled.user and not rule.when.applies(labelled.turn, labelled.user, role):
+        return None
+    judged: Score | Undecided | None = rule.measure.judge_turn(labelled.turn)
+    return judged
 
 
 def _case(entry: CaseEntry, number: int, where: Callable[..., str], allow_code: bool) -> Case:
@@ -427,14 +427,25 @@ def _rule(entry: RuleEntry, where: str, allow_code: bool) -> Rule:
         id=None if isinstance(entry, CaseEntry) else entry.id,
         probes=probes,
         measure=measure,
-        follows=tuple(text for text in entry.follows if isinstance(text, str)),
-        breaks=tuple(text for text in entry.breaks if isinstance(text, str)),
+        follows=_replies(entry.follows),
+        breaks=_replies(entry.breaks),
+        labelled_turns=(*_turns(entry.follows, True), *_turns(entry.breaks, False)),
         when=when,
         kind=entry.kind,
         polarity=entry.polarity,
         text=entry.text,
         recalled=recalled,
     )
+
+
+def _replies(examples: Sequence[str | TurnEntry]) -> tuple[str, ...]:
+    return tuple(example for example in examples if isinstance(example, str))
+
+
+def _turns(examples: Sequence[str | TurnEntry], follows: bool) -> Iterator[LabelledTurn]:
+    for example in examples:
+        if isinstance(example, TurnEntry):
+            yield example.labelled(follows)
 
 
 def _check_probed(rule: Rule, where: str) -> None:

@@ -48,7 +48,7 @@ EDITOR_COMMANDS = ("view", "create", "str_replace", "insert", "undo_edit")
 # Arguments of the tools of coding agents, as `_named` writes them: file_path is filepath.
 _PATHS = (
     *("filepath", "path", "filename", "notebookpath", "targetfile", "relativepath"),
-    *("absolutepath", "file"),
+    *("absolutepath", "relativeworkspacepath", "file"),
 )
 _WHOLE = ("content", "contents", "filetext", "filecontent", "newsource")
 _OLD = ("oldstring", "oldstr", "oldtext", "oldcontent", "search", "find", "targetcontent")
