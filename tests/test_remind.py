@@ -605,7 +605,11 @@ def test_the_limit_of_searches_is_not_used_up_by_other_work(rules, session):
     assert session.hook("UserPromptSubmit", "--strict") == ["Run the tests before a commit."]
 
 
-@pytest.mark.parametrize("script", ["(" * 50_000, "a " * 50_000, "$(" * 5000, '"' * 50_001])
+HOSTILE_SCRIPTS = ["(" * 50_000, "a " * 50_000, "$(" * 5000, '"' * 50_001, "\0" * 50_000]
+HOSTILE_SCRIPTS += ["a|" * 50_000, "A=aaaaaaaaaa;" + "A=$A$A;" * 40 + "echo $A"]
+
+
+@pytest.mark.parametrize("script", HOSTILE_SCRIPTS)
 def test_a_script_that_no_shell_could_run_is_judged_at_once(script):
     started = time.process_time()
     measure = build({"name": "command_not_run", "command": "git push"})

@@ -131,9 +131,6 @@ def _pieces(lines: Sequence[str], others: Sequence[str]) -> tuple[str, ...]:
 
 
 _FILE = re.compile(r"\*\*\* (Add|Update|Delete) File: (.+)|\*\*\* Move to: (.+)")
-_BLOCK = re.compile(
-    r"^[-<]{5,} *SEARCH>? *\n(.*?)^={5,} *\n(.*?)^[+>]{5,} *REPLACE", re.MULTILINE | re.DOTALL
-)
 _LINE_NUMBERS = re.compile(r"\A(?::(?:start|end)_line:.*\n)+-{5,}\n")
 
 
@@ -145,12 +142,28 @@ def edits_by_patch(text: str, path: str = "") -> list[FileEdit]:
     """
     if re.search(r"^\*\*\* (?:Add|Update|Delete) File: ", text, re.MULTILINE):
         return list(_by_codex_patch(text))
-    blocks = _BLOCK.findall(text) if "REPLACE" in text else []
+    blocks = list(_search_blocks(text))
     if blocks:
         return [replaced(path, _LINE_NUMBERS.sub("", old), new) for old, new in blocks]
     if re.search(r"^@@ -\d", text, re.MULTILINE):
         return list(_by_unified_diff(text, path))
     return []
+
+
+def _search_blocks(text: str) -> Iterator[tuple[str, str]]:
+    """The texts of SEARCH and REPLACE in each whole block."""
+    old, new, part = list[str](), list[str](), list[str]()
+    for line in text.splitlines(keepends=True):
+        if re.match(r"[-<]{5,} *SEARCH", line):
+            old, new = [], []
+            part = old
+        elif part is old and re.match(r"={5,}\s*\Z", line):
+            part = new
+        elif part is new and re.match(r"[+>]{5,} *REPLACE", line):
+            yield "".join(old), "".join(new)
+            part = []
+        else:
+            part.append(line)
 
 
 def _by_codex_patch(text: str) -> Iterator[FileEdit]:

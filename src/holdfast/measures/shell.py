@@ -111,7 +111,10 @@ class _Script:
 
 
 def _read(script: str, depth: int) -> list[Command]:
+    script = script.replace("\0", "")  # as Bash does
     source = script.encode("utf-8", "replace")
+    if source.count(b"|") > _MOST_PIPES:
+        return list(_roughly(script))
     root = _parser().parse(source).root_node
     known = _Script(source, depth)
     commands: list[Command] = []
@@ -136,6 +139,10 @@ def _parser() -> "Parser":
     import tree_sitter_bash
 
     return tree_sitter.Parser(tree_sitter.Language(tree_sitter_bash.language()))
+
+
+# more are no script; the parser goes over all of them again for each, if the last has no command
+_MOST_PIPES = 10_000
 
 
 _COMMANDS = ("command", "declaration_command", "unset_command", "test_command")
@@ -268,10 +275,16 @@ def _input(redirect: "Node", known: _Script) -> str | None:
     return text.rstrip("\n")
 
 
+_LONGEST_VALUE = 100_000  # characters: A=$A$A, again and again, doubles it
+
+
 def _assign(node: "Node", known: _Script) -> None:
     name, value = node.child_by_field_name("name"), node.child_by_field_name("value")
     if name is not None and value is not None:
-        known.variables[known.text(name)] = _value(value, known)
+        text = _value(value, known)
+        known.variables.pop(known.text(name), None)
+        if len(text) <= _LONGEST_VALUE:
+            known.variables[known.text(name)] = text
 
 
 def _words(node: "Node", known: _Script) -> list[str]:
