@@ -475,7 +475,9 @@ def main() -> None:
         "--self-dialogue", type=Path, help="self_dialogue.jsonl.gz, for the ablation"
     )
     parser.add_argument("--counterfact", type=Path, help="its core as CSV, for the real models")
-    parser.add_argument("--rules-files", type=Path, help="the folder of the files of suite_init_labels.json")
+    parser.add_argument(
+        "--rules-files", type=Path, help="the folder of the files of suite_init_labels.json"
+    )
     parser.add_argument("--list", action="store_true")
     parser.add_argument("--compare", metavar="COMMIT", help="with its records; measures nothing")
     arguments = parser.parse_args()
