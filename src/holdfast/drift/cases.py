@@ -12,7 +12,7 @@ from holdfast.drift.rule_kinds import Polarity, RuleKind
 from holdfast.errors import UsageError
 from holdfast.measures import as_measure
 from holdfast.measures.registry import inner_specs, read_spec
-from holdfast.measures.turns import EVERY_TURN, When
+from holdfast.measures.turns import EVERY_TURN, NEVER_LIFTED, Unless, When
 
 CATEGORIES = ("pattern", "multiple_choice", "persona", "memorization", "language")
 NO_CATEGORY = "rules"  # of a case whose file gives none
@@ -47,6 +47,7 @@ class Rule:
         text: the rule in one sentence, as one would remind the model of it.
         recalled: a measure like `measure`, which scores whether the reply to "what are your rules?"
             states this one; None if the rule is never asked for.
+        unless: what of the user's words lifts it for a turn: a breach there is `outweighed`.
 
     Raises:
         UsageError: no measure.
@@ -62,6 +63,7 @@ class Rule:
     polarity: Polarity | None = None
     text: str = ""
     recalled: Any = None
+    unless: Unless = NEVER_LIFTED
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "probes", _questions(self.probes, f"The rule {self.id!r}"))
@@ -98,8 +100,8 @@ class Case:
         id: unique within its suite.
         category: one of `CATEGORIES` in the suites `starter` and `core`, any text elsewhere.
         system_prompt: the instruction under test (s_B in Li et al. 2024, section 3.1).
-        probes, measure, follows, breaks, when, kind, polarity, text, recalled: those of the only
-            rule, as in `Rule`.
+        probes, measure, follows, breaks, when, kind, polarity, text, recalled, unless: those of the
+            only rule, as in `Rule`.
         rules: several rules of one prompt, each with an id.
 
     Raises:
@@ -119,6 +121,7 @@ class Case:
     polarity: Polarity | None = None
     text: str = ""
     recalled: Any = None
+    unless: Unless = NEVER_LIFTED
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "rules", tuple(self.rules))
@@ -160,6 +163,7 @@ class Case:
                 polarity=self.polarity,
                 text=self.text,
                 recalled=self.recalled,
+                unless=self.unless,
             ),
         )
 

@@ -30,7 +30,7 @@ from holdfast.measures import build
 from holdfast.measures.judging import check_labels
 from holdfast.measures.patterns import compiled
 from holdfast.measures.registry import FOLLOWED as FOLLOWED
-from holdfast.measures.turns import When
+from holdfast.measures.turns import Unless, When
 
 __all__ = ["CATEGORIES", "SHIPPED", "Case", "Suite", "generic_starters", "load_suite"]
 
@@ -185,6 +185,12 @@ class WhenEntry(StrictModel):
     role: Literal["user", "tool", ""] = ""
 
 
+class UnlessEntry(StrictModel):
+    """What a user may say that lifts a rule for a turn (`measures.turns.Unless`)."""
+
+    user: Text
+
+
 class RuleEntry(StrictModel):
     """An entry under 'rules'; a case with one rule has the same fields."""
 
@@ -199,6 +205,7 @@ class RuleEntry(StrictModel):
     polarity: Polarity | None = None
     text: Text = ""
     recalled: str | dict[str, Any] = ""
+    unless: UnlessEntry | None = None
 
 
 class CaseEntry(RuleEntry):
@@ -359,10 +366,11 @@ def _rule(entry: RuleEntry, where: str, allow_code: bool) -> Rule:
             f"{where} lacks the field 'measure'; name one of those that `holdfast measures` lists."
         )
     when = When(**entry.when.model_dump())
+    unless = Unless(entry.unless.user if entry.unless else "")
     try:
         measure = build(entry.measure, allow_code)
         recalled = build(entry.recalled, allow_code) if entry.recalled else None
-        for pattern in filter(None, (when.user, when.reply)):
+        for pattern in filter(None, (when.user, when.reply, unless.user)):
             compiled(pattern, "i")
     except UsageError as error:
         raise UsageError(f"{where}: {error}") from error
@@ -377,6 +385,7 @@ def _rule(entry: RuleEntry, where: str, allow_code: bool) -> Rule:
         polarity=entry.polarity,
         text=entry.text,
         recalled=recalled,
+        unless=unless,
     )
 
 
