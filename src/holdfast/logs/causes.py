@@ -241,7 +241,7 @@ class _RuleInDialog:
         ]
         if not orders:
             return None
-        order = max(orders, key=lambda order: (order.position, order.passage.index))
+        order = max(orders, key=lambda o: (o.position, o.passage.lasts, o.passage.index))
         who = "the user" if self._is_by_user(order) else "a file that was read"
         if self._reading.path[order.position].kind is Kind.COMPACTION:
             who = "the summary of the dialog"

@@ -52,8 +52,8 @@ class RuleText:
             exactly: whether only its own words count.
         """
         words = _numbered_words(text)
-        if passage := self._said_word_for_word(words):
-            return passage
+        if self._is_said_word_for_word(words):
+            return Passage(cut(" ".join(self.text.split()), _QUOTED), self._place_in(text))
         if exactly or not self._may_say(words):
             return None
         sentences = read_sentences(text)
@@ -83,18 +83,29 @@ class RuleText:
         parts = [_RuleSentence(sentence) for sentence in sentences_of(_without_markup(self.text))]
         return tuple(part for part in parts if part.signed)
 
-    def _said_word_for_word(self, words: tuple[tuple[str, int], ...]) -> Passage | None:
-        """The passage with the rule's words in a row, unless what precedes them takes them back."""
+    def _is_said_word_for_word(self, words: tuple[tuple[str, int], ...]) -> bool:
+        """Whether the rule's words are there in a row, and what precedes them in their sentence
+        does not take them back.
+        """
         joined = f" {' '.join(word for word, _ in words)} "
         at = joined.rfind(f" {self._words} ") if self._words else -1
         while at >= 0:
             first = joined.count(" ", 0, at + 1) - 1
-            index = words[first][1]
-            before = [word for word, number in words[:first] if number == index]
+            before = [word for word, number in words[:first] if number == words[first][1]]
             if not _TAKES_BACK.search(" ".join(before)):
-                return Passage(cut(" ".join(self.text.split()), _QUOTED), index)
+                return True
             at = joined.rfind(f" {self._words} ", 0, at + 1)
-        return None
+        return False
+
+    def _place_in(self, text: str) -> int:
+        """The last sentence of a text that has the first words of the rule."""
+        begins = f" {' '.join(self._words.split()[:3])} "
+        sentences = read_sentences(text)
+        for sentence in reversed(sentences):
+            words = " ".join(word for word, _ in _numbered_words(sentence.text))
+            if begins in f" {words} ":
+                return sentence.index
+        return 0
 
     def _may_say(self, words: tuple[tuple[str, int], ...]) -> bool:
         """Whether the whole text has enough of the words; saves the reading of its sentences."""
@@ -225,7 +236,7 @@ _TAG = re.compile(r"</?[a-z][\w-]*>", re.IGNORECASE)
 _ESCAPED = re.compile(r'\\[nrt"]')  # in a tool result that is JSON
 _EXAMPLE = re.compile(r",?\s*\(?(?:such as|e\.g\.|for example|for instance|like)\b.*$", re.I | re.S)
 _WORD = re.compile(r"[^\W_]+")
-_STOP_BETWEEN = re.compile(r"[.!?;:]\s|\n\s*(?:[-*•>#]|\d+[.)]|\n)")
+_STOP_BETWEEN = re.compile(r"[.!?;]\s|\n\s*(?:[-*•>#]|\d+[.)]|\n)")
 
 
 @lru_cache(maxsize=4096)
@@ -398,7 +409,8 @@ _VERBS = frozenset(
     " leave list make mention merge modify move name offer open override overwrite paste post"
     " prepend print provide publish push put quote recommend reformat release remove rename repeat"
     " replace reply respond restart rewrite run say send set share ship show skip speak start stop"
-    " submit suggest switch talk tell test touch translate try update upgrade use waive work write".split()
+    " submit suggest switch talk tell test touch translate try update upgrade use waive work"
+    " write".split()
 )
 
 
