@@ -21,7 +21,7 @@ from holdfast.drift import load_suite
 from holdfast.logs import read_logs, score_logs
 from holdfast.records import CAUSES
 
-HALVES = ("develop", "held-out")
+HALVES = ("develop", "held-out", "later")
 
 
 def compare(dialog: dict, suite: dict, folder: Path) -> list[tuple[str, str, str]]:

@@ -56,7 +56,7 @@ def test_there_are_enough_labels_and_half_of_the_dialogs_are_held_out():
     assert abs(halves.count("develop") - halves.count("held-out")) <= 4
 
 
-@pytest.mark.parametrize("half", ["develop", "held-out"])
+@pytest.mark.parametrize("half", ["develop", "held-out"])  # `later` is harder, and not tuned to
 def test_causes_agree_with_the_labels(half, tmp_path):
     """The record of the benchmark has the first run on the half that was held out."""
     same = total = 0
