@@ -129,7 +129,7 @@ class _RuleSentence:
     def is_said_by(self, sentence: "_Sentence") -> bool:
         if _LIFTS.search(sentence.plain):
             return False
-        return self._has_enough(sentence.signed, SHARE_SAID) or any(
+        return self._has_enough(sentence.decided, SHARE_SAID) or any(
             {item for item in clause if item[0] not in _LIGHT} <= self.signed
             and self._has_enough(clause, SHARE_OF_SHORT)
             for clause in sentence.clauses
@@ -177,7 +177,22 @@ class _Sentence:
 
     @cached_property
     def _parts(self) -> list[str]:
-        return [part.strip() for part in _CLAUSE_END.split(self.plain) if part.strip()]
+        """Its clauses; one without a subject ("must never be used") joins those before it."""
+        parts: list[str] = []
+        ends = ""  # what ends the clause before
+        joins_from = 0
+        for number, piece in enumerate(_CLAUSE_END.split(self.plain)):
+            if number % 2:
+                ends += piece
+            elif part := piece.strip():
+                if _HARD_END.search(ends):
+                    joins_from = len(parts)
+                if _WITHOUT_SUBJECT.match(part) and parts[joins_from:]:
+                    parts[joins_from:] = [" ".join([*parts[joins_from:], part])]
+                else:
+                    parts.append(part)
+                ends = ""
+        return parts
 
     @cached_property
     def clauses(self) -> list[Signed]:
@@ -186,6 +201,12 @@ class _Sentence:
     @cached_property
     def signed(self) -> Signed:
         return frozenset[tuple[str, bool]]().union(*self.clauses)
+
+    @cached_property
+    def decided(self) -> Signed:
+        """The signed words without those that are asked for in one clause, and not in another."""
+        taken_back = {(word, True) for word, asked in self.signed if not asked}
+        return self.signed - taken_back
 
     @cached_property
     def ordered(self) -> Signed:
@@ -269,9 +290,12 @@ def _not(text: str) -> str:
     return re.sub(r"(?<=\w)n't\b", " not", re.sub(r"\bwon't\b", "will not", text))
 
 
+_A_NUMBER = rf"(?= (?:\d|(?:{'|'.join(NUMBER_WORDS)})\b))"
 _FIXED = (
     (r"\b(?:no|not) more than\b", "at most"),
     (r"\b(?:no|not) (?:fewer|less) than\b", "at least"),
+    (rf"\b(?:under|fewer than|less than|shorter than){_A_NUMBER}", "at most"),
+    (rf"\b(?:more|longer) than{_A_NUMBER}", "not at most"),
     (r"\b(?:do not|never) forget to\b", ""),
     (r"\bwithout (?:exception|fail)\b|\bno exceptions?\b", ""),
     (r"\bof any (?:kind|sort)\b|\bany (?:kind|sort)s? of\b", ""),
@@ -289,7 +313,12 @@ def _plain(sentence: str) -> str:
 
 
 _CLAUSE_END = re.compile(
-    r"[,;:()!?]+(?=\s|$)|(?<=\s)[(\"']|\s[-–—]+\s|—|\b(?:and|but|so|then|while|whereas)\b"
+    r"([,;:()!?]+(?=\s|$)|(?<=\s)[(\"']|\s[-–—]+\s|—|\b(?:and|but|so|then|while|whereas)\b)"
+)
+_HARD_END = re.compile(r"[;:!?\w]")  # after which a clause is no part of the one before
+_WITHOUT_SUBJECT = re.compile(
+    r"(?:is|are|was|were|must|may|should|can|could|shall|has|have) (?:never|not|to)\b"
+    r"|(?:is|are) (?:forbidden|prohibited|banned|disallowed|off[ -]limits)\b"
 )
 _WRITTEN_CLAUSE_END = re.compile(r"[,;!?]+(?=\s|$)|\s[-–—]+\s|—|\b(?:and|but|so|then|while)\b")
 # negates all of its clause: "the main branch must never be pushed to", "pip is forbidden"
@@ -346,12 +375,17 @@ def _content(text: str) -> set[str]:
 def _signed(clause: str) -> Signed:
     """The content words of a clause, each with whether it is asked for."""
     if _NEGATES_CLAUSE.search(clause):
-        return frozenset((word, False) for word in _content(clause))
+        rest = _NEGATES_CLAUSE.sub(_without_negation, clause)
+        return frozenset((word, False) for word in _content(rest))
     negation = _NEGATES_REST.search(clause)
     if negation is None:
         return frozenset((word, True) for word in _content(clause))
     asked, forbidden = _content(clause[: negation.start()]), _content(clause[negation.end() :])
     return frozenset({(word, True) for word in asked} | {(word, False) for word in forbidden})
+
+
+def _without_negation(found: re.Match[str]) -> str:
+    return re.sub(r"\boff[ -]limits\b", "", found[0])
 
 
 def _is_negated(clause: str) -> bool:
