@@ -177,6 +177,7 @@ RECORDS = (
     Record("serve", "benchmarks/serve.py --out {out}", True, 4),
     Record("proxy", "benchmarks/proxy.py --out {out}", False, 3),
     Record("remind", "benchmarks/remind.py --out {out}", False, 1),
+    Record("causes", "benchmarks/causes.py --out {out}", False, 1),
     Record(
         "ray",
         "benchmarks/on_ray.py --out {out}",

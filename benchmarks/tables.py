@@ -29,6 +29,7 @@ from tabled.behaviour import (
     verdicts_table,
 )
 from tabled.catalogue import api_sections, catalogue_table
+from tabled.causes import causes_table
 from tabled.costs import chosen_page, confirmed_costs_table, stage_page
 from tabled.edits import edits_line, edits_table
 from tabled.house import house_drawing
@@ -149,6 +150,7 @@ def documents() -> dict[Path, str]:
         "loss_conversations": conversations_line(),
         "loss_kinds": kinds_table(),
         "loss_recall": recall_table(),
+        "causes": causes_table(),
         "message_edits": edits_table(),
         "message_edits_conversations": edits_line(),
         "log_formats": formats_table(),

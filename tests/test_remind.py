@@ -692,6 +692,13 @@ def test_a_hook_imports_nothing_that_takes_long(rules, session):
     assert not imported & (heavy | {"pydantic", "yaml"})
 
 
+def test_a_rule_without_a_text_is_said_in_the_words_of_the_prompt(rules):
+    prompt = "Work on the shop. Prices come first. Never push by force."
+    without = RULES.replace("Work on the shop.", prompt).replace("text: Never force-push.", "")
+    rules.write_text(without)
+    assert load_hook_rules(str(rules)).rules[2].text == "Never push by force."
+
+
 def test_rules_that_were_checked_are_kept_until_the_suite_changes(rules, tmp_path):
     cache = tmp_path / "kept"
     first = load_hook_rules(str(rules), cache=cache)

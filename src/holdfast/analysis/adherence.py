@@ -14,7 +14,7 @@ from holdfast.analysis import sequential, statistics
 from holdfast.analysis.estimates import KEPT
 from holdfast.analysis.sequential import FAIL, PASS, UNDECIDED
 from holdfast.analysis.verdicts import verdict_on
-from holdfast.records import LogDialog, Probe, Run, Unscored
+from holdfast.records import CompactedRule, LogDialog, Probe, Run, Unscored
 
 TURN_BINS = (1, 2, 3, 4, 5, 6, 7, 8, 9, 17, 33, 65, 129, 257, 513)
 TOKEN_BINS = (0, 1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 64_000, 128_000, 256_000)
@@ -225,7 +225,9 @@ def _unjudged(run: Run, judged: Collection[str], by_category: bool) -> list[Rule
     ]
 
 
-def label_of(record: LogDialog, score: Probe | Unscored, by_category: bool = False) -> str:
+def label_of(
+    record: LogDialog, score: Probe | Unscored | CompactedRule, by_category: bool = False
+) -> str:
     """A score's `Adherence.rule`: PROMPT/RULE, PROMPT if the rule has no id, or the category."""
     agent = record.agent
     if by_category:

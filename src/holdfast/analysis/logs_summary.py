@@ -6,13 +6,25 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from holdfast.analysis.adherence import TOKEN_BINS, TURN_BINS, Adherence
+from holdfast.analysis.rule_context import (
+    CALL_BINS,
+    COMPACTION_BINS,
+    Breach,
+    breaches,
+    context_effects,
+    count_causes,
+)
 from holdfast.analysis.statistics import Estimate
 from holdfast.analysis.summary import estimated, write_results
 from holdfast.records import Run
 from holdfast.records.run_summary import (
     AgainstEarlierLogs,
+    CauseCounts,
+    CompactionEffect,
+    ContextSummaries,
     EstimateFrom,
     FirstBroken,
+    KeptInSummaries,
     LoggedRule,
     LogsResult,
 )
@@ -22,20 +34,23 @@ def write_logs_summary(
     run: Run, rows: Sequence[Adherence], bar: float | None, error: float
 ) -> Path:
     """Writes `summary.json` into the run's folder."""
+    found = breaches(run)
     results = LogsResult(
         min_adherence=bar,
         error=error,
-        rules=tuple(map(_logged_rule, rows)),
+        rules=tuple(_logged_rule(row, found) for row in rows),
         unmatched=run.manifest.unmatched,
         problems=run.manifest.problems,
+        context=_context(run, found),
     )
     return write_results(
         run.folder, "logs", run.manifest.identity.to_json(), len(run.records), results
     )
 
 
-def _logged_rule(row: Adherence) -> LoggedRule:
+def _logged_rule(row: Adherence, found: Sequence[Breach]) -> LoggedRule:
     earlier, survival = row.earlier, row.survival
+    of_rule = [breach for breach in found if breach.rule == row.rule]
     return LoggedRule(
         rule=row.rule,
         applied=row.applied,
@@ -64,6 +79,30 @@ def _logged_rule(row: Adherence) -> LoggedRule:
             difference=estimated(earlier.difference),
             certain=earlier.certain,
         ),
+        why=CauseCounts(**count_causes(of_rule)) if of_rule else None,
+    )
+
+
+def _context(run: Run, found: Sequence[Breach]) -> ContextSummaries:
+    effects = context_effects(run)
+    around = effects.around
+    return ContextSummaries(
+        why=CauseCounts(**count_causes(found)),
+        by_tokens_since=_binned(TOKEN_BINS, effects.by_tokens_since),
+        by_calls=_binned(CALL_BINS, effects.by_calls),
+        by_compactions=_binned(COMPACTION_BINS, effects.by_compactions),
+        by_kind={name: estimated(value) for name, value in effects.by_kind.items()},
+        by_polarity={name: estimated(value) for name, value in effects.by_polarity.items()},
+        compactions=CompactionEffect(
+            dialogs=around.dialogs,
+            compactions=around.compactions,
+            before=estimated(around.before),
+            after=estimated(around.after),
+            change=estimated(around.change),
+            kept=tuple(KeptInSummaries(**vars(kept)) for kept in around.kept),
+        )
+        if around.compactions
+        else None,
     )
 
 
@@ -74,6 +113,6 @@ def _rounded(values: Sequence[float]) -> tuple[float, ...]:
 def _binned(bins: Sequence[int], estimates: Sequence[Estimate]) -> tuple[EstimateFrom, ...]:
     return tuple(
         EstimateFrom(**{"from": start}, **dict(estimated(item)))
-        for start, item in zip(bins, estimates, strict=True)
+        for start, item in zip(bins, estimates, strict=False)  # none in an earlier version
         if item.n
     )

@@ -178,8 +178,7 @@ def test_measures(suite: Suite, more: Sequence[LabelledSource] = ()) -> list[Mea
         listed = [(labelled, _numbered(rule, labelled)) for labelled in rule.labelled]
         listed += [(turn.labelled, turn.source) for turn in more if turn.rule == name]
         turns = tuple(
-            ScoredTurn(source, labelled, _score_of(rule, labelled))
-            for labelled, source in listed
+            ScoredTurn(source, labelled, _score_of(rule, labelled)) for labelled, source in listed
         )
         tests.append(MeasureTest(name, rule.measure.name, turns))
     return tests

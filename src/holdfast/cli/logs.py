@@ -20,6 +20,7 @@ from holdfast.errors import UsageError
 from holdfast.logs import read_logs, score_logs
 from holdfast.records import read_earlier
 from holdfast.report.log_formats import formats_list
+from holdfast.report.logs_causes import why_table
 from holdfast.report.logs_figures import write_logs_figures
 from holdfast.report.logs_junit import write_logs_junit
 from holdfast.report.logs_page import logs_page
@@ -107,6 +108,8 @@ def run(arguments: LogsArguments) -> int:
     by_category = len(rows) > _MAX_RULES_SHOWN and not has_verdicts
     shown = adherence(scored, by_category=True) if by_category else rows
     print(logs_table(scored, rows, shown, bar))
+    if why := why_table(scored):
+        print(why)
     _print_problems(logs.problems)
     if arguments.junit is not None:
         seconds = time.monotonic() - started

@@ -22,6 +22,7 @@ from holdfast.coding_agents.session_state import (
     write_state,
 )
 from holdfast.errors import UsageError
+from holdfast.logs.context import compactions
 from holdfast.logs.dialogs import LoggedExchange, LoggedTurn, exchanges_of, turns_of
 from holdfast.measures.patterns import searches_end_within
 from holdfast.measures.registry import FOLLOWED, Score
@@ -184,9 +185,9 @@ def _answer(
     hook: HookInput, rules: HookRules, session: _Session
 ) -> tuple[HookAnswer, SessionState]:
     before = session.state or SessionState(rules.fingerprint)
-    compactions = _new_compactions(session.part, before.offset if session.state else 0)
-    unsaid = compactions - 1 if before.said_ahead and compactions else compactions
-    said_ahead = before.said_ahead and not compactions
+    new = _new_compactions(session.part, before.offset if session.state else 0)
+    unsaid = new - 1 if before.said_ahead and new else new
+    said_ahead = before.said_ahead and not new
     has_left = (
         before.has_left or unsaid > 0 or hook.occasion in (Occasion.COMPACTED, Occasion.LEAVING)
     )
@@ -197,18 +198,14 @@ def _answer(
         answer, marks = _judge(hook, rules, session, marks)
         if has_left:
             answer = replace(answer, left=rules.rules)
-            has_left, said_ahead = False, not compactions
+            has_left, said_ahead = False, not new
     return answer, _next_state(rules, session, marks, has_left, said_ahead)
 
 
 def _new_compactions(part: SessionPart, offset: int) -> int:
-    """How many compactions begin after a byte of the log; each may be several events."""
-    count, before = 0, None
-    for event in part.events:
-        begins = event.kind is Kind.COMPACTION and before is not Kind.COMPACTION
-        count += begins and part.offset_of(event) >= offset
-        before = event.kind
-    return count
+    """How many compactions begin after a byte of the log."""
+    begins = compactions(part.events)
+    return sum(part.offset_of(part.events[position]) >= offset for position in begins)
 
 
 def _judge(

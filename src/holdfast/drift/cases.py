@@ -12,7 +12,7 @@ from holdfast.drift.rule_kinds import Polarity, RuleKind
 from holdfast.errors import UsageError
 from holdfast.measures import as_measure
 from holdfast.measures.registry import inner_specs, read_spec
-from holdfast.measures.turns import EVERY_TURN, AssistantTurn, When
+from holdfast.measures.turns import EVERY_TURN, NEVER_LIFTED, AssistantTurn, Unless, When
 
 CATEGORIES = ("pattern", "multiple_choice", "persona", "memorization", "language")
 NO_CATEGORY = "rules"  # of a case whose file gives none
@@ -67,6 +67,7 @@ class Rule:
         text: the rule in one sentence, as one would remind the model of it.
         recalled: a measure like `measure`, which scores whether the reply to "what are your rules?"
             states this one; None if the rule is never asked for.
+        unless: what of the user's words lifts it for a turn: a breach there is `outweighed`.
 
     Raises:
         UsageError: no measure.
@@ -83,6 +84,7 @@ class Rule:
     text: str = ""
     recalled: Any = None
     labelled_turns: tuple[LabelledTurn, ...] = ()
+    unless: Unless = NEVER_LIFTED
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "probes", _questions(self.probes, f"The rule {self.id!r}"))
@@ -126,8 +128,8 @@ class Case:
         id: unique within its suite.
         category: one of `CATEGORIES` in the suites `starter` and `core`, any text elsewhere.
         system_prompt: the instruction under test (s_B in Li et al. 2024, section 3.1).
-        probes, measure, follows, breaks, when, kind, polarity, text, recalled, labelled_turns:
-            those of the only rule, as in `Rule`.
+        probes, measure, follows, breaks, when, kind, polarity, text, recalled, labelled_turns,
+        unless: those of the only rule, as in `Rule`.
         rules: several rules of one prompt, each with an id.
 
     Raises:
@@ -148,6 +150,7 @@ class Case:
     text: str = ""
     recalled: Any = None
     labelled_turns: tuple[LabelledTurn, ...] = ()
+    unless: Unless = NEVER_LIFTED
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "rules", tuple(self.rules))
@@ -190,6 +193,7 @@ class Case:
                 text=self.text,
                 recalled=self.recalled,
                 labelled_turns=self.labelled_turns,
+                unless=self.unless,
             ),
         )
 

@@ -32,7 +32,7 @@ from holdfast.measures.judging import check_labels
 from holdfast.measures.patterns import compiled
 from holdfast.measures.registry import FOLLOWED as FOLLOWED
 from holdfast.measures.registry import Score, Undecided
-from holdfast.measures.turns import AssistantTurn, ToolCall, When
+from holdfast.measures.turns import AssistantTurn, ToolCall, Unless, When
 
 __all__ = ["CATEGORIES", "SHIPPED", "Case", "Suite", "generic_starters", "load_suite"]
 
@@ -221,6 +221,12 @@ class TurnEntry(StrictModel):
 Examples = Annotated[list[Text | TurnEntry], Field(min_length=1)]
 
 
+class UnlessEntry(StrictModel):
+    """Words of the user that lift a rule for a turn (`measures.turns.Unless`)."""
+
+    user: Text
+
+
 class RuleEntry(StrictModel):
     """An entry under 'rules'; a case with one rule has the same fields."""
 
@@ -235,6 +241,7 @@ class RuleEntry(StrictModel):
     polarity: Polarity | None = None
     text: Text = ""
     recalled: str | dict[str, Any] = ""
+    unless: UnlessEntry | None = None
 
 
 class CaseEntry(RuleEntry):
@@ -416,10 +423,11 @@ def _rule(entry: RuleEntry, where: str, allow_code: bool) -> Rule:
             f"{where} lacks the field 'measure'; name one of those that `holdfast measures` lists."
         )
     when = When(**entry.when.model_dump())
+    unless = Unless(entry.unless.user if entry.unless else "")
     try:
         measure = build(entry.measure, allow_code)
         recalled = build(entry.recalled, allow_code) if entry.recalled else None
-        for pattern in filter(None, (when.user, when.reply)):
+        for pattern in filter(None, (when.user, when.reply, unless.user)):
             compiled(pattern, "i")
     except UsageError as error:
         raise UsageError(f"{where}: {error}") from error
@@ -435,6 +443,7 @@ def _rule(entry: RuleEntry, where: str, allow_code: bool) -> Rule:
         polarity=entry.polarity,
         text=entry.text,
         recalled=recalled,
+        unless=unless,
     )
 
 

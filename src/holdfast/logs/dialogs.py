@@ -32,6 +32,7 @@ class LoggedTurn:
         tokens: in the model's context before it, estimated from the bytes.
         reasoning: what its text began with between markers such as `<think>`; it is not scored.
         events: the ids of its events in a transcript; a copy of the turn has the same.
+        positions: of its events on the path of the transcript.
     """
 
     number: int
@@ -41,6 +42,7 @@ class LoggedTurn:
     done: AssistantTurn
     reasoning: str = ""
     events: frozenset[str] = frozenset()
+    positions: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -50,11 +52,16 @@ class LoggedDialog:
     Args:
         source: the file, and the line or the session in it.
         system: the system prompt; "" if the log has none.
+        transcript: that it was read from.
+        file, number: all transcripts of its file, and which of them this is.
     """
 
     source: str
     system: str
     turns: tuple[LoggedTurn, ...]
+    transcript: Transcript
+    file: tuple[Transcript, ...] = ()
+    number: int = 0
 
 
 @dataclass(frozen=True)
@@ -91,8 +98,8 @@ def read_logs(paths: Path | str | Sequence[Path | str], form: str | None = None)
     for file in read_transcripts(paths, form):
         digest.update(file.text.encode("utf-8", "surrogatepass"))
         problems += file.unread
-        for transcript in file.transcripts:
-            dialog = dialog_of(transcript)
+        for number, transcript in enumerate(file.transcripts):
+            dialog = replace(dialog_of(transcript), file=file.transcripts, number=number)
             if not dialog.turns:
                 problems.append(f"{transcript.source}: the assistant says nothing in it")
                 continue
@@ -143,12 +150,14 @@ class LoggedExchange:
         size: of the dialog before the assistant's turn, in bytes.
         begins: the user's message; None if the assistant began.
         after: the events after the user's message.
+        positions: of the assistant's events among them, on the path.
     """
 
     user: str
     size: int
     begins: Event | None = None
     after: list[Event] = field(default_factory=list)
+    positions: list[int] = field(default_factory=list)
 
     @property
     def replies(self) -> list[Event]:
@@ -166,7 +175,8 @@ class LoggedExchange:
 def dialog_of(transcript: Transcript) -> LoggedDialog:
     """The assistant's turns on the active path."""
     turns = turns_of(exchanges_of(transcript.path))
-    return LoggedDialog(transcript.source, "\n\n".join(_prompts(transcript.path)), turns)
+    prompt = "\n\n".join(_prompts(transcript.path))
+    return LoggedDialog(transcript.source, prompt, turns, transcript)
 
 
 def turns_of(
@@ -195,6 +205,7 @@ def turns_of(
                     AssistantTurn(text, calls, earlier, is_cut, user, previous),
                     "\n\n".join(reasoning for reasoning, _ in split if reasoning.strip()),
                     frozenset(event.id for event in replies if event.id),
+                    tuple(exchange.positions),
                 )
             )
             earlier, previous = earlier + calls, text
@@ -215,14 +226,16 @@ def exchanges_of(path: Sequence[Event]) -> list[LoggedExchange]:
     prompts = sum(len(text.encode("utf-8", "replace")) for text in _prompts(path))
     size = prompts
     exchanges = [LoggedExchange("", size)]
-    for event in path:
+    for position, event in enumerate(path):
         if event.is_prompt or event.kind is Kind.ERROR:
             continue
-        size = (prompts if event.kind is Kind.COMPACTION else size) + _size(event)
+        size = (prompts if event.kind is Kind.COMPACTION else size) + size_of(event)
         if event.kind in _NOT_SAID:
             continue
         if not event.is_by_user:
             exchanges[-1].after.append(event)
+            if event.is_by_assistant:
+                exchanges[-1].positions.append(position)
         elif exchanges[-1].after or not exchanges[-1].user:
             exchanges.append(LoggedExchange(event.text, size, event))
         else:  # the user continues
@@ -231,7 +244,7 @@ def exchanges_of(path: Sequence[Event]) -> list[LoggedExchange]:
     return exchanges
 
 
-def _size(event: Event) -> int:
-    """In bytes."""
+def size_of(event: Event) -> int:
+    """The size of an event in the context, in bytes."""
     arguments = json.dumps(dict(event.call.arguments)) if event.call is not None else ""
     return len(event.text.encode("utf-8", "replace")) + len(arguments.encode("utf-8", "replace"))

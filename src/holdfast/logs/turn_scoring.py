@@ -19,12 +19,15 @@ from holdfast.drift.probe_outcomes import (
     ProbeResults,
 )
 from holdfast.errors import UsageError, cut
+from holdfast.logs.causes import DialogCauses
 from holdfast.logs.dialogs import LoggedDialog, LoggedTurn, Logs
-from holdfast.measures.registry import Score, Undecided
+from holdfast.measures.registry import FOLLOWED, Score, Undecided
 from holdfast.records import (
     LogDialog,
+    LogProbe,
     LogPrompt,
     LogTurn,
+    Probe,
     ProbeReply,
     Run,
     batches,
@@ -104,6 +107,8 @@ def _none_of(count: int) -> str:
 
 def _record(number: int, dialog: LoggedDialog, case: Case, results: ProbeResults) -> LogDialog:
     """The record of a dialog, with its texts cut short."""
+    causes = DialogCauses(dialog, case)
+    turns = {turn.number: turn for turn in dialog.turns}
     return LogDialog(
         method=METHOD,
         conversation=number,
@@ -122,14 +127,22 @@ def _record(number: int, dialog: LoggedDialog, case: Case, results: ProbeResults
             )
             for turn in dialog.turns
         ),
-        probes=tuple(
-            probe.model_copy(update={"reply": cut(probe.reply, _SHOWN)}) for probe in results.probes
-        ),
+        probes=tuple(_with_cause(probe, turns[probe.round], causes) for probe in results.probes),
         unscored=tuple(
             probe.model_copy(update={"reply": cut(probe.reply, _SHOWN)})
             for probe in results.unscored
         ),
         unanswered=results.unanswered,
+        compactions=causes.compactions,
+    )
+
+
+def _with_cause(probe: Probe, turn: LoggedTurn, causes: DialogCauses) -> LogProbe:
+    """A score with where its rule was, and if the turn broke it, why."""
+    return LogProbe(
+        **{**dict(probe), "reply": cut(probe.reply, _SHOWN)},
+        context=causes.context_of(probe.rule, turn),
+        cause=causes.cause_of(probe.rule, turn) if probe.score < FOLLOWED else None,
     )
 
 
@@ -199,6 +212,7 @@ def case_of(dialog: LoggedDialog, suite: Suite) -> Case | None:
 def _fingerprint(suite: Suite) -> str:
     content = [
         [case.id, case.system_prompt, rule.id, rule.measure.spec, asdict(rule.when)]
+        + ([rule.text, rule.unless.user] if rule.text or rule.unless.user else [])
         for case in suite.cases
         for rule in case.all_rules
     ]

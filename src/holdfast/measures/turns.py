@@ -51,3 +51,13 @@ class When:
 
 
 EVERY_TURN = When()
+
+
+@dataclass(frozen=True)
+class Unless:
+    """What a user may say that lifts a rule for the turn that follows."""
+
+    user: str = ""  # a regular expression that the user's message matches, in either case
+
+
+NEVER_LIFTED = Unless()

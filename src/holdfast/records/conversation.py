@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from holdfast.records.cause_records import BreachCause, LoggedCompaction, RuleInContext
 from holdfast.records.model import List, Number, Optional, OptionalList, RecordModel
 
 NO_NEWS_FROM = 0.5  # the share from which a turn counts as repeated
@@ -254,6 +255,13 @@ class LogTurn(Turn):
     tools: List[str]  # the names of the tools it called
 
 
+class LogProbe(Probe):
+    """The score of a turn of a logged dialog."""
+
+    context: Optional[RuleInContext] = None
+    cause: Optional[BreachCause] = None  # if the turn broke the rule
+
+
 class LogDialog(RecordModel):
     """The scores of a logged dialog."""
 
@@ -263,9 +271,10 @@ class LogDialog(RecordModel):
     agent: LogPrompt
     user: LogPrompt
     turns: List[LogTurn]
-    probes: List[Probe]
+    probes: List[LogProbe]
     unscored: OptionalList[Unscored] = ()
     unanswered: OptionalList[Unanswered] = ()
+    compactions: OptionalList[LoggedCompaction] = ()
 
     @property
     def answered(self) -> tuple[Probe | Unscored, ...]:
