@@ -41,7 +41,8 @@ class Record:
     Args:
         name: of its file in benchmarks/results/, without ".json".
         command: for Python, from the repository's root; {out} is the file, {runs} a folder for its
-            runs, {corpus} the Self-dialogue Corpus (training/README.md), {facts} CounterFact.
+            runs, {corpus} the Self-dialogue Corpus (training/README.md), {facts} CounterFact,
+            {rules} the rules files of `suite_init_labels.json`.
         default_model: whether its numbers are the default model's, so that new weights invalidate
             it.
         minutes: about how long it takes on 2 cores.
@@ -176,6 +177,7 @@ RECORDS = (
     Record("serve", "benchmarks/serve.py --out {out}", True, 4),
     Record("proxy", "benchmarks/proxy.py --out {out}", False, 3),
     Record("remind", "benchmarks/remind.py --out {out}", False, 1),
+    Record("causes", "benchmarks/causes.py --out {out}", False, 1),
     Record(
         "ray",
         "benchmarks/on_ray.py --out {out}",
@@ -291,6 +293,12 @@ RECORDS = (
         "benchmarks/cold_start.py --model smollm2 --prompts 5 --out {out}",
         False,
         15,
+    ),
+    Record(
+        "suite_init",
+        "benchmarks/suite_init.py {rules} --out {out}",
+        default_model=False,
+        minutes=1,
     ),
     Record(
         "ifeval",
@@ -468,6 +476,9 @@ def main() -> None:
         "--self-dialogue", type=Path, help="self_dialogue.jsonl.gz, for the ablation"
     )
     parser.add_argument("--counterfact", type=Path, help="its core as CSV, for the real models")
+    parser.add_argument(
+        "--rules-files", type=Path, help="the folder of the files of suite_init_labels.json"
+    )
     parser.add_argument("--list", action="store_true")
     parser.add_argument("--compare", metavar="COMMIT", help="with its records; measures nothing")
     arguments = parser.parse_args()
@@ -482,8 +493,16 @@ def main() -> None:
     if unknown := [name for name in arguments.names if name not in by_name]:
         parser.error(f"no record {unknown[0]!r}; there are {', '.join(by_name)}")
     chosen = [by_name[name] for name in arguments.names or by_name]
-    data = {"corpus": arguments.self_dialogue, "facts": arguments.counterfact}
-    for name, option in (("corpus", "--self-dialogue"), ("facts", "--counterfact")):
+    data = {
+        "corpus": arguments.self_dialogue,
+        "facts": arguments.counterfact,
+        "rules": arguments.rules_files,
+    }
+    for name, option in (
+        ("corpus", "--self-dialogue"),
+        ("facts", "--counterfact"),
+        ("rules", "--rules-files"),
+    ):
         needing = [record for record in chosen if f"{{{name}}}" in record.command]
         if data[name] is None and needing:
             what = f"{', '.join(record.name for record in needing)}: {option} FILE is needed"

@@ -29,6 +29,7 @@ from tabled.behaviour import (
     verdicts_table,
 )
 from tabled.catalogue import api_sections, catalogue_table
+from tabled.causes import causes_table
 from tabled.costs import chosen_page, confirmed_costs_table, stage_page
 from tabled.edits import edits_line, edits_table
 from tabled.house import house_drawing
@@ -81,6 +82,8 @@ from tabled.speed import (
     speed_table,
     vllm_table,
 )
+
+from holdfast.report.log_formats import formats_table
 
 # by table, if its record has a different name
 RECORDED = {
@@ -147,8 +150,10 @@ def documents() -> dict[Path, str]:
         "loss_conversations": conversations_line(),
         "loss_kinds": kinds_table(),
         "loss_recall": recall_table(),
+        "causes": causes_table(),
         "message_edits": edits_table(),
         "message_edits_conversations": edits_line(),
+        "log_formats": formats_table(),
     }
     for name, table in (
         ("modern", modern_table),

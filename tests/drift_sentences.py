@@ -84,6 +84,9 @@ NEXT_STEPS = {
     "a fix that harms": replace(FIXED, harms=True),
     "a drift": DRIFTS,
     "a drift, and rules never followed": replace(DRIFTS, never_followed=("a",)),
+    "a drift of a model without a proven fix": replace(
+        DRIFTS, first_fix="split-softmax:exponent=0.7,heads=16-23.0-13", is_proven=False
+    ),
     "a drift behind an API": replace(DRIFTS, endpoint=True),
     "a drift in a run of Python": replace(DRIFTS, command=""),
     "an uncertain fix": replace(FIXED, needed=90),

@@ -83,7 +83,7 @@ def test_a_dry_run_records_its_piece_and_the_run_continues_from_there(tmp_path, 
     assert main([*words, "--out", str(out), "--dry-run", "--baseline"]) == 0
     told, progress = capsys.readouterr()
     assert "--dry-run: 3 of 10" in progress
-    assert read_run(out).manifest.identity.to_json()["settings"]["conversations"] == 3
+    assert read_run(out).manifest.identity.to_json()["settings"]["conversations"] == 10
     assert told.splitlines()[1].split()[-3:] == ["10", "7", "70"]  # 10 x (3 turns + 4 probes)
     assert "conversations asked without a prompt" in told and "Time left: about" in told
     assert "Measured on 3" in told and f"recorded in {out}." in told

@@ -15,14 +15,14 @@ PACKAGE = SOURCE / "holdfast"
 # A module imports only its own layer and those before it; modules not yet written are absent.
 LAYERS = (
     "errors common records chat methods client measures transcripts states attention engine models"
-    " drift analysis study logs coding_agents report papers serve proxy integrations __init__ cli"
-    " __main__"
+    " drift drafting analysis study logs coding_agents report papers serve proxy integrations"
+    " __init__ cli __main__"
 ).split()
 LIGHT = (
     "__init__ common/files common/sampling chat/prompt methods client measures records transcripts"
     " models/requests models/protocol models/endpoint models/connecting drift/suites"
-    " papers/zhang2024 analysis study logs coding_agents/reminding coding_agents/settings_files"
-    " report proxy/wrapping proxy/proxy_app cli cli/remind cli/proxy"
+    " drafting papers/zhang2024 analysis study logs coding_agents/reminding"
+    " coding_agents/settings_files report proxy/wrapping proxy/proxy_app cli cli/remind cli/proxy"
 ).split()
 HEAVY = "torch transformers openai pandas matplotlib sklearn scipy ray datasets fastapi".split()
 DRAWING = ["jinja2", "markupsafe", "holdfast.report", "holdfast.study", "PIL"]

@@ -1,6 +1,7 @@
 """Large logs: records that stay on the disk, and files that are read in parts."""
 
 import json
+import zipfile
 from gzip import compress as packed
 
 import numpy as np
@@ -8,14 +9,17 @@ import pytest
 from logged_dialogs import PROBED, SHORT, asked_and_answered, chats, cities, lines_of
 
 from holdfast.analysis.adherence import adherence, read_scores
+from holdfast.analysis.rule_context import context_effects
 from holdfast.drift import load_suite
 from holdfast.errors import RecordsError, UsageError
 from holdfast.logs import FORMATS, read_logs, scan_logs, scanning, score_logs, turn_scoring
 from holdfast.records import OpenRun, folder, read_run
+from holdfast.records.log_scores import NONE
 from holdfast.records.stored_logs import StoredLogs
+from holdfast.report.logs_causes import causes_section, why_table
 from holdfast.report.logs_page import logs_page
 from holdfast.report.logs_sentences import logs_table
-from holdfast.transcripts import file_parts
+from holdfast.transcripts import file_parts, read_transcripts
 from holdfast.transcripts.finding import FoundLog
 from holdfast.transcripts.reader import Located
 
@@ -43,7 +47,8 @@ def test_records_on_the_disk_are_those_in_memory(scored, monkeypatch):
     ]
     with pytest.raises(IndexError):
         stored.records[len(scored.records)]
-    assert stored.log_scores == scored.log_scores and not stored.conversations
+    assert stored.log_scores == scored.log_scores and set(scored.log_scores.cause) > {NONE}
+    assert not stored.conversations
     assert stored.to_columns() == scored.to_columns()
 
 
@@ -52,6 +57,9 @@ def test_results_of_records_on_the_disk_are_the_same(scored, monkeypatch):
     rows = adherence(scored, min_adherence=0.9)
     assert adherence(stored, min_adherence=0.9) == rows
     assert logs_table(stored, rows, rows, 0.9) == logs_table(scored, rows, rows, 0.9)
+    assert why_table(stored) == why_table(scored) != ""
+    assert causes_section(stored) == causes_section(scored)
+    assert context_effects(stored) == context_effects(scored)
     page = logs_page(stored, rows, rows, 0.9)
     assert "luna/city" in page and "not counted" in page
     assert "not counted" not in logs_page(scored, rows, rows, 0.9)
@@ -93,7 +101,29 @@ def _session(name: str, turns: int, copied: str = "") -> list[dict]:
             fields = {"type": kind, "uuid": uuid, "parentUuid": parent, "sessionId": name}
             events.append({**fields, "message": message})
             parent = uuid
+        if number == 0:  # before the turn that a resumed session copies
+            uuid = f"{copied or name}-summary"
+            message = {"role": "user", "content": "Summary: Answer in one sentence."}
+            fields = {"type": "user", "uuid": uuid, "parentUuid": parent, "sessionId": name}
+            events.append({**fields, "isCompactSummary": True, "message": message})
+            parent = uuid
     return events
+
+
+def _requests(turns: int) -> list[dict]:
+    """Requests of one dialog, of which the later ones begin at a later message."""
+    rule = "Answer in one sentence. Question 0?"
+    texts = [rule, *(f"Question {n}? {'So. ' * 600}" for n in range(1, turns))]
+    pairs = [asked_and_answered(text, "Yes. And more.") for text in texts]
+    return [{"messages": [*pairs[max(0, n - 1)], *pairs[n]]} for n in range(1, turns)]
+
+
+def _archive(path) -> None:
+    """An archive of Inspect AI with a sample."""
+    messages = asked_and_answered("Why?", "Because. And more.")
+    sample = {"id": 1, "epoch": 1, "input": "Why?", "messages": messages}
+    with zipfile.ZipFile(path, "w") as file:
+        file.writestr("samples/1_epoch_1.json", json.dumps(sample))
 
 
 @pytest.fixture
@@ -113,6 +143,11 @@ def folder_of_logs(tmp_path):
     )
     (logs / "latin.jsonl").write_bytes(b'{"messages": "caf\xe9"}\n')
     (logs / "chats.json").write_text(json.dumps([*chats(2, lambda n: 1)]))
+    (logs / "requests.jsonl").write_text(lines_of(_requests(5)))
+    _archive(logs / "archive.eval")
+    (logs / ".aider.chat.history.md").write_text(
+        "# aider chat started at 2026-09-14 10:00:00\n\n#### Why?\n\nBecause. And more.\n"
+    )
     (logs / "packed.jsonl.gz").write_bytes(packed(lines_of(chats(2, lambda n: 5)).encode()))
     return logs
 
@@ -144,14 +179,40 @@ def test_scanning_in_parts_gives_what_reading_at_once_gives(
     scanned = scan_logs(
         [folder_of_logs], suite, tmp_path / "run", workers=workers, watch=seen.append
     )
-    assert len(file_parts.parts_of(FoundLog(folder_of_logs / "chats.jsonl", False), None)) > 5
+    for name, count in (("chats.jsonl", 5), ("requests.jsonl", 2)):
+        assert len(file_parts.parts_of(FoundLog(folder_of_logs / name, False), None)) > count
     records = [(run.folder / "records.jsonl").read_bytes() for run in (whole, scanned)]
     assert records[0] == records[1] and len(scanned.dialogs) > 40
     assert _facts(scanned) == _facts(whole)
     assert any("too, and counted there" in problem for problem in scanned.manifest.problems)
-    assert seen[-1].files == seen[-1].all_files == 7
+    assert seen[-1].files == seen[-1].all_files == 10
     assert seen[-1].problems == len(scanned.manifest.problems) - 1  # copies are found at the end
     assert not [*scanned.folder.glob(".scanning*")]
+
+
+def test_what_a_part_needs_of_the_part_before_is_read(tmp_path, folder_of_logs, small_parts):
+    run = scan_logs([folder_of_logs / "requests.jsonl"], _short(tmp_path), tmp_path / "run")
+    causes = [record.probes[-1].cause for record in run.dialogs]
+    assert [cause.cause for cause in causes] == ["present", "removed", "unknown", "unknown"]
+    assert causes[1].evidence[0].source.endswith("requests.jsonl, line 1")
+    (file,) = read_transcripts(folder_of_logs / "requests.jsonl")
+    part = file_parts.parts_of(FoundLog(folder_of_logs / "requests.jsonl", False), None)[-1]
+    for count, size in ((1, 10), (2, 3_000), (9, 10), (9, 1_000_000)):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(file_parts, "_BACK", size)
+            before = file_parts.dialogs_before(part, count)
+        assert [t.path for t in before] == [t.path for t in file.transcripts[:-1][-count:]]
+        assert [t.source for t in before] == [t.source for t in file.transcripts[:-1][-count:]]
+
+
+def test_a_compaction_before_a_copied_turn_counts_once(tmp_path, folder_of_logs):
+    logs = [folder_of_logs / name for name in ("long.jsonl", "resumed.jsonl")]
+    run = score_logs(read_logs(logs), _short(tmp_path), tmp_path / "run")
+    (compaction,) = (item for record in run.dialogs for item in record.compactions)
+    assert compaction.turn == 2 and "long.jsonl" in compaction.source
+    (resumed,) = (record for record in run.dialogs if "resumed" in record.source)
+    assert [probe.round for probe in resumed.probes] == [3, 4]
+    assert resumed.probes[0].context.compactions == 1
 
 
 def test_an_interrupted_scan_goes_on_where_it_stopped(tmp_path, folder_of_logs, monkeypatch):

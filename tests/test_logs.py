@@ -21,7 +21,7 @@ from holdfast.cli import main
 from holdfast.drift import load_suite
 from holdfast.errors import AnotherRun, UsageError
 from holdfast.logs import FORMATS, read_logs, score_logs
-from holdfast.measures.conduct import files_changed
+from holdfast.measures.actions import files_changed
 from holdfast.records import read_run, write_csv
 from holdfast.study.checking import earlier_conversations
 
@@ -53,11 +53,16 @@ cases:
         measure: {{regex: '\A[^\p{{Extended_Pictographic}}]*\Z'}}
 """
 FORMATS_WITH_FIXTURES = sorted(set(FORMATS) - {"run"})
-FILES = {name: f"{name.replace('-', '_')}.jsonl" for name in FORMATS_WITH_FIXTURES}
+MARKDOWN = {"aider", "cursor"}
+FILES = {
+    name: f"{name.replace('-', '_')}.{'md' if name in MARKDOWN else 'jsonl'}"
+    for name in FORMATS_WITH_FIXTURES
+}
 # these files do not have the system prompt, or do not have what the user said
 WITHOUT_PROMPT = {"claude-code", "codex-exec", "gemini-cli", "claude-ai"}
+WITHOUT_PROMPT |= {"aider", "copilot", "cursor", "sillytavern"}
 WITHOUT_USER = {"codex-exec"}
-WITHOUT_TOOLS: set[str] = set()  # formats of plain text
+WITHOUT_TOOLS = {"cursor"}  # as it exports them
 
 
 def test_a_codex_patch_counts_as_a_file_change():
@@ -67,7 +72,8 @@ def test_a_codex_patch_counts_as_a_file_change():
 
 
 def test_every_format_has_a_fixture():
-    assert {*FILES.values()} == {path.name for path in DATA.glob("*.jsonl")}
+    fixtures = {path.name for path in DATA.iterdir()} - {"README.md", "agent_transcripts.yaml"}
+    assert {*FILES.values()} == fixtures
 
 
 def test_every_format_is_in_the_table_of_the_page_on_logs():
@@ -498,7 +504,7 @@ def replaced(value, path, new):
     return copy
 
 
-@pytest.mark.parametrize("form", FILES)
+@pytest.mark.parametrize("form", sorted(FILES.keys() - MARKDOWN))
 def test_a_field_of_another_type_is_read_or_named(form, tmp_path):
     values = [json.loads(line) for line in (DATA / FILES[form]).read_text().splitlines()]
     path = tmp_path / "a.jsonl"

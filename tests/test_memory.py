@@ -4,6 +4,7 @@ import asyncio
 import gc
 import itertools
 import logging
+import os
 import re
 from collections import Counter
 from dataclasses import replace
@@ -14,7 +15,7 @@ from tiny import chat, model, tokenizer
 from transformers.cache_utils import DynamicLayer
 
 from holdfast import Guidance, Request, Sampling, SplitSoftmax, drift
-from holdfast.engine import decoder
+from holdfast.engine import decoder, memory
 from holdfast.engine.cache import Slots
 from holdfast.engine.decoder import Decoder
 from holdfast.engine.prefixes import KeysValues
@@ -361,3 +362,13 @@ def test_a_server_keeps_nothing_of_requests_that_have_ended():
     assert session.stepped._scheduler.shared.size <= 100_000 and not session.stepped._open
     tensors, rows = zip(*counts, strict=True)
     assert max(tensors[2:]) <= 1.1 * max(tensors[:2]) and max(rows) <= before + 16
+
+
+@pytest.mark.parametrize(("limit", "expected"), [("4000\n", 4000), ("max\n", None), (None, None)])
+def test_a_container_may_use_less_than_the_machine_has(monkeypatch, tmp_path, limit, expected):
+    path = tmp_path / "memory.max"
+    if limit is not None:
+        path.write_text(limit)
+    monkeypatch.setattr(memory, "_CGROUP_LIMITS", (path,))
+    machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    assert memory.memory_of_this_process() == (expected or machine)

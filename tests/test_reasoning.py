@@ -61,6 +61,20 @@ def test_an_opening_named_while_thinking_needs_no_closing():
 
 
 MENTIONED = {
+    "a quotation on both sides": (
+        '<think>The user wants "no"</think>"No." is my answer.',
+        'The user wants "no"',
+        '"No." is my answer.',
+    ),
+    "code on both sides": ("<think>Say `no`</think>`no`", "Say `no`", "`no`"),
+    "a quotation on both sides, no opening": ("It is 'yes'</think>'yes'", "It is 'yes'", "'yes'"),
+    "a space before, a blank line after": ("2+2 is 4. </think>\n\nFour.", "2+2 is 4.", "Four."),
+    "a token of gpt-oss in the reply": (
+        "<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant<|channel|>final<|message|>"
+        "Use <|end|> to stop.<|return|>",
+        "Hm.",
+        "Use <|end|> to stop.",
+    ),
     "a space before the closing": ("I look. </think>Oui.", "I look.", "Oui."),
     "both in one reply": (
         "<think>They asked about <think> tags.</think>Write </think> last.",
@@ -169,3 +183,9 @@ def test_a_chat_in_the_terminal_goes_on_without_the_reasoning(capsys):
     terminal.take("two")
     assert Thinks.chats[1] == ["one", "Oui.", "two"]
     assert "Hm." in capsys.readouterr().out  # it is shown as it comes
+
+
+def test_very_many_markers_are_split_at_once():
+    """Comparing each with the whole text before it would take minutes."""
+    text = "<think>" * 60_000 + "Hm." + "</think>" * 60_000 + "Oui."
+    assert split_reasoning(text).reply == "Oui."

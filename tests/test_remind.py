@@ -264,6 +264,24 @@ def test_calls_of_earlier_turns_count_for_rules_about_an_order(rules, session):
     assert session.hook("UserPromptSubmit") == ["Run the tests before a commit."]
 
 
+def test_the_question_before_the_users_answer_counts_though_it_is_in_an_earlier_turn(
+    rules, session
+):
+    rules.write_text(
+        "cases: [{id: ask, system_prompt: Ask., text: Ask before you push.,"
+        " measure: {name: asks_before, command: git push, asking: push}}]"
+    )
+    session.append(*claude_turn(1, "Shall I push?", bash("t1", "ls")))
+    assert session.hook("UserPromptSubmit") == []
+    session.append(user("u2", "a1", "Yes."))
+    assert session.hook("UserPromptSubmit") == []
+    assert session.hook("UserPromptSubmit") == []  # the log has nothing new
+    session.append(reply("a2", "u2", bash("t2", "git push")))
+    assert session.hook("PostToolUse", tool_name="Read", tool_input={}) == []
+    session.append(user("u3", "a2", "Thanks."), reply("a3", "u3", bash("t3", "git push")))
+    assert session.hook("UserPromptSubmit") == ["Ask before you push."]
+
+
 # Compactions
 
 COMPACTED = (boundary("b1", "a1"), summary("s1", "b1", "The cart was renamed."))
@@ -587,7 +605,11 @@ def test_the_limit_of_searches_is_not_used_up_by_other_work(rules, session):
     assert session.hook("UserPromptSubmit", "--strict") == ["Run the tests before a commit."]
 
 
-@pytest.mark.parametrize("script", ["(" * 50_000, "a " * 50_000, "$(" * 5000, '"' * 50_001])
+HOSTILE_SCRIPTS = ["(" * 50_000, "a " * 50_000, "$(" * 5000, '"' * 50_001, "\0" * 50_000]
+HOSTILE_SCRIPTS += ["a|" * 50_000, "A=aaaaaaaaaa;" + "A=$A$A;" * 40 + "echo $A"]
+
+
+@pytest.mark.parametrize("script", HOSTILE_SCRIPTS)
 def test_a_script_that_no_shell_could_run_is_judged_at_once(script):
     started = time.process_time()
     measure = build({"name": "command_not_run", "command": "git push"})
@@ -627,12 +649,14 @@ from holdfast.measures.registry import REGISTRY
 from holdfast.measures.turns import AssistantTurn, ToolCall
 TEXT = "The dogs walked to the shop (les chiens dorment) yesterday, and 3 cats ran!"
 for name, entry in REGISTRY.items():
+    if entry.of_turn:
+        continue
     given = {{
         key: field.examples[0] if field.examples else typing.get_args(field.annotation)[0]
         for key, field in entry.arguments.items() if field.is_required()
     }}
     measure = build({{"name": name, **given}})
-    if measure.of_turn or measure.loads or "{"{"}" in str(given.get("measure", "")):
+    if measure.loads or "{"{"}" in str(given.get("measure", "")):
         continue
     child = os.fork()
     if not child:
@@ -666,6 +690,13 @@ def test_a_hook_imports_nothing_that_takes_long(rules, session):
     heavy = {"torch", "transformers", "numpy", "pandas", "scipy", "matplotlib", "jinja2", "asyncio"}
     heavy |= {"openai", "tqdm", "holdfast.records", "holdfast.methods", "holdfast.report"}
     assert not imported & (heavy | {"pydantic", "yaml"})
+
+
+def test_a_rule_without_a_text_is_said_in_the_words_of_the_prompt(rules):
+    prompt = "Work on the shop. Prices come first. Never push by force."
+    without = RULES.replace("Work on the shop.", prompt).replace("text: Never force-push.", "")
+    rules.write_text(without)
+    assert load_hook_rules(str(rules)).rules[2].text == "Never push by force."
 
 
 def test_rules_that_were_checked_are_kept_until_the_suite_changes(rules, tmp_path):

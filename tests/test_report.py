@@ -557,6 +557,29 @@ def test_figures_are_written_as_svg_and_png_and_are_the_same_each_time(written, 
         assert (tmp_path / "page_figures" / path.name).read_bytes() == path.read_bytes(), path.name
 
 
+@pytest.mark.parametrize(("count", "is_drawn"), [(3, True), (10, False)])
+def test_a_figure_shows_each_rule_of_a_bot_if_they_are_few(tmp_path, count, is_drawn):
+    records = [
+        record(number, [1.0, number % 2], agent="bot") | {"method": method}
+        for method in ("none", "m")
+        for number in range(4)
+    ]
+    for entry in records:
+        entry["probes"] = [
+            probe | {"rule": f"rule {rule}", "probe": rule}
+            for probe in entry["probes"]
+            for rule in range(count)
+        ]
+    run_of(tmp_path / "run", records)
+    report.write([tmp_path / "run"], tmp_path / "page.html")
+    drawn = tmp_path / "page_figures" / "rules.svg"
+    assert drawn.exists() == is_drawn
+    if is_drawn:
+        text = drawn.read_text(encoding="utf-8")
+        assert all(f">rule {rule}<" in text for rule in range(count))
+        assert text.count('id="curve') == 2 * count
+
+
 def test_prompts_are_ranked_only_if_drawn_often_enough(tmp_path):
     few = [record(i, [1.0, i / 9], agent=f"p{i}") for i in range(8)]
     often = [record(i, [1.0, float(i % 2)], agent=f"p{i % 2}") for i in range(2 * LEAST_DRAWN)]

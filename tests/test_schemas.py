@@ -19,10 +19,14 @@ from holdfast.records import (
     CapabilityAnswer,
     Conversation,
     HeadScores,
+    LogDialog,
+    LogProbe,
+    LogTurn,
     Probe,
     TaskSample,
     Turn,
     Unscored,
+    cause_records,
     open_run,
     read_run,
     run_summary,
@@ -213,7 +217,10 @@ def test_exports_that_cannot_work_are_refused(words, code, sentence, capsys):
     assert sentence in capsys.readouterr().err
 
 
-DOCUMENTED = [Conversation, Turn, Probe, Unscored, TaskSample, HeadScores, CapabilityAnswer]
+DOCUMENTED = [
+    *(Conversation, Turn, Probe, Unscored, TaskSample, HeadScores, CapabilityAnswer),
+    *(LogDialog, LogTurn, LogProbe),
+]
 
 
 @pytest.mark.parametrize("model", DOCUMENTED)
@@ -235,6 +242,15 @@ SUMMARISED = [
     run_summary.CollapseSummary,
     run_summary.TruncationSummary,
     run_summary.SurvivalSummary,
+    run_summary.LogsResult,
+    run_summary.LoggedRule,
+    run_summary.FirstBroken,
+    run_summary.CauseCounts,
+    run_summary.ContextSummaries,
+    run_summary.CompactionEffect,
+    run_summary.KeptInSummaries,
+    *(cause_records.BreachCause, cause_records.Evidence, cause_records.RuleInContext),
+    *(cause_records.LoggedCompaction, cause_records.CompactedRule),
 ]
 
 

@@ -34,11 +34,17 @@ def dialog(masses: list[list[float]], prompts: list[int], span: int = 6) -> Dial
     return {n: trace(*turn) for n, turn in enumerate(zip(masses, prompts, strict=True), 1)}
 
 
+def decay_of(dialogs: list[Dialog]) -> decay.Trace:
+    """The decay in dialogs whose scores do not matter."""
+    scores = np.full((len(dialogs), len(dialogs[0])), 0.5)
+    return decay.describe("tiny", records_with(scores, scores), dialogs)
+
+
 def test_even_attention_does_not_differ_from_its_baseline():
     prompts = [[20, 60, 110], [30, 80, 150], [25, 90, 140]]
     masses = [[[6 / (tokens + t) for t in range(12)] for tokens in one] for one in prompts]
     dialogs = [dialog(*each) for each in zip(masses, prompts, strict=True)]
-    found = decay.decay(dialogs)
+    found = decay_of(dialogs)
     for change in (found.average.within_turns, found.average.between_turns, found.average.slope):
         assert abs(change.difference.mean) < 1e-9
         assert change.uniform.mean < 0
@@ -47,7 +53,7 @@ def test_even_attention_does_not_differ_from_its_baseline():
 
 def test_a_staircase_falls_only_between_turns():
     steps = [0.4, 0.2, 0.05]
-    found = decay.decay([dialog([[level] * 9 for level in steps], [20, 50, 90]) for _ in range(3)])
+    found = decay_of([dialog([[level] * 9 for level in steps], [20, 50, 90]) for _ in range(3)])
     assert found.average.within_turns.real.mean == pytest.approx(0, abs=1e-9)
     assert found.average.between_turns.real.mean == pytest.approx(np.log(0.05 / 0.4))
     assert found.average.slope.real.mean == pytest.approx(0, abs=1e-9)
@@ -56,14 +62,14 @@ def test_a_staircase_falls_only_between_turns():
 
 def test_the_first_query_of_a_turn_does_not_count_in_the_decay_within_turns():
     spiked = [[0.9] + [level] * 8 for level in (0.4, 0.2)]
-    found = decay.decay([dialog(spiked, [20, 50]) for _ in range(2)])
+    found = decay_of([dialog(spiked, [20, 50]) for _ in range(2)])
     assert found.average.within_turns.real.mean == pytest.approx(0, abs=1e-9)
 
 
 def test_the_head_shown_is_the_one_whose_mass_falls_most():
     one = dialog([[0.3] * 5, [0.3] * 5], [20, 50])
     one[2].mass[1, 2] = 0.01
-    found = decay.decay([one, one])
+    found = decay_of([one, one])
     assert found.shown_head == (1, 2)
     assert found.heads.drop[1][2] == pytest.approx(0.29)
 
@@ -130,7 +136,7 @@ def test_a_head_is_compared_with_even_attention_in_its_own_layer():
     for layer in (0, 1):
         falling = {n: TurnTrace(turn.mass.copy(), turn.uniform) for n, turn in one.items()}
         falling[2].mass[layer, 0] = 0.01  # so that this head is the one shown
-        found.append(decay.decay([falling, falling]))
+        found.append(decay_of([falling, falling]))
         between.append(found[-1].head.between_turns.uniform.mean)
     assert between[1] == pytest.approx(np.log(0.1 / 0.4)) and between[1] < between[0]
     mean = (one[1].uniform[0, 0] + 0.4) / 2
@@ -230,4 +236,4 @@ def test_models_without_readable_masses_and_single_rounds_are_refused():
     with pytest.raises(ParameterOutOfRange):
         settings_for(rounds=1)
     with pytest.raises(UsageError, match="two"):
-        decay.decay([dialog([[0.3] * 5], [20])])
+        decay_of([dialog([[0.3] * 5], [20])])

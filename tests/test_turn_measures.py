@@ -4,7 +4,7 @@ import pytest
 
 from holdfast.errors import UsageError
 from holdfast.measures import build
-from holdfast.measures.conduct import commands_of, files_changed
+from holdfast.measures.actions import commands_of, files_changed
 from holdfast.measures.turns import AssistantTurn as Turn
 from holdfast.measures.turns import ToolCall, When
 
@@ -218,12 +218,12 @@ def test_a_commit_message_is_found_where_it_is_written(script):
         (ToolCall("Write", {"file_path": "a.py"}), ["a.py"]),
         (ToolCall("Read", {"file_path": "a.py"}), []),
         (ToolCall("apply_patch", {"input": PATCH}), ["src/a.py", "b/c.txt"]),
-        (ToolCall("Bash", {"command": "sed -i 1d x.py | tee y.log"}), ["1d", "x.py", "y.log"]),
+        (ToolCall("Bash", {"command": "sed -i 1d x.py | tee y.log"}), ["x.py", "y.log"]),
         (ToolCall("Bash", {"command": "A=1 mv 'old name' \"|\" new"}), ["old name", "|", "new"]),
         (ToolCall("Bash", {"command": "echo 'unclosed"}), []),
         (ToolCall("Bash", {"command": "ls 2>/dev/null; cp a.py b.py"}), ["b.py"]),
         (ToolCall("Bash", {"command": "grep '>' a.py; test 1 \\> 2"}), []),
-        (ToolCall("Bash", {"command": "sed -i '' s/a/b/ x.py"}), ["", "s/a/b/", "x.py"]),
+        (ToolCall("Bash", {"command": "sed -i '' s/a/b/ x.py"}), ["x.py"]),
         (ToolCall("mcp__devtools__writeFile", {"path": "a.py"}), ["a.py"]),
         (ToolCall("Bash", {"command": "sudo rm -f a.py"}), ["a.py"]),
         (ToolCall("Bash", {"command": "bash -c 'echo x > a.py' >> b.log"}), ["a.py", "b.log"]),

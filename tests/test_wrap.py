@@ -2,16 +2,20 @@
 
 import asyncio
 import json
+import sys
+import types
 
 import httpx2
 import openai
 import pytest
+import yaml
 from fake_upstream import (
     SUITE,
     SYSTEM,
     FakeUpstream,
     chunks,
     completion,
+    in_turn,
     reply_events,
     reply_json,
     response,
@@ -20,6 +24,8 @@ from fake_upstream import (
 import holdfast
 from holdfast.drift.suites import parse_suite
 from holdfast.errors import UsageError
+from holdfast.logs import read_logs
+from holdfast.proxy.answers import Answer
 from holdfast.proxy.suite_middleware import Unscored
 from holdfast.proxy.tally import Tally
 
@@ -208,3 +214,104 @@ def test_a_refused_client_leaves_no_log(tmp_path):
     with pytest.raises(UsageError):
         holdfast.wrap("gpt", suite=suite(), log=tmp_path / "chats.jsonl")
     assert not list(tmp_path.iterdir())
+
+
+def test_the_log_has_what_was_added_to_the_request_that_was_answered(tmp_path):
+    log = tmp_path / "chats.jsonl"
+    answers = in_turn(reply_json(completion("Hello.")), reply_json(completion("Hello, Tony")))
+    with FakeUpstream(answers) as upstream:
+        client = wrapped(upstream, method="check-and-retry:n=1", log=log)
+        client.chat.completions.create(model="m", messages=CHAT)
+    assert len(upstream.seen) == 2
+    (chat,) = map(json.loads, log.read_text().splitlines())
+    assert chat["messages"] == CHAT and len(chat["added"]) == 1
+    assert chat["added"][0].strip() in upstream.seen[1].json["messages"][-1]["content"]
+
+
+def test_a_logged_response_that_was_cut_is_read_as_cut(tmp_path):
+    log = tmp_path / "chats.jsonl"
+    cut = response("One. Two", "incomplete", incomplete_details={"reason": "max_output_tokens"})
+    with FakeUpstream(reply_json(json.dumps(cut).encode())) as upstream:
+        client = wrapped(upstream, log=log)
+        client.responses.create(model="m", instructions=SYSTEM, input="Hi.")
+    (dialog,) = read_logs(log).dialogs
+    assert dialog.turns[0].done.is_cut
+
+
+def test_a_measure_that_fails_spoils_only_its_rule(monkeypatch, caplog):
+    failing = {"id": "bad", "text": "Be good.", "measure": {"python": "failing_measure.bad"}}
+    module = types.ModuleType("failing_measure")
+    module.bad = {}.__getitem__  # raises a KeyError
+    monkeypatch.setitem(sys.modules, "failing_measure", module)
+    cases = yaml.safe_load(SUITE)
+    cases["cases"][0]["rules"].append(failing)
+    text = yaml.safe_dump(cases)
+    broken = parse_suite(text, "bot.yaml", "bot", probed=False, allow_code=True)
+    tally = Tally()
+    with FakeUpstream(reply_json(completion("Fine. Tony"))) as upstream:
+        client = openai.OpenAI(base_url=f"{upstream.url}/v1", api_key=KEY, max_retries=0)
+        client = holdfast.wrap(client, suite=broken, method=EVERY, tally=tally)
+        client.chat.completions.create(model="m", messages=CHAT)
+    assert kept(tally) == {"signs": (1, 1), "short": (0, 1)}
+    assert "brief/bad" in caplog.text and "Fine" not in caplog.text
+
+
+def test_a_callback_that_raises_costs_no_log(tmp_path):
+    log, tally = tmp_path / "chats.jsonl", Tally()
+    with FakeUpstream(reply_json(completion("Fine, Tony"))) as upstream:
+        client = wrapped(upstream, tally, log=log, on_reply={}.__getitem__)
+        with pytest.raises(Exception):  # noqa: B017 what the client makes of it is not ours
+            client.chat.completions.create(model="m", messages=CHAT)
+    assert len(log.read_text().splitlines()) == 1 and kept(tally)["signs"] == (1, 1)
+
+
+def test_an_answer_encoded_as_identity_is_text():
+    answer = Answer(200, httpx2.Headers({"content-encoding": "Identity"}))
+    answer.add(b"text")
+    assert answer.text == "text"
+
+
+@pytest.mark.parametrize("method", [EVERY, "check-and-retry:n=1"])
+def test_responses_that_a_hook_has_read_are_returned_whole(method):
+    tally = Tally()
+    hooks = {"response": [lambda response: response.read()]}
+    with FakeUpstream(reply_json(completion("Fine, Tony"))) as upstream:
+        client = openai.OpenAI(
+            base_url=f"{upstream.url}/v1", api_key=KEY, http_client=httpx2.Client(event_hooks=hooks)
+        )
+        reply = holdfast.wrap(client, suite=suite(), method=method, tally=tally)
+        answer = reply.chat.completions.create(model="m", messages=CHAT)
+    assert answer.choices[0].message.content == "Fine, Tony" and kept(tally)["signs"] == (1, 1)
+
+
+@pytest.mark.parametrize(
+    "delta",
+    [
+        "x",
+        ["x"],
+        {"tool_calls": {"index": 0}},
+        {"tool_calls": [{"index": [0], "function": "f"}]},
+        {"tool_calls": ["x"], "content": 3},
+    ],
+)
+@pytest.mark.parametrize("index", [0, [0], "0"])
+def test_a_stream_that_is_none_of_the_api_is_passed_on(delta, index):
+    events = [
+        b"data: " + json.dumps({"choices": [{"index": index, "delta": delta}]}).encode() + b"\n\n",
+        b'data: {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}\n\n',
+    ]
+    with FakeUpstream(reply_events(*events)) as upstream:
+        client = wrapped(upstream, method="none")
+        raw = client.chat.completions.with_raw_response.create(
+            model="m", messages=CHAT, stream=True
+        )
+        assert b"".join(raw.http_response.iter_bytes()) == b"".join(events)
+
+
+def test_a_log_that_was_torn_spoils_no_other_line(tmp_path):
+    log = tmp_path / "chats.jsonl"
+    log.write_text('{"messages": [')
+    with FakeUpstream(reply_json(completion("Fine, Tony"))) as upstream:
+        wrapped(upstream, log=log).chat.completions.create(model="m", messages=CHAT)
+    torn, line = log.read_text().splitlines()
+    assert torn == '{"messages": [' and json.loads(line)["messages"] == CHAT

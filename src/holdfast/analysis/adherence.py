@@ -209,10 +209,12 @@ def read_scores(run: Run, by_category: bool = False) -> list[RuleScores]:
 
 
 def _unjudged(run: Run, judged: Collection[str], by_category: bool) -> list[RuleScores]:
-    """The rules that were judged on no turn, as those that they apply to were cut."""
+    """The rules that were judged on no turn, as those that they apply to were cut, or do not show
+    what decides.
+    """
     turns = run.log_scores.turns
     prompts: dict[str, set[tuple[str, str | None]]] = {}  # by rule; a category has several
-    for rule in run.log_scores.unscored:
+    for rule, _ in run.log_scores.unscored:
         prompts.setdefault(label_of(rule, by_category), set()).add((rule.prompt, rule.category))
     none = np.empty(0)
     return [

@@ -71,47 +71,28 @@ class Curves(RecordModel):
     uniform: Rows  # uniform attention, averaged over layers
 
 
-class MassDecay(RecordModel):
-    """How the mass on the system prompt decays in the self-chats of a model."""
+class Trace(RecordModel):
+    """How the mass on the system prompt decays in a model's self-chats, as in `trace.json`."""
 
     dialogs: Number
     whole_dialogs: Number  # those with a mass in every round
     rounds: Number
-    shown_head: tuple[int, int] = Field(strict=False)  # the one whose mass falls most
+    # the one whose mass falls most in every second dialog with all rounds
+    shown_head: tuple[int, int] = Field(strict=False)
     heads: Heads
     curves: Curves
     average: Decay
-    head: Decay  # of the shown head
-
-
-class Trace(MassDecay):
-    """All measurements of a model's traced self-chats, as in `trace.json`."""
-
+    head: Decay  # of the shown head, in the other dialogs with all rounds
     model: str
     method: str
     behaviour: Behaviour
 
 
 def describe(name: str, records: Sequence[Conversation], dialogs: Sequence[Dialog]) -> Trace:
-    """All measurements of a model's self-chats."""
-    masses = decay(dialogs)
-    return Trace(
-        model=name,
-        method=records[0].method,
-        behaviour=behaviour(records),
-        dialogs=masses.dialogs,
-        whole_dialogs=masses.whole_dialogs,
-        rounds=masses.rounds,
-        shown_head=masses.shown_head,
-        heads=masses.heads,
-        curves=masses.curves,
-        average=masses.average,
-        head=masses.head,
-    )
+    """All measurements of a model's self-chats, for the average head and the one that falls most.
 
-
-def decay(dialogs: Sequence[Dialog]) -> MassDecay:
-    """All measurements of the masses, for the average head and the head whose mass falls most.
+    That head is chosen on half of the dialogs and measured on the others, if there are four or
+    more; else both on all.
 
     Raises:
         UsageError: the dialogs have one round, or fewer than two have a mass in each.
@@ -119,26 +100,10 @@ def decay(dialogs: Sequence[Dialog]) -> MassDecay:
     dialogs = [dialog for dialog in dialogs if dialog]
     rounds = max((number for dialog in dialogs for number in dialog), default=0)
     whole = [dialog for dialog in dialogs if set(dialog) == set(range(1, rounds + 1))]
-    if rounds == 1:
-        raise UsageError(
-            "These dialogs have one round, and a decay needs two; use more rounds.",
-            option="rounds",
-            value=rounds,
-        )
-    if len(whole) < 2:
-        raise UsageError(
-            f"Of {plural(len(dialogs), 'dialog')} with a mass on a system prompt, {len(whole)} of"
-            f" {plural(rounds, 'round')} have one in each, and an interval needs two; use more"
-            " conversations.",
-            option="conversations",
-            value=len(whole),
-        )
-    first, last = (  # [layer, head]
-        np.mean([np.asarray(dialog[number].mass).mean(2) for dialog in whole], 0)
-        for number in (1, rounds)
-    )
-    drop = first - last
-    layer, head = (int(index) for index in np.unravel_index(drop.argmax(), drop.shape))
+    _check_counts(len(dialogs), len(whole), rounds)
+    # a head that is chosen by its fall has to be measured on other dialogs
+    choosing, measuring = (whole[::2], whole[1::2]) if len(whole) >= 4 else (whole, whole)
+    layer, head = _head_that_falls_most(choosing, rounds)
 
     def head_mass(turn: TurnTrace) -> np.ndarray:
         return np.asarray(turn.mass[layer, head])
@@ -146,20 +111,61 @@ def decay(dialogs: Sequence[Dialog]) -> MassDecay:
     def head_uniform(turn: TurnTrace) -> np.ndarray:
         return np.asarray(turn.uniform[layer])
 
-    return MassDecay(
+    return Trace(
         dialogs=len(dialogs),
         whole_dialogs=len(whole),
         rounds=rounds,
         shown_head=(layer, head),
-        heads=Heads(first_round=first.round(5).tolist(), drop=drop.round(5).tolist()),
+        heads=Heads(
+            first_round=_head_masses(whole, 1).round(5).tolist(),
+            drop=(_head_masses(whole, 1) - _head_masses(whole, rounds)).round(5).tolist(),
+        ),
         curves=Curves(
             average=_curves(dialogs, rounds, _average_mass),
             head=_curves(dialogs, rounds, head_mass),
             uniform=_curves(dialogs, rounds, _average_uniform),
         ),
         average=_decay_of(dialogs, whole, rounds, _average_mass, _average_uniform),
-        head=_decay_of(dialogs, whole, rounds, head_mass, head_uniform),
+        head=_decay_of(measuring, measuring, rounds, head_mass, head_uniform),
+        model=name,
+        method=records[0].method,
+        behaviour=behaviour(records),
     )
+
+
+def _head_masses(dialogs: Sequence[Dialog], number: int) -> np.ndarray:
+    """The mean mass of each head in a round, [layer, head]."""
+    masses = [np.asarray(dialog[number].mass).mean(2) for dialog in dialogs]
+    return np.asarray(np.mean(masses, 0))
+
+
+def _head_that_falls_most(dialogs: Sequence[Dialog], rounds: int) -> tuple[int, int]:
+    drop = _head_masses(dialogs, 1) - _head_masses(dialogs, rounds)
+    layer, head = np.unravel_index(drop.argmax(), drop.shape)
+    return int(layer), int(head)
+
+
+def _check_counts(dialogs: int, whole: int, rounds: int) -> None:
+    if not dialogs:
+        raise UsageError(
+            "No dialog has a mass on a system prompt, so there is nothing to measure; give the"
+            " agent a system prompt.",
+            option="suite",
+        )
+    if rounds == 1:
+        raise UsageError(
+            "These dialogs have one round, and a decay needs two; use more rounds.",
+            option="rounds",
+            value=rounds,
+        )
+    if whole < 2:
+        raise UsageError(
+            f"Of {plural(dialogs, 'dialog')} with a mass on a system prompt, {whole} of"
+            f" {plural(rounds, 'round')} have one in each, and an interval needs two; use more"
+            " conversations.",
+            option="conversations",
+            value=whole,
+        )
 
 
 def _decay_of(
@@ -211,8 +217,8 @@ def _changes(dialog: Dialog, rounds: int, level: _Level) -> _Changes:
         ends.append((start, start + slope * (len(masses) - 1)))
     within = sum(end - start for start, end in ends)
     between = sum(after[0] - before[1] for before, after in itertools.pairwise(ends))
-    slope = float(np.mean(slopes)) if slopes else math.nan
-    return _Changes(float(within), float(between), slope)
+    mean_slope = float(np.mean(slopes)) if slopes else math.nan
+    return _Changes(float(within), float(between), mean_slope)
 
 
 def _curves(dialogs: Sequence[Dialog], rounds: int, level: _Level) -> Rows:

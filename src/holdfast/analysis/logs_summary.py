@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from holdfast.analysis.adherence import TOKEN_BINS, TURN_BINS, Adherence
+from holdfast.analysis.rule_context import (
+    CALL_BINS,
+    COMPACTION_BINS,
+    context_effects,
+    count_causes,
+    total_causes,
+)
 from holdfast.analysis.statistics import Estimate
 from holdfast.analysis.summary import estimated, write_results
 from holdfast.records import Run
 from holdfast.records.run_summary import (
     AgainstEarlierLogs,
+    CauseCounts,
+    CompactionEffect,
+    ContextSummaries,
     EstimateFrom,
     FirstBroken,
+    KeptInSummaries,
     LoggedRule,
     LogsResult,
 )
@@ -22,19 +33,21 @@ def write_logs_summary(
     run: Run, rows: Sequence[Adherence], bar: float | None, error: float
 ) -> Path:
     """Writes `summary.json` into the run's folder."""
+    counts = count_causes(run)
     results = LogsResult(
         min_adherence=bar,
         error=error,
-        rules=tuple(map(_logged_rule, rows)),
+        rules=tuple(_logged_rule(row, counts.get(row.rule)) for row in rows),
         unmatched=run.manifest.unmatched,
         problems=run.manifest.problems,
+        context=_context(run, counts),
     )
     return write_results(
         run.folder, "logs", run.manifest.identity.to_json(), len(run.records), results
     )
 
 
-def _logged_rule(row: Adherence) -> LoggedRule:
+def _logged_rule(row: Adherence, causes: Mapping[str, int] | None) -> LoggedRule:
     earlier, survival = row.earlier, row.survival
     return LoggedRule(
         rule=row.rule,
@@ -64,6 +77,32 @@ def _logged_rule(row: Adherence) -> LoggedRule:
             difference=estimated(earlier.difference),
             certain=earlier.certain,
         ),
+        why=None if causes is None else CauseCounts(**causes),
+    )
+
+
+def _context(run: Run, counts: Mapping[str, Mapping[str, int]]) -> ContextSummaries:
+    effects = context_effects(run)
+    around = effects.around
+    return ContextSummaries(
+        why=CauseCounts(**total_causes(counts)),
+        by_tokens_since=_binned(TOKEN_BINS, effects.by_tokens_since),
+        by_calls=_binned(CALL_BINS, effects.by_calls),
+        by_compactions=_binned(COMPACTION_BINS, effects.by_compactions),
+        by_kind={name: estimated(value) for name, value in effects.by_kind.items()},
+        by_polarity={name: estimated(value) for name, value in effects.by_polarity.items()},
+        compactions=CompactionEffect(
+            dialogs=around.dialogs,
+            compactions=around.compactions,
+            before=estimated(around.before),
+            after=estimated(around.after),
+            change=estimated(around.change),
+            kept=tuple(
+                KeptInSummaries(rule=rule, **kept._asdict()) for rule, kept in around.kept.items()
+            ),
+        )
+        if around.compactions
+        else None,
     )
 
 
@@ -74,6 +113,6 @@ def _rounded(values: Sequence[float]) -> tuple[float, ...]:
 def _binned(bins: Sequence[int], estimates: Sequence[Estimate]) -> tuple[EstimateFrom, ...]:
     return tuple(
         EstimateFrom(**{"from": start}, **dict(estimated(item)))
-        for start, item in zip(bins, estimates, strict=True)
+        for start, item in zip(bins, estimates, strict=False)  # none in an earlier version
         if item.n
     )

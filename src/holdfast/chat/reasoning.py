@@ -6,7 +6,9 @@ for the reply do not apply to it.
 """
 
 import re
+from bisect import bisect_left
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 
@@ -27,6 +29,20 @@ class _Markers:
     opening_may_be_in_prompt: bool = True
     # the openings that pair with a closing inside the reasoning, if more than `opening` do
     nested: str = ""
+
+    @cached_property
+    def opening_at_start(self) -> re.Pattern[str]:
+        return re.compile(r"\s*" + self.opening, re.IGNORECASE)
+
+    @cached_property
+    def inside(self) -> re.Pattern[str]:
+        """Either marker inside a block."""
+        opening = self.nested or self.opening
+        return re.compile(f"(?P<opening>{opening})|{self.closing}", re.IGNORECASE)
+
+    @cached_property
+    def either(self) -> re.Pattern[str]:
+        return re.compile(f"(?P<opening>{self.opening})|{self.closing}", re.IGNORECASE)
 
 
 _MARKERS = (
@@ -53,7 +69,9 @@ _MAY_HAVE_MARKERS = re.compile(r"[<\[◁]|\A\s*analysis")
 _HARMONY_START = re.compile(r"\s*(?:<\|start\|>assistant)?<\|channel\|>")
 _HARMONY_MESSAGE = re.compile(
     r"<\|channel\|>(?P<channel>\w+)(?P<recipient>[^<]*)(?:<\|constrain\|>\w*\s*)?<\|message\|>"
-    r"(?P<text>.*?)(?=<\|(?:start|end|return|call|channel)\|>|\Z)",
+    # a message ends at a token that another message follows, or at the end; it may mention others
+    r"(?P<text>.*?)(?=(?:<\|(?:end|return|call)\|>)?\s*"
+    r"(?:<\|start\|>|<\|channel\|>\w+[^<]*(?:<\|constrain\|>\w*\s*)?<\|message\|>|\Z))",
     re.DOTALL,
 )
 # gpt-oss where the server dropped the special tokens and kept the words between them.
@@ -63,6 +81,8 @@ _HARMONY_WITHOUT_TOKENS = re.compile(
 
 _RESPONSE_START, _RESPONSE_END = "<|START_RESPONSE|>", "<|END_RESPONSE|>"  # Command A
 _QUOTES = tuple("`'\"“”‘’«»")
+_SAME_ON_BOTH_SIDES = ("`", "'", '"')
+_BLANK_LINE = "\n\n"
 _BLANKS = (" ", "\t")
 _SENTENCE_MARKS = ".,;:!?)"
 
@@ -76,7 +96,8 @@ def split_reasoning(text: str) -> SplitReply:
     reasoning whose opening stood in the prompt.
 
     A marker with spaces on both sides, or with one before it at the end of a line, is taken for a
-    word of a sentence: templates put line breaks around markers, or nothing.
+    word of a sentence, unless a blank line follows: templates put line breaks around markers, or
+    nothing.
 
     Args:
         text: a reply as the model or server gave it.
@@ -101,19 +122,19 @@ def _leading_blocks(text: str) -> tuple[list[str], str]:
     """The blocks at the beginning of `text`, without markers, and what follows the last one."""
     blocks, rest = [], text
     while block := _leading_block(rest):
-        blocks.append(block[0])
-        rest = block[1]
+        blocks.append(block.reasoning)
+        rest = block.reply
     return blocks, rest
 
 
-def _leading_block(text: str) -> tuple[str, str] | None:
+def _leading_block(text: str) -> SplitReply | None:
     """The block at the beginning of `text` and the text after it; None if there is no block."""
     for markers in _MARKERS:
-        opening = re.compile(r"\s*" + markers.opening, re.IGNORECASE).match(text)
+        opening = markers.opening_at_start.match(text)
         if opening is None:
             continue
         end, after = _end_of_block(text, opening.end(), markers)
-        return text[opening.end() : end].strip(), text[after:]
+        return SplitReply(text[opening.end() : end].strip(), text[after:])
     return None
 
 
@@ -124,14 +145,11 @@ def _end_of_block(text: str, start: int, markers: _Markers) -> tuple[int, int]:
     left for the block, the first one ends it.
     """
     depth, first = 1, None
-    pattern = re.compile(
-        f"(?P<opening>{markers.nested or markers.opening})|{markers.closing}", re.IGNORECASE
-    )
-    for marker in pattern.finditer(text, start):
-        before, after = text[start : marker.start()], text[marker.end() :]
-        if not marker["opening"] and not _is_quoted(before, after):
+    mentions = _Mentions(text, start)
+    for marker in markers.inside.finditer(text, start):
+        if not marker["opening"] and not mentions.is_quoted(*marker.span()):
             first = first or marker.span()
-        if _is_mention(before, after):
+        if mentions.is_mention(*marker.span()):
             continue
         depth += 1 if marker["opening"] else -1
         if depth == 0:
@@ -141,33 +159,59 @@ def _end_of_block(text: str, start: int, markers: _Markers) -> tuple[int, int]:
 
 def _split_at_closing(text: str) -> SplitReply:
     """Reasoning and reply of a text that has a closing marker and no opening before it."""
+    mentions = _Mentions(text, 0)
     for markers in _MARKERS:
         if not markers.opening_may_be_in_prompt:
             continue
-        pattern = re.compile(f"(?P<opening>{markers.opening})|{markers.closing}", re.IGNORECASE)
-        for marker in pattern.finditer(text):
-            before, after = text[: marker.start()], text[marker.end() :]
-            if _is_mention(before, after):
+        for marker in markers.either.finditer(text):
+            if mentions.is_mention(*marker.span()):
                 continue
             if marker["opening"]:
                 break
+            before, after = text[: marker.start()], text[marker.end() :]
             return SplitReply(before.strip(), _without_response_tokens(after))
     is_wrapped = text.lstrip().startswith(_RESPONSE_START)
     return SplitReply("", _without_response_tokens(text) if is_wrapped else text)
 
 
-def _is_mention(before: str, after: str) -> bool:
-    """Whether a marker between these texts is quoted, in code, or a word of a sentence."""
-    if before.count("```") % 2 or before.rpartition("\n")[2].count("`") % 2:
-        return True
-    if _is_quoted(before, after):
-        return True
-    follows_a_word = before[-1:] in _BLANKS
-    return follows_a_word and (not after or after[0].isspace() or after[0] in _SENTENCE_MARKS)
+class _Mentions:
+    """Tells markers that a text mentions from those that it uses; `start` is where it begins."""
 
+    def __init__(self, text: str, start: int):
+        self._text, self._start = text, start
+        self._places = dict[str, list[int]]()  # of strings, in ascending order
 
-def _is_quoted(before: str, after: str) -> bool:
-    return before[-1:] in _QUOTES and after[:1] in _QUOTES
+    def is_mention(self, begin: int, end: int) -> bool:
+        """Whether the marker at these positions is quoted, in code, or a word of a sentence."""
+        text, line = self._text, self._line_start(begin)
+        if self._count("```", self._start, begin) % 2 or self._count("`", line, begin) % 2:
+            return True
+        if self.is_quoted(begin, end):
+            return True
+        follows_a_word = begin > self._start and text[begin - 1] in _BLANKS
+        if not follows_a_word or text.startswith(_BLANK_LINE, end):
+            return False
+        return end == len(text) or text[end].isspace() or text[end] in _SENTENCE_MARKS
+
+    def is_quoted(self, begin: int, end: int) -> bool:
+        """Whether quotation marks enclose the marker, the first of which opens a quotation."""
+        mark = self._text[begin - 1 : begin] if begin > self._start else ""
+        if mark not in _QUOTES or self._text[end : end + 1] not in _QUOTES:
+            return False
+        return mark not in _SAME_ON_BOTH_SIDES or bool(
+            self._count(mark, self._line_start(begin), begin) % 2
+        )
+
+    def _line_start(self, at: int) -> int:
+        return max(self._text.rfind("\n", self._start, at) + 1, self._start)
+
+    def _count(self, part: str, begin: int, end: int) -> int:
+        """How often a part occurs between two positions, without searching the text again."""
+        if part not in self._places:
+            found = re.compile(re.escape(part)).finditer(self._text, self._start)
+            self._places[part] = [match.start() for match in found]
+        places = self._places[part]
+        return bisect_left(places, end) - bisect_left(places, begin)
 
 
 def _without_response_tokens(text: str) -> str:
@@ -185,6 +229,8 @@ def _split_harmony(text: str) -> SplitReply:
     reply: list[str] = []
     for message in _HARMONY_MESSAGE.finditer(text):
         part = message["text"].strip()
-        if part:
-            (reply if message["channel"] == "final" else reasoning).append(part)
+        if part and message["channel"] == "final":
+            reply.append(part)
+        elif part:
+            reasoning.append(part)
     return SplitReply("\n\n".join(reasoning), "\n\n".join(reply))

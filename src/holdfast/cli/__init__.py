@@ -30,7 +30,12 @@ if TYPE_CHECKING:
     from holdfast.cli.command import Command, Options
 
 GROUPS = {  # the commands by what they are for, each with the module and name of its `Command`
-    "Measure": {"drift": "drift.COMMAND", "check": "check.COMMAND", "logs": "logs.COMMAND"},
+    "Measure": {
+        "drift": "drift.COMMAND",
+        "check": "check.COMMAND",
+        "logs": "logs.COMMAND",
+        "suite": "suite.COMMAND",
+    },
     "Read results": {"report": "report.COMMAND", "map": "map.COMMAND", "export": "report.EXPORT"},
     "Explain": {
         "precedent": "precedent.COMMAND",

@@ -25,11 +25,27 @@ class DriftRun:
     methods: Sequence[Sequence[Method]]
     cast: Cast
 
-    def converse(self, progress: Progress, should_stop: Callable[[], bool] = lambda: False) -> Run:
-        """Runs and records the missing conversations, until `should_stop`."""
-        running = drift.Running(progress=progress, command=command_line(), should_stop=should_stop)
+    def converse(self, progress: Progress) -> Run:
+        """Runs and records the missing conversations."""
+        running = drift.Running(progress=progress, command=command_line())
         arguments = (self.model, self.suite, self.out, self.settings, self.methods)
         return drift.run(*arguments, cast=self.cast, running=running)
+
+    def converse_some(
+        self,
+        methods: Sequence[Method],
+        numbers: Sequence[int],
+        progress: Progress,
+        should_stop: Callable[[], bool],
+    ) -> Run:
+        """Runs and records the conversations of these numbers with one setting, until told."""
+        running = drift.Running(progress=progress, command=command_line(), should_stop=should_stop)
+        return drift.run(
+            *(self.model, self.suite, self.out, self.settings, [methods]),
+            cast=self.cast,
+            running=running,
+            batches=lambda: [numbers],
+        )
 
     def ask_baseline(self) -> None:
         """Asks the probes of `--baseline`, with a bar."""

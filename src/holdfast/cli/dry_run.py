@@ -39,7 +39,6 @@ class _Pace:
     bar: Bar
     count: int  # of conversations
     rounds: int  # of each
-    recorded_left: int  # rounds of an earlier command, which are reported before the others
     # not with recorded dialogs, whose rounds are all reported at their end, nor with two rounds
     may_stop: bool
     began: float = field(default_factory=time.monotonic)
@@ -49,9 +48,6 @@ class _Pace:
 
     def __call__(self, done: int, tokens: int = 0) -> None:
         self.bar(done, tokens)
-        if self.recorded_left > 0:
-            self.recorded_left -= done
-            return
         if not done:
             return
         seconds = time.monotonic() - self.began
@@ -92,7 +88,7 @@ class WorkItem:
     name: str
     units: int
     left: int
-    requests: int
+    requests: int  # that all `units` take
 
 
 def check_prices(arguments: DryRunOptions) -> None:
@@ -138,10 +134,10 @@ def estimate_run(
     missing = missing_numbers(run.out, list(by_name), count)
     name = next((name for name in by_name if missing[name]), "")
     left = sum(map(len, missing.values()))
-    most = min(
-        MOST_ON_ENDPOINT if is_url(arguments.model) else MOST_IN_PROCESS, math.ceil(left / 4)
+    side_by_side = (
+        MOST_ON_ENDPOINT if is_url(arguments.model) else min(MOST_IN_PROCESS, run.settings.batch)
     )
-    numbers = missing.get(name, [])[:most]
+    numbers = missing.get(name, [])[: min(side_by_side, math.ceil(left / 4))]
     measured = _measure(run, name, by_name.get(name, ()), numbers)
     records = measured.records
     ended = [record.ended for record in records if record.ended]
@@ -173,17 +169,14 @@ def _measure(
     rounds, count = run.settings.rounds, len(numbers)
     if not numbers:
         return Measured([], 0, rounds, 0, 0.0)
-    piece = replace(run.settings, conversations=numbers[-1] + 1)
     title = f"--dry-run: {count} of {count_of(run.settings.conversations, 'conversation')}"
-    recorded = (piece.conversations - count) * rounds
-    total = piece.conversations * rounds
-    with Bar(total, title=title, waves=1) as bar:
-        pace = _Pace(bar, count, rounds, recorded, may_stop=run.cast.dialogs is None and rounds > 2)
+    with Bar(count * rounds, title=title, waves=1) as bar:
+        pace = _Pace(bar, count, rounds, may_stop=run.cast.dialogs is None and rounds > 2)
         warning = threading.Timer(LATE_SECONDS, bar.note, [_late_note(count, pace.may_stop)])
         warning.daemon = True
         warning.start()
         try:
-            replace(run, settings=piece, methods=[setting]).converse(pace, lambda: pace.is_over)
+            run.converse_some(setting, numbers, pace, lambda: pace.is_over)
         finally:
             warning.cancel()
     if pace.is_over:
@@ -228,7 +221,7 @@ def remaining(parts: Sequence[WorkItem], measured: Measured) -> Remaining:
     requests = sum(count * part.left for count, part in zip(per_unit, parts, strict=True))
     seconds = requests / (per_unit[0] * measured.count) * measured.seconds_of_all
     tokens = [record.tokens for record in measured.records]
-    if not tokens or any(counts.read is None for counts in tokens):
+    if not tokens or any(None in (counts.read, counts.written) for counts in tokens):
         return Remaining(requests, seconds, None, None)
     scale = requests / (per_unit[0] * len(tokens))
     read = scale * sum(counts.read or 0 for counts in tokens)

@@ -1,10 +1,11 @@
 """`holdfast logs`: scores dialogs by the rules of their prompts; exit codes as for `check`."""
 
+import argparse
 import contextlib
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 from holdfast.analysis.adherence import Adherence, adherence
 from holdfast.analysis.logs_summary import write_logs_summary
@@ -24,10 +25,12 @@ from holdfast.drift.judges import Judging
 from holdfast.errors import UsageError
 from holdfast.logs import scan_logs
 from holdfast.logs.dialogs import NoDialog
-from holdfast.logs.scanning import Scan, scratch_folder
+from holdfast.logs.scanning import Scan, has_code, scratch_folder
 from holdfast.logs.turn_scoring import write_scores
 from holdfast.logs.watching import LogWatch, replace_run
 from holdfast.records import Run, read_earlier
+from holdfast.report.log_formats import formats_list
+from holdfast.report.logs_causes import why_table
 from holdfast.report.logs_export import check_export, write_logs_export
 from holdfast.report.logs_figures import write_logs_figures
 from holdfast.report.logs_junit import write_logs_junit
@@ -49,13 +52,24 @@ EXAMPLES = f"""examples:
   holdfast logs july.jsonl --suite my_bot.yaml --min-adherence 0.9 --junit logs.xml
   holdfast logs july.jsonl --suite my_bot.yaml --against runs/june --out runs/july
 
-Formats, which are detected: {", ".join(sorted(FORMATS))}. `holdfast docs logs` shows each.
+Formats, which are detected: {", ".join(sorted(FORMATS))}. --list-formats says where each lies.
 Exit codes:
   0  the logs are scored; with --min-adherence or --against, every rule passes
   1  a rule fails
   2  the command is malformed, or names what is not there
   3  a rule is undecided
   4  the logs could not be scored"""
+
+
+class _ListFormats(argparse.Action):
+    """`--list-formats`, which ends the command, as `--help` does."""
+
+    def __init__(self, option_strings: Sequence[str], dest: str, **more: Any):
+        super().__init__(option_strings, dest, nargs=0, **more)
+
+    def __call__(self, parser, namespace, values, option_string=None):
+        print(formats_list())
+        parser.exit()
 
 
 class LogsArguments(options.ReportOptions):
@@ -67,6 +81,8 @@ class LogsArguments(options.ReportOptions):
     """allow the suite to use Python functions as measures"""
     format: Annotated[str | None, Arg("NAME")] = None
     """one of the formats below, such as claude-code (default: detected)"""
+    list_formats: Annotated[bool, Arg(action=_ListFormats)] = False
+    """print each format, where its logs lie and how to export them, and exit"""
     min_adherence: Annotated[float | None, Arg("SHARE")] = None
     """fail if a rule's mean over dialogs is certainly below this"""
     error: Annotated[float, Arg("SHARE")] = 0.05
@@ -115,6 +131,8 @@ def run(arguments: LogsArguments) -> int:
             follow(watch, rewrite)
             scored = _scored_now(arguments, watch, suite, judging)
     else:
+        if (arguments.workers or 1) > 1 and has_code(suite):
+            note("--workers is ignored: Python functions as measures run in one process.")
         with scan_bar() as show:
             scored = scan_logs(
                 arguments.files,
@@ -157,6 +175,8 @@ def _report(
     """Writes and prints the results; returns the exit code."""
     rows, bar = _rows(arguments, scored, before), arguments.min_adherence
     print(logs_table(scored, rows.rules, rows.shown, bar))
+    if why := why_table(scored):
+        print(why)
     _print_problems(scored.manifest.problems)
     if arguments.junit is not None:
         seconds = time.monotonic() - started

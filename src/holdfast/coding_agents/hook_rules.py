@@ -52,7 +52,7 @@ class HookRules:
 
     @property
     def need_earlier_calls(self) -> bool:
-        """Whether one of them needs the tool calls of earlier turns."""
+        """Whether one of them needs the tool calls of earlier turns, or the text before."""
         return any(rule.measure.reads_earlier for rule in self.rules)
 
 
@@ -132,6 +132,8 @@ def _load(spec: str, allow_code: bool, check: bool) -> tuple[HookRule, ...]:
 
 
 def _rules(spec: str, case: Case) -> Iterator[HookRule]:
+    from holdfast.drift.rule_texts import sentence_of
+
     for rule in case.all_rules:
         if obstacle := _obstacle(rule):
             raise UsageError(
@@ -140,7 +142,7 @@ def _rules(spec: str, case: Case) -> Iterator[HookRule]:
                 option="suite",
                 value=rule.id or case.id,
             )
-        text = rule.text or rule.id or case.system_prompt
+        text = rule.text or sentence_of(case, rule) or rule.id or case.system_prompt
         yield HookRule(rule.id or case.id, " ".join(text.split()), rule.when, rule.measure)
 
 

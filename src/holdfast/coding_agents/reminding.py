@@ -22,6 +22,7 @@ from holdfast.coding_agents.session_state import (
     write_state,
 )
 from holdfast.errors import UsageError
+from holdfast.logs.context import compactions
 from holdfast.logs.dialogs import LoggedExchange, LoggedTurn, exchanges_of, turns_of
 from holdfast.measures.patterns import searches_end_within
 from holdfast.measures.registry import FOLLOWED, Score
@@ -160,7 +161,8 @@ def _read_session(hook: HookInput, rules: HookRules, file: Path | None) -> _Sess
         part = read_session_part(path)
     known = state if state and part.start else None  # of what is before the part
     exchanges = exchanges_of(_with_call(part.events, hook.call))
-    turns = turns_of(exchanges, known.earlier if known else ())
+    earlier, previous = (known.earlier, known.previous) if known else ((), "")
+    turns = turns_of(exchanges, earlier, previous)
     settled = known.turns if known else 0
     turns = tuple(replace(turn, number=settled + turn.number) for turn in turns)
     # of a session that was not followed so far, or was rewound, the last turn counts
@@ -183,9 +185,9 @@ def _answer(
     hook: HookInput, rules: HookRules, session: _Session
 ) -> tuple[HookAnswer, SessionState]:
     before = session.state or SessionState(rules.fingerprint)
-    compactions = _new_compactions(session.part, before.offset if session.state else 0)
-    unsaid = compactions - 1 if before.said_ahead and compactions else compactions
-    said_ahead = before.said_ahead and not compactions
+    new = _new_compactions(session.part, before.offset if session.state else 0)
+    unsaid = new - 1 if before.said_ahead and new else new
+    said_ahead = before.said_ahead and not new
     has_left = (
         before.has_left or unsaid > 0 or hook.occasion in (Occasion.COMPACTED, Occasion.LEAVING)
     )
@@ -196,18 +198,14 @@ def _answer(
         answer, marks = _judge(hook, rules, session, marks)
         if has_left:
             answer = replace(answer, left=rules.rules)
-            has_left, said_ahead = False, not compactions
+            has_left, said_ahead = False, not new
     return answer, _next_state(rules, session, marks, has_left, said_ahead)
 
 
 def _new_compactions(part: SessionPart, offset: int) -> int:
-    """How many compactions begin after a byte of the log; each may be several events."""
-    count, before = 0, None
-    for event in part.events:
-        begins = event.kind is Kind.COMPACTION and before is not Kind.COMPACTION
-        count += begins and part.offset_of(event) >= offset
-        before = event.kind
-    return count
+    """How many compactions begin after a byte of the log."""
+    begins = compactions(part.events)
+    return sum(part.offset_of(part.events[position]) >= offset for position in begins)
 
 
 def _judge(
@@ -253,9 +251,7 @@ def _next_state(
     before = session.turns[:-1] if is_open else session.turns
     settled = session.settled + len(before)
     start = part.offset_of(last.begins) if last.begins is not None else part.start
-    earlier = session.turns[-1].done.earlier if is_open and session.turns else ()
-    if not is_open and session.turns:
-        earlier = session.turns[-1].done.earlier + session.turns[-1].done.calls
+    earlier, previous = _before_last(session, is_open)
     head, tail = digests(session.transcript, part.end)
     return SessionState(
         rules.fingerprint,
@@ -263,12 +259,22 @@ def _next_state(
         start,
         settled,
         earlier if rules.need_earlier_calls else (),
+        previous if rules.need_earlier_calls else "",
         has_left,
         said_ahead,
         tuple(mark for mark in marks if mark.turn > settled),
         head,
         tail,
     )
+
+
+def _before_last(session: _Session, is_open: bool) -> tuple[tuple[ToolCall, ...], str]:
+    """The tool calls before the last exchange, and the assistant's text before it."""
+    if not session.turns:  # the user's message alone: what is known of the turns before stands
+        known = session.state if session.part.start else None
+        return (known.earlier, known.previous) if known else ((), "")
+    done = session.turns[-1].done
+    return (done.earlier, done.previous) if is_open else (done.earlier + done.calls, done.text)
 
 
 class _Judging:

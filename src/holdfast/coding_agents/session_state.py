@@ -20,7 +20,7 @@ from holdfast.common.files import user_cache
 from holdfast.measures.turns import ToolCall
 from holdfast.transcripts.parsing import may_be_document
 
-_VERSION = 1
+_VERSION = 2
 _HEAD, _TAIL = 1024, 256  # bytes by which a log is known again
 _OLDEST = 30 * 24 * 3600  # seconds until the state of a session is deleted
 
@@ -61,6 +61,7 @@ class SessionState:
         start: the byte where the last turn begins, from which on it is read again.
         turns: how many turns are before it.
         earlier: their tool calls; () if no rule needs them.
+        previous: the last text among them; "" if no rule needs it.
         has_left: whether the rules have left the context, and nothing was said about it yet.
         said_ahead: whether they were said after a compaction that the log did not show yet.
         head, tail: digests of the first bytes, and of the last ones that were read.
@@ -71,6 +72,7 @@ class SessionState:
     start: int = 0
     turns: int = 0
     earlier: tuple[ToolCall, ...] = ()
+    previous: str = ""
     has_left: bool = False
     said_ahead: bool = False
     marks: tuple[Mark, ...] = ()

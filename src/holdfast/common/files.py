@@ -4,6 +4,7 @@ import contextlib
 import errno
 import gzip
 import hashlib
+import io
 import json
 import os
 import secrets
@@ -24,6 +25,7 @@ FULL = {
     errno.EFBIG: "the file may not grow further",
 }
 _GZIPPED = b"\x1f\x8b"
+_ZSTANDARD = b"\x28\xb5\x2f\xfd"
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
 _UNSUPPORTED = (errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EBADF, errno.EACCES, errno.EPERM)
 
@@ -39,25 +41,30 @@ def user_cache() -> Path:
 
 
 def read_text(path: Path | str) -> str:
-    """The text of a user's UTF-8 file, which is unpacked if it is gzipped."""
+    """The text of a user's UTF-8 file, which is unpacked if it is gzipped or of zstandard."""
     path = Path(path)
     with _naming(path):
         content = path.read_bytes()
         if content.startswith(_GZIPPED) or path.suffix == ".gz":
             content = gzip.decompress(content)
+        elif content.startswith(_ZSTANDARD) or path.suffix == ".zst":
+            content = unpack_zstandard(path, content)
         return content.decode("utf-8-sig")
 
 
 def text_lines(path: Path, start: int = 0, end: int | None = None) -> Iterator[str]:
-    """The lines of a user's UTF-8 file, which is unpacked if it is gzipped.
+    """The lines of a user's UTF-8 file, which is unpacked if it is gzipped or of zstandard.
 
     Args:
-        start, end: the bytes between which lines are read, of a file that is not gzipped.
+        start, end: the bytes between which lines are read, of a file that is not compressed.
     """
     with _naming(path), contextlib.ExitStack() as stack:
         file: IO[bytes] | gzip.GzipFile = stack.enter_context(path.open("rb"))
-        if file.read(2) == _GZIPPED or path.suffix == ".gz":
+        begins = file.read(len(_ZSTANDARD))
+        if begins.startswith(_GZIPPED) or path.suffix == ".gz":
             file = stack.enter_context(gzip.GzipFile(path))
+        elif begins == _ZSTANDARD or path.suffix == ".zst":  # read whole, to see that it is
+            file = io.BytesIO(unpack_zstandard(path, path.read_bytes()))
         file.seek(start)
         position = start
         while end is None or position < end:
@@ -88,11 +95,38 @@ def _naming(path: Path) -> Iterator[None]:
         ) from error
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise UsageError(
-            f"{path} cannot be unpacked ({error}); give it whole, or without .gz if it is not"
-            " gzipped."
+            f"{path} cannot be unpacked ({error}); give it whole, or without {path.suffix} if it is"
+            " not compressed."
         ) from error
     except OSError as error:
         raise UsageError(f"{path} cannot be read ({error.strerror}); check the path.") from error
+
+
+def unpack_zstandard(path: Path, content: bytes) -> bytes:
+    """Unpacks frames of zstandard, which are in the file at `path`.
+
+    Raises:
+        UsageError: the package for it is missing.
+        EOFError: the content is damaged, or ends in the middle of a frame.
+    """
+    try:
+        import zstandard
+    except ImportError:
+        raise UsageError(
+            f"{path} is compressed by zstandard; install 'holdfast-llm[zstd]' to read it, or unpack"
+            " it with `zstd -d`."
+        ) from None
+    unpacked: list[bytes] = []
+    while content:
+        frame = zstandard.ZstdDecompressor().decompressobj()
+        try:
+            unpacked.append(frame.decompress(content))
+        except zstandard.ZstdError as error:
+            raise EOFError(str(error)) from error
+        if not frame.eof:
+            raise EOFError("it ends in the middle of a frame of zstandard")
+        content = frame.unused_data
+    return b"".join(unpacked)
 
 
 def read_json_lines(path: Path | str) -> Iterator[tuple[int, Any]]:

@@ -12,7 +12,7 @@ from holdfast.drift.rule_kinds import Polarity, RuleKind
 from holdfast.errors import UsageError
 from holdfast.measures import as_measure
 from holdfast.measures.registry import inner_specs, read_spec
-from holdfast.measures.turns import EVERY_TURN, When
+from holdfast.measures.turns import EVERY_TURN, NEVER_LIFTED, AssistantTurn, Unless, When
 
 CATEGORIES = ("pattern", "multiple_choice", "persona", "memorization", "language")
 NO_CATEGORY = "rules"  # of a case whose file gives none
@@ -30,6 +30,25 @@ _OF_ANSWERS = frozenset(
 
 
 @dataclass(frozen=True)
+class LabelledTurn:
+    """A turn of a log, and whether it follows a rule.
+
+    Attributes:
+        user: the message that it answers, "" if unknown.
+    """
+
+    follows: bool
+    turn: AssistantTurn
+    user: str = ""
+
+    @property
+    def shown(self) -> str:
+        """What the assistant said, or else what it did, in short."""
+        calls = (f"{call.name} {dict(call.arguments)}" for call in self.turn.calls)
+        return " ".join((self.turn.text or "; ".join(calls)).split())[:60]
+
+
+@dataclass(frozen=True)
 class Rule:
     """One thing that a system prompt asks for, and how to tell whether it is still followed.
 
@@ -41,12 +60,14 @@ class Rule:
             function from the reply's text to a number, or a spec such as "one_sentence".
         follows: replies that follow the rule; the measure must score them high.
         breaks: replies that break it; the measure must score them low.
+        labelled_turns: turns with tool calls that follow it or break it, likewise.
         when: the turns of a log that it applies to; probes are always scored.
         kind: what it is about (`rule_kinds.KINDS`), if results are to be grouped by it.
         polarity: how it binds (`rule_kinds.POLARITIES`), likewise.
         text: the rule in one sentence, as one would remind the model of it.
         recalled: a measure like `measure`, which scores whether the reply to "what are your rules?"
             states this one; None if the rule is never asked for.
+        unless: what of the user's words lifts it for a turn: a breach there is `outweighed`.
 
     Raises:
         UsageError: no measure.
@@ -62,12 +83,21 @@ class Rule:
     polarity: Polarity | None = None
     text: str = ""
     recalled: Any = None
+    labelled_turns: tuple[LabelledTurn, ...] = ()
+    unless: Unless = NEVER_LIFTED
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "probes", _questions(self.probes, f"The rule {self.id!r}"))
         object.__setattr__(self, "measure", as_measure(self.measure))
         if self.recalled is not None:
             object.__setattr__(self, "recalled", as_measure(self.recalled))
+
+    @property
+    def labelled(self) -> tuple[LabelledTurn, ...]:
+        """Everything that is labelled: the replies under `follows` and `breaks`, then the turns."""
+        follows = (LabelledTurn(True, AssistantTurn(reply)) for reply in self.follows)
+        breaks = (LabelledTurn(False, AssistantTurn(reply)) for reply in self.breaks)
+        return (*follows, *breaks, *self.labelled_turns)
 
     @property
     def is_only_for_probes(self) -> bool:
@@ -98,8 +128,8 @@ class Case:
         id: unique within its suite.
         category: one of `CATEGORIES` in the suites `starter` and `core`, any text elsewhere.
         system_prompt: the instruction under test (s_B in Li et al. 2024, section 3.1).
-        probes, measure, follows, breaks, when, kind, polarity, text, recalled: those of the only
-            rule, as in `Rule`.
+        probes, measure, follows, breaks, when, kind, polarity, text, recalled, labelled_turns,
+        unless: those of the only rule, as in `Rule`.
         rules: several rules of one prompt, each with an id.
 
     Raises:
@@ -119,6 +149,8 @@ class Case:
     polarity: Polarity | None = None
     text: str = ""
     recalled: Any = None
+    labelled_turns: tuple[LabelledTurn, ...] = ()
+    unless: Unless = NEVER_LIFTED
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "rules", tuple(self.rules))
@@ -160,6 +192,8 @@ class Case:
                 polarity=self.polarity,
                 text=self.text,
                 recalled=self.recalled,
+                labelled_turns=self.labelled_turns,
+                unless=self.unless,
             ),
         )
 

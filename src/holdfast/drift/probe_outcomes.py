@@ -10,6 +10,7 @@ from holdfast.errors import cut
 from holdfast.measures import Measure
 from holdfast.records import Probe, ProbeReply, Unanswered, Unscored
 
+NOT_SHOWN = "not shown"  # why a turn of a log is not scored: its log lacks what decides
 CUT = "cut at the token limit, and the rule needs the end"
 _RECALL_CUT = "cut at the token limit before this rule was stated"
 _REFUSED = "a refusal of the model or its server, not scored"

@@ -20,6 +20,10 @@ RuleKind = Literal[
     "conditional",
     "tone",
     "tool-first",
+    "command",
+    "file",
+    "commit",
+    "code",
 ]
 Polarity = Literal["requirement", "prohibition", "gate"]
 
@@ -38,6 +42,10 @@ KINDS: dict[RuleKind, str] = {
     "conditional": "what to say if a certain thing is asked",
     "tone": "a manner of writing: emojis, exclamation marks, contractions",
     "tool-first": "a tool that is called before certain questions are answered",
+    "command": "a shell command that is run, or never run",
+    "file": "a file that is left alone",
+    "commit": "the message of a commit",
+    "code": "what is written into files",
 }
 POLARITIES: dict[Polarity, str] = {
     "requirement": "something that a reply must have",

@@ -3,7 +3,7 @@
 import contextlib
 import dataclasses
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -19,6 +19,7 @@ from holdfast.drift.cases import (
     CATEGORIES,
     NO_CATEGORY,
     Case,
+    LabelledTurn,
     Rule,
     Suite,
     generic_starters,
@@ -30,7 +31,8 @@ from holdfast.measures import build
 from holdfast.measures.judging import check_labels
 from holdfast.measures.patterns import compiled
 from holdfast.measures.registry import FOLLOWED as FOLLOWED
-from holdfast.measures.turns import When
+from holdfast.measures.registry import Score, Undecided
+from holdfast.measures.turns import AssistantTurn, ToolCall, Unless, When
 
 __all__ = ["CATEGORIES", "SHIPPED", "Case", "Suite", "generic_starters", "load_suite"]
 
@@ -185,6 +187,46 @@ class WhenEntry(StrictModel):
     role: Literal["user", "tool", ""] = ""
 
 
+class CallEntry(StrictModel):
+    """A tool call of a labelled turn."""
+
+    tool: Text
+    arguments: dict[str, Any] = Field({})
+
+
+class TurnEntry(StrictModel):
+    """A turn under 'follows' or 'breaks': what the assistant said and did, and what came before."""
+
+    reply: str = ""
+    run: Text | Texts = Field([])  # shell commands, each a call of its own
+    calls: list[CallEntry] = Field([])
+    earlier: list[CallEntry] = Field([])
+    user: str = ""
+    previous: str = ""
+
+    def labelled(self, follows: bool) -> LabelledTurn:
+        """The turn as measures see it, and its label."""
+        scripts = [self.run] if isinstance(self.run, str) else self.run
+        run = (ToolCall("Bash", {"command": script}) for script in scripts)
+        calls, earlier = (
+            tuple(ToolCall(call.tool, call.arguments) for call in entries)
+            for entries in (self.calls, self.earlier)
+        )
+        turn = AssistantTurn(
+            self.reply, (*run, *calls), earlier, user=self.user, previous=self.previous
+        )
+        return LabelledTurn(follows, turn, self.user)
+
+
+Examples = Annotated[list[Text | TurnEntry], Field(min_length=1)]
+
+
+class UnlessEntry(StrictModel):
+    """Words of the user that lift a rule for a turn (`measures.turns.Unless`)."""
+
+    user: Text
+
+
 class RuleEntry(StrictModel):
     """An entry under 'rules'; a case with one rule has the same fields."""
 
@@ -193,12 +235,13 @@ class RuleEntry(StrictModel):
     probe: Text = ""
     probes: Texts = Field([])
     measure: str | dict[str, Any] = ""
-    follows: Texts = Field([])
-    breaks: Texts = Field([])
+    follows: Examples = Field([])
+    breaks: Examples = Field([])
     kind: RuleKind | None = None
     polarity: Polarity | None = None
     text: Text = ""
     recalled: str | dict[str, Any] = ""
+    unless: UnlessEntry | None = None
 
 
 class CaseEntry(RuleEntry):
@@ -313,18 +356,39 @@ def modules_in(folder: Path | None) -> Iterator[None]:
 def _check_examples(rule: Rule, where: str) -> None:
     """Refuses a measure that scores an example on the wrong side, and a judge with too few."""
     if rule.measure.judged:
+        if rule.labelled_turns:
+            raise UsageError(
+                f"{where}: a labelled turn is an object, and a judge reads replies; give it as a"
+                " text."
+            )
         check_labels(rule.follows, rule.breaks, f"{where}: the judge")
         return
-    for field, replies in (("follows", rule.follows), ("breaks", rule.breaks)):
-        for reply in replies:
-            score = rule.measure.score(reply)
-            if (score.value >= FOLLOWED) != (field == "follows"):
-                limit = "at least" if field == "follows" else "below"
-                raise UsageError(
-                    f"{where}: the reply {reply[:60]!r} under {field!r} scores {score.value:.2f}"
-                    f" ({score.reason}), and needs {limit} {FOLLOWED}; correct the measure"
-                    f" {rule.measure.name!r} or the example."
-                )
+    for labelled in rule.labelled:
+        field = "follows" if labelled.follows else "breaks"
+        judged = score_labelled(rule, labelled)
+        if isinstance(judged, Score) and (judged.value >= FOLLOWED) == labelled.follows:
+            continue
+        limit = "at least" if labelled.follows else "below"
+        if isinstance(judged, Score):
+            scores = f"scores {judged.value:.2f} ({judged.reason}), and needs {limit} {FOLLOWED}"
+        elif judged is None:
+            scores = "is not scored, as the rule does not apply to it"
+        else:
+            scores = f"is not scored, as {judged.reason}"
+        raise UsageError(
+            f"{where}: the reply {labelled.shown!r} under {field!r} {scores}; correct the measure"
+            f" {rule.measure.name!r} or the example."
+        )
+
+
+def score_labelled(rule: Rule, labelled: LabelledTurn) -> Score | Undecided | None:
+    """The score of a labelled turn; None if the rule does not apply to it. Its `when` counts where
+    the user's message is given."""
+    role = "tool" if labelled.turn.calls else "user"
+    if labelled.user and not rule.when.applies(labelled.turn, labelled.user, role):
+        return None
+    judged: Score | Undecided | None = rule.measure.judge_turn(labelled.turn)
+    return judged
 
 
 def _case(entry: CaseEntry, number: int, where: Callable[..., str], allow_code: bool) -> Case:
@@ -359,10 +423,11 @@ def _rule(entry: RuleEntry, where: str, allow_code: bool) -> Rule:
             f"{where} lacks the field 'measure'; name one of those that `holdfast measures` lists."
         )
     when = When(**entry.when.model_dump())
+    unless = Unless(entry.unless.user if entry.unless else "")
     try:
         measure = build(entry.measure, allow_code)
         recalled = build(entry.recalled, allow_code) if entry.recalled else None
-        for pattern in filter(None, (when.user, when.reply)):
+        for pattern in filter(None, (when.user, when.reply, unless.user)):
             compiled(pattern, "i")
     except UsageError as error:
         raise UsageError(f"{where}: {error}") from error
@@ -370,14 +435,26 @@ def _rule(entry: RuleEntry, where: str, allow_code: bool) -> Rule:
         id=None if isinstance(entry, CaseEntry) else entry.id,
         probes=probes,
         measure=measure,
-        follows=tuple(entry.follows),
-        breaks=tuple(entry.breaks),
+        follows=_replies(entry.follows),
+        breaks=_replies(entry.breaks),
+        labelled_turns=(*_turns(entry.follows, True), *_turns(entry.breaks, False)),
         when=when,
         kind=entry.kind,
         polarity=entry.polarity,
         text=entry.text,
         recalled=recalled,
+        unless=unless,
     )
+
+
+def _replies(examples: Sequence[str | TurnEntry]) -> tuple[str, ...]:
+    return tuple(example for example in examples if isinstance(example, str))
+
+
+def _turns(examples: Sequence[str | TurnEntry], follows: bool) -> Iterator[LabelledTurn]:
+    for example in examples:
+        if isinstance(example, TurnEntry):
+            yield example.labelled(follows)
 
 
 def _check_probed(rule: Rule, where: str) -> None:

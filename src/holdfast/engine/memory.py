@@ -1,9 +1,11 @@
-"""Detects that memory ran out, and retries with smaller batches."""
+"""Detects that memory ran out, and retries with smaller batches; and how much there is."""
 
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import TypeVar
 
 import torch
@@ -12,6 +14,12 @@ from holdfast.errors import ModelError
 
 _LOG = logging.getLogger("holdfast")
 _Result = TypeVar("_Result")
+# what a container may use, in the two versions of Linux's control groups
+_CGROUP_LIMITS = (
+    Path("/sys/fs/cgroup/memory.max"),
+    Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),
+)
+_UNKNOWN = 8 * 2**30  # bytes that are assumed where the system does not say
 _SIGNS = ("DefaultCPUAllocator", "not enough memory", "out of memory", "bad_alloc")
 
 
@@ -49,3 +57,18 @@ def in_memory(
                 raise
         # outside the handler, whose error keeps everything computed alive
         size = halved(min(size, chats), model, batch_size)
+
+
+def memory_of_this_process() -> int:
+    """Bytes of memory that this process may use: the machine's, or its container's if less."""
+    sizes = [limit for path in _CGROUP_LIMITS if (limit := _limit_in(path)) is not None]
+    if hasattr(os, "sysconf"):  # not on Windows
+        sizes.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    return min(sizes, default=_UNKNOWN)
+
+
+def _limit_in(path: Path) -> int | None:
+    try:
+        return int(path.read_text())
+    except (OSError, ValueError):  # there is no such limit, or it is "max"
+        return None

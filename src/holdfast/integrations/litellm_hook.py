@@ -26,8 +26,9 @@ from litellm.types.utils import CallTypes
 from holdfast.drift.cases import Suite
 from holdfast.errors import UsageError
 from holdfast.methods import Method, Methods, compile_methods, read_methods, spec_of
+from holdfast.proxy.answers import Answer
 from holdfast.proxy.chat_requests import Api
-from holdfast.proxy.relay import Answer, OnReply, RelayedRequest, chat_relay
+from holdfast.proxy.relay import OnReply, RelayedRequest, chat_relay
 from holdfast.proxy.suite_middleware import Edit, Outcome
 from holdfast.proxy.tally import Tally
 
@@ -88,10 +89,13 @@ class SuiteHook(CustomLogger):
             return None
         body = f'{{"messages": {messages}}}'.encode()
         relayed = await asyncio.to_thread(self._relay.begin, Api.CHAT, body)
-        if relayed.is_scored:
-            self._open[_call_id(kwargs)] = relayed
+        call_id = _call_id(kwargs)
+        if relayed.chat is not None and call_id is not None:
+            self._open[call_id] = relayed
             if len(self._open) > _MOST_OPEN:
                 self._open.popitem(last=False)
+        if relayed.content == body:
+            return None
         return {**kwargs, "messages": json.loads(relayed.content)["messages"]}
 
     async def async_log_success_event(
@@ -109,12 +113,13 @@ class SuiteHook(CustomLogger):
         await self._end(kwargs, Answer())
 
     async def _end(self, kwargs: dict[str, Any], answer: Answer) -> None:
-        relayed = self._open.pop(_call_id(kwargs), None)
+        call_id = _call_id(kwargs)
+        relayed = None if call_id is None else self._open.pop(call_id, None)
         if relayed is not None:
             await asyncio.to_thread(self._relay.end, relayed, answer)
 
 
-def _call_id(kwargs: dict[str, Any]) -> str:
-    """The id under which LiteLLM reports the end of a call."""
+def _call_id(kwargs: dict[str, Any]) -> str | None:
+    """The id under which LiteLLM reports the end of a call; None if it has none."""
     call_id = getattr(kwargs.get("litellm_logging_obj"), "litellm_call_id", None)
-    return str(call_id or kwargs.get("litellm_call_id", ""))
+    return call_id or kwargs.get("litellm_call_id")

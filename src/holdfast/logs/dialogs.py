@@ -1,9 +1,11 @@
 """The assistant's turns in transcripts (docs/logs.md), which rules and `when` are about."""
 
 import json
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from bisect import bisect_left
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 
 from holdfast.chat.reasoning import split_reasoning
@@ -13,6 +15,7 @@ from holdfast.logs.log_fingerprint import digest, log_fingerprint
 from holdfast.measures.turns import AssistantTurn, ToolCall
 from holdfast.transcripts.transcript import Event, Kind, Transcript
 
+MOST_BEFORE = 20  # transcripts before a dialog that may be the same one, with more of it
 _BYTES_PER_TOKEN = 4  # of ordinary text, as no tokenizer is available
 
 
@@ -34,6 +37,7 @@ class LoggedTurn:
         reasoning: what its text began with between markers such as `<think>`; it is not scored.
         events: the ids of its events in a transcript; a copy of the turn has the same.
         span: of its last call of a model that the log has one of, as in `Event`.
+        positions: of its events on the path of the transcript.
     """
 
     number: int
@@ -44,6 +48,7 @@ class LoggedTurn:
     reasoning: str = ""
     events: frozenset[str] = frozenset()
     span: str = ""
+    positions: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -53,11 +58,25 @@ class LoggedDialog:
     Args:
         source: the file, and the line or the session in it.
         system: the system prompt; "" if the log has none.
+        transcript: that it was read from.
+        ends: the position of the last event of each of its turns, those that are left out as copies
+            included, on the path of the transcript.
+        before: gives the last transcripts before it in its file, at most `MOST_BEFORE` and none of
+            subagents.
     """
 
     source: str
     system: str
     turns: tuple[LoggedTurn, ...]
+    transcript: Transcript
+    ends: tuple[int, ...] = ()
+    before: Callable[[], Sequence[Transcript]] = field(default=tuple, repr=False, compare=False)
+
+    def turn_at(self, position: int) -> int:
+        """The number of the turn that an event precedes or is in; the last one for what comes after
+        all.
+        """
+        return min(bisect_left(self.ends, position) + 1, len(self.ends))
 
 
 @dataclass(frozen=True)
@@ -94,8 +113,10 @@ def read_logs(paths: Path | str | Sequence[Path | str], form: str | None = None)
     for file in read_transcripts(paths, form):
         files.append(file.digest)
         problems += file.unread
+        before = DialogsBefore()
         for transcript in file.transcripts:
-            dialog = dialog_of(transcript)
+            dialog = replace(dialog_of(transcript), before=before.of_next())
+            before.add(transcript)
             if not dialog.turns:
                 problems.append(silent(dialog))
                 continue
@@ -112,6 +133,30 @@ def read_logs(paths: Path | str | Sequence[Path | str], form: str | None = None)
         dict(formats),
         fingerprint,
     )
+
+
+class DialogsBefore:
+    """The last transcripts of a file, while it is read.
+
+    Args:
+        earlier: gives the transcripts before the part of the file that is read, if it is no whole
+            file; it is called with how many are needed, once.
+    """
+
+    def __init__(self, earlier: Callable[[int], Sequence[Transcript]] = lambda count: ()) -> None:
+        self._recent: deque[Transcript] = deque(maxlen=MOST_BEFORE)
+        self._earlier = cache(earlier)
+
+    def add(self, transcript: Transcript) -> None:
+        if not transcript.is_of_subagent:
+            self._recent.append(transcript)
+
+    def of_next(self) -> Callable[[], Sequence[Transcript]]:
+        """What gives the transcripts before the next one, which are read if that needs it."""
+        recent = tuple(self._recent)
+        if len(recent) == MOST_BEFORE:
+            return lambda: recent
+        return lambda: (*self._earlier(MOST_BEFORE), *recent)[-MOST_BEFORE:]
 
 
 def dialog_digest(dialog: LoggedDialog) -> bytes:
@@ -159,12 +204,14 @@ class LoggedExchange:
         size: of the dialog before the assistant's turn, in bytes.
         begins: the user's message; None if the assistant began.
         after: the events after the user's message.
+        positions: of the assistant's events among them, on the path.
     """
 
     user: str
     size: int
     begins: Event | None = None
     after: list[Event] = field(default_factory=list)
+    positions: list[int] = field(default_factory=list)
 
     @property
     def replies(self) -> list[Event]:
@@ -182,13 +229,20 @@ class LoggedExchange:
 def dialog_of(transcript: Transcript) -> LoggedDialog:
     """The assistant's turns on the active path."""
     turns = turns_of(exchanges_of(transcript.path))
-    return LoggedDialog(transcript.source, "\n\n".join(_prompts(transcript.path)), turns)
+    prompt = "\n\n".join(_prompts(transcript.path))
+    ends = tuple(turn.positions[-1] for turn in turns)
+    return LoggedDialog(transcript.source, prompt, turns, transcript, ends)
 
 
 def turns_of(
-    exchanges: Iterable[LoggedExchange], earlier: tuple[ToolCall, ...] = ()
+    exchanges: Iterable[LoggedExchange], earlier: tuple[ToolCall, ...] = (), previous: str = ""
 ) -> tuple[LoggedTurn, ...]:
-    """The assistant's turns in exchanges that have any, after these earlier tool calls."""
+    """The assistant's turns in exchanges that have any.
+
+    Args:
+        earlier: the tool calls before them.
+        previous: the assistant's text before them.
+    """
     turns: list[LoggedTurn] = []
     for exchange in exchanges:
         replies = exchange.replies
@@ -196,19 +250,21 @@ def turns_of(
             split = [split_reasoning(event.text) for event in replies]
             text = "\n\n".join(reply for _, reply in split if reply.strip())
             calls = tuple(event.call for event in replies if event.call is not None)
+            is_cut, user = replies[-1].is_cut, exchange.user
             turns.append(
                 LoggedTurn(
                     len(turns) + 1,
                     exchange.user,
                     exchange.role,
                     exchange.size // _BYTES_PER_TOKEN,
-                    AssistantTurn(text, calls, earlier, replies[-1].is_cut),
+                    AssistantTurn(text, calls, earlier, is_cut, user, previous),
                     "\n\n".join(reasoning for reasoning, _ in split if reasoning.strip()),
                     frozenset(event.id for event in replies if event.id),
                     next((event.span for event in reversed(replies) if event.span), ""),
+                    tuple(exchange.positions),
                 )
             )
-            earlier += calls
+            earlier, previous = earlier + calls, text
     return tuple(turns)
 
 
@@ -226,14 +282,16 @@ def exchanges_of(path: Sequence[Event]) -> list[LoggedExchange]:
     prompts = sum(len(text.encode("utf-8", "replace")) for text in _prompts(path))
     size = prompts
     exchanges = [LoggedExchange("", size)]
-    for event in path:
+    for position, event in enumerate(path):
         if event.is_prompt or event.kind is Kind.ERROR:
             continue
-        size = (prompts if event.kind is Kind.COMPACTION else size) + _size(event)
+        size = (prompts if event.kind is Kind.COMPACTION else size) + size_of(event)
         if event.kind in _NOT_SAID:
             continue
         if not event.is_by_user:
             exchanges[-1].after.append(event)
+            if event.is_by_assistant:
+                exchanges[-1].positions.append(position)
         elif exchanges[-1].after or not exchanges[-1].user:
             exchanges.append(LoggedExchange(event.text, size, event))
         else:  # the user continues
@@ -242,7 +300,7 @@ def exchanges_of(path: Sequence[Event]) -> list[LoggedExchange]:
     return exchanges
 
 
-def _size(event: Event) -> int:
-    """In bytes."""
+def size_of(event: Event) -> int:
+    """The size of an event in the context, in bytes."""
     arguments = json.dumps(dict(event.call.arguments)) if event.call is not None else ""
     return len(event.text.encode("utf-8", "replace")) + len(arguments.encode("utf-8", "replace"))

@@ -33,7 +33,14 @@ from holdfast.drift.judges import Judging
 from holdfast.drift.probe_outcomes import PendingProbe, ProbeOutcome, results_of
 from holdfast.errors import HoldfastError, UnknownName, UsageError
 from holdfast.logs.copies import TurnEvents, copies_in
-from holdfast.logs.dialogs import dialog_digest, dialog_of, no_dialog, silent, turn_events
+from holdfast.logs.dialogs import (
+    DialogsBefore,
+    dialog_digest,
+    dialog_of,
+    no_dialog,
+    silent,
+    turn_events,
+)
 from holdfast.logs.log_fingerprint import log_fingerprint
 from holdfast.logs.turn_scoring import (
     METHOD,
@@ -49,11 +56,12 @@ from holdfast.logs.turn_scoring import (
 from holdfast.measures.registry import JUDGE, REGISTRY, inner_specs, read_spec
 from holdfast.records import LogDialog, Run, refuse_early
 from holdfast.records.lines import to_content
-from holdfast.transcripts.file_parts import FilePart, parts_of, read_part
+from holdfast.transcripts.containers import Contents
+from holdfast.transcripts.file_parts import FilePart, contents_of, dialogs_before, parts_of
 from holdfast.transcripts.finding import FoundLog, find_logs
 from holdfast.transcripts.formats import FORMATS
 from holdfast.transcripts.reader import Unread
-from holdfast.transcripts.reading import NotByItself
+from holdfast.transcripts.reading import NotByItself, read_values
 
 _SCRATCH = ".scanning-"  # a folder in the run's folder
 _FORGOTTEN = 86_400  # seconds
@@ -313,11 +321,14 @@ def scan_part(scan: Scan, part: FilePart) -> ScannedPart:
 
 def _scan_into(file: IO[bytes], records: Path, scan: Scan, part: FilePart) -> ScannedPart:
     unread, nothing_said, dialogs = list[Unread](), list[str](), list[ScannedDialog]()
-    for item in read_part(part, scan.form):
+    contents = contents_of(part)
+    before = DialogsBefore(partial(dialogs_before, part))
+    for item in read_values(part.log.path, contents, scan.form, part.only):
         if isinstance(item, Unread):
             unread.append(item)
             continue
-        dialog = dialog_of(item)
+        dialog = replace(dialog_of(item), before=before.of_next())
+        before.add(item)
         if not dialog.turns:
             nothing_said.append(silent(dialog))
             continue
@@ -342,7 +353,7 @@ def _scan_into(file: IO[bytes], records: Path, scan: Scan, part: FilePart) -> Sc
                 awaits_judge=record.awaits_judge,
             )
         dialogs.append(scanned)
-    digest = "" if part.only else digest_of(part.log.path)
+    digest = contents.digest if isinstance(contents, Contents) else ""
     return ScannedPart(digest, tuple(unread), tuple(nothing_said), tuple(dialogs))
 
 
@@ -356,7 +367,7 @@ class _Content(NamedTuple):
 def _content_of(scored: ScoredDialog) -> _Content:
     if any(isinstance(outcome, PendingProbe) for outcome in scored.outcomes):
         return _Content(pickle.dumps(scored), awaits_judge=True)
-    record = with_results(scored.record, results_of(scored.outcomes))
+    record = with_results(scored, results_of(scored.outcomes))
     return _Content(to_content(record), awaits_judge=False)
 
 
@@ -422,7 +433,7 @@ def _without_copies(content: bytes, kept: _KeptDialog) -> ScoredDialog | bytes:
         rounds = [_round_of(outcome) for outcome in scored.outcomes]
         outcomes = zip(scored.outcomes, rounds, strict=True)
         left = tuple(outcome for outcome, number in outcomes if number not in numbers)
-        return ScoredDialog(_without(scored.record, numbers), left)
+        return replace(scored, record=_without(scored.record, numbers), outcomes=left)
     if not numbers:
         return content
     return to_content(_without(LogDialog.model_validate_json(content), numbers))
@@ -438,4 +449,5 @@ def _without(record: LogDialog, numbers: Collection[int]) -> LogDialog:
         name: tuple(item for item in getattr(record, name) if item.round not in numbers)
         for name in ("turns", "probes", "unscored", "unanswered")
     }
-    return record.model_copy(update=update)
+    kept = tuple(item for item in record.compactions if item.turn not in numbers)
+    return record.model_copy(update={**update, "compactions": kept})

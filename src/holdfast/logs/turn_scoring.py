@@ -5,20 +5,32 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from holdfast.common.event_loop import run_sync
 from holdfast.common.version import __version__
 from holdfast.drift.cases import Case, Suite
 from holdfast.drift.judges import Judges, Judging, load_judges, open_judges
-from holdfast.drift.probe_outcomes import CUT, PendingProbe, ProbeOutcome, ProbeResults
+from holdfast.drift.probe_outcomes import (
+    CUT,
+    NOT_SHOWN,
+    PendingProbe,
+    ProbeOutcome,
+    ProbeResults,
+)
 from holdfast.errors import cut
+from holdfast.logs.causes import DialogCauses
 from holdfast.logs.dialogs import LoggedDialog, LoggedTurn, Logs, NoDialog
+from holdfast.measures.registry import FOLLOWED, Score, Undecided
 from holdfast.records import (
+    BreachCause,
     LogDialog,
+    LogProbe,
     LogPrompt,
     LogTurn,
+    Probe,
     ProbeReply,
+    RuleInContext,
     Run,
     batches,
     open_run,
@@ -35,12 +47,23 @@ _BATCH = 256  # records that are written at a time
 KIND = "logged"  # the kind of these scores, in addition to the kinds of probes
 
 
+class ScoreCause(NamedTuple):
+    """Where the rule of a score was when the turn began, and why the turn broke it if it did."""
+
+    context: RuleInContext
+    cause: BreachCause | None  # None if the turn kept it
+
+
+ScoreKey = tuple[int, str | None]  # the number of a turn, and the id of a rule
+
+
 @dataclass(frozen=True)
 class ScoredDialog:
     """A dialog whose turns are scored, but for what its judges have yet to score."""
 
     record: LogDialog  # without its scores
     outcomes: tuple[ProbeOutcome, ...]
+    causes: Mapping[ScoreKey, ScoreCause]  # of each outcome that is a score, or may become one
 
 
 @dataclass(frozen=True)
@@ -153,7 +176,7 @@ async def _line(logs: ScoredLogs, number: int, judges: Judges) -> bytes:
     if isinstance(scored, bytes):
         return with_checksum(with_number(scored, number))
     results = await judges.resolve(scored.outcomes)
-    return to_line(with_results(scored.record, results).model_copy(update={"conversation": number}))
+    return to_line(with_results(scored, results).model_copy(update={"conversation": number}))
 
 
 def has_other_prompt(dialog: LoggedDialog, case: Case) -> bool:
@@ -163,8 +186,30 @@ def has_other_prompt(dialog: LoggedDialog, case: Case) -> bool:
 
 def score_dialog(dialog: LoggedDialog, case: Case) -> ScoredDialog:
     """The scores of a dialog's turns by the rules of its case."""
-    outcomes = tuple(score for turn in dialog.turns for score in _scores(turn, case))
-    return ScoredDialog(_record(dialog, case), outcomes)
+    causes = DialogCauses(dialog, case)
+    outcomes: list[ProbeOutcome] = []
+    found: dict[ScoreKey, ScoreCause] = {}
+    for turn in dialog.turns:
+        for outcome in _scores(turn, case):
+            outcomes.append(outcome)
+            if (cause := _cause(outcome, turn, causes)) is not None:
+                found[turn.number, rule_of_outcome(outcome)] = cause
+    return ScoredDialog(_record(dialog, case, causes), tuple(outcomes), found)
+
+
+def rule_of_outcome(outcome: ProbeOutcome) -> str | None:
+    """The id of the rule that an outcome is of."""
+    return outcome.probe.rule if isinstance(outcome, PendingProbe) else outcome.rule
+
+
+def _cause(outcome: ProbeOutcome, turn: LoggedTurn, causes: DialogCauses) -> ScoreCause | None:
+    """The cause of a score; of one that awaits a judge, that if the turn broke the rule."""
+    if not isinstance(outcome, (Probe, PendingProbe)):
+        return None
+    rule = rule_of_outcome(outcome)
+    is_kept = isinstance(outcome, Probe) and outcome.score >= FOLLOWED
+    cause = None if is_kept else causes.cause_of(rule, turn)
+    return ScoreCause(causes.context_of(rule, turn), cause)
 
 
 def _none_of(count: int) -> str:
@@ -181,8 +226,9 @@ def with_number(content: bytes, number: int) -> bytes:
     return _START[:-2] + b"%d," % number + content[len(_START) :]
 
 
-def _record(dialog: LoggedDialog, case: Case) -> LogDialog:
+def _record(dialog: LoggedDialog, case: Case, causes: DialogCauses) -> LogDialog:
     """The record of a dialog without its scores, with its texts cut short."""
+    numbers = {turn.number for turn in dialog.turns}
     return LogDialog(
         method=METHOD,
         conversation=0,
@@ -203,22 +249,30 @@ def _record(dialog: LoggedDialog, case: Case) -> LogDialog:
             for turn in dialog.turns
         ),
         probes=(),
+        # a compaction before a turn that is counted in another dialog is counted there too
+        compactions=tuple(item for item in causes.compactions if item.turn in numbers),
     )
 
 
-def with_results(record: LogDialog, results: ProbeResults) -> LogDialog:
-    """A record with the scores of its turns, whose replies are cut short."""
-    probes, unscored = (
-        tuple(
-            probe.model_copy(update={"reply": cut(probe.reply, _SHOWN)})
-            if len(probe.reply) > _SHOWN
-            else probe
-            for probe in listed
-        )
-        for listed in (results.probes, results.unscored)
+def with_results(scored: ScoredDialog, results: ProbeResults) -> LogDialog:
+    """The record of a dialog with the scores of its turns, whose replies are cut short."""
+    unscored = tuple(
+        probe.model_copy(update={"reply": cut(probe.reply, _SHOWN)}) for probe in results.unscored
+    )
+    probes = tuple(
+        _with_cause(probe, scored.causes[probe.round, probe.rule]) for probe in results.probes
     )
     scores = {"probes": probes, "unscored": unscored, "unanswered": results.unanswered}
-    return record.model_copy(update=scores)
+    return scored.record.model_copy(update=scores)
+
+
+def _with_cause(probe: Probe, found: ScoreCause) -> LogProbe:
+    """A score with where its rule was, and if the turn broke it, why."""
+    return LogProbe(
+        **{**dict(probe), "reply": cut(probe.reply, _SHOWN)},
+        context=found.context,
+        cause=found.cause if probe.score < FOLLOWED else None,
+    )
 
 
 def _scores(turn: LoggedTurn, case: Case) -> Iterator[ProbeOutcome]:
@@ -239,10 +293,16 @@ def _scores(turn: LoggedTurn, case: Case) -> Iterator[ProbeOutcome]:
         )
         if measure.judged and turn.done.text.strip():
             yield PendingProbe(probe, measure)
-        elif not measure.judged and (score := measure.score_turn(turn.done)):
-            yield probe.scored(score.value, score.reason)
+        elif not measure.judged and (judged := measure.judge_turn(turn.done)):
+            yield _outcome(probe, judged)
         elif turn.done.is_cut and turn.done.text.strip() and not measure.of_turn:
             yield probe.unscored("cut", CUT)
+
+
+def _outcome(probe: ProbeReply, judged: Score | Undecided) -> ProbeOutcome:
+    if isinstance(judged, Undecided):
+        return probe.unscored(NOT_SHOWN, judged.reason)
+    return probe.scored(judged.value, judged.reason)
 
 
 def rules_of(cases: Sequence[Case]) -> dict[str, Any]:
@@ -281,6 +341,7 @@ def case_of(dialog: LoggedDialog, suite: Suite) -> Case | None:
 def _fingerprint(suite: Suite) -> str:
     content = [
         [case.id, case.system_prompt, rule.id, rule.measure.spec, asdict(rule.when)]
+        + ([rule.text, rule.unless.user] if rule.text or rule.unless.user else [])
         for case in suite.cases
         for rule in case.all_rules
     ]

@@ -27,6 +27,7 @@ from holdfast.logs.scanning import (
 from holdfast.logs.turn_scoring import ScoredLogs
 from holdfast.records import MANIFEST, RECORDS, LogDialog, Probe
 from holdfast.records.manifest import described
+from holdfast.transcripts.containers import files_of
 from holdfast.transcripts.file_parts import FilePart
 from holdfast.transcripts.finding import FoundLog, find_logs
 from holdfast.transcripts.formats import FORMATS
@@ -129,10 +130,11 @@ class LogWatch:
 
 def _stamp_of(log: FoundLog) -> _Stamp | None:
     try:
-        status = log.path.stat()
+        statuses = [path.stat() for path in files_of(log.path)]
     except OSError:
         return None  # it was removed since the folder was listed
-    return _Stamp(status.st_size, status.st_mtime_ns)
+    size = sum(status.st_size for status in statuses)
+    return _Stamp(size, max((status.st_mtime_ns for status in statuses), default=0))
 
 
 def _breaches(dialog: ScannedDialog) -> Iterator[Breach]:

@@ -6,6 +6,7 @@ lists; they are read when a measure first needs them.
 """
 
 from holdfast.measures import (  # these register their measures
+    commits,
     conduct,
     content,
     counting,
@@ -15,7 +16,10 @@ from holdfast.measures import (  # these register their measures
     language,
     layout,
     multiple_choice,
+    procedure,
+    pull_requests,
     released,
+    written_files,
 )
 from holdfast.measures.arguments import list_names
 from holdfast.measures.registry import Measure, Score, as_measure, build, catalogue

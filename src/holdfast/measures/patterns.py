@@ -57,13 +57,22 @@ def searches_end_within(seconds: float) -> Iterator[SearchTime]:
 
 def find(pattern: str, text: str, flags: str = "") -> Any:
     """The first match of a user's regular expression; a `UsageError` if it takes too long."""
+    return _searched("search", pattern, text, flags)
+
+
+def count(pattern: str, text: str, flags: str = "") -> int:
+    """How often a user's regular expression occurs; a `UsageError` if it takes too long."""
+    return len(_searched("findall", pattern, text, flags))
+
+
+def _searched(method: str, pattern: str, text: str, flags: str) -> Any:
     allowed = _search_time.get()
     patience = _PATIENCE if allowed is None else allowed.left
     started = time.process_time()
     try:
         if patience <= 0:
             raise TimeoutError
-        return compiled(pattern, flags).search(text, timeout=patience)
+        return getattr(compiled(pattern, flags), method)(text, timeout=patience)
     except TimeoutError as error:
         raise UsageError(
             f"The regular expression {shown(pattern)} took more than {max(patience, 0):.3g} s on a"

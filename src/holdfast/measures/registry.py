@@ -62,6 +62,17 @@ class Score:
             raise ValueError(f"a score lies between 0 and 1, not {self.value}")
 
 
+@dataclass(frozen=True)
+class Undecided:
+    """What a measure says of a turn that its rule applies to, and that the log shows too little of.
+
+    Attributes:
+        reason: the part that the log does not show, in English.
+    """
+
+    reason: str
+
+
 def share(part: int, whole: int, what: str, full: float = 1.0) -> Score:
     """`part` of `whole` as a score; a share of `full` scores 1, and 0 of 0 scores 0."""
     if not whole:
@@ -105,7 +116,7 @@ def exceeds(count: int, target: int | None) -> WhenCut:
 class Entry:
     """One registered measure."""
 
-    function: Callable[..., Score | None]
+    function: Callable[..., Score | Undecided | None]
     empty_is_zero: bool
     check: Callable[..., Any] | None
     when_cut: CutRule = WhenCut.JUDGED
@@ -157,7 +168,7 @@ def _written(name: str, argument: FieldInfo) -> str:
     return name
 
 
-F = TypeVar("F", bound=Callable[..., Score | None])
+F = TypeVar("F", bound=Callable[..., Score | Undecided | None])
 REGISTRY: dict[str, Entry] = {}
 # for specs that name no registered function, by the field that replaces their name
 BUILDERS: dict[str, Callable[[dict[str, Any], bool], Measure]] = {}
@@ -207,12 +218,17 @@ class Measure:
         return score if _is_judged(score, when_cut) else None
 
     def score_turn(self, turn: AssistantTurn) -> Score | None:
-        """Scores an assistant's turn in a log; None if the rule does not apply to it, or if it was
-        cut and the text that is missing could decide.
+        """Scores an assistant's turn in a log; None if the rule does not apply to it, if it was cut
+        and the text that is missing could decide, or if the log shows too little of it.
         """
+        judged = self.judge_turn(turn)
+        return None if isinstance(judged, Undecided) else judged
+
+    def judge_turn(self, turn: AssistantTurn) -> Score | Undecided | None:
+        """Scores a turn as `score_turn` does, and says what the log does not show."""
         if self.of_turn:
-            score: Score | None = self.function(turn, **self.arguments)
-            return score
+            judged: Score | Undecided | None = self.function(turn, **self.arguments)
+            return judged
         if not turn.text.strip():
             return None
         return self.score_cut(turn.text) if turn.is_cut else self.score(turn.text)
@@ -284,14 +300,14 @@ def measure(
 ) -> Any:
     """Registers a function `(text, **arguments) -> Score` as a measure of the same name.
 
-    A function whose first argument is called `turn` scores an `AssistantTurn`, and returns None
-    if there is nothing to score. Each argument is annotated with one of the types of
-    `measures.arguments`. With `empty_is_zero` a reply without a visible character scores 0.
-    `check` raises a `UsageError` if the arguments of a spec do not go together. `when_cut` says
-    whether a reply that was cut off at the token limit, or a turn that goes on, is judged: a value
-    of `WhenCut`, or a function `(text, **arguments)` that returns one. A measure `loads` if its
-    first score reads a lexicon or a model, which takes up to a second; it `reads_earlier` if the
-    tool calls of earlier turns matter.
+    A function whose first argument is called `turn` scores an `AssistantTurn`. It returns None if
+    there is nothing to score, and `Undecided` if the log does not show what decides. Each argument
+    is annotated with one of the types of `measures.arguments`. With `empty_is_zero` a reply without
+    a visible character scores 0. `check` raises a `UsageError` if the arguments of a spec do not go
+    together. `when_cut` says whether a reply that was cut off at the token limit, or a turn that
+    goes on, is judged: a value of `WhenCut`, or a function `(text, **arguments)` that returns one.
+    A measure `loads` if its first score reads a lexicon or a model, which takes up to a second; it
+    `reads_earlier` if the tool calls of earlier turns, or the text before, matter.
     """
 
     def register(wrapped: F) -> F:

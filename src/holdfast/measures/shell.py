@@ -56,11 +56,18 @@ class Command:
         readings: the command as it is written, then without what it is wrapped in, outermost first.
         writes: the files that its output goes to.
         around: readings of the shell whose script begins with it, as in `bash -c 'git push'`.
+        input: the text of its here-document or here-string; None without one.
+        redirects: the last of its words, from the first redirection on.
+        is_in_group: whether its files also take the output of commands before it, as in
+            `(date; ls) > log`.
     """
 
     readings: tuple[Reading, ...]
     writes: tuple[str, ...] = ()
     around: tuple[Reading, ...] = ()
+    input: str | None = None
+    redirects: tuple[str, ...] = ()
+    is_in_group: bool = False
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -71,6 +78,18 @@ class Command:
     def innermost(self) -> tuple[str, ...]:
         """The words of the program that is run in the end."""
         return self.readings[-1].words
+
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        """The words of the innermost program without redirections."""
+        words = self.innermost
+        rest = words[: len(words) - len(self.redirects)]
+        return rest if words[len(rest) :] == self.redirects and rest else words
+
+    @property
+    def appends(self) -> bool:
+        """Whether its output is added to a file rather than written over it."""
+        return any(word.endswith(">>") for word in self.redirects)
 
 
 def read_script(script: str) -> list[Command]:
@@ -92,16 +111,22 @@ class _Script:
 
 
 def _read(script: str, depth: int) -> list[Command]:
+    script = script.replace("\0", "")  # as Bash does
     source = script.encode("utf-8", "replace")
+    if source.count(b"|") > _MOST_PIPES:
+        return list(_roughly(script))
     root = _parser().parse(source).root_node
     known = _Script(source, depth)
     commands: list[Command] = []
-    redirects = _redirects_by_command(root)
+    redirects, grouped = _redirects_by_command(root)
     for node in sorted(_statements(root), key=lambda node: node.end_byte):
         if node.type == "variable_assignment":
             _assign(node, known)
         else:
-            commands += _commands_at(node, redirects.get(node.id, []), known)
+            found = _commands_at(node, redirects.get(node.id, []), known)
+            commands += (
+                [replace(c, is_in_group=True) for c in found] if node.id in grouped else found
+            )
     if root.has_error:  # an unclosed quote, or no Bash: what the parser passed over counts too
         seen = {command.words for command in commands}
         commands += [command for command in _roughly(script) if command.words not in seen]
@@ -114,6 +139,10 @@ def _parser() -> "Parser":
     import tree_sitter_bash
 
     return tree_sitter.Parser(tree_sitter.Language(tree_sitter_bash.language()))
+
+
+# more are no script; the parser goes over all of them again for each, if the last has no command
+_MOST_PIPES = 10_000
 
 
 _COMMANDS = ("command", "declaration_command", "unset_command", "test_command")
@@ -138,21 +167,30 @@ def _descendants(root: "Node") -> Iterator["Node"]:
         nodes += node.children
 
 
-def _redirects_by_command(root: "Node") -> dict[int, list["Node"]]:
-    """The redirections of each command, by its node's id; of several, they are the last one's."""
+_GROUPS = ("compound_statement", "subshell", "for_statement", "while_statement", "if_statement")
+
+
+def _redirects_by_command(root: "Node") -> tuple[dict[int, list["Node"]], set[int]]:
+    """The redirections of each command, by its node's id; of several, they are the last one's,
+    whose ids come second.
+    """
     redirects: dict[int, list[Node]] = {}
+    grouped: set[int] = set()
     for node in _descendants(root):
         body = node.child_by_field_name("body") if node.type == "redirected_statement" else None
+        is_group = False
         while body is not None and body.type not in _COMMANDS:
+            is_group = is_group or body.type in _GROUPS
             body = body.named_children[-1] if body.named_children else None
         if body is not None:
+            grouped.update([body.id] if is_group else [])
             listed = redirects.setdefault(body.id, [])
             for child in node.children:
                 if not child.type.endswith("_redirect"):
                     continue
                 inner = child.children if child.type == "heredoc_redirect" else ()
                 listed += [child, *(n for n in inner if n.type == "file_redirect")]
-    return redirects
+    return redirects, grouped
 
 
 def _commands_at(node: "Node", outer: Sequence["Node"], known: _Script) -> list[Command]:
@@ -178,7 +216,8 @@ def _commands_at(node: "Node", outer: Sequence["Node"], known: _Script) -> list[
     elif given is not None and words[0] == "tee":
         known.documents.update(dict.fromkeys(words[1:], given))
     words = list(_with_documents(words, given, known.documents))
-    return _unwrapped(Command((Reading((*words, *shown)),), writes), words, given, known.depth)
+    command = Command((Reading((*words, *shown)),), writes, input=given, redirects=shown)
+    return _unwrapped(command, words, known.depth)
 
 
 # options whose argument is a file with a text, such as a commit's message or a pull request's body
@@ -236,10 +275,16 @@ def _input(redirect: "Node", known: _Script) -> str | None:
     return text.rstrip("\n")
 
 
+_LONGEST_VALUE = 100_000  # characters: A=$A$A, again and again, doubles it
+
+
 def _assign(node: "Node", known: _Script) -> None:
     name, value = node.child_by_field_name("name"), node.child_by_field_name("value")
     if name is not None and value is not None:
-        known.variables[known.text(name)] = _value(value, known)
+        text = _value(value, known)
+        known.variables.pop(known.text(name), None)
+        if len(text) <= _LONGEST_VALUE:
+            known.variables[known.text(name)] = text
 
 
 def _words(node: "Node", known: _Script) -> list[str]:
@@ -352,12 +397,10 @@ _BEFORE_SUBCOMMAND = {
 }
 
 
-def _unwrapped(
-    command: Command, words: Sequence[str], given: str | None, depth: int
-) -> list[Command]:
+def _unwrapped(command: Command, words: Sequence[str], depth: int) -> list[Command]:
     """A command with its readings, or those of the script that it runs."""
     command = replace(command, readings=_readings(command.readings[0]))
-    script = _script_in(command.innermost if len(command.readings) > 1 else words, given)
+    script = _script_in(command.innermost if len(command.readings) > 1 else words, command.input)
     inner = _read(script, depth + 1) if script and depth < _DEEPEST else []
     if not inner:
         return [command]

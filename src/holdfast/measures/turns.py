@@ -26,6 +26,8 @@ class AssistantTurn:
     calls: tuple[ToolCall, ...] = ()  # in order
     earlier: tuple[ToolCall, ...] = ()  # the calls of the dialog's earlier turns, in order
     is_cut: bool = False  # whether its last message ended at the token limit
+    user: str = ""  # the user's message before it, "" if the log has none
+    previous: str = ""  # the assistant's text that this message answers
 
 
 @dataclass(frozen=True)
@@ -49,3 +51,13 @@ class When:
 
 
 EVERY_TURN = When()
+
+
+@dataclass(frozen=True)
+class Unless:
+    """What a user may say that lifts a rule for the turn that follows."""
+
+    user: str = ""  # a regular expression that the user's message matches, in either case
+
+
+NEVER_LIFTED = Unless()

@@ -1,6 +1,5 @@
 """Chat models that run in this process."""
 
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,6 +13,7 @@ from holdfast.attention import check_methods, why_unreached
 from holdfast.chat.emphasis import Part
 from holdfast.chat.messages import Messages
 from holdfast.common.event_loop import run_sync
+from holdfast.engine.memory import memory_of_this_process
 from holdfast.engine.reply_scoring import Scored
 from holdfast.engine.runner import Runner
 from holdfast.engine.scheduler import Scheduler, Serving
@@ -114,7 +114,7 @@ class LocalModel(Generates):
         device = self.hf_model.device
         if device.type == "cuda":
             return torch.cuda.get_device_properties(device).total_memory // 4
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 4
+        return memory_of_this_process() // 4
 
     def session(self, *, long_lived: bool = False) -> LocalSession:
         """Opens a session; with `long_lived`, requests without a thread share their beginnings."""

@@ -17,7 +17,7 @@ from typing import Any
 from holdfast.chat.emphasis import Range
 from holdfast.common.sampling import Sampling
 from holdfast.engine.scheduler import naming_copies
-from holdfast.errors import PromptError
+from holdfast.errors import PromptError, UsageError
 from holdfast.methods import Method, ShiftsAttention
 from holdfast.models.rendering import Resolved, Unresolved
 from holdfast.models.requests import Reply, Request
@@ -133,6 +133,13 @@ def rehearsal_of(request: Request) -> Request:
     """The request whose reply resolves another's methods: its first turn, answered greedily."""
     rehearsed = request.compiled.rehearsed
     messages = rehearsed[0].first_turn(request.messages)
+    for method in rehearsed[1:]:
+        if list(method.first_turn(request.messages)) != list(messages):
+            raise UsageError(
+                f"{rehearsed[0].name} and {method.name} read different first turns of a chat, and"
+                " one rehearsal serves both; use one of them.",
+                option="method",
+            )
     emphasis = tuple(part for part in request.emphasis if part[0] < len(messages))
     if request.emphasis and not emphasis:
         raise PromptError(
@@ -180,4 +187,4 @@ def _key_of(request: Request, rehearsal: Request) -> _RehearsalKey:
 
 
 def _as_json(value: object) -> str:
-    return json.dumps(value, sort_keys=True, default=repr)
+    return json.dumps(value)  # in its order of keys, which a template may show

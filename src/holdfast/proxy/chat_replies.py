@@ -51,7 +51,7 @@ def _streamed_choices(text: str) -> list[Mapping[str, Any]]:
     choices = dict[int, _Choice]()
     for event in _events(text):
         for part in _choices_in(event):
-            choices.setdefault(part.get("index", 0), _Choice()).add(part)
+            choices.setdefault(_index(part, 0), _Choice()).add(part)
     return [choice.answer for choice in choices.values() if choice.finish_reason]
 
 
@@ -64,18 +64,18 @@ class _Choice:
         self._calls: dict[int, dict[str, str]] = {}
 
     def add(self, part: Mapping[str, Any]) -> None:
-        delta = part.get("delta") or {}
+        delta = _object(part.get("delta"))
         for name in self._texts:
             self._texts[name] += _text(delta.get(name))
-        for number, call in enumerate(delta.get("tool_calls") or []):
+        for number, call in enumerate(_objects(delta.get("tool_calls"))):
             known = self._calls.setdefault(
-                call.get("index", number), {"id": "", "name": "", "arguments": ""}
+                _index(call, number), {"id": "", "name": "", "arguments": ""}
             )
-            function = call.get("function") or {}
+            function = _object(call.get("function"))
             known["id"] = _text(call.get("id")) or known["id"]
             known["name"] += _text(function.get("name"))
             known["arguments"] += _text(function.get("arguments"))
-        self.finish_reason = part.get("finish_reason") or self.finish_reason
+        self.finish_reason = _text(part.get("finish_reason")) or self.finish_reason
 
     @property
     def answer(self) -> dict[str, Any]:
@@ -92,8 +92,22 @@ class _Choice:
 
 def _choices_in(answer: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """The choices that have the form of one."""
-    choices = answer.get("choices")
-    return [part for part in choices if isinstance(part, dict)] if isinstance(choices, list) else []
+    return _objects(answer.get("choices"))
+
+
+def _objects(value: Any) -> list[Mapping[str, Any]]:
+    """The objects of a list; none of anything else."""
+    return [part for part in value if isinstance(part, dict)] if isinstance(value, list) else []
+
+
+def _object(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _index(part: Mapping[str, Any], default: int) -> int:
+    """Which choice, or which call, a part of a stream belongs to."""
+    index = part.get("index", default)
+    return index if isinstance(index, int) else default
 
 
 def _text(value: Any) -> str:

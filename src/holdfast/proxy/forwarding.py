@@ -20,9 +20,11 @@ from functools import partial
 import httpx2
 from starlette.types import Message, Receive, Scope, Send
 
+from holdfast.proxy.answers import Answer
 from holdfast.proxy.chat_requests import Api, api_of
+from holdfast.proxy.checked_answers import CheckedAnswers
 from holdfast.proxy.proxy_metrics import ProxyMetrics
-from holdfast.proxy.relay import Answer, ChatRelay, CheckedAnswers, RelayedRequest
+from holdfast.proxy.relay import ChatRelay, RelayedRequest
 from holdfast.proxy.suite_middleware import Unscored
 from holdfast.proxy.upstream import Upstream
 from holdfast.serve.access import log_failure
@@ -30,13 +32,11 @@ from holdfast.serve.refusals import Refusal
 from holdfast.serve.wire import CLIENT_CLOSED, CancellableResponse, ClientLeft, send_json
 
 _LOG = logging.getLogger("holdfast.proxy")
-_WAITING = 1000  # replies that may wait to be scored
+_WAITING_BYTES = 64 * 2**20  # of replies that wait to be scored; more are not
 # headers about one connection, which a proxy does not pass on (RFC 9110, section 7.6.1)
 _HOP_BY_HOP = frozenset(
-    (
-        *(b"connection", b"keep-alive", b"proxy-authenticate", b"proxy-authorization", b"te"),
-        *(b"proxy-connection", b"trailer", b"transfer-encoding", b"upgrade"),
-    )
+    b"connection keep-alive proxy-authenticate proxy-authorization proxy-connection te trailer"
+    b" transfer-encoding upgrade".split()
 )
 _NOT_SENT_UP = _HOP_BY_HOP | {b"host", b"expect"}  # uvicorn has answered the last
 
@@ -49,13 +49,13 @@ class Forwarding:
     def __init__(self, upstream: Upstream, relay: ChatRelay, metrics: ProxyMetrics):
         self._upstream, self._relay, self._metrics = upstream, relay, metrics
         self._scorer = ThreadPoolExecutor(1, "holdfast-scorer")
-        self.waiting = self.open = 0
-        self._draining = asyncio.Event()
+        self.waiting = self.open = self._waiting_bytes = 0
+        self._is_draining = False
         self._idle = asyncio.Event()
 
     async def drain(self) -> None:
         """Takes no new requests; returns when all have ended."""
-        self._draining.set()
+        self._is_draining = True
         if self.open:
             await self._idle.wait()
 
@@ -66,7 +66,7 @@ class Forwarding:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         api = api_of(scope["method"], scope["path"])
         name = api.value if api is not None else "other"
-        if self._draining.is_set():
+        if self._is_draining:
             await send_json(send, _SHUTTING_DOWN.body(), 503, _SHUTTING_DOWN.headers)
             return self._metrics.note_answer(name, 503)
         self.open += 1
@@ -124,11 +124,9 @@ class Forwarding:
             async with aclosing(response):
                 answer.status, answer.headers = response.status_code, response.headers
                 await passing.start(response.status_code, response.headers)
-                async for part in response.aiter_raw():
-                    if passing.is_first:
-                        self._metrics.first_byte_seconds.observe(time.monotonic() - started)
+                async for part in self._parts(response, started):
                     await passing.add(part)
-                    if relayed is not None and relayed.is_scored:
+                    if relayed is not None and relayed.chat is not None:
                         answer.add(part)
                 await passing.end()
         except httpx2.TransportError as error:
@@ -145,59 +143,81 @@ class Forwarding:
         """Sends a request up until its reply keeps the rules, and the best answer down."""
         checked = CheckedAnswers(self._relay, relayed)
         again: RelayedRequest | None = relayed
-        answer = Answer(is_held=True)
+        delivered = Answer()  # nothing, if the client leaves first
         try:
             while again is not None:
                 answer = Answer(is_held=True)
-                await self._receive(request_with(again.content), answer)
+                try:
+                    await self._receive(request_with(again.content), answer)
+                except httpx2.TransportError as error:
+                    if checked.best is None:
+                        delivered = answer
+                        return await self._break_off(error, answer, passing)
+                    self._note_error(error)  # a retry failed
+                    break
                 again = await asyncio.to_thread(checked.add, answer)
-            await passing.whole(checked.best or answer)
-        except httpx2.TransportError as error:
-            if checked.best is not None:  # a retry failed
-                self._metrics.upstream_errors.labels(self._upstream.refusal_of(error).code).inc()
-                await passing.whole(checked.best)
-            else:
-                if answer.status:  # it breaks off here where it broke off upstream
-                    await passing.start(answer.status, answer.headers)
-                    await passing.add(answer.body)
-                await self._refuse(error, passing)
+            assert checked.best is not None
+            await passing.send_whole(checked.best)
+            delivered = checked.best
         finally:
-            self._end(relayed, checked.best or answer)
+            self._end(checked.request, delivered)
+
+    async def _break_off(
+        self, error: httpx2.TransportError, answer: Answer, passing: _Passing
+    ) -> None:
+        """Sends an answer down that broke off, as far as it came."""
+        if answer.status:
+            await passing.start(answer.status, answer.headers)
+            await passing.add(answer.body)
+        await self._refuse(error, passing)
 
     async def _receive(self, request: httpx2.Request, answer: Answer) -> None:
         """Sends a request up and keeps its answer."""
-        started, is_first = time.monotonic(), True
+        started = time.monotonic()
         response = await self._upstream.send(request)
         async with aclosing(response):
             answer.status, answer.headers = response.status_code, response.headers
-            async for part in response.aiter_raw():
-                if is_first:
-                    self._metrics.first_byte_seconds.observe(time.monotonic() - started)
-                    is_first = False
+            async for part in self._parts(response, started):
                 answer.add(part)
+
+    async def _parts(self, response: httpx2.Response, started: float) -> AsyncIterator[bytes]:
+        """The body as it comes; notes how long after `started` its first byte came."""
+        is_first = True
+        async for part in response.aiter_raw():
+            if is_first:
+                self._metrics.first_byte_seconds.observe(time.monotonic() - started)
+                is_first = False
+            yield part
 
     async def _refuse(self, error: httpx2.TransportError, passing: _Passing) -> None:
         """Answers that there was no answer; one that has begun breaks off as it did upstream."""
         refusal = self._upstream.refusal_of(error)
-        kind = "broke_off" if passing.status else refusal.code
-        self._metrics.upstream_errors.labels(str(kind)).inc()
-        if not passing.status:
+        if passing.status:
+            self._metrics.upstream_errors.labels("broke_off").inc()
+        else:
+            self._note_error(error)
             await send_json(passing.send, refusal.body(), refusal.status, refusal.headers)
+
+    def _note_error(self, error: httpx2.TransportError) -> None:
+        self._metrics.upstream_errors.labels(str(self._upstream.refusal_of(error).code)).inc()
 
     def _end(self, relayed: RelayedRequest | None, answer: Answer) -> None:
         """Has a reply scored."""
-        if relayed is None or not relayed.is_scored:
+        if relayed is None or relayed.chat is None:
             return
-        if self.waiting >= _WAITING:
+        size = len(answer.body) + len(relayed.content)
+        if self._waiting_bytes and self._waiting_bytes + size > _WAITING_BYTES:
             return self._relay.tally.note_reply(Unscored.BUSY)
         self.waiting += 1
+        self._waiting_bytes += size
         scoring = asyncio.get_running_loop().run_in_executor(
             self._scorer, self._relay.end, relayed, answer
         )
-        scoring.add_done_callback(self._scored)
+        scoring.add_done_callback(partial(self._scored, size))
 
-    def _scored(self, scoring: asyncio.Future[None]) -> None:
+    def _scored(self, size: int, scoring: asyncio.Future[None]) -> None:
         self.waiting -= 1
+        self._waiting_bytes -= size
         if not scoring.cancelled() and (error := scoring.exception()):
             self._relay.tally.note_reply(Unscored.UNREADABLE)
             # its message may quote a chat, so it is not logged
@@ -265,7 +285,7 @@ class _Passing:
 
     def __init__(self, send: Send):
         self._send = send
-        self.status, self.is_first = 0, True
+        self.status = 0
 
     async def send(self, message: Message) -> None:
         if message["type"] == "http.response.start":
@@ -283,10 +303,9 @@ class _Passing:
         )
 
     async def add(self, part: bytes) -> None:
-        self.is_first = False
         await self.send({"type": "http.response.body", "body": part, "more_body": True})
 
-    async def whole(self, answer: Answer) -> None:
+    async def send_whole(self, answer: Answer) -> None:
         await self.start(answer.status, answer.headers)
         await self.add(answer.body)
         await self.end()

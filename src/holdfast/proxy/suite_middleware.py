@@ -6,6 +6,7 @@ its system message is or contains; the longest, if there are several.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -16,8 +17,9 @@ from holdfast.chat.reasoning import split_reasoning
 from holdfast.drift.cases import Case, Rule, Suite
 from holdfast.drift.prompt_rules import CaseRules, with_rules
 from holdfast.drift.suites import FOLLOWED
-from holdfast.errors import PromptError, UsageError
-from holdfast.logs.dialogs import dialog_of, estimated_tokens
+from holdfast.errors import HoldfastError, PromptError, UsageError
+from holdfast.logs.dialogs import LoggedTurn, dialog_of, estimated_tokens
+from holdfast.measures import Score
 from holdfast.methods import METHODS_OUTSIDE_MODELS, Method, compile_methods, spec_of
 from holdfast.methods.compiled import CompiledMethods
 from holdfast.models.checked_replies import check_retries
@@ -26,6 +28,8 @@ from holdfast.proxy.json_edits import Change, Insertion, Removal
 from holdfast.transcripts import linear
 from holdfast.transcripts.reader import output_messages
 from holdfast.transcripts.transcript import Kind, Malformed
+
+_LOG = logging.getLogger("holdfast.proxy")
 
 
 class Outcome(Enum):
@@ -36,14 +40,15 @@ class Outcome(Enum):
     NO_CASE = "no_case"  # its system message is that of no case
     NO_PROMPT = "no_prompt"  # a method needs its system message, and it has none
     STORED = "stored"  # the dialog so far is on the server, so its turns are not known
-    UNREADABLE = "unreadable"  # it is no request of the API as we know it
+    UNREADABLE = "unreadable"  # it is no request of the API as we know it, or a measure failed
 
 
 class Unscored(Enum):
     """Why a reply has no scores."""
 
     FAILED = "failed"  # the request was refused, or the reply broke off
-    UNREADABLE = "unreadable"
+    UNREADABLE = "unreadable"  # it is no reply of the API as we know it
+    MEASURE_FAILED = "measure_failed"  # the log names the rule
     UNFINISHED = "unfinished"  # it calls a tool, so the assistant's turn goes on
     EMPTY = "empty"  # no rule applies to it, or it has no text
     BUSY = "busy"  # too many replies were waiting to be scored
@@ -52,17 +57,25 @@ class Unscored(Enum):
 
 
 @dataclass(frozen=True)
+class SuiteChat:
+    """A request of a case of the suite, as it was before it was edited."""
+
+    request: ChatRequest
+    case: Case
+
+
+@dataclass(frozen=True)
 class Edit:
     """The changes to make in a request.
 
     Attributes:
-        case: that it is of; None if it is of none, or is not scored.
+        chat: the request, if its reply can be scored.
         reminds: whether text is added to its last message, if that is the user's. A reminder
             further up was counted when its message was the last.
     """
 
     outcome: Outcome
-    case: Case | None = None
+    chat: SuiteChat | None = None
     changes: tuple[Change, ...] = ()
     reminds: bool = False
 
@@ -154,35 +167,32 @@ class SuiteMiddleware:
             return Edit(Outcome.NO_CASE)
         if request.is_stored:
             return Edit(Outcome.STORED)
+        chat = SuiteChat(request, case)
         try:
-            changes = self._changes(request, case, request.chat)
+            changes = self._changes(chat, request.chat)
         except PromptError:
-            return Edit(Outcome.NO_PROMPT, case)
+            return Edit(Outcome.NO_PROMPT, chat)
         except (Unreadable, UsageError):  # the latter from a measure that the user wrote
-            return Edit(Outcome.UNREADABLE, case)
+            return Edit(Outcome.UNREADABLE, chat)
         last = request.messages[-1].item if request.ends_with_user else None
         reminds = any(change.path[: len(last)] == last for change in changes) if last else False
-        return Edit(Outcome.EDITED if changes else Outcome.UNCHANGED, case, changes, reminds)
+        return Edit(Outcome.EDITED if changes else Outcome.UNCHANGED, chat, changes, reminds)
 
-    def _changes(
-        self, request: ChatRequest, case: Case, chat: Sequence[Message]
-    ) -> tuple[Change, ...]:
-        """The changes after which a request has this chat, as the methods edit it."""
-        methods, seed = self._cases[case.id].methods, dialog_seed(request.chat)
-        return request.changes_to(methods.edit(chat, seed))
+    def _changes(self, chat: SuiteChat, messages: Sequence[Message]) -> tuple[Change, ...]:
+        """The changes after which a request has these messages, as the methods edit them."""
+        methods, seed = self._cases[chat.case.id].methods, dialog_seed(chat.request.chat)
+        return chat.request.changes_to(methods.edit(messages, seed))
 
-    def retries(self, case: Case) -> int:
+    def retries(self, chat: SuiteChat) -> int:
         """How often a reply is drawn again at most."""
-        return sum(method.retries for method in self._cases[case.id].methods.retries)
+        return sum(method.retries for method in self._cases[chat.case.id].methods.retries)
 
-    def broken_rules(
-        self, request: ChatRequest, case: Case, answer: Mapping[str, Any]
-    ) -> Sequence[str] | None:
+    def broken_rules(self, chat: SuiteChat, answer: Mapping[str, Any]) -> Sequence[str] | None:
         """The texts of the rules that an answer breaks, for which it may be drawn again.
 
         None if it has no text, calls a tool or cannot be read.
         """
-        (retry,) = self._cases[case.id].methods.retries
+        (retry,) = self._cases[chat.case.id].methods.retries
         try:
             reply = output_messages(answer)
         except Malformed:
@@ -192,28 +202,26 @@ class SuiteMiddleware:
         if not text.strip() or any(event.kind is Kind.TOOL_CALL for event in reply):
             return None
         is_cut = any(event.is_cut for event in reply)
-        return retry.broken(request.chat, text, is_cut=is_cut)
+        return retry.broken(chat.request.chat, text, is_cut=is_cut)
 
-    def edit_again(self, request: ChatRequest, case: Case, broken: Sequence[str]) -> Edit | None:
+    def edit_again(self, chat: SuiteChat, broken: Sequence[str]) -> Edit | None:
         """The changes in a request after a reply that broke these rules; None if there are none."""
-        (retry,) = self._cases[case.id].methods.retries
+        (retry,) = self._cases[chat.case.id].methods.retries
         try:
-            changes = self._changes(request, case, retry.reminded(request.chat, broken))
+            changes = self._changes(chat, retry.reminded(chat.request.chat, broken))
         except Unreadable:
             return None
-        return Edit(Outcome.EDITED, case, changes) if changes else None
+        return Edit(Outcome.EDITED, chat, changes) if changes else None
 
-    def score(
-        self, request: ChatRequest, case: Case, answer: Mapping[str, Any]
-    ) -> ScoredReply | Unscored:
-        """The scores of the answer to a request, as it was before it was edited.
+    def score(self, chat: SuiteChat, answer: Mapping[str, Any]) -> ScoredReply | Unscored:
+        """The scores of the answer to a request.
 
         A turn is everything that the assistant does between two messages of the user, so it is
         scored once, with the reply that ends it.
         """
         try:
             reply = output_messages(answer)
-            dialog = dialog_of(linear("", [*request.events, *reply]))
+            dialog = dialog_of(linear("", [*chat.request.events, *reply]))
         except Malformed:
             return Unscored.UNREADABLE
         if any(event.kind is Kind.TOOL_CALL for event in reply):
@@ -221,13 +229,28 @@ class SuiteMiddleware:
         if not reply or not dialog.turns:
             return Unscored.EMPTY
         turn = dialog.turns[-1]
-        scores = tuple(
-            RuleScore(rule.id or "", score.value, score.reason)
-            for rule in self._cases[case.id].rules
-            if rule.when.applies(turn.done, turn.user, turn.role)
-            and (score := rule.measure.score_turn(turn.done)) is not None
-        )
-        return ScoredReply(case.id, turn.number, scores) if scores else Unscored.EMPTY
+        scores, failed = [], False
+        for rule in self._cases[chat.case.id].rules:
+            try:
+                score = _score(rule, turn)
+            except HoldfastError as error:  # of a measure that the user wrote, or a slow pattern
+                failed = True
+                # its message may quote the reply, so it is not logged
+                where = f"{chat.case.id}/{rule.id or ''}"
+                _LOG.error("The rule %s could not be scored: %s", where, type(error).__name__)
+                continue
+            if score is not None:
+                scores.append(RuleScore(rule.id or "", score.value, score.reason))
+        if scores:
+            return ScoredReply(chat.case.id, turn.number, tuple(scores))
+        return Unscored.MEASURE_FAILED if failed else Unscored.EMPTY
+
+
+def _score(rule: Rule, turn: LoggedTurn) -> Score | None:
+    """The score of a turn by a rule; None if the rule does not apply to it."""
+    if not rule.when.applies(turn.done, turn.user, turn.role):
+        return None
+    return rule.measure.score_turn(turn.done)
 
 
 def _refuse(method: Method) -> NoReturn:

@@ -14,15 +14,10 @@ from holdfast.drift.cases import Suite
 from holdfast.errors import UsageError, type_in_words
 from holdfast.methods import Method
 from holdfast.methods.spec import read_methods
+from holdfast.proxy.answers import Answer
 from holdfast.proxy.chat_requests import api_of
-from holdfast.proxy.relay import (
-    Answer,
-    ChatRelay,
-    CheckedAnswers,
-    OnReply,
-    RelayedRequest,
-    chat_relay,
-)
+from holdfast.proxy.checked_answers import CheckedAnswers
+from holdfast.proxy.relay import ChatRelay, OnReply, RelayedRequest, chat_relay
 from holdfast.proxy.tally import Tally
 
 if TYPE_CHECKING:
@@ -45,7 +40,8 @@ def wrap(
     """A copy of a client of OpenAI's package, whose chats are edited and whose replies are scored.
 
     It does what `holdfast proxy` does, without a process: everything that the client can do works
-    as before, streams, tools, retries and raw responses included. The client itself stays as it is.
+    as before, streams, tools, retries and raw responses included. The client itself stays as it is;
+    both share its connections, so closing one closes the other.
 
     Args:
         client: an `OpenAI` or `AsyncOpenAI`, or a client that inherits from them.
@@ -53,7 +49,8 @@ def wrap(
         method: edits the messages, such as "reminder:every=4", or has replies drawn again that
             broke a rule ("check-and-retry:n=2"), which are then returned whole.
         tally: counts the requests and the rules that their replies keep.
-        on_reply: is called with the `ScoredReply` of each reply, once it is over.
+        on_reply: is called with the `ScoredReply` of each reply, once it is over; with an
+            asynchronous client in another thread, perhaps several at a time.
         log: the file to which each scored chat is appended, with its texts.
 
     Raises:
@@ -96,10 +93,10 @@ class _Transport(httpx2.BaseTransport):
     def handle_request(self, request: httpx2.Request) -> httpx2.Response:
         relayed = _begin(self._relay, request)
         if relayed is None:
-            return _unread(self._client.send(request, stream=True))
+            return _unread(_to_read(self._client.send(request, stream=True)))
         if relayed.retries:
             return self._checked(request, relayed)
-        response = self._client.send(_edited(request, relayed), stream=True)
+        response = _to_read(self._client.send(_edited(request, relayed), stream=True))
         return _unread(response, _Recording(response, relayed, self._relay))
 
     def _checked(self, request: httpx2.Request, relayed: RelayedRequest) -> httpx2.Response:
@@ -108,7 +105,7 @@ class _Transport(httpx2.BaseTransport):
         again: RelayedRequest | None = relayed
         while again is not None:
             try:
-                response = self._client.send(_edited(request, again), stream=True)
+                response = _to_read(self._client.send(_edited(request, again), stream=True))
                 answer = Answer(response.status_code, response.headers, is_held=True)
                 with closing(response):
                     for part in response.iter_raw():
@@ -118,7 +115,7 @@ class _Transport(httpx2.BaseTransport):
                     raise
                 break  # a retry failed
             again = checked.add(answer)
-        return _whole(self._relay, relayed, checked)
+        return _whole(self._relay, checked)
 
     def close(self) -> None:
         self._client.close()
@@ -133,10 +130,10 @@ class _AsyncTransport(httpx2.AsyncBaseTransport):
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         relayed = await to_thread.run_sync(_begin, self._relay, request)
         if relayed is None:
-            return _unread(await self._client.send(request, stream=True))
+            return _unread(_to_read(await self._client.send(request, stream=True)))
         if relayed.retries:
             return await self._checked(request, relayed)
-        response = await self._client.send(_edited(request, relayed), stream=True)
+        response = _to_read(await self._client.send(_edited(request, relayed), stream=True))
         return _unread(response, _AsyncRecording(response, relayed, self._relay))
 
     async def _checked(self, request: httpx2.Request, relayed: RelayedRequest) -> httpx2.Response:
@@ -144,7 +141,7 @@ class _AsyncTransport(httpx2.AsyncBaseTransport):
         again: RelayedRequest | None = relayed
         while again is not None:
             try:
-                response = await self._client.send(_edited(request, again), stream=True)
+                response = _to_read(await self._client.send(_edited(request, again), stream=True))
                 answer = Answer(response.status_code, response.headers, is_held=True)
                 async with aclosing(response):
                     async for part in response.aiter_raw():
@@ -154,7 +151,7 @@ class _AsyncTransport(httpx2.AsyncBaseTransport):
                     raise
                 break
             again = await to_thread.run_sync(checked.add, answer)
-        return await to_thread.run_sync(_whole, self._relay, relayed, checked)
+        return await to_thread.run_sync(_whole, self._relay, checked)
 
     async def aclose(self) -> None:
         await self._client.aclose()
@@ -179,11 +176,25 @@ def _edited(request: httpx2.Request, relayed: RelayedRequest) -> httpx2.Request:
     )
 
 
-def _whole(relay: ChatRelay, relayed: RelayedRequest, checked: CheckedAnswers) -> httpx2.Response:
+def _to_read(response: httpx2.Response) -> httpx2.Response:
+    """The response; a copy of it if it was read already, as a hook of the client may do."""
+    if not response.is_stream_consumed:
+        return response
+    decoded = (b"content-encoding", b"content-length")
+    headers = [(name, value) for name, value in response.headers.raw if name.lower() not in decoded]
+    return httpx2.Response(
+        response.status_code,
+        headers=headers,
+        stream=httpx2.ByteStream(response.content),
+        extensions=response.extensions,
+    )
+
+
+def _whole(relay: ChatRelay, checked: CheckedAnswers) -> httpx2.Response:
     """The best answer, whose reply is scored."""
     best = checked.best
     assert best is not None
-    relay.end(relayed, best)
+    relay.end(checked.request, best)
     stream = httpx2.ByteStream(best.body)
     return httpx2.Response(best.status, headers=best.headers, stream=stream)
 
@@ -211,8 +222,10 @@ class _Recording(httpx2.SyncByteStream):
             yield part
 
     def close(self) -> None:
-        self._response.close()
-        self._relay.end(self._relayed, self._answer)
+        try:
+            self._response.close()
+        finally:
+            self._relay.end(self._relayed, self._answer)
 
 
 class _AsyncRecording(httpx2.AsyncByteStream):
@@ -228,6 +241,8 @@ class _AsyncRecording(httpx2.AsyncByteStream):
             yield part
 
     async def aclose(self) -> None:
-        await self._response.aclose()
-        with CancelScope(shield=True):  # the scores of what came are kept
-            await to_thread.run_sync(self._relay.end, self._relayed, self._answer)
+        try:
+            await self._response.aclose()
+        finally:
+            with CancelScope(shield=True):  # the scores of what came are kept
+                await to_thread.run_sync(self._relay.end, self._relayed, self._answer)

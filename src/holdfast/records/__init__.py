@@ -8,6 +8,14 @@ Requests that were not answered are noted in `failures.jsonl`, and stay missing 
 """
 
 from holdfast.records.belonging import Record
+from holdfast.records.cause_records import (
+    CAUSES,
+    BreachCause,
+    CompactedRule,
+    Evidence,
+    LoggedCompaction,
+    RuleInContext,
+)
 from holdfast.records.conversation import (
     Agent,
     CapabilityAnswer,
@@ -17,6 +25,7 @@ from holdfast.records.conversation import (
     Ended,
     LastReply,
     LogDialog,
+    LogProbe,
     LogPrompt,
     LogTurn,
     Participant,

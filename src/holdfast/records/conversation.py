@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from holdfast.records.cause_records import BreachCause, LoggedCompaction, RuleInContext
 from holdfast.records.model import List, Number, Optional, OptionalList, RecordModel
 
 NO_NEWS_FROM = 0.5  # the share from which a turn counts as repeated
@@ -133,7 +134,7 @@ class Unscored(ProbePlace):
 
     question: str
     reply: str
-    why: str  # empty, cut, refusal or tool_calls
+    why: str  # empty, cut, refusal or tool_calls; of a turn of a log, cut or not shown
     reason: str
     mass: float | None = None
     reasoning: Optional[str] = None
@@ -255,6 +256,13 @@ class LogTurn(Turn):
     span: Optional[str] = None  # TRACE/SPAN, of the call that ended it, if the log has spans
 
 
+class LogProbe(Probe):
+    """The score of a turn of a logged dialog."""
+
+    context: Optional[RuleInContext] = None
+    cause: Optional[BreachCause] = None  # if the turn broke the rule
+
+
 class LogDialog(RecordModel):
     """The scores of a logged dialog."""
 
@@ -264,9 +272,10 @@ class LogDialog(RecordModel):
     agent: LogPrompt
     user: LogPrompt
     turns: List[LogTurn]
-    probes: List[Probe]
+    probes: List[LogProbe]
     unscored: OptionalList[Unscored] = ()
     unanswered: OptionalList[Unanswered] = ()
+    compactions: OptionalList[LoggedCompaction] = ()
 
     @property
     def answered(self) -> tuple[Probe | Unscored, ...]:

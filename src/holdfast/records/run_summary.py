@@ -316,6 +316,48 @@ class AgainstEarlierLogs(RecordModel):
     certain: int  # -1 or +1 if it is certainly lower or higher, else 0
 
 
+class CauseCounts(RecordModel):
+    """How many breaches have each cause (docs/logs.md, "Why")."""
+
+    never_sent: Number
+    removed: Number
+    outweighed: Number
+    present: Number
+    unknown: Number
+
+
+class KeptInSummaries(RecordModel):
+    """What compactions kept of a rule."""
+
+    rule: str
+    compactions: Number  # before which the rule was in the context
+    in_summary: Number  # after which the text that they left says it
+    in_context: Number  # after which it still was in the context, as in a system prompt
+
+
+class CompactionEffect(RecordModel):
+    """Adherence before and after the compactions of dialogs."""
+
+    dialogs: Number  # that have any
+    compactions: Number
+    before: Estimated  # over dialogs, from the compaction before
+    after: Estimated  # until the next one
+    change: Estimated
+    kept: List[KeptInSummaries]
+
+
+class ContextSummaries(RecordModel):
+    """Why rules were broken, and adherence by what was in the context, over dialogs."""
+
+    why: CauseCounts
+    by_tokens_since: List[EstimateFrom]  # since the rule was last said in the context
+    by_calls: List[EstimateFrom]  # tool calls so far
+    by_compactions: List[EstimateFrom]  # compactions so far
+    by_kind: dict[str, Estimated]
+    by_polarity: dict[str, Estimated]
+    compactions: CompactionEffect | None  # None if no dialog has any
+
+
 class LoggedRule(RecordModel):
     """How well one rule is kept in logs."""
 
@@ -332,6 +374,7 @@ class LoggedRule(RecordModel):
     verdict: str | None  # pass, fail or undecided; None without a bar or earlier logs
     for_probes: bool  # whether it is made for the answers to probes, and shows nothing in a log
     against: AgainstEarlierLogs | None
+    why: Optional[CauseCounts] = None  # of the turns that broke it
 
 
 class LogsResult(RecordModel):
@@ -342,6 +385,7 @@ class LogsResult(RecordModel):
     rules: List[LoggedRule]
     unmatched: Number  # dialogs under none of the suite's prompts
     problems: List[str]  # what was not read
+    context: Optional[ContextSummaries] = None
 
 
 Results = (

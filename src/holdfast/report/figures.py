@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from holdfast.analysis.estimates import category_rows, row_of
+from holdfast.analysis.estimates import EstimateRow, category_rows, row_of, rule_rows
 from holdfast.analysis.series import KINDS, Series
 from holdfast.analysis.statistics import Estimate
 from holdfast.common.files import write_whole
@@ -29,6 +29,7 @@ NAMES = {
     "adoption": "How far it takes on the other’s (adoption)",
     "mass": "Attention mass on the prompt",
 }
+_MOST_RULES = 9  # in the figure of the rules; more cannot be read
 _APART = 0.07  # of the axis, between two numbers at its right
 _BAND = "band: 95% bootstrap interval"
 _STYLE: Any = {
@@ -131,9 +132,9 @@ def legend_below(
 
 
 def write_figures(series: Sequence[Series], folder: Path, whiskers: bool = False) -> list[Path]:
-    """Writes drift, categories and, if recorded, mass, each as SVG and PNG; returns the files.
+    """Writes drift, categories, and rules and mass if there are any, each as SVG and PNG.
 
-    With `whiskers`, all but the categories show one standard deviation, as in the papers. The bytes
+    With `whiskers`, drift and mass show one standard deviation, as in the papers. The bytes
     depend only on the records: no date, fixed identifiers.
     """
     looks = {
@@ -151,6 +152,8 @@ def write_figures(series: Sequence[Series], folder: Path, whiskers: bool = False
             drawn = _categories(looks, kind)
             if drawn is not None:
                 figures[f"categories_{kind}"] = drawn
+        if (rules := _rules(looks)) is not None:
+            figures["rules"] = rules
         if any(item.measured("mass") for item in series):
             figures["mass"] = _mass(looks)
         return save(figures, folder)
@@ -235,6 +238,21 @@ def _mass(looks: dict[Series, _Look]) -> Figure:
 def _categories(looks: dict[Series, _Look], kind: str) -> Figure | None:
     rows = [row for item in looks for row in category_rows(item, kind)]
     names = sorted({row.group for row in rows})
+    return _grouped(looks, rows, names, f"{NAMES[kind]}, by category and round; {_BAND}")
+
+
+def _rules(looks: dict[Series, _Look]) -> Figure | None:
+    rows = rule_rows(list(looks))
+    names = list(dict.fromkeys(row.group for row in rows))
+    if len(names) > _MOST_RULES:
+        return None
+    return _grouped(looks, rows, names, f"{NAMES['stability']}, by rule and round; {_BAND}")
+
+
+def _grouped(
+    looks: dict[Series, _Look], rows: Sequence[EstimateRow], names: Sequence[str], note: str
+) -> Figure | None:
+    """A panel for each name, with the rows of that group; None without names."""
     if not names:
         return None
     figure, axes = panels(len(names), min(3, len(names)), 2.6, 2.1)
@@ -242,7 +260,7 @@ def _categories(looks: dict[Series, _Look], kind: str) -> Figure | None:
     for name, axis in zip(names, axes, strict=True):
         curves = [(plain[row.series], row.drawn) for row in rows if row.group == name]
         _draw(axis, curves, name.replace("_", " ").replace("$", r"\$"))
-    _legend(figure, f"{NAMES[kind]}, by category and round; {_BAND}")
+    _legend(figure, note)
     return figure
 
 

@@ -20,7 +20,9 @@ def _facts(row: Adherence, bar: float | None) -> list[str]:
     if row.is_judged:
         facts = [f"kept {plain(row.overall)}, {row.applied} of {count_of(row.turns, 'turn')}"]
     else:
-        facts = ["judged on no turn, as those that it applies to were cut at the token limit"]
+        facts = [
+            "judged on no turn, as those that it applies to were cut, or do not show what decides"
+        ]
     if bar is not None:
         low, high = row.bounds
         facts.append(f"the bar is {bar:g}, the bounds that decide are [{low:.2f}, {high:.2f}]")

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from holdfast.analysis.adherence import Adherence, label_of
 from holdfast.records import Run
 from holdfast.records.log_scores import rule_of
+from holdfast.report.logs_causes import causes_section
 from holdfast.report.logs_sentences import (
     Rows,
     first_broken,
@@ -61,6 +62,7 @@ def logs_page(run: Run, rows: Rows, shown: Rows, bar: float | None) -> str:
             by_tokens="Kept, by length of the dialog",
             survival="Not yet broken, by turn",
         ),
+        why=causes_section(run),
         broken=[
             {
                 "rule": row.rule,

@@ -9,6 +9,7 @@ from holdfast.analysis.adherence import Adherence, label_of
 from holdfast.analysis.sequential import FAIL, PASS, UNDECIDED
 from holdfast.analysis.statistics import Estimate
 from holdfast.analysis.verdicts import MIN_SAMPLES, verdict_on
+from holdfast.drift.probe_outcomes import NOT_SHOWN
 from holdfast.records import Run
 from holdfast.report.wording import aligned, count_of, plain, signed
 
@@ -53,7 +54,7 @@ def verdict_head(bar: float | None) -> str:
 def headline(run: Run, rows: Rows) -> str:
     """The first line, on the rule that fell most against earlier logs, or is kept least."""
     rows = [row for row in rows if row.is_judged]
-    if not rows and cut_rules(run):
+    if not rows and unjudged_rules(run):
         return f"No rule could be judged on any turn of {count_of(len(run.records), 'dialog')}."
     if not rows:
         return f"No rule applied to any turn of {count_of(len(run.records), 'dialog')}."
@@ -99,11 +100,12 @@ def _least(rows: Rows) -> Adherence:
     return min(enough, key=lambda row: row.overall.mean or 0)
 
 
-def cut_rules(run: Run) -> dict[str, int]:
-    """How often each rule was not judged, as the turn was cut and the rule needs its end."""
+def unjudged_rules(run: Run, why: str = "") -> dict[str, int]:
+    """How often each rule was not judged on a turn that it applies to; for one reason, or any."""
     counts = Counter[str]()
-    for rule, count in run.log_scores.unscored.items():
-        counts[label_of(rule)] += count
+    for (rule, reason), count in run.log_scores.unscored.items():
+        if why in ("", reason):
+            counts[label_of(rule)] += count
     return counts
 
 
@@ -135,13 +137,19 @@ def _on_rules(run: Run, rows: Rows) -> list[str]:
             " that has no occasion for them breaks them, so the first line leaves them out; say"
             " with `when` which turns they are for ({user: '.'} for all)."
         )
-    judged, cut = {row.rule for row in rows if row.is_judged}, cut_rules(run)
-    if judged and (rare := [name for name in run.manifest.rules if name not in judged | set(cut)]):
+    judged, unjudged = {row.rule for row in rows if row.is_judged}, unjudged_rules(run)
+    seen = judged | set(unjudged)
+    if judged and (rare := [name for name in run.manifest.rules if name not in seen]):
         sentences.append(f"Rules that apply to no turn: {_listed(rare)}.")
-    if cut:
+    if cut := unjudged_rules(run, "cut"):
         sentences.append(
             f"Cut, not judged: {count_of(sum(cut.values()), 'score')}, as the turns were cut at the"
             f" token limit and the rules need the end ({_listed(list(cut))})."
+        )
+    if hidden := unjudged_rules(run, NOT_SHOWN):
+        sentences.append(
+            f"Not shown, not judged: {count_of(sum(hidden.values()), 'score')}, as the logs lack"
+            f" what decides, such as the text of a file ({_listed(list(hidden))})."
         )
     return sentences
 

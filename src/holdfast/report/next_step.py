@@ -24,6 +24,7 @@ _LOADING = (
     *("--device", "--device-map", "--dtype", "--trust-remote-code"),
 )
 _SWEEPS = ("guidance:scale=1.25,1.5", "repetition:probability=0.5,1")  # beside the first fix
+_PROVEN = ("default", "smollm2")  # models on which a record shows that the first fix helps
 _CHATS = ("--user-turns", "--system-as", "--temperature", "--top-p", "--max-new-tokens")
 
 
@@ -43,6 +44,7 @@ class Finding:
     made_worse: tuple[str, ...] = ()  # rules that the prompt makes worse
     never_followed: tuple[str, ...] = ()  # rules that no method makes the agent follow
     first_fix: str = "split-softmax:exponent=0.5"  # the one to begin with
+    is_proven: bool = True  # whether the first fix is known to help this model
     fix: str = ""  # the best method tried
     helps: bool = False  # the fix clearly helps
     harms: bool = False  # it clearly lowers stability over all rounds
@@ -132,6 +134,8 @@ def _use_the_fix(finding: Finding) -> str:
 
 def _try_a_fix(finding: Finding) -> str:
     """The first fix to try; on a model that Holdfast runs, also the search for the best one."""
+    if not (finding.endpoint or finding.is_proven):
+        return _search_for_a_fix(finding)
     fix = "repetition:probability=1" if finding.endpoint else finding.first_fix
     if finding.command:
         again = repeated(shlex.split(finding.command), {"--method": "none"})
@@ -146,6 +150,14 @@ def _try_a_fix(finding: Finding) -> str:
         f"Next: {advice}\nor search for the best one (--dry-run says how long it takes):"
         f"\n{_calibrate(finding)}{_sweeps(finding)}"
     )
+
+
+def _search_for_a_fix(finding: Finding) -> str:
+    """The search on a model for which no fix is known to help."""
+    advice = "no fix is known to help this model; measure some (--dry-run says how long it takes):"
+    if finding.never_followed:
+        advice = f"{_reword(finding.never_followed)}; for the other rules, {advice}"
+    return f"Next: {advice}\n{_calibrate(finding)}{_sweeps(finding)}"
 
 
 def _calibrate(finding: Finding) -> str:
@@ -223,6 +235,7 @@ def finding_of(results: DriftResults) -> Finding:
             rule for rule in dict.fromkeys(never) if never.count(rule) >= len(series)
         ),
         first_fix=first_fix(run.manifest),
+        is_proven=identity.model in _PROVEN,
         fix=best.row.series.method if best else "",
         helps=best is not None and verdict_on(best.last).sign > 0,
         harms=best is not None and verdict_on(best.mean).sign < 0,
@@ -241,7 +254,7 @@ def _unmeasured(first: Series) -> str:
 
 
 def first_fix(manifest: Manifest) -> str:
-    """The setting that helped at little cost on the default model, or on SmolLM2 for others."""
+    """The setting to try first: it helped on the default model, or on SmolLM2 for all others."""
     if manifest.identity.model == "default":
         return Finding.first_fix
     layers, heads = manifest.layers, manifest.heads

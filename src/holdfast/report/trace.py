@@ -18,9 +18,10 @@ _ALL_HEADS = (
     " attention {within_even})."
 )
 _SHOWN_HEAD = (
-    "{model}, head {layer}.{head}, chosen because its mass falls most here (so no intervals): mass"
-    " {first:.3f} in round 1, {last:.3f} in round {rounds}. Log of the mass between turns {between}"
-    " (even attention {between_even}); within turns {within} (even attention {within_even})."
+    "{model}, head {layer}.{head}, whose mass falls most in half of the dialogs; in the others:"
+    " mass {first:.3f} in round 1, {last:.3f} in round {rounds}. Log of the mass between turns"
+    " {between} (even attention {between_even}); within turns {within} (even attention"
+    " {within_even})."
 )
 _CORRELATIONS = (
     "Mass and score of the probes: over all r = {}; within rounds r = {}; within dialogs r = {};"
@@ -62,9 +63,9 @@ def _shown_head_line(trace: Trace) -> str:
         rounds=trace.rounds,
         first=decay.mass[0].mean,
         last=decay.mass[-1].mean,
-        between=_mean(decay.between_turns.real),
+        between=_judged(decay.between_turns.real, "rises", "falls"),
         between_even=_text(decay.between_turns.uniform),
-        within=_mean(decay.within_turns.real),
+        within=_judged(decay.within_turns.real, "rises", "falls"),
         within_even=_text(decay.within_turns.uniform),
     )
 
@@ -87,11 +88,6 @@ def _text(value: Estimate) -> str:
     if value.interval is None:
         return "not measurable"
     return with_interval(value, "{:+.3f}".format)
-
-
-def _mean(value: Estimate) -> str:
-    """+0.123, of a head that was chosen for its fall in the same dialogs."""
-    return "not measurable" if value.mean is None else f"{value.mean:+.3f}"
 
 
 def _judged(value: Estimate, above: str, below: str) -> str:
@@ -147,7 +143,7 @@ def _changes_table(traces: Sequence[Trace]) -> list[tuple[str, ...]]:
             rows.append((f"{trace.model}, all heads", name, *cells))
         layer, head = trace.shown_head
         for name, change in _changes_of(trace.head):
-            cells = _mean(change.real), _text(change.uniform), _mean(change.difference)
+            cells = _text(change.real), _text(change.uniform), _text(change.difference)
             rows.append((f"{trace.model}, head {layer}.{head}", name, *cells))
     return rows
 

@@ -86,7 +86,8 @@ def run(
     gc.collect()
     gc.freeze()  # a full collection would go through every import, and hold up all for 250 ms
     try:
-        asyncio.run(_serve(server, engine, bound, note))
+        with asyncio.Runner(loop_factory=configuration.get_loop_factory()) as runner:
+            runner.run(_serve(server, engine, bound, note))
     finally:
         gc.unfreeze()
         engine.close()

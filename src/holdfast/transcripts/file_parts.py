@@ -6,21 +6,23 @@ A file is one part, unless it is large and every line of it is a dialog.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from holdfast.common.files import read_text, text_lines
+from holdfast.common.files import text_lines
 from holdfast.errors import UsageError
+from holdfast.transcripts.containers import Contents, is_lines
 from holdfast.transcripts.finding import FoundLog
 from holdfast.transcripts.formats import FORMATS, format_of
-from holdfast.transcripts.parsing import may_be_document, parse, parse_lines
-from holdfast.transcripts.reader import Unread
+from holdfast.transcripts.parsing import parse_lines
+from holdfast.transcripts.reader import Located, Unread
 from holdfast.transcripts.reading import read_values
 from holdfast.transcripts.transcript import Transcript
 
 PART = 8_000_000  # bytes of a part
+_BACK = 100_000  # bytes before a part that are read first to find the dialogs before it
 
 
 @dataclass(frozen=True)
@@ -44,7 +46,7 @@ class FilePart:
 def parts_of(log: FoundLog, format_name: str | None) -> list[FilePart]:
     """The parts of a file."""
     whole = FilePart(log)
-    if log.obstacle or may_be_document(log.path) or log.path.suffix == ".gz":
+    if log.obstacle or not is_lines(log.path):
         return [whole]
     try:
         if log.path.stat().st_size < 2 * PART:
@@ -75,16 +77,41 @@ def _divided(file: IO[bytes], log: FoundLog, form: str) -> Iterator[FilePart]:
         line += block.count(b"\n")
 
 
-def read_part(part: FilePart, format_name: str | None) -> Iterator[Transcript | Unread]:
-    """The transcripts of a part, and what was not read of it.
+def contents_of(part: FilePart) -> Contents | Iterable[Located | Unread]:
+    """The values of a part; of a whole file, with its digest."""
+    path = part.log.path
+    if not part.only:
+        return Contents(path)
+    return parse_lines(path, text_lines(path, part.start, part.end), part.first_line)
+
+
+def dialogs_before(part: FilePart, count: int) -> tuple[Transcript, ...]:
+    """The last dialogs before a part, without those of subagents: at most `count`.
 
     Raises:
-        UsageError: the file cannot be read; what was yielded before does not count either.
-        NotByItself: the part cannot be read without the rest of the file.
+        UsageError, NotByItself: as `read_values` and its values do.
     """
-    path = part.log.path
-    if may_be_document(path):
-        text = read_text(path)
-        return read_values(path, parse(path, text) if text.strip() else (), format_name)
-    lines = text_lines(path, part.start, part.end)
-    return read_values(path, parse_lines(path, lines, part.first_line), format_name, part.only)
+    if not part.start:
+        return ()
+    path, size = part.log.path, _BACK
+    while True:
+        start, lines = _line_start(path, part.start, size)
+        parsed = parse_lines(path, text_lines(path, start, part.start), part.first_line - lines)
+        read = read_values(path, parsed, part.only, part.only)
+        dialogs = [t for t in read if isinstance(t, Transcript) and not t.is_of_subagent]
+        if len(dialogs) >= count or not start:
+            return tuple(dialogs[-count:])
+        size *= 4
+
+
+def _line_start(path: Path, end: int, size: int) -> tuple[int, int]:
+    """Where the first line begins that is at most `size` bytes before `end`, and how many lines
+    there are from it on.
+    """
+    with path.open("rb") as file:
+        if size >= end:
+            return 0, file.read(end).count(b"\n")
+        file.seek(end - size - 1)
+        file.readline()
+        start = min(file.tell(), end)
+        return start, file.read(end - start).count(b"\n")

@@ -1,14 +1,27 @@
 """Finds the log files at the paths that a user gives."""
 
 import os
+from collections.abc import Iterable
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 from holdfast.errors import UsageError
+from holdfast.transcripts.opencode_storage import sessions_among
 
 _SUFFIXES = (".jsonl", ".ndjson", ".json")
-_LOGS = (*_SUFFIXES, *(f"{suffix}.gz" for suffix in _SUFFIXES))
-_COMPRESSED = (".zst", ".bz2", ".xz", ".zip", ".br", ".lz4", ".7z", ".tar", ".tar.gz", ".tgz")
+_UNPACKED = (*(f"{suffix}.gz" for suffix in _SUFFIXES), *(f"{suffix}.zst" for suffix in _SUFFIXES))
+_LOGS = (*_SUFFIXES, *_UNPACKED, ".eval")
+# a file of another kind is a log in a folder only if it has the name that its program gives it
+_NAMES = (".aider.chat.history.md", "cursor_*.md", "state.vscdb", "opencode.db")
+_COMPRESSED = (".bz2", ".xz", ".zip", ".br", ".lz4", ".7z", ".tar", ".tar.gz", ".tgz", ".zst")
+# what programs write beside their logs: it repeats these, or is of no dialog
+_BESIDE = ("agent-*.meta.json", "sessions-index.json")
+_BESIDE_TASK = (
+    *("ui_messages.json", "task_metadata.json", "context_history.json", "history_item.json"),
+    "settings.json",
+)
+_TASK = "api_conversation_history.json"
 
 
 @dataclass(frozen=True, order=True)
@@ -33,7 +46,7 @@ def find_logs(path: Path) -> list[FoundLog]:
 
     Raises:
         UsageError: there is nothing at the path, no log in the folder, no finished conversation in
-            the run, or the file is compressed other than by gzip.
+            the run, or the file is compressed other than by gzip or zstandard.
     """
     from holdfast.records import MANIFEST  # readers of transcripts do without it
 
@@ -43,7 +56,7 @@ def find_logs(path: Path) -> list[FoundLog]:
         )
     if path.is_dir():
         return [_records_of_run(path)] if (path / MANIFEST).is_file() else _logs_in_folder(path)
-    if path.name.endswith(_COMPRESSED):
+    if path.name.endswith(_COMPRESSED) and not path.name.endswith(_LOGS):
         raise UsageError(
             f"{path} is compressed, which is not read; unpack it first.",
             option="paths",
@@ -68,7 +81,7 @@ def _records_of_run(run: Path) -> FoundLog:
 
 def _logs_in_folder(folder: Path) -> list[FoundLog]:
     unreadable: list[FoundLog] = []
-    readable: list[FoundLog] = []
+    files: list[Path] = []
 
     def skip(path: Path | str, obstacle: str) -> None:
         unreadable.append(FoundLog(Path(path), is_named=False, obstacle=obstacle))
@@ -77,12 +90,15 @@ def _logs_in_folder(folder: Path) -> list[FoundLog]:
         folder, onerror=lambda error: skip(error.filename, f"cannot be read ({error.strerror})")
     ):
         for path in (Path(parent, name) for name in names):
-            if path.name.endswith(_COMPRESSED):
+            is_log = path.name.endswith(_LOGS) or _has_name(path, _NAMES)
+            if path.name.endswith(_COMPRESSED) and not is_log:
                 skip(path, "is compressed; unpack it first")
-            elif path.name.endswith(_LOGS) and path.exists() and not path.is_file():
+            elif is_log and path.exists() and not path.is_file():
                 skip(path, "is not a regular file")  # a pipe would never end
-            elif path.name.endswith(_LOGS):
-                readable.append(FoundLog(path, is_named=False))
+            elif is_log and not _is_beside(path):
+                files.append(path)
+    sessions, others = sessions_among(files)
+    readable = [FoundLog(path, is_named=False) for path in (*sessions, *others)]
     if not readable and unreadable:
         first = min(unreadable)
         raise UsageError(
@@ -92,9 +108,20 @@ def _logs_in_folder(folder: Path) -> list[FoundLog]:
         )
     if not readable:
         raise UsageError(
-            f"{folder} holds no file that ends in {', '.join(_SUFFIXES)}, gzipped or not.",
+            f"{folder} holds no file that ends in {', '.join(_SUFFIXES)}, gzipped or not, and no"
+            f" other log ({', '.join(('*.eval', *_NAMES))}).",
             option="paths",
             value=str(folder),
-            allowed=_LOGS,
+            allowed=(*_LOGS, *_NAMES),
         )
     return [*sorted(unreadable), *sorted(readable)]
+
+
+def _has_name(path: Path, patterns: Iterable[str]) -> bool:
+    return any(fnmatchcase(path.name, pattern) for pattern in patterns)
+
+
+def _is_beside(path: Path) -> bool:
+    """Whether a program wrote the file beside a log, and it has no dialog of its own."""
+    is_of_task = path.name in _BESIDE_TASK and path.with_name(_TASK).exists()
+    return is_of_task or _has_name(path, _BESIDE)

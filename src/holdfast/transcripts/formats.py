@@ -5,14 +5,19 @@ from typing import Any
 
 from holdfast.transcripts.reader import Format
 from holdfast.transcripts.readers import (
+    aider,
     atif,
     chatgpt,
     claude_ai,
     claude_code,
+    cline,
     codex,
     codex_exec,
+    copilot_cli,
+    cursor,
     gemini,
     gemini_cli,
+    inspect_log,
     langfuse,
     langsmith,
     librechat,
@@ -20,10 +25,13 @@ from holdfast.transcripts.readers import (
     message_lists,
     open_webui,
     openai_responses,
+    opencode,
     otel,
     otlp,
     phoenix,
     run_records,
+    sillytavern,
+    vscode_chat,
 )
 
 # The first that recognises a value reads it, so what may be taken for another comes before that.
@@ -34,8 +42,16 @@ FORMATS: dict[str, Format] = {
         gemini_cli.FORMAT,
         codex.FORMAT,
         codex_exec.FORMAT,
+        copilot_cli.FORMAT,
         claude_code.FORMAT,
+        sillytavern.FORMAT,
+        vscode_chat.FORMAT,
+        cursor.FORMAT,
+        aider.FORMAT,
         # dialogs
+        cline.FORMAT,
+        opencode.FORMAT,
+        inspect_log.FORMAT,
         run_records.FORMAT,
         chatgpt.FORMAT,
         claude_ai.FORMAT,

@@ -24,7 +24,7 @@ def parse(path: Path, text: str) -> Iterator[Located | Unread]:
 
 def may_be_document(path: Path) -> bool:
     """Whether a file may be one JSON document, by its name."""
-    return path.name.endswith((".json", ".json.gz"))
+    return path.name.endswith((".json", ".json.gz", ".json.zst"))
 
 
 def _is_json_lines(text: str) -> bool:
@@ -51,6 +51,14 @@ def _parse_document(path: Path, text: str) -> Iterator[Located | Unread]:
         entries = [document]
     for number, entry in enumerate(entries, start=1):
         yield Located(f"{path}, entry {number}", entry)
+
+
+def loaded(source: str, content: str | bytes | None) -> Located | Unread:
+    """A value that is JSON by itself, such as a member of an archive."""
+    try:
+        return Located(source, json.loads(content or ""))
+    except (ValueError, RecursionError) as error:
+        return Unread(f"{source} is not JSON: {reason_of(error)}")
 
 
 def parse_lines(path: Path, lines: Iterable[str], first: int = 1) -> Iterator[Located | Unread]:

@@ -21,6 +21,13 @@ class Located(NamedTuple):
     value: Any
 
 
+@dataclass(frozen=True)
+class Markdown:
+    """The value of a file that is Markdown, and no JSON."""
+
+    text: str
+
+
 Values = list[Located]
 
 

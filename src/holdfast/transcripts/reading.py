@@ -5,11 +5,11 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
 
-from holdfast.common.files import digest_of, read_text
 from holdfast.errors import UnknownName, UsageError, shortened
+from holdfast.transcripts.containers import Contents
 from holdfast.transcripts.finding import FoundLog, find_logs
 from holdfast.transcripts.formats import FORMATS, format_of, may_be
-from holdfast.transcripts.parsing import is_bookkeeping_event, parse
+from holdfast.transcripts.parsing import is_bookkeeping_event
 from holdfast.transcripts.reader import Located, Unread, Values
 from holdfast.transcripts.transcript import Transcript
 
@@ -20,14 +20,12 @@ class LogFile:
 
     Args:
         unread: a sentence for each line that was not understood, and each part that was left out.
-        text: its content, unpacked if it was gzipped; "" if it was not read.
-        digest: the SHA-256 of its bytes, in hexadecimal; "" if it was not read.
+        digest: by which a change of the file is seen; "" if it was not read.
     """
 
     path: Path
     transcripts: tuple[Transcript, ...] = ()
     unread: tuple[str, ...] = ()
-    text: str = field(default="", repr=False)
     digest: str = field(default="", repr=False)
 
 
@@ -41,14 +39,15 @@ def read_transcripts(
     `unread` says why.
 
     Args:
-        paths: log files, folders of them, or folders of runs; logs may be gzipped.
+        paths: log files, folders of them, or folders of runs; logs may be gzipped, or compressed
+            by zstandard.
         format_name: one of `FORMATS`; None detects it for each value.
 
     Raises:
         UnknownName: there is no such format.
         UsageError: a path does not exist, a folder has no logs, a run has no finished conversation,
-            or a file was given that is compressed other than by gzip; while iterating, a file that
-            was given cannot be read.
+            or a file was given that is compressed in another way; while iterating, a file that was
+            given cannot be read.
     """
     if format_name is not None and format_name not in FORMATS:
         raise UnknownName("format", format_name, FORMATS)
@@ -61,19 +60,19 @@ def _read_file(log: FoundLog, format_name: str | None) -> LogFile:
     path = log.path
     if log.obstacle:
         return LogFile(path, unread=(f"{path} {log.obstacle}",))
+    contents = Contents(path)
     try:
-        text = read_text(path)
+        parts = list(read_values(path, contents, format_name))
+        digest = contents.digest
     except UsageError as error:
         if log.is_named:
             raise
         return LogFile(path, unread=(str(error).removesuffix("."),))
-    parts = list(read_values(path, parse(path, text) if text.strip() else (), format_name))
     return LogFile(
         path,
         tuple(part for part in parts if isinstance(part, Transcript)),
         tuple(part.sentence for part in parts if isinstance(part, Unread)),
-        text,
-        digest_of(path),
+        digest,
     )
 
 

@@ -196,7 +196,7 @@ def _figure_4(setup: Li2024Setup) -> Figure:
         "One line per round; dashed: attention spread evenly over the tokens in view.",
         pngs(study_figures.write_trace_figures(trace, setup.figures("4")), "decay"),
         (
-            *_decay_claims(f"head {layer}.{head}, whose mass falls most", trace.head),
+            *_decay_claims(f"head {layer}.{head}, chosen on other dialogs", trace.head),
             *_decay_claims("the average over heads", trace.average),
         ),
     )

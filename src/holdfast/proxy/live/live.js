@@ -16,6 +16,7 @@ const REASONS = {
   unfinished: "calls a tool; the turn goes on",
   empty: "no rule applies",
   unreadable: "not read",
+  measure_failed: "a measure failed; the log names the rule",
   busy: "too many at once",
   too_long: "too long",
   not_supported: "compressed in an unknown way",

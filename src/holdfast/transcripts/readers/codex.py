@@ -28,6 +28,7 @@ _INJECTED = (  # elements that Codex writes into messages of the user
     *("personality_spec", "apps_instructions", "hook_prompt", "goal_context", "image"),
 )
 _NOT_MESSAGES = ("ghost_snapshot", "compaction_summary", "context_compaction", "other")
+_REPEATED = 80_000  # characters of the user's messages that a compaction repeats
 _INTERRUPTED = "turn_aborted"  # the element that says that the user interrupted the assistant
 
 
@@ -58,7 +59,8 @@ def _read(values: Values) -> Iterator[Transcript | Unread]:
                         )
                 begun = True
             elif kind == "compacted":
-                tree.add([replace(_compaction(mapping(payload)), source=where)])
+                said = [event.text for _, event in tree.path() if event.is_by_user]
+                tree.add([replace(_compaction(mapping(payload), said), source=where)])
             elif _reaches_back(fields):
                 count = at(payload, "num_turns")
                 if _roll_back(tree, count):
@@ -102,13 +104,28 @@ def _classified(event: Event, typed: set[str]) -> Event:
     return event
 
 
-def _compaction(payload: Mapping[str, Any]) -> Event:
-    """The context from a compaction on: what replaces the history, or else its summary."""
+def _compaction(payload: Mapping[str, Any], said: Sequence[str]) -> Event:
+    """The context from a compaction on: what replaces the history; else the summary, before which
+    Codex repeats the user's last messages (`build_compacted_history` in codex-rs/core).
+    """
     history = payload.get("replacement_history")
     if not isinstance(history, list):
-        return Event(Kind.COMPACTION, str(payload.get("message") or ""))
+        summary = str(payload.get("message") or "")
+        return Event(Kind.COMPACTION, "\n".join([*_last_messages(said), summary]))
     items = [item for item in history if at(item, "type") not in _NOT_MESSAGES]
     return Event(Kind.COMPACTION, "\n".join(event.text for event in read_messages(items)))
+
+
+def _last_messages(said: Sequence[str]) -> list[str]:
+    """The last messages, of which a compaction repeats 20,000 tokens."""
+    kept: list[str] = []
+    left = _REPEATED
+    for text in reversed(said):
+        left -= len(text)
+        if left < 0:
+            break
+        kept.insert(0, text)
+    return kept
 
 
 def _roll_back(tree: Tree, count: Any) -> bool:

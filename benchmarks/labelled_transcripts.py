@@ -1,0 +1,255 @@
+"""Writes the dialogs of `tests/data/causes/labelled.yaml` in the formats of logs.
+
+Each format is written from its published schema; the README beside the file lists them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+FILE = Path(__file__).parent.parent / "tests" / "data" / "causes" / "labelled.yaml"
+TIME = "2026-09-14T10:00:00.000Z"
+
+
+@dataclass(frozen=True)
+class Labelled:
+    """A labelled breach.
+
+    Args:
+        record: the number of the dialog in the file, from 0; a new session begins another.
+        turn: the number of the turn in that dialog, from 1.
+    """
+
+    dialog: str
+    record: int
+    turn: int
+    rule: str
+    cause: str
+
+
+def load() -> dict[str, Any]:
+    """The suites and the dialogs of the labelled file."""
+    return dict(yaml.safe_load(FILE.read_text(encoding="utf-8")))
+
+
+def suite_file(suite: dict[str, Any], name: str) -> str:
+    """A suite of one case, as YAML."""
+    return yaml.safe_dump({"cases": [{"id": name, **suite}]}, allow_unicode=True)
+
+
+def labels(dialog: dict[str, Any]) -> Iterator[Labelled]:
+    """The labelled breaches of a dialog."""
+    record, users, was_user = 0, 0, False
+    for event in dialog["events"]:
+        ((kind, value),) = event.items()
+        if kind == "user":  # messages that follow each other are one turn
+            is_by_user = "<system-reminder>" not in value
+            users, was_user = users + (is_by_user and not was_user), is_by_user
+        elif kind in ("say", "run", "edit", "read"):
+            was_user = False
+        elif kind == "session":
+            record, users = record + 1, 0
+        elif kind == "drop":  # as many user messages as others are left out
+            record, users = record + 1, users - value // 2
+        elif kind == "breaks":
+            for rule, cause in value.items():
+                yield Labelled(dialog["id"], record, users, rule, cause)
+
+
+def write(dialog: dict[str, Any], folder: Path) -> Path:
+    """Writes a dialog in its format."""
+    values = FORMATS[dialog["format"]](dialog)
+    path = folder / f"{dialog['id']}.jsonl"
+    path.write_text("".join(json.dumps(value) + "\n" for value in values), encoding="utf-8")
+    return path
+
+
+def steps_of(dialog: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    """The events without the labels."""
+    for event in dialog["events"]:
+        ((kind, value),) = event.items()
+        if kind != "breaks":
+            yield kind, value
+
+
+def call_of(kind: str, value: Any) -> tuple[str, dict[str, Any], str]:
+    """A tool's name, its arguments and its result."""
+    if kind == "run":
+        return "Bash", {"command": value}, "ok"
+    if kind == "edit":
+        return "Edit", {"file_path": value, "old_string": "a", "new_string": "b"}, "ok"
+    return "Read", {"file_path": value["path"]}, value["text"]
+
+
+def as_openai(dialog: dict[str, Any]) -> list[Any]:
+    messages: list[Any] = []
+    for number, (kind, value) in enumerate(steps_of(dialog)):
+        if kind in ("system", "user"):
+            messages.append({"role": kind, "content": value})
+        elif kind == "say":
+            messages.append({"role": "assistant", "content": value})
+        else:
+            name, arguments, result = call_of(kind, value)
+            function = {"name": name, "arguments": json.dumps(arguments)}
+            call = {"id": f"call_{number}", "type": "function", "function": function}
+            messages.append({"role": "assistant", "content": None, "tool_calls": [call]})
+            messages.append({"role": "tool", "tool_call_id": f"call_{number}", "content": result})
+    return [{"messages": messages}]
+
+
+def as_anthropic(dialog: dict[str, Any]) -> list[Any]:
+    system = "".join(value for kind, value in steps_of(dialog) if kind == "system")
+    messages = [
+        {"role": "user" if kind == "user" else "assistant", "content": value}
+        for kind, value in steps_of(dialog)
+        if kind in ("user", "say")
+    ]
+    return [{"system": system, "messages": messages}]
+
+
+def as_litellm(dialog: dict[str, Any]) -> list[Any]:
+    """A call for the dialog up to each `drop`, and one for its end."""
+    calls: list[Any] = []
+    system: list[Any] = []
+    messages: list[Any] = []
+
+    def add_call() -> None:
+        answer = {"choices": [{"message": messages[-1], "finish_reason": "stop"}]}
+        request = {"messages": [*system, *messages[:-1]], "response": answer}
+        calls.append({"id": f"c{len(calls)}", "call_type": "acompletion", **request})
+
+    for kind, value in steps_of(dialog):
+        if kind == "system":
+            system.append({"role": "system", "content": value})
+        elif kind == "drop":
+            add_call()
+            del messages[:value]
+        else:
+            role = "user" if kind == "user" else "assistant"
+            messages.append({"role": role, "content": value})
+    add_call()
+    return calls
+
+
+@dataclass
+class _ClaudeCode:
+    """A transcript of Claude Code that is being written."""
+
+    name: str
+    session: int = 0
+    lines: list[Any] = field(default_factory=list)
+    parent: str | None = None
+
+    def add(self, kind: str, **fields: Any) -> None:
+        uuid = f"{self.name}-{len(self.lines)}"
+        line = {"parentUuid": self.parent, "isSidechain": False, "type": kind, "uuid": uuid}
+        session = {"sessionId": f"{self.name}-{self.session}", "version": "2.0.60"}
+        self.lines.append({**line, **session, "timestamp": TIME, **fields})
+        self.parent = uuid
+
+    def add_message(self, role: str, content: Any, **fields: Any) -> None:
+        self.add(role, message={"role": role, "content": content}, **fields)
+
+
+def as_claude_code(dialog: dict[str, Any]) -> list[Any]:
+    log = _ClaudeCode(dialog["id"])
+    for kind, value in steps_of(dialog):
+        if kind == "user":
+            log.add_message("user", value)
+        elif kind == "say":
+            log.add_message("assistant", [{"type": "text", "text": value}])
+        elif kind == "compact":
+            before, log.parent = log.parent, None
+            log.add("system", subtype="compact_boundary", logicalParentUuid=before)
+            log.add_message("user", value, isCompactSummary=True, isVisibleInTranscriptOnly=True)
+        elif kind == "resume":
+            log.session += 1
+        elif kind == "session":
+            log.session, log.parent = log.session + 1, None
+        else:
+            name, arguments, result = call_of(kind, value)
+            id = f"toolu_{len(log.lines)}"
+            use = {"type": "tool_use", "id": id, "name": name, "input": arguments}
+            log.add_message("assistant", [use])
+            answer = {"type": "tool_result", "tool_use_id": id, "content": result}
+            log.add_message("user", [answer], toolUseResult={"stdout": result})
+    return log.lines
+
+
+def as_codex(dialog: dict[str, Any]) -> list[Any]:
+    lines: list[Any] = []
+
+    def add(kind: str, **payload: Any) -> None:
+        lines.append({"timestamp": TIME, "type": kind, "payload": payload})
+
+    def message(role: str, text: str) -> dict[str, Any]:
+        kind = "output_text" if role == "assistant" else "input_text"
+        return {"type": "message", "role": role, "content": [{"type": kind, "text": text}]}
+
+    steps = [*steps_of(dialog)]
+    prompt = next((value for kind, value in steps if kind == "system"), None)
+    base = {"base_instructions": {"text": prompt}} if prompt else {}
+    add("session_meta", id=dialog["id"], cli_version="0.61.0", **base)
+    for number, (kind, value) in enumerate(steps):
+        if kind == "agents":
+            text = f"<INSTRUCTIONS>\n{value}</INSTRUCTIONS>"
+            text = f"# AGENTS.md instructions for /home/ada\n\n{text}"
+            add("response_item", **message("user", text))
+        elif kind in ("user", "say"):
+            add("response_item", **message("user" if kind == "user" else "assistant", value))
+        elif kind == "compact":
+            add("compacted", message=value, replacement_history=[message("user", value)])
+        elif kind in ("run", "edit", "read"):
+            name, arguments, result = call_of(kind, value)
+            if name == "Bash":
+                name, arguments = "shell", {"command": ["bash", "-lc", arguments["command"]]}
+            call = {"name": name, "call_id": f"call_{number}", "arguments": json.dumps(arguments)}
+            add("response_item", type="function_call", **call)
+            answer = {"call_id": f"call_{number}", "output": result}
+            add("response_item", type="function_call_output", **answer)
+    return lines
+
+
+def as_gemini_cli(dialog: dict[str, Any]) -> list[Any]:
+    lines: list[Any] = []
+
+    def begin(number: int) -> None:
+        session = {"sessionId": f"{dialog['id']}-{number}", "projectHash": "0", "kind": "main"}
+        lines.append({**session, "startTime": TIME, "lastUpdated": TIME})
+
+    def add(kind: str, content: Any, **fields: Any) -> None:
+        line = {"id": str(len(lines)), "timestamp": TIME, "type": kind, "content": content}
+        lines.append({**line, **fields})
+
+    begin(0)
+    for kind, value in steps_of(dialog):
+        if kind == "user":
+            add("user", [{"text": value}])
+        elif kind == "say":
+            add("gemini", value, model="gemini-3-pro")
+        elif kind == "session":
+            begin(len(lines))
+        else:
+            name, arguments, result = call_of(kind, value)
+            id = f"call-{len(lines)}"
+            response = {"id": id, "name": name, "response": {"output": result}}
+            call = {"id": id, "name": name, "args": arguments, "status": "success"}
+            call["result"] = [{"functionResponse": response}]
+            add("gemini", "", toolCalls=[call])
+    return lines
+
+
+FORMATS = {
+    "openai": as_openai,
+    "anthropic": as_anthropic,
+    "litellm": as_litellm,
+    "claude-code": as_claude_code,
+    "codex": as_codex,
+    "gemini-cli": as_gemini_cli,
+}

@@ -1,0 +1,134 @@
+"""Precision and recall of `holdfast suite init` on public rules files.
+
+Lines of the files were labelled by hand, by reading, before the command was run on them: which of
+them the measures of the package can decide, and by which measure. What the command drafted was then
+judged by hand, rule by rule. `suite_init_labels.json` has the labels (repository, commit, path and
+line, with hashes and no text of the files) and the judgements. The files themselves are not in the
+repository; FOLDER has each as OWNER+NAME/PATH, at the commit of the labels.
+
+Each set was unseen when it was first measured, and used to develop the command afterwards. So only
+the numbers `at_first_sight` say how the command does on other files; those of the present version
+say how far the forms that were seen are covered.
+
+    python benchmarks/suite_init.py FOLDER --out benchmarks/results/suite_init.json
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from stamp import measured_on, write_record
+
+from holdfast.analysis.statistics import SCORES, estimate
+from holdfast.drafting.line_rules import Undrafted, draft
+from holdfast.drafting.rules_file import read_statements
+
+LABELS = Path(__file__).parent / "suite_init_labels.json"
+
+
+def drafted_in(text: str) -> list[tuple[int, str, dict[str, Any]]]:
+    """The drafted rules of a file: their line, kind and measure."""
+    rows = []
+    for statement in read_statements(text):
+        drafts = draft(statement)
+        if not isinstance(drafts, Undrafted):
+            rows += [(statement.line, rule.kind, rule.measure) for rule in drafts]
+    return rows
+
+
+def share(part: int, whole: int) -> dict[str, Any]:
+    """A share with its exact binomial interval."""
+    marks = np.array([1.0] * part + [0.0] * (whole - part))
+    found = estimate(marks, SCORES)
+    return {"of": whole, "count": part, "share": found.mean, "low": found.low, "high": found.high}
+
+
+def text_of(file: dict[str, Any], folder: Path) -> str:
+    path = folder / file["repo"].replace("/", "+") / file["path"]
+    content = path.read_bytes()
+    if hashlib.sha256(content).hexdigest() != file["sha256"]:
+        raise SystemExit(f"{path} is not the file of commit {file['commit']}; fetch that one.")
+    return content.decode()
+
+
+def measure_set(files: list[dict[str, Any]], folder: Path) -> dict[str, Any]:
+    """Precision and recall over a set of files, and by kind; drafts without a judgement are named.
+
+    A line is found if a rule is drafted from it, and all rules drafted from it are right.
+    """
+    right: Counter[str] = Counter()
+    drafted: Counter[str] = Counter()
+    found: Counter[str] = Counter()
+    decidable: Counter[str] = Counter()
+    unjudged = []
+    for file in files:
+        judged = {
+            (row["line"], json.dumps(row["measure"])): row["right"] for row in file["drafted"]
+        }
+        by_line: dict[int, list[bool]] = {}
+        for line, kind, spec in drafted_in(text_of(file, folder)):
+            verdict = judged.get((line, json.dumps(spec)))
+            if verdict is None:
+                unjudged.append(f"{file['repo']} {file['path']}:{line} {json.dumps(spec)}")
+                continue
+            drafted[kind] += 1
+            right[kind] += verdict
+            by_line.setdefault(line, []).append(verdict)
+        for label in file["decidable"]:
+            decidable[label["kind"]] += 1
+            found[label["kind"]] += all(by_line.get(label["line"], [False]))
+    kinds = sorted({*drafted, *decidable})
+    return {
+        "files": len(files),
+        "precision": share(right.total(), drafted.total()),
+        "recall": share(found.total(), decidable.total()),
+        "by_kind": {
+            kind: {
+                "precision": share(right[kind], drafted[kind]),
+                "recall": share(found[kind], decidable[kind]),
+            }
+            for kind in kinds
+        },
+        "unjudged": unjudged,
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--out", type=Path)
+    arguments = parser.parse_args()
+    labels = json.loads(LABELS.read_text(encoding="utf-8"))
+    sets = labels["sets"]
+    first = labels["at_first_sight"]
+    totals = {key: sum(row[key] for row in first.values()) for key in next(iter(first.values()))}
+    record = {
+        "measured_on": measured_on(),
+        "at_first_sight": {
+            name: {
+                "precision": share(row["right"], row["drafted"]),
+                "recall": share(row["found"], row["decidable"]),
+            }
+            for name, row in [*first.items(), ("all", totals)]
+        },
+        "now": {
+            name: measure_set(files, arguments.folder)
+            for name, files in [
+                *sets.items(),
+                ("all", [f for files in sets.values() for f in files]),
+            ]
+        },
+    }
+    write_record(record, arguments.out)
+    if record["now"]["all"]["unjudged"]:
+        raise SystemExit("Judge these drafts:\n" + "\n".join(record["now"]["all"]["unjudged"]))
+
+
+if __name__ == "__main__":
+    main()

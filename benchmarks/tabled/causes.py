@@ -1,0 +1,29 @@
+"""How often the causes of `holdfast logs` agree with labels."""
+
+from __future__ import annotations
+
+import json
+
+from tabled.reading import ROOT, markdown, read
+
+_HALVES = {
+    "develop": "looked at while the code was written",
+    "held-out": "written at the same time, and not looked at",
+    "later": "written after the code, to be harder",
+}
+
+
+def causes_table() -> str:
+    """The agreement of each part of the labels, in the first run and now."""
+    now = read("causes")
+    first = json.loads((ROOT / "tests/data/causes/first_run.json").read_text())
+    rows = [["transcripts", "breaches", "agree in the first run [95%, over dialogs]", "now"]]
+    for half, meaning in _HALVES.items():
+        cells = [str(now[half]["breaches"]), _shown(first[half]), _shown(now[half])]
+        rows.append([meaning, *cells])
+    return "\n".join(markdown(rows))
+
+
+def _shown(result: dict) -> str:
+    low, high = result["interval"]
+    return f"{result['agreement']:.2f} [{low:.2f}, {high:.2f}]"

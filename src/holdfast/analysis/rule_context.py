@@ -1,0 +1,200 @@
+"""Why rules were broken in logged dialogs, and how well they are kept by what was in the context.
+
+The unit is the dialog, which counts with the mean of its scores; all rules count together, except
+those that are made for the answers to probes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+
+import numpy as np
+
+from holdfast.analysis import statistics
+from holdfast.analysis.adherence import TOKEN_BINS, label_of
+from holdfast.analysis.statistics import Estimate
+from holdfast.records import CAUSES, Run
+from holdfast.records.log_scores import NONE, KeptRule, ScoredRule
+
+CALL_BINS = (0, 1, 5, 10, 20, 50, 100, 200, 500, 1_000)
+COMPACTION_BINS = (0, 1, 2, 3, 5, 9)
+
+Estimates = tuple[Estimate, ...]
+
+
+@dataclass(frozen=True)
+class Breach:
+    """A turn that broke a rule, and whose cause was looked for."""
+
+    dialog: int  # the row in the run's records
+    rule: ScoredRule
+    turn: int
+
+
+@dataclass(frozen=True)
+class AroundCompactions:
+    """Adherence before and after the compactions of dialogs.
+
+    Args:
+        before, after: the mean score since the compaction before, and until the next one: first
+            over the compactions of a dialog that have turns on both sides, then over dialogs.
+        change: after minus before, within dialogs.
+        kept: by rule.
+    """
+
+    dialogs: int
+    compactions: int
+    before: Estimate
+    after: Estimate
+    change: Estimate
+    kept: Mapping[str, KeptRule]
+
+
+@dataclass(frozen=True)
+class ContextEffects:
+    """Adherence by what was in the context; () for a folder of an earlier version.
+
+    Args:
+        by_tokens_since: per bin of TOKEN_BINS, since the rule was last said in the context.
+        by_calls: per bin of CALL_BINS, tool calls in the dialog so far.
+        by_compactions: per bin of COMPACTION_BINS, compactions of the dialog so far.
+        by_kind, by_polarity: of the rules that have one.
+    """
+
+    by_tokens_since: Estimates
+    by_calls: Estimates
+    by_compactions: Estimates
+    by_kind: Mapping[str, Estimate]
+    by_polarity: Mapping[str, Estimate]
+    around: AroundCompactions
+
+
+def count_causes(run: Run) -> dict[str, dict[str, int]]:
+    """How many breaches of each rule that was broken, named as `Adherence.rule`, have each cause,
+    in the order of `CAUSES`.
+    """
+    columns = _columns(run)
+    broken = columns.cause != NONE
+    labels = [label_of(rule) for rule in run.log_scores.rules]
+    rules, first = np.unique(columns.rule[broken], return_index=True)
+    counts: dict[str, dict[str, int]] = {}
+    for rule in rules[np.argsort(first)]:
+        causes = np.bincount(columns.cause[broken & (columns.rule == rule)], minlength=len(CAUSES))
+        of_label = counts.setdefault(labels[rule], dict.fromkeys(CAUSES, 0))
+        for cause, count in zip(CAUSES, causes, strict=True):
+            of_label[cause] += int(count)
+    return counts
+
+
+def total_causes(counts: Mapping[str, Mapping[str, int]]) -> dict[str, int]:
+    """How many breaches of all rules have each cause."""
+    return {cause: sum(of_rule[cause] for of_rule in counts.values()) for cause in CAUSES}
+
+
+def first_breaches(run: Run, cause: str, most: int) -> list[Breach]:
+    """The first breaches that have a cause."""
+    columns = _columns(run)
+    rules = list(run.log_scores.rules)
+    found = np.flatnonzero(columns.cause == CAUSES.index(cause))[:most]
+    return [
+        Breach(int(columns.dialog[n]), rules[columns.rule[n]], int(columns.turn[n])) for n in found
+    ]
+
+
+def context_effects(run: Run) -> ContextEffects:
+    """Measures how well rules are kept by what was in the context."""
+    columns = _columns(run)
+    return ContextEffects(
+        by_tokens_since=_binned(run, columns, columns.tokens_since, TOKEN_BINS),
+        by_calls=_binned(run, columns, columns.calls, CALL_BINS),
+        by_compactions=_binned(run, columns, columns.compactions, COMPACTION_BINS),
+        by_kind=_grouped(run, columns, columns.kind),
+        by_polarity=_grouped(run, columns, columns.polarity),
+        around=_around(run, columns),
+    )
+
+
+@dataclass(frozen=True)
+class _Columns:
+    """The scores of the rules that turns show, as in `LogScores`."""
+
+    rule: np.ndarray
+    dialog: np.ndarray
+    turn: np.ndarray
+    score: np.ndarray
+    tokens_since: np.ndarray
+    calls: np.ndarray
+    compactions: np.ndarray
+    kind: np.ndarray
+    polarity: np.ndarray
+    cause: np.ndarray
+
+
+def _columns(run: Run) -> _Columns:
+    scores, for_probes = run.log_scores, set(run.manifest.probe_rules)
+    shown = np.array([label_of(rule) not in for_probes for rule in scores.rules], dtype=bool)
+    rule = np.asarray(scores.rule)
+    chosen = shown[rule] if len(rule) else np.zeros(0, dtype=bool)
+    names = [field.name for field in fields(_Columns)]
+    return _Columns(**{name: np.asarray(getattr(scores, name))[chosen] for name in names})
+
+
+def _binned(run: Run, columns: _Columns, values: np.ndarray, bins: Sequence[int]) -> Estimates:
+    """The mean score over dialogs in each bin of a value."""
+    known = values != NONE
+    if not known.any():
+        return ()
+    column = np.searchsorted(bins, values[known], side="right") - 1
+    cells = _cells(run, columns, known, column, len(bins))
+    return tuple(statistics.estimate_columns(cells, statistics.SCORES))
+
+
+def _grouped(run: Run, columns: _Columns, values: np.ndarray) -> dict[str, Estimate]:
+    """The mean score over dialogs of the rules of each name."""
+    known = values != NONE
+    numbers = run.log_scores.names
+    names = sorted(name for name, number in numbers.items() if (values == number).any())
+    if not names:
+        return {}
+    places = np.zeros(len(numbers), dtype=int)
+    for place, name in enumerate(names):
+        places[numbers[name]] = place
+    cells = _cells(run, columns, known, places[values[known]], len(names))
+    estimates = statistics.estimate_columns(cells, statistics.SCORES)
+    return dict(zip(names, estimates, strict=True))
+
+
+def _cells(
+    run: Run, columns: _Columns, known: np.ndarray, column: np.ndarray, count: int
+) -> np.ndarray:
+    """The mean of the scores that are known, [dialog, column]; NaN where there are none."""
+    shape = (len(run.dialogs), count)
+    flat = columns.dialog[known].astype(np.int64) * count + column
+    counts = np.bincount(flat, minlength=shape[0] * count)
+    sums = np.bincount(flat, columns.score[known], minlength=shape[0] * count)
+    means: np.ndarray = np.divide(sums, counts, out=np.full(len(sums), np.nan), where=counts > 0)
+    return means.reshape(shape)
+
+
+def _around(run: Run, columns: _Columns) -> AroundCompactions:
+    scores = run.log_scores
+    before, after = [], []
+    for row in scores.compacted:
+        ends = np.searchsorted(columns.dialog, (row, row + 1))  # its scores follow each other
+        counts, values = columns.compactions[slice(*ends)], columns.score[slice(*ends)]
+        counts, values = counts[counts != NONE], values[counts != NONE]
+        means = {int(n): values[counts == n].mean() for n in np.unique(counts)}
+        pairs = [(n - 1, n) for n in means if n - 1 in means]
+        if pairs:
+            before.append(np.mean([means[left] for left, _ in pairs]))
+            after.append(np.mean([means[right] for _, right in pairs]))
+    left, right = np.array(before, dtype=float), np.array(after, dtype=float)
+    return AroundCompactions(
+        dialogs=len(scores.compacted),
+        compactions=sum(scores.compacted.values()),
+        before=statistics.estimate(left, statistics.SCORES),
+        after=statistics.estimate(right, statistics.SCORES),
+        change=statistics.estimate(right - left, statistics.DIFFERENCES),
+        kept={label_of(rule): kept for rule, kept in scores.kept.items()},
+    )

@@ -1,0 +1,108 @@
+"""`holdfast suite`: drafts a suite from a rules file, and tests one on labelled turns."""
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+from holdfast.cli.options import Arg, Command, Options, option_of
+from holdfast.cli.progress import note
+from holdfast.common.files import write_whole
+from holdfast.common.plurals import plural
+from holdfast.errors import UsageError
+
+ACTIONS = ("init", "test")
+_FOREIGN = {"init": ("turns", "json", "allow_code"), "test": ("out", "force")}
+
+
+class SuiteArguments(Options):
+    action: Annotated[str, Arg("ACTION", positional=True, choices=ACTIONS)]
+    """init: draft a suite from rules files; test: score a suite's labelled turns"""
+    files: Annotated[list[str], Arg("FILE", positional=True, nargs="+", action="store")]
+    """init: AGENTS.md, CLAUDE.md, .cursorrules or a prompt; test: one suite"""
+    out: Annotated[Path | None, Arg("FILE.yaml")] = None
+    """init: write the suite here (default: print it)"""
+    force: bool = False
+    """init: overwrite the file of --out"""
+    turns: Annotated[Path | None, Arg("FILE.jsonl")] = None
+    """test: more labelled turns, one JSON object per line"""
+    json_: Annotated[bool, Arg(option="--json")] = False
+    """test: print JSON instead of a table"""
+    allow_code: bool = False
+    """test: allow the suite to use Python functions as measures"""
+
+
+def run(arguments: SuiteArguments) -> int:
+    for name in _FOREIGN[arguments.action]:
+        field = "json_" if name == "json" else name
+        if not arguments.is_default(field):
+            raise UsageError(
+                f"{option_of(name)} plays no part in `holdfast suite {arguments.action}`; leave it"
+                " out."
+            )
+    return _init(arguments) if arguments.action == "init" else _test(arguments)
+
+
+def _init(arguments: SuiteArguments) -> int:
+    from holdfast.drafting import draft_file, suite_text
+    from holdfast.drafting.suite_text import in_words
+
+    out = arguments.out
+    if out is not None and out.exists() and not arguments.force:
+        raise UsageError(f"{out} exists; choose another file, or overwrite it with --force.")
+    drafted = [draft_file(file) for file in arguments.files]
+    text = suite_text(drafted)
+    if out is None:
+        print(text, end="")
+    else:
+        write_whole(out, text, "another file with --out")
+    for file in drafted:
+        count = plural(len(file.rules), "rule")
+        note(f"{file.path}: {count}; no rule: {in_words(file.reasons)}.")
+    return 0
+
+
+def _test(arguments: SuiteArguments) -> int:
+    from holdfast.analysis.measure_tests import read_labelled_turns, test_measures
+    from holdfast.drift import load_suite
+    from holdfast.report.measure_tests_table import measure_tests_table
+
+    if len(arguments.files) > 1:
+        raise UsageError(
+            f"`holdfast suite test` takes one suite, not {len(arguments.files)}; test each by"
+            " itself."
+        )
+    spec = arguments.files[0]
+    suite = load_suite(spec, allow_code=arguments.allow_code, probed=False, check=False)
+    more = read_labelled_turns(arguments.turns, suite) if arguments.turns else []
+    tests = test_measures(suite, more)
+    if not any(test.turns for test in tests):
+        raise UsageError(
+            f"{spec} has no labelled turns; give its rules `follows` and `breaks`, or a file of"
+            " turns with --turns."
+        )
+    if arguments.json_:
+        print(json.dumps([test.to_json() for test in tests], ensure_ascii=False, indent=1))
+    else:
+        print(measure_tests_table(tests))
+    return 1 if any(test.disagreements for test in tests) else 0
+
+
+COMMAND = Command(
+    "suite",
+    "draft a suite from a rules file, or test a suite's measures",
+    run,
+    SuiteArguments,
+    description=(
+        "`init` drafts a suite from AGENTS.md, CLAUDE.md, .cursorrules, .mdc or a prompt: each line"
+        " that a measure decides becomes a rule, and every other line a comment with the reason."
+        " `test` scores the replies and turns under `follows` and `breaks`, and says how often each"
+        " measure agrees with these labels. No model is needed."
+    ),
+    examples=(
+        "examples:\n  holdfast suite init AGENTS.md --out rules.yaml\n  holdfast suite test"
+        " rules.yaml\n  holdfast suite test rules.yaml --turns labelled.jsonl --json\n\n"
+        "Exit codes:\n  0  the suite is drafted, or every labelled turn is scored as labelled\n"
+        "  1  a labelled turn is scored otherwise\n"
+        "  2  the command is malformed, names what is not there, or no line is a rule"
+    ),
+)

@@ -1,0 +1,182 @@
+"""Commands and paths as rules files write them, and the patterns that measures take."""
+
+import re
+from collections.abc import Iterable, Sequence
+
+# programs whose name alone is clearly a command, also without backticks
+TOOLS = frozenset(
+    """npm npx yarn pnpm pnpx bun bunx deno node pip pip3 pipx poetry pipenv conda mamba uv uvx
+    hatch pdm python python3 jest vitest mocha pytest tox nox make just cargo rustc go
+    gradle mvn
+    maven ant bazel docker docker-compose podman kubectl helm terraform git gh hub svn hg eslint
+    prettier biome black ruff isort flake8 mypy pyright pylint tsc tsx ts-node webpack vite rspec
+    rake bundle gem rails composer php dotnet swift xcodebuild grep rg find sed awk cat curl wget
+    sudo rm ssh scp rsync apt apt-get brew nx turbo lerna sbt mix cmake ctest ninja""".split()
+)
+_MORE = frozenset(
+    """cd ls cp mv mkdir touch chmod chown kill killall pkill bash sh zsh export source psql mysql
+    redis-cli sqlite3 alembic flyway prisma drizzle-kit supabase vercel wrangler firebase aws gcloud
+    az heroku fly pulumi ansible vagrant ./gradlew gradlew ./mvnw mvnw lint-staged husky changeset
+    storybook playwright cypress ng vue next nuxt astro expo eas react-native flutter dart pod
+    fastlane mintlify sphinx-build mkdocs pre-commit prek golangci-lint gofmt goimports rustfmt
+    clippy cargo-nextest buf protoc openapi-generator spotless ktlint detekt swiftlint swiftformat
+    rubocop brakeman phpunit phpstan phpcs""".split()
+)
+_MANAGERS = (
+    ("npm", "yarn", "pnpm", "bun"),
+    ("pip", "poetry", "pipenv", "conda", "uv"),
+)
+_INSTALLS = {
+    **dict.fromkeys(("npm", "pnpm", "yarn", "bun"), "(?:install|i|ci|add|remove|update|upgrade)"),
+    "pip": "install",
+    "uv": "(?:add|sync|pip)",
+    **dict.fromkeys(("poetry", "pipenv", "conda"), "(?:add|install|update)"),
+}
+# options with the same effect, by the program and subcommand
+_SAME = {
+    ("git", "push", "--force"): "(?:--force|-f)",
+    ("git", "push", "-f"): "(?:--force|-f)",
+    ("git", "commit", "--no-verify"): "(?:--no-verify|-n)",
+    ("git", "commit", "-n"): "(?:--no-verify|-n)",
+    ("git", "add", "-A"): "(?:-A|--all)",
+    ("git", "add", "--all"): "(?:-A|--all)",
+    ("git", "commit", "-a"): "(?:-a|--all|-[a-z]*a[a-z]*)",
+}
+_PLACEHOLDER = re.compile(r"<[^>]*>|\[[^\]]*\]|\.\.\.|…|\{[^}]*\}|\$\w|\bYOUR_|\bpath/to\b")
+_ENDS = r"(?!\S)"
+
+
+def without_placeholder(text: str) -> str:
+    """A command without the placeholder that stands for its arguments: `node <file>` is `node`."""
+    return re.sub(r"(?: (?:<[^<>]*>|\.\.\.|…|\[[^\[\]]*\]))+$", "", text)
+
+
+def is_tool(word: str) -> bool:
+    """Whether a word is the name of a program that people write without backticks."""
+    return word.lower() in TOOLS
+
+
+def is_command(text: str) -> bool:
+    """Whether a code span is a shell command: a known program, with arguments or alone."""
+    words = text.split()
+    if not words or _PLACEHOLDER.search(text) or re.search(r"[|>;=]|\(\)", text):
+        return False
+    program = words[0]
+    known = program in TOOLS or program in _MORE
+    script = re.fullmatch(r"(?:\.{0,2}/)?[\w./-]+\.(?:sh|py|js|mjs|ts)|\.{1,2}/[\w./-]+", program)
+    return bool(known or (script and len(words) >= 1 and program[0] == "."))
+
+
+def is_runnable(text: str) -> bool:
+    """Whether a code span after the word "run" can only be a command."""
+    if _PLACEHOLDER.search(text) or re.search(r"[|>;=]|\(\)", text):
+        return False
+    return re.match(r"(?:\.{0,2}/)?[a-z][\w./:-]*(?: |$)", text) is not None
+
+
+def parts_of(script: str) -> list[str]:
+    """The commands of a line such as `make lint && make test`, without a comment and a prompt."""
+    line = re.sub(r"(?:^|\s)#.*$", "", script.strip().removeprefix("$ ")).strip()
+    return [part.strip() for part in re.split(r"\s*&&\s*", line) if part.strip()]
+
+
+def command_pattern(text: str) -> str:
+    """The regular expression that a command line begins with a match of."""
+    words = text.split()
+    if words[0] in ("pip", "pip3"):
+        words[0] = "pip3?"
+        rest = command_pattern_of(words[1:], ("pip",))
+        return f"(?:python3? -m )?pip3?{rest or _ENDS}"
+    if words == ["python"]:
+        return f"python3?{_ENDS}"
+    return re.escape(words[0]).replace("\\-", "-") + (
+        command_pattern_of(words[1:], (words[0],)) or _ENDS
+    )
+
+
+_RUNNERS = (
+    r"(?:(?:uv|poetry|hatch|pipenv|pdm|rye) run (?:-\S+ )*|(?:npx|bunx|uvx|pnpm|yarn)(?:"
+    r" exec| dlx)? )?"
+)
+
+
+def required_pattern(text: str) -> str:
+    """The pattern of a command that has to be run, by whatever runs the tools of a project."""
+    words = text.split()
+    pattern = "".join(f" {_escaped(word)}" for word in words).strip() + _ENDS
+    project = (
+        "npm",
+        "yarn",
+        "pnpm",
+        "bun",
+        "npx",
+        "uv",
+        "poetry",
+        "hatch",
+        "make",
+        "just",
+        "cargo",
+    )
+    is_tool_alone = words[0] not in project and re.fullmatch(r"[a-z][\w-]*", words[0]) is not None
+    return f"{_RUNNERS}{pattern}" if is_tool_alone else pattern
+
+
+def command_pattern_of(words: Sequence[str], before: tuple[str, ...]) -> str:
+    """The pattern of the words after a program; an option may stand anywhere after it."""
+    pattern, options = "", ""
+    positional = list(before)
+    flags = [word.startswith("-") and word != "--" for word in words]
+    if any(flags) and not all(flags[flags.index(True) :]):  # an option with an argument
+        return "".join(f" {_escaped(word)}" for word in words) + _ENDS
+    for word in words:
+        if word.startswith("-") and word != "--":
+            same = _SAME.get((positional[0], positional[-1], word))
+            letters = re.fullmatch("-([a-zA-Z]{2,3})", word)
+            if same:
+                options += rf"(?=.* {same}{_ENDS})"
+            elif letters and positional[0] == "rm":
+                options += "".join(rf"(?=.* -\w*{letter})" for letter in letters[1])
+            else:
+                options += rf"(?=.* {_escaped(word)}(?:=|{_ENDS}))"
+        else:
+            pattern += " " + _escaped(word)
+            positional.append(word)
+    return pattern + options + ("" if options.endswith(_ENDS) else _ENDS) if words else ""
+
+
+def _escaped(word: str) -> str:
+    quoted = re.fullmatch(r"([\"'])(.*)\1", word)
+    return re.escape(quoted[2] if quoted else word).replace("\\-", "-").replace("\\/", "/")
+
+
+def any_of(patterns: Iterable[str]) -> str:
+    """One pattern for several."""
+    unique = list(dict.fromkeys(patterns))
+    return unique[0] if len(unique) == 1 else f"(?:{'|'.join(unique)})"
+
+
+def other_installs(manager: str) -> str | None:
+    """The pattern of installing packages with another manager of the same language."""
+    group = next((names for names in _MANAGERS if manager in names), ())
+    others = [name for name in group if name != manager]
+    if not others:
+        return None
+    return any_of(f"{name} {_INSTALLS[name]}{_ENDS}" for name in others) if others else None
+
+
+def path_glob(text: str) -> str | None:
+    """The glob of a code span that names a file or a folder; None if it names none."""
+    if re.search(r"[\s<>(){}$=;,|'\"]|^-|://|^@|\\", text):
+        return None
+    text = text.removeprefix("./")
+    has_extension = re.search(r"(?:^|[\w*/.-])\.[A-Za-z][\w]{0,9}$", text)
+    if not ("/" in text or has_extension) or text in ("/", "."):
+        return None
+    if text.endswith("/"):
+        return f"{text}*"
+    if text.endswith("/**"):
+        return text[:-1]
+    last = text.rpartition("/")[2]
+    if "/" in text and "." not in last and "*" not in last and not last.isupper():
+        return None  # a folder or a file without an ending: the line does not say
+    return text

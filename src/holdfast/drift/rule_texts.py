@@ -1,0 +1,25 @@
+"""The words of a prompt that say a rule whose suite gives it no `text`."""
+
+import re
+
+from holdfast.drift.cases import Case, Rule
+from holdfast.measures.rule_text import content_words
+from holdfast.measures.text import sentences_of
+
+
+def text_of(case: Case, rule: Rule) -> str:
+    """The text of a rule: from its suite, else its sentence of the prompt, else the prompt."""
+    return rule.text or sentence_of(case, rule) or case.system_prompt
+
+
+def sentence_of(case: Case, rule: Rule) -> str:
+    """The sentence of the prompt that the rule's id names, as "no-emoji" does "Do not use emoji.";
+    "" if none or several have as many words of it.
+    """
+    words = content_words(re.sub(r"[\W_]+", " ", rule.id or ""))
+    if not words:
+        return ""
+    sentences = [" ".join(sentence.split()) for sentence in sentences_of(case.system_prompt)]
+    shared = [len(words & content_words(sentence)) for sentence in sentences]
+    most = max(shared, default=0)
+    return sentences[shared.index(most)] if most and shared.count(most) == 1 else ""

@@ -1,0 +1,147 @@
+"""What an agent did in a turn, in order: the commands it ran, the tools it called, and the files
+that each of these changed.
+"""
+
+import fnmatch
+import json
+import re
+import shlex
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from typing import Annotated, Any
+
+from holdfast.measures.arguments import takes
+from holdfast.measures.file_edits import (
+    EDITOR_COMMANDS,
+    FileEdit,
+    edits_by_call,
+    edits_by_command,
+)
+from holdfast.measures.patterns import compiled, matches
+from holdfast.measures.shell import Command, Reading, read_script
+from holdfast.measures.turns import ToolCall
+
+Pattern = Annotated[str, takes("a regular expression", "git push")]
+Glob = Annotated[str, takes("a path with * and ?", "migrations/*", pattern=r"\S")]
+Globs = Annotated[
+    Glob | Sequence[Glob],
+    takes("a path with * and ?, or a list of these", ["*.py", "!tests/*"], min_length=1),
+]
+
+
+@dataclass(frozen=True)
+class Action:
+    """A command, or the call of another tool, whose command is its name and its arguments in JSON.
+
+    Args:
+        position: of its call in the turn.
+    """
+
+    command: Command
+    edits: tuple[FileEdit, ...]
+    position: int
+    is_shell: bool
+
+    def matches(self, pattern: str) -> bool:
+        """Whether the command begins with a match of a regular expression."""
+        return any(
+            matches(rf"\A(?:{pattern})", " ".join(reading.words))
+            for reading in (*self.command.readings, *self.command.around)
+            if reading.suits(pattern)
+        )
+
+
+def actions_of(calls: Sequence[ToolCall]) -> Iterator[Action]:
+    """Every command and every other call, also the commands within other commands."""
+    for position, call in enumerate(calls):
+        script = script_of(call)
+        if not script:
+            arguments = json.dumps(dict(call.arguments), ensure_ascii=False)
+            command = Command((Reading((call.name, arguments)),))
+            yield Action(command, tuple(edits_by_call(call)), position, False)
+        for command in _read_script(script) if script else ():
+            yield Action(command, tuple(edits_by_command(command)), position, True)
+
+
+_read_script = lru_cache(maxsize=1024)(read_script)  # several rules read the same turns
+
+
+def script_of(call: ToolCall) -> str:
+    """The shell script that a call runs; "" for another tool."""
+    for name in ("command", "cmd", "script"):
+        value = call.arguments.get(name)
+        if isinstance(value, list) and all(isinstance(word, str) for word in value):
+            return shlex.join(value)
+        if isinstance(value, str):
+            return "" if value in EDITOR_COMMANDS else value
+    return ""
+
+
+def commands_of(calls: Sequence[ToolCall]) -> list[Command]:
+    """Every shell command among the calls, also those within other commands."""
+    return [action.command for action in actions_of(calls) if action.is_shell]
+
+
+def edits_of(calls: Sequence[ToolCall]) -> list[FileEdit]:
+    """The changes of files, in order."""
+    return [edit for action in actions_of(calls) for edit in action.edits]
+
+
+def files_changed(calls: Sequence[ToolCall]) -> list[str]:
+    """The paths that calls write, according to arguments, patches and shell commands."""
+    return list(dict.fromkeys(edit.path for edit in edits_of(calls) if edit.path))
+
+
+def is_commit(action: Action) -> bool:
+    """Whether an action is a commit to Git."""
+    return action.is_shell and action.command.arguments[:2] == ("git", "commit")
+
+
+def calls_since_commit(calls: Sequence[ToolCall]) -> Sequence[ToolCall]:
+    """The last of some calls, from the one with the last commit on; all of them if none has one."""
+    for position in range(len(calls) - 1, -1, -1):  # of a long session, only its end is parsed
+        if any(map(is_commit, actions_of([calls[position]]))):
+            return calls[position:]
+    return calls
+
+
+def mentions(call: ToolCall, path: str) -> bool:
+    """Whether a path occurs in the arguments of a call."""
+    return any(path in str(value) for value in call.arguments.values())
+
+
+def is_among(path: str, globs: Globs) -> bool:
+    """Whether a path, or its end, is matched by a glob, and by none that begins with `!`."""
+    listed = [globs] if isinstance(globs, str) else list(globs)
+    excluded = [glob[1:] for glob in listed if glob.startswith("!")]
+    included = [glob for glob in listed if not glob.startswith("!")] or ["*"]
+    return _is_like(path, included) and not _is_like(path, excluded)
+
+
+def _is_like(path: str, globs: Sequence[str]) -> bool:
+    for glob in globs:
+        for plain in _plain_globs(glob.removeprefix("./")):
+            if fnmatch.fnmatchcase(path, plain) or fnmatch.fnmatchcase(path, f"*/{plain}"):
+                return True
+    return False
+
+
+@cache
+def _plain_globs(glob: str) -> list[str]:
+    """A glob as several with nothing but `*` and `?`, which match any text, also `/`."""
+    varied = re.search(r"\{([^{}]*)\}|\*\*/", glob)
+    if varied is None:
+        return [glob.replace("[", "[[]")]
+    parts = ["", "*/"] if varied[1] is None else varied[1].split(",")
+    plain: list[str] = []
+    for part in parts:
+        plain += _plain_globs(glob[: varied.start()] + part + glob[varied.end() :])
+    return plain
+
+
+def check_patterns(*patterns: Any) -> None:
+    """Compiles the regular expressions among arguments, of which None is none."""
+    for pattern in patterns:
+        if pattern is not None:
+            compiled(pattern, "")

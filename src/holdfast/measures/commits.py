@@ -1,0 +1,205 @@
+"""Measures of the commits that an agent makes: their messages, and the files in them."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from holdfast.errors import UsageError, cut
+from holdfast.measures.actions import (
+    Action,
+    Globs,
+    Pattern,
+    actions_of,
+    calls_since_commit,
+    check_patterns,
+    is_among,
+    is_commit,
+)
+from holdfast.measures.command_options import options_of
+from holdfast.measures.patterns import matches
+from holdfast.measures.registry import Score, Undecided, WhenCut, measure
+from holdfast.measures.turns import AssistantTurn
+from holdfast.measures.written_texts import WrittenTexts, shown_text, text_of_file
+
+
+@dataclass(frozen=True)
+class Commit:
+    """A commit that an agent makes.
+
+    Args:
+        message: None if the log does not show it.
+        is_worded: whether the agent gives a message, or opens an editor for it.
+        trailers: those that options add to the message.
+        paths: the files and folders that were staged for it.
+        is_all_shown: whether these are all, as far as commands say.
+    """
+
+    message: str | None
+    is_worded: bool
+    trailers: tuple[str, ...]
+    paths: tuple[str, ...]
+    is_all_shown: bool
+
+
+_VALUED = {
+    **{"--message": "m", "--file": "F", "--author": "", "--date": "", "--trailer": ""},
+    **{"--reuse-message": "C", "--reedit-message": "c", "--fixup": "", "--squash": ""},
+    **{"--template": "t", "--cleanup": "", "--pathspec-from-file": ""},
+}
+_EVERYTHING = (".", "*", ":/", "./")
+
+
+@dataclass
+class _Index:
+    """The files that are staged, and those that were changed since the last commit."""
+
+    staged: list[str] = field(default_factory=list)
+    changed: list[str] = field(default_factory=list)
+    has_more: bool = False  # such as everything that was changed
+
+    def apply(self, action: Action) -> None:
+        """Takes note of a command that stages files, and of changed files."""
+        self.changed += [edit.path for edit in action.edits if edit.path]
+        words = action.command.arguments if action.is_shell else ()
+        if words[:1] != ("git",) or len(words) < 2:
+            return
+        options = options_of(words[2:], {}, {"--all": "A", "--update": "u", "--patch": "p"})
+        if words[1] in ("add", "stage", "rm", "mv"):
+            every = options.flags & {"--all", "--update", "--patch"}
+            self._stage(options.rest, bool(every) or any(p in _EVERYTHING for p in options.rest))
+        elif words[1] == "reset" or (words[1] == "restore" and "--staged" in options.flags):
+            self._unstage(options.rest)
+
+    def _stage(self, paths: Sequence[str], everything: bool) -> None:
+        self.has_more = self.has_more or everything
+        self.staged += self.changed if everything else paths
+
+    def _unstage(self, paths: Sequence[str]) -> None:
+        names = {path for path in paths if path != "HEAD"}
+        some = bool(names) and names.isdisjoint(_EVERYTHING)
+        self.staged = [path for path in self.staged if some and path not in names]
+        self.has_more = self.has_more and some
+
+
+def commits_in(turn: AssistantTurn) -> Iterator[Commit]:
+    """The commits of a turn, with what was staged in earlier turns."""
+    if not any(map(is_commit, actions_of(turn.calls))):
+        return
+    before, texts, index = calls_since_commit(turn.earlier), WrittenTexts(turn.earlier), _Index()
+    for action in actions_of([*before, *turn.calls]):
+        is_earlier = action.position < len(before)
+        index.apply(action)
+        texts.note([] if is_earlier else action.edits)
+        if is_commit(action):
+            if not is_earlier:
+                yield _commit(action, index, texts)
+            index = _Index()
+
+
+def _commit(action: Action, index: _Index, texts: WrittenTexts) -> Commit:
+    words = action.command.arguments[2:]
+    options = options_of(words, _VALUED, {"--all": "a", "--no-verify": "n"})
+    messages = [shown_text(text, texts) for text in options.values.get("--message", [])]
+    message = "\n\n".join(text or "" for text in messages) if all(messages) else None
+    if (file := options.last("--file")) is not None:
+        message = text_of_file(file, action, texts)
+    paths = [*index.staged, *options.rest]
+    has_more = index.has_more
+    if "--all" in options.flags:
+        paths, has_more = [*paths, *index.changed], True
+    given = bool(messages) or file is not None
+    reused = {"--reuse-message", "--fixup", "--squash"} & options.values.keys()
+    is_worded = given or not (reused or "--no-edit" in options.flags)
+    trailers = tuple(options.values.get("--trailer", []))
+    is_all_shown = bool(paths) and not has_more and "--amend" not in options.flags
+    return Commit(message if given else None, is_worded, trailers, tuple(paths), is_all_shown)
+
+
+@measure(
+    check=lambda pattern: check_patterns(pattern), when_cut=WhenCut.IF_BROKEN, reads_earlier=True
+)
+def commit_message(turn: AssistantTurn, pattern: Pattern) -> Score | Undecided | None:
+    """Share of the turn's commit messages that match the regular expression; turns without a
+    commit do not count.
+    """
+    messages = [commit.message for commit in commits_in(turn) if commit.is_worded]
+    shown = [message.strip() for message in messages if message is not None]
+    broken = [message for message in shown if not matches(pattern, message)]
+    if len(shown) < len(messages) and not broken:
+        return Undecided("the log does not show the message of a commit")
+    if not messages:
+        return None
+    reason = f"{_short(broken[0])} does not match" if broken else "all messages match"
+    return Score(1 - len(broken) / len(shown), reason)
+
+
+def _check(name: str, paths: Globs | None, trailer: str | None) -> None:
+    check_patterns(trailer)
+    if (paths is None) is (trailer is None):
+        raise UsageError(
+            f"The measure {name!r} takes either paths or a trailer; give one of the two.",
+            value=name,
+        )
+
+
+@measure(
+    check=lambda paths, trailer: _check("commit_includes", paths, trailer),
+    when_cut=WhenCut.IF_BROKEN,
+    reads_earlier=True,
+)
+def commit_includes(
+    turn: AssistantTurn, paths: Globs | None = None, trailer: Pattern | None = None
+) -> Score | Undecided | None:
+    """Share of the turn's commits that include a file with one of these paths, or that have a line
+    below the subject, such as a trailer, that the regular expression matches.
+    """
+    return _share(turn, paths, trailer, wanted=True)
+
+
+@measure(
+    check=lambda paths, trailer: _check("commit_excludes", paths, trailer),
+    when_cut=WhenCut.IF_BROKEN,
+    reads_earlier=True,
+)
+def commit_excludes(
+    turn: AssistantTurn, paths: Globs | None = None, trailer: Pattern | None = None
+) -> Score | Undecided | None:
+    """Share of the turn's commits that include no file with one of these paths, or that have no
+    line below the subject, such as a trailer, that the regular expression matches.
+    """
+    return _share(turn, paths, trailer, wanted=False)
+
+
+def _share(
+    turn: AssistantTurn, paths: Globs | None, trailer: str | None, wanted: bool
+) -> Score | Undecided | None:
+    commits = list(commits_in(turn))
+    has = [
+        _has_path(commit, paths) if paths is not None else _has_trailer(commit, trailer or "")
+        for commit in commits
+    ]
+    if not commits:
+        return None
+    if None in has:
+        what = "files" if paths is not None else "message"
+        return Undecided(f"the log does not show the {what} of a commit")
+    kept = sum(value is wanted for value in has)
+    sought = paths if paths is not None else trailer
+    verb = "do not have" if wanted else "have"
+    return Score(kept / len(has), f"{len(has) - kept} of {len(has)} commits {verb} {sought}")
+
+
+def _has_path(commit: Commit, paths: Globs) -> bool | None:
+    if any(is_among(path, paths) for path in commit.paths):
+        return True
+    return False if commit.is_all_shown else None
+
+
+def _has_trailer(commit: Commit, trailer: str) -> bool | None:
+    below = (commit.message or "").strip().splitlines()[1:]
+    if any(matches(trailer, line.strip()) for line in (*below, *commit.trailers)):
+        return True
+    return None if commit.message is None else False
+
+
+def _short(text: str) -> str:
+    return repr(cut(" ".join(text.split()), 60))

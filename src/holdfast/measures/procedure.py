@@ -1,0 +1,187 @@
+"""Measures of how an agent goes about its work: in which order, whether it asks first, and by
+which of several tools.
+"""
+
+import re
+from collections.abc import Sequence
+
+from holdfast.errors import UsageError
+from holdfast.measures.actions import (
+    Action,
+    Globs,
+    Pattern,
+    actions_of,
+    check_patterns,
+    is_among,
+)
+from holdfast.measures.patterns import matches
+from holdfast.measures.registry import Score, Undecided, WhenCut, measure, verdict
+from holdfast.measures.turns import AssistantTurn, ToolCall
+
+
+@measure(
+    check=lambda first, then: check_patterns(first, then),
+    when_cut=WhenCut.IF_BROKEN,
+    reads_earlier=True,
+)
+def runs_before(turn: AssistantTurn, first: Pattern, then: Pattern) -> Score | None:
+    """1 if a command that begins with a match of `first` came before every one that begins with a
+    match of `then`, and since the previous such one; turns without a `then` command do not count.
+    Calls of other tools are matched as the tool's name and its arguments in JSON."""
+    actions = list(actions_of(turn.calls))
+    if not any(action.matches(then) for action in actions):
+        return None
+    ready, kept = _came_last(turn.earlier, first, then), list[bool]()
+    for action in actions:
+        if action.matches(first):
+            ready = True
+        if action.matches(then):
+            kept.append(ready)
+            ready = False
+    return Score(
+        float(all(kept)), f"{first} {'came' if all(kept) else 'did not come'} before {then}"
+    )
+
+
+def _came_last(calls: Sequence[ToolCall], first: str, then: str) -> bool:
+    """Whether a command that matches `first` came after the last that matches `then`."""
+    for call in reversed(calls):  # of a long session, only its end has to be parsed
+        for action in reversed(list(actions_of([call]))):
+            if action.matches(then):
+                return False
+            if action.matches(first):
+                return True
+    return False
+
+
+_UNKNOWN_FILES = Undecided("the log does not show which files a patch changed")
+
+
+def _check_after(run: str, after: str | None, changed: Globs | None) -> None:
+    check_patterns(run, after)
+    _check_one_of("runs_after", "after", after, changed)
+
+
+def _check_one_of(name: str, option: str, command: str | None, changed: Globs | None) -> None:
+    if (command is None) is (changed is None):
+        raise UsageError(
+            f"The measure {name!r} takes either {option} (a command) or changed (files); give one"
+            " of the two.",
+            value=name,
+        )
+
+
+@measure(check=_check_after, when_cut=WhenCut.NOT_JUDGED)
+def runs_after(
+    turn: AssistantTurn,
+    run: Pattern,
+    after: Pattern | None = None,
+    changed: Globs | None = None,
+) -> Score | Undecided | None:
+    """1 if a command that begins with a match of `run` comes after the last one that begins with a
+    match of `after`, or after the last change of a file with a path of `changed`; turns without
+    these do not count. Calls of other tools are matched as in `runs_before`.
+    """
+    cause, is_due, is_hidden = "", False, False
+    for action in actions_of(turn.calls):
+        if action.matches(run):
+            is_due = is_hidden = False
+            continue
+        if event := _event(action, after, changed):
+            cause, is_due = event, True
+        elif changed is not None:
+            is_hidden = is_hidden or any(not edit.path for edit in action.edits)
+    if is_hidden and not is_due:
+        return _UNKNOWN_FILES
+    if not cause:
+        return None
+    return verdict(not is_due, f"{run} {'did not come' if is_due else 'came'} after {cause}")
+
+
+def _event(action: Action, command: str | None, changed: Globs | None) -> str:
+    """The command or the file that a rule is about, if this action runs or changes it, or ""."""
+    if command is not None:
+        return command if action.matches(command) else ""
+    paths = [edit.path for edit in action.edits if edit.path and changed is not None]
+    return next((path for path in paths if is_among(path, changed or "*")), "")
+
+
+# a message that does not begin by saying no
+_AGREED = r"(?i)\A(?!\W*(?:no|nope|not|don['\u2019]?t|do not|never|stop|wait|cancel)\b)"
+
+
+def _check_asks(
+    asking: str, command: str | None, changed: Globs | None, ordered: str | None, agreed: str
+) -> None:
+    check_patterns(asking, command, ordered, agreed)
+    _check_one_of("asks_before", "command", command, changed)
+
+
+@measure(check=_check_asks, when_cut=WhenCut.IF_BROKEN, reads_earlier=True)
+def asks_before(
+    turn: AssistantTurn,
+    asking: Pattern,
+    command: Pattern | None = None,
+    changed: Globs | None = None,
+    ordered: Pattern | None = None,
+    agreed: Pattern = _AGREED,
+) -> Score | Undecided | None:
+    """1 if the assistant asked before it ran a command that begins with a match of `command`, or
+    changed a file with a path of `changed`: its last message ended with a question that `asking`
+    matches, and `agreed` matches the user's answer. What the user ordered needs no question:
+    `ordered` matches the user's message. Turns without such a command or change do not count.
+    """
+    asked_by_tool, is_hidden = "", False
+    for action in actions_of(turn.calls):
+        if event := _event(action, command, changed):
+            break
+        is_hidden = is_hidden or any(not edit.path for edit in action.edits)
+        arguments = " ".join(action.command.words[1:])
+        if _ASKS.search(action.command.words[0]) and matches(asking, arguments, "i"):
+            asked_by_tool = action.command.words[0]
+    else:
+        return _UNKNOWN_FILES if is_hidden and changed is not None else None
+    if ordered is not None and matches(ordered, turn.user, "i"):
+        return Score(1.0, f"the user ordered {event}")
+    if not turn.user:
+        return Undecided("the log does not show what the user said")
+    if asked_by_tool:
+        return Undecided(f"the answer to the question of {asked_by_tool} is not read")
+    if not matches(asking, _last_question(turn.previous), "i"):
+        return Score(0.0, f"{event} without a question before")
+    is_agreed = matches(agreed, turn.user)
+    return verdict(is_agreed, f"{event} after {'a yes' if is_agreed else 'no yes'} of the user")
+
+
+# tools of coding agents that ask the user
+_ASKS = re.compile(r"(?i)\A(?:ask_?user\w*|ask_followup_question|request_user_input|question)\Z")
+# what may follow a question on its line, and a line below it: an option in a list
+_ENDS = re.compile(r"[\s*_\"'`)]*(?:\([^()]*\)[\s*_.]*)?")
+_OPTION = re.compile(r"\s*(?:(?:[-*\u2022]|\w{1,2}[.)])\s.*)?")
+
+
+def _last_question(text: str) -> str:
+    """The paragraph with the question that a text ends with; "" if it ends otherwise."""
+    position = max(text.rfind("?"), text.rfind("\uff1f"))
+    same_line, *below = text[position + 1 :].split("\n")
+    if position < 0 or not _ENDS.fullmatch(same_line) or not all(map(_OPTION.fullmatch, below)):
+        return ""
+    return re.split(r"\n\s*\n", text[: position + 1])[-1]
+
+
+@measure(
+    check=lambda use, rather_than: check_patterns(use, rather_than), when_cut=WhenCut.IF_BROKEN
+)
+def prefers(turn: AssistantTurn, use: Pattern, rather_than: Pattern) -> Score | None:
+    """Share of commands that begin with a match of `use` among those that begin with a match of
+    either; turns with neither do not count. Calls of other tools are matched as in `runs_before`.
+    """
+    first, second = 0, list[str]()
+    for action in actions_of(turn.calls):
+        if action.matches(use):
+            first += 1
+        elif action.matches(rather_than):
+            second.append(action.command.words[0])
+    if not first and not second:
+        return None
+    return Score(first / (first + len(second)), f"{second[0]} was used" if second else "kept")

@@ -1,0 +1,204 @@
+"""The measure of the form of pull requests, however an agent opens them."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from holdfast.errors import UsageError, cut
+from holdfast.measures.actions import Action, Pattern, actions_of, check_patterns
+from holdfast.measures.arguments import Flag, Texts
+from holdfast.measures.command_options import options_of
+from holdfast.measures.patterns import matches
+from holdfast.measures.registry import Score, Undecided, WhenCut, measure
+from holdfast.measures.turns import AssistantTurn, ToolCall
+from holdfast.measures.written_texts import WrittenTexts, shown_text, text_of_file
+
+
+@dataclass(frozen=True)
+class PullRequest:
+    """A pull request as an agent opens it; None for a part that the log does not show."""
+
+    title: str | None
+    body: str | None
+    draft: bool
+    base: str | None
+
+
+def _check(
+    title: str | None,
+    body: str | None,
+    sections: Sequence[str] | None,
+    draft: bool | None,
+    base: str | None,
+) -> None:
+    check_patterns(title, body, base)
+    if all(value is None for value in (title, body, sections, draft, base)):
+        raise UsageError(
+            "The measure 'pull_request' asks for nothing; give it title, body, sections, draft or"
+            " base.",
+            value="pull_request",
+        )
+
+
+@measure(check=_check, when_cut=WhenCut.IF_BROKEN, reads_earlier=True)
+def pull_request(
+    turn: AssistantTurn,
+    title: Pattern | None = None,
+    body: Pattern | None = None,
+    sections: Texts | None = None,
+    draft: Flag | None = None,
+    base: Pattern | None = None,
+) -> Score | Undecided | None:
+    """Share of the pull requests opened in a turn whose title, body and base match the regular
+    expressions, whose body has the headings, and that are drafts or not; turns that open none do
+    not count.
+    """
+    opened = list(_opened(turn))
+    problems: list[str] = []
+    hidden: list[str] = []
+    for request in opened:
+        checks = list(_checks(request, title, body, sections, draft, base))
+        broken = [check.problem for check in checks if check.is_met is False]
+        unknown = [check.problem for check in checks if check.is_met is None]
+        problems += broken[:1]
+        hidden += unknown[:1] if not broken else []
+    if hidden:
+        return Undecided(hidden[0])
+    if not opened:
+        return None
+    return Score(1 - len(problems) / len(opened), problems[0] if problems else "as asked for")
+
+
+@dataclass(frozen=True)
+class _Check:
+    """Whether a condition is met, None if the log does not show it; and what is wrong if not."""
+
+    is_met: bool | None
+    problem: str
+
+
+def _checks(
+    request: PullRequest,
+    title: str | None,
+    body: str | None,
+    sections: Sequence[str] | None,
+    draft: bool | None,
+    base: str | None,
+) -> Iterator[_Check]:
+    parts = (("title", title, request.title), ("body", body, request.body))
+    for name, pattern, text in (*parts, ("base", base, request.base)):
+        if pattern is not None and text is None:
+            yield _Check(None, f"the log does not show the {name} of the pull request")
+        elif pattern is not None and text is not None:
+            problem = f"the {name} {_short(text)} does not match"
+            yield _Check(matches(pattern, text), problem)
+    for section in sections or ():
+        if request.body is None:
+            yield _Check(None, "the log does not show the body of the pull request")
+        else:
+            yield _Check(_has_heading(section, request.body), f"no section {section!r}")
+    if draft is not None:
+        yield _Check(request.draft is draft, f"it is {'no' if draft else 'a'} draft")
+
+
+def _has_heading(heading: str, body: str) -> bool:
+    """Whether a line of Markdown is this heading: with #, in bold, underlined or with a colon."""
+    lines = (re.sub(r"^[#\s*_]+|[\s*_:]+$", "", line) for line in body.splitlines())
+    asked = re.sub(r"^[#\s*_]+|[\s*_:]+$", "", heading).casefold()
+    return any(line.casefold() == asked for line in lines)
+
+
+def _opened(turn: AssistantTurn) -> Iterator[PullRequest]:
+    """The pull requests that a turn opens."""
+    texts = WrittenTexts(turn.earlier)
+    for action in actions_of(turn.calls):
+        if action.is_shell:
+            request = _by_command(action, texts)
+        else:
+            request = _by_tool(turn.calls[action.position])
+        if request is not None:
+            yield request
+        texts.note(action.edits)
+
+
+_GH = {
+    **{"--title": "t", "--body": "b", "--body-file": "F", "--base": "B", "--head": "H"},
+    **{"--assignee": "a", "--label": "l", "--milestone": "m", "--project": "p", "--reviewer": "r"},
+    **{"--template": "T", "--repo": "R", "--recover": ""},
+}
+_GLAB = {
+    **{"--title": "t", "--description": "d", "--target-branch": "b", "--source-branch": "s"},
+    **{"--assignee": "a", "--label": "l", "--milestone": "m", "--reviewer": "", "--repo": "R"},
+    **{"--head": "H", "--related-issue": "i"},
+}
+_API_FIELDS = {"--raw-field": "f", "--field": "F", "--method": "X", "--header": "H"}
+
+
+def _by_command(action: Action, texts: WrittenTexts) -> PullRequest | None:
+    words = action.command.arguments
+    if words[:3] == ("gh", "pr", "create") or words[:3] == ("gh", "pr", "new"):
+        options = options_of(words[3:], _GH, {"--draft": "d", "--fill": "f", "--web": "w"})
+        title, body = (shown_text(options.last(name), texts) for name in ("--title", "--body"))
+        if (file := options.last("--body-file")) is not None:
+            body = text_of_file(file, action, texts)
+        return PullRequest(title, body, "--draft" in options.flags, options.last("--base"))
+    if words[:1] == ("glab",) and words[1:3] in (("mr", "create"), ("mr", "new")):
+        options = options_of(words[3:], _GLAB, {"--fill": "f", "--yes": "y", "--web": "w"})
+        title, body = (
+            shown_text(options.last(name), texts) for name in ("--title", "--description")
+        )
+        draft = bool(options.flags & {"--draft", "--wip"}) or _is_draft_title(title)
+        body = None if body == "-" else body
+        return PullRequest(title, body, draft, options.last("--target-branch"))
+    if words[:2] == ("gh", "api"):
+        return _by_api(words)
+    return None
+
+
+def _by_api(words: Sequence[str]) -> PullRequest | None:
+    options = options_of(words[2:], _API_FIELDS)
+    fields = options.values.get("--raw-field", []) + options.values.get("--field", [])
+    given = {name: value for name, _, value in (field.partition("=") for field in fields)}
+    path = next(iter(options.rest), "")
+    if not re.search(r"repos/[^/]+/[^/]+/pulls\Z", path) or "head" not in given:
+        return None
+    body = given.get("body", "")
+    known = None if body.startswith("@") else body
+    return PullRequest(given.get("title"), known, given.get("draft") == "true", given.get("base"))
+
+
+_TOOL = re.compile(
+    r"(?:create|open)[_-]?(?:draft[_-]?)?(?:(?:pull|merge)[_-]?request|pr|mr)\Z", re.IGNORECASE
+)
+
+
+def _by_tool(call: ToolCall) -> PullRequest | None:
+    if not _TOOL.search(call.name):
+        return None
+    title = _first(call.arguments, ("title",))
+    draft = any(call.arguments.get(key) is True for key in ("draft", "isDraft", "is_draft"))
+    body = _first(call.arguments, ("body", "description")) or ""
+    names = ("base", "target_branch", "targetBranch", "baseRefName", "baseBranch", "base_branch")
+    return PullRequest(
+        title,
+        body,
+        draft or _is_draft_title(title),
+        _first(call.arguments, (*names, "targetRefName")),
+    )
+
+
+def _first(arguments: Mapping[str, Any], names: Sequence[str]) -> str | None:
+    texts = (arguments.get(name) for name in names)
+    return next((text for text in texts if isinstance(text, str)), None)
+
+
+def _is_draft_title(title: str | None) -> bool:
+    """Whether a title marks a draft, as GitLab reads it."""
+    return (
+        title is not None and re.match(r"\s*(\[draft\]|\(draft\)|draft:)", title, re.I) is not None
+    )
+
+
+def _short(text: str) -> str:
+    return repr(cut(" ".join(text.split()), 60))

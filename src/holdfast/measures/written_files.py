@@ -1,0 +1,191 @@
+"""Measures of what an agent wrote into files, whatever tool it did so with."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Annotated, Literal
+
+from holdfast.errors import cut
+from holdfast.measures.actions import (
+    Globs,
+    Pattern,
+    actions_of,
+    calls_since_commit,
+    check_patterns,
+    edits_of,
+    is_among,
+    is_commit,
+    mentions,
+)
+from holdfast.measures.arguments import Flag, takes
+from holdfast.measures.file_edits import FileEdit
+from holdfast.measures.patterns import count, find
+from holdfast.measures.registry import Score, Undecided, WhenCut, measure, verdict
+from holdfast.measures.turns import AssistantTurn, ToolCall
+from holdfast.measures.written_texts import WrittenTexts
+
+EVERY_FILE = "*"
+_LINES = "m"  # ^ and $ are the ends of a line
+
+Within = Annotated[Literal["turn", "commit"], takes("one of turn, commit", "turn")]
+
+
+def _written(turn: AssistantTurn, files: Globs) -> list[FileEdit]:
+    """The changes that put text into these files, also those of an unknown file."""
+    edits = [edit for edit in edits_of(turn.calls) if edit.writes]
+    return [edit for edit in edits if not edit.path or is_among(edit.path, files)]
+
+
+def _not_shown(edits: Sequence[FileEdit]) -> Undecided | None:
+    """The first change whose text the log does not show."""
+    hidden = next((edit for edit in edits if not edit.is_shown), None)
+    if hidden is None:
+        return None
+    return Undecided(f"the log does not show what was written to {hidden.path or 'a file'}")
+
+
+def _match_in(edit: FileEdit, pattern: str) -> str | None:
+    found = (find(pattern, piece, _LINES) for piece in edit.added)
+    return next((match[0] for match in found if match is not None), None)
+
+
+@measure(check=lambda pattern, **_: check_patterns(pattern), when_cut=WhenCut.IF_BROKEN)
+def code_not_written(
+    turn: AssistantTurn, pattern: Pattern, files: Globs = EVERY_FILE
+) -> Score | Undecided | None:
+    """0 if the regular expression occurs in what is written to files with these paths, of which
+    only added lines count; turns that write no such file do not count. ^ and $ are ends of lines.
+    """
+    edits = _written(turn, files)
+    for edit in edits:
+        if (text := _match_in(edit, pattern)) is not None:
+            return Score(0.0, f"{_short(text)} was written to {edit.path}")
+    return _not_shown(edits) or (Score(1.0, "not written") if edits else None)
+
+
+@measure(check=lambda pattern, **_: check_patterns(pattern), when_cut=WhenCut.NOT_JUDGED)
+def code_written(
+    turn: AssistantTurn, pattern: Pattern, files: Globs = EVERY_FILE, whole: Flag = False
+) -> Score | Undecided | None:
+    """Share of the written files with these paths in whose added lines the regular expression
+    occurs; turns that write no such file do not count. With `whole`, only files count that are
+    written from beginning to end, as new ones are. ^ and $ are ends of lines.
+    """
+    edits = _written(turn, files)
+    if whole:
+        edits = [edit for edit in edits if edit.is_whole or not edit.path]
+    by_file: dict[str, list[FileEdit]] = {}
+    for edit in edits:
+        by_file.setdefault(edit.path, []).append(edit)
+    lacking = {
+        path: listed
+        for path, listed in by_file.items()
+        if all(_match_in(edit, pattern) is None for edit in listed)
+    }
+    for listed in lacking.values():
+        if hidden := _not_shown(listed):
+            return hidden
+    if not by_file:
+        return None
+    reason = f"not in {next(iter(lacking))}" if lacking else "written"
+    return Score(1 - len(lacking) / len(by_file), reason)
+
+
+@measure(when_cut=WhenCut.NOT_JUDGED, reads_earlier=True)
+def changes_together(
+    turn: AssistantTurn, changed: Globs, also: Globs, within: Within = "turn"
+) -> Score | Undecided | None:
+    """1 if a turn that changes a file with a path of `changed` changes one of `also` too; other
+    turns do not count. `within: commit` scores commits instead, by the changes since the last one.
+    """
+    if within == "turn":
+        return _together(edits_of(turn.calls), changed, also)
+    if not any(map(is_commit, actions_of(turn.calls))):
+        return None
+    verdicts = [
+        _together(edits, changed, also) for edits in _edits_by_commit(turn.earlier, turn.calls)
+    ]
+    scores = [score for score in verdicts if isinstance(score, Score)]
+    hidden = next((score for score in verdicts if isinstance(score, Undecided)), None)
+    if hidden is not None or not scores:
+        return hidden
+    value = sum(score.value for score in scores) / len(scores)
+    return Score(value, min(scores, key=lambda score: score.value).reason)
+
+
+def _together(edits: Sequence[FileEdit], changed: Globs, also: Globs) -> Score | Undecided | None:
+    paths = [edit.path for edit in edits]
+    first = next((path for path in paths if path and is_among(path, changed)), None)
+    second = next((path for path in paths if path and is_among(path, also)), None)
+    if "" in paths and (first is None or second is None):
+        return Undecided("the log does not show which files a patch changed")
+    if first is None:
+        return None
+    return verdict(second, f"{first} was changed {f'and {second}' if second else 'alone'}")
+
+
+def _edits_by_commit(
+    earlier: Sequence[ToolCall], calls: Sequence[ToolCall]
+) -> Iterator[list[FileEdit]]:
+    """For each commit among the calls, the changes since the commit before it."""
+    before = calls_since_commit(earlier)
+    edits: list[FileEdit] = []
+    for action in actions_of([*before, *calls]):
+        if is_commit(action):
+            if action.position >= len(before):
+                yield edits
+            edits = []
+        edits += action.edits
+
+
+@measure(check=lambda pattern, **_: check_patterns(pattern), when_cut=WhenCut.IF_BROKEN)
+def text_kept(
+    turn: AssistantTurn, pattern: Pattern, files: Globs = EVERY_FILE
+) -> Score | Undecided | None:
+    """0 if edits of a file with these paths remove more matches of the regular expression than they
+    add; turns that edit no such file do not count. ^ and $ are ends of lines. A file that is
+    written as a whole lost what it had before, if the log shows that.
+    """
+    lost = Counter[str]()
+    hidden: Undecided | None = None
+    calls, texts = [*turn.earlier, *turn.calls], WrittenTexts(turn.earlier)
+    for action in actions_of(turn.calls):
+        before = calls[: len(turn.earlier) + action.position]
+        for edit in action.edits:
+            if edit.path and not is_among(edit.path, files):
+                continue
+            change = _matches_lost(edit, pattern, texts, before)
+            if isinstance(change, Undecided):
+                hidden = hidden or change
+            elif change is not None:
+                lost[edit.path] += change
+        texts.note(action.edits)
+    removed = next((path for path, number in lost.items() if number > 0), None)
+    if removed is not None:
+        return Score(0.0, f"a match was removed from {removed}")
+    return hidden or (Score(1.0, "kept") if lost else None)
+
+
+def _matches_lost(
+    edit: FileEdit, pattern: str, texts: WrittenTexts, before: Sequence[ToolCall]
+) -> int | Undecided | None:
+    """How many more matches an edit removes than it adds; None for a file that is new."""
+    if not edit.is_shown:
+        return _not_shown([edit])
+    added = sum(count(pattern, piece, _LINES) for piece in edit.added)
+    if not edit.is_whole:
+        removed = sum(count(pattern, piece, _LINES) for piece in edit.removed)
+        return removed - added if edit.added or edit.removed else None
+    text = texts.of(edit.path)
+    if text is not None:
+        return count(pattern, text, _LINES) - added
+    if added:
+        return 0
+    if any(mentions(call, edit.path) for call in before):
+        return Undecided(
+            f"the log does not show the text of {edit.path} before it was written anew"
+        )
+    return None  # nothing mentioned the file before
+
+
+def _short(text: str) -> str:
+    return repr(cut(" ".join(text.split()), 60))

@@ -1,0 +1,53 @@
+"""Why a rule was broken in a logged dialog, as far as the log shows it."""
+
+from typing import Literal
+
+from holdfast.records.model import Number, Optional, OptionalList, RecordModel
+
+Cause = Literal["never_sent", "removed", "outweighed", "present", "unknown"]
+CAUSES: tuple[Cause, ...] = ("never_sent", "removed", "outweighed", "present", "unknown")
+
+
+class Evidence(RecordModel):
+    """An event of a log that shows where a rule was said, left the context, or was overruled."""
+
+    what: Literal["said", "left", "ordered"]
+    turn: int  # the turn that it precedes or is in; 0 if it is in an earlier dialog
+    source: str  # the file, and the line or the session in it
+    event: Optional[str] = None  # its id in the log
+    quote: str = ""  # the passage, cut short
+
+
+class BreachCause(RecordModel):
+    """Why a turn broke a rule."""
+
+    cause: Cause
+    why: str  # in a sentence
+    evidence: OptionalList[Evidence] = ()
+
+
+class RuleInContext(RecordModel):
+    """Where a rule was when a turn began."""
+
+    in_context: bool
+    tokens: Optional[int] = None  # since it was last said in the context, estimated
+    calls: Number  # tool calls in the dialog so far
+    compactions: Number  # compactions of the dialog so far
+
+
+class CompactedRule(RecordModel):
+    """A rule that was in the context before a compaction."""
+
+    rule: Optional[str] = None  # as a probe names it
+    in_summary: bool  # whether what replaced the context says it
+    in_context: bool  # whether it still was in the context, in a system prompt if nowhere else
+    quote: str = ""  # what the summary says of it
+
+
+class LoggedCompaction(RecordModel):
+    """A compaction of a logged dialog."""
+
+    turn: int  # the turn that it precedes or is in
+    source: str
+    event: Optional[str] = None
+    rules: OptionalList[CompactedRule] = ()

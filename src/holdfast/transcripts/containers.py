@@ -1,0 +1,140 @@
+"""The values in a log of any kind: JSON text, Markdown, an archive, a database, a folder.
+
+What is no JSON text is turned into the values that its reader takes: an `.eval` archive into its
+samples, a database into its dialogs, opencode's folder of a session into one session.
+"""
+
+import hashlib
+import json
+import os
+import struct
+import zipfile
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+from holdfast.common.files import digest_of, read_text, text_lines, unpack_zstandard
+from holdfast.errors import UsageError
+from holdfast.transcripts.databases import read_database
+from holdfast.transcripts.opencode_storage import files_of_session, read_session
+from holdfast.transcripts.parsing import loaded, may_be_document, parse, parse_lines
+from holdfast.transcripts.reader import Located, Markdown, Unread
+
+_ARCHIVE = ".eval"
+_COMPRESSED = (".gz", ".zst")
+_DATABASES = (".vscdb", ".db", ".sqlite", ".sqlite3")
+_MARKDOWN = (".md", ".markdown")
+_ZSTANDARD = 93  # the method of compression in a zip archive
+_LENGTHS_AT = 26  # in the header before a member
+_DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, struct.error)
+
+
+class Contents:
+    """The values in a log, and what of it cannot be read: read once, as they are iterated over.
+
+    Raises:
+        UsageError: while iterating, if it cannot be read, or unpacked.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._digest = hashlib.sha256()  # of the values, if it is no text
+
+    def __iter__(self) -> Iterator[Located | Unread]:
+        for value in _values_in(self._path):
+            if isinstance(value, Located) and not is_text(self._path):
+                self._digest.update(_as_text(value).encode("utf-8", "surrogatepass"))
+            yield value
+
+    @property
+    def digest(self) -> str:
+        """Once all is read, the SHA-256 in hexadecimal: of the file, or of the values if it is no
+        text, as a database changes without them.
+        """
+        return digest_of(self._path) if is_text(self._path) else self._digest.hexdigest()
+
+
+def is_text(path: Path) -> bool:
+    """Whether a log is text, which may be compressed."""
+    return not (path.is_dir() or path.name.lower().endswith((_ARCHIVE, *_DATABASES)))
+
+
+def is_lines(path: Path) -> bool:
+    """Whether a log is text that is not compressed and has a value in each line."""
+    is_other = path.name.lower().endswith((*_MARKDOWN, *_COMPRESSED)) or may_be_document(path)
+    return is_text(path) and not is_other
+
+
+def files_of(path: Path) -> list[Path]:
+    """The files that a log consists of: a change of one of them changes the log."""
+    if path.is_dir():
+        return files_of_session(path)
+    unmerged = path.with_name(f"{path.name}-wal")  # what SQLite has yet to put into a database
+    return [path, *([unmerged] if not is_text(path) and unmerged.exists() else [])]
+
+
+def _values_in(path: Path) -> Iterator[Located | Unread]:
+    name = path.name.lower()
+    if path.is_dir():
+        return read_session(path)
+    if name.endswith(_ARCHIVE):
+        return _read_archive(path)
+    if name.endswith(_DATABASES):
+        return read_database(path)
+    if name.endswith(_MARKDOWN):
+        return _read_markdown(path)
+    if may_be_document(path):
+        text = read_text(path)
+        return parse(path, text) if text.strip() else iter(())
+    return parse_lines(path, text_lines(path))
+
+
+def _read_markdown(path: Path) -> Iterator[Located]:
+    text = read_text(path)
+    if text.strip():
+        yield Located(f"{path}, entry 1", Markdown(text))
+
+
+def _as_text(value: Located) -> str:
+    try:
+        return json.dumps(value.value)
+    except RecursionError:  # which its reader names
+        return value.source
+
+
+def _read_archive(path: Path) -> Iterator[Located | Unread]:
+    """The header and the samples in an `.eval` file."""
+    try:
+        with path.open("rb") as file, zipfile.ZipFile(file) as archive:
+            # the header is missing while the evaluation runs
+            members = [m for m in archive.infolist() if m.filename == "header.json"]
+            samples = [m for m in archive.infolist() if m.filename.startswith("samples/")]
+            parts = [member for member in samples if member.filename.count("/") > 1]
+            if not samples:
+                yield Unread(f"{path} has no samples, as a log of Inspect's has")
+            if parts:
+                yield Unread(
+                    f"{path} keeps its samples in parts (such as {parts[0].filename}), which is not"
+                    " read; convert it with `inspect log convert --to json`"
+                )
+            for member in (*members, *samples):
+                if member not in parts:
+                    content = _unpacked(path, file, archive, member)
+                    yield loaded(f"{path}, {member.filename}", content)
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read ({error.strerror}); check the path.") from error
+    except _DAMAGED as error:
+        raise UsageError(f"{path} cannot be unpacked ({error}); give it whole.") from error
+
+
+def _unpacked(
+    path: Path, file: BinaryIO, archive: zipfile.ZipFile, member: zipfile.ZipInfo
+) -> bytes:
+    """A member of an archive; zstandard's method is unknown to Python's zipfile before 3.14."""
+    if member.compress_type != _ZSTANDARD:
+        return archive.read(member)
+    file.seek(member.header_offset + _LENGTHS_AT)
+    lengths = struct.unpack("<HH", file.read(4))  # of the name, and of what follows it
+    file.seek(sum(lengths), os.SEEK_CUR)
+    return unpack_zstandard(path, file.read(member.compress_size))

@@ -1,0 +1,162 @@
+"""The formats of logs in words: what each is, where it lies, how to export it.
+
+`holdfast logs --list-formats` and the table in docs/logs.md are made from it.
+"""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a program keeps its logs.
+
+    Args:
+        home: below the user's home folder on every system.
+        settings: below the folder for settings: `~/.config`, `~/Library/Application Support` on
+            macOS, `%APPDATA%` on Windows.
+        folder: in a folder that the user chose, in words.
+    """
+
+    home: str = ""
+    settings: str = ""
+    folder: str = ""
+
+    @property
+    def linux(self) -> str:
+        return self.folder or (f"~/.config/{self.settings}" if self.settings else f"~/{self.home}")
+
+    @property
+    def macos(self) -> str:
+        application = f"~/Library/Application Support/{self.settings}"
+        return application if self.settings else self.linux
+
+    @property
+    def windows(self) -> str:
+        path = f"%APPDATA%/{self.settings}" if self.settings else f"%USERPROFILE%/{self.home}"
+        return self.folder or path.replace("/", "\\")
+
+
+@dataclass(frozen=True)
+class Guide:
+    """A format in words.
+
+    Args:
+        reads: what of it is read, in Markdown.
+        places: where its program keeps it; none if it is what a person exports or writes.
+        export: how to get it; "" if it only needs to be found.
+    """
+
+    reads: str
+    places: tuple[Place, ...] = ()
+    export: str = ""
+
+
+_VS_CODE = "Code/User/globalStorage"
+
+GUIDES = {
+    "claude-code": Guide(
+        "Claude Code's transcripts, its subagents' in `subagents/` among them",
+        (Place(home=".claude/projects/*/*.jsonl"),),
+        "or `claude -p --verbose --output-format stream-json > log.jsonl`",
+    ),
+    "codex": Guide(
+        "Codex CLI's rollouts; for `.jsonl.zst`, install `holdfast-llm[zstd]`",
+        (Place(home=".codex/sessions/*/*/*/rollout-*.jsonl"),),
+    ),
+    "codex-exec": Guide(
+        "the output of `codex exec --json`, which lacks what the user said",
+        export="`codex exec --json ... > log.jsonl`",
+    ),
+    "gemini-cli": Guide("Gemini CLI's sessions", (Place(home=".gemini/tmp/*/chats/session-*"),)),
+    "cline": Guide(
+        "tasks of Cline and Roo Code (`api_conversation_history.json`), and Cline's sessions",
+        (
+            Place(settings=f"{_VS_CODE}/saoudrizwan.claude-dev/tasks"),
+            Place(settings=f"{_VS_CODE}/rooveterinaryinc.roo-cline/tasks"),
+            Place(home=".cline/data/sessions/*/*.messages.json"),
+        ),
+    ),
+    "copilot": Guide(
+        "VS Code's chats, GitHub Copilot's among them: `.json`, `.jsonl`, or exported",
+        (
+            Place(settings="Code/User/workspaceStorage/*/chatSessions"),
+            Place(settings="Code/User/globalStorage/emptyWindowChatSessions"),
+        ),
+        "or the command `Chat: Export Chat...` of VS Code",
+    ),
+    "copilot-cli": Guide(
+        "GitHub Copilot CLI's sessions", (Place(home=".copilot/session-state/*/events.jsonl"),)
+    ),
+    "opencode": Guide(
+        "opencode's database, its older folder `storage`, or an exported session",
+        (
+            Place(home=".local/share/opencode/opencode.db"),
+            Place(home=".local/share/opencode/storage"),
+        ),
+        "or `opencode export SESSION > session.json`",
+    ),
+    "aider": Guide(
+        "aider's history in Markdown",
+        (Place(folder=".aider.chat.history.md in the project"),),
+    ),
+    "cursor": Guide(
+        "Cursor's chats: exported as Markdown, its database, or its agent's transcripts",
+        (
+            Place(settings="Cursor/User/globalStorage/state.vscdb"),
+            Place(home=".cursor/projects/*/agent-transcripts"),
+        ),
+        "or `Export Transcript` in a chat's menu, which writes `cursor_*.md`",
+    ),
+    "inspect": Guide(
+        "Inspect AI's logs, a dialog per sample: `.eval` or `.json`",
+        (Place(folder="logs/*.eval where the evaluation ran"),),
+        "or `inspect log convert --to json --output-dir json logs`",
+    ),
+    "sillytavern": Guide(
+        "SillyTavern's chats; of a message's versions, the one that is shown",
+        (Place(folder="data/*/chats/*/*.jsonl in SillyTavern's folder"),),
+    ),
+    "chatgpt": Guide(
+        "ChatGPT's export, `conversations.json`",
+        export="Settings, Data controls, Export data",
+    ),
+    "claude-ai": Guide(
+        "Claude's export, `conversations.json`", export="Settings, Privacy, Export data"
+    ),
+    "open-webui": Guide(
+        "Open WebUI's export", export="Settings, Data controls (or Chats), Export all chats"
+    ),
+    "librechat": Guide(
+        "LibreChat's export, not the recursive one",
+        export="Export conversation, as json, without `Recursive`",
+    ),
+    "openai": Guide(
+        '`{"messages": [...]}` or a list of messages, with `tool_calls` and `tool` messages; roles'
+        " of LangChain too (`human`, `ai`, `AIMessage`)",
+    ),
+    "responses": Guide(
+        "`input`, `output` and `instructions` of the Responses API, or a list of its items"
+    ),
+    "anthropic": Guide('`{"system": ..., "messages": [...]}` with content blocks'),
+    "gemini": Guide(
+        "`contents` and `systemInstruction` of Gemini's API, perhaps with the `response`"
+    ),
+    "ai-sdk": Guide("messages with `parts`, as Vercel's AI SDK writes them"),
+    "sharegpt": Guide('`{"conversations": [{"from": ..., "value": ...}]}`'),
+    "atif": Guide("trajectories in the Agent Trajectory Interchange Format"),
+    "litellm": Guide(
+        "LiteLLM's payloads: `messages`, and the answer in `response` or `choices`",
+    ),
+    "langfuse": Guide("observations, as the API and the exports write them"),
+    "langsmith": Guide("runs of the type `llm`"),
+    "phoenix": Guide(
+        "spans with [OpenInference attributes]"
+        "(https://arize-ai.github.io/openinference/spec/semantic_conventions.html), nested or with"
+        " dotted names"
+    ),
+    "otel": Guide("OpenTelemetry spans with `gen_ai` attributes"),
+    "otlp": Guide("the same, or spans of OpenInference, as OTLP writes them in JSON"),
+    "run": Guide(
+        "the folder of a drift run, or its `records.jsonl`", export="`holdfast drift --out FOLDER`"
+    ),
+}

@@ -1,0 +1,111 @@
+"""aider's `.aider.chat.history.md`: Markdown, to which each session is appended.
+
+A line that begins with `#### ` is the user's, one with `> ` is aider's, and the rest is the
+model's. In a fenced block of the model's, only the user's lines have a meaning.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from holdfast.measures.turns import ToolCall
+from holdfast.transcripts.reader import Format, Markdown, Unread, Values, file_of
+from holdfast.transcripts.transcript import Event, Kind, Transcript, linear, message_events
+
+_BEGINS = re.compile(r"^# aider chat started at (.+)$", re.MULTILINE)
+_USER, _AIDER = "#### ", "> "
+_FENCE = re.compile(r"\s*(```+|~~~+)")
+_TO_THE_MODEL = ("/ask", "/code", "/architect", "/context")  # commands that send what follows them
+_NOTHING = "<blank>"  # in place of an empty message
+_EDITED = re.compile(r"Applied edit to (.+)")
+_RUN = re.compile(r"Running (.+)")
+_INTERRUPTED = "^C KeyboardInterrupt"
+
+
+def _recognises(value: Any) -> bool:
+    return isinstance(value, Markdown) and bool(_BEGINS.search(value.text))
+
+
+def _read(values: Values) -> Iterator[Transcript | Unread]:
+    for where, value in values:
+        file = file_of(where)
+        if not isinstance(value, Markdown):
+            yield Unread(f"{where}: it is not Markdown, which aider writes")
+            continue
+        before, *sessions = _BEGINS.split(value.text)
+        if before.strip():
+            yield Unread(f"{file}: what stands before its first session is left out")
+        for number, (start, text) in enumerate(
+            zip(sessions[::2], sessions[1::2], strict=True), start=1
+        ):
+            events = list(_events(text))
+            if events:
+                yield linear(f"{file}, session {number} ({start.strip()})", events)
+
+
+def _events(text: str) -> Iterator[Event]:
+    """The events of a session: a block of lines by the same author is one."""
+    called = False  # whether a command that the model proposed has just been run
+    for author, lines in _blocks(text):
+        if author == _USER:
+            yield _by_user("\n".join(lines))
+        elif author == _AIDER:
+            for line in lines:
+                event = _by_aider(line, called)
+                called = event.kind is Kind.TOOL_CALL or (called and bool(line))
+                yield event
+            called = False
+        else:
+            yield from message_events("assistant", "\n".join(lines).strip())
+
+
+def _blocks(text: str) -> Iterator[tuple[str, list[str]]]:
+    """Runs of lines by the same author; an empty line alone is nobody's."""
+    author, lines = "", list[str]()
+    fence = ""  # what closes the block of code that the model opened
+    for line in text.split("\n"):
+        is_code = bool(fence) and not line.startswith(_USER)
+        by = next((mark for mark in (_USER, _AIDER) if line.startswith(mark)), "")
+        if line in (_USER.strip(), _AIDER.strip()):  # an empty line of theirs
+            by = f"{line} "
+        by = "" if is_code else by
+        if by != author and (by or line.strip()):
+            if "".join(lines).strip():
+                yield author, lines
+            author, lines = by, []
+        lines.append(line[len(by) :].rstrip() if by else line)
+        fence = "" if by else _fence_after(line, fence)
+    if "".join(lines).strip():
+        yield author, lines
+
+
+def _fence_after(line: str, fence: str) -> str:
+    match = _FENCE.match(line)
+    if match is None:
+        return fence
+    if not fence:
+        return match[1]
+    return "" if match[1].startswith(fence) and not line.strip().strip(fence[0]) else fence
+
+
+def _by_user(text: str) -> Event:
+    command, _, rest = text.strip().partition(" ")
+    if command in _TO_THE_MODEL and rest.strip():
+        return Event(Kind.MESSAGE, rest.strip(), "user")
+    if command.startswith(("/", "!")) or text.strip() == _NOTHING:  # to aider, and not to the model
+        return Event(Kind.REMINDER, text)
+    return Event(Kind.MESSAGE, text.strip(), "user")
+
+
+def _by_aider(line: str, called: bool) -> Event:
+    """A line of aider's: an edit that it made for the model, a command that it ran, or a note."""
+    if edited := _EDITED.fullmatch(line):
+        return Event(Kind.TOOL_CALL, call=ToolCall("edit", {"path": edited[1].strip()}))
+    if run := _RUN.fullmatch(line):
+        return Event(Kind.TOOL_CALL, call=ToolCall("run", {"command": run[1].strip()}))
+    if line.strip().startswith(_INTERRUPTED):
+        return Event(Kind.INTERRUPTION, line)
+    return Event(Kind.TOOL_RESULT if called else Kind.REMINDER, line)
+
+
+FORMAT = Format("aider", _recognises, _read)

@@ -1,0 +1,265 @@
+"""Cline's and Roo Code's tasks (`api_conversation_history.json`), and Cline's newer sessions.
+
+The messages are Anthropic's. A turn of the user holds results of tools, what the program says of
+the environment, and the words of the user, which stand in elements such as `<task>`. A model
+without native calls writes them into its text, as elements with the names of the tools.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import Any
+
+from holdfast.errors import shortened
+from holdfast.measures.turns import ToolCall
+from holdfast.transcripts.chat_messages import is_cut, read_message
+from holdfast.transcripts.content_blocks import TextBlock, ToolResult, blocks_of, text_of
+from holdfast.transcripts.injected import without_elements
+from holdfast.transcripts.reader import (
+    Format,
+    Unread,
+    Values,
+    at,
+    entries,
+    fields_of,
+    file_of,
+    mapping,
+    system_prompt,
+)
+from holdfast.transcripts.transcript import (
+    Event,
+    Kind,
+    Malformed,
+    Transcript,
+    linear,
+    message_events,
+)
+
+_INJECTED = (
+    *("environment_details", "file_content", "folder_content", "url_content", "hook_context"),
+    *("explicit_instructions", "mode_notice", "system-reminder", "command", "slash_command"),
+    *("workspace_diagnostics", "git_working_state", "git_commit", "terminal_output"),
+    *("final_file_content",),
+)
+_SPOKEN = ("task", "feedback", "answer", "user_message", "user_input", "user_command")
+_SPOKEN_ELEMENT = re.compile(rf"<({'|'.join(_SPOKEN)})(?:\s[^>]*)?>(.*?)(?:</\1>|\Z)", re.DOTALL)
+# a tool's result before native calls, such as "[read_file for 'cart.py'] Result:"
+_RESULT = re.compile(r"\[(\w+)(?:\]| for .*?\]) Result:\s*", re.DOTALL)
+# the user's words within the result of any tool, such as a command that was refused
+_FEEDBACK = re.compile(
+    r"(?:feedback|message|input)[^<\n]*:\s*<(feedback|user_message)>(.*?)</\1>", re.DOTALL
+)
+_SUMMARY = "This session is being continued from a previous conversation"
+_TOOLS = (
+    *("read_file", "write_to_file", "replace_in_file", "apply_diff", "insert_content", "edit_file"),
+    *("search_and_replace", "search_files", "list_files", "list_code_definition_names"),
+    *("codebase_search", "execute_command", "browser_action", "use_mcp_tool", "web_fetch"),
+    *("access_mcp_resource", "load_mcp_documentation", "fetch_instructions", "web_search"),
+    *("ask_followup_question", "attempt_completion", "plan_mode_respond", "switch_mode"),
+    *("new_task", "condense", "summarize_task", "report_bug", "new_rule", "update_todo_list"),
+    *("run_slash_command", "generate_image", "use_skill", "apply_patch"),
+)
+# tools by which the model speaks to the user, and the argument with its words
+_SAYING = {
+    "attempt_completion": "result",
+    "ask_followup_question": "question",
+    "plan_mode_respond": "response",
+    "ask_question": "question",
+}
+_CALL = re.compile(rf"<({'|'.join(_TOOLS)})>(.*?)(?:</\1>|\Z)", re.DOTALL)
+_ARGUMENT = re.compile(r"<(\w+)>\n?(.*?)\n?(?:</\1>|\Z)", re.DOTALL)
+_PATH = re.compile(r"<path>(.*?)</path>", re.DOTALL)
+_THINKING = ("thinking",)
+_VERSION = 1  # of Cline's sessions
+
+
+def _recognises(value: Any) -> bool:
+    fields = fields_of(value)
+    if {"messages", "sessionId", "agent"} <= fields.keys() or _is_display(value):
+        return True
+    if not isinstance(value, list):
+        return False
+    # a system prompt may come first in lists that others made of a task
+    return any(_is_of_task(message) for message in value[:3])
+
+
+def _is_display(value: Any) -> bool:
+    """Whether a value is an entry of `ui_messages.json`."""
+    fields = fields_of(value)
+    return fields.get("type") in ("ask", "say") and "ts" in fields and fields["type"] in fields
+
+
+def _is_of_task(message: Any) -> bool:
+    fields = fields_of(message)
+    if fields.get("role") not in ("user", "assistant"):
+        return False
+    content = fields.get("content")
+    if isinstance(content, list) and isinstance(fields.get("ts"), int):
+        return True
+    return any("<environment_details>" in text for text in _texts_in(content))
+
+
+def _texts_in(content: Any) -> list[str]:
+    parts = content if isinstance(content, list) else [content]
+    texts = [part if isinstance(part, str) else at(part, "text") for part in parts]
+    return [text for text in texts if isinstance(text, str)]
+
+
+@dataclass
+class _Task:
+    """A task that is being read.
+
+    Args:
+        has_native_calls: whether calls are blocks, and not elements in the text.
+        marks_words: whether the user's words are in elements.
+        called: the tool of each call, by its id.
+    """
+
+    has_native_calls: bool
+    marks_words: bool
+    called: dict[str, str] = field(default_factory=dict)
+
+
+def _read(values: Values) -> Iterator[Transcript | Unread]:
+    shown = [where for where, value in values if _is_display(value)]
+    if shown:
+        yield Unread(
+            f"{file_of(shown[0])} is what Cline shows of a task, which is not read; give"
+            " api_conversation_history.json beside it"
+        )
+    for where, value in values:
+        if _is_display(value):
+            continue
+        try:
+            messages = value if isinstance(value, list) else entries(mapping(value)["messages"])
+            prompt = system_prompt(fields_of(value).get("system_prompt"))
+            events = [*prompt, *_events(messages)]
+        except Malformed as error:
+            yield Unread(f"{where}: {error}")
+            continue
+        version = fields_of(value).get("version", _VERSION)
+        if version != _VERSION:
+            yield Unread(
+                f"{where}: the version {shortened(version)} of Cline's sessions is not known; it is"
+                f" read as version {_VERSION}"
+            )
+        transcript = linear(where, events)
+        if fields_of(value).get("agent") in ("subagent", "teammate"):
+            transcript = Transcript(
+                where, transcript.events, transcript.parents, transcript.last, is_of_subagent=True
+            )
+        yield transcript
+
+
+def _events(messages: Sequence[Any]) -> list[Event]:
+    task = _Task(
+        has_native_calls=any(map(_has_call, messages)),
+        marks_words=any(map(_has_marked_words, messages)),
+    )
+    events: list[Event] = []
+    for number, message in enumerate(messages, start=1):
+        try:
+            events += _events_of_message(mapping(message), task)
+        except Malformed as error:
+            raise Malformed(f"message {number}: {error}") from error
+    return events
+
+
+def _has_call(message: Any) -> bool:
+    content = at(message, "content")
+    blocks = content if isinstance(content, list) else []
+    return any(at(block, "type") == "tool_use" for block in blocks)
+
+
+def _has_marked_words(message: Any) -> bool:
+    texts = _texts_in(at(message, "content")) if at(message, "role") == "user" else []
+    return any(_SPOKEN_ELEMENT.search(text) for text in texts)
+
+
+def _events_of_message(message: Mapping[str, Any], task: _Task) -> Iterator[Event]:
+    if message.get("type") == "reasoning":  # Roo Code's, between the messages
+        return
+    if message.get("isSummary") is True:
+        yield Event(Kind.COMPACTION, text_of(message.get("content")))
+    elif message.get("role") == "user":
+        yield from _events_of_user(message, task)
+    else:
+        yield from _events_of_assistant(message, task)
+
+
+def _events_of_assistant(message: Mapping[str, Any], task: _Task) -> Iterator[Event]:
+    events = read_message(message)
+    calls = [_with_command(event.call) for event in events if event.call is not None]
+    text = "\n".join(event.text for event in events if event.kind is Kind.MESSAGE)
+    if not task.has_native_calls:
+        calls = [*chain.from_iterable(map(_calls_in, _CALL.finditer(text)))]
+        text = _CALL.sub("", text)
+    text = without_elements(text, _THINKING)
+    task.called.update({call.id: call.name for call in calls if call.id})
+    said = [call.arguments.get(_SAYING.get(call.name, "")) for call in calls]
+    texts = [text, *(words for words in said if isinstance(words, str))]
+    yield from message_events(
+        "assistant", "\n\n".join(filter(None, texts)), calls, is_cut=is_cut(message)
+    )
+
+
+def _with_command(call: ToolCall) -> ToolCall:
+    """A call of several shell commands with all of them as one script."""
+    commands = call.arguments.get("commands")
+    if not isinstance(commands, list) or not all(isinstance(c, str) for c in commands):
+        return call
+    return ToolCall(call.name, {**call.arguments, "command": "\n".join(commands)}, call.id)
+
+
+def _calls_in(match: re.Match[str]) -> list[ToolCall]:
+    """The call that an element is: one for each file, if it names several."""
+    name, body = match[1], match[2]
+    arguments = {found[1]: found[2] for found in _ARGUMENT.finditer(body)}
+    paths = [] if "path" in arguments else _PATH.findall(body)
+    return [ToolCall(name, {**arguments, "path": path.strip()}) for path in paths] or [
+        ToolCall(name, arguments)
+    ]
+
+
+def _events_of_user(message: Mapping[str, Any], task: _Task) -> Iterator[Event]:
+    tool = ""  # whose result the next text is
+    for block in blocks_of(message.get("content")):
+        match block:
+            case ToolResult(text, call_id):
+                yield Event(Kind.TOOL_RESULT, text, call_id=call_id)
+                yield from _words_in_result(text, task.called.get(call_id, ""))
+            case TextBlock(text):
+                header = _RESULT.match(text)
+                if header and header.end() == len(text):
+                    tool = header[1]
+                elif header or (tool and without_elements(text, _INJECTED)):
+                    yield Event(Kind.TOOL_RESULT, text)
+                    yield from _words_in_result(text, header[1] if header else tool)
+                    tool = ""
+                else:
+                    yield _by_whom(text, task)
+
+
+def _words_in_result(text: str, tool: str) -> Iterator[Event]:
+    """What the user answered to a question, or said to a call, in the result of the tool."""
+    search = _SPOKEN_ELEMENT if tool in _SAYING else _FEEDBACK
+    words = [match[2].strip() for match in search.finditer(text)]
+    if any(words):
+        yield Event(Kind.MESSAGE, "\n\n".join(filter(None, words)), "user")
+
+
+def _by_whom(text: str, task: _Task) -> Event:
+    """A text in a turn of the user as what it is."""
+    if text.lstrip().startswith(_SUMMARY):
+        return Event(Kind.COMPACTION, text)
+    kept = without_elements(text, _INJECTED)
+    words = [match[2].strip() for match in _SPOKEN_ELEMENT.finditer(kept)]
+    if any(words):
+        return Event(Kind.MESSAGE, "\n\n".join(filter(None, words)), "user")
+    if task.marks_words or not kept:
+        return Event(Kind.REMINDER, text)
+    return Event(Kind.MESSAGE, kept, "user")
+
+
+FORMAT = Format("cline", _recognises, _read)

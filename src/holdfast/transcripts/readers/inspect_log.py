@@ -1,0 +1,95 @@
+"""Inspect AI's logs of evaluations, as `.json` or `.eval`: each sample is a dialog."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from holdfast.errors import shortened
+from holdfast.transcripts.chat_messages import is_cut, read_messages
+from holdfast.transcripts.reader import (
+    Format,
+    Located,
+    Unread,
+    at,
+    entries,
+    field_of,
+    fields_of,
+    mapping,
+)
+from holdfast.transcripts.transcript import Malformed, Transcript, linear
+
+_VERSIONS = (1, 2)
+_ATTACHMENT = "attachment://"
+
+
+def _recognises(value: Any) -> bool:
+    fields = fields_of(value)
+    return _is_sample(value) or ({"eval", "status"} <= fields.keys() and "version" in fields)
+
+
+def _is_sample(value: Any) -> bool:
+    fields = fields_of(value)
+    return {"id", "epoch", "input"} <= fields.keys() and "messages" in fields
+
+
+def _read(values: Iterable[Located]) -> Iterator[Transcript | Unread]:
+    for where, value in values:
+        if _is_sample(value):
+            yield from _sample(where, value)
+            continue
+        version = at(value, "version")
+        if version not in _VERSIONS:
+            yield Unread(
+                f"{where}: the version {shortened(version)} of Inspect's logs is not known; it is"
+                f" read as version {_VERSIONS[-1]}"
+            )
+        try:
+            samples = entries(at(value, "samples"))
+        except Malformed as error:
+            yield Unread(f"{where}: {error}")
+            continue
+        # the header of a .eval archive has none: its samples are files of their own
+        for sample in samples:
+            name = f"sample {at(sample, 'id')}, epoch {at(sample, 'epoch')}"
+            yield from _sample(f"{where}, {name}", sample)
+
+
+def _sample(where: str, sample: Any) -> Iterator[Transcript | Unread]:
+    try:
+        attachments = fields_of(at(sample, "attachments"))
+        messages = entries(field_of(sample, "messages"))
+        events = read_messages([_message(mapping(m), attachments) for m in messages])
+    except Malformed as error:
+        yield Unread(f"{where}: {error}")
+        return
+    choices = at(sample, "output", "choices")
+    last = choices[0] if isinstance(choices, list) and choices else None
+    if events and events[-1].is_by_assistant and is_cut(last):
+        events[-1] = replace(events[-1], is_cut=True)
+    if failure := at(sample, "error", "message"):
+        yield Unread(f"{where}: the sample ended with an error ({shortened(failure)})")
+    yield linear(where, events)
+
+
+def _message(message: Mapping[str, Any], attachments: Mapping[str, Any]) -> dict[str, Any]:
+    """A message as OpenAI writes it, with the texts that Inspect keeps beside the sample."""
+    calls = [_call(mapping(call)) for call in entries(message.get("tool_calls"))]
+    whole = {**message, "content": _resolved(message.get("content"), attachments)}
+    return {**whole, "tool_calls": calls} if calls else whole
+
+
+def _call(call: Mapping[str, Any]) -> dict[str, Any]:
+    return {"name": call.get("function"), "arguments": call.get("arguments"), "id": call.get("id")}
+
+
+def _resolved(content: Any, attachments: Mapping[str, Any]) -> Any:
+    if isinstance(content, str) and content.startswith(_ATTACHMENT):
+        return attachments.get(content.removeprefix(_ATTACHMENT), content)
+    if isinstance(content, list):
+        return [_resolved(part, attachments) for part in content]
+    if isinstance(content, Mapping) and "text" in content:
+        return {**content, "text": _resolved(content["text"], attachments)}
+    return content
+
+
+FORMAT = Format("inspect", _recognises, _read, is_per_value=True)

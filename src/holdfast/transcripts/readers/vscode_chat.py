@@ -1,0 +1,278 @@
+"""Chats of VS Code, such as GitHub Copilot's: `chatSessions/*`, and the exported `chat.json`.
+
+A session is one object, in its own file (`.json`) or as a log of changes to it (`.jsonl`: the whole
+object first, then values that are set, appended or removed).
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from holdfast.errors import shortened
+from holdfast.measures.turns import ToolCall
+from holdfast.transcripts.content_blocks import read_call
+from holdfast.transcripts.reader import (
+    Format,
+    Unread,
+    Values,
+    at,
+    entries,
+    field_of,
+    fields_of,
+    file_of,
+    mapping,
+)
+from holdfast.transcripts.transcript import (
+    Event,
+    Kind,
+    Malformed,
+    Transcript,
+    branched,
+    message_events,
+)
+
+_VERSIONS = (1, 2, 3)
+_INITIAL, _SET, _PUSH, _DELETE = range(4)  # the kinds of changes
+_CANCELLED = 2  # the state of a response
+_OF_DISPLAY = (  # parts of a response that are no text of the model
+    *("thinking", "codeblockUri", "undoStop", "command", "confirmation", "warning", "extensions"),
+    *("progressMessage", "progressTask", "progressTaskSerialized", "prepareToolInvocation"),
+    *("mcpServersStarting", "elicitation", "elicitationSerialized", "pullRequest", "treeData"),
+    *("multiDiffData", "questionCarousel", "hook", "clearToPreviousToolInvocation", "treeData"),
+    *("disabledClaudeHooks", "mcpAuthenticationRequired", "externalEdit", "references"),
+    *("planReview", "autoModeResolution", "systemNotification", "info", "externalToolInvocation"),
+)
+_EDITS = ("textEditGroup", "notebookEditGroup", "workspaceEdit")
+
+
+def _recognises(value: Any) -> bool:
+    fields = fields_of(value)
+    if isinstance(fields.get("requests"), list):
+        marks = ("responderUsername", "initialLocation", "sessionId", "creationDate")
+        return any(name in fields for name in marks)
+    kind = fields.get("kind")
+    if not isinstance(kind, int) or isinstance(kind, bool):
+        return False
+    return fields.keys() <= {"kind", "k", "v", "i"} and ("k" in fields or "v" in fields)
+
+
+def _read(values: Values) -> Iterator[Transcript | Unread]:
+    changes = [value for value in values if "requests" not in fields_of(value.value)]
+    sessions = [(value.source, value.value) for value in values if value not in changes]
+    if changes:
+        session, failures = _replayed(changes)
+        yield from failures
+        sessions.append((file_of(changes[0].source), session))
+    for where, session in sessions:
+        yield from _transcript(where, session)
+
+
+def _replayed(changes: Values) -> tuple[Any, list[Unread]]:
+    """The session that a log of changes ends with."""
+    session: Any = None
+    failures: list[Unread] = []
+    for where, change in changes:
+        if at(change, "kind") == _INITIAL:
+            session = at(change, "v")
+            continue
+        try:
+            _apply(session, mapping(change))
+        except (Malformed, TypeError, IndexError, KeyError, AttributeError):
+            failures.append(
+                Unread(f"{where}: the change at {shortened(at(change, 'k'))} fits no earlier state")
+            )
+    return session, failures
+
+
+def _apply(session: Any, change: Mapping[str, Any]) -> None:
+    *path, last = entries(field_of(change, "k"))
+    node = session
+    for name in path:
+        node = node[name]
+    kind = change.get("kind")
+    if kind == _SET and isinstance(node, list) and last == len(node):
+        node.append(change.get("v"))
+    elif kind == _SET:
+        node[last] = change.get("v")
+    elif kind == _DELETE:
+        node.pop(last, None) if isinstance(node, dict) else node.__setitem__(last, None)
+    elif kind == _PUSH:
+        pushed = node.get(last) or [] if isinstance(node, dict) else node[last]
+        if change.get("i") is not None:
+            del pushed[change["i"] :]
+        pushed.extend(entries(change.get("v")))
+        node[last] = pushed
+    else:
+        raise Malformed(f"the kind {shortened(kind)} is not known")
+
+
+def _transcript(where: str, session: Any) -> Iterator[Transcript | Unread]:
+    """The dialog of a session. What a restored checkpoint took back is an abandoned branch."""
+    version = at(session, "version")
+    if version is not None and version not in _VERSIONS:
+        yield Unread(
+            f"{where}: the version {shortened(version)} of VS Code's chats is not known; it is read"
+            f" as version {_VERSIONS[-1]}"
+        )
+    nodes: dict[str, list[Event]] = {}
+    hidden: list[str] = []
+    strange: set[str] = set()
+    try:
+        for number, request in enumerate(entries(field_of(session, "requests"))):
+            try:
+                nodes[str(number)] = _events(mapping(request), strange)
+            except Malformed as error:
+                raise Malformed(f"request {number + 1}: {error}") from error
+            if request.get("isHidden") is True or request.get("shouldBeRemovedOnSend"):
+                hidden.append(str(number))
+    except Malformed as error:
+        yield Unread(f"{where}: {error}")
+        return
+    if strange:
+        kinds = ", ".join(sorted(strange))
+        yield Unread(f"{where}: parts of responses of unknown kinds ({kinds}) are left out")
+    if hidden:
+        requests = "1 request" if len(hidden) == 1 else f"{len(hidden)} requests"
+        yield Unread(f"{where}: {requests} that a restored checkpoint took back left out")
+    parents: dict[str, str | None] = dict(zip(nodes, [None, *nodes], strict=False))
+    active = [name for name in nodes if name not in hidden]
+    for before, name in zip([None, *active], active, strict=False):
+        parents[name] = before
+    yield branched(where, nodes, parents, active)
+
+
+def _events(request: Mapping[str, Any], strange: set[str]) -> list[Event]:
+    """What the user asked, and the response to it."""
+    message = field_of(request, "message")
+    text = message if isinstance(message, str) else field_of(message, "text")
+    events = message_events("user", str(text))
+    texts, shown_calls = _shown(request, strange)
+    result = request.get("result")
+    rounds = entries(at(result, "metadata", "toolCallRounds"))
+    calls = _rounds(rounds, fields_of(at(result, "metadata", "toolCallResults"))) or shown_calls
+    answers = [Event(Kind.MESSAGE, said, "assistant") for said in texts]
+    # what the calls came between is not logged: the last text is taken to follow them
+    *before, last = [*answers] if answers else [None]
+    events += [*filter(None, before), *calls, *filter(None, [last])]
+    identity = str(request.get("responseId") or "")
+    events = [replace(event, id=identity) if event.is_by_assistant else event for event in events]
+    for summary in _summaries(at(result, "metadata")):
+        events.append(Event(Kind.COMPACTION, summary))
+    failure = at(result, "errorDetails", "message")
+    was_cancelled = at(request, "modelState", "value") == _CANCELLED
+    if was_cancelled or request.get("isCanceled") is True:
+        events.append(Event(Kind.INTERRUPTION))
+    elif failure:
+        events.append(Event(Kind.ERROR, str(failure)))
+    return events
+
+
+def _shown(request: Mapping[str, Any], strange: set[str]) -> tuple[list[str], list[Event]]:
+    """The texts of a response, parted by what came between them, and its calls as VS Code shows
+    them.
+    """
+    texts = [""]
+    calls: list[Event] = []
+    for part in entries(request.get("response")):
+        kind = at(part, "kind")
+        if kind == "toolInvocationSerialized":
+            calls += _shown_call(part)
+            texts.append("")
+        elif kind in _EDITS:
+            calls += message_events("assistant", "", _edits(part))
+            texts.append("")
+        elif (text := _text_of(part)) is not None:
+            texts[-1] += text
+        elif kind not in _OF_DISPLAY:
+            strange.add(shortened(kind))
+    return [text.strip() for text in texts if text.strip()], calls
+
+
+def _text_of(part: Any) -> str | None:
+    """The text of a part of a response; None if it has another kind."""
+    kind = at(part, "kind")
+    if isinstance(part, str):
+        return part
+    if kind == "inlineReference":
+        reference = fields_of(at(part, "inlineReference"))
+        path = _path_of(reference.get("uri")) or _path_of(reference)
+        return str(at(part, "name") or reference.get("name") or path.rpartition("/")[2])
+    if kind in ("markdownContent", "markdownVuln"):
+        text = at(part, "content", "value") or at(part, "value", "value") or at(part, "value")
+    elif kind is None:
+        text = at(part, "value")
+    else:
+        return None
+    return text if isinstance(text, str) else None
+
+
+def _rounds(rounds: Sequence[Any], results: Mapping[str, Any]) -> list[Event]:
+    """The calls that the model made, and their results, as the extension recorded them."""
+    events: list[Event] = []
+    for called in rounds:
+        calls = [read_call(call) for call in entries(at(called, "toolCalls"))]
+        events += message_events("assistant", "", calls) if calls else []
+        for call in calls:
+            if call.id in results:
+                text = _result_text(results[call.id])
+                events.append(Event(Kind.TOOL_RESULT, text, call_id=call.id))
+    return events
+
+
+def _result_text(result: Any) -> str:
+    content = at(result, "content")
+    parts = content if isinstance(content, list) else []
+    values = [at(part, "value") for part in parts]
+    return "\n".join(v if isinstance(v, str) else json.dumps(v) for v in values)
+
+
+def _shown_call(part: Mapping[str, Any]) -> list[Event]:
+    """A call whose arguments VS Code shows: a command, or the input of a server's tool."""
+    details = fields_of(part.get("toolSpecificData"))
+    command = details.get("commandLine", details.get("command"))
+    if isinstance(command, Mapping):
+        edited = command.get("userEdited") or command.get("toolEdited")
+        command = edited or command.get("original")
+    arguments: Any = {"command": command} if isinstance(command, str) else details.get("rawInput")
+    shown = fields_of(part.get("resultDetails"))
+    arguments = shown.get("input") if arguments is None else arguments
+    name, call_id = part.get("toolId"), str(part.get("toolCallId") or "")
+    call = read_call({"name": name or "", "arguments": arguments, "id": call_id})
+    events = message_events("assistant", "", [call])
+    if isinstance(shown.get("output"), list):
+        texts = [at(item, "value") for item in shown["output"]]
+        text = "\n".join(text for text in texts if isinstance(text, str))
+        events.append(Event(Kind.TOOL_RESULT, text, call_id=call_id))
+    elif part.get("isComplete") is True:
+        events.append(Event(Kind.TOOL_RESULT, call_id=call_id))
+    return events
+
+
+def _edits(part: Mapping[str, Any]) -> list[ToolCall]:
+    """An edit of files by the response itself, without a tool of the model."""
+    listed = entries(part.get("edits")) if part.get("kind") == "workspaceEdit" else [part]
+    paths = [_path_of(at(edit, "uri") or at(edit, "newResource")) for edit in listed]
+    return [ToolCall("edit", {"path": path}) for path in paths if path]
+
+
+def _path_of(uri: Any) -> str:
+    """The path of a file, which is given by its parts or as text."""
+    if isinstance(uri, str):
+        return uri.removeprefix("file://")
+    return str(at(uri, "fsPath") or at(uri, "path") or "")
+
+
+def _summaries(metadata: Any) -> list[str]:
+    """The summaries that replaced the dialog up to here."""
+    listed = at(metadata, "summaries")
+    summaries = listed if isinstance(listed, list) else [at(metadata, "summary")]
+    texts = [at(summary, "text") for summary in summaries]
+    return [text for text in texts if isinstance(text, str) and text]
+
+
+def _reaches_back(value: Any) -> bool:
+    return "kind" in fields_of(value)
+
+
+FORMAT = Format("copilot", _recognises, _read, reaches_back=_reaches_back)

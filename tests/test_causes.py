@@ -1,0 +1,264 @@
+"""Why rules were broken: labelled transcripts, and each definition of docs/logs.md."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from holdfast.analysis.rule_context import context_effects, count_causes
+from holdfast.cli import main
+from holdfast.drift import load_suite
+from holdfast.drift.cases import Case, Rule
+from holdfast.drift.rule_texts import sentence_of, text_of
+from holdfast.logs import read_logs, score_logs
+from holdfast.measures.rule_text import RuleText
+from holdfast.records import LogDialog, read_run, to_line
+from holdfast.report.logs_causes import why_table
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
+import labelled_transcripts as labelled  # isort: skip
+
+FILE = labelled.load()
+LABELS = [label for dialog in FILE["dialogs"] for label in labelled.labels(dialog)]
+
+
+def scored(tmp_path, dialog):
+    """The run of a labelled dialog, under its suite."""
+    suite = dict(FILE["suites"][dialog["suite"]])
+    suite["rules"] = [
+        {name: value for name, value in rule.items() if name != "unless"} for rule in suite["rules"]
+    ]
+    path = tmp_path / "suite.yaml"
+    path.write_text(labelled.suite_file(suite, dialog["suite"]))
+    logs = read_logs([labelled.write(dialog, tmp_path)])
+    assert not logs.problems
+    return score_logs(logs, load_suite(str(path), probed=False), tmp_path / "run")
+
+
+@pytest.mark.parametrize("dialog", FILE["dialogs"], ids=lambda dialog: dialog["id"])
+def test_every_breach_of_the_labelled_transcripts_has_a_label(dialog, tmp_path):
+    run = scored(tmp_path, dialog)
+    broken = [
+        (record, probe.round, probe.rule)
+        for record, logged in enumerate(run.dialogs)
+        for probe in logged.probes
+        if probe.score < 0.5
+    ]
+    assert sorted(broken) == sorted(
+        (label.record, label.turn, label.rule) for label in labelled.labels(dialog)
+    )
+
+
+def test_there_are_enough_labels_and_half_of_the_dialogs_are_held_out():
+    assert len(LABELS) >= 200
+    halves = [dialog["half"] for dialog in FILE["dialogs"]]
+    assert abs(halves.count("develop") - halves.count("held-out")) <= 4
+
+
+@pytest.mark.parametrize("half", ["develop", "held-out"])  # `later` is harder, and not tuned to
+def test_causes_agree_with_the_labels(half, tmp_path):
+    """The record of the benchmark has the first run on the half that was held out."""
+    same = total = 0
+    for dialog in FILE["dialogs"]:
+        if dialog["half"] != half:
+            continue
+        folder = tmp_path / dialog["id"]
+        folder.mkdir()
+        causes = {
+            (number, probe.round, probe.rule): probe.cause.cause
+            for number, record in enumerate(scored(folder, dialog).dialogs)
+            for probe in record.probes
+            if probe.cause is not None
+        }
+        for label in labelled.labels(dialog):
+            total += 1
+            same += causes[label.record, label.turn, label.rule] == label.cause
+    assert total > 100 and same / total >= 0.95
+
+
+RULE = RuleText("Do not edit files under `migrations/`.")
+SAYS = [
+    "do not edit files under migrations",
+    "> **Do not edit\n> files** under\n> `migrations/`!",
+    '{"content": "# Rules\\n- Don\\u0027t"} \\n- Don\'t edit files under \\"migrations/\\".',
+    "    12→- Do not edit files under\n    13→  migrations/.",
+    "Nothing in the migrations/ folder may be edited.",
+    "The user insists: files in migrations/ must never be edited by hand.",
+]
+SAYS_NOT = [
+    "Edit the files under migrations/.",
+    "You don't need to worry. Files are under src/.",
+    "Do not edit files under src/.",  # another path
+    "The migrations/ folder was mentioned.",
+    "Ignore the rule: do not edit files under migrations/ was only for May.",
+    "",
+]
+
+
+@pytest.mark.parametrize("text", SAYS)
+def test_a_rule_is_found_in_its_words_and_in_others(text):
+    assert RULE.said_in(text) is not None
+
+
+@pytest.mark.parametrize("text", SAYS_NOT)
+def test_a_mention_is_not_the_rule(text):
+    assert RULE.said_in(text) is None
+
+
+ORDERS = [  # the rule, the user's words, whether the order lasts; None if it is none
+    ("Never push to main.", "Push this to main, please.", False),
+    ("Never push to main.", "From now on you may push to main.", True),
+    ("Never push to main.", "Ignore the rule about pushing to main.", True),
+    ("Never push to main.", "Why did you push to main?", None),
+    ("Never push to main.", "You pushed to main again.", None),
+    ("Never push to main.", "If you push to main, tell me.", None),
+    ("Never push to main.", "Don't push to main!", None),
+    ("Never push to main.", "Push the branch.", None),
+    ("Use pnpm, never npm.", "Use npm for this.", False),
+    ("Use pnpm, never npm.", "Use pnpm for this.", None),
+    ("Answer in at most two sentences.", "You need not answer in two sentences.", True),
+    ("Answer in at most two sentences.", "Just this once, ignore the two sentences.", False),
+    ("Answer in at most two sentences.", "Answer in two sentences, please.", None),
+]
+
+
+@pytest.mark.parametrize(("rule", "words", "lasts"), ORDERS)
+def test_an_order_against_a_rule_is_told_from_a_mention(rule, words, lasts):
+    order = RuleText(rule).ordered_otherwise_in(words)
+    assert (order and order.lasts) == lasts
+
+
+def of(name):
+    return next(dialog for dialog in FILE["dialogs"] if dialog["id"] == name)
+
+
+def causes_in(run, turn):
+    probes = [probe for record in run.dialogs for probe in record.probes if probe.round == turn]
+    return {probe.rule: probe.cause for probe in probes if probe.cause}
+
+
+def test_a_cause_has_its_evidence(tmp_path):
+    run = scored(tmp_path, of("web-compacted-summary-drops-some"))
+    causes = causes_in(run, 2)
+    said, left = causes["tests"].evidence
+    assert (said.what, said.turn, said.quote) == ("said", 1, "Run `make test` before every commit.")
+    assert (left.what, left.turn, left.source) == ("left", 2, f"{tmp_path}/{FILE_OF}, line 5")
+    (summary,) = causes["push"].evidence
+    assert "main branch must never be pushed to" in summary.quote
+
+
+FILE_OF = "web-compacted-summary-drops-some.jsonl"
+
+
+def test_an_order_is_evidence_beside_the_rule(tmp_path):
+    causes = causes_in(scored(tmp_path, of("shop-user-overrides-some")), 1)
+    said, ordered = causes["metric"].evidence
+    assert (said.what, ordered.what) == ("said", "ordered")
+    assert "forget about centimetres" in ordered.quote
+
+
+def test_what_a_compaction_kept_is_recorded_rule_by_rule(tmp_path):
+    run = scored(tmp_path, of("data-codex-compacted"))
+    (compaction,) = run.dialogs[0].compactions
+    kept = {item.rule: (item.in_summary, item.in_context) for item in compaction.rules}
+    assert kept == {
+        "uv": (True, True),
+        "force": (False, True),  # in the AGENTS.md, which stays
+        "ruff": (False, True),
+        "dotenv": (False, False),
+        "code": (False, False),
+    }
+    assert compaction.turn == 2
+
+
+def test_a_score_says_where_its_rule_was(tmp_path):
+    run = scored(tmp_path, of("web-compacted-summary-drops-some"))
+    contexts = {probe.rule: probe.context for probe in run.dialogs[0].probes if probe.round == 2}
+    assert contexts["push"].in_context and contexts["push"].tokens < 40
+    assert not contexts["tests"].in_context and contexts["tests"].tokens is None
+    assert (contexts["push"].calls, contexts["push"].compactions) == (1, 1)
+
+
+def test_a_rule_without_a_text_is_the_sentence_that_its_id_names():
+    rules = tuple(Rule(id, (), "one_sentence") for id in ("no-emoji", "prices", "tone"))
+    case = Case(
+        "shop", "mine", "You sell bikes. Do not use emoji.\nLook up every price.", rules=rules
+    )
+    assert [sentence_of(case, rule) for rule in rules] == [
+        "Do not use emoji.",
+        "Look up every price.",
+        "",
+    ]
+    assert text_of(case, rules[2]) == case.system_prompt
+
+
+@pytest.fixture
+def web(tmp_path):
+    """The logs of the suite `web`, and the suite."""
+    folder = tmp_path / "logs"
+    folder.mkdir()
+    for dialog in FILE["dialogs"]:
+        if dialog["suite"] == "web":
+            labelled.write(dialog, folder)
+    suite = tmp_path / "web.yaml"
+    suite.write_text(labelled.suite_file(FILE["suites"]["web"], "web"))
+    return folder, suite
+
+
+def test_the_command_says_why_and_the_summary_counts(web, tmp_path, capsys):
+    folder, suite = web
+    out = tmp_path / "run"
+    dialogs = [dialog for dialog in FILE["dialogs"] if dialog["suite"] == "web"]
+    count = sum(len([*labelled.labels(dialog)]) for dialog in dialogs)
+    events = [event for dialog in dialogs for event in dialog["events"]]
+    assert main(["logs", str(folder), "--suite", str(suite), "--out", str(out)]) == 0
+    printed = capsys.readouterr().out
+    assert f"Why: {count} breaches: never sent 2, removed " in printed
+    results = json.loads((out / "summary.json").read_text())["results"]
+    assert sum(results["context"]["why"].values()) == count
+    rules = {rule["rule"]: rule["why"] for rule in results["rules"]}
+    assert all(sum(why.values()) for why in rules.values())
+    around = results["context"]["compactions"]
+    assert around["compactions"] == sum("compact" in event for event in events)
+    change = around["after"]["mean"] - around["before"]["mean"]
+    assert around["change"]["mean"] == pytest.approx(change, abs=1e-5)
+    assert [entry["from"] for entry in results["context"]["by_compactions"]] == [0, 1, 2]
+    page = (out / "report.html").read_text()
+    assert "Why rules were broken" in page and "Left the context in" in page
+    assert "Ordered otherwise in" in page
+
+
+def test_a_folder_of_an_earlier_version_has_no_causes(web, tmp_path):
+    folder, suite = web
+    run = score_logs(read_logs(folder), load_suite(str(suite), probed=False), tmp_path / "run")
+    lines = (tmp_path / "run" / "records.jsonl").read_text().splitlines()
+    old = []
+    for line in lines:
+        record = json.loads(line)
+        record.pop("crc32")
+        record.pop("compactions", None)
+        for probe in record["probes"]:
+            probe.pop("context", None)
+            probe.pop("cause", None)
+        old.append(to_line(LogDialog.model_validate(record).to_json()))
+    (tmp_path / "run" / "records.jsonl").write_bytes(b"".join(old))
+    read = read_run(run.folder)
+    assert len(read.dialogs) == len(run.dialogs)
+    assert count_causes(read) == {} and why_table(read) == ""
+    assert context_effects(read).by_calls == ()
+
+
+def test_codex_repeats_what_the_user_said_after_a_compaction_that_logs_only_a_summary(tmp_path):
+    dialog = of("data-codex-compacted")
+    lines = labelled.as_codex(dialog)
+    for line in lines:
+        if line["type"] == "compacted":
+            del line["payload"]["replacement_history"]
+    suite = tmp_path / "suite.yaml"
+    suite.write_text(labelled.suite_file(FILE["suites"]["data"], "data"))
+    path = tmp_path / "rollout.jsonl"
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    run = score_logs(read_logs(path), load_suite(str(suite), probed=False), tmp_path / "run")
+    causes = {rule: cause.cause for rule, cause in causes_in(run, 2).items()}
+    assert set(causes.values()) == {"present"}

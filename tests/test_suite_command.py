@@ -1,0 +1,314 @@
+"""`holdfast suite`: a suite drafted from a rules file, and a suite's measures on labelled turns.
+
+The rules files here are ours; they have the lines that AGENTS.md files of public repositories have.
+"""
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+from refusals import refusal_in
+
+from holdfast.cli import main
+from holdfast.drafting import draft_file, suite_text
+from holdfast.drafting.line_rules import Undrafted, draft
+from holdfast.drafting.rules_file import Part, read_statements
+from holdfast.drift import load_suite
+from holdfast.drift.cases import LabelledTurn
+from holdfast.drift.suites import score_labelled
+from holdfast.measures import build
+from holdfast.measures.turns import AssistantTurn, ToolCall
+
+
+def rules_of(text: str) -> list[dict]:
+    """The measures that a text is drafted into."""
+    drafts = [draft(statement) for statement in read_statements(text)]
+    return [rule.measure for rules in drafts if not isinstance(rules, Undrafted) for rule in rules]
+
+
+def ran(*commands: str) -> AssistantTurn:
+    return AssistantTurn("", tuple(ToolCall("Bash", {"command": text}) for text in commands))
+
+
+def wrote(path: str) -> AssistantTurn:
+    return AssistantTurn("", (ToolCall("Write", {"file_path": path, "content": "x = 1"}),))
+
+
+def said(text: str) -> AssistantTurn:
+    return AssistantTurn(text)
+
+
+RULES = [  # a line, a turn that follows it, one that breaks it
+    ("Use pnpm, not npm or yarn.", ran("pnpm add x"), ran("yarn add x")),
+    ("ONLY use uv, NEVER pip", ran("uv pip install x"), ran("python -m pip install x")),
+    ("Do not use npm/yarn/pnpm.", ran("bun install"), ran("cd web && npm ci")),
+    ("- Use `just test` instead of `cargo test`.", ran("just test"), ran("cargo test -p core")),
+    ("**Package manager**: pnpm (required)", ran("npm run x"), ran("npm install x")),
+    ("Never run `git push --force`.", ran("git push"), ran("git push origin main --force")),
+    ("You must never force-push.", ran("git push --force-with-lease"), ran("git push -f")),
+    ("NEVER use `git add -A` or `git add .`!", ran("git add src"), ran("git add --all")),
+    ("Do not use `rm -rf`", ran("rm -f x"), ran("sudo rm -r -f x")),
+    ("Don't skip pre-commit hooks", ran("git commit -m x"), ran("git commit -n -m x")),
+    ("## Do NOT\n\n- Use npm or yarn", ran("pnpm i"), ran("npm i")),
+    (
+        "Always run `make test` before committing changes.",
+        ran("make test", "git commit -m x"),
+        ran("git commit -m x", "make test"),
+    ),
+    ("Before every commit, run `make lint`", ran("make lint; git commit"), ran("git commit -am x")),
+    (
+        "Before pushing, run:\n```bash\nmake lint  # fast\n```",
+        ran("make lint", "git push"),
+        ran("git push"),
+    ),
+    ("### Before committing\n1. Run `npm test`", ran("npm test && git commit"), ran("git commit")),
+    ("Do not edit files in `vendor/`.", wrote("src/a.go"), wrote("vendor/a.go")),
+    ("`src/gen/` is generated; do not edit it.", wrote("src/a.ts"), wrote("/app/src/gen/a.ts")),
+    ("Files you must NOT edit:\n- `api/schema.json` - made by CI", wrote("a.json"),
+     wrote("api/schema.json")),
+    ("Commit messages follow Conventional Commits.", ran("git commit -m 'fix(api): it'"),
+     ran("git commit -m 'Fixed it'")),
+    ("Do not add Co-Authored-By trailers to commits", ran("git commit -m 'fix: it'"),
+     ran("git commit -m 'fix: it\n\nCo-Authored-By: A <a@b.c>'")),
+    ("Commits: keep the subject line under 20 characters", ran("git commit -m 'fix: it'"),
+     ran("git commit -m 'fix: something that is too long'")),
+    ("Always answer in German.", said("Das ist ein guter Gedanke, danke dafür."),
+     said("That is a good thought, thank you.")),
+    ("Keep replies under 5 words.", said("Here it is."), said("Here it is, as you asked me.")),
+    ("Never use emojis.", said("Done."), said("Done 🎉")),
+    ('End every reply with "Ciao!"', said("Bene. Ciao!"), said("Bene.")),
+    ('Never use the words "simply" or "just"', said("Run it."), said("Simply run it.")),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("line", "follows", "breaks"), RULES, ids=[row[0] for row in RULES])
+def test_a_line_that_a_program_can_decide_becomes_one_rule_that_decides_it(line, follows, breaks):
+    (spec,) = rules_of(line)
+    measure = build(spec)
+    good, bad = measure.score_turn(follows), measure.score_turn(breaks)
+    assert (good is None or good.value == 1) and bad is not None and bad.value < 0.5
+
+
+def test_a_line_with_several_commands_becomes_a_rule_for_each():
+    specs = rules_of("Run `make lint` and `make test && make docs` before committing.")
+    assert [spec["first"] for spec in specs] == [
+        r"make lint(?!\S)",
+        r"make test(?!\S)",
+        r"make docs(?!\S)",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("Prefer `rg` over `grep`.", "preference"),
+        ("Never run `git push --force` unless you are asked to.", "condition"),
+        ("Never run `git push --force`. The only exception is a rebase.", "exception"),
+        ("Do not use npm in the Python packages.", "judge"),
+        ("When you release, never run `git push`.", "condition"),
+        ("### If you are in CI\n- Never run `git push`", "condition"),
+        ("Example:\n- Never run `git push`", "example"),
+        ("```\nNever run `git push`\n```", "code"),
+        ("| Never run `git push` |", "table"),
+        ("> Never run `git push`", "quotation"),
+        ("<!-- Never run `git push` -->", "comment"),
+        ("<example>\nNever run `git push`\n</example>", "example"),
+        ("---\ndescription: Never run `git push`\n---", "metadata"),
+        ("# Never run `git push`", "heading"),
+        ("Answer in the user's language.", "judge"),
+        ("Answer in German or English.", "judge"),
+        ("Pull request titles must follow Conventional Commits.", "judge"),
+        ("Run `make test` or `make check` before committing.", "measure"),
+        ("Run `make <target>` before committing.", "measure"),
+        ("Do not edit generated files.", "judge"),
+        ("The server is written in Go.", "instruction"),
+    ],
+)
+def test_what_a_line_does_not_say_exactly_is_no_rule_and_has_a_reason(text, reason):
+    drafts = [draft(statement) for statement in read_statements(text)]
+    assert all(isinstance(result, Undrafted) for result in drafts)
+    assert any(reason in result.reason for result in drafts)
+
+
+def test_statements_know_their_lines_labels_and_what_they_stand_under():
+    text = (
+        "# Guide\n\nSome prose that is wrapped over\ntwo lines. A second sentence.\n\n"
+        "## Commits\n- **Style:** be [brief](x.md)\n  and *clear*. Use `a_b`.\n  - nested\n"
+    )
+    statements = read_statements(text)
+    assert [(s.line, s.part, s.label, s.text) for s in statements] == [
+        (1, Part.HEADING, "", "Guide"),
+        (3, Part.SENTENCE, "", "Some prose that is wrapped over two lines."),
+        (4, Part.SENTENCE, "", "A second sentence."),
+        (6, Part.HEADING, "", "Commits"),
+        (7, Part.SENTENCE, "Style", "be brief and clear."),
+        (8, Part.SENTENCE, "", "Use `a_b`."),
+        (9, Part.SENTENCE, "", "nested"),
+    ]
+    assert statements[-1].under == ("Guide", "Commits", "Style: be brief and clear. Use `a_b`.")
+
+
+AGENTS = """\
+# Rules: for agents\t
+
+- Use pnpm, not npm.
+- Be kind: \u201calways\u201d # really
+- Use `pnpm`, not `npm`.
+- Commit messages follow Conventional Commits.
+"""
+
+
+@pytest.fixture
+def agents(tmp_path) -> Path:
+    path = tmp_path / "AGENTS.md"
+    path.write_text(AGENTS, encoding="utf-8")
+    return path
+
+
+def test_the_drafted_suite_is_valid_and_lists_every_other_line(agents, capsys, tmp_path):
+    out = tmp_path / "rules.yaml"
+    assert main(["suite", "init", str(agents), "--out", str(out)]) == 0
+    (case,) = load_suite(str(out), probed=False).cases
+    assert case.system_prompt == AGENTS.strip()
+    assert [(rule.id, rule.kind, rule.polarity) for rule in case.rules] == [
+        ("pnpm-npm", "command", "prohibition"),
+        ("commit-messages-follow-conventional", "commit", "requirement"),
+    ]
+    text = out.read_text(encoding="utf-8")
+    for comment in ("line 1: Rules", "line 3: Use pnpm", "line 4: Be kind", "as line 3"):
+        assert comment in text
+    assert "2 rules" in capsys.readouterr().err
+
+
+def test_a_file_is_overwritten_only_by_force(agents, capsys, tmp_path):
+    out = tmp_path / "rules.yaml"
+    out.write_text("mine")
+    assert main(["suite", "init", str(agents), "--out", str(out)]) == 2
+    assert "--force" in refusal_in(capsys) and out.read_text() == "mine"
+    assert main(["suite", "init", str(agents), "--out", str(out), "--force"]) == 0
+    assert load_suite(str(out), probed=False).cases
+
+
+def test_several_files_become_several_cases(agents, tmp_path):
+    rules = tmp_path / ".cursorrules"
+    rules.write_text("Never force-push.\x0b\x85\nNever use emojis 🎉 here: \x07")
+    text = suite_text([draft_file(agents), draft_file(rules), draft_file(agents)])
+    cases = yaml.safe_load(text)["cases"]
+    assert [case["id"] for case in cases] == ["agents", "cursorrules", "agents-3"]
+    assert cases[1]["system_prompt"] == rules.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    "content", [None, b"", b" \n", b"\x89PNG\r\n\x1a\n\xff", b"a\0b", b"The sky is blue.\n"]
+)
+def test_a_file_that_has_no_rules_is_refused_in_a_sentence(content, capsys, tmp_path):
+    path = tmp_path / "AGENTS.md"
+    if content is not None:
+        path.write_bytes(content)
+    assert main(["suite", "init", str(path)]) == 2
+    assert str(path) in refusal_in(capsys)
+
+
+SUITE = """
+cases:
+  - id: bot
+    system_prompt: Be brief, and never push.
+    rules:
+      - id: brief
+        measure: {name: at_most_words, count: 3}
+        follows: [All done., It works.]
+        breaks: [It took me a while but it works.]
+      - id: push
+        measure: {name: command_not_run, command: git push}
+        when: {user: release}
+        follows:
+          - {run: git status}
+        breaks:
+          - {run: [make, git push], reply: Done.}
+          - {calls: [{tool: shell, arguments: {command: git push}}], user: Release it.}
+      - {id: free, measure: one_sentence}
+"""
+
+
+def suite_test(tmp_path, capsys, text: str, *more: str) -> tuple[int, str]:
+    path = tmp_path / "suite.yaml"
+    path.write_text(text)
+    code = main(["suite", "test", str(path), *more])
+    return code, capsys.readouterr().out
+
+
+def test_measures_that_agree_with_every_label_pass(tmp_path, capsys):
+    code, printed = suite_test(tmp_path, capsys, SUITE, "--json")
+    brief, push, free = json.loads(printed)
+    assert code == 0
+    assert (brief["rule"], brief["follows"], brief["breaks"]) == ("bot/brief", 2, 1)
+    assert (push["follows"], push["breaks"], push["recall"]["mean"]) == (1, 2, 1.0)
+    # Clopper and Pearson, for two of two: the lower end is the square root of 0.025
+    assert push["recall"]["low"] == pytest.approx(0.025**0.5, abs=0.01)
+    assert free["precision"]["mean"] is None and not free["disagreements"]
+
+
+def test_turns_scored_otherwise_than_labelled_are_named_and_exit_with_1(tmp_path, capsys):
+    turns = tmp_path / "turns.jsonl"
+    rows = [
+        {"rule": "bot/brief", "label": "breaks", "reply": "Fine."},
+        {"rule": "push", "label": "breaks", "run": "git pull"},
+        {"rule": "push", "label": "breaks", "run": "git push", "user": "Hello"},
+    ]
+    turns.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    code, printed = suite_test(tmp_path, capsys, SUITE, "--turns", str(turns), "--json")
+    brief, push, _ = json.loads(printed)
+    assert code == 1
+    assert brief["recall"]["mean"] == 0.5 and brief["precision"]["mean"] == 1.0
+    assert [d["source"] for d in push["disagreements"]] == [
+        f"{turns}, line 2",
+        f"{turns}, line 3",
+    ]
+    assert [d["score"] for d in push["disagreements"]] == [1.0, None]
+    code, table = suite_test(tmp_path, capsys, SUITE, "--turns", str(turns))
+    assert code == 1 and "bot/free" in table and f"{turns}, line 2" in table
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"rule": "nobody", "label": "breaks", "reply": "x"},
+        {"rule": "brief", "label": "bad", "reply": "x"},
+        {"rule": "brief", "label": "breaks", "text": "x"},
+        [1],
+    ],
+)
+def test_a_malformed_line_of_labelled_turns_is_refused(row, tmp_path, capsys):
+    turns = tmp_path / "turns.jsonl"
+    turns.write_text(json.dumps(row) + "\n")
+    path = tmp_path / "suite.yaml"
+    path.write_text(SUITE)
+    assert main(["suite", "test", str(path), "--turns", str(turns)]) == 2
+    assert refusal_in(capsys)
+
+
+def test_a_suite_without_labels_and_options_of_the_other_action_are_refused(tmp_path, capsys):
+    path = tmp_path / "suite.yaml"
+    path.write_text("cases: [{id: a, system_prompt: x, measure: one_sentence}]")
+    for words in (
+        ["test", str(path)],
+        ["test", str(path), str(path)],
+        ["test", str(path), "--force"],
+        ["init", str(path), "--json"],
+        ["test", str(tmp_path / "none.yaml")],
+    ):
+        assert main(["suite", *words]) == 2
+        assert refusal_in(capsys)
+
+
+def test_labelled_turns_are_checked_when_a_suite_is_read(tmp_path):
+    path = tmp_path / "suite.yaml"
+    path.write_text(SUITE)
+    rule = load_suite(str(path), probed=False).cases[0].rules[1]
+    assert [labelled.follows for labelled in rule.labelled] == [True, False, False]
+    other = LabelledTurn(False, ran("git push"), "Hello")
+    assert score_labelled(rule, other) is None
+    path.write_text(SUITE.replace("git status", "git push"))
+    with pytest.raises(Exception, match="'follows'"):
+        load_suite(str(path), probed=False)
