@@ -19,7 +19,7 @@ demo: .venv/ready
 # (491 MB), without a fix and with two.
 demo-real: .venv/ready
 	$(BIN)/python -m holdfast.models.install qwen-0.5b
-	HF_HUB_OFFLINE=1 $(BIN)/holdfast drift --model qwen-0.5b --dtype bfloat16 --suite examples/bike-shop.yaml --user-turns everyday --conversations 32 --rounds 8 --seed 1 --temperature 0.7 --max-new-tokens 100 --method none --method split-softmax:exponent=0.7 --method reminder:every=1,text=rules --out runs/demo-real --report report-real.html
+	HF_HUB_OFFLINE=1 $(BIN)/holdfast drift --model qwen-0.5b --dtype bfloat16 --suite examples/outdoor-shop.yaml --user-turns work --conversations 24 --rounds 6 --seed 1 --temperature 0.7 --max-new-tokens 120 --method none --method split-softmax:exponent=0.7 --method reminder:every=1,text=rules --out runs/demo-real --report report-real.html
 
 # The default model behind an OpenAI-compatible server, with the playground at its address.
 serve: .venv/ready
