@@ -15,10 +15,11 @@ BIN := .venv/bin
 demo: .venv/ready
 	HF_HUB_OFFLINE=1 $(BIN)/holdfast drift --suite starter --conversations 96 --rounds 8 --method none --method split-softmax:exponent=0.5 --out runs/demo --report report.html
 
-# The same on a published chat model, SmolLM2-135M-Instruct, which is downloaded first (93 MB).
+# A bot with three rules on a published chat model, Qwen2.5-Coder 0.5B, which is downloaded first
+# (491 MB), without a fix and with two.
 demo-real: .venv/ready
-	$(BIN)/python -m holdfast.models.install smollm2
-	HF_HUB_OFFLINE=1 $(BIN)/holdfast drift --model smollm2 --dtype bfloat16 --suite examples/small-model.yaml --pairs balanced --user-turns everyday --conversations 48 --rounds 8 --temperature 0.7 --max-new-tokens 60 --method none --method split-softmax:exponent=0.7,heads=20-29.0-8 --out runs/demo-real --report report-real.html
+	$(BIN)/python -m holdfast.models.install qwen-0.5b
+	HF_HUB_OFFLINE=1 $(BIN)/holdfast drift --model qwen-0.5b --dtype bfloat16 --suite examples/outdoor-shop.yaml --user-turns work --conversations 24 --rounds 6 --seed 1 --temperature 0.7 --max-new-tokens 120 --method none --method split-softmax:exponent=0.7 --method reminder:every=1,text=rules --out runs/demo-real --report report-real.html
 
 # The default model behind an OpenAI-compatible server, with the playground at its address.
 serve: .venv/ready

@@ -4,7 +4,7 @@
     python benchmarks/demo.py --target demo-real
 
 The command is read from the Makefile. It always starts a new run, since resuming one takes no time.
-The record of `demo-real` quotes a dialog.
+The record of `demo-real` has the scores of each rule, and quotes a dialog.
 """
 
 from __future__ import annotations
@@ -23,10 +23,9 @@ from stamp import ROOT, measured_on
 
 import holdfast
 from holdfast.cli import main as command_line
-from holdfast.measures.repeated_turns import loops
-from holdfast.records import read_run
+from holdfast.records import Conversation, Probe, read_run
 
-FIGURE = "drift.png"
+FIGURES = {"demo": "drift.png", "demo-real": "rules.png"}
 
 
 def main() -> None:
@@ -52,9 +51,10 @@ def main() -> None:
     if status:
         raise SystemExit(status)
 
-    picture = arguments.out.with_suffix("") / FIGURE
+    figure = FIGURES[arguments.target]
+    picture = arguments.out.with_suffix("") / figure
     picture.parent.mkdir(parents=True, exist_ok=True)
-    shutil.copyfile(arguments.runs / "report_figures" / FIGURE, picture)
+    shutil.copyfile(arguments.runs / "report_figures" / figure, picture)
     summary = json.loads((arguments.runs / "summary.json").read_text())
     record = {
         "benchmark": name,
@@ -77,56 +77,60 @@ def main() -> None:
     }
     if arguments.target == "demo-real":
         shutil.copyfile(arguments.runs / "report.html", picture.with_name("report.html"))
+        record["rules"] = rules_of(summary["results"])
         record["quoted"] = quoted(arguments.runs)
-        record["elsewhere"] = elsewhere(stamp["machine"])
     arguments.out.write_text(json.dumps(record, indent=1) + "\n")
 
 
-def elsewhere(machine: str) -> list[dict]:
-    """The gains that the record has from machines other than this one, the latest of each."""
-    old = json.loads((ROOT / "benchmarks" / "results" / "demo_real.json").read_text())
-    entry = {
-        "machine": old["measured_on"]["machine"],
-        "commit": old["measured_on"]["commit"],
-        "against": old["methods"][1]["against"],
-    }
-    known = [row for row in old.get("elsewhere", []) if row["machine"] != entry["machine"]]
-    return [row for row in [*known, entry] if row["machine"] != machine]
+def rules_of(results: list[dict]) -> list[dict]:
+    """The stability of each rule with each method, in the order of the suite."""
+    return [
+        {
+            "rule": rule["rule"],
+            "method": row["method"],
+            "by_round": rule["stability_by_round"],
+            "change": rule["change"],
+            "against": rule["against"],
+        }
+        for row in results
+        for rule in row["rules"]
+    ]
 
 
 def quoted(folder: Path) -> dict | None:
-    """The probes of the conversation in which the fix gains most over all rounds, of those whose
-    prompt is followed in round 1 with both methods, and in the last round with the fix only,
-    without a loop in the replies; None if there is none.
+    """The first and the last answer to a rule's probe, without a fix and with the first one.
+
+    They are those of the first conversation in which both keep the rule in the first round, and
+    only the fix in the last; None if there is none.
     """
-    conversations: dict[int, dict[str, dict]] = {}
-    for record in read_run(folder).records:
-        conversations.setdefault(record.conversation, {})[record.method] = record
-    candidates = []
-    for number, by_method in sorted(conversations.items()):
-        plain, fixed = by_method["none"], next(v for k, v in by_method.items() if k != "none")
-        first_and_last = [(record.probes[0], record.probes[-1]) for record in (plain, fixed)]
-        shown = [probe for pair in first_and_last for probe in pair]
-        if [probe.score for probe in shown] == [1, 0, 1, 1] and not any(
-            loops(probe.reply) for probe in shown
-        ):
-            dialog = {
-                "conversation": number,
-                "rounds": [probe.round for probe in first_and_last[0]],
+    conversations: dict[int, list[Conversation]] = {}
+    for record in read_run(folder).conversations:
+        conversations.setdefault(record.conversation, []).append(record)
+    pairs = [records[:2] for _, records in sorted(conversations.items()) if len(records) > 1]
+    for rule in dict.fromkeys(probe.rule for probe in pairs[0][0].probes):
+        for plain, fixed in pairs:
+            ends = [_ends(record, rule) for record in (plain, fixed)]
+            if [probe.score for pair in ends for probe in pair] != [1, 0, 1, 1]:
+                continue
+            return {
+                "conversation": plain.conversation,
+                "rule": rule,
                 "system_prompt": plain.agent.system_prompt,
                 "user": [turn.text for turn in plain.turns if turn.speaker == "user"],
-                "probe": plain.probes[0].question,
+                "rounds": [probe.round for probe in ends[0]],
+                "questions": [probe.question for probe in ends[0]],
                 "replies": {
                     record.method: [probe.reply for probe in pair]
-                    for record, pair in zip((plain, fixed), first_and_last, strict=True)
+                    for record, pair in zip((plain, fixed), ends, strict=True)
                 },
             }
-            totals = [sum(p.score for p in record.probes) for record in (fixed, plain)]
-            candidates.append((totals[0] - totals[1], -number, dialog))
-    if not candidates:
-        print("Nothing to quote: in no conversation does the fix alone keep the prompt to the end.")
-        return None
-    return max(candidates)[2]
+    print("Nothing to quote: in no conversation does only the fix keep a rule to the end.")
+    return None
+
+
+def _ends(record: Conversation, rule: str | None) -> tuple[Probe, Probe]:
+    probes = [probe for probe in record.probes if probe.rule == rule]
+    return probes[0], probes[-1]
 
 
 def processor_seconds() -> float:

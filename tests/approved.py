@@ -32,6 +32,7 @@ COMMANDS = {
     "holdfast": ["--help", "--version", "drifd", "--sede 3", ""],
     "drift": [
         "drift --help",
+        "drift --help-all",
         "drift --suite nowhere.yaml --out run",
         "drift --model gpt-4o --out run",
         "drift --model 127.0.0.1:9101/v1 --out run",

@@ -919,3 +919,36 @@ def test_a_result_of_an_atif_step_belongs_to_the_call_that_it_names(tmp_path):
     (transcript,) = file.transcripts
     found = [(event.call_id, event.text) for event in transcript.path if event.call_id]
     assert found == [("b", "of b"), ("a", "of a")]
+
+
+def test_subagents_of_an_atif_trajectory_are_dialogs_of_their_own(tmp_path):
+    helper = {"schema_version": "ATIF-v1.7", "steps": [{"source": "agent", "message": "Found."}]}
+    steps = [{"source": "user", "message": "Look."}, {"source": "agent", "message": "I look."}]
+    broken = {"schema_version": "ATIF-v1.7", "steps": [{"source": "cat"}]}
+    log = tmp_path / "log.json"
+    log.write_text(
+        json.dumps({**helper, "steps": steps, "subagent_trajectories": [helper, broken]})
+    )
+    (file,) = read_transcripts(log)
+    assert [texts(transcript.path) for transcript in file.transcripts] == [
+        ["Look.", "I look."],
+        ["Found."],
+    ]
+    assert [transcript.is_of_subagent for transcript in file.transcripts] == [False, True]
+    (unread,) = file.unread
+    assert "subagent 2" in unread and "cat" in unread
+
+
+def test_a_late_system_step_of_an_atif_trajectory_is_no_prompt(tmp_path):
+    sources = (
+        ("system", "Be brief."),
+        ("user", "Look."),
+        ("system", "Compacted."),
+        ("agent", "Ok."),
+    )
+    steps = [{"source": source, "message": message} for source, message in sources]
+    log = tmp_path / "log.json"
+    log.write_text(json.dumps({"schema_version": "ATIF-v1.7", "steps": steps}))
+    ((transcript,),) = (file.transcripts for file in read_transcripts(log))
+    assert [event.text for event in transcript.path if event.is_prompt] == ["Be brief."]
+    assert [event.kind for event in transcript.path][2] is Kind.REMINDER

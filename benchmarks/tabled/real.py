@@ -101,7 +101,7 @@ def real_decay_table() -> str:
         layer, head = decay["shown_head"]
         for name, changes in (
             ("the average over heads", decay["average"]),
-            (f"head {layer}.{head}, whose mass falls most, chosen on the same dialogs", decay["head"]),
+            (f"head {layer}.{head}, chosen on the same dialogs", decay["head"]),
         ):
             within, between = changes["within_turns"], changes["between_turns"]
             even = f"{within['uniform']['mean']:+.2f} and {between['uniform']['mean']:+.2f}"

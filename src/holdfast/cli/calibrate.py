@@ -280,4 +280,5 @@ COMMAND = Command(
     CalibrateArguments,
     DESCRIPTION,
     EXAMPLES,
+    common=("model", "suite", "sweep", "budget", "dry_run", "out"),
 )

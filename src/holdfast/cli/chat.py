@@ -304,4 +304,5 @@ COMMAND = Command(
     ChatArguments,
     "A chat in the terminal: steer it, compare methods, and see the mass.",
     EXAMPLES,
+    common=("model", "system", "method", "temperature"),
 )

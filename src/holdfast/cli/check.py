@@ -242,4 +242,5 @@ COMMAND = Command(
     ),
     examples=EXAMPLES,
     failed=COULD_NOT,
+    common=("suite", "model", "min_stability", "against", "budget", "junit", "out"),
 )

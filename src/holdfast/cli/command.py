@@ -78,7 +78,12 @@ AnyOptions = TypeVar("AnyOptions", bound=Options)
 
 @dataclass(frozen=True)
 class Command(Generic[AnyOptions]):
-    """A subcommand of `holdfast`."""
+    """A subcommand of `holdfast`.
+
+    Args:
+        common: the options, as fields, that `--help` shows; the others are in `--help-all`. Empty:
+            `--help` shows all.
+    """
 
     name: str  # as it is typed
     summary: str  # its line in the list of commands
@@ -86,6 +91,7 @@ class Command(Generic[AnyOptions]):
     options: type[AnyOptions]
     description: str = ""  # at the beginning of its help; `examples` are at the end
     examples: str | None = None
+    common: tuple[str, ...] = ()
     failed: int = 1  # the exit code if it fails, though it was called correctly
     malformed: int = 2  # the exit code if it cannot be read from the command line
     parser: Mapping[str, Any] = field(default_factory=dict)  # further arguments of its parser
@@ -108,8 +114,10 @@ def add_command(commands: argparse._SubParsersAction, command: Command) -> None:
         description=command.description or None,
         epilog=command.examples,
         formatter_class=HelpFormatter,
-        **command.parser,
+        **{"add_help": not command.common, **command.parser},
     )
+    if command.common:
+        _add_short_help(parser, command.common)
     sections: dict[str, argparse._ActionsContainer] = {"": parser}
     for model, names in _parts_of(command.options):
         title = vars(model).get("title", "")
@@ -120,6 +128,36 @@ def add_command(commands: argparse._SubParsersAction, command: Command) -> None:
             group = group.add_mutually_exclusive_group(required=True)
         for name in names:
             _add_option(group, name, model.model_fields[name])
+
+
+def _add_short_help(parser: argparse.ArgumentParser, common: tuple[str, ...]) -> None:
+    """Adds `--help`, with these options, and `--help-all`, with every option."""
+    everything: dict[str, Any] = {"action": "help", "default": argparse.SUPPRESS}
+    parser.add_argument("-h", "--help", action=_ShortHelp, common=common, help="show this help")
+    parser.add_argument("--help-all", **everything, help="show every option")
+
+
+class _ShortHelp(argparse.Action):
+    """Prints the help with the most common options, and says how many more there are."""
+
+    def __init__(self, option_strings: list[str], dest: str, common: tuple[str, ...], help: str):
+        super().__init__(option_strings, argparse.SUPPRESS, nargs=0, help=help)
+        self._common = {*common, "help", "help_all", argparse.SUPPRESS}
+
+    def __call__(self, parser, namespace, values, option_string=None):
+        listed = [action for action in parser._actions if action.option_strings]
+        others = [a for a in listed if a.dest not in self._common and not a.required]
+        texts = [action.help for action in others]
+        for action in others:
+            action.help = argparse.SUPPRESS
+        text = parser.format_help()
+        for action, help_text in zip(others, texts, strict=True):
+            action.help = help_text
+        command = parser.prog.rpartition(" ")[2]
+        before, examples, after = text.partition("\nexamples:")
+        more = f"\n{len(others)} more options: holdfast {command} --help-all\n"
+        parser._print_message(before.rstrip("\n") + "\n" + more + examples + after)
+        parser.exit()
 
 
 def _parts_of(model: type[Options]) -> Iterator[tuple[type[Options], list[str]]]:

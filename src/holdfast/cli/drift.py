@@ -231,4 +231,5 @@ COMMAND = Command(
         " other's (adoption). Li et al. 2024, Figure 3."
     ),
     examples=EXAMPLES,
+    common=("model", "suite", "user_turns", "method", "conversations", "out"),
 )

@@ -148,4 +148,5 @@ COMMAND = Command(
     " emphasised parts.\nWithout --user and --messages, the user's message is read from standard"
     " input.",
     EXAMPLES,
+    common=("model", "system", "user", "messages", "method"),
 )

@@ -60,9 +60,9 @@ class _NamedModel(Options):
     model: Annotated[
         str, Arg("default|FOLDER|FILE.gguf|HUB_ID|URL[,URL]|vllm:MODEL|llama:FILE.gguf")
     ] = "default"
-    """the chat model (default: the bundled one; `python -m holdfast.models.install` adds smollm2
-    and gemma-3-270m); several servers of one model share the conversations; vllm: and llama: run
-    it in vLLM or llama.cpp, in process"""
+    """the chat model (default: the bundled one; `python -m holdfast.models.install` adds smollm2,
+    gemma-3-270m, qwen-0.5b and qwen-1.5b); several servers of one model share the conversations;
+    vllm: and llama: run it in vLLM or llama.cpp, in process"""
     engine: EngineOptions = None
     """with vllm:MODEL or llama:FILE: an engine option, such as max_model_len=4096; repeatable"""
 

@@ -69,4 +69,5 @@ COMMAND = Command(
     " replies break them, and scores the reply to one more question after 0, 1, 3 or 6 of them,"
     " with the system prompt in view and without it. Repeating a command resumes it.",
     EXAMPLES,
+    common=("model", "suite", "out"),
 )

@@ -211,6 +211,7 @@ COMMAND = Command(
     ProfileArguments,
     DESCRIPTION,
     EXAMPLES,
+    common=("model", "task", "out"),
 )
 FIT = Command(
     "fit",

@@ -110,4 +110,5 @@ COMMAND = Command(
         " reproduce zhang2024 --model chat-model --data bios.jsonl --data"
         " counterfact.json --scale paper"
     ),
+    common=("model", "out"),
 )

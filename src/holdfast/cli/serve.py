@@ -199,4 +199,5 @@ COMMAND = options.Command(
     ServeArguments,
     DESCRIPTION,
     EXAMPLES,
+    common=("model", "host", "port", "default_method", "allow_origin"),
 )

@@ -92,4 +92,5 @@ COMMAND = Command(
     TasksArguments,
     DESCRIPTION,
     EXAMPLES,
+    common=("model", "task", "method", "out"),
 )

@@ -121,6 +121,7 @@ COMMAND = Command(
     " goes with lost probes.",
     "examples:\n  holdfast trace\n  holdfast trace --model chat-model --compare base-model "
     "     two models side by side (Figure 8)",
+    common=("model", "suite", "compare", "out"),
 )
 GEOMETRY = Command(
     "geometry",

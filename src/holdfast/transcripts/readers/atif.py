@@ -1,7 +1,12 @@
-"""ATIF, the Agent Trajectory Interchange Format: an agent's steps."""
+"""ATIF, the Agent Trajectory Interchange Format: an agent's steps.
+
+Reasoning (`reasoning_content`) is not part of the reply, and is left out. Subagents whose
+trajectories are embedded are dialogs of their own.
+"""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from holdfast.errors import shortened
@@ -9,14 +14,22 @@ from holdfast.measures.turns import ToolCall
 from holdfast.transcripts.content_blocks import read_call, text_of
 from holdfast.transcripts.reader import (
     Format,
+    Located,
+    Unread,
     at,
-    dialog_per_value,
     entries,
     field_of,
     fields_of,
     mapping,
 )
-from holdfast.transcripts.transcript import Event, Kind, Malformed, message_events
+from holdfast.transcripts.transcript import (
+    Event,
+    Kind,
+    Malformed,
+    Transcript,
+    linear,
+    message_events,
+)
 
 _ROLES = {"system": "system", "user": "user", "agent": "assistant"}
 
@@ -26,13 +39,38 @@ def _recognises(value: Any) -> bool:
     return "steps" in fields_of(value) and str(version).startswith("ATIF")
 
 
-def _read(value: Any) -> list[Event]:
+def _read(values: Iterable[Located]) -> Iterator[Transcript | Unread]:
+    for where, value in values:
+        yield from _transcripts_of(where, value)
+
+
+def _transcripts_of(where: str, trajectory: Any) -> Iterator[Transcript | Unread]:
+    """The dialog of a trajectory, and those of the subagents that it embeds."""
+    try:
+        yield linear(where, _dialog(trajectory))
+        subagents = entries(fields_of(trajectory).get("subagent_trajectories"))
+    except Malformed as error:
+        yield Unread(f"{where}: {error}")
+        return
+    for number, subagent in enumerate(subagents, start=1):
+        for read in _transcripts_of(f"{where}, subagent {number}", subagent):
+            if isinstance(read, Transcript):
+                yield replace(read, is_of_subagent=True)
+            else:
+                yield read
+
+
+def _dialog(trajectory: Any) -> list[Event]:
     events: list[Event] = []
-    for number, step in enumerate(entries(field_of(value, "steps")), start=1):
+    for number, step in enumerate(entries(field_of(trajectory, "steps")), start=1):
         try:
-            events += _events_of(mapping(step))
+            new = _events_of(mapping(step))
         except Malformed as error:
             raise Malformed(f"step {number}: {error}") from error
+        if any(not event.is_prompt for event in events):
+            # the program's, such as "Context compacted."; the prompt stands at the beginning
+            new = [Event(Kind.REMINDER, event.text) if event.is_prompt else event for event in new]
+        events += new
     return events
 
 
@@ -50,7 +88,7 @@ def _events_of(step: Mapping[str, Any]) -> list[Event]:
         events += message_events("tool", text_of(fields.get("content")), call_id=call_id)
     if step.get("is_copied_context") and role != "system":
         # it was scored in the trajectory that it comes from, and is in the model's context here
-        return [Event(Kind.REMINDER, _in_words(event)) for event in events]
+        return [Event(Kind.REMINDER, _text_of_event(event)) for event in events]
     return events
 
 
@@ -61,10 +99,11 @@ def _call(call: Any) -> ToolCall:
     return read_call({**renamed, "arguments": fields.get("arguments")})
 
 
-def _in_words(event: Event) -> str:
+def _text_of_event(event: Event) -> str:
     if event.call is None:
         return event.text
-    return f"{event.call.name} {json.dumps(dict(event.call.arguments))}"
+    arguments = json.dumps(dict(event.call.arguments), ensure_ascii=False)
+    return f"{event.call.name} {arguments}"
 
 
-FORMAT = Format("atif", _recognises, dialog_per_value(_read), is_per_value=True)
+FORMAT = Format("atif", _recognises, _read, is_per_value=True)
