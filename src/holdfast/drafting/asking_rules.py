@@ -51,6 +51,8 @@ _ACTS = (
     _Act(r"rebas(?:e|ing)(?: branch(?:es)?)?", r"git rebase(?!\S)", r"\brebas"),
     _Act(r"amend(?:ing)?(?: (?:any |existing )?commits?)?",
          r"git commit(?=.* --amend)", r"\bamend"),
+    _Act(r"create or switch (?:git )?branches", r"git (?:checkout|switch)(?!\S)(?!.* --)",
+         r"\bbranch"),
     _Act(rf"(?:create|creating|switch|switching|make|making){_NEW}(?: git)? branch(?:es)?",
          r"git (?:checkout -[bB]|switch -[cC]|branch [^-\s])", r"\bbranch"),
     _Act(rf"(?:add|adding|install|installing|introduc(?:e|ing)){_NEW}"
@@ -73,7 +75,8 @@ _ASKED = (
     r"(?:ask(?:s|ed|ing)?|request(?:s|ed|ing)?|instruct(?:s|ed|ions?)?|told|tells?|say so|says so"
     r"|permission|approv(?:al|es?|ed)|consent|confirm(?:s|ed|ation|ing)?|authoriz(?:ation|ed|es)"
     r"|permitted|direction|go-ahead|sign-off)"
-    r"(?: (?:you|to|so|do|it|this|that|the user|by|first|explicitly|me|us|from|of|for|a|human"
+    r"(?: (?:for|or|approves?|that|exact|action|current|conversation|you|to|so|do|it|this|that"
+    r"|the user|by|first|explicitly|me|us|from|of|for|a|human"
     r"|user|maintainer|in|the|request|them|otherwise|action|approval|permission|session|prompt))*"
 )
 _EDITS = (

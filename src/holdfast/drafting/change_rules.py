@@ -41,9 +41,9 @@ _AFTER = (
     r"|(?:at the end of|after|before (?:finishing|completing|ending|concluding|marking)"
     r"|after (?:completing|finishing)|upon completing|when (?:completing|finishing))"
     r" (?:a|any|every|each|the|your|all)? ?(?:coding )?(?:tasks?|work|changes|session|feature)"
-    r"(?: (?:as )?(?:done|complete|completed|finished))?"
+    r"(?: (?:as )?(?:done|complete|completed|ready|finished))?"
     r"|before (?:considering|declaring|calling|marking|reporting) (?:a |any |the |your )?"
-    r"(?:task|work|changes?|it|anything|feature)s? (?:as )?(?:is )?(?:done|complete|completed"
+    r"(?:task|work|changes?|it|anything|feature)s? (?:as )?(?:is )?(?:done|ready|complete|completed"
     r"|finished)|before (?:finishing|handoff|handing off|reporting done|declaring done"
     r"|you finish|completion)))"
 )

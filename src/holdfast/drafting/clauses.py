@@ -59,7 +59,9 @@ def clauses_of(statement: Statement) -> Iterator[tuple[str, list[str]]]:
     cuts = [0]
     aside: list[str] = []
     for match in re.finditer(
-        r"\s+[—–]\s*|\s+-{1,2}\s+|;\s+|: (?=\S)|\s*\(((?:[^()]|\([^()]*\))*)\)", hidden
+        r"\s+[—–]\s*|\s+-{1,2}\s+|;\s+|,? and (?=(?:never|do not|don['’]t) )|: (?=\S)"
+        r"|\s*\(((?:[^()]|\([^()]*\))*)\)",
+        hidden,
     ):
         cuts += [match.start(), match.end()]
         if match[1] is not None:

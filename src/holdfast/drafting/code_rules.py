@@ -45,6 +45,8 @@ _TESTS = ("*{.test.,.spec.,_test.,test_,tests/,test/,__tests__/}*",)
 # tokens that only some languages have, with the patterns of those that are also words
 _TOKENS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("any", r"(?:[:<|&,(=]\s*|\bas\s+)any\b(?!\s*[:(])", _TYPED),
+    ("as", r"\bas\s+(?!const\b)[\w{<]", _TYPED),
+    ("!", r"[\w)\]]!(?=[.;,)\[])", _TYPED),
     ("any type", r"(?:[:<|&,(=]\s*|\bas\s+)any\b(?!\s*[:(])", _TYPED),
     ("enum", r"^\s*(?:export\s+)?(?:declare\s+)?(?:const\s+)?enum\s+\w", _TYPED),
     ("enums", r"^\s*(?:export\s+)?(?:declare\s+)?(?:const\s+)?enum\s+\w", _TYPED),
@@ -175,7 +177,7 @@ _KIND = r"deprecated |raw |bare |global |plain |direct |legacy |native "
 _IN_CODE = re.compile(
     r"(?:this |the |our |any |all |new |your )*(?:(?:repo|repository|project|codebase)"
     r"|(?:TypeScript |production |application |app |source |committed |library )?code(?:base)?"
-    r"|source files?)",
+    r"|source files?|tests or production code|production code or tests)",
     re.I,
 )
 
@@ -183,11 +185,20 @@ _IN_CODE = re.compile(
 def code_rule(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
     """Never use `any`; use `pathlib` instead of `os.path`."""
     instruction = instruction_of(clause, prohibits)
+    if re.fullmatch(r"(?:always )?(?:(?:use |only )*named exports(?: only)?)", clause, re.I):
+        return (
+            None
+            if prohibits
+            else _drafts([("^\\s*export\\s+default\\b", list(_SCRIPT))], [], statement)
+        )
     if instruction is None or not instruction.does(WRITE):
         return None
     places = ("in", "inside", "within", "outside", "outside of")
     if instruction.modality is Modality.NEVER:
-        if not instruction.has_only(*places, "except") or compared(instruction):
+        purpose = instruction.tail("for")
+        for_types = purpose and re.fullmatch(r"type[- ](?:casting|casts?|assertions?)", purpose)
+        narrowing = ("for",) if for_types else ()
+        if not instruction.has_only(*places, "except", *narrowing) or compared(instruction):
             return None
         objects = instruction.object or (instruction.tail("to") or "")
     elif instruction.modality is Modality.MUST and (objects := compared(instruction) or ""):
@@ -215,6 +226,8 @@ def _tokens(objects: str) -> list[tuple[str, list[str]]] | None:
     """The patterns of a list of code; None if something in it may be none."""
     plain = re.sub(r"^(?:bare|raw|plain|direct|global|the|TypeScript(?:'s)?|explicit|native) ",
                    "", objects, flags=re.I)  # fmt: skip
+    named = re.fullmatch(rf"[a-z ]+ \(({CODE}(?:(?:, | or | and ){CODE})*)\)", plain)
+    plain = named[1] if named else re.sub(r"^[A-Z][\w.]+(?:['’]s)? (?=`)", "", plain)
     listed = re.fullmatch(
         rf"({CODE}(?:(?:, (?:or |and |nor |no |never )*| or | and | nor |/| /"
         rf" )(?:{_KIND})?{CODE})*)"

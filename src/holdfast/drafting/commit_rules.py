@@ -22,7 +22,8 @@ def commit_rule(pattern: str, polarity: Polarity) -> list[Draft]:
 
 
 CONVENTIONAL = (
-    r"(?:the )?(?:conventional|semantic)[ -]commits?(?: (?:format|style|specification|spec"
+    r"(?:the )?(?:angular )?(?:conventional|semantic)[ -]commits?(?: (?:format|style"
+    r"|specification|spec"
     r"|convention|messages?|standard|prefix(?:es)?|titles?|syntax)s?)*"
 )
 _ABOUT_COMMITS = re.compile(
@@ -65,7 +66,9 @@ def conventional(clause: str, statement: Statement, prohibits: bool) -> list[Dra
         rf"{ADVERBS}commit (?:with|using) {CONVENTIONAL}",
     )
     scopes = r"(?: with (?:these|the following) scopes)?"
-    fits = any(re.fullmatch(form + scopes, clause, re.I) for form in forms)
+    plain = re.sub(r"(?:, (?!not)| and (?:usually|always|append|include|keep)).*$", "", clause)
+    plain = re.sub(r"\ba (?:lightweight|simple|loose) (?=conv)", "", plain, flags=re.I)
+    fits = any(re.fullmatch(form + scopes, plain, re.I) for form in forms)
     fits = fits or bool(is_about_commits(statement) and re.fullmatch(CONVENTIONAL, clause, re.I))
     shape = re.match(r"`\w+\(\w+\): \w+`", statement.text)
     if shape and re.search("commit", statement.label, re.I):  # its types are named elsewhere
@@ -74,6 +77,8 @@ def conventional(clause: str, statement: Statement, prohibits: bool) -> list[Dra
         re.fullmatch(rf"(?:use |follow )?{CONVENTIONAL}", statement.label, re.I)
         and re.match(r"(?:use |e\.g\.,? |like |such as )?`[a-z]+(?:\([^)`]*\))?!?:", clause)
     )
+    if fits and statement.text.endswith(":"):  # the list below names the types
+        return commit_rule(r"\A[a-z]+(?:\([^)\n]+\))?!?: \S", "requirement")
     return commit_rule(conventional_pattern(statement.text), "requirement") if fits else None
 
 
@@ -123,8 +128,27 @@ def conventional_pattern(text: str) -> str:
     return rf"\A(?:{kinds})(?:\({scope}\))?!?: \S"
 
 
+def message_shape(shape: str) -> str | None:
+    """The pattern of a shape such as `[scope] Summary` or `type(scope): summary`."""
+    plain = re.sub(r"[<>]", "", shape)
+    parts = re.fullmatch(
+        r"(\[[\w -]+\]|\w+)?(\([\w ./|-]+\))?(!?\??)(:)? ?[A-Za-z][\w .'-]*(?:\.\.\.|…)?", plain
+    )
+    if parts is None or not (parts[4] or (parts[1] or "").startswith("[")):
+        return None
+    first = r"\[[^\]\n]+\]" if (parts[1] or "").startswith("[") else r"[\w-]+"
+    scope = r"(?:\([^)\n]+\))?!?" if parts[2] or parts[4] else ""
+    return rf"\A{first}{scope}{parts[4] or ''} \S"
+
+
 def commit_format(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
     """Commit messages follow the format `[scope] Summary`."""
+    introduces = (
+        r"(?:use (?:the|this)(?: following)? )?commit(?: message)? format(?: for commit messages)?"
+    )
+    if statement.block and not prohibits and re.fullmatch(introduces, clause, re.I):
+        pattern = message_shape(statement.block[0].strip())
+        return commit_rule(pattern, "requirement") if pattern else None
     forms = (
         r"(?:all )?commit messages? (?:must |should )?(?:follow|use|have)(?: the)?"
         r" format `([^`]+)`",
@@ -278,7 +302,7 @@ def _commit_shape(clause: str, statement: Statement, prohibits: bool) -> list[Dr
 def commit_prefix(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
     """Prefix commit messages with `[area]`; do not use prefixes such as `feat:`."""
     about = is_about_commits(statement) or re.search(r"\bcommits?\b", clause, re.I)
-    if prohibits or not about or _TITLES.search(clause):
+    if prohibits or not about or _TITLES.search(re.sub(r"PR titles (?:or|and) ", "", clause)):
         return None
     code = r"`([^`]+)`"
     no = re.fullmatch(
@@ -296,6 +320,14 @@ def commit_prefix(clause: str, statement: Statement, prohibits: bool) -> list[Dr
     ):
         kinds = "|".join(_TYPES)
         return commit_rule(rf"\A(?!(?:{kinds})(?:\([^)\n]+\))?!?:)", "prohibition")
+    never = re.fullmatch(
+        rf"{NEVER} prefix (?:PR titles (?:or|and) )?commits?(?: messages?| titles?| subjects?)*"
+        rf"(?: or PR titles)? with {code}",
+        clause,
+        re.I,
+    )
+    if never:
+        return commit_rule(rf"\A(?!{re.escape(never[1])})", "prohibition")
     match = re.fullmatch(
         rf"{ADVERBS}(?:prefix|start|begin)(?: all| your| the| every| each)* commits?(?: messages?"
         rf"| titles?| subjects?)* with (?:the |an? )?{code}(?: prefix)?.{{0,40}}",
@@ -365,7 +397,8 @@ def commit_trailer(clause: str, statement: Statement, prohibits: bool) -> list[D
     )
     trailer = rf"(?:an? |the )?{name}(?: (?:lines?|trailers?|footers?|tags?))?"
     match = re.fullmatch(
-        rf"(?:all |every |AI |agent |your |each )*commits?(?: messages?)? (?:must |should )*"
+        rf"(?:all |every |AI |agent |your |each )*commits?(?: messages?)?(?: you (?:author|make"
+        rf"|create))? (?:must |should )*"
         rf"(?:carry|include|have|contain|be signed with) {trailer}.{{0,60}}"
         rf"|{ADVERBS}(?:add|include|append|use) {trailer.replace('P<name>', 'P<name2>')}"
         r"(?: (?:to|in|on|at the end of) (?:(?:the|all|every|each|your|git) )*commits?"

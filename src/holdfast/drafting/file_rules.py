@@ -17,7 +17,8 @@ _MAKE = r"(?:create|recreate|re-create)"
 
 
 _FILES = (
-    r"(?:(?:the|any|all|generated|existing|files?|folders?|anything|code|director(?:y"
+    r"(?:(?:the|any|all|generated|existing|translated|translations|docs|artifacts|bindings"
+    r"|output|files?|folders?|anything|code|director(?:y"
     r"|ies)) |(?:in|inside|under|within) )*"
 )
 

@@ -117,7 +117,7 @@ def run_before(clause: str, statement: Statement, prohibits: bool) -> list[Draft
         rf"|be run|be clean) before {_EVENT}{_OF_CHANGES}",
     )
     for form in forms:
-        if match := re.fullmatch(form + r"(?: to [\w\s-]+)?", clause, re.I):
+        if match := re.fullmatch(form + r"(?: to [\w\s-]+| and .+ (?:when|if) .+)?", clause, re.I):
             if joined_by_or(match["codes"]):
                 return None
             codes = re.findall("`([^`]+)`", match["codes"])
@@ -162,7 +162,7 @@ def _block_before(clause: str, statement: Statement) -> list[Draft] | None:
         rf"{run},? before {_EVENT}{_OF_CHANGES}",
         rf"(?:scan|check|lint|format|validate|verify|test)[\w ]{{1,30}} before"
         rf" {_EVENT}{_OF_CHANGES}"
-        r" (?:with|using|by running)",
+        r"(?: (?:with|using|by running))?",
     )
     matches = (re.fullmatch(form, clause, re.I) for form in forms)
     match = next(filter(None, matches), None)

@@ -3,7 +3,7 @@
 import re
 
 from holdfast.drafting.clauses import ADVERBS, CODES, NEVER
-from holdfast.drafting.commit_rules import CONVENTIONAL, conventional_pattern
+from holdfast.drafting.commit_rules import CONVENTIONAL, conventional_pattern, message_shape
 from holdfast.drafting.drafts import Draft
 from holdfast.drafting.rules_file import Statement
 
@@ -67,21 +67,8 @@ def _shaped(clause: str, labelled: bool) -> list[Draft] | None:
         clause, re.I,
     )  # fmt: skip
     shape = next(filter(None, match.groups()), "") if match else ""
-    pattern = title_shape(shape)
+    pattern = message_shape(shape)
     return _pull_request("", title=pattern) if pattern else None
-
-
-def title_shape(shape: str) -> str | None:
-    """The pattern of a shape such as `[scope] Summary` or `type(scope): summary`."""
-    plain = re.sub(r"[<>]", "", shape)
-    parts = re.fullmatch(
-        r"(\[[\w -]+\]|\w+)?(\([\w ./|-]+\))?(!?\??)(:)? ?[A-Za-z][\w .'-]*(?:\.\.\.|…)?", plain
-    )
-    if parts is None or not (parts[4] or (parts[1] or "").startswith("[")):
-        return None
-    first = r"\[[^\]\n]+\]" if (parts[1] or "").startswith("[") else r"[\w-]+"
-    scope = r"(?:\([^)\n]+\))?!?" if parts[2] or parts[4] else ""
-    return rf"\A{first}{scope}{parts[4] or ''} \S"
 
 
 def pr_state(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
