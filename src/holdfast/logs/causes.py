@@ -18,6 +18,7 @@ from holdfast.logs.context import (
     shows_prompts,
 )
 from holdfast.logs.dialogs import LoggedDialog, LoggedTurn, size_of
+from holdfast.measures.breaking_orders import breaking_orders
 from holdfast.measures.patterns import find
 from holdfast.measures.registry import FOLLOWED, Measure
 from holdfast.measures.rule_text import Passage, RuleText, orders_in, words_before_paths
@@ -234,7 +235,7 @@ class _RuleInDialog:
         last = self._restated(said)
         orders = [
             order
-            for order in (*self._orders, *self._asked_for(asked))
+            for order in (*self._orders, *self._breaking, *self._asked_for(asked))
             if self._reading.shows(order.position, breach)
             and (last is None or order.is_after(last))
             and (order.passage.lasts or order.position in asked or not self._is_by_user(order))
@@ -281,6 +282,16 @@ class _RuleInDialog:
             for clause in orders_in(text):
                 if _asks_to_break(clause, self._rule.measure):
                     yield _Sighting(position, Passage(clause, len(text), lasts=False))
+
+    @cached_property
+    def _breaking(self) -> list[_Sighting]:
+        """Where the user asks for what the rule's measure forbids."""
+        sightings: list[_Sighting] = []
+        for position, event in enumerate(self._reading.path):
+            if event.is_by_user and event.text:
+                orders = breaking_orders(event.text, self._rule.measure)
+                sightings += [_Sighting(position, passage) for passage in orders]
+        return sightings
 
     def _present(self, said: _Sighting) -> BreachCause:
         return BreachCause(

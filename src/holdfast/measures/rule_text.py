@@ -3,17 +3,19 @@
 A rule's sentence is reduced to *signed words*: its content words, each with whether the sentence
 asks for it or forbids it. A text says the rule if it contains the rule's words in a row, or if one
 of its sentences has most of the signed words. It orders otherwise if a sentence that is an order
-has them with the other sign, or lifts the rule. No model and no list of synonyms is involved.
+has them with the other sign, or lifts the rule. No model is involved, and only the synonyms of
+`rule_words`.
 """
 
 import re
 import unicodedata
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
 from holdfast.errors import cut
 from holdfast.measures.number_words import NUMBER_WORDS
+from holdfast.measures.rule_words import PHRASES, stem
 from holdfast.measures.text import fold, sentences_of
 
 SHARE_SAID = 0.6  # of a rule's signed words that a sentence needs to say the rule
@@ -54,7 +56,7 @@ class RuleText:
         words = _numbered_words(text)
         if self._is_said_word_for_word(words):
             return Passage(cut(" ".join(self.text.split()), _QUOTED), self._place_in(text))
-        if exactly or not self._may_say(words):
+        if exactly or not self._may_say(text):
             return None
         sentences = read_sentences(text)
         passages = [_last(part, sentences) for part in self._parts]
@@ -107,9 +109,9 @@ class RuleText:
                 return sentence.index
         return 0
 
-    def _may_say(self, words: tuple[tuple[str, int], ...]) -> bool:
+    def _may_say(self, text: str) -> bool:
         """Whether the whole text has enough of the words; saves the reading of its sentences."""
-        stems = {_stem(word) for word, _ in words}
+        stems = _stems(text)
         return all(
             len({word for word, _ in part.signed} & stems) >= SHARE_OF_SHORT * len(part.signed)
             for part in self._parts
@@ -127,7 +129,9 @@ class _RuleSentence:
         self.anchors = _anchors(shown) & {word for word, _ in self.signed}
 
     def is_said_by(self, sentence: "_Sentence") -> bool:
-        if _LIFTS.search(sentence.plain):
+        if _LIFTS.search(sentence.plain) or _WEAKENS.search(sentence.plain):
+            return False
+        if _DESCRIBES.search(sentence.plain) and not is_negated(sentence.plain):
             return False
         return self._has_enough(sentence.decided, SHARE_SAID) or any(
             {item for item in clause if item[0] not in _LIGHT} <= self.signed
@@ -176,7 +180,7 @@ class _Sentence:
         return _plain(self.text)
 
     @cached_property
-    def _parts(self) -> list[str]:
+    def parts(self) -> list[str]:
         """Its clauses; one without a subject ("must never be used") joins those before it."""
         parts: list[str] = []
         ends = ""  # what ends the clause before
@@ -196,7 +200,7 @@ class _Sentence:
 
     @cached_property
     def clauses(self) -> list[Signed]:
-        return [_signed(part) for part in self._parts]
+        return [_signed(part) for part in self.parts]
 
     @cached_property
     def signed(self) -> Signed:
@@ -211,12 +215,46 @@ class _Sentence:
     @cached_property
     def ordered(self) -> Signed:
         """The signed words of its clauses that are orders."""
-        orders = (_signed(part) for part in self._parts if _is_order(part))
+        orders = (_signed(part) for part in self.parts if _is_order(part))
         return frozenset[tuple[str, bool]]().union(*orders)
 
     @property
     def is_order(self) -> bool:
-        return any(map(_is_order, self._parts))
+        return any(map(_is_order, self.parts))
+
+
+@dataclass(frozen=True)
+class Request:
+    """A clause of a message that asks for something, an order or not quite one ("in English").
+
+    Args:
+        clause: without case and contractions.
+        around: its sentence and the one before, likewise; what "leave it out" refers to is there.
+        passage: its sentence; it lasts if the request is for more than a turn.
+    """
+
+    clause: str
+    around: str
+    is_once: bool
+    passage: Passage
+
+
+def requests_in(text: str) -> Iterator[Request]:
+    """What a message asks for, clause by clause."""
+    before = ""
+    for sentence in read_sentences(text):
+        plain = sentence.plain
+        passage = Passage(cut(sentence.text, _QUOTED), sentence.index)
+        passage = replace(passage, lasts=bool(_ONWARD.search(plain) or _PERMITS.search(plain)))
+        asks = bool(_ASKING.search(plain) or _QUESTION.search(plain)) or sentence.is_order
+        for number, clause in enumerate(sentence.parts):
+            is_part = (asks or not number) and bool(_FRAGMENT.match(clause))
+            if not _REPORTS.match(clause) and (
+                is_part or _is_order(clause) or _ASKING.search(clause)
+            ):
+                once = bool(_ONCE.search(plain))
+                yield Request(clause, f"{before} {plain}", once, passage)
+        before = plain
 
 
 def orders_in(text: str) -> list[str]:
@@ -225,7 +263,7 @@ def orders_in(text: str) -> list[str]:
         part.strip()
         for sentence in read_sentences(text)
         for part in _WRITTEN_CLAUSE_END.split(sentence.text)
-        if _is_order(plain := _plain(part).strip()) and not _is_negated(plain)
+        if _is_order(plain := _plain(part).strip()) and not is_negated(plain)
     ]
 
 
@@ -281,13 +319,20 @@ def _numbered_words(text: str) -> tuple[tuple[str, int], ...]:
     return tuple(words)
 
 
+@lru_cache(maxsize=4096)
+def _stems(text: str) -> frozenset[str]:
+    """The words of a text without their endings, and those that stand for its phrases."""
+    words = [word for word, _ in _numbered_words(text)]
+    joined = " ".join(words)
+    phrases = (plain for pattern, plain in PHRASES if re.search(pattern, joined))
+    return frozenset(map(stem, [*words, *" ".join(phrases).split()]))
+
+
 def _expanded(text: str) -> str:
     """The text with "do not" for "don't" and the like."""
-    return re.sub(r"\bcannot\b", "can not", re.sub(r"\bcan't\b", "can not", _not(text)))
-
-
-def _not(text: str) -> str:
-    return re.sub(r"(?<=\w)n't\b", " not", re.sub(r"\bwon't\b", "will not", text))
+    for pattern, plain in ((r"\bcan'?t\b|\bcannot\b", "can not"), (r"\bwon't\b", "will not")):
+        text = re.sub(pattern, plain, text)
+    return re.sub(r"(?<=\w)n't\b", " not", re.sub(r"\bdont\b", "do not", text))
 
 
 _A_NUMBER = rf"(?= (?:\d|(?:{'|'.join(NUMBER_WORDS)})\b))"
@@ -307,7 +352,7 @@ def _plain(sentence: str) -> str:
     """A sentence without case, contractions, and phrases whose negation negates nothing."""
     text = _expanded(fold(unicodedata.normalize("NFKC", sentence)))
     text = " ".join(text.split())
-    for pattern, plain in _FIXED:
+    for pattern, plain in (*_FIXED, *PHRASES):
         text = re.sub(pattern, plain, text)
     return text
 
@@ -348,27 +393,8 @@ _STOP_WORDS = frozenset(
 _LIGHT = frozenset({"us", "use", "keep", "let", "get"} | {"run"})  # count if nothing else does
 
 
-@lru_cache(maxsize=65536)
-def _stem(word: str) -> str:
-    """A word without the commonest English endings; a number word as digits."""
-    if word in NUMBER_WORDS:
-        return str(NUMBER_WORDS[word])
-    if len(word) > 4 and word.endswith("ies"):
-        word = f"{word[:-3]}y"
-    elif len(word) > 4 and re.search(r"(?:s|x|z|ch|sh)es$", word):
-        word = word[:-2]
-    elif len(word) > 3 and word.endswith("s") and not word.endswith("ss"):
-        word = word[:-1]
-    for ending in ("ing", "ed"):
-        if len(word) > len(ending) + 2 and word.endswith(ending):
-            word = word.removesuffix(ending)
-            word = re.sub(r"([bdgkmnprt])\1$", r"\1", word)
-            break
-    return word[:-1] if len(word) > 3 and word.endswith("e") else word
-
-
 def _content(text: str) -> set[str]:
-    return {_stem(word) for word in _WORD.findall(text) if word not in _STOP_WORDS}
+    return {stem(word) for word in _WORD.findall(text) if word not in _STOP_WORDS}
 
 
 @lru_cache(maxsize=65536)
@@ -388,7 +414,7 @@ def _without_negation(found: re.Match[str]) -> str:
     return re.sub(r"\boff[ -]limits\b", "", found[0])
 
 
-def _is_negated(clause: str) -> bool:
+def is_negated(clause: str) -> bool:
     return bool(_NEGATES_CLAUSE.search(clause) or _NEGATES_REST.search(clause))
 
 
@@ -405,7 +431,7 @@ def _anchors(sentence: str) -> set[str]:
     anchors: set[str] = set()
     for found in _NAMED.finditer(sentence):
         anchors |= _content(fold(next(filter(None, found.groups()))))
-    words = {_stem(word) for word in _WORD.findall(fold(sentence))}
+    words = {stem(word) for word in _WORD.findall(fold(sentence))}
     return anchors | {word for word in words if word.isdecimal()}
 
 
@@ -416,6 +442,16 @@ _LIFTS = re.compile(
     r"|no longer appl(?:y|ies)|(?:do|does) not (?:need|have) to|need not|no need|not necessary"
     r"|unnecessary|do not bother|(?<!not )forget (?:the|about)|instead of (?:the rule|following"
     r"|starting|ending|finishing|beginning|answering|giving|using|running))\b"
+)
+# of a sentence that is no rule, or a weaker one
+_WEAKENS = re.compile(
+    r"\b(?:optional(?:ly)?|if you (?:like|want|prefer)|when(?:ever)? you like|up to you|used to"
+    r"|(?:asked|wondered|unsure|unclear) (?:if|whether))\b"
+)
+# says where things go, or which are meant: "mails that end with a question go to sales"
+_DESCRIBES = re.compile(
+    r"^(?:\w+ ){1,4}(?:that|which|who|whose|with) (?!.*\b(?:must|should|shall)\b).*"
+    r"\b(?:(?:are|is) (?:ours|mine|yours|theirs|from|for)|goes?(?! before)|belongs?)\b"
 )
 _ONCE = re.compile(
     r"\b(?:just (?:this )?once|for once|this once|this time|for now|today|tonight|right now"
@@ -436,15 +472,33 @@ _ASKS = re.compile(
     r"|it is (?:ok|okay|fine) (?:to|if you)\b|i (?:want|need|would like) you\b|let us\b|do not\b"
     r"|never\b|instead of\b)"
 )
+_ASKING = re.compile(
+    r"\bplease\b|\b(?:can|could|would|will) (?:you|we)\b(?! mind\b)"
+    r"|^(?:\w+ ){0,2}?(?:i|we) (?:(?:really|just|only|do|would) )*(?:want|need|like|prefer|rather)\b"
+    r"|^(?:(?:what|how) about|why (?:do|can|could) (?:you )?not|let us|go ahead)\b"
+)
+_QUESTION = re.compile(r"\?|^\W*(?:\w+ ){0,2}?(?:what(?:'?s)?|which|how|where|who|when) ")
+# begins what is asked for without a verb: "in English", "no tests this time"
+_FRAGMENT = re.compile(
+    r"(?:just |but |and |only |all |answers? |everything )*(?:in|as|with|without|no|more|less|longer"
+    r"|shorter|straight|direct(?:ly)?|onto|skip(?:ping)?|minus)\b"
+)
+_REPORTS = re.compile(
+    r"(?:if|whether|unless|why (?:did|do you|are|is|was)|(?:what|when|where|who|how) (?:did|do you|is"
+    r"|are|was|were|happens)|(?:did|do|does|was|were|is|are|have|has) (?:you|we|i|it|that|this|there"
+    r"|the)\b|(?:i|we) (?:already )?(?:told|asked|said|thought|saw|noticed)"
+    r"|(?:my|our|the|his|her|their) \w+ (?:says?|said|told|asks|asked|thinks?|wants?))"
+)
 _VERBS = frozenset(
-    "add allow answer append apply avoid begin build call change check close commit compare connect"
-    " continue convert copy create delete deploy describe disregard do drop edit end execute"
-    " explain fill finish fix force forget format get give go ignore include insert install keep"
-    " leave list make mention merge modify move name offer open override overwrite paste post"
-    " prepend print provide publish push put quote recommend reformat release remove rename repeat"
-    " replace reply respond restart rewrite run say send set share ship show skip speak start stop"
-    " submit suggest switch talk tell test touch translate try update upgrade use waive work"
-    " write".split()
+    "add adjust allow answer append apply avoid begin bring build bump call change check close"
+    " commit compare connect continue convert copy create cut delete deploy describe disregard"
+    " ditch do download drop edit elaborate end execute expand explain fetch fill finish fix force"
+    " forget format get give go ignore include insert install keep land leave list lose make"
+    " mention merge modify move name offer open override overwrite paste patch post prepend print"
+    " provide publish pull push put quote recommend reformat release remove rename repeat replace"
+    " reply reset respond restart revert rewrite roll run save say send set share ship show skip"
+    " spare speak start stop submit suggest summarise summarize switch talk tell test throw touch"
+    " translate try tweak undo update upgrade upload use waive wipe work write".split()
 )
 
 
