@@ -21,7 +21,15 @@ from holdfast.logs.dialogs import LoggedDialog, LoggedTurn, size_of
 from holdfast.measures.breaking_orders import breaking_orders
 from holdfast.measures.patterns import find
 from holdfast.measures.registry import FOLLOWED, Measure
-from holdfast.measures.rule_text import Passage, RuleText, orders_in, words_before_paths
+from holdfast.measures.rule_statements import stated_in
+from holdfast.measures.rule_text import (
+    Passage,
+    RuleText,
+    orders_in,
+    read_sentences,
+    shortened,
+    words_before_paths,
+)
 from holdfast.measures.turns import AssistantTurn, ToolCall
 from holdfast.records.cause_records import (
     BreachCause,
@@ -90,7 +98,7 @@ class _Reading:
         """Whether an event is the content of a text file, such as AGENTS.md, by its name."""
         return bool(_DOCUMENT.search(self.files[position]))
 
-    def said(self, rule: RuleText) -> list[_Sighting]:
+    def said(self, text: RuleText, rule: Rule) -> list[_Sighting]:
         """Where the rule is said; in the assistant's words and the output of tools only if it is
         word for word.
         """
@@ -100,8 +108,14 @@ class _Reading:
                 continue
             is_output = event.kind is Kind.TOOL_RESULT and not self.is_document(position)
             exactly = is_output or event.is_by_assistant
-            if passage := rule.said_in(event.text, exactly):
-                sightings.append(_Sighting(position, passage))
+            passages = [text.said_in(event.text, exactly)]
+            if not exactly:
+                passages.append(stated_in(event.text, rule.measure))
+            if event.is_prompt:
+                passages.append(_recalled_in(event.text, rule.recalled))
+            if found := [passage for passage in passages if passage is not None]:
+                last = max(found, key=lambda passage: passage.index)
+                sightings.append(_Sighting(position, last))
         return sightings
 
     def ordered_otherwise(self, rule: RuleText) -> list[_Sighting]:
@@ -164,7 +178,7 @@ class _RuleInDialog:
 
     @cached_property
     def _said(self) -> list[_Sighting]:
-        return self._reading.said(self._text)
+        return self._reading.said(self._text, self._rule)
 
     @cached_property
     def _orders(self) -> list[_Sighting]:
@@ -313,7 +327,7 @@ class _RuleInDialog:
         """
         for transcript, end, why in _earlier(self._dialog):
             reading = _Reading(transcript)
-            said = [s for s in reading.said(self._text) if s.position < end]
+            said = [s for s in reading.said(self._text, self._rule) if s.position < end]
             if said:
                 event = reading.path[said[-1].position]
                 evidence = Evidence(
@@ -362,6 +376,14 @@ class _RuleInDialog:
                 "quote": sighting.passage.quote,
             }
         )
+
+
+def _recalled_in(prompt: str, recalled: Measure | None) -> Passage | None:
+    """The sentence of a prompt that states a rule as its `recalled` finds it in a reply."""
+    if recalled is None or recalled.judged or recalled.score(prompt).value < FOLLOWED:
+        return None
+    sentences = [s for s in read_sentences(prompt) if recalled.score(s.text).value >= FOLLOWED]
+    return shortened(sentences[-1]) if sentences else Passage("", 0)
 
 
 def _turn_at(dialog: LoggedDialog, position: int) -> int:

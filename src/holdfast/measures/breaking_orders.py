@@ -103,7 +103,7 @@ _READS = re.compile(
 # --- What each measure forbids
 
 _COMMIT_NOW = r"\b(?:just|simply|straight|directly|immediately|right away|anyway|as (?:it )?is)\b"
-_CHANGES = (
+CHANGES = (
     r"\b(?:add|adjust|bump|change|correct|create|delete|edit|extend|fix|insert|modify|move|patch"
     r"|put|remove|rename|replace|rewrite|set|tweak|update|write)\b"
 )
@@ -148,7 +148,8 @@ LANGUAGES = {
 }  # fmt: skip
 
 
-def _words_pattern(words: Any) -> str:
+def words_pattern(words: Any) -> str:
+    """A pattern for any of some words or phrases, as rules quote them."""
     listed = [words] if isinstance(words, str) else words
     return "|".join(re.escape(word.casefold().strip(" .!?")) for word in listed)
 
@@ -171,17 +172,21 @@ def _order_of_commands(arguments: Arguments) -> Cues:
 
 def _file(arguments: Arguments) -> Cues:
     """A change of a file that is named, or of what its folder is called."""
-    path = arguments["path"].casefold()
-    segments = [part for part in re.split(r"[/*?]+", path) if part]
-    name = segments[-1] if segments else ""
+    named = file_pattern(arguments["path"])
+    return Cues(((CHANGES, named),) if named else ())
+
+
+def file_pattern(path: str) -> str:
+    """What names a file, or its folder: migrations/* is "the migration" too; "" if nothing does."""
+    segments = [part for part in re.split(r"[/*?]+", path.casefold()) if part]
     telling = [part for part in segments if part not in _COMMON_FOLDERS] or segments
-    forms = [re.escape(part) for part in dict.fromkeys([name, *telling]) if part]
+    forms = [re.escape(part) for part in dict.fromkeys([*segments[-1:], *telling])]
     forms += [re.escape(part[:-1]) for part in telling if part.endswith("s") and len(part) > 4]
-    if name == ".env":
+    if ".env" in segments:
         forms += ["env(?:ironment)? file"]
-    if "lock" in name:
+    if any("lock" in part for part in segments[-1:]):
         forms += ["lock ?files?"]
-    return Cues(((_CHANGES, rf"(?<![\w-])(?:{'|'.join(forms)})(?![\w-])"),) if forms else ())
+    return rf"(?<![\w-])(?:{'|'.join(forms)})(?![\w-])" if forms else ""
 
 
 _COMMON_FOLDERS = frozenset("src lib app docs doc test tests packages".split())
@@ -229,20 +234,20 @@ def _digits_above(count: int) -> Iterator[str]:
 
 
 def _forbidden_words(arguments: Arguments) -> Cues:
-    return Cues(((rf"\b(?:in|with) (?:\w+ )?(?:{_words_pattern(arguments['words'])})\b",),))
+    return Cues(((rf"\b(?:in|with) (?:\w+ )?(?:{words_pattern(arguments['words'])})\b",),))
 
 
 def _demanded_words(arguments: Arguments) -> Cues:
-    words = _words_pattern(arguments["words"])
+    words = words_pattern(arguments["words"])
     return Cues(((rf"\b(?:call|address) me (?!{words})\w",),), rf"{words}|nickname|catch ?phrase")
 
 
 def _ends(arguments: Arguments) -> Cues:
-    return Cues((), f"{_words_pattern(arguments['word'])}|{_CLOSING}")
+    return Cues((), f"{words_pattern(arguments['word'])}|{_CLOSING}")
 
 
 def _starts(arguments: Arguments) -> Cues:
-    return Cues((), f"{_words_pattern(arguments['word'])}|{_OPENING}")
+    return Cues((), f"{words_pattern(arguments['word'])}|{_OPENING}")
 
 
 def _commit_message(arguments: Arguments) -> Cues:

@@ -10,7 +10,7 @@ has them with the other sign, or lifts the rule. No model is involved, and only 
 import re
 import unicodedata
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 from holdfast.errors import cut
@@ -72,7 +72,7 @@ class RuleText:
                 continue
             for part in self._parts:
                 if sentence.is_order and (lifts := part.is_lifted_by(sentence, share)) is not None:
-                    return Passage(cut(sentence.text, _QUOTED), sentence.index, lifts)
+                    return shortened(sentence, lifts)
         return None
 
     @cached_property
@@ -123,15 +123,13 @@ class _RuleSentence:
 
     def __init__(self, sentence: str) -> None:
         shown = _EXAMPLE.sub("", sentence)
-        signed = _Sentence(shown, 0).signed
+        signed = Sentence(shown, 0).signed
         content = frozenset(item for item in signed if item[0] not in _LIGHT)
         self.signed: Signed = content if len(content) > 1 else signed
         self.anchors = _anchors(shown) & {word for word, _ in self.signed}
 
-    def is_said_by(self, sentence: "_Sentence") -> bool:
-        if _LIFTS.search(sentence.plain) or _WEAKENS.search(sentence.plain):
-            return False
-        if _DESCRIBES.search(sentence.plain) and not is_negated(sentence.plain):
+    def is_said_by(self, sentence: "Sentence") -> bool:
+        if is_no_rule(sentence.plain):
             return False
         return self._has_enough(sentence.decided, SHARE_SAID) or any(
             {item for item in clause if item[0] not in _LIGHT} <= self.signed
@@ -146,7 +144,7 @@ class _RuleSentence:
     def _is_enough(self, words: set[str], count: int, share: float) -> bool:
         return self.anchors <= words and count >= share * len(self.signed) and count > 0
 
-    def is_lifted_by(self, sentence: "_Sentence", share: float) -> bool | None:
+    def is_lifted_by(self, sentence: "Sentence", share: float) -> bool | None:
         """Whether a sentence that is an order lifts the rule for good (True) or asks for what it
         forbids, this time (False); None if it does neither.
         """
@@ -169,7 +167,7 @@ class _RuleSentence:
 
 
 @dataclass(frozen=True)
-class _Sentence:
+class Sentence:
     """A sentence of a text."""
 
     text: str
@@ -244,8 +242,8 @@ def requests_in(text: str) -> Iterator[Request]:
     before = ""
     for sentence in read_sentences(text):
         plain = sentence.plain
-        passage = Passage(cut(sentence.text, _QUOTED), sentence.index)
-        passage = replace(passage, lasts=bool(_ONWARD.search(plain) or _PERMITS.search(plain)))
+        lasts = bool(_ONWARD.search(plain) or _PERMITS.search(plain))
+        passage = shortened(sentence, lasts)
         asks = bool(_ASKING.search(plain) or _QUESTION.search(plain)) or sentence.is_order
         for number, clause in enumerate(sentence.parts):
             is_part = (asks or not number) and bool(_FRAGMENT.match(clause))
@@ -268,10 +266,10 @@ def orders_in(text: str) -> list[str]:
 
 
 @lru_cache(maxsize=4096)
-def read_sentences(text: str) -> tuple[_Sentence, ...]:
+def read_sentences(text: str) -> tuple[Sentence, ...]:
     """The sentences of a text; several rules are looked for in the same ones."""
     sentences = sentences_of(_without_markup(text))
-    return tuple(_Sentence(sentence, index) for index, sentence in enumerate(sentences))
+    return tuple(Sentence(sentence, index) for index, sentence in enumerate(sentences))
 
 
 def content_words(text: str) -> frozenset[str]:
@@ -279,10 +277,15 @@ def content_words(text: str) -> frozenset[str]:
     return frozenset(word for sentence in read_sentences(text) for word, _ in sentence.signed)
 
 
-def _last(part: _RuleSentence, sentences: tuple[_Sentence, ...]) -> Passage | None:
+def shortened(sentence: Sentence, lasts: bool = True) -> Passage:
+    """A sentence as evidence."""
+    return Passage(cut(sentence.text, _QUOTED), sentence.index, lasts)
+
+
+def _last(part: _RuleSentence, sentences: tuple[Sentence, ...]) -> Passage | None:
     for sentence in reversed(sentences):
         if part.is_said_by(sentence):
-            return Passage(cut(sentence.text, _QUOTED), sentence.index)
+            return shortened(sentence)
     return None
 
 
@@ -335,9 +338,18 @@ def _expanded(text: str) -> str:
     return re.sub(r"(?<=\w)n't\b", " not", re.sub(r"\bdont\b", "do not", text))
 
 
+def is_no_rule(plain: str) -> bool:
+    """Whether a sentence lifts a rule, leaves it open, or describes something."""
+    if _LIFTS.search(plain) or _WEAKENS.search(plain):
+        return True
+    return bool(_DESCRIBES.search(plain)) and not is_negated(plain)
+
+
 _A_NUMBER = rf"(?= (?:\d|(?:{'|'.join(NUMBER_WORDS)})\b))"
 _FIXED = (
     (r"\b(?:no|not) more than\b", "at most"),
+    (r"\bno (\w+ )?(?:(?:has|is|with|may have|may be) )?(?:more|longer) than\b", r"\1at most"),
+    (r"\b(?:never|not) (\w+ )(?:more|longer) than\b", r"\1at most"),
     (r"\b(?:no|not) (?:fewer|less) than\b", "at least"),
     (rf"\b(?:under|fewer than|less than|shorter than){_A_NUMBER}", "at most"),
     (rf"\b(?:more|longer) than{_A_NUMBER}", "not at most"),
@@ -473,20 +485,20 @@ _ASKS = re.compile(
     r"|never\b|instead of\b)"
 )
 _ASKING = re.compile(
-    r"\bplease\b|\b(?:can|could|would|will) (?:you|we)\b(?! mind\b)"
-    r"|^(?:\w+ ){0,2}?(?:i|we) (?:(?:really|just|only|do|would) )*(?:want|need|like|prefer|rather)\b"
+    r"\bplease\b|\b(?:can|could|would|will) (?:you|we)\b(?! mind\b)|^(?:\w+ ){0,2}?(?:i|we)"
+    r" (?:(?:really|just|only|do|would) )*(?:want|need|like|prefer|rather)\b"
     r"|^(?:(?:what|how) about|why (?:do|can|could) (?:you )?not|let us|go ahead)\b"
 )
 _QUESTION = re.compile(r"\?|^\W*(?:\w+ ){0,2}?(?:what(?:'?s)?|which|how|where|who|when) ")
 # begins what is asked for without a verb: "in English", "no tests this time"
 _FRAGMENT = re.compile(
-    r"(?:just |but |and |only |all |answers? |everything )*(?:in|as|with|without|no|more|less|longer"
-    r"|shorter|straight|direct(?:ly)?|onto|skip(?:ping)?|minus)\b"
+    r"(?:just |but |and |only |all |answers? |everything )*(?:in|as|with|without|no|more|less"
+    r"|longer|shorter|straight|direct(?:ly)?|onto|skip(?:ping)?|minus)\b"
 )
 _REPORTS = re.compile(
-    r"(?:if|whether|unless|why (?:did|do you|are|is|was)|(?:what|when|where|who|how) (?:did|do you|is"
-    r"|are|was|were|happens)|(?:did|do|does|was|were|is|are|have|has) (?:you|we|i|it|that|this|there"
-    r"|the)\b|(?:i|we) (?:already )?(?:told|asked|said|thought|saw|noticed)"
+    r"(?:if|whether|unless|why (?:did|do you|are|is|was)|(?:what|when|where|who|how) (?:did"
+    r"|do you|is|are|was|were|happens)|(?:did|do|does|was|were|is|are|have|has) (?:you|we|i|it|that"
+    r"|this|there|the)\b|(?:i|we) (?:already )?(?:told|asked|said|thought|saw|noticed)"
     r"|(?:my|our|the|his|her|their) \w+ (?:says?|said|told|asks|asked|thinks?|wants?))"
 )
 _VERBS = frozenset(
