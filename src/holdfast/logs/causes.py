@@ -217,7 +217,7 @@ class _RuleInDialog:
         )
 
     def cause_of(self, turn: LoggedTurn) -> BreachCause:
-        breach = _breach(self._rule.measure, turn, self._reading.path)
+        breach = breach_position(self._rule.measure, turn, self._reading.path)
         said = [sighting for sighting in self._said if sighting.position < breach]
         in_context = [s for s in said if self._reading.shows(s.position, breach)]
         if in_context:
@@ -400,7 +400,7 @@ def _asking(path: Sequence[Event], turn: LoggedTurn, breach: int) -> list[int]:
     return [n for n in range(first, breach) if path[n].is_by_user]
 
 
-def _breach(measure: Measure, turn: LoggedTurn, path: Sequence[Event]) -> int:
+def breach_position(measure: Measure, turn: LoggedTurn, path: Sequence[Event]) -> int:
     """The position of the event with which a turn broke a rule, if its tool calls show it so far;
     else of the last event.
     """
