@@ -27,6 +27,7 @@ from holdfast.measures.rule_text import (
     RuleText,
     orders_in,
     read_sentences,
+    requests_in,
     shortened,
     words_before_paths,
 )
@@ -293,7 +294,10 @@ class _RuleInDialog:
             lifts = self._rule.unless.user
             if lifts and (match := find(lifts, text, "i")):
                 yield _Sighting(position, Passage(match.group(), len(text), lasts=False))
-            for clause in orders_in(text):
+            clauses = orders_in(text)
+            if self._rule.measure.name == "commit_message":  # 'message "wip"' is no whole order
+                clauses = [request.passage.quote for request in requests_in(text)]
+            for clause in clauses:
                 if _asks_to_break(clause, self._rule.measure):
                     yield _Sighting(position, Passage(clause, len(text), lasts=False))
 
@@ -425,7 +429,8 @@ def breach_position(measure: Measure, turn: LoggedTurn, path: Sequence[Event]) -
 
 def _asks_to_break(clause: str, measure: Measure) -> bool:
     """Whether an order asks for something that, if the assistant did it, would break a rule: a
-    command in backticks, a change of a file with this path, or a word that may not occur.
+    command in backticks, a commit message in quotes, a change of a file with this path, or a word
+    that may not occur.
     """
     if measure.name in _WORDS_FORBIDDEN:
         return measure.score(clause).value < FOLLOWED
@@ -435,6 +440,9 @@ def _asks_to_break(clause: str, measure: Measure) -> bool:
     elif measure.name == "file_not_touched":
         paths = [path for verb, path in words_before_paths(clause) if verb not in _READING]
         calls = [ToolCall("Edit", {"file_path": path}) for path in paths]
+    elif measure.name == "commit_message":
+        messages = re.findall(r"message:? [\"“'`]([^\"”'`]+)[\"”'`]", clause, re.IGNORECASE)
+        calls = [ToolCall("Bash", {"command": f"git commit -m '{text}'"}) for text in messages]
     else:
         return False
     scores = (measure.score_turn(AssistantTurn("", (call,))) for call in calls)

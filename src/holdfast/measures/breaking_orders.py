@@ -27,11 +27,13 @@ class Cues:
             what the measure forbids.
         unwanted: a pattern of what the measure demands; a request to leave it out is one as well.
         lasts: whether a request to leave it out is for more than the next turn.
+        stays: whether one for something is, too.
     """
 
     wanted: tuple[tuple[str, ...], ...] = ()
     unwanted: str = ""
     lasts: bool = True
+    stays: bool = False
 
 
 def breaking_orders(text: str, measure: Measure) -> Iterator[Passage]:
@@ -58,6 +60,8 @@ def _ordered(request: Request, cues: Cues) -> Passage | None:
     if _READS.match(request.clause):
         return None
     wants = any(_asks_for(request.clause, patterns) for patterns in cues.wanted)
+    if wants and cues.stays and not request.is_once:
+        return replace(request.passage, lasts=True)
     return request.passage if wants else None
 
 
@@ -111,7 +115,8 @@ _LONG = (
     r"\b(?:in (?:\w+ )?(?:detail|depth|full)|at length|(?:more|every|all the) details?|detailed"
     r"|in-depth|full(?:er)? (?:\w+ )?(?:story|explanation|answer|account|version|text|report)"
     r"|(?:explain|describe|write|tell)\b.*\bfully|whole (?:\w+ )?(?:story|explanation|thing|answer)"
-    r"|thorough(?:ly)?|comprehensive(?:ly)?|elaborate|expand on|step[ -]by[ -]step|essay|longer"
+    r"|thorough(?:ly)?|comprehensive(?:ly)?|elaborate|expand on|step[ -]by[ -]step|essay"
+    r"|long(?:er|ish)"
     r"|long (?:\w+ )?(?:answer|reply|explanation|version|text|story|message|one|list|form)"
     r"|(?:\d+|several|a few|a couple of|two|three|four|five) (?:paragraphs|pages))\b"
 )
@@ -121,11 +126,11 @@ _SHORT = (
 )
 _CLOSING = (
     r"clos(?:ing|er)(?: \w+)?|sign[ -]?off|ending|last (?:line|sentence|words?|bit|part)|farewell"
-    r"|goodbye|signature|tagline|slogan|catch ?phrase|motto"
+    r"|goodbye|signature|tagline|slogan|catch ?phrase|motto|at the end"
 )
 _OPENING = (
     r"greeting|opening(?: \w+)?|opener|intro(?:duction)?|first (?:line|sentence|words?|bit|part)"
-    r"|salutation|hello|preamble|catch ?phrase|prefix"
+    r"|salutation|hello|preamble|catch ?phrase|prefix|(?:open|start|begin)(?:ing)? with"
 )
 _OTHER_FORM = (
     r"\b(?:in|as|to|into|of)\b.*\b(?:prose|plain (?:text|english|words|language)|running text"
@@ -239,7 +244,11 @@ def _forbidden_words(arguments: Arguments) -> Cues:
 
 def _demanded_words(arguments: Arguments) -> Cues:
     words = words_pattern(arguments["words"])
-    return Cues(((rf"\b(?:call|address) me (?!{words})\w",),), rf"{words}|nickname|catch ?phrase")
+    return Cues(
+        ((rf"\b(?:call|address) me (?!{words})\w",),),
+        rf"{words}|nickname|catch ?phrase",
+        stays=True,
+    )
 
 
 def _ends(arguments: Arguments) -> Cues:

@@ -1,13 +1,14 @@
 """The words by which one asks for a command that a regular expression forbids."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
 
 # a command's action, and other verbs that order it
 ACTIONS = {
-    "push": "push pushes pushing publish ship upload send put get bring land deploy",
-    "commit": "commit committing commits check-in",
-    "merge": "merge merging land combine",
+    "push": "push publish ship upload send put get bring land deploy",
+    "commit": "commit",
+    "merge": "merge land combine",
     "publish": "publish release ship",
     "deploy": "deploy release ship roll",
     "apply": "apply deploy provision roll",
@@ -19,7 +20,7 @@ ACTIONS = {
     "wget": "wget download fetch",
     "ssh": "ssh connect",
     "reset": "reset discard undo revert",
-    "rebase": "rebase rebasing",
+    "rebase": "rebase",
     "amend": "amend",
     "tag": "tag",
 }
@@ -98,8 +99,18 @@ def _is_told_apart(names: list[str]) -> bool:
 
 
 def _verbs(name: str) -> Iterator[str]:
-    yield from ACTIONS.get(name, "").split()
+    for verb in ACTIONS.get(name, "").split():
+        yield from _forms(verb)
     yield _named(name)
+
+
+@lru_cache
+def _forms(verb: str) -> tuple[str, ...]:
+    """A verb and its forms, such as "applied"."""
+    from lemminflect import getAllInflections
+
+    by_tag = getAllInflections(verb, upos="VERB")
+    return tuple(dict.fromkeys([verb, *(form for forms in by_tag.values() for form in forms)]))
 
 
 def _named(name: str) -> str:
@@ -115,5 +126,5 @@ def _named(name: str) -> str:
     return "|".join(forms)
 
 
-def _any_of(forms: Iterator[str] | list[str]) -> str:
+def _any_of(forms: Iterable[str]) -> str:
     return rf"(?<![\w.-])(?:{'|'.join(dict.fromkeys(forms))})(?!\w)"

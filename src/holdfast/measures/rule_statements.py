@@ -175,7 +175,9 @@ def _order_of_commands(arguments: Arguments) -> list[Statement]:
 
 def _file(arguments: Arguments) -> list[Statement]:
     path = file_pattern(arguments["path"])
-    touches = rf"{CHANGES}|\b(?:touch\w*|edit\w*|chang\w+|alone|limits|hands|modif\w+|untouched)\b"
+    touches = (
+        rf"{CHANGES}|\b(?:avoid|touch\w*|edit\w*|chang\w+|alone|limits|hands|modif\w+|untouched)\b"
+    )
     return [Statement(forbidden=(path, touches))] if path else []
 
 

@@ -333,7 +333,11 @@ def _stems(text: str) -> frozenset[str]:
 
 def _expanded(text: str) -> str:
     """The text with "do not" for "don't" and the like."""
-    for pattern, plain in ((r"\bcan'?t\b|\bcannot\b", "can not"), (r"\bwon't\b", "will not")):
+    for pattern, plain in (
+        (r"\b(?:pls|plz)\b", "please"),
+        (r"\bcan'?t\b|\bcannot\b", "can not"),
+        (r"\bwon't\b", "will not"),
+    ):
         text = re.sub(pattern, plain, text)
     return re.sub(r"(?<=\w)n't\b", " not", re.sub(r"\bdont\b", "do not", text))
 
@@ -458,12 +462,12 @@ _LIFTS = re.compile(
 # of a sentence that is no rule, or a weaker one
 _WEAKENS = re.compile(
     r"\b(?:optional(?:ly)?|if you (?:like|want|prefer)|when(?:ever)? you like|up to you|used to"
-    r"|(?:asked|wondered|unsure|unclear) (?:if|whether))\b"
+    r"|(?:asked|wondered|unsure|unclear) (?:if|whether)|failed|passed|(?:was|were|did) not)\b"
 )
 # says where things go, or which are meant: "mails that end with a question go to sales"
 _DESCRIBES = re.compile(
     r"^(?:\w+ ){1,4}(?:that|which|who|whose|with) (?!.*\b(?:must|should|shall)\b).*"
-    r"\b(?:(?:are|is) (?:ours|mine|yours|theirs|from|for)|goes?(?! before)|belongs?)\b"
+    r"\b(?:(?:are|is) (?:ours|mine|yours|theirs|from|for)|go(?:es)?(?! before)|belongs?)\b"
 )
 _ONCE = re.compile(
     r"\b(?:just (?:this )?once|for once|this once|this time|for now|today|tonight|right now"
@@ -486,14 +490,14 @@ _ASKS = re.compile(
 )
 _ASKING = re.compile(
     r"\bplease\b|\b(?:can|could|would|will) (?:you|we)\b(?! mind\b)|^(?:\w+ ){0,2}?(?:i|we)"
-    r" (?:(?:really|just|only|do|would) )*(?:want|need|like|prefer|rather)\b"
+    r" (?:(?:really|just|only|do|not|would) )*(?:want|need|like|prefer|rather|have (?:no )?time)\b"
     r"|^(?:(?:what|how) about|why (?:do|can|could) (?:you )?not|let us|go ahead)\b"
 )
 _QUESTION = re.compile(r"\?|^\W*(?:\w+ ){0,2}?(?:what(?:'?s)?|which|how|where|who|when) ")
 # begins what is asked for without a verb: "in English", "no tests this time"
 _FRAGMENT = re.compile(
     r"(?:just |but |and |only |all |answers? |everything )*(?:in|as|with|without|no|more|less"
-    r"|longer|shorter|straight|direct(?:ly)?|onto|skip(?:ping)?|minus)\b"
+    r"|\d+|one|two|three|four|five|longer|shorter|straight|direct(?:ly)?|onto|skip(?:ping)?|minus)\b"
 )
 _REPORTS = re.compile(
     r"(?:if|whether|unless|why (?:did|do you|are|is|was)|(?:what|when|where|who|how) (?:did"
@@ -502,15 +506,16 @@ _REPORTS = re.compile(
     r"|(?:my|our|the|his|her|their) \w+ (?:says?|said|told|asks|asked|thinks?|wants?))"
 )
 _VERBS = frozenset(
-    "add adjust allow answer append apply avoid begin bring build bump call change check close"
-    " commit compare connect continue convert copy create cut delete deploy describe disregard"
-    " ditch do download drop edit elaborate end execute expand explain fetch fill finish fix force"
-    " forget format get give go ignore include insert install keep land leave list lose make"
-    " mention merge modify move name offer open override overwrite paste patch post prepend print"
-    " provide publish pull push put quote recommend reformat release remove rename repeat replace"
-    " reply reset respond restart revert rewrite roll run save say send set share ship show skip"
-    " spare speak start stop submit suggest summarise summarize switch talk tell test throw touch"
-    " translate try tweak undo update upgrade upload use waive wipe work write".split()
+    "add adjust allow answer append apply avoid begin bring build bump call change check clear"
+    " close combine commit compare connect continue convert copy create cut delete deploy describe"
+    " destroy discard disregard ditch do download drop edit elaborate end erase execute expand"
+    " explain fetch fill finish fix force forget format get give go ignore include insert install"
+    " keep land leave list lose make mention merge modify move name offer open override overwrite"
+    " paste patch post prepend print provide provision publish pull push put quote recommend"
+    " reformat release remove rename repeat replace reply reset respond restart revert rewrite roll"
+    " run save say send set share ship show skip spare speak start stop submit suggest summarise"
+    " summarize switch talk tell test throw touch translate try tweak undo update upgrade upload"
+    " use waive wipe work write".split()
 )
 
 

@@ -51,6 +51,8 @@ PHRASES = (
     (r"\b(?:refrain|abstain|keep away|stay away|stay clear|steer clear|hands off|keep out|stay out"
      r"|stay off)(?: (?:from|of))?\b", "avoid"),
     (r"\bread-only\b", "must not be edited"),
+    (r"\b(?:stays?|remains?) (?:as (?:it|they) (?:is|are)|unchanged)\b|\bunchanged\b",
+     "must not be changed"),
     (r"\b(?:bring|bringing|brought) up\b|\bspeak(?:ing)? of\b|\brefer(?:ring)? to\b", "mention"),
     (r"\bsign(?:s|ing|ed)? off (?:with|on)\b|\b(?:at|by) the end of\b", "end"),
     (r"\bat the (?:start|beginning|top) of\b", "start"),
