@@ -21,7 +21,8 @@ from holdfast.drift import load_suite
 from holdfast.logs import read_logs, score_logs
 from holdfast.records import CAUSES
 
-HALVES = ("develop", "held-out", "later", "hand", "real")
+BARE = "real-without-recalled"  # the same dialogs under rules without their `recalled`
+HALVES = ("develop", "held-out", "later", "hand", "real", BARE)
 
 
 def compare(dialog: dict, suite: dict, folder: Path) -> list[tuple[str, str, str]]:
@@ -69,6 +70,13 @@ def result_of(dialogs: list[list[tuple[str, str, str]]]) -> dict:
     }
 
 
+def _suite(suite: dict, half: str) -> dict:
+    if half != BARE:
+        return suite
+    rules = [{name: rule[name] for name in rule if name != "recalled"} for rule in suite["rules"]]
+    return {**suite, "rules": rules}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path)
@@ -79,10 +87,12 @@ def main() -> None:
     every = [dialog for file in files for dialog in file["dialogs"]]
     record: dict = {"measured_on": measured_on()}
     for half in HALVES if arguments.half is None else (arguments.half,):
-        dialogs = [dialog for dialog in every if dialog["half"] == half]
+        of_half = "real" if half == BARE else half
+        dialogs = [dialog for dialog in every if dialog["half"] == of_half]
         with tempfile.TemporaryDirectory() as folder:
             compared = [
-                compare(dialog, suites[dialog["suite"]], Path(folder)) for dialog in dialogs
+                compare(dialog, _suite(suites[dialog["suite"]], half), Path(folder))
+                for dialog in dialogs
             ]
         record[half] = {"dialogs": len(dialogs), **result_of(compared)}
     write_record(record, arguments.out)

@@ -12,6 +12,7 @@ _HALVES = {
     "later": "written after the code, to be harder; looked at since",
     "hand": "written after that, harder still",
     "real": "replies of a 0.5B model under the suite `bots`, arranged by a script",
+    "real-without-recalled": "the same, under rules without `recalled`",
 }
 
 
