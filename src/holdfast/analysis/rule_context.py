@@ -16,6 +16,7 @@ from holdfast.analysis import statistics
 from holdfast.analysis.adherence import TOKEN_BINS, label_of
 from holdfast.analysis.statistics import Estimate
 from holdfast.records import CAUSES, CompactedRule, LogDialog, LogProbe, RuleInContext, Run
+from holdfast.records.cause_records import RECALL_CAUSES
 
 CALL_BINS = (0, 1, 5, 10, 20, 50, 100, 200, 500, 1_000)
 COMPACTION_BINS = (0, 1, 2, 3, 5, 9)
@@ -96,9 +97,12 @@ def breaches(run: Run) -> list[Breach]:
 
 
 def count_causes(found: Sequence[Breach]) -> dict[str, int]:
-    """How many breaches have each cause, in the order of `CAUSES`."""
+    """How many breaches have each cause, in the order of `CAUSES`, then of `RECALL_CAUSES` if a
+    model was asked.
+    """
     counts = Counter(breach.probe.cause.cause for breach in found if breach.probe.cause)
-    return {cause: counts[cause] for cause in CAUSES}
+    asked = [cause for cause in RECALL_CAUSES if counts[cause]]
+    return {cause: counts[cause] for cause in (*CAUSES, *asked)}
 
 
 def context_effects(run: Run) -> ContextEffects:

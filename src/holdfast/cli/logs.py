@@ -8,19 +8,23 @@ from typing import Annotated, Any
 
 from holdfast.analysis.adherence import adherence
 from holdfast.analysis.logs_summary import write_logs_summary
+from holdfast.analysis.rule_context import breaches, count_causes
 from holdfast.cli import options
 from holdfast.cli.exit_codes import COULD_NOT, exit_code
 from holdfast.cli.loading import judging_of
 from holdfast.cli.options import Arg, Command, OutFolder
 from holdfast.cli.output import command_line, page_path, write_page
-from holdfast.cli.progress import note
-from holdfast.common.ranges import Range
+from holdfast.cli.progress import Bar, note
+from holdfast.common.ranges import Range, whole_number
 from holdfast.drift import load_suite
+from holdfast.drift.cases import Suite
+from holdfast.drift.judges import load_judge
 from holdfast.errors import UsageError
-from holdfast.logs import read_logs, score_logs
-from holdfast.records import read_earlier
+from holdfast.logs import Logs, read_logs, score_logs
+from holdfast.logs.recalled_causes import Asked, ask_recall
+from holdfast.records import Run, read_earlier
 from holdfast.report.log_formats import formats_list
-from holdfast.report.logs_causes import why_table
+from holdfast.report.logs_causes import asked_sentence, why_table
 from holdfast.report.logs_figures import write_logs_figures
 from holdfast.report.logs_junit import write_logs_junit
 from holdfast.report.logs_page import logs_page
@@ -82,6 +86,10 @@ class LogsArguments(options.ReportOptions):
     """the run's folder"""
     force_judge: bool = False
     """use judges even if they agree poorly with the labelled replies of their rules"""
+    model: Annotated[str | None, Arg("MODEL|URL")] = None
+    """ask this model for its rules where a rule was broken that was in the context"""
+    ask: Annotated[int, Arg("N")] = 100
+    """with --model: ask about at most this many breaches, drawn at random"""
 
 
 def run(arguments: LogsArguments) -> int:
@@ -92,6 +100,7 @@ def run(arguments: LogsArguments) -> int:
     _SHARES["error"].check("logs", "error", arguments.error)
     if arguments.against and arguments.against.resolve() == arguments.out.resolve():
         raise UsageError(f"--against {arguments.against} is the folder of --out; choose another.")
+    whole_number("logs", "ask", arguments.ask, 1)
     page = page_path(arguments, arguments.out)
     suite = load_suite(arguments.suite, allow_code=arguments.allow_code, probed=False)
     before = read_earlier(arguments.against, "logs") if arguments.against else None
@@ -103,6 +112,7 @@ def run(arguments: LogsArguments) -> int:
         judging=judging_of(arguments.force_judge),
         command=command_line(),
     )
+    scored, asked = _with_recall(arguments, scored, logs, suite)
     rows = adherence(scored, min_adherence=bar, error=arguments.error, before=before)
     has_verdicts = bar is not None or before is not None
     by_category = len(rows) > _MAX_RULES_SHOWN and not has_verdicts
@@ -110,6 +120,8 @@ def run(arguments: LogsArguments) -> int:
     print(logs_table(scored, rows, shown, bar))
     if why := why_table(scored):
         print(why)
+    if asked is not None:
+        print(f"\n{asked_sentence(asked)}")
     _print_problems(logs.problems)
     if arguments.junit is not None:
         seconds = time.monotonic() - started
@@ -119,6 +131,21 @@ def run(arguments: LogsArguments) -> int:
     write_logs_figures(shown, scored.folder / "figures")
     write_page(arguments, logs_page(scored, rows, shown, bar), page)
     return exit_code([row.verdict for row in rows])
+
+
+def _with_recall(
+    arguments: LogsArguments, scored: Run, logs: Logs, suite: Suite
+) -> tuple[Run, Asked | None]:
+    """The run with what the model of `--model` recalls, if there is one."""
+    if arguments.model is None:
+        return scored, None
+    count = min(arguments.ask, count_causes(breaches(scored))["present"])
+    if not count:
+        note(f"--model {arguments.model} is not asked: no broken rule was in the context.")
+        return scored, None
+    model = load_judge(arguments.model, None)
+    with Bar(count, "breach", f"asking {model.name} for its rules") as bar:
+        return ask_recall(scored, logs, suite, model, arguments.ask, bar)
 
 
 def _print_problems(problems: Sequence[str]) -> None:

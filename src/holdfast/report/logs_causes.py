@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from holdfast.analysis.adherence import TOKEN_BINS
 from holdfast.analysis.rule_context import (
@@ -16,9 +17,12 @@ from holdfast.analysis.rule_context import (
     count_causes,
 )
 from holdfast.analysis.statistics import Estimate
-from holdfast.records import CAUSES, BreachCause, Evidence, Run
+from holdfast.records import BreachCause, Evidence, Run
 from holdfast.report.page import Table
 from holdfast.report.wording import aligned, count_of, plain, signed
+
+if TYPE_CHECKING:
+    from holdfast.logs.recalled_causes import Asked
 
 _MOST_SHOWN = 5  # breaches that the page shows for each cause
 _NAMES = {
@@ -27,6 +31,8 @@ _NAMES = {
     "outweighed": "outweighed",
     "present": "present",
     "unknown": "not shown",
+    "present_recalled": "present, recalled",
+    "present_not_recalled": "present, not recalled",
 }
 _MEANINGS = {
     "never_sent": "nothing before the breach says the rule, and the log shows everything sent",
@@ -34,6 +40,8 @@ _MEANINGS = {
     "outweighed": "the user, or a file that was read later, ordered otherwise",
     "present": "it was in the context",
     "unknown": "the transcript does not show it",
+    "present_recalled": "it was in the context, and the model states it there when asked",
+    "present_not_recalled": "it was in the context, and the model does not state it when asked",
 }
 _VERBS = {"said": "Said in", "left": "Left the context in", "ordered": "Ordered otherwise in"}
 
@@ -46,17 +54,28 @@ def why_table(run: Run) -> str:
     if not found:
         return ""
     counts = count_causes(found)
-    listed = ", ".join(f"{_NAMES[cause]} {counts[cause]}" for cause in CAUSES)
+    listed = ", ".join(f"{_NAMES[cause]} {count}" for cause, count in counts.items())
     lines = ["", f"Why: {len(found):,} {'breach' if len(found) == 1 else 'breaches'}: {listed}."]
     rules = list(dict.fromkeys(breach.rule for breach in found))
     if len(rules) > 1:
-        cells = [["rule", *_NAMES.values()]]
+        cells = [["rule", *(_NAMES[cause] for cause in counts)]]
         for rule in rules:
             of_rule = count_causes([breach for breach in found if breach.rule == rule])
-            cells.append([rule, *(str(count) for count in of_rule.values())])
+            cells.append([rule, *(str(of_rule.get(cause, 0)) for cause in counts)])
         lines += ["", *aligned(cells)]
     around = context_effects(run).around
     return "\n".join([*lines, *_compactions(around)])
+
+
+def asked_sentence(asked: Asked) -> str:
+    """How many breaches the model was asked about, and how these were chosen."""
+    sentence = f"{asked.model} was asked for its rules at {asked.asked:,} of {asked.present:,}"
+    sentence += " breaches whose rule was present"
+    if asked.asked < asked.present:
+        sentence += ", drawn at random (the same ones each time)"
+    if asked.undecided:
+        sentence += f"; {asked.undecided:,} gave no whole answer, and stay present"
+    return f"{sentence}."
 
 
 def _compactions(around: AroundCompactions) -> list[str]:
@@ -107,12 +126,13 @@ def causes_section(run: Run) -> CausesSection | None:
     found = breaches(run)
     if not found:
         return None
-    rows: list[tuple[str, ...]] = [("rule", *_NAMES.values())]
+    every = count_causes(found)
+    rows: list[tuple[str, ...]] = [("rule", *(_NAMES[cause] for cause in every))]
     for rule in dict.fromkeys(breach.rule for breach in found):
         counts = count_causes([breach for breach in found if breach.rule == rule])
-        rows.append((rule, *(str(count) for count in counts.values())))
+        rows.append((rule, *(str(counts.get(cause, 0)) for cause in every)))
     causes = []
-    for cause in CAUSES:
+    for cause in every:
         of_cause = [b for b in found if b.probe.cause and b.probe.cause.cause == cause]
         if of_cause:
             shown = tuple(_shown(run, breach) for breach in of_cause[:_MOST_SHOWN])
