@@ -1,4 +1,4 @@
-"""commit_rules."""
+"""Rules about commits: the form of their message, its trailers, and what they include."""
 
 import re
 
