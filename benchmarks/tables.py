@@ -28,6 +28,7 @@ from tabled.behaviour import (
     lengths_table,
     quoted_dialog,
     screen_line,
+    suite_init_line,
     verdicts_table,
 )
 from tabled.catalogue import api_sections, catalogue_table
@@ -179,6 +180,7 @@ def documents() -> dict[Path, str]:
         ("quoted", quoted_dialog),
         ("bot", bot_table),
         ("screen_smollm2", screen_line),
+        ("suite_init", suite_init_line),
         ("smollm2_drift", real_drift_table),
         ("smollm2_decay", real_decay_table),
         ("smollm2_explored", explored_line),

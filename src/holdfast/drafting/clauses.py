@@ -1,4 +1,4 @@
-"""clauses."""
+"""The clauses of a statement, and the words that commands, paths and prohibitions are made of."""
 
 import re
 from collections.abc import Iterator, Sequence

@@ -145,6 +145,7 @@ def token_pattern(token: str) -> tuple[str, list[str]] | None:
         len(token) > 48
         or not (is_code or files)
         or is_command(token)
+        or re.search(r"-name$|^\w+: ?\w+$", token)
         or re.search(r"\s--?\w|^-|^[A-Z][A-Z0-9_]*$|^[\w-]+:$|^\w+\.\w+\.[\w.]+$|[$%]", token)
         or (path_glob(token) is not None and re.search(r"/|\.[a-z]{2,4}$", token)
             and not re.match(r"(?:os|console|process|fmt|err|log)\.", token))
@@ -215,11 +216,22 @@ def code_rule(clause: str, statement: Statement, prohibits: bool) -> list[Draft]
     else:
         return None
     pairs = re.findall(rf"{CODE} (?:instead of|rather than|over|not) ({CODE})", clause)
+    if _is_scoped(statement) or ("call" in instruction.verbs and "(" not in objects + clause):
+        return None  # a name alone may be that of a tool
     found = _tokens(", ".join(pairs) if len(pairs) > 1 else objects)
     files = _files(instruction, statement)
     if found is None or files is None:
         return None
     return _drafts(found, files, statement)
+
+
+def _is_scoped(statement: Statement) -> bool:
+    """Whether the label of a sentence limits it: "Absolute-positioned tooltips: never use ..."."""
+    words = statement.label.split()
+    general = (
+        r"code|style|types?|rules?|imports?|exports?|typescript|python|strict|no|not|never|use"
+    )
+    return len(words) > 1 and not re.search(rf"\b(?:{general})\b", statement.label, re.I)
 
 
 def _tokens(objects: str) -> list[tuple[str, list[str]]] | None:

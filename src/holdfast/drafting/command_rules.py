@@ -1,4 +1,4 @@
-"""command_rules."""
+"""Rules about commands: never run one, use one instead of another, prefer one to another."""
 
 import re
 from collections.abc import Sequence

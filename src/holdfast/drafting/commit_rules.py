@@ -1,4 +1,4 @@
-"""commit_rules."""
+"""Rules about commits: the form of their message, its trailers, and what they include."""
 
 import re
 
@@ -181,7 +181,8 @@ def commit_trailers(clause: str, statement: Statement, prohibits: bool) -> list[
     where = r"(?: (?:to|in|on) (?:the |any |your |git )*commits?(?: messages?)?)?"
     rest = after_never(clause, "add|include|use|put|append|insert", prohibits)
     if rest is not None and re.fullmatch(rf"{trailer}{where}{TAIL}", rest, re.I):
-        return commit_rule(r"(?si)\A(?!.*co-authored-by:)", "prohibition")
+        named = r"[^\n]*(?:claude|anthropic)" if re.search("claude", clause, re.I) else ""
+        return commit_rule(rf"(?si)\A(?!.*co-authored-by:{named})", "prohibition")
     mention = after_never(clause, "mention|reference|credit|include|add", prohibits)
     name = (
         r"(?:claude|claude code|AI|chatgpt|copilot)(?:(?:,| or|, or) (?:claude|claude"
@@ -377,7 +378,8 @@ def no_attribution(clause: str, statement: Statement, prohibits: bool) -> list[D
         r"|(?:for |naming |with )(?:claude|AI|an AI|agents?)(?: agents?| tools?)?))*"
     )
     if re.fullmatch(rf"{never}{add}{trailer}{where}{TAIL}", clause, re.I):
-        return commit_rule(r"(?si)\A(?!.*co-authored-by:)", "prohibition")
+        named = r"[^\n]*(?:claude|anthropic)" if re.search("claude", clause, re.I) else ""
+        return commit_rule(rf"(?si)\A(?!.*co-authored-by:{named})", "prohibition")
     credit = rf"(?:{_AGENT}[- ]?)(?:{_CREDIT}(?:,? (?:or |and )?)?)+"
     generated = r"[\"“`](?:🤖 )?generated (?:with|by)[^\"”`]*[\"”`](?: (?:lines?|footers?|text))*"
     if about and re.fullmatch(rf"{never}{add}(?:{credit}|{generated}){where}{TAIL}", clause, re.I):

@@ -1,4 +1,4 @@
-"""drafts."""
+"""A drafted rule, and the reasons why a line is none."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

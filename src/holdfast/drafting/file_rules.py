@@ -1,4 +1,4 @@
-"""file_rules."""
+"""Rules about files that are left alone: "do not edit `vendor/`", "`src/gen/` is generated"."""
 
 import re
 from collections.abc import Sequence

@@ -1,4 +1,10 @@
-"""line_rules."""
+"""Whether a line of a rules file is a rule, and which.
+
+A statement is cut into clauses ("Use pnpm, never npm - it breaks the lockfile"). One of them has to
+be a form of the table below; the others may give reasons, but no exceptions. What the line says
+only under a condition that no measure reads is no rule here: `draft` then answers with the reason.
+A line that no form fits is never guessed at.
+"""
 
 import re
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""order_rules."""
+"""Rules about what is run before a commit, a push or a pull request."""
 
 import re
 from collections.abc import Sequence

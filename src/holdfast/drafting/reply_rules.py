@@ -1,4 +1,4 @@
-"""reply_rules."""
+"""Rules about replies: their language, length and words."""
 
 import re
 
