@@ -302,7 +302,7 @@ def demo_real_caption() -> str:
         if row["method"] == methods[0] and row["change"]["verdict"] == "lower"
     ]
     lost = " and ".join(falls) or "no rule clearly falls"
-    effects = " ".join(_effect(rows, method) for method in methods[1:])
+    effects = _effects(rows, methods[1:])
     said = ""
     if quoted := record["quoted"]:
         first, last = (" ".join(reply.split()) for reply in quoted["replies"][methods[0]])
@@ -319,15 +319,26 @@ def demo_real_caption() -> str:
     )
 
 
+def _effects(rows: list[dict], methods: list[str]) -> str:
+    """The rules that each fix clearly helps or harms, over all rounds, in sentences."""
+    found = {method: _effect(rows, method) for method in methods}
+    if not any(found.values()):
+        named = " nor ".join(f"`{method}`" for method in methods)
+        return f"Neither {named} has a clear effect on so few conversations."
+    return " ".join(
+        f"`{method}` {effect or 'has no clear effect'}." for method, effect in found.items()
+    )
+
+
 def _effect(rows: list[dict], method: str) -> str:
-    """The rules that a fix clearly helps or harms, over all rounds, in a sentence."""
+    """What a fix clearly does to some rules; "" if it does nothing clearly."""
     gains = [(row, row["against"]["over_all_rounds"]) for row in rows if row["method"] == method]
     parts = []
     for verdict, verb in (("higher", "clearly helps"), ("lower", "clearly harms")):
         names = [_quoted(row) for row, gain in gains if gain["verdict"] == verdict]
         if names:
             parts.append(f"{verb} {' and '.join(names)}")
-    return f"The fix `{method}` {' and '.join(parts) or 'has no clear effect'}."
+    return " and ".join(parts)
 
 
 def _quoted(row: dict) -> str:
