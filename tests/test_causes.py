@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.analysis.rule_context import breaches, context_effects
+from holdfast.analysis.rule_context import context_effects, count_causes
 from holdfast.cli import main
 from holdfast.drift import load_suite
 from holdfast.drift.cases import Case, Rule
@@ -353,7 +353,7 @@ def test_a_folder_of_an_earlier_version_has_no_causes(web, tmp_path):
     (tmp_path / "run" / "records.jsonl").write_bytes(b"".join(old))
     read = read_run(run.folder)
     assert len(read.dialogs) == len(run.dialogs)
-    assert breaches(read) == [] and why_table(read) == ""
+    assert count_causes(read) == {} and why_table(read) == ""
     assert context_effects(read).by_calls == ()
 
 

@@ -22,8 +22,9 @@ API = {  # the public names by section of their page, without `holdfast.`
     " study.calibrate study.Plan study.load_capability study.fit",
     "Tasks and profiles": "tasks.run tasks.Settings tasks.profile tasks.ProfilingPlan"
     " tasks.read_samples",
-    "Logs": "logs.read_logs logs.score_logs logs.adherence transcripts.read_transcripts"
-    " transcripts.LogFile transcripts.Transcript transcripts.Event transcripts.Kind",
+    "Logs": "logs.read_logs logs.score_logs logs.scan_logs logs.adherence"
+    " transcripts.read_transcripts transcripts.LogFile transcripts.Transcript transcripts.Event"
+    " transcripts.Kind",
     "Measures, records and reports": "measures.build measures.Measure measures.Score"
     " records.read_run records.Run report.write report.table report.write_summary",
     "Clients and errors": "client wrap proxy.tally.Tally proxy.suite_middleware.ScoredReply errors",

@@ -14,7 +14,8 @@ from holdfast.analysis import sequential, statistics
 from holdfast.analysis.estimates import KEPT
 from holdfast.analysis.sequential import FAIL, PASS, UNDECIDED
 from holdfast.analysis.verdicts import verdict_on
-from holdfast.records import CompactedRule, LogDialog, Probe, Run, Unscored
+from holdfast.records import Run
+from holdfast.records.log_scores import ScoredRule
 
 TURN_BINS = (1, 2, 3, 4, 5, 6, 7, 8, 9, 17, 33, 65, 129, 257, 513)
 TOKEN_BINS = (0, 1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 64_000, 128_000, 256_000)
@@ -190,49 +191,44 @@ def _why_uncompared(
 
 def read_scores(run: Run, by_category: bool = False) -> list[RuleScores]:
     """The scores of each rule of a run, or of each category of prompts."""
-    entries: dict[str, list[tuple[int, int, int, float]]] = {}
-    turns: dict[str, int] = {}
-    rules_of: dict[str, set[tuple[str, str]]] = {}  # by prompt; a category has several prompts
-    for record in run.dialogs:
-        names = rules_of.setdefault(record.agent.id, set())
-        for score in record.probes:
-            names.add((label_of(record, score, by_category), label_of(record, score)))
-    for row, record in enumerate(run.dialogs):
-        tokens = {turn.round: turn.tokens for turn in record.turns}
-        for rule, _ in rules_of[record.agent.id]:
-            turns[rule] = turns.get(rule, 0) + len(tokens)
-        for score in record.probes:
-            entry = (row, score.round, tokens[score.round], score.score)
-            entries.setdefault(label_of(record, score, by_category), []).append(entry)
-    return [RuleScores(rule, turns[rule], *np.array(listed).T) for rule, listed in entries.items()]
+    read = run.log_scores
+    labels = [label_of(rule, by_category) for rule in read.rules]
+    turns = Counter[str]()  # those of a category count once for each of its rules
+    for label, rule in zip(labels, read.rules, strict=True):
+        turns[label] += read.turns[rule.prompt, rule.category]
+    names = list(dict.fromkeys(labels))
+    position = np.array([names.index(label) for label in labels], dtype=int)
+    of_score = position[np.asarray(read.rule)] if names else np.empty(0)
+    columns = [np.asarray(column) for column in (read.dialog, read.turn, read.tokens, read.score)]
+    scores = []
+    for number, name in enumerate(names):
+        mine = of_score == number
+        dialogs, positions, tokens, values = (column[mine].astype(float) for column in columns)
+        scores.append(RuleScores(name, turns[name], dialogs, positions, tokens, values))
+    return scores
 
 
 def _unjudged(run: Run, judged: Collection[str], by_category: bool) -> list[RuleScores]:
     """The rules that were judged on no turn, as those that they apply to were cut, or do not show
     what decides.
     """
-    turns = Counter[str]()  # by prompt
-    prompts: dict[str, set[str]] = {}  # by rule; a category has several
-    for record in run.dialogs:
-        turns[record.agent.id] += len(record.turns)
-        for probe in record.unscored:
-            prompts.setdefault(label_of(record, probe, by_category), set()).add(record.agent.id)
+    turns = run.log_scores.turns
+    prompts: dict[str, set[tuple[str, str | None]]] = {}  # by rule; a category has several
+    for rule, _ in run.log_scores.unscored:
+        prompts.setdefault(label_of(rule, by_category), set()).add((rule.prompt, rule.category))
     none = np.empty(0)
     return [
-        RuleScores(rule, sum(turns[id] for id in ids), none, none, none, none)
+        RuleScores(rule, sum(turns[prompt] for prompt in ids), none, none, none, none)
         for rule, ids in prompts.items()
         if rule not in judged
     ]
 
 
-def label_of(
-    record: LogDialog, score: Probe | Unscored | CompactedRule, by_category: bool = False
-) -> str:
-    """A score's `Adherence.rule`: PROMPT/RULE, PROMPT if the rule has no id, or the category."""
-    agent = record.agent
+def label_of(rule: ScoredRule, by_category: bool = False) -> str:
+    """A rule's `Adherence.rule`: PROMPT/RULE, PROMPT if the rule has no id, or the category."""
     if by_category:
-        return str(agent.category)
-    return f"{agent.id}/{score.rule}" if score.rule else agent.id
+        return str(rule.category)
+    return f"{rule.prompt}/{rule.rule}" if rule.rule else rule.prompt
 
 
 def _adherence(
@@ -273,25 +269,22 @@ def _adherence(
 
 def _change(scores: RuleScores) -> statistics.Estimate:
     """The change from a dialog's first score to its last."""
-    changes = []
-    for row in np.unique(scores.dialogs):
-        in_order = scores.scores[scores.dialogs == row]
-        if len(in_order) > 1:
-            changes.append(in_order[-1] - in_order[0])
-    return statistics.estimate(np.array(changes), statistics.DIFFERENCES)
+    _, first, counts = np.unique(scores.dialogs, return_index=True, return_counts=True)
+    several = counts > 1  # the scores of a dialog follow each other
+    last = first + counts - 1
+    changes = scores.scores[last[several]] - scores.scores[first[several]]
+    return statistics.estimate(changes, statistics.DIFFERENCES)
 
 
 def _survival(scores: RuleScores) -> Survival:
     """The Kaplan-Meier curve of the first turn that breaks a rule."""
-    broken_at, ended_at = [], []
-    for row in np.unique(scores.dialogs):
-        mine = scores.dialogs == row
-        positions, values = scores.positions[mine], scores.scores[mine]
-        if (values < KEPT).any():
-            broken_at.append(int(positions[values < KEPT][0]))
-        else:
-            ended_at.append(int(positions[-1]))
-    if not broken_at:
+    rows, first, counts = np.unique(scores.dialogs, return_index=True, return_counts=True)
+    last = first + counts - 1  # the scores of a dialog follow each other
+    broken = scores.scores < KEPT
+    breaking, first_break = np.unique(scores.dialogs[broken], return_index=True)
+    broken_at = scores.positions[broken][first_break].astype(int)
+    ended_at = scores.positions[last[~np.isin(rows, breaking)]].astype(int)
+    if not len(broken_at):
         return Survival(turns=(), share=(), low=(), high=(), broken=0, median=None)
     from scipy.stats import CensoredData, ecdf
 
@@ -315,7 +308,7 @@ def _survival(scores: RuleScores) -> Survival:
         high=tuple(map(float, np.maximum(shares, high))),
         broken=len(broken_at),
         median=median,
-        estimated=median is not None and any(turn < median for turn in ended_at),
+        estimated=median is not None and bool((ended_at < median).any()),
     )
 
 

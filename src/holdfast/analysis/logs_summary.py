@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from holdfast.analysis.adherence import TOKEN_BINS, TURN_BINS, Adherence
 from holdfast.analysis.rule_context import (
     CALL_BINS,
     COMPACTION_BINS,
-    Breach,
-    breaches,
     context_effects,
     count_causes,
+    total_causes,
 )
 from holdfast.analysis.statistics import Estimate
 from holdfast.analysis.summary import estimated, write_results
@@ -34,23 +33,22 @@ def write_logs_summary(
     run: Run, rows: Sequence[Adherence], bar: float | None, error: float
 ) -> Path:
     """Writes `summary.json` into the run's folder."""
-    found = breaches(run)
+    counts = count_causes(run)
     results = LogsResult(
         min_adherence=bar,
         error=error,
-        rules=tuple(_logged_rule(row, found) for row in rows),
+        rules=tuple(_logged_rule(row, counts.get(row.rule)) for row in rows),
         unmatched=run.manifest.unmatched,
         problems=run.manifest.problems,
-        context=_context(run, found),
+        context=_context(run, counts),
     )
     return write_results(
         run.folder, "logs", run.manifest.identity.to_json(), len(run.records), results
     )
 
 
-def _logged_rule(row: Adherence, found: Sequence[Breach]) -> LoggedRule:
+def _logged_rule(row: Adherence, causes: Mapping[str, int] | None) -> LoggedRule:
     earlier, survival = row.earlier, row.survival
-    of_rule = [breach for breach in found if breach.rule == row.rule]
     return LoggedRule(
         rule=row.rule,
         applied=row.applied,
@@ -79,15 +77,15 @@ def _logged_rule(row: Adherence, found: Sequence[Breach]) -> LoggedRule:
             difference=estimated(earlier.difference),
             certain=earlier.certain,
         ),
-        why=CauseCounts(**count_causes(of_rule)) if of_rule else None,
+        why=None if causes is None else CauseCounts(**causes),
     )
 
 
-def _context(run: Run, found: Sequence[Breach]) -> ContextSummaries:
+def _context(run: Run, counts: Mapping[str, Mapping[str, int]]) -> ContextSummaries:
     effects = context_effects(run)
     around = effects.around
     return ContextSummaries(
-        why=CauseCounts(**count_causes(found)),
+        why=CauseCounts(**total_causes(counts)),
         by_tokens_since=_binned(TOKEN_BINS, effects.by_tokens_since),
         by_calls=_binned(CALL_BINS, effects.by_calls),
         by_compactions=_binned(COMPACTION_BINS, effects.by_compactions),
@@ -99,7 +97,9 @@ def _context(run: Run, found: Sequence[Breach]) -> ContextSummaries:
             before=estimated(around.before),
             after=estimated(around.after),
             change=estimated(around.change),
-            kept=tuple(KeptInSummaries(**vars(kept)) for kept in around.kept),
+            kept=tuple(
+                KeptInSummaries(rule=rule, **kept._asdict()) for rule, kept in around.kept.items()
+            ),
         )
         if around.compactions
         else None,

@@ -6,17 +6,17 @@ those that are made for the answers to probes.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
 
 import numpy as np
 
 from holdfast.analysis import statistics
 from holdfast.analysis.adherence import TOKEN_BINS, label_of
 from holdfast.analysis.statistics import Estimate
-from holdfast.records import CAUSES, CompactedRule, LogDialog, LogProbe, RuleInContext, Run
+from holdfast.records import CAUSES, Run
 from holdfast.records.cause_records import RECALL_CAUSES
+from holdfast.records.log_scores import ALL_CAUSES, NONE, KeptRule, ScoredRule
 
 CALL_BINS = (0, 1, 5, 10, 20, 50, 100, 200, 500, 1_000)
 COMPACTION_BINS = (0, 1, 2, 3, 5, 9)
@@ -26,27 +26,11 @@ Estimates = tuple[Estimate, ...]
 
 @dataclass(frozen=True)
 class Breach:
-    """A turn that broke a rule, and why, if that was looked for."""
+    """A turn that broke a rule, and whose cause was looked for."""
 
     dialog: int  # the row in the run's records
-    rule: str  # as `Adherence.rule`
-    probe: LogProbe
-
-
-@dataclass(frozen=True)
-class KeptByCompactions:
-    """What compactions kept of a rule.
-
-    Args:
-        compactions: those before which the rule was in the context.
-        in_summary: how many of them left a text that says the rule.
-        in_context: after how many it still was in the context, as in a system prompt.
-    """
-
-    rule: str
-    compactions: int
-    in_summary: int
-    in_context: int
+    rule: ScoredRule
+    turn: int
 
 
 @dataclass(frozen=True)
@@ -65,7 +49,7 @@ class AroundCompactions:
     before: Estimate
     after: Estimate
     change: Estimate
-    kept: tuple[KeptByCompactions, ...]
+    kept: Mapping[str, KeptRule]
 
 
 @dataclass(frozen=True)
@@ -87,113 +71,137 @@ class ContextEffects:
     around: AroundCompactions
 
 
-def breaches(run: Run) -> list[Breach]:
-    """The turns that broke a rule, and whose cause was looked for."""
-    return [
-        Breach(row, label_of(record, probe), probe)
-        for row, record, probe in _probes(run)
-        if probe.cause is not None
-    ]
-
-
-def count_causes(found: Sequence[Breach]) -> dict[str, int]:
-    """How many breaches have each cause, in the order of `CAUSES`, then of `RECALL_CAUSES` if a
-    model was asked.
+def count_causes(run: Run) -> dict[str, dict[str, int]]:
+    """How many breaches of each rule that was broken, named as `Adherence.rule`, have each cause,
+    in the order of `CAUSES`, then of `RECALL_CAUSES` if a model was asked.
     """
-    counts = Counter(breach.probe.cause.cause for breach in found if breach.probe.cause)
-    asked = [cause for cause in RECALL_CAUSES if counts[cause]]
-    return {cause: counts[cause] for cause in (*CAUSES, *asked)}
+    columns = _columns(run)
+    broken = columns.cause != NONE
+    labels = [label_of(rule) for rule in run.log_scores.rules]
+    rules, first = np.unique(columns.rule[broken], return_index=True)
+    totals = np.bincount(columns.cause[broken], minlength=len(ALL_CAUSES))
+    asked = [cause for cause in RECALL_CAUSES if totals[ALL_CAUSES.index(cause)]]
+    counts: dict[str, dict[str, int]] = {}
+    for rule in rules[np.argsort(first)]:
+        of_rule = columns.cause[broken & (columns.rule == rule)]
+        causes = np.bincount(of_rule, minlength=len(ALL_CAUSES))
+        of_label = counts.setdefault(labels[rule], dict.fromkeys((*CAUSES, *asked), 0))
+        for cause in of_label:
+            of_label[cause] += int(causes[ALL_CAUSES.index(cause)])
+    return counts
+
+
+def total_causes(counts: Mapping[str, Mapping[str, int]]) -> dict[str, int]:
+    """How many breaches of all rules have each cause."""
+    causes = dict.fromkeys(CAUSES) | {
+        cause: None for of_rule in counts.values() for cause in of_rule
+    }
+    return {cause: sum(of_rule[cause] for of_rule in counts.values()) for cause in causes}
+
+
+def first_breaches(run: Run, cause: str, most: int) -> list[Breach]:
+    """The first breaches that have a cause."""
+    columns = _columns(run)
+    rules = list(run.log_scores.rules)
+    found = np.flatnonzero(columns.cause == ALL_CAUSES.index(cause))[:most]
+    return [
+        Breach(int(columns.dialog[n]), rules[columns.rule[n]], int(columns.turn[n])) for n in found
+    ]
 
 
 def context_effects(run: Run) -> ContextEffects:
     """Measures how well rules are kept by what was in the context."""
-
-    def by(value: Callable[[RuleInContext], int | None], bins: Sequence[int]) -> Estimates:
-        return _binned(run, value, bins)
-
+    columns = _columns(run)
     return ContextEffects(
-        by_tokens_since=by(lambda context: context.tokens, TOKEN_BINS),
-        by_calls=by(lambda context: context.calls, CALL_BINS),
-        by_compactions=by(lambda context: context.compactions, COMPACTION_BINS),
-        by_kind=_grouped(run, lambda probe: probe.rule_kind),
-        by_polarity=_grouped(run, lambda probe: probe.polarity),
-        around=_around(run),
+        by_tokens_since=_binned(run, columns, columns.tokens_since, TOKEN_BINS),
+        by_calls=_binned(run, columns, columns.calls, CALL_BINS),
+        by_compactions=_binned(run, columns, columns.compactions, COMPACTION_BINS),
+        by_kind=_grouped(run, columns, columns.kind),
+        by_polarity=_grouped(run, columns, columns.polarity),
+        around=_around(run, columns),
     )
 
 
-def _probes(run: Run) -> Iterator[tuple[int, LogDialog, LogProbe]]:
-    """The scores of the rules that turns show, with their dialogs."""
-    for_probes = set(run.manifest.probe_rules)
-    for row, record in enumerate(run.dialogs):
-        for probe in record.probes:
-            if label_of(record, probe) not in for_probes:
-                yield row, record, probe
+@dataclass(frozen=True)
+class _Columns:
+    """The scores of the rules that turns show, as in `LogScores`."""
+
+    rule: np.ndarray
+    dialog: np.ndarray
+    turn: np.ndarray
+    score: np.ndarray
+    tokens_since: np.ndarray
+    calls: np.ndarray
+    compactions: np.ndarray
+    kind: np.ndarray
+    polarity: np.ndarray
+    cause: np.ndarray
 
 
-def _binned(
-    run: Run, value: Callable[[RuleInContext], int | None], bins: Sequence[int]
-) -> Estimates:
+def _columns(run: Run) -> _Columns:
+    scores, for_probes = run.log_scores, set(run.manifest.probe_rules)
+    shown = np.array([label_of(rule) not in for_probes for rule in scores.rules], dtype=bool)
+    rule = np.asarray(scores.rule)
+    chosen = shown[rule] if len(rule) else np.zeros(0, dtype=bool)
+    names = [field.name for field in fields(_Columns)]
+    return _Columns(**{name: np.asarray(getattr(scores, name))[chosen] for name in names})
+
+
+def _binned(run: Run, columns: _Columns, values: np.ndarray, bins: Sequence[int]) -> Estimates:
     """The mean score over dialogs in each bin of a value."""
-    entries = [
-        (row, int(np.searchsorted(bins, number, side="right")) - 1, probe.score)
-        for row, _, probe in _probes(run)
-        if probe.context is not None and (number := value(probe.context)) is not None
-    ]
-    if not entries:
+    known = values != NONE
+    if not known.any():
         return ()
-    cells = statistics.cell_means(entries, (len(run.dialogs), len(bins)))
+    column = np.searchsorted(bins, values[known], side="right") - 1
+    cells = _cells(run, columns, known, column, len(bins))
     return tuple(statistics.estimate_columns(cells, statistics.SCORES))
 
 
-def _grouped(run: Run, name: Callable[[LogProbe], str | None]) -> dict[str, Estimate]:
+def _grouped(run: Run, columns: _Columns, values: np.ndarray) -> dict[str, Estimate]:
     """The mean score over dialogs of the rules of each name."""
-    names = sorted({found for *_, probe in _probes(run) if (found := name(probe))})
-    column = {found: number for number, found in enumerate(names)}
-    entries = [
-        (row, column[found], probe.score)
-        for row, _, probe in _probes(run)
-        if (found := name(probe))
-    ]
-    cells = statistics.cell_means(entries, (len(run.dialogs), len(names)))
-    estimates = statistics.estimate_columns(cells, statistics.SCORES) if names else []
+    known = values != NONE
+    numbers = run.log_scores.names
+    names = sorted(name for name, number in numbers.items() if (values == number).any())
+    if not names:
+        return {}
+    places = np.zeros(len(numbers), dtype=int)
+    for place, name in enumerate(names):
+        places[numbers[name]] = place
+    cells = _cells(run, columns, known, places[values[known]], len(names))
+    estimates = statistics.estimate_columns(cells, statistics.SCORES)
     return dict(zip(names, estimates, strict=True))
 
 
-def _around(run: Run) -> AroundCompactions:
-    sides: dict[int, dict[int, list[float]]] = {}  # dialog -> compactions before it -> scores
-    for row, record, probe in _probes(run):
-        if record.compactions and probe.context is not None:
-            by_count = sides.setdefault(row, {})
-            by_count.setdefault(probe.context.compactions, []).append(probe.score)
+def _cells(
+    run: Run, columns: _Columns, known: np.ndarray, column: np.ndarray, count: int
+) -> np.ndarray:
+    """The mean of the scores that are known, [dialog, column]; NaN where there are none."""
+    shape = (len(run.dialogs), count)
+    flat = columns.dialog[known].astype(np.int64) * count + column
+    counts = np.bincount(flat, minlength=shape[0] * count)
+    sums = np.bincount(flat, columns.score[known], minlength=shape[0] * count)
+    means: np.ndarray = np.divide(sums, counts, out=np.full(len(sums), np.nan), where=counts > 0)
+    return means.reshape(shape)
+
+
+def _around(run: Run, columns: _Columns) -> AroundCompactions:
+    scores = run.log_scores
     before, after = [], []
-    for by_count in sides.values():
-        pairs = [(n - 1, n) for n in sorted(by_count) if n - 1 in by_count]
+    for row in scores.compacted:
+        ends = np.searchsorted(columns.dialog, (row, row + 1))  # its scores follow each other
+        counts, values = columns.compactions[slice(*ends)], columns.score[slice(*ends)]
+        counts, values = counts[counts != NONE], values[counts != NONE]
+        means = {int(n): values[counts == n].mean() for n in np.unique(counts)}
+        pairs = [(n - 1, n) for n in means if n - 1 in means]
         if pairs:
-            before.append(np.mean([np.mean(by_count[left]) for left, _ in pairs]))
-            after.append(np.mean([np.mean(by_count[right]) for _, right in pairs]))
+            before.append(np.mean([means[left] for left, _ in pairs]))
+            after.append(np.mean([means[right] for _, right in pairs]))
     left, right = np.array(before, dtype=float), np.array(after, dtype=float)
     return AroundCompactions(
-        dialogs=sum(bool(record.compactions) for record in run.dialogs),
-        compactions=sum(len(record.compactions) for record in run.dialogs),
+        dialogs=len(scores.compacted),
+        compactions=sum(scores.compacted.values()),
         before=statistics.estimate(left, statistics.SCORES),
         after=statistics.estimate(right, statistics.SCORES),
         change=statistics.estimate(right - left, statistics.DIFFERENCES),
-        kept=_kept(run),
-    )
-
-
-def _kept(run: Run) -> tuple[KeptByCompactions, ...]:
-    by_rule: dict[str, list[CompactedRule]] = {}
-    for record in run.dialogs:
-        for compaction in record.compactions:
-            for item in compaction.rules:
-                by_rule.setdefault(label_of(record, item), []).append(item)
-    return tuple(
-        KeptByCompactions(
-            rule,
-            len(items),
-            sum(item.in_summary for item in items),
-            sum(item.in_context for item in items),
-        )
-        for rule, items in by_rule.items()
+        kept={label_of(rule): kept for rule, kept in scores.kept.items()},
     )

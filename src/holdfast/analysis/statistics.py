@@ -23,6 +23,9 @@ DIFFERENCES: Limits = (-1.0, 1.0)  # of two scores
 ERROR = 0.05  # of the intervals that are shown
 
 RESAMPLES = 10_000
+_FEWEST_RESAMPLES = 1_000
+_RESAMPLED_CELLS = 40_000_000  # units times resamples, from which there are fewer resamples
+_MOST_KEPT = 1_000  # units whose weights are kept for the next estimate
 MIN_PROMPTS = 20  # with fewer, resampling says too little about other prompts: docs/verdicts.md
 SEED = 0
 _CELLS = 2_000_000  # resampling weights per block
@@ -281,15 +284,23 @@ def _bounds(
     bounds = np.full((sums.shape[1], len(errors), 2), np.nan)
     enough = (sizes > 0).sum(axis=0) > 1
     if enough.any():
-        low, high = _resampled(sums[:, enough], sizes[:, enough], limits)
+        resamples = RESAMPLES if len(errors) > 1 else _enough_resamples(len(sums))
+        low, high = _resampled(sums[:, enough], sizes[:, enough], limits, resamples)
         below = np.percentile(low, [50 * error for error in errors], axis=0)
         above = np.percentile(high, [100 - 50 * error for error in errors], axis=0)
         bounds[enough] = np.stack([below, above], axis=-1).swapaxes(0, 1)
     return bounds
 
 
+def _enough_resamples(units: int) -> int:
+    """How many resamples the ends of a 95% interval take: fewer of so many units that each resample
+    takes long, and the interval is narrow.
+    """
+    return min(RESAMPLES, max(_FEWEST_RESAMPLES, _RESAMPLED_CELLS // units))
+
+
 def _resampled(
-    sums: np.ndarray, sizes: np.ndarray, limits: Limits | None
+    sums: np.ndarray, sizes: np.ndarray, limits: Limits | None, resamples: int = RESAMPLES
 ) -> tuple[np.ndarray, np.ndarray]:
     """Every column's mean in each resample, [resample, column], if the unseen unit has the lowest
     value, and if it has the highest.
@@ -299,6 +310,7 @@ def _resampled(
             0 was not measured.
         limits: the lowest and the highest value; values beyond them widen them. None: there is no
             unseen unit.
+        resamples: how many.
     """
     present = sizes > 0
     values = np.divide(sums, sizes, out=np.full(sums.shape, np.nan), where=present)
@@ -309,7 +321,9 @@ def _resampled(
     else:
         lowest, highest = np.minimum(lowest, limits[0]), np.maximum(highest, limits[1])
     low, high = [], []
-    for weights in _weights(len(sums)):
+    # those of many units take more memory than time
+    blocks = _weights(len(sums)) if len(sums) <= _MOST_KEPT else _blocks(len(sums) + 1, resamples)
+    for weights in blocks:
         seen, extra = weights[:, :-1], weights[:, -1:] * unseen
         total, size = seen @ sums, seen @ sizes + extra
         low.append((total + extra * lowest) / size)
@@ -322,12 +336,12 @@ def _weights(units: int) -> tuple[np.ndarray, ...]:
     """The weight of each unit, and of one that was not seen, in each resample: blocks of
     [resample, unit + 1]. Exponential weights over their sum are uniform over all weightings.
     """
-    return tuple(_blocks(units + 1))
+    return tuple(_blocks(units + 1, RESAMPLES))
 
 
-def _blocks(columns: int) -> Iterator[np.ndarray]:
+def _blocks(columns: int, resamples: int) -> Iterator[np.ndarray]:
     generator = np.random.default_rng([SEED, columns])
     block = max(1, _CELLS // columns)
-    for start in range(0, RESAMPLES, block):
-        size = min(block, RESAMPLES - start), columns
+    for start in range(0, resamples, block):
+        size = min(block, resamples - start), columns
         yield generator.standard_exponential(size, dtype=np.float32)

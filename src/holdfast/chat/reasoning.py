@@ -64,6 +64,8 @@ _MARKERS = (
     ),
 )
 
+# every marker has one of these characters; the last alternative is gpt-oss without its tokens
+_MAY_HAVE_MARKERS = re.compile(r"[<\[◁]|\A\s*analysis")
 _HARMONY_START = re.compile(r"\s*(?:<\|start\|>assistant)?<\|channel\|>")
 _HARMONY_MESSAGE = re.compile(
     r"<\|channel\|>(?P<channel>\w+)(?P<recipient>[^<]*)(?:<\|constrain\|>\w*\s*)?<\|message\|>"
@@ -103,6 +105,8 @@ def split_reasoning(text: str) -> SplitReply:
     Returns:
         Reasoning and reply. Without reasoning, "" and `text`, unchanged.
     """
+    if not _MAY_HAVE_MARKERS.search(text):
+        return SplitReply("", text)
     if _HARMONY_START.match(text):
         return _split_harmony(text)
     if dropped := _HARMONY_WITHOUT_TOKENS.match(text):

@@ -1,30 +1,39 @@
 """`holdfast logs`: scores dialogs by the rules of their prompts; exit codes as for `check`."""
 
 import argparse
+import contextlib
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
-from holdfast.analysis.adherence import adherence
+from holdfast.analysis.adherence import Adherence, adherence
 from holdfast.analysis.logs_summary import write_logs_summary
-from holdfast.analysis.rule_context import breaches, count_causes
+from holdfast.analysis.rule_context import count_causes, total_causes
 from holdfast.cli import options
 from holdfast.cli.exit_codes import COULD_NOT, exit_code
 from holdfast.cli.loading import judging_of
+from holdfast.cli.log_watch import follow
 from holdfast.cli.options import Arg, Command, OutFolder
-from holdfast.cli.output import command_line, page_path, write_page
+from holdfast.cli.output import command_line, page_option, page_path
 from holdfast.cli.progress import Bar, note
+from holdfast.cli.scan_bar import cores, scan_bar
+from holdfast.common.files import write_whole
 from holdfast.common.ranges import Range, whole_number
 from holdfast.drift import load_suite
 from holdfast.drift.cases import Suite
-from holdfast.drift.judges import load_judge
+from holdfast.drift.judges import Judging, load_judge
 from holdfast.errors import UsageError
-from holdfast.logs import Logs, read_logs, score_logs
+from holdfast.logs import read_logs, scan_logs
+from holdfast.logs.dialogs import NoDialog
 from holdfast.logs.recalled_causes import Asked, ask_recall
+from holdfast.logs.scanning import Scan, has_code, scratch_folder
+from holdfast.logs.turn_scoring import write_scores
+from holdfast.logs.watching import LogWatch, replace_run
 from holdfast.records import Run, read_earlier
 from holdfast.report.log_formats import formats_list
 from holdfast.report.logs_causes import asked_sentence, why_table
+from holdfast.report.logs_export import check_export, write_logs_export
 from holdfast.report.logs_figures import write_logs_figures
 from holdfast.report.logs_junit import write_logs_junit
 from holdfast.report.logs_page import logs_page
@@ -37,6 +46,8 @@ _SHARES = {
     "min_adherence": Range(0, 1, above_low=True, below_high=True, share=True),
     "error": Range(0, 0.5, above_low=True, below_high=True, share=True),
 }
+
+_WORKERS = Range(1)
 
 EXAMPLES = f"""examples:
   holdfast logs ~/.claude/projects/shop --suite rules.yaml  # score transcripts
@@ -82,6 +93,12 @@ class LogsArguments(options.ReportOptions):
     """fail if a rule is certainly kept less than in these earlier logs"""
     junit: Annotated[Path | None, Arg("FILE")] = None
     """also write the verdicts as JUnit XML"""
+    export: Annotated[list[Path] | None, Arg("FILE")] = None
+    """also write the score of every turn and rule: .csv, .parquet, or .json (OTLP events)"""
+    watch: bool = False
+    """follow the logs: print each new breach until Ctrl-C"""
+    workers: Annotated[int | None, Arg("N")] = None
+    """processes that read and score (default: one for each core)"""
     out: OutFolder = Path("runs/logs")
     """the run's folder"""
     force_judge: bool = False
@@ -98,51 +115,117 @@ def run(arguments: LogsArguments) -> int:
     if bar is not None:
         _SHARES["min_adherence"].check("logs", "min_adherence", bar)
     _SHARES["error"].check("logs", "error", arguments.error)
+    if arguments.workers is not None:
+        _WORKERS.check("logs", "workers", arguments.workers)
     if arguments.against and arguments.against.resolve() == arguments.out.resolve():
         raise UsageError(f"--against {arguments.against} is the folder of --out; choose another.")
     whole_number("logs", "ask", arguments.ask, 1)
+    if arguments.watch and arguments.model is not None:
+        raise UsageError(
+            "--watch does not ask a model; leave out --model, and ask it once the logs are whole."
+        )
+    for path in arguments.export or ():
+        check_export(path)
     page = page_path(arguments, arguments.out)
     suite = load_suite(arguments.suite, allow_code=arguments.allow_code, probed=False)
     before = read_earlier(arguments.against, "logs") if arguments.against else None
-    logs = read_logs(arguments.files, arguments.format)
-    scored = score_logs(
-        logs,
-        suite,
-        arguments.out,
-        judging=judging_of(arguments.force_judge),
-        command=command_line(),
-    )
-    scored, asked = _with_recall(arguments, scored, logs, suite)
+    judging = judging_of(arguments.force_judge)
+    if arguments.watch:
+        with scratch_folder(arguments.out) as folder:
+            watch = LogWatch(arguments.files, Scan(suite, arguments.format, folder))
+
+            def rewrite() -> None:
+                with contextlib.suppress(NoDialog):  # there may be one later
+                    run = _scored_now(arguments, watch, suite, judging)
+                    _write_results(arguments, run, _rows(arguments, run, before), page)
+
+            follow(watch, rewrite)
+            scored = _scored_now(arguments, watch, suite, judging)
+    else:
+        if (arguments.workers or 1) > 1 and has_code(suite):
+            note("--workers is ignored: Python functions as measures run in one process.")
+        with scan_bar() as show:
+            scored = scan_logs(
+                arguments.files,
+                suite,
+                arguments.out,
+                arguments.format,
+                cores() if arguments.workers is None else arguments.workers,
+                judging=judging,
+                command=command_line(),
+                watch=show,
+            )
+    scored, asked = _with_recall(arguments, scored, suite)
+    return _report(arguments, scored, asked, before, page, started)
+
+
+def _scored_now(arguments: LogsArguments, watch: LogWatch, suite: Suite, judging: Judging) -> Run:
+    """The scores of what has been read so far, in place of the earlier ones."""
+    logs = watch.logs(suite)
+    replace_run(arguments.out)
+    return write_scores(logs, suite, arguments.out, judging, command_line())
+
+
+class _Rows(NamedTuple):
+    """How each rule is kept."""
+
+    rules: list[Adherence]
+    shown: list[Adherence]  # the rules, or categories if there are many
+
+
+def _rows(arguments: LogsArguments, scored: Run, before: Run | None) -> _Rows:
+    bar = arguments.min_adherence
     rows = adherence(scored, min_adherence=bar, error=arguments.error, before=before)
     has_verdicts = bar is not None or before is not None
     by_category = len(rows) > _MAX_RULES_SHOWN and not has_verdicts
-    shown = adherence(scored, by_category=True) if by_category else rows
-    print(logs_table(scored, rows, shown, bar))
+    return _Rows(rows, adherence(scored, by_category=True) if by_category else rows)
+
+
+def _report(
+    arguments: LogsArguments,
+    scored: Run,
+    asked: Asked | None,
+    before: Run | None,
+    page: Path,
+    started: float,
+) -> int:
+    """Writes and prints the results; returns the exit code."""
+    rows, bar = _rows(arguments, scored, before), arguments.min_adherence
+    print(logs_table(scored, rows.rules, rows.shown, bar))
     if why := why_table(scored):
         print(why)
     if asked is not None:
         print(f"\n{asked_sentence(asked)}")
-    _print_problems(logs.problems)
+    _print_problems(scored.manifest.problems)
     if arguments.junit is not None:
         seconds = time.monotonic() - started
-        junit = write_logs_junit(scored, rows, bar, arguments.junit, seconds)
+        junit = write_logs_junit(scored, rows.rules, bar, arguments.junit, seconds)
         print(f"JUnit: {junit.resolve()}")
-    write_logs_summary(scored, rows, bar, arguments.error)
-    write_logs_figures(shown, scored.folder / "figures")
-    write_page(arguments, logs_page(scored, rows, shown, bar), page)
-    return exit_code([row.verdict for row in rows])
+    for path in arguments.export or ():
+        print(f"Scores: {write_logs_export(scored, path).resolve()}")
+    _write_results(arguments, scored, rows, page)
+    print(f"Report: {page.resolve()}")
+    return exit_code([row.verdict for row in rows.rules])
 
 
-def _with_recall(
-    arguments: LogsArguments, scored: Run, logs: Logs, suite: Suite
-) -> tuple[Run, Asked | None]:
+def _write_results(arguments: LogsArguments, scored: Run, rows: _Rows, page: Path) -> None:
+    """Writes the summary, the figures and the page."""
+    bar = arguments.min_adherence
+    write_logs_summary(scored, rows.rules, bar, arguments.error)
+    write_logs_figures(rows.shown, scored.folder / "figures")
+    html = logs_page(scored, rows.rules, rows.shown, bar)
+    write_whole(page, html, f"another place with {page_option(arguments)}")
+
+
+def _with_recall(arguments: LogsArguments, scored: Run, suite: Suite) -> tuple[Run, Asked | None]:
     """The run with what the model of `--model` recalls, if there is one."""
     if arguments.model is None:
         return scored, None
-    count = min(arguments.ask, count_causes(breaches(scored))["present"])
+    count = min(arguments.ask, total_causes(count_causes(scored)).get("present", 0))
     if not count:
         note(f"--model {arguments.model} is not asked: no broken rule was in the context.")
         return scored, None
+    logs = read_logs(arguments.files, arguments.format)  # the records have their texts cut short
     model = load_judge(arguments.model, None)
     with Bar(count, "breach", f"asking {model.name} for its rules") as bar:
         return ask_recall(scored, logs, suite, model, arguments.ask, bar)
@@ -153,7 +236,7 @@ def _print_problems(problems: Sequence[str]) -> None:
     for problem in problems[:_MAX_PROBLEMS_SHOWN]:
         note(f"{problem}.")
     if len(problems) > _MAX_PROBLEMS_SHOWN:
-        note(f"and {len(problems) - _MAX_PROBLEMS_SHOWN} more; the page lists all.")
+        note(f"and {len(problems) - _MAX_PROBLEMS_SHOWN} more; summary.json lists all.")
 
 
 COMMAND = Command(

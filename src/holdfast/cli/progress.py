@@ -60,6 +60,7 @@ class Bar:
         self.terminal = sys.stderr.isatty()
         self.title = title
         self.bar = tqdm(total=total, unit=unit, disable=not self.terminal, dynamic_ncols=True)
+        self.detail = ""  # shown beside the work done
         self.done, self.tokens, self.recorded, self.has_reported = 0, 0, 0, not title
         self.started = time.monotonic()
         self.over, self.lock = threading.Event(), threading.Lock()
@@ -96,6 +97,8 @@ class Bar:
         if self.tokens:
             speed = self.tokens / (time.monotonic() - self.started)
             self.bar.set_postfix_str(f"{speed:,.0f} tokens/s", refresh=False)
+        elif self.detail:
+            self.bar.set_postfix_str(self.detail, refresh=False)
         self.bar.update(done)
 
     def line(self) -> str:
@@ -105,6 +108,8 @@ class Bar:
         parts = [f"{self.done:,} of {self.total:,} {self.unit}s ({share:.0%})"]
         if self.tokens:
             parts.append(f"{self.tokens / seconds:,.0f} tokens/s")
+        if self.detail:
+            parts.append(self.detail)
         if self.done >= self.total:
             parts.append("finishing")
         elif (left := self._seconds_left(seconds)) is not None:

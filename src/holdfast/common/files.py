@@ -3,6 +3,8 @@
 import contextlib
 import errno
 import gzip
+import hashlib
+import io
 import json
 import os
 import secrets
@@ -12,7 +14,7 @@ import zlib
 from collections.abc import Iterator
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from holdfast.errors import RecordsError, UsageError, reason_of
 
@@ -41,13 +43,52 @@ def user_cache() -> Path:
 def read_text(path: Path | str) -> str:
     """The text of a user's UTF-8 file, which is unpacked if it is gzipped or of zstandard."""
     path = Path(path)
-    try:
+    with _naming(path):
         content = path.read_bytes()
         if content.startswith(_GZIPPED) or path.suffix == ".gz":
             content = gzip.decompress(content)
         elif content.startswith(_ZSTANDARD) or path.suffix == ".zst":
             content = unpack_zstandard(path, content)
         return content.decode("utf-8-sig")
+
+
+def text_lines(path: Path, start: int = 0, end: int | None = None) -> Iterator[str]:
+    """The lines of a user's UTF-8 file, which is unpacked if it is gzipped or of zstandard.
+
+    Args:
+        start, end: the bytes between which lines are read, of a file that is not compressed.
+    """
+    with _naming(path), contextlib.ExitStack() as stack:
+        file: IO[bytes] | gzip.GzipFile = stack.enter_context(path.open("rb"))
+        begins = file.read(len(_ZSTANDARD))
+        if begins.startswith(_GZIPPED) or path.suffix == ".gz":
+            file = stack.enter_context(gzip.GzipFile(path))
+        elif begins == _ZSTANDARD or path.suffix == ".zst":  # read whole, to see that it is
+            file = io.BytesIO(unpack_zstandard(path, path.read_bytes()))
+        file.seek(start)
+        position = start
+        while end is None or position < end:
+            if not (line := file.readline()):
+                return
+            try:
+                yield line.removesuffix(b"\n").decode("utf-8" if position else "utf-8-sig")
+            except UnicodeDecodeError as error:
+                error.start += position
+                raise
+            position += len(line)
+
+
+def digest_of(path: Path) -> str:
+    """The SHA-256 of a file's bytes, in hexadecimal."""
+    with _naming(path), path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+@contextlib.contextmanager
+def _naming(path: Path) -> Iterator[None]:
+    """Within this context, a fault of the file becomes a `UsageError` that names it."""
+    try:
+        yield
     except UnicodeDecodeError as error:
         raise UsageError(
             f"{path} is not UTF-8 text (byte {error.start}); save it as UTF-8."

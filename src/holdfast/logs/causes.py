@@ -42,7 +42,6 @@ from holdfast.records.cause_records import (
 from holdfast.transcripts.formats import FORMATS
 from holdfast.transcripts.transcript import Event, Kind, Transcript
 
-_EARLIER_CALLS = 20  # transcripts before a request that may be the same dialog, with more of it
 _DOCUMENT = re.compile(r"\.(?:md|mdx|mdc|markdown|txt|rst|adoc)\b|\.(?:cursor|windsurf|cline)rules")
 _READING = frozenset("check compare describe explain list mention name open read say show".split())
 _WORDS_FORBIDDEN = ("never_contains", "never_mentions_number")
@@ -159,7 +158,7 @@ class DialogCauses:
             rules = (rule.compacted(position) for rule in self._rules.values())
             logged.append(
                 LoggedCompaction(
-                    turn=_turn_at(self._dialog, position),
+                    turn=self._dialog.turn_at(position),
                     source=event.source or self._dialog.source,
                     event=event.id or None,
                     rules=tuple(rule for rule in rules if rule is not None),
@@ -374,7 +373,7 @@ class _RuleInDialog:
         return Evidence.model_validate(
             {
                 "what": what,
-                "turn": _turn_at(self._dialog, sighting.position),
+                "turn": self._dialog.turn_at(sighting.position),
                 "source": event.source or self._dialog.source,
                 "event": event.id or None,
                 "quote": sighting.passage.quote,
@@ -388,12 +387,6 @@ def _recalled_in(prompt: str, recalled: Measure | None) -> Passage | None:
         return None
     sentences = [s for s in read_sentences(prompt) if recalled.score(s.text).value >= FOLLOWED]
     return shortened(sentences[-1]) if sentences else Passage("", 0)
-
-
-def _turn_at(dialog: LoggedDialog, position: int) -> int:
-    """The turn that an event precedes or is in; the last one for what comes after all."""
-    turns = [turn for turn in dialog.turns if turn.positions]
-    return next((t.number for t in turns if t.positions[-1] >= position), turns[-1].number)
 
 
 def _asking(path: Sequence[Event], turn: LoggedTurn, breach: int) -> list[int]:
@@ -454,10 +447,9 @@ def _earlier(dialog: LoggedDialog) -> Iterator[tuple[Transcript, int, str]]:
     transcript = dialog.transcript
     if transcript.is_of_subagent:
         return
-    before = [t for t in dialog.file[: dialog.number] if not t.is_of_subagent]
     is_session = FORMATS[transcript.format].has_events if transcript.format in FORMATS else False
     first = next((event for event in transcript.path if not event.is_prompt), None)
-    for other in before[: -_EARLIER_CALLS - 1 : -1]:
+    for other in reversed(dialog.before()):
         if is_session:
             yield other, len(other.path), "it was said in an earlier session, and this is a new one"
             continue

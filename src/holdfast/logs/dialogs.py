@@ -1,17 +1,21 @@
 """The assistant's turns in transcripts (docs/logs.md), which rules and `when` are about."""
 
-import hashlib
 import json
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from bisect import bisect_left
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 
 from holdfast.chat.reasoning import split_reasoning
 from holdfast.errors import UsageError
+from holdfast.logs.copies import TurnEvents, copies_in
+from holdfast.logs.log_fingerprint import digest, log_fingerprint
 from holdfast.measures.turns import AssistantTurn, ToolCall
 from holdfast.transcripts.transcript import Event, Kind, Transcript
 
+MOST_BEFORE = 20  # transcripts before a dialog that may be the same one, with more of it
 _BYTES_PER_TOKEN = 4  # of ordinary text, as no tokenizer is available
 
 
@@ -32,6 +36,7 @@ class LoggedTurn:
         tokens: in the model's context before it, estimated from the bytes.
         reasoning: what its text began with between markers such as `<think>`; it is not scored.
         events: the ids of its events in a transcript; a copy of the turn has the same.
+        span: of its last call of a model that the log has one of, as in `Event`.
         positions: of its events on the path of the transcript.
     """
 
@@ -42,6 +47,7 @@ class LoggedTurn:
     done: AssistantTurn
     reasoning: str = ""
     events: frozenset[str] = frozenset()
+    span: str = ""
     positions: tuple[int, ...] = ()
 
 
@@ -53,15 +59,24 @@ class LoggedDialog:
         source: the file, and the line or the session in it.
         system: the system prompt; "" if the log has none.
         transcript: that it was read from.
-        file, number: all transcripts of its file, and which of them this is.
+        ends: the position of the last event of each of its turns, those that are left out as copies
+            included, on the path of the transcript.
+        before: gives the last transcripts before it in its file, at most `MOST_BEFORE` and none of
+            subagents.
     """
 
     source: str
     system: str
     turns: tuple[LoggedTurn, ...]
     transcript: Transcript
-    file: tuple[Transcript, ...] = ()
-    number: int = 0
+    ends: tuple[int, ...] = ()
+    before: Callable[[], Sequence[Transcript]] = field(default=tuple, repr=False, compare=False)
+
+    def turn_at(self, position: int) -> int:
+        """The number of the turn that an event precedes or is in; the last one for what comes after
+        all.
+        """
+        return min(bisect_left(self.ends, position) + 1, len(self.ends))
 
 
 @dataclass(frozen=True)
@@ -70,7 +85,7 @@ class Logs:
 
     Args:
         problems: a sentence for each line that was skipped, and for each part that was left out.
-        fingerprint: SHA-256 of the files and their formats, in hexadecimal.
+        fingerprint: SHA-256 of the files, their formats and the dialogs, in hexadecimal.
     """
 
     dialogs: tuple[LoggedDialog, ...]
@@ -94,51 +109,90 @@ def read_logs(paths: Path | str | Sequence[Path | str], form: str | None = None)
     dialogs: list[LoggedDialog] = []
     problems: list[str] = []
     formats: Counter[str] = Counter()
-    digest = hashlib.sha256()
+    files: list[str] = []
     for file in read_transcripts(paths, form):
-        digest.update(file.text.encode("utf-8", "surrogatepass"))
+        files.append(file.digest)
         problems += file.unread
-        for number, transcript in enumerate(file.transcripts):
-            dialog = replace(dialog_of(transcript), file=file.transcripts, number=number)
+        before = DialogsBefore()
+        for transcript in file.transcripts:
+            dialog = replace(dialog_of(transcript), before=before.of_next())
+            before.add(transcript)
             if not dialog.turns:
-                problems.append(f"{transcript.source}: the assistant says nothing in it")
+                problems.append(silent(dialog))
                 continue
             dialogs.append(dialog)
             formats[transcript.format] += 1
-    dialogs = _without_copies(dialogs, problems)
     if not dialogs:
-        first = f" (the first problem: {problems[0]})" if problems else ""
-        raise UsageError(
-            f"There is no dialog in {', '.join(map(str, paths))}{first}; `holdfast docs"
-            " logs` shows what is read, and --format names one of the formats."
-        )
-    read_as = [[d.system, [[t.number, t.user, t.done.text] for t in d.turns]] for d in dialogs]
-    # another format, or another version of its reader, reads other dialogs
-    digest.update(json.dumps([formats, read_as]).encode("utf-8", "surrogatepass"))
-    return Logs(tuple(dialogs), tuple(problems), dict(formats), digest.hexdigest())
+        raise no_dialog(paths, problems)
+    fingerprint = log_fingerprint(files, formats, map(dialog_digest, dialogs))
+    copies = copies_in([turn_events(dialog) for dialog in dialogs])
+    kept = tuple(_without(dialog, n) for dialog, n in zip(dialogs, copies.turns, strict=True))
+    return Logs(
+        tuple(dialog for dialog in kept if dialog.turns),
+        (*problems, *copies.problems),
+        dict(formats),
+        fingerprint,
+    )
 
 
-def _without_copies(dialogs: list[LoggedDialog], problems: list[str]) -> list[LoggedDialog]:
-    """The dialogs with every turn in one of them only: the longest that has it.
+class DialogsBefore:
+    """The last transcripts of a file, while it is read.
 
-    A session that is resumed or forked begins with a copy of another's events.
+    Args:
+        earlier: gives the transcripts before the part of the file that is read, if it is no whole
+            file; it is called with how many are needed, once.
     """
-    source_of: dict[str, str] = {}  # of each event that is counted
-    kept: dict[int, LoggedDialog] = {}
-    for number, dialog in sorted(enumerate(dialogs), key=lambda pair: -len(pair[1].turns)):
-        copied = [turn for turn in dialog.turns if turn.events and turn.events <= source_of.keys()]
-        numbers = {turn.number for turn in copied}
-        turns = tuple(turn for turn in dialog.turns if turn.number not in numbers)
-        if copied:
-            other = source_of[min(copied[0].events)]
-            count = f"{len(copied)} of its {len(dialog.turns)} turns"
-            which = "its only turn is" if len(dialog.turns) == 1 else f"{count} are"
-            problems.append(f"{dialog.source}: {which} in {other} too, and counted there")
-        for turn in turns:
-            source_of.update(dict.fromkeys(turn.events, dialog.source))
-        if turns:
-            kept[number] = replace(dialog, turns=turns)
-    return [kept[number] for number in sorted(kept)]
+
+    def __init__(self, earlier: Callable[[int], Sequence[Transcript]] = lambda count: ()) -> None:
+        self._recent: deque[Transcript] = deque(maxlen=MOST_BEFORE)
+        self._earlier = cache(earlier)
+
+    def add(self, transcript: Transcript) -> None:
+        if not transcript.is_of_subagent:
+            self._recent.append(transcript)
+
+    def of_next(self) -> Callable[[], Sequence[Transcript]]:
+        """What gives the transcripts before the next one, which are read if that needs it."""
+        recent = tuple(self._recent)
+        if len(recent) == MOST_BEFORE:
+            return lambda: recent
+        return lambda: (*self._earlier(MOST_BEFORE), *recent)[-MOST_BEFORE:]
+
+
+def dialog_digest(dialog: LoggedDialog) -> bytes:
+    """The SHA-256 of a dialog as it was read: another version of its reader reads another one."""
+    return digest([dialog.system, [[t.number, t.user, t.done.text] for t in dialog.turns]])
+
+
+def silent(dialog: LoggedDialog) -> str:
+    """The problem of a dialog without a turn of the assistant."""
+    return f"{dialog.source}: the assistant says nothing in it"
+
+
+class NoDialog(UsageError):
+    """Logs have no dialog, or none that is under one of the suite's prompts."""
+
+
+def no_dialog(paths: Sequence[Path | str], problems: Sequence[str]) -> NoDialog:
+    """The error for logs in which there is no dialog."""
+    first = f" (the first problem: {problems[0]})" if problems else ""
+    return NoDialog(
+        f"There is no dialog in {', '.join(map(str, paths))}{first}; `holdfast docs"
+        " logs` shows what is read, and --format names one of the formats."
+    )
+
+
+def turn_events(dialog: LoggedDialog) -> TurnEvents:
+    """The ids by which the copies of a dialog's turns are known."""
+    return TurnEvents(dialog.source, tuple(turn.events for turn in dialog.turns))
+
+
+def _without(dialog: LoggedDialog, copied: frozenset[int]) -> LoggedDialog:
+    """A dialog without the turns at these positions."""
+    if not copied:
+        return dialog
+    turns = tuple(turn for n, turn in enumerate(dialog.turns) if n not in copied)
+    return replace(dialog, turns=turns)
 
 
 @dataclass
@@ -176,7 +230,8 @@ def dialog_of(transcript: Transcript) -> LoggedDialog:
     """The assistant's turns on the active path."""
     turns = turns_of(exchanges_of(transcript.path))
     prompt = "\n\n".join(_prompts(transcript.path))
-    return LoggedDialog(transcript.source, prompt, turns, transcript)
+    ends = tuple(turn.positions[-1] for turn in turns)
+    return LoggedDialog(transcript.source, prompt, turns, transcript, ends)
 
 
 def turns_of(
@@ -205,6 +260,7 @@ def turns_of(
                     AssistantTurn(text, calls, earlier, is_cut, user, previous),
                     "\n\n".join(reasoning for reasoning, _ in split if reasoning.strip()),
                     frozenset(event.id for event in replies if event.id),
+                    next((event.span for event in reversed(replies) if event.span), ""),
                     tuple(exchange.positions),
                 )
             )

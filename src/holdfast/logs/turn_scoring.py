@@ -2,15 +2,15 @@
 
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from holdfast.common.event_loop import run_sync
 from holdfast.common.version import __version__
 from holdfast.drift.cases import Case, Suite
-from holdfast.drift.judges import Judging, load_judges, open_judges
+from holdfast.drift.judges import Judges, Judging, load_judges, open_judges
 from holdfast.drift.probe_outcomes import (
     CUT,
     NOT_SHOWN,
@@ -18,28 +18,76 @@ from holdfast.drift.probe_outcomes import (
     ProbeOutcome,
     ProbeResults,
 )
-from holdfast.errors import UsageError, cut
+from holdfast.errors import cut
 from holdfast.logs.causes import DialogCauses
-from holdfast.logs.dialogs import LoggedDialog, LoggedTurn, Logs
+from holdfast.logs.dialogs import LoggedDialog, LoggedTurn, Logs, NoDialog
 from holdfast.measures.registry import FOLLOWED, Score, Undecided
 from holdfast.records import (
+    BreachCause,
     LogDialog,
     LogProbe,
     LogPrompt,
     LogTurn,
     Probe,
     ProbeReply,
+    RuleInContext,
     Run,
     batches,
     open_run,
     read_run,
     resume,
+    to_line,
 )
 from holdfast.records.conversation import RECORDED
+from holdfast.records.lines import with_checksum
 
 _SHOWN = 600  # characters of a message that a record keeps
 METHOD = "logs"  # in place of a method's name in a run's keys
+_BATCH = 256  # records that are written at a time
 KIND = "logged"  # the kind of these scores, in addition to the kinds of probes
+
+
+class ScoreCause(NamedTuple):
+    """Where the rule of a score was when the turn began, and why the turn broke it if it did."""
+
+    context: RuleInContext
+    cause: BreachCause | None  # None if the turn kept it
+
+
+ScoreKey = tuple[int, str | None]  # the number of a turn, and the id of a rule
+
+
+@dataclass(frozen=True)
+class ScoredDialog:
+    """A dialog whose turns are scored, but for what its judges have yet to score."""
+
+    record: LogDialog  # without its scores
+    outcomes: tuple[ProbeOutcome, ...]
+    causes: Mapping[ScoreKey, ScoreCause]  # of each outcome that is a score, or may become one
+
+
+@dataclass(frozen=True)
+class ScoredLogs:
+    """The dialogs of a set of logs, each scored when it is asked for.
+
+    Args:
+        dialogs: how many were read; those under none of the suite's prompts are not scored.
+        cases: of each dialog that is scored.
+        other_prompts: how many of these have another system prompt than their case.
+        reasoning_turns: how many of their turns begin with reasoning.
+        formats, problems, fingerprint: as in `Logs`.
+        scored: given the number of a dialog that is scored, its scores; or its record as the JSON
+            of a line, if nothing in it awaits a judge.
+    """
+
+    dialogs: int
+    cases: tuple[Case, ...]
+    other_prompts: int
+    reasoning_turns: int
+    formats: Mapping[str, int]
+    problems: tuple[str, ...]
+    fingerprint: str
+    scored: Callable[[int], ScoredDialog | bytes]
 
 
 def score_logs(
@@ -56,62 +104,134 @@ def score_logs(
         AnotherRun: the folder holds another run.
     """
     matched = [(dialog, case_of(dialog, suite)) for dialog in logs.dialogs]
-    scored = [(dialog, case) for dialog, case in matched if case is not None]
-    if not scored:
-        raise UsageError(
-            f"{_none_of(len(logs.dialogs))} one of the {len(suite.cases)} system prompts of the"
+    pairs = [(dialog, case) for dialog, case in matched if case is not None]
+    scored_logs = ScoredLogs(
+        dialogs=len(logs.dialogs),
+        cases=tuple(case for _, case in pairs),
+        other_prompts=sum(has_other_prompt(dialog, case) for dialog, case in pairs),
+        reasoning_turns=sum(bool(turn.reasoning) for dialog, _ in pairs for turn in dialog.turns),
+        formats=logs.formats,
+        problems=logs.problems,
+        fingerprint=logs.fingerprint,
+        scored=lambda number: score_dialog(*pairs[number]),
+    )
+    return write_scores(scored_logs, suite, out, judging, command)
+
+
+def write_scores(
+    logs: ScoredLogs,
+    suite: Suite,
+    out: Path | str,
+    judging: Judging | None = None,
+    command: str = "",
+) -> Run:
+    """Writes the scores of logs into a run folder, without those that it has."""
+    if not logs.cases:
+        raise NoDialog(
+            f"{_none_of(logs.dialogs)} one of the {len(suite.cases)} system prompts of the"
             f" suite {suite.name!r}; give the prompt as the dialogs have it, or a suite of one"
             " case, which is taken for all."
         )
-    used = [case for _, case in scored]
-    identity = {"suite": suite.name, "rules": _fingerprint(suite), "logs": logs.fingerprint}
+    used = {case.id for case in logs.cases}
+    cases = [case for case in suite.cases if case.id in used]
     about = {
         "command": METHOD,
         "version": __version__,
         "argv": command,
-        "dialogs": len(logs.dialogs),
-        "unmatched": len(matched) - len(scored),
-        "other_prompts": sum(
-            bool(dialog.system.strip()) and case.system_prompt.strip() not in dialog.system
-            for dialog, case in scored
-        ),
-        "reasoning_turns": sum(
-            bool(turn.reasoning) for dialog, _ in scored for turn in dialog.turns
-        ),
+        "dialogs": logs.dialogs,
+        "unmatched": logs.dialogs - len(logs.cases),
+        "other_prompts": logs.other_prompts,
+        "reasoning_turns": logs.reasoning_turns,
         "formats": dict(logs.formats),
         "problems": list(logs.problems),
-        "rules": rules_of([case for case in suite.cases if case in used]),
-        "probe_rules": probe_rules([case for case in suite.cases if case in used]),
+        "rules": rules_of(cases),
+        "probe_rules": probe_rules(cases),
     }
     judging = judging or Judging()
     models = load_judges(suite, None, judging)
-    with open_run(out, identity, about) as run:
+    size = 1 if models else _BATCH  # an answer of a judge is not lost with those after it
+    with open_run(out, {**identity_of(suite), "logs": logs.fingerprint}, about) as run:
 
         async def score_all() -> None:
             async with open_judges(suite, models, run.folder) as judges:
                 await judges.check(judging)
-                for batch in resume(run, METHOD, batches(range(len(scored)), 1)):
-                    for number in batch.again:
-                        dialog, case = scored[number]
-                        scores = [score for turn in dialog.turns for score in _scores(turn, case)]
-                        results = await judges.resolve(scores)
-                        batch.keep(_record(number, dialog, case, results))
+                numbers = batches(range(len(logs.cases)), size)
+                for batch in resume(run, METHOD, numbers, alone=True):
+                    if batch.again:
+                        lines = {(METHOD, n): await _line(logs, n, judges) for n in batch.again}
+                        run.append_lines(lines)
 
         run_sync(score_all())
     return read_run(out)
+
+
+def identity_of(suite: Suite) -> dict[str, str]:
+    """The part of a run's identity that does not depend on the logs."""
+    return {"suite": suite.name, "rules": _fingerprint(suite)}
+
+
+async def _line(logs: ScoredLogs, number: int, judges: Judges) -> bytes:
+    """The line of a dialog's record."""
+    scored = logs.scored(number)
+    if isinstance(scored, bytes):
+        return with_checksum(with_number(scored, number))
+    results = await judges.resolve(scored.outcomes)
+    return to_line(with_results(scored, results).model_copy(update={"conversation": number}))
+
+
+def has_other_prompt(dialog: LoggedDialog, case: Case) -> bool:
+    """Whether a dialog has a system prompt, and not that of its case."""
+    return bool(dialog.system.strip()) and case.system_prompt.strip() not in dialog.system
+
+
+def score_dialog(dialog: LoggedDialog, case: Case) -> ScoredDialog:
+    """The scores of a dialog's turns by the rules of its case."""
+    causes = DialogCauses(dialog, case)
+    outcomes: list[ProbeOutcome] = []
+    found: dict[ScoreKey, ScoreCause] = {}
+    for turn in dialog.turns:
+        for outcome in _scores(turn, case):
+            outcomes.append(outcome)
+            if (cause := _cause(outcome, turn, causes)) is not None:
+                found[turn.number, rule_of_outcome(outcome)] = cause
+    return ScoredDialog(_record(dialog, case, causes), tuple(outcomes), found)
+
+
+def rule_of_outcome(outcome: ProbeOutcome) -> str | None:
+    """The id of the rule that an outcome is of."""
+    return outcome.probe.rule if isinstance(outcome, PendingProbe) else outcome.rule
+
+
+def _cause(outcome: ProbeOutcome, turn: LoggedTurn, causes: DialogCauses) -> ScoreCause | None:
+    """The cause of a score; of one that awaits a judge, that if the turn broke the rule."""
+    if not isinstance(outcome, (Probe, PendingProbe)):
+        return None
+    rule = rule_of_outcome(outcome)
+    is_kept = isinstance(outcome, Probe) and outcome.score >= FOLLOWED
+    cause = None if is_kept else causes.cause_of(rule, turn)
+    return ScoreCause(causes.context_of(rule, turn), cause)
 
 
 def _none_of(count: int) -> str:
     return "The only dialog does not have" if count == 1 else f"None of the {count} dialogs has"
 
 
-def _record(number: int, dialog: LoggedDialog, case: Case, results: ProbeResults) -> LogDialog:
-    """The record of a dialog, with its texts cut short."""
-    causes = DialogCauses(dialog, case)
-    turns = {turn.number: turn for turn in dialog.turns}
+_START = b'{"method": "logs", "conversation": 0,'
+
+
+def with_number(content: bytes, number: int) -> bytes:
+    """The JSON of a record that has the number 0, with another number."""
+    if not content.startswith(_START):
+        raise ValueError("the record of a logged dialog begins with its method and number")
+    return _START[:-2] + b"%d," % number + content[len(_START) :]
+
+
+def _record(dialog: LoggedDialog, case: Case, causes: DialogCauses) -> LogDialog:
+    """The record of a dialog without its scores, with its texts cut short."""
+    numbers = {turn.number for turn in dialog.turns}
     return LogDialog(
         method=METHOD,
-        conversation=number,
+        conversation=0,
         source=dialog.source,
         agent=LogPrompt(id=case.id, category=case.category),
         user=LogPrompt(id="", category=METHOD),
@@ -124,25 +244,34 @@ def _record(number: int, dialog: LoggedDialog, case: Case, results: ProbeResults
                 reasoning=cut(turn.reasoning, _SHOWN) or None,
                 tokens=turn.tokens,
                 tools=tuple(call.name for call in turn.done.calls),
+                span=turn.span or None,
             )
             for turn in dialog.turns
         ),
-        probes=tuple(_with_cause(probe, turns[probe.round], causes) for probe in results.probes),
-        unscored=tuple(
-            probe.model_copy(update={"reply": cut(probe.reply, _SHOWN)})
-            for probe in results.unscored
-        ),
-        unanswered=results.unanswered,
-        compactions=causes.compactions,
+        probes=(),
+        # a compaction before a turn that is counted in another dialog is counted there too
+        compactions=tuple(item for item in causes.compactions if item.turn in numbers),
     )
 
 
-def _with_cause(probe: Probe, turn: LoggedTurn, causes: DialogCauses) -> LogProbe:
+def with_results(scored: ScoredDialog, results: ProbeResults) -> LogDialog:
+    """The record of a dialog with the scores of its turns, whose replies are cut short."""
+    unscored = tuple(
+        probe.model_copy(update={"reply": cut(probe.reply, _SHOWN)}) for probe in results.unscored
+    )
+    probes = tuple(
+        _with_cause(probe, scored.causes[probe.round, probe.rule]) for probe in results.probes
+    )
+    scores = {"probes": probes, "unscored": unscored, "unanswered": results.unanswered}
+    return scored.record.model_copy(update=scores)
+
+
+def _with_cause(probe: Probe, found: ScoreCause) -> LogProbe:
     """A score with where its rule was, and if the turn broke it, why."""
     return LogProbe(
         **{**dict(probe), "reply": cut(probe.reply, _SHOWN)},
-        context=causes.context_of(probe.rule, turn),
-        cause=causes.cause_of(probe.rule, turn) if probe.score < FOLLOWED else None,
+        context=found.context,
+        cause=found.cause if probe.score < FOLLOWED else None,
     )
 
 

@@ -253,6 +253,7 @@ class LogTurn(Turn):
 
     tokens: int  # of the dialog up to it
     tools: List[str]  # the names of the tools it called
+    span: Optional[str] = None  # TRACE/SPAN, of the call that ended it, if the log has spans
 
 
 class LogProbe(Probe):

@@ -29,17 +29,17 @@ def write_csv(run: Run, path: Path | str) -> Path:
     """
     table = run.to_table()
     cells = [
-        [_without_formula(value) for value in table.values[column.name]]
+        [without_formula(value) for value in table.values[column.name]]
         if column.type is str
         else table.values[column.name]
         for column in table.columns
     ]
     header = [column.name for column in table.columns]
-    lines = [_csv_line(row) for row in (header, *zip(*cells, strict=True))]
+    lines = [csv_line(row) for row in (header, *zip(*cells, strict=True))]
     return write_whole(path, "".join(lines), "another file")
 
 
-def _csv_line(row: Sequence[Any]) -> str:
+def csv_line(row: Sequence[Any]) -> str:
     """The row as a line that ends with a line feed.
 
     The writer quotes fields with a character of its own line ends, so it is given both, or a
@@ -50,7 +50,7 @@ def _csv_line(row: Sequence[Any]) -> str:
     return line.getvalue().removesuffix("\r\n") + "\n"
 
 
-def _without_formula(text: str | None) -> str | None:
+def without_formula(text: str | None) -> str | None:
     """A text cell that no spreadsheet takes for a formula; a number stays one."""
     if text is None or not text.startswith(_FORMULA_STARTS) or _NUMBER.fullmatch(text):
         return text
@@ -76,7 +76,7 @@ def write_parquet(run: Run, path: Path | str) -> Path:
         [(column.name, types[column.type]) for column in table.columns], metadata=metadata
     )
     values = {
-        name: [_without_surrogates(value) for value in column]
+        name: [without_surrogates(value) for value in column]
         for name, column in table.values.items()
     }
     content = io.BytesIO()
@@ -84,6 +84,6 @@ def write_parquet(run: Run, path: Path | str) -> Path:
     return write_whole(path, content.getvalue(), "another file")
 
 
-def _without_surrogates(value: Any) -> Any:
+def without_surrogates(value: Any) -> Any:
     """A text without lone surrogates, which Parquet does not take; other values as they are."""
     return value.encode("utf-8", "replace").decode() if isinstance(value, str) else value

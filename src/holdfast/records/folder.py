@@ -39,6 +39,7 @@ from holdfast.records.manifest import (
 )
 from holdfast.records.model import Failure
 from holdfast.records.run import Run
+from holdfast.records.stored_logs import MANY, StoredLogs
 
 if TYPE_CHECKING:
     from filelock import BaseFileLock
@@ -76,26 +77,34 @@ class OpenRun:
             RecordsError: it is recorded already, or cannot be written.
         """
         refuse_foreign(record, self.manifest)
-        key = record.method, record.conversation
-        if key in self._keys:
+        self.append_lines({(record.method, record.conversation): to_line(record)})
+
+    def append_lines(self, lines: Mapping[Key, bytes]) -> None:
+        """Writes the lines of records, by their keys, and waits until all are on the disk.
+
+        Raises:
+            RecordsError: one is recorded already, or they cannot be written.
+        """
+        for key in lines.keys() & self._keys:
             raise RecordsError(
                 f"Conversation {key[1]} with method {key[0]!r} is already recorded in "
                 f"{self.folder}; each is written once.",
                 option=str(self.folder),
                 value=key,
             )
-        line = to_line(record)
         size = os.fstat(self._file).st_size
+        is_written = False
         try:
-            write_all(self._file, line)
-            self._keys.add(key)  # from here on an interrupt keeps the line
+            write_all(self._file, b"".join(lines.values()))
+            is_written = True  # from here on an interrupt keeps the lines
+            self._keys.update(lines)
             sync(self._file, self.folder)
         except OSError as error:
-            self._keys.discard(key)
+            self._keys.difference_update(lines)
             _cut(self._file, size)
             raise _unwritable(self.folder, error, len(self._keys)) from error
         except BaseException:
-            if key not in self._keys:
+            if not is_written:
                 _cut(self._file, size)
             raise
 
@@ -196,10 +205,15 @@ def read_run(folder: Path | str) -> Run:
     folder = Path(folder)
     if not (folder / MANIFEST).is_file():
         raise AnotherRun(f"{folder} is not a run: {_why_no_run(folder)}.", option=str(folder))
+    path = folder / RECORDS
+    if path.is_file() and path.stat().st_size >= MANY:
+        manifest = described(folder)
+        if manifest.command == "logs" and not manifest.lines_without_crc32:
+            return Run(folder, manifest, StoredLogs(path, manifest))
     # read before the manifest, which is always written before the records that it allows
-    lines, noted = _bytes_of(folder / RECORDS), _bytes_of(folder / FAILURES)
+    lines, noted = _bytes_of(path), _bytes_of(folder / FAILURES)
     manifest = described(folder)
-    records = read_lines(lines, folder / RECORDS, manifest)
+    records = read_lines(lines, path, manifest)
     recorded = {(record.method, record.conversation) for record in records}
     notes = read_notes(noted, folder / FAILURES, Failure)
     latest = {(note.method, note.conversation): note for note in notes}

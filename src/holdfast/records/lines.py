@@ -27,8 +27,18 @@ def to_line(record: RecordModel | Mapping[str, Any]) -> bytes:
 
     Text is plain UTF-8; with a lone surrogate, which UTF-8 cannot encode, the line uses escapes.
     """
+    return with_checksum(to_content(record))
+
+
+def to_content(record: RecordModel | Mapping[str, Any]) -> bytes:
+    """The JSON of a record, as its line has it."""
     fields = record.to_json() if isinstance(record, RecordModel) else record
-    body = _encode(json.dumps(fields, ensure_ascii=False, allow_nan=False), fields)[:-1]
+    return _encode(json.dumps(fields, ensure_ascii=False, allow_nan=False), fields)
+
+
+def with_checksum(content: bytes) -> bytes:
+    """A JSON object as a line that ends with its checksum."""
+    body = content[:-1]
     return b'%b, "%b": "%08x"}\n' % (body, FIELD.encode(), zlib.crc32(body))
 
 

@@ -1,6 +1,8 @@
 """A run as it is read: its manifest, and its records by kind."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -9,11 +11,13 @@ from holdfast.errors import RecordsError
 from holdfast.records.belonging import Record
 from holdfast.records.conversation import CapabilityConversation, Conversation, LogDialog
 from holdfast.records.identity import Identity, Manifest
+from holdfast.records.log_scores import LogScores, log_scores
 from holdfast.records.model import Failure
 from holdfast.records.precedent_records import PrecedentChat
 from holdfast.records.run_summary import Summary, read_summary
 from holdfast.records.run_table import Columns, Table, probe_table, score_table
 from holdfast.records.samples import HeadScores, TaskSample
+from holdfast.records.stored_logs import StoredLogs
 
 IdentityKind = TypeVar("IdentityKind", bound=Identity)
 RecordKind = TypeVar("RecordKind")
@@ -26,14 +30,15 @@ class Run:
     Attributes:
         folder: the path of the run folder.
         manifest: what the run was started with, in the current form (`earlier.version_of`).
-        records: in the order they were written.
+        records: in the order they were written; of logs that are too many for memory, a sequence
+            that reads each from the disk.
         failures: requests that were not answered and are still not recorded, which the next
             command asks again: the latest of each key.
     """
 
     folder: Path
     manifest: Manifest
-    records: tuple[Record, ...]
+    records: Sequence[Record]
     failures: tuple[Failure, ...] = ()
 
     def __repr__(self) -> str:
@@ -66,9 +71,23 @@ class Run:
         return self._records_of(CapabilityConversation)
 
     @property
-    def dialogs(self) -> list[LogDialog]:
+    def dialogs(self) -> Sequence[LogDialog]:
         """The scored dialogs of a run of `logs`."""
+        if isinstance(self.records, StoredLogs):
+            return self.records
         return self._records_of(LogDialog)
+
+    @property
+    def is_stored(self) -> bool:
+        """Whether the records are of logs that are too many for memory, and stay on the disk."""
+        return isinstance(self.records, StoredLogs)
+
+    @cached_property
+    def log_scores(self) -> LogScores:
+        """The scores of a run of `logs` as columns."""
+        if isinstance(self.records, StoredLogs):
+            return self.records.scores
+        return log_scores(self.dialogs)
 
     @property
     def samples(self) -> list[TaskSample]:
@@ -86,6 +105,8 @@ class Run:
         return self._records_of(PrecedentChat)
 
     def _records_of(self, kind: type[RecordKind]) -> list[RecordKind]:
+        if isinstance(self.records, StoredLogs):
+            return []  # dialogs of logs are the only records
         return [record for record in self.records if isinstance(record, kind)]
 
     @property
@@ -100,7 +121,7 @@ class Run:
         identity = self.manifest.identity
         if self.manifest.command in ("tasks", "profile"):
             return score_table(identity, [*self.samples, *self.head_scores])
-        return probe_table(identity, [*self.conversations, *self.dialogs])
+        return probe_table(identity, self.dialogs or self.conversations)
 
     def to_columns(self) -> Columns:
         """The same table as lists by column, with None where nothing was measured.

@@ -74,7 +74,7 @@ SCORE_COLUMNS = (
 )
 
 
-def probe_table(identity: Identity, dialogs: Sequence[Conversation | LogDialog]) -> Table:
+def probe_table(identity: Identity, dialogs: Sequence[Conversation] | Sequence[LogDialog]) -> Table:
     """A table with a row for each answered probe of each round of each dialog."""
     rows = (row for dialog in dialogs for row in _probe_rows(identity, dialog))
     return _table(PROBE_COLUMNS, rows)

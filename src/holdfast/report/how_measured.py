@@ -83,7 +83,7 @@ def _rows(run: Run) -> list[tuple[str, str]]:
         often = f"once, last {last}" if len(resumed) == 1 else f"{len(resumed)} times, last {last}"
         rows.append(("resumed", often))
     rows += manifest.versions.items()
-    count = len({record.conversation for record in run.records})
+    count = len(run.records) if run.is_stored else len(_conversations(run))
     for name, value in _flat(manifest.identity.to_json()):
         if name == "settings.conversations" and str(count) != value:
             value = f"{count} of the {value} that the command allows"
@@ -96,6 +96,10 @@ def _rows(run: Run) -> list[tuple[str, str]]:
         )
         rows.append(("memory ran out", text))
     return rows
+
+
+def _conversations(run: Run) -> set[int]:
+    return {record.conversation for record in run.records}
 
 
 def _time(stamp: str | None) -> str:
@@ -124,9 +128,11 @@ def _turns(records: Sequence[Dialog]) -> list[tuple[str, str]]:
 
 def _cost(run: Run) -> list[tuple[str, str]]:
     """Completeness and cost, from the records."""
+    if run.is_stored:
+        return _cost_of_logs(run)
     records = run.records
     methods = {record.method for record in records}
-    count = len({record.conversation for record in records})
+    count = len(_conversations(run))
     rows = [("records", f"{len(records):,}")]
     if run.manifest.command == "drift" and len(methods) > 1:
         recorded = f"{count:,}, under {len(methods)} methods: {len(records):,} in all"
@@ -150,6 +156,18 @@ def _cost(run: Run) -> list[tuple[str, str]]:
     seconds = sum(record.seconds for record in timed)
     if seconds:
         rows.append(("time", f"{seconds:,.0f} s for all conversations"))
+    return rows
+
+
+def _cost_of_logs(run: Run) -> list[tuple[str, str]]:
+    """The same of logs whose records are not in memory, without comparing the turns' texts."""
+    scores = run.log_scores
+    rows = [("records", f"{len(run.records):,}")]
+    rows.append(("turns that repeat or loop", "not counted, as there are so many turns"))
+    if scores.cut:
+        rows.append(_cut_line(scores.cut, len(scores.score) + scores.unscored.total()))
+    if scores.unanswered:
+        rows.append(_unanswered_line(scores.unanswered))
     return rows
 
 
@@ -263,10 +281,12 @@ def ending_lines(records: Sequence[Conversation]) -> list[tuple[str, str]]:
 
 def _unanswered_lines(records: Sequence[Dialog]) -> list[tuple[str, str]]:
     why = Counter(probe.why for record in records for probe in record.unanswered)
-    if not why:
-        return []
+    return [_unanswered_line(why)] if why else []
+
+
+def _unanswered_line(why: Counter[str]) -> tuple[str, str]:
     text = f"{why.total():,} ({_listed(why, _ENDED)}); left out of the means"
-    return [("probes not answered", text)]
+    return "probes not answered", text
 
 
 def reply_lines(records: Sequence[Dialog]) -> list[tuple[str, str]]:
@@ -295,12 +315,7 @@ def reply_lines(records: Sequence[Dialog]) -> list[tuple[str, str]]:
         for probe in record.unscored
     )
     if cut:
-        scores = sum(len(record.answered) for record in records)
-        text = (
-            f"{cut:,} of {scores:,} scores, as the replies were cut at the token limit and these"
-            " rules need the end; left out of the means (--max-new-tokens raises the limit)"
-        )
-        lines.append(("cut, not judged", text))
+        lines.append(_cut_line(cut, sum(len(record.answered) for record in records)))
     if count := sum(bool(reply.reasoning) for reply in replies):
         text = (
             f"{count:,} of {len(replies):,}; the reasoning is recorded, and neither scored nor"
@@ -308,6 +323,14 @@ def reply_lines(records: Sequence[Dialog]) -> list[tuple[str, str]]:
         )
         lines.append(("replies after reasoning", text))
     return lines
+
+
+def _cut_line(cut: int, scores: int) -> tuple[str, str]:
+    text = (
+        f"{cut:,} of {scores:,} scores, as the replies were cut at the token limit and these"
+        " rules need the end; left out of the means (--max-new-tokens raises the limit)"
+    )
+    return "cut, not judged", text
 
 
 def _why_empty(reply: Reply) -> str:

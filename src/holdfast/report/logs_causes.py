@@ -6,15 +6,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from holdfast.analysis.adherence import TOKEN_BINS
+from holdfast.analysis.adherence import TOKEN_BINS, label_of
 from holdfast.analysis.rule_context import (
     CALL_BINS,
     COMPACTION_BINS,
     AroundCompactions,
     Breach,
-    breaches,
     context_effects,
     count_causes,
+    first_breaches,
+    total_causes,
 )
 from holdfast.analysis.statistics import Estimate
 from holdfast.records import BreachCause, Evidence, Run
@@ -50,18 +51,16 @@ def why_table(run: Run) -> str:
     """The text for the terminal: how many breaches have each cause, all together and by rule; ""
     if nothing was broken.
     """
-    found = breaches(run)
-    if not found:
+    by_rule = count_causes(run)
+    if not by_rule:
         return ""
-    counts = count_causes(found)
-    listed = ", ".join(f"{_NAMES[cause]} {count}" for cause, count in counts.items())
-    lines = ["", f"Why: {len(found):,} {'breach' if len(found) == 1 else 'breaches'}: {listed}."]
-    rules = list(dict.fromkeys(breach.rule for breach in found))
-    if len(rules) > 1:
+    counts = total_causes(by_rule)
+    total = sum(counts.values())
+    listed = ", ".join(f"{_NAMES[cause]} {counts[cause]}" for cause in counts)
+    lines = ["", f"Why: {total:,} {'breach' if total == 1 else 'breaches'}: {listed}."]
+    if len(by_rule) > 1:
         cells = [["rule", *(_NAMES[cause] for cause in counts)]]
-        for rule in rules:
-            of_rule = count_causes([breach for breach in found if breach.rule == rule])
-            cells.append([rule, *(str(of_rule.get(cause, 0)) for cause in counts)])
+        cells += [[rule, *map(str, of_rule.values())] for rule, of_rule in by_rule.items()]
         lines += ["", *aligned(cells)]
     around = context_effects(run).around
     return "\n".join([*lines, *_compactions(around)])
@@ -81,8 +80,8 @@ def asked_sentence(asked: Asked) -> str:
 def _compactions(around: AroundCompactions) -> list[str]:
     if not around.compactions:
         return []
-    kept = sum(item.in_summary for item in around.kept)
-    total = sum(item.compactions for item in around.kept)
+    kept = sum(item.in_summary for item in around.kept.values())
+    total = sum(item.compactions for item in around.kept.values())
     dialogs = count_of(around.dialogs, "dialog")
     sentence = f"{count_of(around.compactions, 'compaction')} in {dialogs}"
     sentence += f"; summaries kept {kept} of {total} rules that were in the context"
@@ -123,30 +122,34 @@ class CausesSection:
 
 def causes_section(run: Run) -> CausesSection | None:
     """The section of the page; None if nothing was broken, or no cause was looked for."""
-    found = breaches(run)
-    if not found:
+    counts = count_causes(run)
+    if not counts:
         return None
-    every = count_causes(found)
-    rows: list[tuple[str, ...]] = [("rule", *(_NAMES[cause] for cause in every))]
-    for rule in dict.fromkeys(breach.rule for breach in found):
-        counts = count_causes([breach for breach in found if breach.rule == rule])
-        rows.append((rule, *(str(counts.get(cause, 0)) for cause in every)))
+    totals = total_causes(counts)
+    rows: list[tuple[str, ...]] = [("rule", *(_NAMES[cause] for cause in totals))]
+    rows += [(rule, *map(str, of_rule.values())) for rule, of_rule in counts.items()]
     causes = []
-    for cause in every:
-        of_cause = [b for b in found if b.probe.cause and b.probe.cause.cause == cause]
-        if of_cause:
-            shown = tuple(_shown(run, breach) for breach in of_cause[:_MOST_SHOWN])
-            causes.append(ShownCause(_NAMES[cause], _MEANINGS[cause], len(of_cause), shown))
+    for cause, count in totals.items():
+        if count:
+            found = first_breaches(run, cause, _MOST_SHOWN)
+            shown = tuple(_shown(run, breach) for breach in found)
+            causes.append(ShownCause(_NAMES[cause], _MEANINGS[cause], count, shown))
     by_rule = Table("Turns that broke a rule, by cause", rows)
     return CausesSection(by_rule, tuple(causes), tuple(_tables(run)))
 
 
 def _shown(run: Run, breach: Breach) -> ShownBreach:
-    record, cause = run.dialogs[breach.dialog], breach.probe.cause
+    record = run.dialogs[breach.dialog]
+    probe = next(
+        probe
+        for probe in record.probes
+        if probe.round == breach.turn and probe.rule == breach.rule.rule
+    )
+    cause = probe.cause
     assert isinstance(cause, BreachCause)
     return ShownBreach(
-        where=f"{breach.rule}, {record.source}, turn {breach.probe.round}",
-        reason=breach.probe.reason,
+        where=f"{label_of(breach.rule)}, {record.source}, turn {breach.turn}",
+        reason=probe.reason,
         why=cause.why,
         evidence=tuple((_where(item), item.quote) for item in cause.evidence),
     )
@@ -177,9 +180,7 @@ def _tables(run: Run) -> list[Table]:
         kept: list[tuple[str, ...]] = [
             ("rule", "compactions", "said by the summary", "still in the context")
         ]
-        for item in around.kept:
-            counts = (item.compactions, item.in_summary, item.in_context)
-            kept.append((item.rule, *map(str, counts)))
+        kept += [(rule, *map(str, counts)) for rule, counts in around.kept.items()]
         tables.append(Table("What compactions kept of each rule", kept))
     return [table for table in tables if table is not None]
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from holdfast.analysis.adherence import Adherence, label_of
 from holdfast.records import Run
+from holdfast.records.log_scores import rule_of
 from holdfast.report.logs_causes import causes_section
 from holdfast.report.logs_sentences import (
     Rows,
@@ -19,6 +21,7 @@ from holdfast.report.logs_sentences import (
 from holdfast.report.page import Table, pictures, render_study
 from holdfast.report.wording import count_of, plain, signed
 
+_MOST_PROBLEMS = 200  # with the files that the page shows
 _MOST_BROKEN = 50  # most turns that the page shows per rule
 
 
@@ -70,8 +73,15 @@ def logs_page(run: Run, rows: Rows, shown: Rows, bar: float | None) -> str:
             for row in rows
             if row.broken
         ],
-        problems=run.manifest.problems,
+        problems=_shown_problems(run.manifest.problems),
     )
+
+
+def _shown_problems(problems: Sequence[str]) -> list[str]:
+    """The first problems with the files, and how many more there are."""
+    more = len(problems) - _MOST_PROBLEMS
+    rest = [f"and {more:,} more, which `summary.json` lists"] if more > 0 else []
+    return [*problems[:_MOST_PROBLEMS], *rest]
 
 
 @dataclass(frozen=True)
@@ -94,7 +104,7 @@ def broken_turns(run: Run, row: Adherence) -> list[ShownTurn]:
         probe = next(
             probe
             for probe in record.probes
-            if probe.round == broken.turn and label_of(record, probe) == row.rule
+            if probe.round == broken.turn and label_of(rule_of(record, probe)) == row.rule
         )
         turn = next(turn for turn in record.turns if turn.round == broken.turn)
         shown.append(

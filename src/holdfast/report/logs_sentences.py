@@ -102,12 +102,11 @@ def _least(rows: Rows) -> Adherence:
 
 def unjudged_rules(run: Run, why: str = "") -> dict[str, int]:
     """How often each rule was not judged on a turn that it applies to; for one reason, or any."""
-    return Counter(
-        label_of(record, probe)
-        for record in run.dialogs
-        for probe in record.unscored
-        if why in ("", probe.why)
-    )
+    counts = Counter[str]()
+    for (rule, reason), count in run.log_scores.unscored.items():
+        if why in ("", reason):
+            counts[label_of(rule)] += count
+    return counts
 
 
 def lines(run: Run, rows: Rows, bar: float | None) -> list[str]:

@@ -5,10 +5,10 @@ it.
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from holdfast.transcripts.reader import Reader, Unread, Values, file_of
+from holdfast.transcripts.reader import Located, StreamingReader, Unread, file_of
 from holdfast.transcripts.transcript import Event, Malformed, Transcript, linear
 
 
@@ -21,31 +21,46 @@ class Call:
     start: str
     input: list[Event]
     output: list[Event]
+    span: str = ""  # as in `Event`
 
 
 def transcripts_of_calls(
     calls_in: Callable[[str, Any], Iterable[Call]], description: str
-) -> Reader:
+) -> StreamingReader:
     """A reader of a format that consists of calls; `description` names them in the plural."""
 
-    def transcripts(values: Values) -> Iterator[Transcript | Unread]:
+    def transcripts(values: Iterable[Located]) -> Iterator[Transcript | Unread]:
         calls: list[Call] = []
-        failed = False
+        known: dict[Any, Event] = {}
+        count, where, failed = 0, "", False
         for where, value in values:
+            count += 1
             try:
-                calls += calls_in(where, value)
+                calls += (_sharing_events(call, known) for call in calls_in(where, value))
             except Malformed as error:
                 yield Unread(f"{where}: {error}")
                 failed = True
-        if values and not calls and not failed:
-            file = file_of(values[0][0])
-            yield Unread(f"{file}: none of its {len(values)} are {description}")
+        if count and not calls and not failed:
+            yield Unread(f"{file_of(where)}: none of its {count} are {description}")
         for call in _last_of_each_dialog(calls):
             file = file_of(call.where)
             source = f"{file}, session {call.session}" if call.session else call.where
             yield linear(source, [*call.input, *call.output])
 
     return transcripts
+
+
+def _sharing_events(call: Call, known: dict[Any, Event]) -> Call:
+    """A call whose messages are those of earlier calls where it repeats them, to save memory."""
+
+    def shared(event: Event) -> Event:
+        if event.call is not None:
+            return event
+        fields = (event.kind, event.role, event.text, event.call_id, event.id, event.is_cut)
+        return known.setdefault((*fields, event.span), event)
+
+    output = [replace(event, span=call.span) for event in call.output] if call.span else call.output
+    return replace(call, input=[*map(shared, call.input)], output=[*map(shared, output)])
 
 
 def _last_of_each_dialog(calls: list[Call]) -> Iterator[Call]:
@@ -56,7 +71,7 @@ def _last_of_each_dialog(calls: list[Call]) -> Iterator[Call]:
         if earlier is None:
             kept.append(call)
         else:
-            kept[earlier] = call
+            kept[earlier] = _with_spans(call, kept[earlier])
     for kept in by_session.values():
         yield from kept
 
@@ -66,6 +81,20 @@ def _continues(call: Call, other: Call) -> bool:
     before = _spoken(other.input if other.output else other.input[:-1])
     now = _spoken([*call.input, *call.output])
     return len(now) > len(before) and now[: len(before)] == before
+
+
+def _with_spans(call: Call, other: Call) -> Call:
+    """A call whose input names the spans of an earlier call's outputs where it repeats them."""
+    before = _spoken([*other.input, *other.output])
+    if not any(event.span for event in before):
+        return call
+    repeated = iter(before)
+    input_events = []
+    for event in call.input:
+        old = None if event.is_prompt else next(repeated, None)
+        is_same = old is not None and old.span and old == event
+        input_events.append(replace(event, span=old.span) if old and is_same else event)
+    return replace(call, input=input_events)
 
 
 def _spoken(events: list[Event]) -> list[Event]:

@@ -4,23 +4,25 @@ What is no JSON text is turned into the values that its reader takes: an `.eval`
 samples, a database into its dialogs, opencode's folder of a session into one session.
 """
 
+import hashlib
 import json
 import os
 import struct
 import zipfile
 import zlib
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-from holdfast.common.files import read_text, unpack_zstandard
+from holdfast.common.files import digest_of, read_text, text_lines, unpack_zstandard
 from holdfast.errors import UsageError
 from holdfast.transcripts.databases import read_database
-from holdfast.transcripts.opencode_storage import read_session
-from holdfast.transcripts.parsing import loaded, parse
+from holdfast.transcripts.opencode_storage import files_of_session, read_session
+from holdfast.transcripts.parsing import loaded, may_be_document, parse, parse_lines
 from holdfast.transcripts.reader import Located, Markdown, Unread
 
+_ARCHIVE = ".eval"
+_COMPRESSED = (".gz", ".zst")
 _DATABASES = (".vscdb", ".db", ".sqlite", ".sqlite3")
 _MARKDOWN = (".md", ".markdown")
 _ZSTANDARD = 93  # the method of compression in a zip archive
@@ -28,44 +30,70 @@ _LENGTHS_AT = 26  # in the header before a member
 _DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, struct.error)
 
 
-@dataclass(frozen=True)
 class Contents:
-    """What is in a log.
-
-    Args:
-        text: of the file; that of its values if it is no text.
-        values: and what of it cannot be read.
-    """
-
-    text: str
-    values: Sequence[Located | Unread]
-
-
-def contents_of(path: Path) -> Contents:
-    """The values in a log.
+    """The values in a log, and what of it cannot be read: read once, as they are iterated over.
 
     Raises:
-        UsageError: it cannot be read, or unpacked.
+        UsageError: while iterating, if it cannot be read, or unpacked.
     """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._digest = hashlib.sha256()  # of the values, if it is no text
+
+    def __iter__(self) -> Iterator[Located | Unread]:
+        for value in _values_in(self._path):
+            if isinstance(value, Located) and not is_text(self._path):
+                self._digest.update(_as_text(value).encode("utf-8", "surrogatepass"))
+            yield value
+
+    @property
+    def digest(self) -> str:
+        """Once all is read, the SHA-256 in hexadecimal: of the file, or of the values if it is no
+        text, as a database changes without them.
+        """
+        return digest_of(self._path) if is_text(self._path) else self._digest.hexdigest()
+
+
+def is_text(path: Path) -> bool:
+    """Whether a log is text, which may be compressed."""
+    return not (path.is_dir() or path.name.lower().endswith((_ARCHIVE, *_DATABASES)))
+
+
+def is_lines(path: Path) -> bool:
+    """Whether a log is text that is not compressed and has a value in each line."""
+    is_other = path.name.lower().endswith((*_MARKDOWN, *_COMPRESSED)) or may_be_document(path)
+    return is_text(path) and not is_other
+
+
+def files_of(path: Path) -> list[Path]:
+    """The files that a log consists of: a change of one of them changes the log."""
+    if path.is_dir():
+        return files_of_session(path)
+    unmerged = path.with_name(f"{path.name}-wal")  # what SQLite has yet to put into a database
+    return [path, *([unmerged] if not is_text(path) and unmerged.exists() else [])]
+
+
+def _values_in(path: Path) -> Iterator[Located | Unread]:
     name = path.name.lower()
     if path.is_dir():
-        return _contents(read_session(path))
-    if name.endswith(".eval"):
-        return _contents(_read_archive(path))
+        return read_session(path)
+    if name.endswith(_ARCHIVE):
+        return _read_archive(path)
     if name.endswith(_DATABASES):
-        return _contents(read_database(path))
-    text = read_text(path)
-    if not text.strip():
-        return Contents(text, [Unread(f"{path} is empty")])
+        return read_database(path)
     if name.endswith(_MARKDOWN):
-        return Contents(text, [Located(f"{path}, entry 1", Markdown(text))])
-    return Contents(text, list(parse(path, text)))
+        return _read_markdown(path)
+    if may_be_document(path):
+        text = read_text(path)
+        return parse(path, text) if text.strip() else iter(())
+    return parse_lines(path, text_lines(path))
 
 
-def _contents(values: Iterator[Located | Unread]) -> Contents:
-    listed = list(values)
-    texts = [_as_text(value) for value in listed if isinstance(value, Located)]
-    return Contents("\n".join(texts), listed)
+def _read_markdown(path: Path) -> Iterator[Located]:
+    text = read_text(path)
+    if text.strip():
+        yield Located(f"{path}, entry 1", Markdown(text))
 
 
 def _as_text(value: Located) -> str:

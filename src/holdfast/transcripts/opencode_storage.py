@@ -56,6 +56,13 @@ def read_session(folder: Path) -> Iterator[Located | Unread]:
     yield Located(f"{folder}, session", {"info": info, "messages": messages})
 
 
+def files_of_session(folder: Path) -> list[Path]:
+    """The files of a session, given by the folder of its messages."""
+    root, messages = folder.parent.parent, sorted(folder.glob("*.json"))
+    parts = [part for path in messages for part in _parts_of(root, folder.name, path.stem)]
+    return [*messages, *parts]
+
+
 def _parts_of(root: Path, session: str, message: str) -> list[Path]:
     """The files of a message's parts, whose names are in the order of their making."""
     return sorted(

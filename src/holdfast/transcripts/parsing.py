@@ -1,7 +1,7 @@
 """The JSON values in a log file, each with its source."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +19,12 @@ def parse(path: Path, text: str) -> Iterator[Located | Unread]:
     """The values in a file: one per line, or those of one JSON document."""
     if may_be_document(path) and not _is_json_lines(text):
         return _parse_document(path, text)
-    return _parse_lines(path, text)
+    return parse_lines(path, text.split("\n"))
 
 
 def may_be_document(path: Path) -> bool:
     """Whether a file may be one JSON document, by its name."""
-    return path.name.endswith((".json", ".json.gz"))
+    return path.name.endswith((".json", ".json.gz", ".json.zst"))
 
 
 def _is_json_lines(text: str) -> bool:
@@ -61,8 +61,9 @@ def loaded(source: str, content: str | bytes | None) -> Located | Unread:
         return Unread(f"{source} is not JSON: {reason_of(error)}")
 
 
-def _parse_lines(path: Path, text: str) -> Iterator[Located | Unread]:
-    for number, line in enumerate(text.split("\n"), start=1):
+def parse_lines(path: Path, lines: Iterable[str], first: int = 1) -> Iterator[Located | Unread]:
+    """The values in the lines of a file, of which `first` is the number of the first."""
+    for number, line in enumerate(lines, start=first):
         if not line.strip():
             continue
         try:

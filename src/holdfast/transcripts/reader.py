@@ -5,8 +5,8 @@ into transcripts, and says in `Unread` what it did not understand or left out.
 """
 
 import json
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from holdfast.errors import shortened
@@ -36,9 +36,12 @@ class Unread:
     """A part of a file that is in no transcript."""
 
     sentence: str  # which part, and why
+    # when it is found: 0 for a line, 1 for a value in no format, 2 by the reader of a format
+    stage: int = field(default=0, compare=False)
 
 
 Reader = Callable[[Values], Iterator[Transcript | Unread]]
+StreamingReader = Callable[[Iterable[Located]], Iterator[Transcript | Unread]]
 
 
 @dataclass(frozen=True)
@@ -53,6 +56,9 @@ class Format:
             `type`, such as snapshots of files, which are of no dialog.
         reaches_back: whether a value changes what was read before it, such as a rewind, so that
             those from somewhere in the middle on cannot be read alone.
+        streams: whether `read` takes any iterable, once, and does not keep the values, so that a
+            file can be larger than memory.
+        is_per_value: whether every value is a dialog, so that any part of a file can be read alone.
     """
 
     name: str
@@ -60,12 +66,14 @@ class Format:
     read: Reader
     has_events: bool = False
     reaches_back: Callable[[Any], bool] = lambda value: False
+    streams: bool = False
+    is_per_value: bool = False
 
 
-def dialog_per_value(read: Callable[[Any], list[Event]]) -> Reader:
+def dialog_per_value(read: Callable[[Any], list[Event]]) -> StreamingReader:
     """A reader of a format in which every value is a dialog."""
 
-    def transcripts(values: Values) -> Iterator[Transcript | Unread]:
+    def transcripts(values: Iterable[Located]) -> Iterator[Transcript | Unread]:
         for where, value in values:
             try:
                 yield linear(where, read(value))

@@ -1,15 +1,16 @@
 """Reads log files into transcripts, each value with the reader of its format."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 
 from holdfast.errors import UnknownName, UsageError, shortened
-from holdfast.transcripts.containers import Contents, contents_of
+from holdfast.transcripts.containers import Contents
 from holdfast.transcripts.finding import FoundLog, find_logs
 from holdfast.transcripts.formats import FORMATS, format_of, may_be
 from holdfast.transcripts.parsing import is_bookkeeping_event
-from holdfast.transcripts.reader import Unread, Values
+from holdfast.transcripts.reader import Located, Unread, Values
 from holdfast.transcripts.transcript import Transcript
 
 
@@ -19,13 +20,13 @@ class LogFile:
 
     Args:
         unread: a sentence for each line that was not understood, and each part that was left out.
-        text: its content, unpacked if it was compressed; "" if it was not read.
+        digest: by which a change of the file is seen; "" if it was not read.
     """
 
     path: Path
     transcripts: tuple[Transcript, ...] = ()
     unread: tuple[str, ...] = ()
-    text: str = field(default="", repr=False)
+    digest: str = field(default="", repr=False)
 
 
 def read_transcripts(
@@ -59,46 +60,110 @@ def _read_file(log: FoundLog, format_name: str | None) -> LogFile:
     path = log.path
     if log.obstacle:
         return LogFile(path, unread=(f"{path} {log.obstacle}",))
+    contents = Contents(path)
     try:
-        contents = contents_of(path)
+        parts = list(read_values(path, contents, format_name))
+        digest = contents.digest
     except UsageError as error:
         if log.is_named:
             raise
         return LogFile(path, unread=(str(error).removesuffix("."),))
-    parts = list(_read_values(path, contents, format_name))
     return LogFile(
         path,
         tuple(part for part in parts if isinstance(part, Transcript)),
         tuple(part.sentence for part in parts if isinstance(part, Unread)),
-        contents.text,
+        digest,
     )
 
 
-def _read_values(
-    path: Path, contents: Contents, format_name: str | None
+class NotByItself(Exception):
+    """A part of a file cannot be read without the rest."""
+
+
+@dataclass
+class _Sorting:
+    """The values of a file by format, and those that are in none."""
+
+    path: Path
+    format_name: str | None
+    first: str | None = None  # the format of the first value that is in any
+    others: dict[str, Values] = field(default_factory=dict)
+    unknown: Values = field(default_factory=list)
+    problems: list[Unread] = field(default_factory=list)
+    is_empty: bool = True
+
+    def values_of_first(self, parsed: Iterable[Located | Unread], only: str) -> Iterator[Located]:
+        """The values in the format of the first one; the others are kept."""
+        for item in parsed:
+            self.is_empty = False
+            if isinstance(item, Unread):
+                self.problems.append(item)
+                continue
+            detected = format_of(item.value)
+            name = self.format_name or detected
+            if name is None:
+                self.unknown.append(item)
+            elif self.format_name is not None and not may_be(item.value, self.format_name):
+                sentence = f"is in the format {detected}, not {self.format_name}"
+                self.problems.append(Unread(f"{item.source} {sentence}"))
+            elif only and name != only:
+                raise NotByItself(name)
+            elif self.first in (None, name):
+                self.first = name
+                yield item
+            else:
+                self.others.setdefault(name, []).append(item)
+
+
+def read_values(
+    path: Path, parsed: Iterable[Located | Unread], format_name: str | None, only: str = ""
 ) -> Iterator[Transcript | Unread]:
-    """The transcripts of the values in a file, each read by the reader of its format."""
-    by_format: dict[str, Values] = {}
-    unknown: Values = []
-    for parsed in contents.values:
-        if isinstance(parsed, Unread):
-            yield parsed
-            continue
-        detected = format_of(parsed.value)
-        name = format_name or detected
-        if name is None:
-            unknown.append(parsed)
-        elif format_name is not None and not may_be(parsed.value, format_name):
-            yield Unread(f"{parsed.source} is in the format {detected}, not {format_name}")
-        else:
-            by_format.setdefault(name, []).append(parsed)
-    has_events = any(FORMATS[name].has_events for name in by_format)
-    for source, value in unknown:
+    """The transcripts of the values in a file, each read by the reader of its format.
+
+    Args:
+        only: the format that all values have to be in; "" for any.
+
+    Raises:
+        NotByItself: a value is in another format than `only`, or cannot be read.
+    """
+    sorting = _Sorting(path, format_name)
+    values = sorting.values_of_first(parsed, only)
+    late: list[Unread] = []  # what the readers did not read, which comes after the lines
+    if (first := next(values, None)) is not None:
+        for part in _read_format(path, sorting.first or "", chain([first], values), bool(only)):
+            if isinstance(part, Unread):
+                late.append(replace(part, stage=2))
+            else:
+                yield part
+        for _ in values:  # the rest after a value that could not be read
+            pass
+    for name, others in sorting.others.items():
+        for part in _read_format(path, name, others):
+            if isinstance(part, Unread):
+                late.append(replace(part, stage=2))
+            else:
+                yield part
+    if sorting.is_empty and not only:
+        yield Unread(f"{path} is empty")
+    yield from sorting.problems
+    read = [*sorting.others, *([sorting.first] if sorting.first else [])]
+    has_events = any(FORMATS[name].has_events for name in read)
+    for source, value in sorting.unknown:
         if not (has_events and is_bookkeeping_event(value)):
-            yield Unread(f"{source}: {shortened(value)} is in no known format")
-    for name, values in by_format.items():
-        try:
-            for part in FORMATS[name].read(values):
-                yield replace(part, format=name) if isinstance(part, Transcript) else part
-        except RecursionError:
-            yield Unread(f"{path}: a value in the format {name} is nested too deeply to be read")
+            yield Unread(f"{source}: {shortened(value)} is in no known format", stage=1)
+    yield from late
+
+
+def _read_format(
+    path: Path, name: str, values: Iterable[Located], is_part: bool = False
+) -> Iterator[Transcript | Unread]:
+    """The transcripts of values in one format."""
+    form = FORMATS[name]
+    listed = values if form.streams or form.is_per_value else list(values)
+    try:
+        for part in form.read(listed):  # type: ignore[arg-type]  # those that stream take any
+            yield replace(part, format=name) if isinstance(part, Transcript) else part
+    except RecursionError:
+        if is_part:
+            raise NotByItself(name) from None
+        yield Unread(f"{path}: a value in the format {name} is nested too deeply to be read")

@@ -15,6 +15,13 @@ def session_of(span: Mapping[str, Any]) -> str:
     return str(conversation or trace)
 
 
+def span_of(span: Mapping[str, Any]) -> str:
+    """The ids of a span's trace and of itself, as `Event` has them; "" if it lacks one."""
+    trace = at(span, "context", "trace_id") or span.get("trace_id") or span.get("traceId")
+    own = at(span, "context", "span_id") or span.get("span_id") or span.get("spanId")
+    return f"{trace}/{own}" if trace and own else ""
+
+
 def is_gen_ai(value: Any) -> bool:
     """Whether a span has `gen_ai` attributes, and none of OpenInference."""
     names = [*fields_of(at(value, "attributes"))]

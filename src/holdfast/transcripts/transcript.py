@@ -39,6 +39,8 @@ class Event:
         source: of the value that it was read from, such as `july.jsonl, line 3`; "" in formats
             whose values are whole dialogs.
         is_cut: whether it ended at the token limit, as far as the log says how it ended.
+        span: of the call of a model that it is an output of: the ids of its trace and of itself,
+            with a slash between; "" if the log has none.
     """
 
     kind: Kind
@@ -49,6 +51,7 @@ class Event:
     id: str = field(default="", compare=False)
     source: str = field(default="", compare=False)
     is_cut: bool = field(default=False, compare=False)
+    span: str = field(default="", compare=False)
 
     @property
     def is_by_assistant(self) -> bool:

@@ -106,4 +106,4 @@ def _text_of_event(event: Event) -> str:
     return f"{event.call.name} {arguments}"
 
 
-FORMAT = Format("atif", _recognises, _read)
+FORMAT = Format("atif", _recognises, _read, is_per_value=True)

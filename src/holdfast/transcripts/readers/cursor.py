@@ -3,7 +3,7 @@ its agent (`~/.cursor/projects/*/agent-transcripts/`).
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from typing import Any
 
@@ -13,6 +13,7 @@ from holdfast.transcripts.content_blocks import read_call
 from holdfast.transcripts.injected import element_text, without_elements
 from holdfast.transcripts.reader import (
     Format,
+    Located,
     Markdown,
     Unread,
     Values,
@@ -61,20 +62,23 @@ def _is_of_agent(value: Any) -> bool:
     return is_message and not names & {"type", "sessionId", "session_id", "uuid", "author"}
 
 
-def _read(values: Values) -> Iterator[Transcript | Unread]:
-    lines = [value for value in values if _is_of_agent(value.value)]
-    if lines:
-        yield from _agent(lines)
+def _read(values: Iterable[Located]) -> Iterator[Transcript | Unread]:
+    lines: Values = []
     for where, value in values:
+        if _is_of_agent(value):
+            lines.append(Located(where, value))
+            continue
         try:
             if isinstance(value, Markdown):
                 yield from _exported(where, value.text)
             elif "composerData" in fields_of(value):
                 yield from _composer(where, value)
-            elif not _is_of_agent(value):
+            else:
                 yield from _tabs(where, mapping(value))
         except Malformed as error:
             yield Unread(f"{where}: {error}")
+    if lines:
+        yield from _agent(lines)
 
 
 def _exported(where: str, text: str) -> Iterator[Transcript | Unread]:
@@ -163,4 +167,4 @@ def _bubble(bubble: Mapping[str, Any]) -> list[Event]:
     return events
 
 
-FORMAT = Format("cursor", _recognises, _read, has_events=True)
+FORMAT = Format("cursor", _recognises, _read, has_events=True, streams=True)

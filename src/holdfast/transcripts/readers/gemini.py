@@ -34,4 +34,4 @@ def _read(value: Any) -> list[Event]:
     return [*system_prompt(instruction), *messages, *output_messages(answer)]
 
 
-FORMAT = Format("gemini", _recognises, dialog_per_value(_read))
+FORMAT = Format("gemini", _recognises, dialog_per_value(_read), is_per_value=True)

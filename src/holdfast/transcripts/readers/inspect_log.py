@@ -1,6 +1,6 @@
 """Inspect AI's logs of evaluations, as `.json` or `.eval`: each sample is a dialog."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -8,8 +8,8 @@ from holdfast.errors import shortened
 from holdfast.transcripts.chat_messages import is_cut, read_messages
 from holdfast.transcripts.reader import (
     Format,
+    Located,
     Unread,
-    Values,
     at,
     entries,
     field_of,
@@ -32,7 +32,7 @@ def _is_sample(value: Any) -> bool:
     return {"id", "epoch", "input"} <= fields.keys() and "messages" in fields
 
 
-def _read(values: Values) -> Iterator[Transcript | Unread]:
+def _read(values: Iterable[Located]) -> Iterator[Transcript | Unread]:
     for where, value in values:
         if _is_sample(value):
             yield from _sample(where, value)
@@ -92,4 +92,4 @@ def _resolved(content: Any, attachments: Mapping[str, Any]) -> Any:
     return content
 
 
-FORMAT = Format("inspect", _recognises, _read)
+FORMAT = Format("inspect", _recognises, _read, is_per_value=True)

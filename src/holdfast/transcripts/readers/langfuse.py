@@ -44,4 +44,4 @@ def _calls(where: str, value: Any) -> Iterator[Call]:
 
 
 _DESCRIPTION = "of the type GENERATION, which Langfuse's model calls are"
-FORMAT = Format("langfuse", _recognises, transcripts_of_calls(_calls, _DESCRIPTION))
+FORMAT = Format("langfuse", _recognises, transcripts_of_calls(_calls, _DESCRIPTION), streams=True)

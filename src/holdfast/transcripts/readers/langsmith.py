@@ -44,5 +44,8 @@ def _calls(where: str, value: Any) -> Iterator[Call]:
 
 
 FORMAT = Format(
-    "langsmith", _recognises, transcripts_of_calls(_calls, "of LangSmith's run type llm")
+    "langsmith",
+    _recognises,
+    transcripts_of_calls(_calls, "of LangSmith's run type llm"),
+    streams=True,
 )

@@ -45,4 +45,6 @@ def _calls(where: str, value: Any) -> Iterator[Call]:
     yield Call(where, "", start, [*prompt, *inputs], outputs)
 
 
-FORMAT = Format("litellm", _recognises, transcripts_of_calls(_calls, "requests with a response"))
+FORMAT = Format(
+    "litellm", _recognises, transcripts_of_calls(_calls, "requests with a response"), streams=True
+)

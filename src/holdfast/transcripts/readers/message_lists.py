@@ -58,7 +58,7 @@ def _is_openai(value: Any) -> bool:
     return has_messages(value) or (is_message_list(value) and not is_item(value[0]))
 
 
-AI_SDK = Format("ai-sdk", _is_ai_sdk, dialog_per_value(_read))
-SHAREGPT = Format("sharegpt", _is_sharegpt, dialog_per_value(_read))
-ANTHROPIC = Format("anthropic", _is_anthropic, dialog_per_value(_read))
-OPENAI = Format("openai", _is_openai, dialog_per_value(_read))
+AI_SDK = Format("ai-sdk", _is_ai_sdk, dialog_per_value(_read), is_per_value=True)
+SHAREGPT = Format("sharegpt", _is_sharegpt, dialog_per_value(_read), is_per_value=True)
+ANTHROPIC = Format("anthropic", _is_anthropic, dialog_per_value(_read), is_per_value=True)
+OPENAI = Format("openai", _is_openai, dialog_per_value(_read), is_per_value=True)

@@ -36,4 +36,4 @@ def _read(value: Any) -> list[Event]:
     ]
 
 
-FORMAT = Format("responses", _recognises, dialog_per_value(_read))
+FORMAT = Format("responses", _recognises, dialog_per_value(_read), is_per_value=True)

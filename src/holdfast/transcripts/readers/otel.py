@@ -13,7 +13,7 @@ from holdfast.transcripts.reader import (
     output_messages,
     system_prompt,
 )
-from holdfast.transcripts.spans import is_gen_ai, session_of, unflattened
+from holdfast.transcripts.spans import is_gen_ai, session_of, span_of, unflattened
 from holdfast.transcripts.transcript import Malformed
 
 _GENERATING = ("chat", "text_completion", "generate_content")  # operations that call a model
@@ -45,8 +45,8 @@ def calls_in_span(where: str, value: Any) -> Iterator[Call]:
     else:
         prompt = system_prompt(instructions)
     inputs = [*prompt, *input_messages(inputs)]
-    yield Call(where, session_of(span), start, inputs, output_messages(outputs))
+    yield Call(where, session_of(span), start, inputs, output_messages(outputs), span_of(span))
 
 
 _DESCRIPTION = "model calls (gen_ai spans of the operation chat or the like)"
-FORMAT = Format("otel", is_gen_ai, transcripts_of_calls(calls_in_span, _DESCRIPTION))
+FORMAT = Format("otel", is_gen_ai, transcripts_of_calls(calls_in_span, _DESCRIPTION), streams=True)

@@ -39,4 +39,4 @@ def _plain_value(value: Any) -> Any:
 
 
 _DESCRIPTION = "OTLP batches with a model call"
-FORMAT = Format("otlp", _recognises, transcripts_of_calls(_calls, _DESCRIPTION))
+FORMAT = Format("otlp", _recognises, transcripts_of_calls(_calls, _DESCRIPTION), streams=True)

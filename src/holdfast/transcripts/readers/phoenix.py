@@ -15,7 +15,7 @@ from holdfast.transcripts.reader import (
     mapping,
     output_messages,
 )
-from holdfast.transcripts.spans import is_gen_ai, session_of, unflattened
+from holdfast.transcripts.spans import is_gen_ai, session_of, span_of, unflattened
 
 
 def _recognises(value: Any) -> bool:
@@ -35,8 +35,11 @@ def calls_in_span(where: str, value: Any) -> Iterator[Call]:
         inputs = field_of(inputs, "messages", "input")
     outputs = at(attributes, "llm", "output_messages") or at(attributes, "output", "value")
     start = str(span.get("start_time", ""))
-    yield Call(where, session_of(span), start, input_messages(inputs), output_messages(outputs))
+    messages = input_messages(inputs), output_messages(outputs)
+    yield Call(where, session_of(span), start, *messages, span_of(span))
 
 
 _DESCRIPTION = "model calls (spans of OpenInference's kind LLM)"
-FORMAT = Format("phoenix", _recognises, transcripts_of_calls(calls_in_span, _DESCRIPTION))
+FORMAT = Format(
+    "phoenix", _recognises, transcripts_of_calls(calls_in_span, _DESCRIPTION), streams=True
+)

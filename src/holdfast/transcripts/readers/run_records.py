@@ -32,4 +32,4 @@ def _read(value: Any) -> list[Event]:
     return [*system_prompt(prompt), *read_messages(turns)]
 
 
-FORMAT = Format("run", _recognises, dialog_per_value(_read))
+FORMAT = Format("run", _recognises, dialog_per_value(_read), is_per_value=True)

@@ -1,0 +1,211 @@
+"""Writes synthetic logs of any size: sessions of Claude Code and Codex, chats, and spans.
+
+Texts are drawn from word lists with a seeded generator; the fields are those that the programs
+write (tests/data/logs has one small file of each). About one turn in ten breaks a rule of `RULES`.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+RULES = r"""
+cases:
+  - id: shop
+    system_prompt: Work on the shop.
+    rules:
+      - id: no-force-push
+        measure: {name: command_not_run, command: 'git push( \S+)* (--force|-f)(?!\S)'}
+      - id: migrations
+        measure: {name: file_not_touched, path: 'migrations/*'}
+      - id: short
+        measure: {name: at_most_sentences, count: 6}
+      - id: fenced-language
+        when: {reply: '```'}
+        measure: {regex: '\A((?!```).)*(```\w[^\n]*\n((?!```).)*```((?!```).)*)*\Z', flags: s}
+      - id: no-emoji
+        measure: {regex: '\A[^\p{Extended_Pictographic}]*\Z'}
+"""
+MIX = ("claude-code", "codex", "openai", "otel")
+_NOUNS = "cart order price test file branch page route query cache index button form user".split()
+_VERBS = "checks reads writes returns keeps opens moves sorts counts shows calls".split()
+_RESULT = 6_000  # characters of a tool's result, on average
+_COMMANDS = (
+    *("ls src", "make test", "git status", "rg -n total src | head -40", "git diff --stat"),
+    *("python -m pytest tests/test_cart.py -q", "cd app && npm run build", "git push origin main"),
+)
+_FORBIDDEN = "git push --force origin main"
+
+
+class Writer:
+    """Draws the texts of logs."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = random.Random(seed)
+        lines = [f"    {self.sentence()}  # {number}" for number in range(4_000)]
+        self.listing = "\n".join(lines)  # of which tools' results are parts
+
+    def sentence(self) -> str:
+        draw = self.random.choice
+        return f"The {draw(_NOUNS)} {draw(_VERBS)} the {draw(_NOUNS)} of the {draw(_NOUNS)}."
+
+    def question(self) -> str:
+        return f"Please look at the {self.random.choice(_NOUNS)}. {self.sentence()}"
+
+    def reply(self) -> str:
+        count = 9 if self.random.random() < 0.1 else self.random.randint(1, 5)
+        text = " ".join(self.sentence() for _ in range(count))
+        if self.random.random() < 0.2:
+            text += f"\n```python\n{self.result()[:300]}\n```"
+        return text + (" 🎉" if self.random.random() < 0.03 else "")
+
+    def command(self) -> str:
+        return _FORBIDDEN if self.random.random() < 0.01 else self.random.choice(_COMMANDS)
+
+    def result(self) -> str:
+        size = int(self.random.expovariate(1 / _RESULT))
+        start = self.random.randrange(len(self.listing))
+        return self.listing[start : start + size]
+
+    def id(self) -> str:
+        return str(uuid.UUID(int=self.random.getrandbits(128), version=4))
+
+
+def claude_code(draw: Writer, turns: int) -> Iterator[dict[str, Any]]:
+    """A session: questions, commands with their output, and answers, an event per block."""
+    session, parent = draw.id(), None
+
+    def event(kind: str, content: Any, **fields: Any) -> dict[str, Any]:
+        nonlocal parent
+        name, before = draw.id(), parent
+        parent = name
+        message = {"role": kind, "content": content}
+        if kind == "assistant":
+            usage = {"input_tokens": 12, "output_tokens": 90}
+            message |= {"id": f"msg_{draw.id()}", "model": "claude-sonnet-4-5", "usage": usage}
+        return {
+            **{"parentUuid": before, "isSidechain": False, "userType": "external"},
+            **{"cwd": "/home/ada/shop", "sessionId": session, "version": "2.0.60"},
+            **{"gitBranch": "main", "type": kind, "message": message, "uuid": name},
+            **{"timestamp": "2026-09-14T10:00:00.000Z", **fields},
+        }
+
+    for _ in range(turns):
+        yield event("user", draw.question())
+        for _ in range(draw.random.randint(1, 8)):
+            call = f"toolu_{draw.id()}"
+            tool = {"type": "tool_use", "id": call, "name": "Bash"}
+            yield event("assistant", [{**tool, "input": {"command": draw.command()}}])
+            output = draw.result()
+            result = {"type": "tool_result", "tool_use_id": call, "content": output}
+            seen = {"stdout": output, "stderr": "", "interrupted": False, "isImage": False}
+            yield event("user", [result], toolUseResult=seen)
+        yield event("assistant", [{"type": "text", "text": draw.reply()}])
+
+
+def codex(draw: Writer, turns: int) -> Iterator[dict[str, Any]]:
+    """A rollout: items of the Responses API, and events that repeat the messages."""
+
+    def line(event: str, **payload: Any) -> dict[str, Any]:
+        return {"timestamp": "2026-09-14T10:00:00.000Z", "type": event, "payload": payload}
+
+    yield line("session_meta", id=draw.id(), cwd="/home/ada/shop", instructions="Work on the shop.")
+    for _ in range(turns):
+        asked = draw.question()
+        content = [{"type": "input_text", "text": asked}]
+        yield line("response_item", type="message", role="user", content=content)
+        yield line("event_msg", type="user_message", message=asked, kind="plain")
+        for _ in range(draw.random.randint(1, 8)):
+            call, shell = f"call_{draw.id()}", ["bash", "-lc", draw.command()]
+            arguments = json.dumps({"command": shell})
+            item = {"type": "function_call", "name": "shell", "call_id": call}
+            yield line("response_item", **item, arguments=arguments)
+            output = json.dumps({"output": draw.result(), "metadata": {"exit_code": 0}})
+            yield line("response_item", type="function_call_output", call_id=call, output=output)
+        reply = draw.reply()
+        content = [{"type": "output_text", "text": reply}]
+        yield line("response_item", type="message", role="assistant", content=content)
+        yield line("event_msg", type="agent_message", message=reply)
+
+
+def openai(draw: Writer, turns: int) -> Iterator[dict[str, Any]]:
+    """A chat, on one line."""
+    messages = [{"role": "system", "content": "Work on the shop."}]
+    for _ in range(turns):
+        messages.append({"role": "user", "content": draw.question()})
+        messages.append({"role": "assistant", "content": draw.reply()})
+    yield {"messages": messages}
+
+
+def otel(draw: Writer, turns: int) -> Iterator[dict[str, Any]]:
+    """A span for each call of a model, each with the whole dialog so far."""
+    session, messages = draw.id(), list[dict[str, Any]]()
+    for turn in range(turns):
+        parts = [{"type": "text", "content": draw.question()}]
+        messages.append({"role": "user", "parts": parts})
+        answer = {"role": "assistant", "parts": [{"type": "text", "content": draw.reply()}]}
+        instructions = [{"type": "text", "content": "Work on the shop."}]
+        yield {
+            "name": "chat gpt-5-mini",
+            "context": {"trace_id": f"0x{draw.random.getrandbits(128):032x}", "span_id": "0x10"},
+            "start_time": f"2026-09-14T10:{turn:02d}:00Z",
+            "attributes": {
+                "gen_ai.operation.name": "chat",
+                "gen_ai.conversation.id": session,
+                "gen_ai.system_instructions": json.dumps(instructions),
+                "gen_ai.input.messages": json.dumps(messages),
+                "gen_ai.output.messages": json.dumps([{**answer, "finish_reason": "stop"}]),
+            },
+        }
+        messages.append(answer)
+
+
+_KINDS = {"claude-code": claude_code, "codex": codex, "openai": openai, "otel": otel}
+_TURNS = {"claude-code": (20, 120), "codex": (20, 120), "openai": (2, 10), "otel": (2, 10)}
+_FILE = {"claude-code": 8e6, "codex": 8e6, "openai": 128e6, "otel": 64e6}  # bytes, at most
+
+
+def write_file(path: Path, form: str, size: float, seed: int, sessions: int | None = None) -> int:
+    """Writes a file of at least `size` bytes, unless it has this many sessions; returns its bytes.
+
+    A session of a coding agent that would end before the file does goes on until then.
+    """
+    draw, written, count = Writer(seed), 0, 0
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w", encoding="utf-8") as file:
+        while written < size and (sessions is None or count < sessions):
+            count += 1
+            low, high = _TURNS[form]
+            turns = 1_000_000 if sessions == 1 else draw.random.randint(low, high)
+            for value in _KINDS[form](draw, turns):
+                written += file.write(json.dumps(value) + "\n")  # ASCII: characters are bytes
+                if sessions == 1 and written >= size:
+                    break
+            if form in ("claude-code", "codex") and sessions is None:
+                break  # a file is one session
+    return written
+
+
+def write_mixed(folder: Path, size: float, seed: int = 0) -> int:
+    """Writes about `size` bytes of logs into a folder, a quarter in each format of `MIX`."""
+    total = 0
+    for number, form in enumerate(MIX):
+        written, count = 0, 0
+        while written < size / 4:
+            path = folder / form / f"{count:05d}.jsonl"
+            limit = min(_FILE[form], size / 4 - written)
+            written += write_file(path, form, limit, seed + 10_000 * number + count)
+            count += 1
+        total += written
+    return total
+
+
+if __name__ == "__main__":
+    import sys
+
+    where, megabytes = Path(sys.argv[1]), float(sys.argv[2])
+    print(f"{write_mixed(where, megabytes * 1e6):,} bytes")

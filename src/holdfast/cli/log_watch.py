@@ -1,0 +1,53 @@
+"""`holdfast logs --watch`: prints each new breach, and rewrites the results now and then."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from holdfast.cli.progress import Terminated, note, printable
+from holdfast.errors import cut
+from holdfast.logs.watching import Breach, LogWatch
+
+POLL = 0.5  # seconds between looks at the files
+REWRITE = 5.0  # seconds between two versions of the results, at least
+_QUOTED = 80  # characters of a reply that a line shows
+
+
+def follow(watch: LogWatch, rewrite: Callable[[], None]) -> None:
+    """Follows logs until an interrupt; the results are then those of all that was read.
+
+    Args:
+        rewrite: writes the results. It is called once the logs have been read, again after they
+            changed, at most every few seconds, and once more at the end.
+    """
+    is_first, is_new, written, took = True, False, -REWRITE, 0.0
+    try:
+        while True:
+            breaches = watch.poll()
+            is_new = is_new or breaches is not None
+            if not is_first:  # those that were there are in the table
+                for breach in breaches or ():
+                    print(line_of(breach), flush=True)
+            now = time.monotonic()
+            # results that take long to write are written less often
+            if is_new and now - written >= max(REWRITE, 4 * took):
+                rewrite()
+                is_new, written = False, time.monotonic()
+                took = written - now
+            if is_first:
+                note("Following the logs; Ctrl-C ends it.")
+            is_first = False
+            time.sleep(POLL)
+    except Terminated:
+        raise
+    except KeyboardInterrupt:
+        print()
+
+
+def line_of(breach: Breach) -> str:
+    """A breach as a line: the time, where it is, the rule, why, and what was said."""
+    quote = cut(" ".join(printable(breach.reply).split()), _QUOTED)
+    said = f': "{quote}"' if quote else ""
+    where = f"{breach.source}, turn {breach.turn}"
+    return f"{time.strftime('%H:%M:%S')} {where}: {breach.rule} ({breach.reason}){said}"

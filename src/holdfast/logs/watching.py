@@ -1,0 +1,166 @@
+"""Follows logs as they grow, and scores what is new in them.
+
+A file of which every line is a dialog is read from where it ended before; any other is read anew,
+as an event may change what was read before it.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+from pathlib import Path
+from typing import NamedTuple
+
+from holdfast.drift.cases import Suite
+from holdfast.drift.suites import FOLLOWED
+from holdfast.errors import UsageError
+from holdfast.logs.scanning import (
+    Scan,
+    ScannedDialog,
+    ScannedPart,
+    joined,
+    scan_part,
+    scored_logs,
+)
+from holdfast.logs.turn_scoring import ScoredLogs
+from holdfast.records import MANIFEST, RECORDS, LogDialog, Probe
+from holdfast.records.manifest import described
+from holdfast.transcripts.containers import files_of
+from holdfast.transcripts.file_parts import FilePart
+from holdfast.transcripts.finding import FoundLog, find_logs
+from holdfast.transcripts.formats import FORMATS
+
+
+class Breach(NamedTuple):
+    """A turn that breaks a rule."""
+
+    source: str  # of its dialog
+    turn: int
+    rule: str
+    reason: str
+    reply: str
+
+
+class _Stamp(NamedTuple):
+    """By which a change of a file is seen."""
+
+    size: int
+    changed: int  # in nanoseconds
+
+
+@dataclass
+class LogWatch:
+    """Logs that are followed, and what has been read of them.
+
+    Args:
+        paths: of log files, or folders of them; a folder may still be empty.
+    """
+
+    paths: Sequence[Path]
+    scan: Scan
+    _stamps: dict[FoundLog, _Stamp] = field(default_factory=dict)
+    _files: dict[FoundLog, ScannedPart] = field(default_factory=dict)
+    _known: set[tuple[str, int, str]] = field(default_factory=set)
+
+    def poll(self) -> list[Breach] | None:
+        """Reads what has changed; the breaches that were not there before, or None if nothing has
+        changed.
+        """
+        found = list(self._found())
+        stamps = {log: stamp for log in found if (stamp := _stamp_of(log)) is not None}
+        changed = [log for log, stamp in stamps.items() if self._stamps.get(log) != stamp]
+        gone = self._stamps.keys() - stamps.keys()
+        for log in changed:
+            self._files[log] = self._read(log)
+        for log in gone:
+            del self._files[log]
+        self._stamps = stamps
+        if not changed and not gone:
+            return None
+        new = []
+        dialogs = [dialog for log in changed for dialog in self._files[log].dialogs]
+        for breach in chain.from_iterable(map(_breaches, dialogs)):
+            key = (breach.source, breach.turn, breach.rule)
+            if key not in self._known:
+                self._known.add(key)
+                new.append(breach)
+        return new
+
+    def logs(self, suite: Suite) -> ScoredLogs:
+        """What has been read, as it is scored now.
+
+        Raises:
+            UsageError: there is no dialog.
+        """
+        return scored_logs(self.paths, [self._files[log] for log in sorted(self._files)], suite)
+
+    def _found(self) -> Iterator[FoundLog]:
+        for path in self.paths:
+            try:
+                yield from find_logs(path)
+            except UsageError:
+                if not path.is_dir():  # an empty folder may fill
+                    raise
+
+    def _read(self, log: FoundLog) -> ScannedPart:
+        if (appended := self._appended(log)) is not None:
+            part = scan_part(self.scan, appended)
+            whole = joined(log, [self._files[log], part])
+            if whole is not None:
+                return whole
+        return scan_part(self.scan, FilePart(log))
+
+    def _appended(self, log: FoundLog) -> FilePart | None:
+        """The lines that were appended to a file since it was read; None if that is not all."""
+        before, read = self._stamps.get(log), self._files.get(log)
+        formats = {dialog.format for dialog in read.dialogs} if read else set()
+        if before is None or len(formats) != 1 or log.path.suffix not in (".jsonl", ".ndjson"):
+            return None
+        (name,) = formats
+        if not FORMATS[name].is_per_value or (read and (read.unread or read.silent)):
+            return None
+        with log.path.open("rb") as file:
+            start = file.read(before.size)
+            if len(start) < before.size or not start.endswith(b"\n") or not file.read(1):
+                return None
+        return FilePart(log, before.size, None, start.count(b"\n") + 1, name)
+
+
+def _stamp_of(log: FoundLog) -> _Stamp | None:
+    try:
+        statuses = [path.stat() for path in files_of(log.path)]
+    except OSError:
+        return None  # it was removed since the folder was listed
+    size = sum(status.st_size for status in statuses)
+    return _Stamp(size, max((status.st_mtime_ns for status in statuses), default=0))
+
+
+def _breaches(dialog: ScannedDialog) -> Iterator[Breach]:
+    """The turns of a dialog that break a rule, but for rules that await a judge."""
+    if dialog.case is None:
+        return
+    with dialog.records.open("rb") as file:
+        file.seek(dialog.start)
+        content = file.read(dialog.size)
+    if dialog.awaits_judge:
+        scored = pickle.loads(content)  # which this command wrote
+        record, outcomes = scored.record, scored.outcomes
+    else:
+        record = LogDialog.model_validate_json(content)
+        outcomes = record.probes
+    for probe in outcomes:
+        if isinstance(probe, Probe) and probe.score < FOLLOWED:
+            rule = probe.rule or record.agent.id
+            yield Breach(record.source, probe.round, rule, probe.reason, probe.reply)
+
+
+def replace_run(out: Path) -> None:
+    """Removes the records of an earlier state of the logs from a run folder of `logs`.
+
+    A folder of another command is left as it is, and refused when it is opened.
+    """
+    if (out / MANIFEST).is_file() and described(out).command == "logs":
+        # without records, the manifest is replaced when the run is opened
+        (out / RECORDS).unlink(missing_ok=True)

@@ -1,0 +1,143 @@
+"""The scores of logged dialogs as columns, which are small where the records are large."""
+
+from __future__ import annotations
+
+from array import array
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from holdfast.records.cause_records import CAUSES, RECALL_CAUSES, CompactedRule
+from holdfast.records.conversation import LogDialog, LogProbe, Probe, Unscored
+
+ALL_CAUSES = (*CAUSES, *RECALL_CAUSES)
+NONE = -1  # in a column, where a score has no such value
+
+
+class ScoredRule(NamedTuple):
+    """A rule of a prompt, as the records name it."""
+
+    prompt: str  # its id
+    category: str | None
+    rule: str | None  # its id; None if it is the prompt's only one
+
+
+class KeptRule(NamedTuple):
+    """What compactions kept of a rule.
+
+    Args:
+        compactions: those before which the rule was in the context.
+        in_summary: how many of them left a text that says the rule.
+        in_context: after how many it still was in the context, as in a system prompt.
+    """
+
+    compactions: int = 0
+    in_summary: int = 0
+    in_context: int = 0
+
+
+@dataclass
+class LogScores:
+    """The scores of dialogs in the order of their records; the columns have an entry per score.
+
+    Args:
+        rules: in the order in which they first scored a turn.
+        rule: the position of the score's rule in `rules`.
+        dialog: the position of its dialog among the records.
+        turn: the number of its turn.
+        tokens: before the turn.
+        score: the score itself.
+        tokens_since: since the rule was last said in the context; NONE if it was not, or if it was
+            not looked for.
+        calls, compactions: of the dialog so far; NONE if the rule was not looked for.
+        kind, polarity: the position in `names` of the rule's; NONE if it has none.
+        cause: the position in `ALL_CAUSES` of why the turn broke the rule; NONE if it kept it, or
+            if that was not looked for.
+        names: of kinds and polarities.
+        compacted: how many compactions each dialog has that has any, by its position.
+        kept: what compactions kept of each rule.
+        turns: how many turns the dialogs of each prompt have, by the prompt's id and category.
+        unscored: how often each rule was not scored, by why.
+        unanswered: how often a judge did not answer.
+        cut: how many of those not scored were cut at the token limit.
+    """
+
+    rules: dict[ScoredRule, int] = field(default_factory=dict)
+    rule: array[int] = field(default_factory=lambda: array("I"))
+    dialog: array[int] = field(default_factory=lambda: array("I"))
+    turn: array[int] = field(default_factory=lambda: array("I"))
+    tokens: array[int] = field(default_factory=lambda: array("q"))
+    score: array[float] = field(default_factory=lambda: array("d"))
+    tokens_since: array[int] = field(default_factory=lambda: array("q"))
+    calls: array[int] = field(default_factory=lambda: array("q"))
+    compactions: array[int] = field(default_factory=lambda: array("q"))
+    kind: array[int] = field(default_factory=lambda: array("h"))
+    polarity: array[int] = field(default_factory=lambda: array("h"))
+    cause: array[int] = field(default_factory=lambda: array("b"))
+    names: dict[str, int] = field(default_factory=dict)
+    compacted: dict[int, int] = field(default_factory=dict)
+    kept: dict[ScoredRule, KeptRule] = field(default_factory=dict)
+    turns: Counter[tuple[str, str | None]] = field(default_factory=Counter)
+    unscored: Counter[tuple[ScoredRule, str]] = field(default_factory=Counter)
+    unanswered: Counter[str] = field(default_factory=Counter)
+    cut: int = 0
+    dialogs: int = 0
+
+    def add(self, record: LogDialog) -> None:
+        """Adds the scores of the next record."""
+        tokens = {turn.round: turn.tokens for turn in record.turns}
+        self.turns[record.agent.id, record.agent.category] += len(tokens)
+        for probe in record.probes:
+            rule = rule_of(record, probe)
+            self.rule.append(self.rules.setdefault(rule, len(self.rules)))
+            self.dialog.append(self.dialogs)
+            self.turn.append(probe.round)
+            self.tokens.append(tokens[probe.round])
+            self.score.append(probe.score)
+            self._add_context(probe)
+        for unscored in record.unscored:
+            self.unscored[rule_of(record, unscored), unscored.why] += 1
+            self.cut += unscored.why == "cut" and bool(unscored.reply.strip())
+        self.unanswered.update(unanswered.why for unanswered in record.unanswered)
+        self._add_compactions(record)
+        self.dialogs += 1
+
+    def _add_context(self, probe: LogProbe) -> None:
+        context, cause = probe.context, probe.cause
+        tokens = NONE if context is None or context.tokens is None else context.tokens
+        self.tokens_since.append(tokens)
+        self.calls.append(NONE if context is None else int(context.calls))
+        self.compactions.append(NONE if context is None else int(context.compactions))
+        self.kind.append(self._name(probe.rule_kind))
+        self.polarity.append(self._name(probe.polarity))
+        self.cause.append(NONE if cause is None else ALL_CAUSES.index(cause.cause))
+
+    def _name(self, name: str | None) -> int:
+        return self.names.setdefault(name, len(self.names)) if name else NONE
+
+    def _add_compactions(self, record: LogDialog) -> None:
+        if record.compactions:
+            self.compacted[self.dialogs] = len(record.compactions)
+        for compaction in record.compactions:
+            for item in compaction.rules:
+                rule = rule_of(record, item)
+                before = self.kept.get(rule, KeptRule())
+                self.kept[rule] = KeptRule(
+                    before.compactions + 1,
+                    before.in_summary + item.in_summary,
+                    before.in_context + item.in_context,
+                )
+
+
+def rule_of(record: LogDialog, score: Probe | Unscored | CompactedRule) -> ScoredRule:
+    """The rule of a score."""
+    return ScoredRule(record.agent.id, record.agent.category, score.rule)
+
+
+def log_scores(records: Iterable[LogDialog]) -> LogScores:
+    """The scores of records."""
+    scores = LogScores()
+    for record in records:
+        scores.add(record)
+    return scores

@@ -1,0 +1,86 @@
+"""The records of logs that are too many for memory: read from the disk when they are needed."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import overload
+
+from holdfast.records.belonging import refuse_foreign
+from holdfast.records.conversation import LogDialog
+from holdfast.records.identity import Manifest
+from holdfast.records.lines import read_lines, whole_lines, without_checksum
+from holdfast.records.log_scores import LogScores
+
+MANY = 64_000_000  # bytes of records from which they stay on the disk
+
+
+class StoredLogs(Sequence[LogDialog]):
+    """The records of a run of `logs` on the disk; iterating reads and parses them anew.
+
+    All of them are checked, and their scores collected, once when this is made.
+
+    Raises:
+        RecordsError: a line is damaged, is repeated, or is not of this run.
+    """
+
+    def __init__(self, path: Path, manifest: Manifest) -> None:
+        self._path = path
+        self._starts = array("Q", [0])  # of each line, and the end of the last one
+        self.scores = LogScores()
+        seen: set[int] = set()
+        for line in _whole_lines(path):
+            record = _checked(line, manifest)
+            if record is None or record.conversation in seen:
+                read_lines(path.read_bytes(), path, manifest)  # raises, naming the line
+                raise AssertionError("the fault of a line must be found again")
+            seen.add(record.conversation)
+            self._starts.append(self._starts[-1] + len(line))
+            self.scores.add(record)
+
+    def __len__(self) -> int:
+        return len(self._starts) - 1
+
+    @overload
+    def __getitem__(self, index: int) -> LogDialog: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[LogDialog]: ...
+    def __getitem__(self, index: int | slice) -> LogDialog | list[LogDialog]:
+        if isinstance(index, slice):
+            return [self[number] for number in range(*index.indices(len(self)))]
+        number = range(len(self))[index]  # raises IndexError, as for a list
+        with self._path.open("rb") as file:
+            file.seek(self._starts[number])
+            return _record(file.read(self._starts[number + 1] - self._starts[number]))
+
+    def __iter__(self) -> Iterator[LogDialog]:
+        with self._path.open("rb") as file:
+            for _ in range(len(self)):
+                yield _record(file.readline())
+
+
+def _whole_lines(path: Path) -> Iterator[bytes]:
+    """The lines of a file, without a last one whose writing was cut short."""
+    with path.open("rb") as file:
+        for line in file:
+            if line.endswith(b"\n") or whole_lines(line) == len(line):
+                yield line
+
+
+def _checked(line: bytes, manifest: Manifest) -> LogDialog | None:
+    """The record in a line with a checksum; None if there is any fault in it."""
+    whole = without_checksum(line.removesuffix(b"\n"))
+    if whole is None or not whole[1]:
+        return None
+    try:
+        record = LogDialog.model_validate_json(whole[0])
+        refuse_foreign(record, manifest)
+    except ValueError:  # which both ValidationError and NotOfRun are
+        return None
+    return record
+
+
+def _record(line: bytes) -> LogDialog:
+    whole = without_checksum(line.removesuffix(b"\n"))
+    return LogDialog.model_validate_json(whole[0] if whole else line)

@@ -1,0 +1,196 @@
+"""The scores of logs as files for other programs: a row, or an event, for each turn and rule.
+
+- CSV and Parquet: a table.
+- OTLP's JSON: an event `gen_ai.evaluation.result` as the semantic conventions of OpenTelemetry for
+  generative AI define it (open-telemetry/semantic-conventions-genai, model/gen-ai/events.yaml),
+  in the span that the turn came from, if the log is one of spans.
+
+Rows are written as they are read, so that a run may be larger than memory.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import importlib
+import json
+import os
+import re
+import secrets
+from collections.abc import Callable, Iterator
+from itertools import islice
+from pathlib import Path
+from typing import IO, Any
+
+from holdfast.analysis.adherence import label_of
+from holdfast.analysis.estimates import KEPT
+from holdfast.common.extras import import_extra
+from holdfast.common.files import cannot_write
+from holdfast.common.version import __version__
+from holdfast.errors import UsageError
+from holdfast.records import Probe, Run
+from holdfast.records.export import csv_line, without_formula, without_surrogates
+from holdfast.records.log_scores import rule_of
+from holdfast.records.run_table import Column
+
+COLUMNS = (
+    *(Column("source", str), Column("dialog", int), Column("prompt", str)),
+    *(Column("category", str), Column("rule", str), Column("turn", int), Column("tokens", int)),
+    *(Column("score", float), Column("label", str), Column("reason", str), Column("judge", str)),
+    *(Column("user", str), Column("reply", str), Column("tools", str), Column("span", str)),
+)
+KEPT_LABEL, BROKEN_LABEL, UNSCORED_LABEL = "pass", "fail", "not judged"
+SUFFIXES = (".csv", ".parquet", ".json")
+_ROW_GROUP = 50_000
+_ID = {"traceId": re.compile(r"[0-9a-f]{32}"), "spanId": re.compile(r"[0-9a-f]{16}")}
+
+Row = dict[str, Any]
+
+
+def write_logs_export(run: Run, path: Path) -> Path:
+    """Writes the scores of a run of `logs` in the format that the file's name ends with.
+
+    Raises:
+        UsageError: the name has another ending, or pyarrow is not installed.
+        RecordsError: the file cannot be written.
+    """
+    check_export(path)
+    write = _WRITERS[path.suffix]
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.new")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with temporary.open("wb") as file:
+            write(run, file)
+        os.replace(temporary, path)
+    except OSError as error:
+        raise cannot_write(path, error, "another file") from error
+    finally:
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
+    return path
+
+
+def check_export(path: Path) -> None:
+    """Refuses a file that has the name of no format, or whose format needs what is missing."""
+    if path.suffix not in _WRITERS:
+        raise UsageError(
+            f"--export {path} is in no known format; let it end in .csv, .parquet, or .json for"
+            " OpenTelemetry's events.",
+            option="export",
+            value=str(path),
+            allowed=SUFFIXES,
+        )
+    if path.suffix == ".parquet":
+        import_extra("pyarrow", "parquet", "A Parquet file")
+
+
+def rows_of(run: Run) -> Iterator[Row]:
+    """A row for each turn and rule that applies to it, by the names of `COLUMNS`."""
+    for record in run.dialogs:
+        turns = {turn.round: turn for turn in record.turns}
+        for score in sorted(record.answered, key=lambda item: item.round):
+            turn, is_scored = turns[score.round], isinstance(score, Probe)
+            value = score.score if isinstance(score, Probe) else None
+            kept = KEPT_LABEL if value is not None and value >= KEPT else BROKEN_LABEL
+            yield {
+                "source": record.source,
+                "dialog": record.conversation,
+                "prompt": record.agent.id,
+                "category": record.agent.category,
+                "rule": label_of(rule_of(record, score)),
+                "turn": score.round,
+                "tokens": turn.tokens,
+                "score": value,
+                "label": kept if is_scored else UNSCORED_LABEL,
+                "reason": score.reason,
+                "judge": score.judge if isinstance(score, Probe) else None,
+                "user": score.question,
+                "reply": turn.text,
+                "tools": ", ".join(turn.tools),
+                "span": turn.span,
+            }
+
+
+def _write_csv(run: Run, file: IO[bytes]) -> None:
+    file.write(csv_line([column.name for column in COLUMNS]).encode())
+    for row in rows_of(run):
+        cells = [
+            without_formula(row[column.name]) if column.type is str else row[column.name]
+            for column in COLUMNS
+        ]
+        file.write(csv_line(cells).encode("utf-8", "replace"))
+
+
+def _write_parquet(run: Run, file: IO[bytes]) -> None:
+    arrow = import_extra("pyarrow", "parquet", "A Parquet file")
+    parquet = importlib.import_module("pyarrow.parquet")
+    types = {str: arrow.string(), int: arrow.int64(), float: arrow.float64()}
+    metadata = {"holdfast.identity": json.dumps(run.manifest.identity.to_json())}
+    schema = arrow.schema([(c.name, types[c.type]) for c in COLUMNS], metadata=metadata)
+    rows = rows_of(run)
+    with parquet.ParquetWriter(file, schema) as writer:
+        while group := list(islice(rows, _ROW_GROUP)):
+            values = {
+                column.name: [without_surrogates(row[column.name]) for row in group]
+                for column in COLUMNS
+            }
+            writer.write_table(arrow.table(values, schema=schema))
+
+
+def _write_otlp(run: Run, file: IO[bytes]) -> None:
+    """One `ExportLogsServiceRequest` in OTLP's JSON."""
+    scope = {"name": "holdfast", "version": __version__}
+    resource = {"attributes": _attributes({"service.name": "holdfast"})}
+    created = run.manifest.created or "1970-01-01T00:00:00+00:00"
+    time = str(int(datetime.datetime.fromisoformat(created).timestamp()) * 1_000_000_000)
+    head = f'{{"resourceLogs": [{{"resource": {json.dumps(resource)}, "scopeLogs": '
+    file.write(f'{head}[{{"scope": {json.dumps(scope)}, "logRecords": ['.encode())
+    for number, row in enumerate(rows_of(run)):
+        file.write((",\n" if number else "\n").encode())
+        file.write(json.dumps(_event(row, time)).encode())
+    file.write(b"\n]}]}]}\n")
+
+
+def _event(row: Row, time: str) -> dict[str, Any]:
+    """An event of the conventions, and what else says where it is from."""
+    trace, _, span = (row["span"] or "").partition("/")
+    ids = {"traceId": trace.removeprefix("0x"), "spanId": span.removeprefix("0x")}
+    is_linked = all(_ID[name].fullmatch(value) for name, value in ids.items())
+    attributes = {
+        "gen_ai.evaluation.name": row["rule"],
+        "gen_ai.evaluation.score.value": row["score"],
+        "gen_ai.evaluation.score.label": row["label"],
+        "gen_ai.evaluation.explanation": row["reason"],
+        "holdfast.source": row["source"],
+        "holdfast.turn": row["turn"],
+        # ids that are none of OpenTelemetry's cannot stand in its fields
+        "holdfast.span": row["span"] if not is_linked else None,
+    }
+    return {
+        "timeUnixNano": time,
+        "observedTimeUnixNano": time,
+        "eventName": "gen_ai.evaluation.result",
+        "severityNumber": 9,
+        "attributes": _attributes(attributes),
+        **(ids if is_linked else {}),
+    }
+
+
+def _attributes(values: dict[str, Any]) -> list[dict[str, Any]]:
+    """Attributes in OTLP's form; those without a value are left out."""
+    return [
+        {"key": name, "value": _typed(value)} for name, value in values.items() if value is not None
+    ]
+
+
+def _typed(value: str | int | float) -> dict[str, Any]:
+    if isinstance(value, float):
+        return {"doubleValue": value}
+    return {"intValue": str(value)} if isinstance(value, int) else {"stringValue": value}
+
+
+_WRITERS: dict[str, Callable[[Run, IO[bytes]], None]] = {
+    ".csv": _write_csv,
+    ".parquet": _write_parquet,
+    ".json": _write_otlp,
+}

@@ -1,0 +1,107 @@
+"""`holdfast logs --export`: the scores of turns and rules as a table and as events.
+
+The events are those of OpenTelemetry's semantic conventions for generative AI
+(open-telemetry/semantic-conventions-genai, model/gen-ai/events.yaml), in OTLP's JSON
+(open-telemetry/opentelemetry-proto, logs.proto).
+"""
+
+import csv
+import json
+
+import pytest
+from logged_dialogs import SHORT, chats, lines_of
+
+from holdfast.cli import main
+from holdfast.errors import UsageError
+from holdfast.records import read_run
+from holdfast.report.logs_export import COLUMNS, check_export
+
+TRACE = "5b8efff798038103d269b633813fc60c"
+SPANS = ("eee19b7ec3c1b174", "eee19b7ec3c1b175")
+
+
+def _message(role, text):
+    return {"role": role, "parts": [{"type": "text", "content": text}]}
+
+
+def _spans():
+    """Two calls of a model, of which the second continues the first."""
+    first = [_message("user", "Hi")]
+    replies = [_message("assistant", "Yes."), _message("assistant", "Yes. And more. So.")]
+    inputs = (first, [*first, replies[0], _message("user", "And?")])
+    for number, (span, asked, reply) in enumerate(zip(SPANS, inputs, replies, strict=True)):
+        yield {
+            "context": {"trace_id": f"0x{TRACE}", "span_id": f"0x{span}"},
+            "start_time": str(number),
+            "attributes": {
+                "gen_ai.operation.name": "chat",
+                "gen_ai.input.messages": json.dumps(asked),
+                "gen_ai.output.messages": json.dumps([reply]),
+            },
+        }
+
+
+def _exported(tmp_path, values, *names):
+    (tmp_path / "a.jsonl").write_text(lines_of(values))
+    (tmp_path / "short.yaml").write_text(SHORT)
+    files = [tmp_path / name for name in names]
+    given = [word for file in files for word in ("--export", str(file))]
+    words = ["logs", str(tmp_path / "a.jsonl"), "--suite", str(tmp_path / "short.yaml"), *given]
+    assert main([*words, "--out", str(tmp_path / "run")]) == 0
+    return files
+
+
+def _plain(attributes):
+    return {entry["key"]: next(iter(entry["value"].values())) for entry in attributes}
+
+
+def test_events_are_in_the_span_of_the_turn(tmp_path):
+    (path,) = _exported(tmp_path, _spans(), "scores.json")
+    (resource,) = json.loads(path.read_text())["resourceLogs"]
+    events = resource["scopeLogs"][0]["logRecords"]
+    assert [event["eventName"] for event in events] == ["gen_ai.evaluation.result"] * 2
+    assert [(event["traceId"], event["spanId"]) for event in events] == [
+        (TRACE, span) for span in SPANS
+    ]
+    kept, broken = (_plain(event["attributes"]) for event in events)
+    assert kept["gen_ai.evaluation.name"] == broken["gen_ai.evaluation.name"] == "short"
+    assert kept["gen_ai.evaluation.score.value"] == 1.0
+    assert kept["gen_ai.evaluation.score.label"] == "pass"
+    assert broken["gen_ai.evaluation.score.label"] == "fail"
+    assert broken["gen_ai.evaluation.explanation"] and broken["holdfast.turn"] == "2"
+
+
+def test_the_table_has_a_row_for_every_turn_and_rule(tmp_path):
+    (path,) = _exported(tmp_path, chats(3, lambda n: n + 2), "a.csv")
+    with path.open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [column.name for column in COLUMNS] == [*rows[0]] and len(rows) == 18
+    probes = [probe for record in read_run(tmp_path / "run").dialogs for probe in record.probes]
+    assert [row["reason"] for row in rows] == [probe.reason for probe in probes]
+    assert [float(row["score"]) for row in rows] == [probe.score for probe in probes]
+    assert {row["label"] for row in rows} == {"pass", "fail"}
+
+
+def test_the_table_in_parquet_is_that_in_csv(tmp_path):
+    pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    paths = _exported(tmp_path, chats(3, lambda n: n + 2), "a.csv", "a.parquet")
+    with paths[0].open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    table = parquet.read_table(paths[1])
+    assert table.column_names == [column.name for column in COLUMNS]
+    assert [float(row["score"]) for row in rows] == table["score"].to_pylist()
+
+
+def test_spans_are_not_in_the_records_of_other_logs(tmp_path):
+    _exported(tmp_path, chats(1, lambda n: 9), "scores.json")
+    assert '"span"' not in (tmp_path / "run" / "records.jsonl").read_text()
+    events = json.loads((tmp_path / "scores.json").read_text())
+    assert "traceId" not in json.dumps(events)
+
+
+def test_a_file_of_an_unknown_kind_is_refused_before_anything_is_read(tmp_path):
+    with pytest.raises(UsageError) as raised:
+        check_export(tmp_path / "scores.xlsx")
+    assert raised.value.option == "export" and ".parquet" in raised.value.allowed
