@@ -7,13 +7,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from holdfast.drift import load_suite
+from holdfast.drift.cases import Case
+
 FILE = Path(__file__).parent.parent / "tests" / "data" / "causes" / "labelled.yaml"
+BLIND = FILE.with_name("blind.yaml")
 TIME = "2026-09-14T10:00:00.000Z"
 
 
@@ -33,9 +37,31 @@ class Labelled:
     cause: str
 
 
-def load() -> dict[str, Any]:
+def load(file: Path = FILE) -> dict[str, Any]:
     """The suites and the dialogs of the labelled file."""
-    return dict(yaml.safe_load(FILE.read_text(encoding="utf-8")))
+    return dict(yaml.safe_load(file.read_text(encoding="utf-8")))
+
+
+def load_blind() -> dict[str, Any]:
+    """The third set: its dialogs by hand, and those of a real model under the suite `bots`."""
+    loaded = load(BLIND)
+    cases = {case.id: case for case in load_suite("bots").cases}
+    for dialog in loaded["dialogs"]:
+        if dialog["half"] == "real":
+            loaded["suites"][dialog["suite"]] = suite_of(cases[dialog["suite"]])
+    return loaded
+
+
+def suite_of(case: Case) -> dict[str, Any]:
+    """A case as a suite has it, without probes."""
+    rules = []
+    for rule in case.all_rules:
+        when = {name: value for name, value in asdict(rule.when).items() if value}
+        fields = {"id": rule.id, "text": rule.text, "measure": rule.measure.spec}
+        fields |= {"recalled": rule.recalled.spec} if rule.recalled else {}
+        rules.append({**fields, **({"when": when} if when else {})})
+    spec = {"system_prompt": case.system_prompt, "rules": rules}
+    return dict(json.loads(json.dumps(spec, default=dict)))
 
 
 def suite_file(suite: dict[str, Any], name: str) -> str:

@@ -41,7 +41,7 @@ from stamp import measured_on
 import holdfast
 from holdfast import drift
 from holdfast.analysis.collapse import broken_share, count_turns, without_collapsed
-from holdfast.analysis.decay import decay
+from holdfast.analysis.decay import describe
 from holdfast.analysis.series import read_series
 from holdfast.drift.recorded_dialogs import read_user_turns
 from holdfast.models.requests import Request
@@ -269,7 +269,7 @@ def drift_of(model, runs: Path, seed: int, side: str) -> dict:
     row["cut"] = round(float(np.mean([t.stop_reason == "length" for t in turns])), 3)
     if traces:
         dialogs = [read_traces(folder, "none", int(n)) for n in series.conversations]
-        row["decay"] = decay(dialogs).to_json()
+        row["decay"] = describe("smollm2", series.records, dialogs).to_json()
     return row
 
 

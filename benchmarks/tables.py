@@ -20,12 +20,15 @@ from tabled.behaviour import (
     checking_table,
     coverage_table,
     demo_caption,
+    demo_real_caption,
+    demo_real_table,
     drift_table,
     following_line,
     ifeval_table,
     lengths_table,
     quoted_dialog,
     screen_line,
+    suite_init_line,
     verdicts_table,
 )
 from tabled.catalogue import api_sections, catalogue_table
@@ -33,7 +36,7 @@ from tabled.causes import causes_table
 from tabled.costs import chosen_page, confirmed_costs_table, stage_page
 from tabled.edits import edits_line, edits_table
 from tabled.house import house_drawing
-from tabled.loss import conversations_line, kinds_table, recall_table
+from tabled.loss import conversations_line, kinds_table, lost_sentences, recall_table
 from tabled.papers import (
     claims_page,
     contradicted_list,
@@ -89,6 +92,7 @@ from holdfast.report.log_formats import formats_table
 RECORDED = {
     "smollm2_decay": "smollm2_drift",
     "quoted": "demo_real",
+    "demo_real_rules": "demo_real",
     "start-with": "smollm2_confirmed",
     "gpu": "gpu/decode_step",
     **dict.fromkeys(("front-measure", "front-logs", "front-serve"), "front_door"),
@@ -115,11 +119,13 @@ def filled(text: str, tables: dict[str, str]) -> str:
 
 
 def seen_from(page: Path, tables: dict[str, str]) -> dict[str, str]:
-    """Makes the tables' links to RESULTS/ and DOCS/ relative to a page."""
+    """Makes the tables' links to ROOT/, RESULTS/ and DOCS/ relative to a page."""
     up = "../" * (len(page.relative_to(ROOT).parts) - 1)
     docs = "" if page.parent == ROOT / "docs" else f"{up}docs/"
     return {
-        name: table.replace("(RESULTS/", f"({up}benchmarks/results/").replace("(DOCS/", f"({docs}")
+        name: table.replace("(RESULTS/", f"({up}benchmarks/results/")
+        .replace("(DOCS/", f"({docs}")
+        .replace("(ROOT/", f"({up}")
         for name, table in tables.items()
     }
 
@@ -149,6 +155,7 @@ def documents() -> dict[Path, str]:
         "contradicted": contradicted_list(),
         "loss_conversations": conversations_line(),
         "loss_kinds": kinds_table(),
+        "lost": lost_sentences(),
         "loss_recall": recall_table(),
         "causes": causes_table(),
         "message_edits": edits_table(),
@@ -168,10 +175,12 @@ def documents() -> dict[Path, str]:
         ("faster_layers", layers_line),
         ("gpu", gpu_table),
         ("demo", demo_caption),
-        ("demo_real", functools.partial(demo_caption, "demo_real")),
+        ("demo_real", demo_real_caption),
+        ("demo_real_rules", demo_real_table),
         ("quoted", quoted_dialog),
         ("bot", bot_table),
         ("screen_smollm2", screen_line),
+        ("suite_init", suite_init_line),
         ("smollm2_drift", real_drift_table),
         ("smollm2_decay", real_decay_table),
         ("smollm2_explored", explored_line),

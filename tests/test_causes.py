@@ -12,6 +12,9 @@ from holdfast.drift import load_suite
 from holdfast.drift.cases import Case, Rule
 from holdfast.drift.rule_texts import sentence_of, text_of
 from holdfast.logs import read_logs, score_logs
+from holdfast.measures import build
+from holdfast.measures.breaking_orders import breaking_orders
+from holdfast.measures.rule_statements import stated_in
 from holdfast.measures.rule_text import RuleText
 from holdfast.records import LogDialog, read_run, to_line
 from holdfast.report.logs_causes import why_table
@@ -23,9 +26,9 @@ FILE = labelled.load()
 LABELS = [label for dialog in FILE["dialogs"] for label in labelled.labels(dialog)]
 
 
-def scored(tmp_path, dialog):
+def scored(tmp_path, dialog, file=FILE):
     """The run of a labelled dialog, under its suite."""
-    suite = dict(FILE["suites"][dialog["suite"]])
+    suite = dict(file["suites"][dialog["suite"]])
     suite["rules"] = [
         {name: value for name, value in rule.items() if name != "unless"} for rule in suite["rules"]
     ]
@@ -127,6 +130,111 @@ ORDERS = [  # the rule, the user's words, whether the order lasts; None if it is
 def test_an_order_against_a_rule_is_told_from_a_mention(rule, words, lasts):
     order = RuleText(rule).ordered_otherwise_in(words)
     assert (order and order.lasts) == lasts
+
+
+PUSHES = {"name": "command_not_run", "command": r"git push( \S+)* main\b"}
+TESTS = {"name": "runs_before", "first": "make test", "then": "git commit"}
+WORDS = {"name": "at_most_words", "count": 40}
+CLOSING = {"name": "ends_with", "word": "Ride safe"}
+GERMAN = {"name": "language", "code": "de"}
+MIGRATIONS = {"name": "file_not_touched", "path": "migrations/*"}
+BREAKING = [  # the measure, the user's words, whether the order lasts; None if it is none
+    (PUSHES, "ok, get it onto main please", False),
+    (PUSHES, "From now on you can publish to main.", True),
+    (PUSHES, "Push the branch.", None),
+    (PUSHES, "Did you push to main?", None),
+    (PUSHES, "I told you not to push to main.", None),
+    (PUSHES, "Look at main, then push the branch.", None),
+    ({"name": "command_not_run", "command": r"sudo\b"}, "try again as root", False),
+    ({"name": "command_not_run", "command": r"sudo\b"}, "explain what sudo does", None),
+    (
+        {"name": "command_not_run", "command": r"git commit( \S+)* --no-verify"},
+        "commit it without the hooks",
+        False,
+    ),
+    (TESTS, "just commit", False),
+    (TESTS, "can we not run the whole suite for this?", False),
+    (TESTS, "From now on skip the tests.", False),  # `lasts` is found by the rule's own words
+    (TESTS, "Commit it.", None),
+    (TESTS, "Don't forget the tests.", None),
+    (WORDS, "Explain it in detail.", False),
+    (WORDS, "I need 200 words on tyres.", False),
+    (WORDS, "Write 30 words on tyres.", None),
+    (WORDS, "I have a long ride tomorrow, what should I bring?", None),
+    (CLOSING, "The closing line is a bit much, could you leave it out?", True),
+    (CLOSING, "Skip the sign-off this time.", False),
+    (CLOSING, "How do I end a letter?", None),
+    (GERMAN, "hello, english please", False),
+    (GERMAN, "I read that book in English.", None),
+    (MIGRATIONS, "Add the index in a new migration.", False),
+    (MIGRATIONS, "What is in the last migration?", None),
+]
+
+
+@pytest.mark.parametrize(("spec", "words", "lasts"), BREAKING)
+def test_an_order_is_found_in_the_words_of_the_measure_that_it_breaks(spec, words, lasts):
+    orders = [order.lasts for order in breaking_orders(words, build(spec))]
+    assert (any(orders) if orders else None) == lasts
+
+
+STATED = [  # the measure, a text, whether it states what the measure demands
+    (WORDS, "40 words is the most that any answer may have.", True),
+    (WORDS, "No reply is longer than forty words.", True),
+    (WORDS, "Write at least 40 words.", False),
+    ({"name": "never_contains", "words": ["Velox"]}, "Near us is Velox. Never say it.", True),
+    ({"name": "never_contains", "words": ["Velox"]}, "Velox is not far.", False),
+    (CLOSING, 'The last two words are "Ride safe".', True),
+    (CLOSING, 'Never end with "Ride safe".', False),
+    (PUSHES, "Nothing gets pushed to main.", True),
+    (PUSHES, "The push to main did not work.", False),
+    (TESTS, "The tests have to pass before anything is committed.", True),
+    (TESTS, "Never commit without the tests.", True),
+    (TESTS, "The tests failed before the commit.", False),
+    (MIGRATIONS, "Hands off the migrations folder, do not edit it.", True),
+    (MIGRATIONS, "migrations/ was not changed.", False),
+]
+
+
+@pytest.mark.parametrize(("spec", "text", "states"), STATED)
+def test_a_text_states_a_measure_in_words_that_its_rule_need_not_have(spec, text, states):
+    assert (stated_in(text, build(spec)) is not None) == states
+
+
+def test_synonyms_and_passives_say_a_rule_and_weaker_words_do_not():
+    ticket = RuleText("Start every commit message with the ticket.")
+    assert ticket.said_in("commits are prefixed with the ticket id")
+    assert RuleText("No force pushes.").said_in("history must not be rewritten on the remote")
+    code = RuleText("Do not paste code into the chat.")
+    assert code.said_in("no snippets are to be shown in the chat")
+    assert code.ordered_otherwise_in("Show me the function that loads the prices.")
+    check = RuleText("Before each commit, run ruff check.")
+    assert check.said_in("ruff check is run before each commit")
+    assert not check.said_in("before each commit you can run ruff check if you like")
+    assert not RuleText("End every reply with a question.").said_in(
+        "Mails that end with a question go to sales."
+    )
+
+
+BLIND = labelled.load_blind()
+
+
+@pytest.mark.parametrize("half", ["hand", "real"])
+def test_causes_agree_with_the_third_set(half, tmp_path):
+    """It was committed before its first run, which tests/data/causes/first_run.json has."""
+    same = total = 0
+    for dialog in (dialog for dialog in BLIND["dialogs"] if dialog["half"] == half):
+        folder = tmp_path / dialog["id"]
+        folder.mkdir()
+        causes = {
+            (number, probe.round, probe.rule): probe.cause.cause
+            for number, record in enumerate(scored(folder, dialog, BLIND).dialogs)
+            for probe in record.probes
+            if probe.cause is not None
+        }
+        for label in labelled.labels(dialog):
+            total += 1
+            same += causes[label.record, label.turn, label.rule] == label.cause
+    assert total >= 40 and same / total >= 0.8
 
 
 def of(name):

@@ -71,7 +71,7 @@ def test_terminal_page_and_summary_state_the_outcome_of_the_same_results(tmp_pat
     results = results_of(read_run(tmp_path))
     assert read_run(tmp_path).summary is None
     for outcome, words, step in [
-        (Outcome.DRIFTS, "The agent drifts on this prompt", "try a fix"),
+        (Outcome.DRIFTS, "The agent drifts on this prompt", "no fix is known to help"),
         (Outcome.HOLDS, "No drift of 10 points or more on this prompt", "try a longer"),
     ]:
         one = replace(results, findings=replace(results.findings, outcome=outcome))

@@ -31,8 +31,13 @@ def ran(*commands: str) -> AssistantTurn:
     return AssistantTurn("", tuple(ToolCall("Bash", {"command": text}) for text in commands))
 
 
-def wrote(path: str) -> AssistantTurn:
-    return AssistantTurn("", (ToolCall("Write", {"file_path": path, "content": "x = 1"}),))
+def wrote(path: str, content: str = "x = 1", *commands: str) -> AssistantTurn:
+    call = ToolCall("Write", {"file_path": path, "content": content})
+    return AssistantTurn("", (call, *ran(*commands).calls))
+
+
+def asked(user: str, *commands: str) -> AssistantTurn:
+    return AssistantTurn("", ran(*commands).calls, user=user)
 
 
 def said(text: str) -> AssistantTurn:
@@ -79,6 +84,42 @@ RULES = [  # a line, a turn that follows it, one that breaks it
     ("Never use emojis.", said("Done."), said("Done 🎉")),
     ('End every reply with "Ciao!"', said("Bene. Ciao!"), said("Bene.")),
     ('Never use the words "simply" or "just"', said("Run it."), said("Simply run it.")),
+    ("Prefer `rg` over `grep`.", ran("rg x"), ran("grep x .")),
+    ("Never run `git push --force` unless you are asked to.", ran("git push"),
+     asked("Fix it.", "git push --force")),
+    ("Do not commit unless the user explicitly asks.", asked("Commit it.", "git commit -m x"),
+     asked("Fix it.", "git commit -m x")),
+    ("## Ask first\n\n- Adding new dependencies", asked("Add zod.", "pnpm add zod"),
+     asked("Fix it.", "pnpm add zod")),
+    ("Never use `any`.", wrote("a.ts", "const a: string = b"), wrote("a.ts", "const a: any = b")),
+    ("Use `pathlib` instead of `os.path`.", wrote("a.py", "Path(x)"),
+     wrote("a.py", "os.path.join(x)")),
+    ("No `console.log` in production code", wrote("a.ts", "log(x)"),
+     wrote("a.ts", "console.log(x)")),
+    ("Do not use `os.Exit()` outside of `main.go`.", wrote("main.go", "os.Exit(1)"),
+     wrote("a.go", "os.Exit(1)")),
+    ("Maximum line length: 20", wrote("a.py", "x" * 20), wrote("a.py", "x" * 21)),
+    ("After changing `api.proto`, run `make gen`.", wrote("api.proto", "x", "make gen"),
+     wrote("api.proto", "x")),
+    ("Run `make lint` after every code change", wrote("a.py", "x", "make lint"),
+     wrote("a.py", "x")),
+    ("When you change `src/api/`, update `docs/api.md`.", wrote("src/b.ts"),
+     wrote("src/api/a.ts")),
+    ("PRs target `develop`", ran("gh pr create -B develop -t x -b y"),
+     ran("gh pr create -B main -t x -b y")),
+    ("Pull request titles must follow Conventional Commits.",
+     ran("gh pr create -t 'fix: it' -b y"), ran("gh pr create -t 'Fix it' -b y")),
+    ("Open pull requests as drafts.", ran("gh pr create -d -t x -b y"),
+     ran("gh pr create -t x -b y")),
+    ("Commit messages: imperative mood, max 20 characters", ran("git commit -m 'Fix it'"),
+     ran("git commit -m 'Fix something that is long'")),
+    ("## Commits\n\n- Capitalize the subject line", ran("git commit -m 'Fix it'"),
+     ran("git commit -m 'fix it'")),
+    ("No AI attribution in commit messages", ran("git commit -m 'Fix it'"),
+     ran("git commit -m 'Fix it\n\nCo-Authored-By: Claude <a@b.c>'")),
+    ("Never commit `.env` files", ran("git add a.py; git commit -m x"),
+     ran("git add .env; git commit -m x")),
+    ("Never push to `main`.", ran("git push origin x"), ran("git push origin main")),
 ]  # fmt: skip
 
 
@@ -102,8 +143,8 @@ def test_a_line_with_several_commands_becomes_a_rule_for_each():
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("Prefer `rg` over `grep`.", "preference"),
-        ("Never run `git push --force` unless you are asked to.", "condition"),
+        ("Avoid `grep`.", "preference"),
+        ("Never run `git push --force` unless the branch is yours.", "condition"),
         ("Never run `git push --force`. The only exception is a rebase.", "exception"),
         ("Do not use npm in the Python packages.", "judge"),
         ("When you release, never run `git push`.", "condition"),
@@ -118,7 +159,9 @@ def test_a_line_with_several_commands_becomes_a_rule_for_each():
         ("# Never run `git push`", "heading"),
         ("Answer in the user's language.", "judge"),
         ("Answer in German or English.", "judge"),
-        ("Pull request titles must follow Conventional Commits.", "judge"),
+        ("Never use `sed` to edit files.", "measure"),
+        ("Do not use `any` when the type is known.", "condition"),
+        ("Update the snapshots after changes.", "judge"),
         ("Run `make test` or `make check` before committing.", "measure"),
         ("Run `make <target>` before committing.", "measure"),
         ("Do not edit generated files.", "judge"),

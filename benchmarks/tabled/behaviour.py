@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-import re
-
 from tabled.reading import FIX, ROOT, interval, markdown, read
-
-from holdfast.analysis.verdicts import MIN_SAMPLES
-from holdfast.drift import load_suite
 
 # the rows shown on the pages; the records have more
 CHECKED_MEANS = (1, 0.98, 0.95, 0.9, 0.85, 0.8, 0.5)
@@ -277,75 +272,131 @@ def two_digits(estimate: dict) -> str:
     return f"{estimate['mean']:+.2f} [{estimate['low']:+.2f}, {estimate['high']:+.2f}]"
 
 
-def demo_caption(name: str = "demo") -> str:
-    """The caption of the figure that `make demo` or `make demo-real` draws, with its cost."""
-    record, target = read(name), name.replace("_", "-")
-    subject, fix, more = "the default model, which was trained to drift", "split-softmax", ""
-    prompts = {case.id for case in load_suite(str(ROOT / "examples/small-model.yaml")).cases}
-    if name == "demo_real":
-        explored = prompts & set(read("smollm2_explored")["prompts"])
-        subject = f"SmolLM2-135M-Instruct under {len(prompts)} system prompts"
-        more = (
-            f" The fix was chosen on {len(explored)} of these prompts;"
-            " [Which fix?](DOCS/real_models.md#which-fix-at-what-cost) has its gain on others."
-        )
-        runs, unclear = [], " (uncertain)"
-        for run in record["elsewhere"]:
-            machine = re.sub(r"\(R\)| Processor$| \d+GB.*", "", run["machine"].split(",")[0])
-            overall, last = (run["against"][key] for key in ("over_all_rounds", "last_round"))
-            doubt = unclear if last["verdict"] == "cannot tell" else ""
-            runs.append(f"{two_digits(overall)} and {two_digits(last)}{doubt} on an {machine}")
-        collapsed = [row["collapsed"] for row in record["methods"]]
-        left = record["conversations"] - max(collapsed)
-        assert left < MIN_SAMPLES  # as the sentence says
-        more = (
-            f" So small a model ends up repeating itself in {collapsed[0]} of these conversations"
-            f" without the fix and in {collapsed[1]} with it; the {left} others alone are too few"
-            f" for a verdict.{more} Other processors round differently, which changes the replies:"
-            f" gains were {'; '.join(runs)}."
-        )
+def demo_caption() -> str:
+    """The caption of the figure that `make demo` draws, with its cost."""
+    record = read("demo")
     plain, fixed = (row["stability"] for row in record["methods"])
     gains = record["methods"][1]["against"]
-    page = f", [report](RESULTS/{name}/report.html)" if name == "demo_real" else ""
     return (
-        f"*{record['conversations']} conversations of {record['rounds']} rounds with {subject}. In"
-        " each round, a side question tests whether the model still follows its prompt; the mean"
-        " score, from 0 to 1, is its stability. Without a fix it falls from"
-        f" {plain[0]['mean']:.2f} to {plain[-1]['mean']:.2f}; with {fix}, from"
+        f"*{record['conversations']} conversations of {record['rounds']} rounds with the default"
+        " model, which was trained to drift. In each round, a side question tests whether the model"
+        " still follows its prompt; the mean score, from 0 to 1, is its stability. Without a fix it"
+        f" falls from {plain[0]['mean']:.2f} to {plain[-1]['mean']:.2f}; with split-softmax, from"
         f" {fixed[0]['mean']:.2f} to {fixed[-1]['mean']:.2f}. The gain is"
         f" {two_digits(gains['over_all_rounds'])} over all rounds and"
-        f" {two_digits(gains['last_round'])} in the last (95% intervals, for these prompts"
-        f" only).{more} `make {target}`"
-        f" repeats this in {record['seconds'] / 60:.1f} minutes on two cores"
-        f" ([record](RESULTS/{name}.json){page}).*"
+        f" {two_digits(gains['last_round'])} in the last (95% intervals, for these prompts only)."
+        f" `make demo` repeats this in {record['seconds'] / 60:.1f} minutes on two cores"
+        " ([record](RESULTS/demo.json)).*"
     )
 
 
-def _sentences(reply: str) -> list[str]:
-    return re.split(r"(?<=[.!?])\s+", " ".join(reply.split()))
+def demo_real_caption() -> str:
+    """The caption of the figure that `make demo-real` draws: what falls, and what helps."""
+    record = read("demo_real")
+    rows, rounds = record["rules"], record["rounds"]
+    methods = list(dict.fromkeys(row["method"] for row in rows))
+    falls = [
+        f"{_quoted(row)} falls from {row['by_round'][0]['mean']:.2f} to"
+        f" {row['by_round'][-1]['mean']:.2f}"
+        for row in rows
+        if row["method"] == methods[0] and row["change"]["verdict"] == "lower"
+    ]
+    lost = " and ".join(falls) or "no rule clearly falls"
+    effects = _effects(rows, methods[1:])
+    said = ""
+    if quoted := record["quoted"]:
+        first, last = (" ".join(reply.split()) for reply in quoted["replies"][methods[0]])
+        said = (
+            f" Asked “{quoted['questions'][0]}”, in one of these conversations it answers “{first}”"
+            f" at first, and “{last}” at the end."
+        )
+    return (
+        "*Qwen2.5-Coder 0.5B as [the bot of an outdoor shop](ROOT/examples/outdoor-shop.yaml):"
+        f" over {rounds} rounds, {lost}.{said} {effects} Bands are 95% intervals;"
+        " [all numbers](DOCS/quickstart.md#a-real-model). `make demo-real` repeats this in"
+        f" {record['seconds'] / 60:.0f} minutes on two cores ([record](RESULTS/demo_real.json),"
+        " [page](RESULTS/demo_real/report.html)).*"
+    )
+
+
+def _effects(rows: list[dict], methods: list[str]) -> str:
+    """The rules that each fix clearly helps or harms, over all rounds, in sentences."""
+    found = {method: _effect(rows, method) for method in methods}
+    if not any(found.values()):
+        named = " nor ".join(f"`{method}`" for method in methods)
+        return f"Neither {named} has a clear effect on so few conversations."
+    return " ".join(
+        f"`{method}` {effect or 'has no clear effect'}." for method, effect in found.items()
+    )
+
+
+def _effect(rows: list[dict], method: str) -> str:
+    """What a fix clearly does to some rules; "" if it does nothing clearly."""
+    gains = [(row, row["against"]["over_all_rounds"]) for row in rows if row["method"] == method]
+    parts = []
+    for verdict, verb in (("higher", "clearly helps"), ("lower", "clearly harms")):
+        names = [_quoted(row) for row, gain in gains if gain["verdict"] == verdict]
+        if names:
+            parts.append(f"{verb} {' and '.join(names)}")
+    return " and ".join(parts)
+
+
+def _quoted(row: dict) -> str:
+    return f"“{row['rule']}”"
+
+
+def demo_real_table() -> str:
+    """The scores of each rule of `make demo-real`, and what each fix changes."""
+    rows = {(row["rule"], row["method"]): row for row in read("demo_real")["rules"]}
+    rules, methods = (list(dict.fromkeys(key[at] for key in rows)) for at in (0, 1))
+    last = read("demo_real")["rounds"]
+    table = [["rule", "without a fix", *(f"with `{method}`" for method in methods[1:])]]
+    for rule in rules:
+        plain = rows[rule, methods[0]]
+        ends = (plain["by_round"][at]["mean"] for at in (0, -1))
+        cells = [f"**{rule}**", "{:.2f} → {:.2f}, ".format(*ends) + _change(plain["change"])]
+        for method in methods[1:]:
+            fixed = rows[rule, method]
+            gain = fixed["against"]["over_all_rounds"]
+            cells.append(
+                f"→ {fixed['by_round'][-1]['mean']:.2f}; {two_digits(gain)}, {_gain(gain)}"
+            )
+        table.append(cells)
+    note = (
+        f"Scores from 0 to 1, round 1 → round {last}; then the change over the rounds, or the gain"
+        " over all rounds, with its 95% interval."
+    )
+    return "\n".join([*markdown(table), "", note])
+
+
+def _change(change: dict) -> str:
+    words = {"higher": "rises", "lower": "falls"}
+    return f"{two_digits(change)}, {words.get(change['verdict'], 'cannot tell')}"
+
+
+def _gain(gain: dict) -> str:
+    words = {"higher": "helps", "lower": "harms"}
+    return words.get(gain["verdict"], "cannot tell")
 
 
 def quoted_dialog() -> str:
-    """A dialog of `make demo-real`, before and after; replies up to their second sentence."""
+    """A dialog of `make demo-real`, before and after."""
     quoted = read("demo_real")["quoted"]
+    if quoted is None:
+        return ""
     plain, fixed = quoted["replies"].values()
-    rows = [[f"“{quoted['probe']}”", "without a fix", "with the fix"]]
+    method = list(quoted["replies"])[1]
+    rows = [[f"“{quoted['questions'][0]}”", "without a fix", f"with `{method}`"]]
     for number, *replies in zip(quoted["rounds"], plain, fixed, strict=True):
-        cells = (" ".join(_sentences(reply)[:2]) for reply in replies)
-        rows.append(
-            [f"round {number}", *("“{}”".format(cell.replace("|", "\\|")) for cell in cells)]
-        )
+        cells = (" ".join(reply.split()).replace("|", "\\|") for reply in replies)
+        rows.append([f"round {number}", *(f"“{cell}”" for cell in cells)])
     return "\n".join(
         [
-            f"One of these dialogs. The system prompt is “{quoted['system_prompt']}”; the user says"
-            f" “{quoted['user'][0]}” and keeps to that subject. Replies are quoted up to their"
-            " second sentence.",
+            "The first of these conversations in which only the fix keeps the rule"
+            f" {quoted['rule']!r} to the end (picked for that). The rule is about the form of the"
+            " answer, so it does not matter what stands in the brackets:",
             "",
             *markdown(rows),
-            "",
-            "We picked it: of the conversations in which only the fixed model still passes the test"
-            " and no reply loops, it has the largest gain. Even here, the fixed reply goes on:"
-            f" “{' '.join(_sentences(fixed[-1])[2:4])}”",
         ]
     )
 
@@ -377,6 +428,32 @@ def bot_table() -> str:
             "",
             *markdown([list(row) for row in zip(*columns, strict=True)]),
         ]
+    )
+
+
+def suite_init_line() -> str:
+    """How many drafted rules were right at first sight, and how many lines were found."""
+    record = read("suite_init")
+    latest = record["at_first_sight"]["with_the_grammar"]
+    before = record["at_first_sight"]["before_the_grammar"]
+    sets = [record["at_first_sight"][name]["precision"] for name in ("fifth", "sixth")]
+    now = record["now"]["all"]["recall"]
+
+    def shown(share: dict) -> str:
+        return (
+            f"{share['count']} of {share['of']}"
+            f" ({share['share']:.2f}; 95% interval {share['low']:.2f} to {share['high']:.2f})"
+        )
+
+    by_set = " and ".join(f"{row['count']} of {row['of']}" for row in sets)
+    return (
+        f"On {latest['files']} public files in two sets, each labelled by hand before it was"
+        f" drafted: {shown(latest['precision'])} drafted rules were right, {by_set} in the two;"
+        f" {shown(latest['recall'])} lines that a measure can decide became right rules. On"
+        f" {before['files']} files in four sets before these, with an earlier version and fewer"
+        f" measures, it was {shown(before['precision'])} and {shown(before['recall'])}. After each"
+        f" set the forms that it had shown were added; of the same lines, {now['count']} of"
+        f" {now['of']} are now found, which says nothing about other files."
     )
 
 

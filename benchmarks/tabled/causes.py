@@ -9,7 +9,10 @@ from tabled.reading import ROOT, markdown, read
 _HALVES = {
     "develop": "looked at while the code was written",
     "held-out": "written at the same time, and not looked at",
-    "later": "written after the code, to be harder",
+    "later": "written after the code, to be harder; looked at since",
+    "hand": "written after that, harder still",
+    "real": "replies of a 0.5B model under the suite `bots`, arranged by a script",
+    "real-without-recalled": "the same, under rules without `recalled`",
 }
 
 

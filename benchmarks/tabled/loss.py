@@ -65,6 +65,45 @@ def recall_table() -> str:
     return "\n".join(markdown(rows))
 
 
+def lost_sentences() -> str:
+    """What each model keeps and loses, in a few sentences."""
+    paragraphs = []
+    for name, model in models().items():
+        dialogs = sum(run.conversations for run in model.runs)
+        every = _group(model, Grouping.ALL, "")
+        assert every is not None
+        sentences = [
+            f"In {dialogs} dialogs of work with `{name}`, under 48 prompts as people write them,"
+            f" the rules as a whole {_verb(every)} ({_ends(every.first, every.last)} of them kept)."
+        ]
+        for polarity, meaning in _POLARITIES.items():
+            row = _group(model, Grouping.POLARITY, polarity)
+            if row is not None and row.verdict == "falls":
+                ends = _ends(row.first, row.last)
+                sentences.append(f"{polarity.capitalize()}s fall, {meaning}: {ends}.")
+        recall = next((row for row in model.recall if not row.kind), None)
+        if recall is not None:
+            ends = _ends(recall.stated_first, recall.stated_last)
+            sentences.append(f"Asked for its rules, the model states {ends} of them.")
+        paragraphs.append(" ".join(sentences))
+    return "\n\n".join(paragraphs)
+
+
+_POLARITIES = {
+    "requirement": "what every reply has to have",
+    "prohibition": "what no reply may have",
+    "gate": "the rules that say what has to come first, above all a call of a tool",
+}
+
+
+def _verb(row: LossRow) -> str:
+    return {"holds": "hold", "falls": "fall", "rises": "rise"}.get(row.verdict, "may change")
+
+
+def _ends(first: Estimate, last: Estimate) -> str:
+    return f"{first.mean:.2f} → {last.mean:.2f}"
+
+
 def _group(model: ModelLoss, grouping: Grouping, group: str) -> LossRow | None:
     return next(
         (

@@ -15,7 +15,8 @@ from holdfast.analysis import statistics
 from holdfast.analysis.adherence import TOKEN_BINS, label_of
 from holdfast.analysis.statistics import Estimate
 from holdfast.records import CAUSES, Run
-from holdfast.records.log_scores import NONE, KeptRule, ScoredRule
+from holdfast.records.cause_records import RECALL_CAUSES
+from holdfast.records.log_scores import ALL_CAUSES, NONE, KeptRule, ScoredRule
 
 CALL_BINS = (0, 1, 5, 10, 20, 50, 100, 200, 500, 1_000)
 COMPACTION_BINS = (0, 1, 2, 3, 5, 9)
@@ -72,31 +73,37 @@ class ContextEffects:
 
 def count_causes(run: Run) -> dict[str, dict[str, int]]:
     """How many breaches of each rule that was broken, named as `Adherence.rule`, have each cause,
-    in the order of `CAUSES`.
+    in the order of `CAUSES`, then of `RECALL_CAUSES` if a model was asked.
     """
     columns = _columns(run)
     broken = columns.cause != NONE
     labels = [label_of(rule) for rule in run.log_scores.rules]
     rules, first = np.unique(columns.rule[broken], return_index=True)
+    totals = np.bincount(columns.cause[broken], minlength=len(ALL_CAUSES))
+    asked = [cause for cause in RECALL_CAUSES if totals[ALL_CAUSES.index(cause)]]
     counts: dict[str, dict[str, int]] = {}
     for rule in rules[np.argsort(first)]:
-        causes = np.bincount(columns.cause[broken & (columns.rule == rule)], minlength=len(CAUSES))
-        of_label = counts.setdefault(labels[rule], dict.fromkeys(CAUSES, 0))
-        for cause, count in zip(CAUSES, causes, strict=True):
-            of_label[cause] += int(count)
+        of_rule = columns.cause[broken & (columns.rule == rule)]
+        causes = np.bincount(of_rule, minlength=len(ALL_CAUSES))
+        of_label = counts.setdefault(labels[rule], dict.fromkeys((*CAUSES, *asked), 0))
+        for cause in of_label:
+            of_label[cause] += int(causes[ALL_CAUSES.index(cause)])
     return counts
 
 
 def total_causes(counts: Mapping[str, Mapping[str, int]]) -> dict[str, int]:
     """How many breaches of all rules have each cause."""
-    return {cause: sum(of_rule[cause] for of_rule in counts.values()) for cause in CAUSES}
+    causes = dict.fromkeys(CAUSES) | {
+        cause: None for of_rule in counts.values() for cause in of_rule
+    }
+    return {cause: sum(of_rule[cause] for of_rule in counts.values()) for cause in causes}
 
 
 def first_breaches(run: Run, cause: str, most: int) -> list[Breach]:
     """The first breaches that have a cause."""
     columns = _columns(run)
     rules = list(run.log_scores.rules)
-    found = np.flatnonzero(columns.cause == CAUSES.index(cause))[:most]
+    found = np.flatnonzero(columns.cause == ALL_CAUSES.index(cause))[:most]
     return [
         Breach(int(columns.dialog[n]), rules[columns.rule[n]], int(columns.turn[n])) for n in found
     ]

@@ -1,15 +1,18 @@
 """`holdfast measures` and `holdfast methods`: list all of them, or describe one."""
 
 import inspect
+import itertools
 import json
 import textwrap
-from collections.abc import Callable, Sequence
-from typing import Annotated, Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Annotated, Any, get_args
+
+from pydantic.fields import FieldInfo
 
 from holdfast import measures, methods
 from holdfast.cli.options import Arg, Command, Options
 from holdfast.common.catalogue_entry import CatalogueEntry
-from holdfast.errors import UnknownName
+from holdfast.errors import UnknownName, UsageError
 from holdfast.measures.arguments import list_names
 from holdfast.measures.registry import REGISTRY, SPEC_EXAMPLES, expected_of
 from holdfast.methods.all_methods import BY_NAME
@@ -113,17 +116,42 @@ def measure_lines(name: str) -> list[str]:
 
 
 def measure_example(name: str) -> str:
-    """A measure as written in a suite file, with a value for every required argument."""
-    given = []
-    for argument, field in REGISTRY[name].arguments.items():
-        if field.is_required():
-            assert field.examples, f"the type of {argument} has no example"
-            given.append(f"{argument}: {json.dumps(field.examples[0])}")
+    """A measure as written in a suite file, with a value for every argument that it needs: those
+    that are required and, if one of several has to be given, the first of these.
+    """
+    arguments = REGISTRY[name].arguments
+    required = [argument for argument, field in arguments.items() if field.is_required()]
+    optional = [argument for argument in arguments if argument not in required]
+    given = _values_of(name, required)
+    if optional and not _can_be_built(name, given):
+        given = _values_of(name, [*required, optional[0]])
     if not given:
         return name
+    written = ", ".join(f"{argument}: {json.dumps(value)}" for argument, value in given.items())
     if name == "regex":  # its first argument has its name, and stands for it
-        return f"{{{', '.join(given)}}}"
-    return f"{{name: {name}, {', '.join(given)}}}"
+        return f"{{{written}}}"
+    return f"{{name: {name}, {written}}}"
+
+
+def _values_of(name: str, arguments: Sequence[str]) -> dict[str, Any]:
+    """The first example of each of these arguments of a measure."""
+    fields = REGISTRY[name].arguments
+    return {argument: _examples_of(fields[argument])[0] for argument in arguments}
+
+
+def _examples_of(argument: FieldInfo) -> list[Any]:
+    """The examples of an argument's type; of an optional one, those of the type beside None."""
+    nested = (getattr(part, "__metadata__", ()) for part in get_args(argument.annotation))
+    fields = [argument, *itertools.chain.from_iterable(nested)]
+    return next((field.examples for field in fields if getattr(field, "examples", None)), [])
+
+
+def _can_be_built(name: str, arguments: Mapping[str, Any]) -> bool:
+    try:
+        measures.build({"name": name, **arguments})
+    except UsageError:
+        return False
+    return True
 
 
 def _description(name: str, documented: type[Any] | Callable[..., Any]) -> list[str]:

@@ -9,28 +9,30 @@ from typing import Annotated, Any, NamedTuple
 
 from holdfast.analysis.adherence import Adherence, adherence
 from holdfast.analysis.logs_summary import write_logs_summary
+from holdfast.analysis.rule_context import count_causes, total_causes
 from holdfast.cli import options
 from holdfast.cli.exit_codes import COULD_NOT, exit_code
 from holdfast.cli.loading import judging_of
 from holdfast.cli.log_watch import follow
 from holdfast.cli.options import Arg, Command, OutFolder
 from holdfast.cli.output import command_line, page_option, page_path
-from holdfast.cli.progress import note
+from holdfast.cli.progress import Bar, note
 from holdfast.cli.scan_bar import cores, scan_bar
 from holdfast.common.files import write_whole
-from holdfast.common.ranges import Range
+from holdfast.common.ranges import Range, whole_number
 from holdfast.drift import load_suite
 from holdfast.drift.cases import Suite
-from holdfast.drift.judges import Judging
+from holdfast.drift.judges import Judging, load_judge
 from holdfast.errors import UsageError
-from holdfast.logs import scan_logs
+from holdfast.logs import read_logs, scan_logs
 from holdfast.logs.dialogs import NoDialog
+from holdfast.logs.recalled_causes import Asked, ask_recall
 from holdfast.logs.scanning import Scan, has_code, scratch_folder
 from holdfast.logs.turn_scoring import write_scores
 from holdfast.logs.watching import LogWatch, replace_run
 from holdfast.records import Run, read_earlier
 from holdfast.report.log_formats import formats_list
-from holdfast.report.logs_causes import why_table
+from holdfast.report.logs_causes import asked_sentence, why_table
 from holdfast.report.logs_export import check_export, write_logs_export
 from holdfast.report.logs_figures import write_logs_figures
 from holdfast.report.logs_junit import write_logs_junit
@@ -101,6 +103,10 @@ class LogsArguments(options.ReportOptions):
     """the run's folder"""
     force_judge: bool = False
     """use judges even if they agree poorly with the labelled replies of their rules"""
+    model: Annotated[str | None, Arg("MODEL|URL")] = None
+    """ask this model for its rules where a rule was broken that was in the context"""
+    ask: Annotated[int, Arg("N")] = 100
+    """with --model: ask about at most this many breaches, drawn at random"""
 
 
 def run(arguments: LogsArguments) -> int:
@@ -113,6 +119,11 @@ def run(arguments: LogsArguments) -> int:
         _WORKERS.check("logs", "workers", arguments.workers)
     if arguments.against and arguments.against.resolve() == arguments.out.resolve():
         raise UsageError(f"--against {arguments.against} is the folder of --out; choose another.")
+    whole_number("logs", "ask", arguments.ask, 1)
+    if arguments.watch and arguments.model is not None:
+        raise UsageError(
+            "--watch does not ask a model; leave out --model, and ask it once the logs are whole."
+        )
     for path in arguments.export or ():
         check_export(path)
     page = page_path(arguments, arguments.out)
@@ -144,7 +155,8 @@ def run(arguments: LogsArguments) -> int:
                 command=command_line(),
                 watch=show,
             )
-    return _report(arguments, scored, before, page, started)
+    scored, asked = _with_recall(arguments, scored, suite)
+    return _report(arguments, scored, asked, before, page, started)
 
 
 def _scored_now(arguments: LogsArguments, watch: LogWatch, suite: Suite, judging: Judging) -> Run:
@@ -170,13 +182,20 @@ def _rows(arguments: LogsArguments, scored: Run, before: Run | None) -> _Rows:
 
 
 def _report(
-    arguments: LogsArguments, scored: Run, before: Run | None, page: Path, started: float
+    arguments: LogsArguments,
+    scored: Run,
+    asked: Asked | None,
+    before: Run | None,
+    page: Path,
+    started: float,
 ) -> int:
     """Writes and prints the results; returns the exit code."""
     rows, bar = _rows(arguments, scored, before), arguments.min_adherence
     print(logs_table(scored, rows.rules, rows.shown, bar))
     if why := why_table(scored):
         print(why)
+    if asked is not None:
+        print(f"\n{asked_sentence(asked)}")
     _print_problems(scored.manifest.problems)
     if arguments.junit is not None:
         seconds = time.monotonic() - started
@@ -196,6 +215,20 @@ def _write_results(arguments: LogsArguments, scored: Run, rows: _Rows, page: Pat
     write_logs_figures(rows.shown, scored.folder / "figures")
     html = logs_page(scored, rows.rules, rows.shown, bar)
     write_whole(page, html, f"another place with {page_option(arguments)}")
+
+
+def _with_recall(arguments: LogsArguments, scored: Run, suite: Suite) -> tuple[Run, Asked | None]:
+    """The run with what the model of `--model` recalls, if there is one."""
+    if arguments.model is None:
+        return scored, None
+    count = min(arguments.ask, total_causes(count_causes(scored)).get("present", 0))
+    if not count:
+        note(f"--model {arguments.model} is not asked: no broken rule was in the context.")
+        return scored, None
+    logs = read_logs(arguments.files, arguments.format)  # the records have their texts cut short
+    model = load_judge(arguments.model, None)
+    with Bar(count, "breach", f"asking {model.name} for its rules") as bar:
+        return ask_recall(scored, logs, suite, model, arguments.ask, bar)
 
 
 def _print_problems(problems: Sequence[str]) -> None:

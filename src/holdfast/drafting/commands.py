@@ -178,5 +178,5 @@ def path_glob(text: str) -> str | None:
         return text[:-1]
     last = text.rpartition("/")[2]
     if "/" in text and "." not in last and "*" not in last and not last.isupper():
-        return None  # a folder or a file without an ending: the line does not say
+        return f"{text}{{,/*}}"  # a folder, or a file without an ending
     return text

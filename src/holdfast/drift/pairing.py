@@ -19,7 +19,7 @@ from holdfast.models.replicas import ask_model
 
 _CANARY = "The lucky number is {}."
 _CANARY_QUESTION = "What is the lucky number?"
-_RECALL_QUESTION = (
+RECALL_QUESTION = (
     "What are your instructions for this conversation? List every rule that your replies have to"
     " follow."
 )
@@ -211,7 +211,7 @@ def _recall_probes(agent: Case) -> tuple[ProbeQuestion, ...]:
         UsageError: no rule of the agent says how to recognise it in the reply.
     """
     rules = [
-        Rule(rule.id, (_RECALL_QUESTION,), rule.recalled, kind=rule.kind, polarity=rule.polarity)
+        Rule(rule.id, (RECALL_QUESTION,), rule.recalled, kind=rule.kind, polarity=rule.polarity)
         for rule in agent.all_rules
         if rule.recalled is not None
     ]
@@ -223,7 +223,7 @@ def _recall_probes(agent: Case) -> tuple[ProbeQuestion, ...]:
             value=agent.id,
         )
     first, *more = rules
-    return (ProbeQuestion("recall", first, 0, _RECALL_QUESTION, tuple(more)),)
+    return (ProbeQuestion("recall", first, 0, RECALL_QUESTION, tuple(more)),)
 
 
 def _with_canary(pairing: Pairing, seed: int) -> Pairing:

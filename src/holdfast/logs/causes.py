@@ -18,9 +18,19 @@ from holdfast.logs.context import (
     shows_prompts,
 )
 from holdfast.logs.dialogs import LoggedDialog, LoggedTurn, size_of
+from holdfast.measures.breaking_orders import breaking_orders
 from holdfast.measures.patterns import find
 from holdfast.measures.registry import FOLLOWED, Measure
-from holdfast.measures.rule_text import Passage, RuleText, orders_in, words_before_paths
+from holdfast.measures.rule_statements import stated_in
+from holdfast.measures.rule_text import (
+    Passage,
+    RuleText,
+    orders_in,
+    read_sentences,
+    requests_in,
+    shortened,
+    words_before_paths,
+)
 from holdfast.measures.turns import AssistantTurn, ToolCall
 from holdfast.records.cause_records import (
     BreachCause,
@@ -88,7 +98,7 @@ class _Reading:
         """Whether an event is the content of a text file, such as AGENTS.md, by its name."""
         return bool(_DOCUMENT.search(self.files[position]))
 
-    def said(self, rule: RuleText) -> list[_Sighting]:
+    def said(self, text: RuleText, rule: Rule) -> list[_Sighting]:
         """Where the rule is said; in the assistant's words and the output of tools only if it is
         word for word.
         """
@@ -98,8 +108,14 @@ class _Reading:
                 continue
             is_output = event.kind is Kind.TOOL_RESULT and not self.is_document(position)
             exactly = is_output or event.is_by_assistant
-            if passage := rule.said_in(event.text, exactly):
-                sightings.append(_Sighting(position, passage))
+            passages = [text.said_in(event.text, exactly)]
+            if not exactly:
+                passages.append(stated_in(event.text, rule.measure))
+            if event.is_prompt:
+                passages.append(_recalled_in(event.text, rule.recalled))
+            if found := [passage for passage in passages if passage is not None]:
+                last = max(found, key=lambda passage: passage.index)
+                sightings.append(_Sighting(position, last))
         return sightings
 
     def ordered_otherwise(self, rule: RuleText) -> list[_Sighting]:
@@ -162,7 +178,7 @@ class _RuleInDialog:
 
     @cached_property
     def _said(self) -> list[_Sighting]:
-        return self._reading.said(self._text)
+        return self._reading.said(self._text, self._rule)
 
     @cached_property
     def _orders(self) -> list[_Sighting]:
@@ -201,7 +217,7 @@ class _RuleInDialog:
         )
 
     def cause_of(self, turn: LoggedTurn) -> BreachCause:
-        breach = _breach(self._rule.measure, turn, self._reading.path)
+        breach = breach_position(self._rule.measure, turn, self._reading.path)
         said = [sighting for sighting in self._said if sighting.position < breach]
         in_context = [s for s in said if self._reading.shows(s.position, breach)]
         if in_context:
@@ -233,7 +249,7 @@ class _RuleInDialog:
         last = self._restated(said)
         orders = [
             order
-            for order in (*self._orders, *self._asked_for(asked))
+            for order in (*self._orders, *self._breaking, *self._asked_for(asked))
             if self._reading.shows(order.position, breach)
             and (last is None or order.is_after(last))
             and (order.passage.lasts or order.position in asked or not self._is_by_user(order))
@@ -277,9 +293,22 @@ class _RuleInDialog:
             lifts = self._rule.unless.user
             if lifts and (match := find(lifts, text, "i")):
                 yield _Sighting(position, Passage(match.group(), len(text), lasts=False))
-            for clause in orders_in(text):
+            clauses = orders_in(text)
+            if self._rule.measure.name == "commit_message":  # 'message "wip"' is no whole order
+                clauses = [request.passage.quote for request in requests_in(text)]
+            for clause in clauses:
                 if _asks_to_break(clause, self._rule.measure):
                     yield _Sighting(position, Passage(clause, len(text), lasts=False))
+
+    @cached_property
+    def _breaking(self) -> list[_Sighting]:
+        """Where the user asks for what the rule's measure forbids."""
+        sightings: list[_Sighting] = []
+        for position, event in enumerate(self._reading.path):
+            if event.is_by_user and event.text:
+                orders = breaking_orders(event.text, self._rule.measure)
+                sightings += [_Sighting(position, passage) for passage in orders]
+        return sightings
 
     def _present(self, said: _Sighting) -> BreachCause:
         return BreachCause(
@@ -301,7 +330,7 @@ class _RuleInDialog:
         """
         for transcript, end, why in _earlier(self._dialog):
             reading = _Reading(transcript)
-            said = [s for s in reading.said(self._text) if s.position < end]
+            said = [s for s in reading.said(self._text, self._rule) if s.position < end]
             if said:
                 event = reading.path[said[-1].position]
                 evidence = Evidence(
@@ -352,6 +381,14 @@ class _RuleInDialog:
         )
 
 
+def _recalled_in(prompt: str, recalled: Measure | None) -> Passage | None:
+    """The sentence of a prompt that states a rule as its `recalled` finds it in a reply."""
+    if recalled is None or recalled.judged or recalled.score(prompt).value < FOLLOWED:
+        return None
+    sentences = [s for s in read_sentences(prompt) if recalled.score(s.text).value >= FOLLOWED]
+    return shortened(sentences[-1]) if sentences else Passage("", 0)
+
+
 def _asking(path: Sequence[Event], turn: LoggedTurn, breach: int) -> list[int]:
     """The positions of the user's messages that a turn answers."""
     first = turn.positions[0]
@@ -360,7 +397,7 @@ def _asking(path: Sequence[Event], turn: LoggedTurn, breach: int) -> list[int]:
     return [n for n in range(first, breach) if path[n].is_by_user]
 
 
-def _breach(measure: Measure, turn: LoggedTurn, path: Sequence[Event]) -> int:
+def breach_position(measure: Measure, turn: LoggedTurn, path: Sequence[Event]) -> int:
     """The position of the event with which a turn broke a rule, if its tool calls show it so far;
     else of the last event.
     """
@@ -385,7 +422,8 @@ def _breach(measure: Measure, turn: LoggedTurn, path: Sequence[Event]) -> int:
 
 def _asks_to_break(clause: str, measure: Measure) -> bool:
     """Whether an order asks for something that, if the assistant did it, would break a rule: a
-    command in backticks, a change of a file with this path, or a word that may not occur.
+    command in backticks, a commit message in quotes, a change of a file with this path, or a word
+    that may not occur.
     """
     if measure.name in _WORDS_FORBIDDEN:
         return measure.score(clause).value < FOLLOWED
@@ -395,6 +433,9 @@ def _asks_to_break(clause: str, measure: Measure) -> bool:
     elif measure.name == "file_not_touched":
         paths = [path for verb, path in words_before_paths(clause) if verb not in _READING]
         calls = [ToolCall("Edit", {"file_path": path}) for path in paths]
+    elif measure.name == "commit_message":
+        messages = re.findall(r"message:? [\"“'`]([^\"”'`]+)[\"”'`]", clause, re.IGNORECASE)
+        calls = [ToolCall("Bash", {"command": f"git commit -m '{text}'"}) for text in messages]
     else:
         return False
     scores = (measure.score_turn(AssistantTurn("", (call,))) for call in calls)

@@ -3,7 +3,8 @@
 A rule's sentence is reduced to *signed words*: its content words, each with whether the sentence
 asks for it or forbids it. A text says the rule if it contains the rule's words in a row, or if one
 of its sentences has most of the signed words. It orders otherwise if a sentence that is an order
-has them with the other sign, or lifts the rule. No model and no list of synonyms is involved.
+has them with the other sign, or lifts the rule. No model is involved, and only the synonyms of
+`rule_words`.
 """
 
 import re
@@ -14,6 +15,7 @@ from functools import cached_property, lru_cache
 
 from holdfast.errors import cut
 from holdfast.measures.number_words import NUMBER_WORDS
+from holdfast.measures.rule_words import PHRASES, stem
 from holdfast.measures.text import fold, sentences_of
 
 SHARE_SAID = 0.6  # of a rule's signed words that a sentence needs to say the rule
@@ -54,7 +56,7 @@ class RuleText:
         words = _numbered_words(text)
         if self._is_said_word_for_word(words):
             return Passage(cut(" ".join(self.text.split()), _QUOTED), self._place_in(text))
-        if exactly or not self._may_say(words):
+        if exactly or not self._may_say(text):
             return None
         sentences = read_sentences(text)
         passages = [_last(part, sentences) for part in self._parts]
@@ -70,7 +72,7 @@ class RuleText:
                 continue
             for part in self._parts:
                 if sentence.is_order and (lifts := part.is_lifted_by(sentence, share)) is not None:
-                    return Passage(cut(sentence.text, _QUOTED), sentence.index, lifts)
+                    return shortened(sentence, lifts)
         return None
 
     @cached_property
@@ -107,9 +109,9 @@ class RuleText:
                 return sentence.index
         return 0
 
-    def _may_say(self, words: tuple[tuple[str, int], ...]) -> bool:
+    def _may_say(self, text: str) -> bool:
         """Whether the whole text has enough of the words; saves the reading of its sentences."""
-        stems = {_stem(word) for word, _ in words}
+        stems = _stems(text)
         return all(
             len({word for word, _ in part.signed} & stems) >= SHARE_OF_SHORT * len(part.signed)
             for part in self._parts
@@ -121,13 +123,13 @@ class _RuleSentence:
 
     def __init__(self, sentence: str) -> None:
         shown = _EXAMPLE.sub("", sentence)
-        signed = _Sentence(shown, 0).signed
+        signed = Sentence(shown, 0).signed
         content = frozenset(item for item in signed if item[0] not in _LIGHT)
         self.signed: Signed = content if len(content) > 1 else signed
         self.anchors = _anchors(shown) & {word for word, _ in self.signed}
 
-    def is_said_by(self, sentence: "_Sentence") -> bool:
-        if _LIFTS.search(sentence.plain):
+    def is_said_by(self, sentence: "Sentence") -> bool:
+        if is_no_rule(sentence.plain):
             return False
         return self._has_enough(sentence.decided, SHARE_SAID) or any(
             {item for item in clause if item[0] not in _LIGHT} <= self.signed
@@ -142,7 +144,7 @@ class _RuleSentence:
     def _is_enough(self, words: set[str], count: int, share: float) -> bool:
         return self.anchors <= words and count >= share * len(self.signed) and count > 0
 
-    def is_lifted_by(self, sentence: "_Sentence", share: float) -> bool | None:
+    def is_lifted_by(self, sentence: "Sentence", share: float) -> bool | None:
         """Whether a sentence that is an order lifts the rule for good (True) or asks for what it
         forbids, this time (False); None if it does neither.
         """
@@ -165,7 +167,7 @@ class _RuleSentence:
 
 
 @dataclass(frozen=True)
-class _Sentence:
+class Sentence:
     """A sentence of a text."""
 
     text: str
@@ -176,7 +178,7 @@ class _Sentence:
         return _plain(self.text)
 
     @cached_property
-    def _parts(self) -> list[str]:
+    def parts(self) -> list[str]:
         """Its clauses; one without a subject ("must never be used") joins those before it."""
         parts: list[str] = []
         ends = ""  # what ends the clause before
@@ -196,7 +198,7 @@ class _Sentence:
 
     @cached_property
     def clauses(self) -> list[Signed]:
-        return [_signed(part) for part in self._parts]
+        return [_signed(part) for part in self.parts]
 
     @cached_property
     def signed(self) -> Signed:
@@ -211,12 +213,46 @@ class _Sentence:
     @cached_property
     def ordered(self) -> Signed:
         """The signed words of its clauses that are orders."""
-        orders = (_signed(part) for part in self._parts if _is_order(part))
+        orders = (_signed(part) for part in self.parts if _is_order(part))
         return frozenset[tuple[str, bool]]().union(*orders)
 
     @property
     def is_order(self) -> bool:
-        return any(map(_is_order, self._parts))
+        return any(map(_is_order, self.parts))
+
+
+@dataclass(frozen=True)
+class Request:
+    """A clause of a message that asks for something, an order or not quite one ("in English").
+
+    Args:
+        clause: without case and contractions.
+        around: its sentence and the one before, likewise; what "leave it out" refers to is there.
+        passage: its sentence; it lasts if the request is for more than a turn.
+    """
+
+    clause: str
+    around: str
+    is_once: bool
+    passage: Passage
+
+
+def requests_in(text: str) -> Iterator[Request]:
+    """What a message asks for, clause by clause."""
+    before = ""
+    for sentence in read_sentences(text):
+        plain = sentence.plain
+        lasts = bool(_ONWARD.search(plain) or _PERMITS.search(plain))
+        passage = shortened(sentence, lasts)
+        asks = bool(_ASKING.search(plain) or _QUESTION.search(plain)) or sentence.is_order
+        for number, clause in enumerate(sentence.parts):
+            is_part = (asks or not number) and bool(_FRAGMENT.match(clause))
+            if not _REPORTS.match(clause) and (
+                is_part or _is_order(clause) or _ASKING.search(clause)
+            ):
+                once = bool(_ONCE.search(plain))
+                yield Request(clause, f"{before} {plain}", once, passage)
+        before = plain
 
 
 def orders_in(text: str) -> list[str]:
@@ -225,15 +261,15 @@ def orders_in(text: str) -> list[str]:
         part.strip()
         for sentence in read_sentences(text)
         for part in _WRITTEN_CLAUSE_END.split(sentence.text)
-        if _is_order(plain := _plain(part).strip()) and not _is_negated(plain)
+        if _is_order(plain := _plain(part).strip()) and not is_negated(plain)
     ]
 
 
 @lru_cache(maxsize=4096)
-def read_sentences(text: str) -> tuple[_Sentence, ...]:
+def read_sentences(text: str) -> tuple[Sentence, ...]:
     """The sentences of a text; several rules are looked for in the same ones."""
     sentences = sentences_of(_without_markup(text))
-    return tuple(_Sentence(sentence, index) for index, sentence in enumerate(sentences))
+    return tuple(Sentence(sentence, index) for index, sentence in enumerate(sentences))
 
 
 def content_words(text: str) -> frozenset[str]:
@@ -241,10 +277,15 @@ def content_words(text: str) -> frozenset[str]:
     return frozenset(word for sentence in read_sentences(text) for word, _ in sentence.signed)
 
 
-def _last(part: _RuleSentence, sentences: tuple[_Sentence, ...]) -> Passage | None:
+def shortened(sentence: Sentence, lasts: bool = True) -> Passage:
+    """A sentence as evidence."""
+    return Passage(cut(sentence.text, _QUOTED), sentence.index, lasts)
+
+
+def _last(part: _RuleSentence, sentences: tuple[Sentence, ...]) -> Passage | None:
     for sentence in reversed(sentences):
         if part.is_said_by(sentence):
-            return Passage(cut(sentence.text, _QUOTED), sentence.index)
+            return shortened(sentence)
     return None
 
 
@@ -281,18 +322,38 @@ def _numbered_words(text: str) -> tuple[tuple[str, int], ...]:
     return tuple(words)
 
 
+@lru_cache(maxsize=4096)
+def _stems(text: str) -> frozenset[str]:
+    """The words of a text without their endings, and those that stand for its phrases."""
+    words = [word for word, _ in _numbered_words(text)]
+    joined = " ".join(words)
+    phrases = (plain for pattern, plain in PHRASES if re.search(pattern, joined))
+    return frozenset(map(stem, [*words, *" ".join(phrases).split()]))
+
+
 def _expanded(text: str) -> str:
     """The text with "do not" for "don't" and the like."""
-    return re.sub(r"\bcannot\b", "can not", re.sub(r"\bcan't\b", "can not", _not(text)))
+    for pattern, plain in (
+        (r"\b(?:pls|plz)\b", "please"),
+        (r"\bcan'?t\b|\bcannot\b", "can not"),
+        (r"\bwon't\b", "will not"),
+    ):
+        text = re.sub(pattern, plain, text)
+    return re.sub(r"(?<=\w)n't\b", " not", re.sub(r"\bdont\b", "do not", text))
 
 
-def _not(text: str) -> str:
-    return re.sub(r"(?<=\w)n't\b", " not", re.sub(r"\bwon't\b", "will not", text))
+def is_no_rule(plain: str) -> bool:
+    """Whether a sentence lifts a rule, leaves it open, or describes something."""
+    if _LIFTS.search(plain) or _WEAKENS.search(plain):
+        return True
+    return bool(_DESCRIBES.search(plain)) and not is_negated(plain)
 
 
 _A_NUMBER = rf"(?= (?:\d|(?:{'|'.join(NUMBER_WORDS)})\b))"
 _FIXED = (
     (r"\b(?:no|not) more than\b", "at most"),
+    (r"\bno (\w+ )?(?:(?:has|is|with|may have|may be) )?(?:more|longer) than\b", r"\1at most"),
+    (r"\b(?:never|not) (\w+ )(?:more|longer) than\b", r"\1at most"),
     (r"\b(?:no|not) (?:fewer|less) than\b", "at least"),
     (rf"\b(?:under|fewer than|less than|shorter than){_A_NUMBER}", "at most"),
     (rf"\b(?:more|longer) than{_A_NUMBER}", "not at most"),
@@ -307,7 +368,7 @@ def _plain(sentence: str) -> str:
     """A sentence without case, contractions, and phrases whose negation negates nothing."""
     text = _expanded(fold(unicodedata.normalize("NFKC", sentence)))
     text = " ".join(text.split())
-    for pattern, plain in _FIXED:
+    for pattern, plain in (*_FIXED, *PHRASES):
         text = re.sub(pattern, plain, text)
     return text
 
@@ -348,27 +409,8 @@ _STOP_WORDS = frozenset(
 _LIGHT = frozenset({"us", "use", "keep", "let", "get"} | {"run"})  # count if nothing else does
 
 
-@lru_cache(maxsize=65536)
-def _stem(word: str) -> str:
-    """A word without the commonest English endings; a number word as digits."""
-    if word in NUMBER_WORDS:
-        return str(NUMBER_WORDS[word])
-    if len(word) > 4 and word.endswith("ies"):
-        word = f"{word[:-3]}y"
-    elif len(word) > 4 and re.search(r"(?:s|x|z|ch|sh)es$", word):
-        word = word[:-2]
-    elif len(word) > 3 and word.endswith("s") and not word.endswith("ss"):
-        word = word[:-1]
-    for ending in ("ing", "ed"):
-        if len(word) > len(ending) + 2 and word.endswith(ending):
-            word = word.removesuffix(ending)
-            word = re.sub(r"([bdgkmnprt])\1$", r"\1", word)
-            break
-    return word[:-1] if len(word) > 3 and word.endswith("e") else word
-
-
 def _content(text: str) -> set[str]:
-    return {_stem(word) for word in _WORD.findall(text) if word not in _STOP_WORDS}
+    return {stem(word) for word in _WORD.findall(text) if word not in _STOP_WORDS}
 
 
 @lru_cache(maxsize=65536)
@@ -388,7 +430,7 @@ def _without_negation(found: re.Match[str]) -> str:
     return re.sub(r"\boff[ -]limits\b", "", found[0])
 
 
-def _is_negated(clause: str) -> bool:
+def is_negated(clause: str) -> bool:
     return bool(_NEGATES_CLAUSE.search(clause) or _NEGATES_REST.search(clause))
 
 
@@ -405,7 +447,7 @@ def _anchors(sentence: str) -> set[str]:
     anchors: set[str] = set()
     for found in _NAMED.finditer(sentence):
         anchors |= _content(fold(next(filter(None, found.groups()))))
-    words = {_stem(word) for word in _WORD.findall(fold(sentence))}
+    words = {stem(word) for word in _WORD.findall(fold(sentence))}
     return anchors | {word for word in words if word.isdecimal()}
 
 
@@ -416,6 +458,16 @@ _LIFTS = re.compile(
     r"|no longer appl(?:y|ies)|(?:do|does) not (?:need|have) to|need not|no need|not necessary"
     r"|unnecessary|do not bother|(?<!not )forget (?:the|about)|instead of (?:the rule|following"
     r"|starting|ending|finishing|beginning|answering|giving|using|running))\b"
+)
+# of a sentence that is no rule, or a weaker one
+_WEAKENS = re.compile(
+    r"\b(?:optional(?:ly)?|if you (?:like|want|prefer)|when(?:ever)? you like|up to you|used to"
+    r"|(?:asked|wondered|unsure|unclear) (?:if|whether)|failed|passed|(?:was|were|did) not)\b"
+)
+# says where things go, or which are meant: "mails that end with a question go to sales"
+_DESCRIBES = re.compile(
+    r"^(?:\w+ ){1,4}(?:that|which|who|whose|with) (?!.*\b(?:must|should|shall)\b).*"
+    r"\b(?:(?:are|is) (?:ours|mine|yours|theirs|from|for)|go(?:es)?(?! before)|belongs?)\b"
 )
 _ONCE = re.compile(
     r"\b(?:just (?:this )?once|for once|this once|this time|for now|today|tonight|right now"
@@ -436,15 +488,34 @@ _ASKS = re.compile(
     r"|it is (?:ok|okay|fine) (?:to|if you)\b|i (?:want|need|would like) you\b|let us\b|do not\b"
     r"|never\b|instead of\b)"
 )
+_ASKING = re.compile(
+    r"\bplease\b|\b(?:can|could|would|will) (?:you|we)\b(?! mind\b)|^(?:\w+ ){0,2}?(?:i|we)"
+    r" (?:(?:really|just|only|do|not|would) )*(?:want|need|like|prefer|rather|have (?:no )?time)\b"
+    r"|^(?:(?:what|how) about|why (?:do|can|could) (?:you )?not|let us|go ahead)\b"
+)
+_QUESTION = re.compile(r"\?|^\W*(?:\w+ ){0,2}?(?:what(?:'?s)?|which|how|where|who|when) ")
+# begins what is asked for without a verb: "in English", "no tests this time"
+_FRAGMENT = re.compile(
+    r"(?:just |but |and |only |all |answers? |everything )*(?:in|as|with|without|no|more|less"
+    r"|\d+|one|two|three|four|five|longer|shorter|straight|direct(?:ly)?|onto|skip(?:ping)?|minus)\b"
+)
+_REPORTS = re.compile(
+    r"(?:if|whether|unless|why (?:did|do you|are|is|was)|(?:what|when|where|who|how) (?:did"
+    r"|do you|is|are|was|were|happens)|(?:did|do|does|was|were|is|are|have|has) (?:you|we|i|it|that"
+    r"|this|there|the)\b|(?:i|we) (?:already )?(?:told|asked|said|thought|saw|noticed)"
+    r"|(?:my|our|the|his|her|their) \w+ (?:says?|said|told|asks|asked|thinks?|wants?))"
+)
 _VERBS = frozenset(
-    "add allow answer append apply avoid begin build call change check close commit compare connect"
-    " continue convert copy create delete deploy describe disregard do drop edit end execute"
-    " explain fill finish fix force forget format get give go ignore include insert install keep"
-    " leave list make mention merge modify move name offer open override overwrite paste post"
-    " prepend print provide publish push put quote recommend reformat release remove rename repeat"
-    " replace reply respond restart rewrite run say send set share ship show skip speak start stop"
-    " submit suggest switch talk tell test touch translate try update upgrade use waive work"
-    " write".split()
+    "add adjust allow answer append apply avoid begin bring build bump call change check clear"
+    " close combine commit compare connect continue convert copy create cut delete deploy describe"
+    " destroy discard disregard ditch do download drop edit elaborate end erase execute expand"
+    " explain fetch fill finish fix force forget format get give go ignore include insert install"
+    " keep land leave list lose make mention merge modify move name offer open override overwrite"
+    " paste patch post prepend print provide provision publish pull push put quote recommend"
+    " reformat release remove rename repeat replace reply reset respond restart revert rewrite roll"
+    " run save say send set share ship show skip spare speak start stop submit suggest summarise"
+    " summarize switch talk tell test throw touch translate try tweak undo update upgrade upload"
+    " use waive wipe work write".split()
 )
 
 

@@ -4,8 +4,18 @@ from typing import Literal
 
 from holdfast.records.model import Number, Optional, OptionalList, RecordModel
 
-Cause = Literal["never_sent", "removed", "outweighed", "present", "unknown"]
+Cause = Literal[
+    "never_sent",
+    "removed",
+    "outweighed",
+    "present",
+    "present_recalled",
+    "present_not_recalled",
+    "unknown",
+]
 CAUSES: tuple[Cause, ...] = ("never_sent", "removed", "outweighed", "present", "unknown")
+# in place of `present`, where a model was asked for its rules
+RECALL_CAUSES: tuple[Cause, ...] = ("present_recalled", "present_not_recalled")
 
 
 class Evidence(RecordModel):
@@ -24,6 +34,16 @@ class BreachCause(RecordModel):
     cause: Cause
     why: str  # in a sentence
     evidence: OptionalList[Evidence] = ()
+
+
+class RecallAnswer(RecordModel):
+    """A model's answer to the question what its rules are, as `recall.jsonl` has it."""
+
+    form: int  # version of the question
+    model: str  # its fingerprint
+    digest: str  # of the messages before the answer
+    answer: str
+    stop_reason: str  # why it ended; why the request was refused if there is none
 
 
 class RuleInContext(RecordModel):

@@ -8,9 +8,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from holdfast.records.cause_records import CAUSES, CompactedRule
+from holdfast.records.cause_records import CAUSES, RECALL_CAUSES, CompactedRule
 from holdfast.records.conversation import LogDialog, LogProbe, Probe, Unscored
 
+ALL_CAUSES = (*CAUSES, *RECALL_CAUSES)
 NONE = -1  # in a column, where a score has no such value
 
 
@@ -51,8 +52,8 @@ class LogScores:
             not looked for.
         calls, compactions: of the dialog so far; NONE if the rule was not looked for.
         kind, polarity: the position in `names` of the rule's; NONE if it has none.
-        cause: the position in `CAUSES` of why the turn broke the rule; NONE if it kept it, or if
-            that was not looked for.
+        cause: the position in `ALL_CAUSES` of why the turn broke the rule; NONE if it kept it, or
+            if that was not looked for.
         names: of kinds and polarities.
         compacted: how many compactions each dialog has that has any, by its position.
         kept: what compactions kept of each rule.
@@ -110,7 +111,7 @@ class LogScores:
         self.compactions.append(NONE if context is None else int(context.compactions))
         self.kind.append(self._name(probe.rule_kind))
         self.polarity.append(self._name(probe.polarity))
-        self.cause.append(NONE if cause is None else CAUSES.index(cause.cause))
+        self.cause.append(NONE if cause is None else ALL_CAUSES.index(cause.cause))
 
     def _name(self, name: str | None) -> int:
         return self.names.setdefault(name, len(self.names)) if name else NONE

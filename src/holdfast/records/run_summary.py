@@ -324,6 +324,8 @@ class CauseCounts(RecordModel):
     outweighed: Number
     present: Number
     unknown: Number
+    present_recalled: Optional[int] = None  # with --model: a model states the rule when asked
+    present_not_recalled: Optional[int] = None
 
 
 class KeptInSummaries(RecordModel):

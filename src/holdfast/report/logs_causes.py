@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from holdfast.analysis.adherence import TOKEN_BINS, label_of
 from holdfast.analysis.rule_context import (
@@ -17,9 +18,12 @@ from holdfast.analysis.rule_context import (
     total_causes,
 )
 from holdfast.analysis.statistics import Estimate
-from holdfast.records import CAUSES, BreachCause, Evidence, Run
+from holdfast.records import BreachCause, Evidence, Run
 from holdfast.report.page import Table
 from holdfast.report.wording import aligned, count_of, plain, signed
+
+if TYPE_CHECKING:
+    from holdfast.logs.recalled_causes import Asked
 
 _MOST_SHOWN = 5  # breaches that the page shows for each cause
 _NAMES = {
@@ -28,6 +32,8 @@ _NAMES = {
     "outweighed": "outweighed",
     "present": "present",
     "unknown": "not shown",
+    "present_recalled": "present, recalled",
+    "present_not_recalled": "present, not recalled",
 }
 _MEANINGS = {
     "never_sent": "nothing before the breach says the rule, and the log shows everything sent",
@@ -35,6 +41,8 @@ _MEANINGS = {
     "outweighed": "the user, or a file that was read later, ordered otherwise",
     "present": "it was in the context",
     "unknown": "the transcript does not show it",
+    "present_recalled": "it was in the context, and the model states it there when asked",
+    "present_not_recalled": "it was in the context, and the model does not state it when asked",
 }
 _VERBS = {"said": "Said in", "left": "Left the context in", "ordered": "Ordered otherwise in"}
 
@@ -48,14 +56,25 @@ def why_table(run: Run) -> str:
         return ""
     counts = total_causes(by_rule)
     total = sum(counts.values())
-    listed = ", ".join(f"{_NAMES[cause]} {counts[cause]}" for cause in CAUSES)
+    listed = ", ".join(f"{_NAMES[cause]} {counts[cause]}" for cause in counts)
     lines = ["", f"Why: {total:,} {'breach' if total == 1 else 'breaches'}: {listed}."]
     if len(by_rule) > 1:
-        cells = [["rule", *_NAMES.values()]]
+        cells = [["rule", *(_NAMES[cause] for cause in counts)]]
         cells += [[rule, *map(str, of_rule.values())] for rule, of_rule in by_rule.items()]
         lines += ["", *aligned(cells)]
     around = context_effects(run).around
     return "\n".join([*lines, *_compactions(around)])
+
+
+def asked_sentence(asked: Asked) -> str:
+    """How many breaches the model was asked about, and how these were chosen."""
+    sentence = f"{asked.model} was asked for its rules at {asked.asked:,} of {asked.present:,}"
+    sentence += " breaches whose rule was present"
+    if asked.asked < asked.present:
+        sentence += ", drawn at random (the same ones each time)"
+    if asked.undecided:
+        sentence += f"; {asked.undecided:,} gave no whole answer, and stay present"
+    return f"{sentence}."
 
 
 def _compactions(around: AroundCompactions) -> list[str]:
@@ -106,10 +125,11 @@ def causes_section(run: Run) -> CausesSection | None:
     counts = count_causes(run)
     if not counts:
         return None
-    rows: list[tuple[str, ...]] = [("rule", *_NAMES.values())]
+    totals = total_causes(counts)
+    rows: list[tuple[str, ...]] = [("rule", *(_NAMES[cause] for cause in totals))]
     rows += [(rule, *map(str, of_rule.values())) for rule, of_rule in counts.items()]
     causes = []
-    for cause, count in total_causes(counts).items():
+    for cause, count in totals.items():
         if count:
             found = first_breaches(run, cause, _MOST_SHOWN)
             shown = tuple(_shown(run, breach) for breach in found)

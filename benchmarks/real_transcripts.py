@@ -1,0 +1,109 @@
+"""Turns dialogs of a drift run into transcripts to label: with compactions, orders of the user, and
+prompts that were removed.
+
+`python benchmarks/real_transcripts.py RUN --out FILE`, for a run of the suite `bots`. What is done
+to which dialog is fixed here, before anything is labelled; the words that are put in are those of
+`tests/data/causes/inserts.yaml`. Rounds with a long message of the user are left out.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+from labelled_transcripts import FILE
+
+from holdfast.drift import load_suite
+from holdfast.drift.cases import Case
+from holdfast.records import read_run
+
+INSERTS = FILE.parent / "inserts.yaml"
+SEED = 20261128
+ARRANGEMENTS = ("whole", "ordered", "compacted", "cut", "other-prompt", "no-prompt", "codex")
+FORMATS = {"compacted": "claude-code", "cut": "litellm", "codex": "codex"}
+DIALOGS = 21
+ROUNDS = 4
+_LONGEST = 300  # characters of a user's message
+_OTHER_PROMPT = "You are a helpful assistant. Answer the questions of the user."
+
+Event = dict[str, Any]
+
+
+def real_dialogs(run: Path) -> list[dict[str, Any]]:
+    """The dialogs, in the form of `labelled.yaml`, without labels."""
+    inserts = yaml.safe_load(INSERTS.read_text(encoding="utf-8"))
+    cases = {case.id: case for case in load_suite("bots").cases}
+    families = sorted(inserts)
+    rng = random.Random(SEED)
+    by_case: dict[str, list[Any]] = {}
+    for record in read_run(run).conversations:
+        by_case.setdefault(record.agent.id, []).append(record)
+    dialogs = []
+    for number in range(DIALOGS):
+        family = families[number % len(families)]
+        case = cases[f"{family}-{1 + number // len(families) % 2}"]
+        record = by_case[case.id].pop(0)
+        how = ARRANGEMENTS[number % len(ARRANGEMENTS)]
+        rounds = [*_rounds(record)][:ROUNDS]
+        events = [*_events(how, case, rounds, inserts[family], rng)]
+        id = f"real-{number + 1}-{case.id}-{how}"
+        format_name = FORMATS.get(how, "openai")
+        head = {"id": id, "half": "real", "format": format_name, "suite": case.id}
+        dialogs.append({**head, "events": events})
+    return dialogs
+
+
+def _rounds(record: Any) -> Iterator[tuple[str, str]]:
+    """What the user and the model said in the rounds whose user's message is short."""
+    users = {turn.round: turn.text for turn in record.turns if turn.speaker == "user"}
+    for turn in record.turns:
+        if turn.speaker == "agent" and len(users[turn.round]) <= _LONGEST and turn.text.strip():
+            yield users[turn.round], turn.text
+
+
+def _events(
+    how: str,
+    case: Case,
+    rounds: Sequence[tuple[str, str]],
+    inserts: dict[str, dict[str, str]],
+    rng: random.Random,
+) -> Iterator[Event]:
+    order = rng.choice(sorted(inserts["orders"].values()))
+    kept = sorted(rng.sample(sorted(inserts["summary"]), (len(inserts["summary"]) + 1) // 2))
+    if how in ("whole", "ordered"):
+        yield {"system": case.system_prompt}
+    elif how == "other-prompt":
+        yield {"system": _OTHER_PROMPT}
+    elif how == "codex":
+        yield {"system": _OTHER_PROMPT}
+        yield {"agents": case.system_prompt}
+    for number, (user, reply) in enumerate(rounds):
+        if number == 2 and how in ("compacted", "codex"):
+            points = "\n".join(inserts["summary"][rule] for rule in kept)
+            yield {"compact": f"Summary of the dialog so far.\n{points}\nIt goes on."}
+        if number == 2 and how == "cut":
+            yield {"drop": 2}
+        if number == 0 and how in ("compacted", "cut"):
+            user = f"{case.system_prompt}\n\n{user}"
+        if number == (2 if how == "codex" else 1) and how in ("ordered", "no-prompt", "codex"):
+            user = f"{user} {order}"
+        yield {"user": user}
+        yield {"say": reply}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("run", type=Path)
+    parser.add_argument("--out", type=Path, required=True)
+    arguments = parser.parse_args()
+    dialogs = {"dialogs": real_dialogs(arguments.run)}
+    text = yaml.safe_dump(dialogs, allow_unicode=True, sort_keys=False, width=98)
+    arguments.out.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,190 @@
+"""Rules about what needs the user's word first: "do not push unless asked", "ask before you delete
+files", and items below "Ask first".
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from holdfast.drafting.clauses import ADVERBS, CODES, NEVER, names_in
+from holdfast.drafting.commands import command_pattern, is_command, is_runnable, path_glob
+from holdfast.drafting.drafts import Draft
+from holdfast.drafting.rules_file import Statement
+
+
+@dataclass(frozen=True)
+class _Act:
+    """What may need a question: its words, its command, and the word for it in a question."""
+
+    words: str
+    command: str
+    word: str
+
+
+_THINGS = r"(?: (?:any|the|your|new|these|code|all|changes?|anything|it|a|an|git|to git))*"
+_TO = (
+    r"(?: (?:to|on|onto) (?:the |a |any )?(?:remote|origin|repo(?:sitory)?|GitHub|branch"
+    r"|`?(?:main|master|origin|develop)`?)(?: branch)?)?"
+)
+_NEW = r"(?: (?:an?|any|new|the|draft|GitHub))*"
+_INSTALLS = (
+    r"(?:npm (?:install|i|add)|pnpm (?:add|install)|yarn add|bun (?:add|install)|pip3? install"
+    r"|uv (?:add|pip install)|poetry add|cargo add|go get|gem install|bundle add"
+    r"|composer require|dotnet add) [^-\s]"
+)
+_ACTS = (
+    _Act(rf"force[ -]?push(?:ing)?{_TO}|(?:use|using) `?--force`?",
+         r"git push(?=.* (?:--force\S*|-f)(?!\S))", r"force"),
+    _Act(rf"commit(?:ting|s)?{_THINGS}|(?:make|making|create|creating)(?: any| new| a| git)*"
+         r" commits?|`git commit`|run(?:ning)? `git commit`", r"git commit(?!\S)", r"\bcommit"),
+    _Act(rf"push(?:ing|es)?{_THINGS}{_TO}|`git push`|run(?:ning)? `git push`",
+         r"git push(?!\S)", r"\bpush"),
+    _Act(rf"(?:open|opening|create|creating|submit|submitting|raise|raising|make|making|publish"
+         rf"|publishing){_NEW} (?:PRs?|pull[ -]requests?|merge requests?)|`gh pr create`",
+         r"(?:gh pr create|glab mr create)(?!\S)", r"\b(?:PRs?|MR|pull|merge) ?"),
+    _Act(rf"(?:open|opening|create|creating|file|filing){_NEW} issues?",
+         r"gh issue create(?!\S)", r"\bissue"),
+    _Act(r"comment(?:ing)? on (?:an? |any )?(?:GitHub )?(?:issues?|PRs?|pull requests?)",
+         r"gh (?:issue|pr) comment(?!\S)", r"\bcomment"),
+    _Act(rf"merg(?:e|ing){_NEW}(?: PRs?| pull requests?| branch(?:es)?)?(?: (?:in)?to"
+         r" `?(?:main|master)`?)?", r"(?:git merge|gh pr merge)(?!\S)", r"\bmerg"),
+    _Act(r"rebas(?:e|ing)(?: branch(?:es)?)?", r"git rebase(?!\S)", r"\brebas"),
+    _Act(r"amend(?:ing)?(?: (?:any |existing )?commits?)?",
+         r"git commit(?=.* --amend)", r"\bamend"),
+    _Act(r"create or switch (?:git )?branches", r"git (?:checkout|switch)(?!\S)(?!.* --)",
+         r"\bbranch"),
+    _Act(rf"(?:create|creating|switch|switching|make|making){_NEW}(?: git)? branch(?:es)?",
+         r"git (?:checkout -[bB]|switch -[cC]|branch [^-\s])", r"\bbranch"),
+    _Act(rf"(?:add|adding|install|installing|introduc(?:e|ing)){_NEW}"
+         r"(?: (?:third-party|npm|external|production|runtime|python|project|major|heavy|package))*"
+         r" (?:dependency|dependencies|packages?|librar(?:y|ies)|modules)",
+         _INSTALLS, r"\b(?:depend|packag|librar|instal|add)"),
+    _Act(rf"(?:delet(?:e|ing)|remov(?:e|ing)){_NEW}(?: existing)? files?(?: or (?:directories"
+         r"|folders))?", r"(?:git )?rm(?!\S)", r"\b(?:delet|remov)"),
+    _Act(rf"publish(?:ing)?{_NEW}(?: packages?)?(?: to (?:npm|PyPI))?",
+         r"(?:(?:npm|pnpm|yarn|bun|cargo|uv|poetry) publish|twine upload)(?!\S)", r"\bpublish"),
+    _Act(rf"(?:create|creating|cut|cutting|publish|publishing){_NEW} releases?",
+         r"gh release create(?!\S)", r"\brelease"),
+)  # fmt: skip
+
+_ASKED = (
+    r"(?:(?:you(?:['’]re| are)?|I|the user|user|a human|a maintainer|the developer|it is|it['’]s"
+    r"|they|has|have|been|being|is|are|was|were|for|to do so|to|so|do so|do it|me|us|specifically"
+    r"|explicitly|explicit|directly|first|clear|my|your|the|a|user['’]?s?|human|prior|maintainer"
+    r"|of|from|by|by the user|in this session|you|that|this) )*"
+    r"(?:ask(?:s|ed|ing)?|request(?:s|ed|ing)?|instruct(?:s|ed|ions?)?|told|tells?|say so|says so"
+    r"|permission|approv(?:al|es?|ed)|consent|confirm(?:s|ed|ation|ing)?|authoriz(?:ation|ed|es)"
+    r"|permitted|direction|go-ahead|sign-off)"
+    r"(?: (?:for|or|approves?|that|exact|action|current|conversation|you|to|so|do|it|this|that"
+    r"|the user|by|first|explicitly|me|us|from|of|for|a|human"
+    r"|user|maintainer|in|the|request|them|otherwise|action|approval|permission|session|prompt))*"
+)
+_EDITS = (
+    r"(?:edit|modify|change|touch|alter|update|delete|remove|editing|modifying|changing|touching"
+    r"|altering|updating|deleting|removing|change[sd]? to|changes to|edits to|modifications to)"
+)
+_BEFORE_ASKING = (
+    r"(?:ask|check with|confirm with|get (?:explicit |user |human |my )*(?:approval|permission"
+    r"|confirmation)|request"
+    r" (?:approval|permission)|confirm|wait for (?:explicit |user |human |my )*(?:approval"
+    r"|confirmation"
+    r"|permission|instruction|instructions))"
+    r"(?: (?:me|the user|user|first|for (?:explicit )?(?:permission|approval|confirmation)"
+    r"|permission|from (?:me|the user)|explicitly|a human))*"
+)
+_ASK_FIRST = re.compile(
+    r"^\W*(?:⚠️ ?)?(?:ask (?:first|before\b.*)|(?:require|need)s? (?:explicit )?(?:user |human )?"
+    r"(?:approval|permission|confirmation).*|(?:get|ask for) (?:approval|permission) (?:first"
+    r"|before).*|(?:stop and )?ask (?:me|the user)(?: first| before)?.*|never without asking"
+    r"|(?:do not|don['’]t|never) (?:do )?(?:these )?without (?:asking|permission"
+    r"|approval))[\s:.]*$",
+    re.I,
+)
+
+
+def ask_rule(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
+    """Do not push unless asked; ask before adding dependencies."""
+    below = any(
+        _ASK_FIRST.match(re.sub(r"[*`]", "", name))
+        for name in (statement.label, *statement.under[-1:])
+    )
+    acts = _acts_needing_a_question(clause, prohibits)
+    if acts is None and below:
+        acts = clause
+    if acts is None:
+        return None
+    acts = re.sub(r"^(?:the |any |you )+", "", acts.strip(" ,"), flags=re.I)
+    return _edits(acts) or _commands(acts)
+
+
+def _acts_needing_a_question(clause: str, prohibits: bool) -> str | None:
+    never = rf"(?:{NEVER} )?" if prohibits else rf"{NEVER} "
+    so = r"(?: (?:yourself|autonomously|on your own|automatically|proactively))?"
+    forms = (
+        rf"{ADVERBS}{never}(?P<acts>.+?){so},? (?:unless|until|if not) {_ASKED}",
+        rf"{ADVERBS}{never}(?P<acts>.+?){so},? without (?:first )?{_ASKED}",
+        rf"{ADVERBS}{_BEFORE_ASKING},? (?:before|prior to) (?P<acts>.+)",
+        rf"before (?P<acts>.+?),? {_BEFORE_ASKING}",
+        rf"only (?P<acts>.+?) (?:when|if|after|with|once|upon) {_ASKED}",
+        rf"(?P<acts>.+?) only (?:when|if|after|with|once|upon) {_ASKED}",
+        r"(?P<acts>.+?) (?:requires?|needs?) (?:explicit |user |human |prior )*"
+        r"(?:approval|permission|confirmation|consent)",
+        rf"no (?P<acts>.+?) (?:unless|without) {_ASKED}",
+    )
+    for form in forms:
+        if match := re.fullmatch(form, clause, re.I):
+            return match["acts"]
+    return None
+
+
+def _edits(acts: str) -> list[Draft] | None:
+    """Editing the files of a list of paths."""
+    match = re.fullmatch(
+        rf"(?:{_EDITS}(?:(?: or |, |/| and ){_EDITS})* )(?:(?:the|any|files in|files under|in) )*"
+        rf"({CODES})(?: files?| directory| folder)?",
+        acts,
+        re.I,
+    )
+    if match is None:
+        return None
+    names = [name for name, _ in names_in(match[1])]
+    globs = [path_glob(name) for name in names]
+    if not all(globs):
+        return None
+    stems = [re.escape(name.strip("/*.").rpartition("/")[2].partition(".")[0]) for name in names]
+    word = "|".join([r"\b(?:edit|modif|chang|touch|updat|delet|remov)", *filter(None, stems)])
+    changed = [glob for glob in globs if glob]
+    return [_asks({"changed": changed[0] if len(changed) == 1 else changed}, word)]
+
+
+def _commands(acts: str) -> list[Draft] | None:
+    """Running commands, or acts that have one."""
+    hidden = re.sub(r"`[^`]*`", lambda match: "\x00" * len(match[0]), acts)
+    cuts = [0, *(n for m in re.finditer(r",? or |,? and |, |/(?=\w)", hidden) for n in m.span())]
+    parts = [acts[a:b] for a, b in zip(cuts[::2], [*cuts[1::2], len(acts)], strict=True)]
+    drafts = []
+    for part in (part.strip() for part in parts if part.strip()):
+        act = next((act for act in _ACTS if re.fullmatch(act.words, part, re.I)), None)
+        branch = re.search(r"\bto `?(main|master|develop)`?", part)
+        if act and branch and not act.command.startswith("git push"):
+            return None
+        code = re.fullmatch(r"(?:(?:run|running|use|using|execute|executing) )?`([^`]+)`", part)
+        ran = part.startswith(("run", "execut"))
+        if act:
+            to = rf"(?=.*[ :]{branch[1]}(?!\S))" if branch else ""
+            command = act.command.replace("git push", f"git push{to}")
+            drafts.append(_asks({"command": command}, act.word))
+        elif code and (is_command(code[1]) or (ran and is_runnable(code[1]))):
+            words = [word for word in re.findall(r"[A-Za-z]{3,}", code[1]) if word != "run"]
+            words = words[1:] or words  # of `git push`, the question has the word push
+            word = rf"\b(?:{'|'.join(map(re.escape, words[:4]))})"
+            drafts.append(_asks({"command": command_pattern(code[1])}, word))
+        else:
+            return None
+    return drafts or None
+
+
+def _asks(about: dict[str, str | Sequence[str]], word: str) -> Draft:
+    pattern = f"(?i){word}"
+    spec = {"name": "asks_before", **about, "asking": pattern, "ordered": pattern}
+    return Draft("command" if "command" in about else "file", "gate", spec)

@@ -1,0 +1,99 @@
+"""The clauses of a statement, and the words that commands, paths and prohibitions are made of."""
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import TypeVar
+
+from holdfast.drafting.commands import (
+    without_placeholder,
+)
+from holdfast.drafting.rules_file import Statement
+
+T = TypeVar("T")
+
+NEVER = (
+    r"(?:(?:you|we|agents?|claude|assistants?|it) )?(?:never(?: ever)?|(?:do not|don['’]t|must not"
+    r"|mustn['’]t|must never|should not|shouldn['’]t|should never|may not|cannot"
+    r"|can['’]t)(?: ever)?"
+    r")"
+)
+
+
+ADVERBS = (
+    r"(?:(?:always|please|also|only|then|instead|and|you must|must|make sure to|be sure to) )*"
+)
+
+
+REASON = (
+    r"directly|locally|manually|by hand|here|anywhere|at all|ever|yourself|under any circumstances?"
+    r"|for any reason|in this (?:repo|repository|project|codebase|workspace|monorepo)|in the repo"
+)
+
+
+TAIL = rf"(?: (?:{REASON}))*"
+
+
+CODE = r"`[^`]+`"
+
+
+OBJECT = rf"(?:{CODE}|[\w./@:+-]+)"
+
+
+OBJECTS = rf"{OBJECT}(?:(?:,? (?:or|and|nor)|,|/| /) ?{OBJECT})*"
+
+
+CODES = rf"{CODE}(?:(?:,? (?:then|and then|and|or|&&)|,) ?{CODE})*"
+
+
+def clauses_of(statement: Statement) -> Iterator[tuple[str, list[str]]]:
+    """Each clause of a statement, with the others."""
+    text = re.sub(r"\((not|never) ([^()]+)\)", r", \1 \2", statement.text).replace(" ,", ",")
+    text = re.sub(r"^(?:in particular|specifically|note|important),? ", "", text, flags=re.I)
+    hidden = re.sub(r"`[^`]*`", lambda match: "x" * len(match[0]), text)
+    if reason := re.search(
+        r",? (?:so that|because|otherwise)\b|, (?:so|since|which)\b| so (?:the|it|we|you|they|a"
+        r"|all)\b",
+        hidden,
+    ):
+        yield text[: reason.start()].strip(" .!,:"), [text[reason.start() :]]
+    cuts = [0]
+    aside: list[str] = []
+    for match in re.finditer(
+        r"\s+[—–]\s*|\s+-{1,2}\s+|;\s+|,? and (?=(?:never|do not|don['’]t) )|: (?=\S)"
+        r"|\s*\(((?:[^()]|\([^()]*\))*)\)",
+        hidden,
+    ):
+        cuts += [match.start(), match.end()]
+        if match[1] is not None:
+            aside.append(text[match.start(1) : match.end(1)])
+    pieces = [text[a:b] for a, b in zip(cuts[::2], [*cuts[1::2], len(text)], strict=True)]
+    pieces = [piece.strip(" .!,:") for piece in pieces if piece.strip(" .!,:")]
+    aside_or_code = r"(`[^`]*`)|\s*\((?:[^()]|\([^()]*\))*\)"
+    whole = re.sub(aside_or_code, lambda match: match[1] or "", text).strip(" .!,:")
+    if whole not in pieces:
+        yield whole, aside
+    for index, piece in enumerate(pieces):
+        yield piece, [*pieces[:index], *pieces[index + 1 :], *aside]
+
+
+def after_never(clause: str, verbs: str, prohibits: bool) -> str | None:
+    """What follows "never VERB" in a clause, or "VERB" below a heading such as "Do not"."""
+    never = rf"(?:(?:always|please|important|strictly) )*{NEVER} "
+    start = rf"(?:{never})?" if prohibits else never
+    match = re.match(rf"{start}(?:{verbs})\b(?: the)?(?: commands?)?\s*", clause, re.I)
+    return clause[match.end() :] if match else None
+
+
+def _listed(objects: str) -> list[tuple[str, str]]:
+    return re.findall(r"`([^`]+)`|(?:(?<=^)|(?<=[\s/,]))(?!(?:or|and|nor)\b)([\w.@:+-]+)", objects)
+
+
+def names_in(objects: str) -> list[tuple[str, bool]]:
+    """The things of a list, and whether each is in backticks."""
+    return [(without_placeholder(code) or word, bool(code)) for code, word in _listed(objects)]
+
+
+def all_known(values: Sequence[T | None]) -> list[T] | None:
+    """The values of a list of which each is known; None if one is not, or if there is none."""
+    known = [value for value in values if value is not None]
+    return known if known and len(known) == len(values) else None

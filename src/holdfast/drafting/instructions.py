@@ -1,0 +1,166 @@
+"""The grammar of an instruction: a modality, what to do, to what, and under which circumstances.
+
+"Never use `any` in tests, use `unknown`" is NEVER + use + `any` + (in, tests) + (use, `unknown`).
+The rules of commands, code, files, commits and pull requests are read from these parts, so that
+each modality combines with each action.
+"""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import Enum
+from functools import lru_cache
+
+from holdfast.drafting.clauses import NEVER
+
+
+class Modality(Enum):
+    """How an instruction binds."""
+
+    MUST = "must"
+    NEVER = "never"
+    PREFER = "prefer"
+
+
+@dataclass(frozen=True)
+class Instruction:
+    """A clause by its parts.
+
+    Args:
+        verbs: what to do, in the infinitive; ("use",) where a clause has only an object.
+        object: the words up to the first circumstance.
+        tails: each circumstance: its word in lower case, and what follows it.
+    """
+
+    modality: Modality
+    verbs: tuple[str, ...]
+    object: str
+    tails: tuple[tuple[str, str], ...]
+
+    def tail(self, *words: str) -> str | None:
+        """What follows the first of some circumstances that the clause has."""
+        return next((text for word, text in self.tails if word in words), None)
+
+    def has_only(self, *words: str) -> bool:
+        """Whether all circumstances are among these, or give a reason or an alternative.
+
+        The purpose of a prohibition narrows it: "never use `sed` to edit files".
+        """
+        narrowing = {"to"} if self.modality is Modality.NEVER else set()
+        harmless = _HARMLESS - narrowing
+        return all(word in words or word in harmless for word, _ in self.tails)
+
+    def does(self, verbs: Iterable[str]) -> bool:
+        """Whether every verb is among these."""
+        return all(verb in verbs for verb in self.verbs)
+
+
+RUN = frozenset("run execute invoke call type issue use".split())
+WRITE = frozenset(
+    "use add include introduce write leave insert put import call invoke throw return declare"
+    " define export have cast create keep reintroduce commit rely employ".split()
+)
+EDIT_VERBS = frozenset(
+    "edit hand-edit modify touch change alter update delete remove rename move overwrite create"
+    " add write rewrite regenerate reformat format hand-write".split()
+)
+GIT_VERBS = frozenset(
+    "commit push merge rebase amend force-push open submit create publish release tag stage"
+    " install upgrade delete remove add deploy make switch squash close start".split()
+)
+_OTHER_VERBS = frozenset(
+    "skip bypass disable suppress prefix capitalize capitalise end start begin finish limit wrap"
+    " separate follow format sign mark target keep ensure read mock log print hardcode mention"
+    " reference credit reply answer respond prefer avoid check verify validate lint test build"
+    " generate regenerate sync apply append mention say co-author attribute list describe link"
+    " title name base address assign request".split()
+)
+_VERBS = RUN | WRITE | EDIT_VERBS | GIT_VERBS | _OTHER_VERBS
+
+
+def _gerund(verb: str) -> str:
+    if re.search(r"(?:put|run|commit|tag|begin|wrap|skip|ship|log|stop|rely)$", verb):
+        return verb + verb[-1] + "ing" if verb != "rely" else "relying"
+    return (verb[:-1] if verb.endswith("e") and not verb.endswith("ee") else verb) + "ing"
+
+
+_INFINITIVES = {**{verb: verb for verb in _VERBS}, **{_gerund(verb): verb for verb in _VERBS}}
+_VERB = "|".join(sorted(map(re.escape, _INFINITIVES), key=len, reverse=True))
+_VERB_LIST = re.compile(rf"(?:{_VERB})(?:(?:, (?:or |and )?| or | and |/)(?:{_VERB}))*\b", re.I)
+
+_LEAD = re.compile(
+    r"^(?:(?:important|critical|note|warning|required|mandatory|rule|hard rule)[:,!]? "
+    r"|always |please |also |then |instead,? |and |strictly |you (?:must|should|need to) |must "
+    r"|(?:make|be) sure (?:to |you )|ensure (?:that )?(?:you )?|remember to |strongly )+",
+    re.I,
+)
+_PREFER = re.compile(r"^prefer(?:red)?(?::)? (?:to (?:use |run )|using |running |the )?", re.I)
+_FORBIDDEN = re.compile(
+    r"^(?P<object>(?:`[^`]+`(?:,? (?:and |or )?)?)+(?: [a-z]+)?) (?:is|are)"
+    r" (?:strictly |explicitly )?(?:forbidden|banned|prohibited|disallowed|not allowed"
+    r"|not permitted)\b",
+    re.I,
+)
+_COMPARED = ("instead of", "in place of", "rather than", "over", "not", "never", "in favor of")
+_TAIL = re.compile(
+    r",? (?:and |but )?(instead of|in place of|in favou?r of|rather than|over|not|never)"
+    r"(?: (?:to )?(?:use|using|run|running))?(?= |$)"
+    r"|,? (before|after|once|when(?:ever)?|while|during|if|unless|until|without|except|other than"
+    r"|because|so that|so|since|as|for|inside|within|into|in|on|onto|from|via|with|through|by hand"
+    r"|by|at|across|outside(?: of)?|to|even|anywhere|everywhere|directly|manually|locally|yourself"
+    r"|ever|unnecessarily)(?= |$)"
+    r"|, (use|prefer|instead|run|always|put|import|then|they|it|this|that|which|these)(?= )",
+    re.I,
+)
+_HARMLESS = frozenset(
+    "because so since to even anywhere everywhere directly manually locally yourself ever use"
+    " prefer instead run always put they it this that which these".split()
+) | {"so that", "by hand", "in favor of", "in favour of"}
+
+
+def compared(instruction: Instruction) -> str | None:
+    """What an instruction is against: `B` of "use `A` instead of `B`"."""
+    return instruction.tail(*_COMPARED)
+
+
+@lru_cache(maxsize=4096)
+def instruction_of(clause: str, prohibits: bool = False) -> Instruction | None:
+    """The parts of a clause; None if it does not begin as an instruction."""
+    text = clause.strip(" .!,:")
+    if match := _FORBIDDEN.match(text):
+        return Instruction(Modality.NEVER, ("use",), match["object"], ())
+    text = _LEAD.sub("", text)
+    modality = Modality.NEVER if prohibits else Modality.MUST
+    if match := re.match(rf"(?:only )?{NEVER} ", text, re.I):
+        modality, text = Modality.NEVER, _LEAD.sub("", text[match.end() :])
+    elif match := re.match(r"no (?:more )?(?=[`a-z])", text, re.I):
+        return _parts(Modality.NEVER, ("use",), text[match.end() :])
+    elif match := _PREFER.match(text):
+        return _parts(Modality.PREFER, ("use",), text[match.end() :])
+    text = re.sub(r"^only (?=[a-z])", "", text, flags=re.I)
+    if match := _VERB_LIST.match(text):
+        verbs = tuple(
+            _INFINITIVES[word.lower()]
+            for word in re.findall(rf"(?:{_VERB})(?![\w-])", match[0], re.I)
+        )
+        return _parts(modality, verbs, text[match.end() :].strip())
+    if text.startswith("`"):
+        return _parts(modality, ("use",), text)
+    return None
+
+
+def _parts(modality: Modality, verbs: tuple[str, ...], text: str) -> Instruction:
+    hidden = re.sub(r"`[^`]*`|\([^()]*\)", lambda match: "\x00" * len(match[0]), " " + text)
+    cuts = list(_TAIL.finditer(hidden))
+    after = [index for index, cut in enumerate(cuts) if cut[3]]
+    if after:  # from ", use it" on, the sentence says what to do instead
+        cuts, text = cuts[: after[0]], text[: cuts[after[0]].start() - 1]
+    text = " " + text
+    ends = [*(cut.start() for cut in cuts), len(text)][1:]
+    tails = tuple(
+        ((cut[1] or cut[2] or cut[3]).lower(), text[cut.end() : end].strip(" ,."))
+        for cut, end in zip(cuts, ends, strict=True)
+    )
+    head = text[: cuts[0].start()] if cuts else text
+    head = re.sub(r"^(?:the |any |a |an |these |those |all )+", "", head.strip(" ,."), flags=re.I)
+    return Instruction(modality, verbs, head, tails)

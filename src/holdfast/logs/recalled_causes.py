@@ -1,0 +1,271 @@
+"""Splits the breaches whose rule was in the context: can a model still state the rule there?
+
+The model is asked for its rules in a fork of the dialog: with what the transcript has in the
+context at the breach, and a question in place of the turn's next message. Its answers are kept in
+the folder of the run, so that a later command does not ask again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import random
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from holdfast.chat.messages import Message
+from holdfast.common.event_loop import run_sync, task_group
+from holdfast.common.files import cannot_write
+from holdfast.common.sampling import Sampling
+from holdfast.common.seeds import seed_of
+from holdfast.drift.cases import Case, Rule, Suite
+from holdfast.drift.pairing import RECALL_QUESTION
+from holdfast.drift.rule_texts import text_of
+from holdfast.errors import RequestFailed
+from holdfast.logs.causes import breach_position
+from holdfast.logs.context import compactions, is_in_context
+from holdfast.logs.dialogs import LoggedDialog, Logs
+from holdfast.logs.turn_scoring import case_of
+from holdfast.measures.registry import FOLLOWED
+from holdfast.measures.rule_statements import stated_in
+from holdfast.measures.rule_text import RuleText
+from holdfast.models.protocol import ChatModel, Engine
+from holdfast.models.requests import Request
+from holdfast.records import (
+    BreachCause,
+    LogDialog,
+    LogProbe,
+    Run,
+    append_line,
+    cut_torn_line,
+    read_notes,
+)
+from holdfast.records.cause_records import RecallAnswer
+from holdfast.transcripts.transcript import Event, Kind
+
+ANSWERS_FILE = "recall.jsonl"
+FORM = 1  # version of the fork; answers to other versions are not read
+_SAMPLING = Sampling(temperature=0, top_p=1, max_new_tokens=300)
+_BEFORE = "(The log begins here.)"  # of the user, where a dialog begins with the assistant
+
+
+@dataclass(frozen=True)
+class Asked:
+    """How many of the breaches with the cause `present` were asked about.
+
+    Args:
+        present: all of them.
+        asked: those that were drawn.
+        undecided: of these, those whose answer was cut, or that the model could not be asked.
+    """
+
+    model: str
+    present: int
+    asked: int
+    undecided: int
+
+
+@dataclass(frozen=True)
+class _Fork:
+    """A breach, and the messages after which the model is asked."""
+
+    record: int  # the place of its dialog among the run's records
+    probe: int  # its place among the dialog's scores
+    case: Case
+    rule: Rule
+    messages: tuple[Message, ...]
+
+    def key(self, model: str) -> tuple[str, str]:
+        digest = hashlib.sha256(json.dumps(self.messages, sort_keys=True).encode())
+        return model, digest.hexdigest()
+
+
+def ask_recall(
+    run: Run,
+    logs: Logs,
+    suite: Suite,
+    model: ChatModel,
+    limit: int,
+    progress: Callable[[int], None] = lambda count: None,
+) -> tuple[Run, Asked]:
+    """Asks a model about at most `limit` breaches with the cause `present`, drawn at random, always
+    the same ones. Returns the run with the causes `present_recalled` and `present_not_recalled` in
+    place of `present`; the records in its folder keep theirs.
+
+    Args:
+        run: the scores of `logs` by `suite`, complete.
+        progress: receives how many breaches were answered, one after another.
+    """
+    present = [*_present(run)]
+    drawn = sorted(random.Random(seed_of("recall")).sample(present, min(limit, len(present))))
+    dialogs = [(dialog, case_of(dialog, suite)) for dialog in logs.dialogs]
+    matched = [(dialog, case) for dialog, case in dialogs if case is not None]
+    forks = [_fork(run.dialogs[record], record, probe, matched) for record, probe in drawn]
+    answers = _Answers.opened(run.folder)
+    run_sync(_ask_all(model, forks, answers, progress))
+    verdicts = {
+        (fork.record, fork.probe): _verdict(fork, answers.kept[fork.key(model.fingerprint)])
+        for fork in forks
+    }
+    undecided = sum(verdict is None for verdict in verdicts.values())
+    return _with_causes(run, verdicts), Asked(model.name, len(present), len(drawn), undecided)
+
+
+def _present(run: Run) -> Iterable[tuple[int, int]]:
+    for record, dialog in enumerate(run.dialogs):
+        for number, probe in enumerate(dialog.probes):
+            if probe.cause is not None and probe.cause.cause == "present":
+                yield record, number
+
+
+def _fork(
+    record: LogDialog, row: int, number: int, matched: Sequence[tuple[LoggedDialog, Case]]
+) -> _Fork:
+    dialog, case = matched[record.conversation]
+    probe = record.probes[number]
+    rule = next(rule for rule in case.all_rules if (rule.id or None) == probe.rule)
+    turn = next(turn for turn in dialog.turns if turn.number == probe.round)
+    path = dialog.transcript.path
+    breach = breach_position(rule.measure, turn, path)
+    begins = compactions(path)
+    shown = [
+        event
+        for position, event in enumerate(path[:breach])
+        if is_in_context(path, begins, position, breach)
+    ]
+    return _Fork(row, number, case, rule, tuple(messages_of(shown)))
+
+
+def messages_of(events: Iterable[Event]) -> list[Message]:
+    """A chat with the texts of events, and the question at its end. Tool calls and results, which a
+    template may not know, are put in words; messages of one role that follow each other are one.
+    """
+    system, spoken = list[str](), list[Message]()
+    for event in events:
+        role, text = _in_words(event)
+        if role == "system":
+            system.append(text)
+        elif role and spoken and spoken[-1]["role"] == role:
+            spoken[-1] = {"role": role, "content": f"{spoken[-1]['content']}\n\n{text}"}
+        elif role:
+            spoken.append({"role": role, "content": text})
+    if spoken and spoken[0]["role"] == "assistant":
+        spoken.insert(0, {"role": "user", "content": _BEFORE})
+    question = RECALL_QUESTION
+    if spoken and spoken[-1]["role"] == "user":
+        question = f"{spoken.pop()['content']}\n\n{question}"
+    first: list[Message] = [{"role": "system", "content": "\n\n".join(system)}] if system else []
+    return [*first, *spoken, {"role": "user", "content": question}]
+
+
+def _in_words(event: Event) -> tuple[str, str]:
+    """The role and the text of an event in a chat; "" for one that the model never saw."""
+    if event.kind in (Kind.ERROR, Kind.INTERRUPTION):
+        return "", ""
+    if event.kind is Kind.TOOL_CALL and event.call is not None:
+        arguments = json.dumps(dict(event.call.arguments), ensure_ascii=False, default=str)
+        return "assistant", f"[calls {event.call.name} {arguments}]"
+    if event.kind is Kind.TOOL_RESULT:
+        return "user", f"[result]\n{event.text}"
+    return (event.role if event.kind is Kind.MESSAGE else "user"), event.text
+
+
+@dataclass
+class _Answers:
+    """The answers in the folder of a run, by the model's fingerprint and the fork's digest."""
+
+    folder: Path
+    kept: dict[tuple[str, str], RecallAnswer] = field(default_factory=dict)
+
+    @classmethod
+    def opened(cls, folder: Path) -> _Answers:
+        """Reads the answers that are there; a torn last line is cut off."""
+        path, answers = folder / ANSWERS_FILE, cls(folder)
+        if path.is_file():
+            cut_torn_line(path)
+            for answer in read_notes(path.read_bytes(), path, RecallAnswer):
+                if answer.form == FORM:
+                    answers.kept[answer.model, answer.digest] = answer
+        return answers
+
+    def keep(self, answer: RecallAnswer) -> None:
+        path = self.folder / ANSWERS_FILE
+        try:
+            append_line(path, answer)
+        except OSError as error:
+            raise cannot_write(path, error, "another folder with --out") from error
+        self.kept[answer.model, answer.digest] = answer
+
+
+async def _ask_all(
+    model: ChatModel, forks: Sequence[_Fork], answers: _Answers, progress: Callable[[int], None]
+) -> None:
+    """Asks each fork once that has no answer; breaches of one place share theirs."""
+    counts = Counter(fork.key(model.fingerprint) for fork in forks)
+    messages = {fork.key(model.fingerprint): fork.messages for fork in forks}
+    progress(sum(count for key, count in counts.items() if key in answers.kept))
+    left = [key for key in counts if key not in answers.kept]
+    if not left:
+        return
+
+    async def ask(engine: Engine, key: tuple[str, str]) -> None:
+        answers.keep(await _answer(engine, key, messages[key]))
+        progress(counts[key])
+
+    async with model.session() as engine, task_group() as group:
+        for key in left:
+            group.create_task(ask(engine, key))
+
+
+async def _answer(
+    engine: Engine, key: tuple[str, str], messages: Sequence[Message]
+) -> RecallAnswer:
+    """The model's answer; "" with the reason if it refuses the request, as one too long for it."""
+    request = Request(tuple(messages), sampling=_SAMPLING, name="The question for the rules")
+    try:
+        reply = (await engine.generate(request)).without_reasoning()
+        text, stop_reason = reply.text, reply.stop_reason
+    except RequestFailed as error:
+        if error.why == "failure":
+            raise
+        text, stop_reason = "", error.why
+    return RecallAnswer(
+        form=FORM, model=key[0], digest=key[1], answer=text, stop_reason=stop_reason
+    )
+
+
+def _verdict(fork: _Fork, answer: RecallAnswer) -> bool | None:
+    """Whether an answer states the rule; None if it was cut before it did, or there is none."""
+    recalled, text = fork.rule.recalled, answer.answer
+    if recalled is not None and not recalled.judged:
+        states = recalled.score(text).value >= FOLLOWED
+    else:
+        said = RuleText(text_of(fork.case, fork.rule)).said_in(text)
+        states = (said or stated_in(text, fork.rule.measure)) is not None
+    is_whole = answer.stop_reason not in ("length", "context") and bool(text.strip())
+    return states if states or is_whole else None
+
+
+def _with_causes(run: Run, verdicts: Mapping[tuple[int, int], bool | None]) -> Run:
+    dialogs = []
+    for row, dialog in enumerate(run.dialogs):
+        probes = [
+            _with_cause(probe, verdicts.get((row, number)))
+            for number, probe in enumerate(dialog.probes)
+        ]
+        dialogs.append(dialog.model_copy(update={"probes": tuple(probes)}))
+    return replace(run, records=tuple(dialogs))
+
+
+def _with_cause(probe: LogProbe, verdict: bool | None) -> LogProbe:
+    if verdict is None or probe.cause is None:
+        return probe
+    cause = BreachCause(
+        cause="present_recalled" if verdict else "present_not_recalled",
+        why=f"{probe.cause.why}, and the model "
+        + ("states it when asked" if verdict else "does not state it when asked"),
+        evidence=probe.cause.evidence,
+    )
+    return probe.model_copy(update={"cause": cause})

@@ -1,0 +1,130 @@
+"""The words by which one asks for a command that a regular expression forbids."""
+
+import re
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+
+# a command's action, and other verbs that order it
+ACTIONS = {
+    "push": "push publish ship upload send put get bring land deploy",
+    "commit": "commit",
+    "merge": "merge land combine",
+    "publish": "publish release ship",
+    "deploy": "deploy release ship roll",
+    "apply": "apply deploy provision roll",
+    "destroy": "destroy remove delete",
+    "delete": "delete remove destroy",
+    "install": "install add",
+    "rm": "rm delete remove erase wipe clear",
+    "curl": "curl download fetch",
+    "wget": "wget download fetch",
+    "ssh": "ssh connect",
+    "reset": "reset discard undo revert",
+    "rebase": "rebase",
+    "amend": "amend",
+    "tag": "tag",
+}
+# a word of a command, and what else names it
+NAMES = {
+    "sudo": r"as root|root (?:rights?|privileges?|permissions?|access)|as (?:an )?admin\w*"
+    r"|superuser|elevated",
+    "--force": r"force|forced|forcing|overwrite",
+    "-f": r"force|forced|forcing|overwrite",
+    "--no-verify": r"(?:skip|skipping|without|bypass|bypassing|no)(?: \w+){0,2} (?:hooks?|checks?)",
+    "--amend": r"amend|(?:to|into) the (?:last|previous) commit",
+    "prod": r"production|live",
+    "production": r"prod|live",
+    "staging": r"stage",
+    "docker": r"containers?",
+    "npx": r"npm",
+    "python": r"python3",
+}
+_RUNNERS = frozenset(
+    "make npm pnpm yarn npx run exec cargo go uv poetry bundle bun rake just python python3 py sudo"
+    " docker git sh bash mvn gradle dotnet".split()
+)
+_OF_TOOLS = frozenset("git npm pnpm yarn cargo docker kubectl terraform helm gh poetry uv".split())
+_COMMON_PARTS = frozenset("internal com org net www local io dev".split())
+
+
+def command_cues(command: str) -> Iterator[tuple[str, ...]]:
+    """Patterns for each command that a regular expression matches: an order that matches all of
+    them, in the words of the command or in others, asks for it.
+    """
+    for words in _commands(command):
+        first = words[0]
+        rest = words[1:]
+        if rest and set(first) & _OF_TOOLS and not rest[0][0].startswith("-"):
+            first, rest = rest[0], rest[1:]
+        patterns = [_any_of(word for name in first for word in _verbs(name))]
+        patterns += [_any_of(map(_named, names)) for names in rest if _is_told_apart(names)]
+        yield tuple(patterns)
+
+
+def runner_words(command: str) -> str:
+    """A pattern for what a command checks, such as the tests of `make test`; "" if unknown."""
+    words = [name for names in _commands(command) for part in names for name in part]
+    named = [word for word in words if word not in _RUNNERS and not word.startswith("-")]
+    if not named:
+        return ""
+    forms = [rf"{re.escape(word)}(?:s|ing|er|ers|ed)?" for word in named]
+    if any("test" in word for word in named):
+        forms += [r"tests?", r"testing", r"suite"]
+    if any(word in ("lint", "ruff", "eslint", "check") for word in named):
+        forms += [r"lint\w*"]
+    return _any_of(forms)
+
+
+def _commands(command: str) -> list[list[list[str]]]:
+    """The literal words of a regular expression for commands: per alternative, those in order, each
+    with its own alternatives.
+    """
+    text = re.sub(r"\\[bBsSwWdDAZ](?:[*+?]|\{[^}]*\})?|[\^$]", " ", command).replace("\\", "")
+    text = re.sub(r"\([^()|]*\)[*?]|\(\?![^()]*\)|\[[^\]]*\][*+?]?|\.[*+]\??", " ", text)
+    alternatives = re.split(r"\|(?![^(]*\))", text)
+    commands = []
+    for alternative in alternatives:
+        words = [
+            [word for word in re.findall(r"[\w./@:-]+", token) if re.search(r"\w", word)]
+            for token in re.findall(r"\((?:\?:)?[^()]*\)|[\w./@:-]+", alternative)
+        ]
+        if words := [names for names in words if names]:
+            commands.append(words)
+    return commands
+
+
+def _is_told_apart(names: list[str]) -> bool:
+    """Whether an order has to name one of these words: a flag only if one can say it in words."""
+    return any(not name.startswith("-") or name in NAMES for name in names)
+
+
+def _verbs(name: str) -> Iterator[str]:
+    for verb in ACTIONS.get(name, "").split():
+        yield from _forms(verb)
+    yield _named(name)
+
+
+@lru_cache
+def _forms(verb: str) -> tuple[str, ...]:
+    """A verb and its forms, such as "applied"."""
+    from lemminflect import getAllInflections
+
+    by_tag = getAllInflections(verb, upos="VERB")
+    return tuple(dict.fromkeys([verb, *(form for forms in by_tag.values() for form in forms)]))
+
+
+def _named(name: str) -> str:
+    """A pattern for a word of a command; of a host such as db.prod.internal, for its parts."""
+    forms = [re.escape(name.casefold())]
+    if name in NAMES:
+        forms.append(NAMES[name])
+    parts = [part for part in re.split(r"[.:/@]", name.casefold()) if len(part) > 1]
+    telling = [part for part in parts if part not in _COMMON_PARTS]
+    if len(parts) > 1 and telling:
+        most = [part for part in telling if part in NAMES] or telling[:1]
+        forms += [f"{re.escape(part)}|{NAMES.get(part, re.escape(part))}" for part in most]
+    return "|".join(forms)
+
+
+def _any_of(forms: Iterable[str]) -> str:
+    return rf"(?<![\w.-])(?:{'|'.join(dict.fromkeys(forms))})(?!\w)"

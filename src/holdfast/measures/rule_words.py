@@ -1,0 +1,113 @@
+"""The words of rules: stems, and the few synonyms that rules, summaries and orders interchange.
+
+Each line of `SYNONYMS` is a group of words that mean the same in a rule; `PHRASES` are longer ones.
+Both hold only what changes no rule: "discuss" is not "mention", nor "try to" an order.
+"""
+
+import re
+from functools import lru_cache
+
+from holdfast.measures.grammar import lemmas
+from holdfast.measures.number_words import NUMBER_WORDS
+
+SYNONYMS = """
+start begin open prefix preface
+end finish close conclude
+reply answer response respond
+edit change modify alter touch amend
+delete remove erase wipe
+mention name
+competitor rival competition
+discount rebate
+install add
+show display paste print post dump
+code snippet function
+chat conversation dialog dialogue
+folder directory
+database db
+production prod
+connect access
+short brief concise terse
+customer client buyer
+run execute
+test suite
+dependency package library
+phone telephone
+email mail
+recommend suggest
+cm centimetre centimeter
+m metre meter
+lint linter linting
+secret confidential
+""".split("\n")
+
+# as `rule_text._plain` reads them: a pattern, and what stands for it
+PHRASES = (
+    (r"\brewr(?:ite|iting|ote) (?:the )?(?:\w+ )?history\b", "force push"),
+    (r"\bhistory (?:(?:is|are|must|may|should|can) (?:not|never) (?:to )?(?:be )?)rewritten\b",
+     "not force push"),
+    (r"\b(?:is|are) (?:strictly )?(?:taboo|out of bounds|off the table|a no-go|out of the question)"
+     r"(?!\w)", "is forbidden"),
+    (r"\b(?:refrain|abstain|keep away|stay away|stay clear|steer clear|hands off|keep out|stay out"
+     r"|stay off)(?: (?:from|of))?\b", "avoid"),
+    (r"\bread-only\b", "must not be edited"),
+    (r"\b(?:stays?|remains?) (?:as (?:it|they) (?:is|are)|unchanged)\b|\bunchanged\b",
+     "must not be changed"),
+    (r"\b(?:bring|bringing|brought) up\b|\bspeak(?:ing)? of\b|\brefer(?:ring)? to\b", "mention"),
+    (r"\bsign(?:s|ing|ed)? off (?:with|on)\b|\b(?:at|by) the end of\b", "end"),
+    (r"\bat the (?:start|beginning|top) of\b", "start"),
+    (r"\bahead of\b|\bprior to\b", "before"),
+    (r"\b(?:is|are) the (?:maximum|limit|most)\b", "at most"),
+    (r"\b(?:a )?(?:maximum|limit) of\b|\bmax(?:imum)?\b|\bup to\b(?= \w+ (?:word|sentence|line))",
+     "at most"),
+    (r"\b(?:can|could|will|would|do) not you\b", "can you"),
+    (r"\btell me (?:exactly )?(?:what|how (?:much|many))\b", "give me the answer"),
+)  # fmt: skip
+
+
+@lru_cache(maxsize=65536)
+def stem(word: str) -> str:
+    """What stands for a word: a number word as digits, an irregular form as its lemma without the
+    commonest English endings, and of synonyms the first.
+    """
+    if word in NUMBER_WORDS:
+        return str(NUMBER_WORDS[word])
+    ending = _without_ending(_lemma(word))
+    return _GROUPS.get(ending, ending)
+
+
+def _lemma(word: str) -> str:
+    """The verb of an irregular form, such as "written"; the word itself if it may be another."""
+    if len(word) < 3 or not word.isascii() or word.endswith(("s", "ed", "ing")):
+        return word
+    by_part = lemmas(word)
+    verbs = by_part.get("VERB", ())
+    is_another = any(word in of_part for of_part in by_part.values())
+    return verbs[0] if verbs and not is_another else word
+
+
+def _without_ending(word: str) -> str:
+    if len(word) > 4 and word.endswith("ies"):
+        word = f"{word[:-3]}y"
+    elif len(word) > 4 and re.search(r"(?:s|x|z|ch|sh)es$", word):
+        word = word[:-2]
+    elif len(word) > 3 and word.endswith("s") and not word.endswith("ss"):
+        word = word[:-1]
+    for ending in ("ing", "ed"):
+        if len(word) > len(ending) + 2 and word.endswith(ending):
+            word = word.removesuffix(ending)
+            word = re.sub(r"([bdgkmnprt])\1$", r"\1", word)
+            break
+    return word[:-1] if len(word) > 3 and word.endswith("e") else word
+
+
+def _groups() -> dict[str, str]:
+    """The stem of each synonym, and that of the first of its group."""
+    groups: dict[str, str] = {}
+    for line in SYNONYMS:
+        stems = [_without_ending(word) for word in line.split()]
+        groups |= dict.fromkeys(stems[1:], stems[0] if stems else "")
+    return groups
+
+
+_GROUPS = _groups()
