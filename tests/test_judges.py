@@ -20,6 +20,7 @@ from holdfast.drift.judges import Judging
 from holdfast.drift.pairing import draw_pairing
 from holdfast.drift.selfchat import converse_once
 from holdfast.errors import ModelError, RecordsError, RequestFailed, UnknownName, UsageError
+from holdfast.logs import read_logs, scan_logs, score_logs
 from holdfast.measures import build
 from holdfast.measures.judging import cohens_kappa, verdict_of
 from holdfast.models.checkpoint import DEFAULT_FOLDER
@@ -228,6 +229,21 @@ def test_replayed_dialogs_are_judged(tmp_path):
     cut = [probe for record in as_json(run) for probe in record.get("unscored", ())]
     assert {(probe["rule"], probe["why"]) for probe in cut} <= {("short", "cut")}
     assert len(scores) + len(cut) == 2 * (2 + 3 + 3 + 2) and None not in scores
+
+
+def test_a_judged_turn_of_a_log_that_breaks_its_rule_says_why(tmp_path):
+    chat = [{"role": "system", "content": "Be polite, and brief."}]
+    for said in ("Please.", "Shut up.", "Thanks."):
+        chat += [{"role": "user", "content": "Hm?"}, {"role": "assistant", "content": said}]
+    (tmp_path / "logs.jsonl").write_text(json.dumps({"messages": chat}) + "\n")
+    judging = Judging(lambda model, name: Judge())
+    read = score_logs(read_logs(tmp_path / "logs.jsonl"), suite(), tmp_path / "read", judging)
+    scanned = scan_logs([tmp_path / "logs.jsonl"], suite(), tmp_path / "scanned", judging=judging)
+    (record,) = scanned.dialogs
+    assert read.dialogs[0] == record
+    polite = [probe for probe in record.probes if probe.rule == "polite"]
+    assert [probe.cause and probe.cause.cause for probe in polite] == [None, "present", None]
+    assert all(probe.context.in_context for probe in polite)
 
 
 def test_two_names_of_one_judge_ask_it_once(tmp_path):

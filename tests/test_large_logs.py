@@ -10,6 +10,7 @@ from logged_dialogs import PROBED, SHORT, asked_and_answered, chats, cities, lin
 
 from holdfast.analysis.adherence import adherence, read_scores
 from holdfast.analysis.rule_context import context_effects
+from holdfast.cli import main
 from holdfast.drift import load_suite
 from holdfast.errors import RecordsError, UsageError
 from holdfast.logs import FORMATS, read_logs, scan_logs, scanning, score_logs, turn_scoring
@@ -247,6 +248,18 @@ def test_a_suite_with_python_functions_is_scored_in_this_process(
     monkeypatch.setattr(scanning, "ProcessPoolExecutor", None)
     run = scan_logs([folder_of_logs], suite, tmp_path / "run", workers=2)
     assert {probe.score for record in run.dialogs for probe in record.probes} == {1.0}
+
+
+def test_the_command_says_that_workers_are_ignored(tmp_path, capsys, monkeypatch):
+    (tmp_path / "a.jsonl").write_text(lines_of(chats(1, lambda n: 3)))
+    (tmp_path / "mine.py").write_text("def calm(text):\n    return float('!' not in text)\n")
+    (tmp_path / "mine.yaml").write_text(SHORT.replace("one_sentence", "{python: mine.calm}"))
+    (tmp_path / "short.yaml").write_text(SHORT)
+    for name, is_said in (("mine", True), ("short", False)):
+        options = ["--suite", str(tmp_path / f"{name}.yaml"), "--out", str(tmp_path / name)]
+        logs = ["logs", str(tmp_path / "a.jsonl"), "--workers", "2", "--allow-code"]
+        assert main([*logs, *options]) == 0
+        assert ("--workers" in capsys.readouterr().err) == is_said
 
 
 def test_a_scan_that_fails_leaves_no_folder(tmp_path):

@@ -10,8 +10,10 @@ from holdfast.drift import load_suite
 from holdfast.errors import RequestFailed
 from holdfast.logs import read_logs, score_logs
 from holdfast.logs.recalled_causes import ask_recall, messages_of
+from holdfast.logs.rereading import LogsAgain
 from holdfast.measures.turns import ToolCall
-from holdfast.records import read_run
+from holdfast.records import folder, read_run
+from holdfast.report.logs_causes import why_table
 from holdfast.transcripts.transcript import Event, Kind
 
 SUITE = """
@@ -86,6 +88,21 @@ def test_a_rule_that_is_stated_is_recalled_and_another_is_not(scored):
     assert (
         causes_of(read_run(run.folder)) == [("rival", "present")] * 3 + [("short", "present")] * 3
     )
+
+
+def test_records_on_the_disk_get_the_same_causes_from_logs_that_are_read_again(
+    scored, tmp_path, monkeypatch
+):
+    run, logs, suite = scored
+    first, asked = ask_recall(run, logs, suite, Recalls(), limit=4)
+    monkeypatch.setattr(folder, "MANY", 1)
+    stored = read_run(run.folder)
+    again = LogsAgain([tmp_path / "july.jsonl"])
+    second, asked_again = ask_recall(stored, again, suite, Recalls(), limit=4)
+    assert stored.is_stored and second.is_stored and asked == asked_again
+    assert [*second.dialogs] == [*first.dialogs] != [*stored.dialogs]
+    assert second.dialogs[1] == first.dialogs[1]
+    assert second.log_scores == first.log_scores and why_table(second) == why_table(first)
 
 
 def test_answers_are_kept_and_not_asked_for_again(scored):

@@ -30,6 +30,7 @@ class LabelledLine(TurnEntry):
 
     rule: Text
     label: Literal["follows", "breaks"]
+    source: str = ""  # of the turn in a log, as `holdfast logs --label` writes it
 
 
 @dataclass(frozen=True)
@@ -126,11 +127,13 @@ class LabelledSource:
 def read_labelled_turns(path: Path, suite: Suite) -> list[LabelledSource]:
     """The labelled turns of a JSON Lines file: objects with `rule`, `label` and a turn's fields.
 
+    A turn with a `source` may be labelled again: the last label of it and the rule counts.
+
     Raises:
         UsageError: the file or a line cannot be read, or the suite has no such rule.
     """
     names = _names_of(suite)
-    turns: list[LabelledSource] = []
+    turns: dict[tuple[str, str], LabelledSource] = {}
     for number, value in read_json_lines(path):
         where = f"{path}, line {number}"
         try:
@@ -141,10 +144,11 @@ def read_labelled_turns(path: Path, suite: Suite) -> list[LabelledSource]:
         if line.rule not in names:
             raise UnknownName("rule", line.rule, names)
         labelled = line.labelled(line.label == "follows")
-        turns.append(LabelledSource(names[line.rule], where, labelled))
+        rule = names[line.rule]
+        turns[rule, line.source or where] = LabelledSource(rule, where, labelled)
     if not turns:
         raise UsageError(f"{path} has no labelled turns; write one JSON object per line.")
-    return turns
+    return list(turns.values())
 
 
 def _in(where: str) -> Callable[[FieldPath], str]:

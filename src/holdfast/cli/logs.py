@@ -13,20 +13,24 @@ from holdfast.analysis.rule_context import count_causes, total_causes
 from holdfast.cli import options
 from holdfast.cli.exit_codes import COULD_NOT, exit_code
 from holdfast.cli.loading import judging_of
+from holdfast.cli.log_labels import key_reader, label_turns, print_agreements, require_terminal
 from holdfast.cli.log_watch import follow
-from holdfast.cli.options import Arg, Command, OutFolder
+from holdfast.cli.options import Arg, Command, OutFolder, option_of
 from holdfast.cli.output import command_line, page_option, page_path
 from holdfast.cli.progress import Bar, note
 from holdfast.cli.scan_bar import cores, scan_bar
 from holdfast.common.files import write_whole
+from holdfast.common.plurals import plural
 from holdfast.common.ranges import Range, whole_number
 from holdfast.drift import load_suite
 from holdfast.drift.cases import Suite
 from holdfast.drift.judges import Judging, load_judge
 from holdfast.errors import UsageError
-from holdfast.logs import read_logs, scan_logs
+from holdfast.logs import scan_logs
 from holdfast.logs.dialogs import NoDialog
+from holdfast.logs.labelling import LabelFile, agreements, label_tasks, sample_turns
 from holdfast.logs.recalled_causes import Asked, ask_recall
+from holdfast.logs.rereading import LogsAgain
 from holdfast.logs.scanning import Scan, has_code, scratch_folder
 from holdfast.logs.turn_scoring import write_scores
 from holdfast.logs.watching import LogWatch, replace_run
@@ -48,6 +52,7 @@ _SHARES = {
 }
 
 _WORKERS = Range(1)
+_NOT_BESIDE_LABEL = ("watch", "against", "min_adherence", "junit", "export", "report", "model")
 
 EXAMPLES = f"""examples:
   holdfast logs ~/.claude/projects/shop --suite rules.yaml  # score transcripts
@@ -97,6 +102,10 @@ class LogsArguments(options.ReportOptions):
     """also write the score of every turn and rule: .csv, .parquet, or .json (OTLP events)"""
     watch: bool = False
     """follow the logs: print each new breach until Ctrl-C"""
+    label: bool = False
+    """show scored turns, half of them broken, and keep your labels in --out (labels.jsonl)"""
+    seed: Annotated[int, Arg("N")] = 0
+    """the turns that --label draws"""
     workers: Annotated[int | None, Arg("N")] = None
     """processes that read and score (default: one for each core)"""
     out: OutFolder = Path("runs/logs")
@@ -126,6 +135,9 @@ def run(arguments: LogsArguments) -> int:
         )
     for path in arguments.export or ():
         check_export(path)
+    if arguments.label:
+        _refuse_beside_label(arguments)
+        require_terminal()
     page = page_path(arguments, arguments.out)
     suite = load_suite(arguments.suite, allow_code=arguments.allow_code, probed=False)
     before = read_earlier(arguments.against, "logs") if arguments.against else None
@@ -155,8 +167,29 @@ def run(arguments: LogsArguments) -> int:
                 command=command_line(),
                 watch=show,
             )
+    if arguments.label:
+        return _label(arguments, scored, suite)
     scored, asked = _with_recall(arguments, scored, suite)
     return _report(arguments, scored, asked, before, page, started)
+
+
+def _refuse_beside_label(arguments: LogsArguments) -> None:
+    for name in _NOT_BESIDE_LABEL:
+        if not arguments.is_default(name):
+            raise UsageError(f"{option_of(name)} plays no part beside --label; leave it out.")
+
+
+def _label(arguments: LogsArguments, scored: Run, suite: Suite) -> int:
+    """Asks for labels of the scored turns, and prints how well they agree with the scores."""
+    places = sample_turns(scored, arguments.seed)
+    tasks = label_tasks(scored, places, suite, LogsAgain(arguments.files, arguments.format))
+    if missing := len(places) - len(tasks):
+        note(f"{plural(missing, 'turn')} of the sample not in the logs as scored, so left out.")
+    labels = LabelFile(arguments.out)
+    with key_reader() as read_key:
+        label_turns(tasks, labels, read_key)
+    print_agreements(agreements(scored, labels), labels)
+    return 0
 
 
 def _scored_now(arguments: LogsArguments, watch: LogWatch, suite: Suite, judging: Judging) -> Run:
@@ -225,7 +258,7 @@ def _with_recall(arguments: LogsArguments, scored: Run, suite: Suite) -> tuple[R
     if not count:
         note(f"--model {arguments.model} is not asked: no broken rule was in the context.")
         return scored, None
-    logs = read_logs(arguments.files, arguments.format)  # the records have their texts cut short
+    logs = LogsAgain(arguments.files, arguments.format)
     model = load_judge(arguments.model, None)
     with Bar(count, "breach", f"asking {model.name} for its rules") as bar:
         return ask_recall(scored, logs, suite, model, arguments.ask, bar)

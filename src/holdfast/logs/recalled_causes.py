@@ -12,7 +12,7 @@ import json
 import random
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from holdfast.chat.messages import Message
@@ -27,6 +27,7 @@ from holdfast.errors import RequestFailed
 from holdfast.logs.causes import breach_position
 from holdfast.logs.context import compactions, is_in_context
 from holdfast.logs.dialogs import LoggedDialog, Logs
+from holdfast.logs.rereading import LogsAgain
 from holdfast.logs.turn_scoring import case_of
 from holdfast.measures.registry import FOLLOWED
 from holdfast.measures.rule_statements import stated_in
@@ -84,7 +85,7 @@ class _Fork:
 
 def ask_recall(
     run: Run,
-    logs: Logs,
+    logs: Logs | LogsAgain,
     suite: Suite,
     model: ChatModel,
     limit: int,
@@ -95,14 +96,20 @@ def ask_recall(
     place of `present`; the records in its folder keep theirs.
 
     Args:
-        run: the scores of `logs` by `suite`, complete.
+        run: the scores of `logs` by `suite`, complete. Of logs that are read again, breaches that
+            they no longer have are not drawn.
         progress: receives how many breaches were answered, one after another.
     """
     present = [*_present(run)]
     drawn = sorted(random.Random(seed_of("recall")).sample(present, min(limit, len(present))))
-    dialogs = [(dialog, case_of(dialog, suite)) for dialog in logs.dialogs]
-    matched = [(dialog, case) for dialog, case in dialogs if case is not None]
-    forks = [_fork(run.dialogs[record], record, probe, matched) for record, probe in drawn]
+    records = {row: run.dialogs[row] for row, _ in drawn}
+    dialogs = _dialogs_of(records, logs, suite)
+    cases = {case.id: case for case in suite.cases}
+    forks = [
+        _fork(records[row], row, probe, dialogs[row], cases[records[row].agent.id])
+        for row, probe in drawn
+        if row in dialogs
+    ]
     answers = _Answers.opened(run.folder)
     run_sync(_ask_all(model, forks, answers, progress))
     verdicts = {
@@ -110,7 +117,7 @@ def ask_recall(
         for fork in forks
     }
     undecided = sum(verdict is None for verdict in verdicts.values())
-    return _with_causes(run, verdicts), Asked(model.name, len(present), len(drawn), undecided)
+    return _with_causes(run, verdicts), Asked(model.name, len(present), len(forks), undecided)
 
 
 def _present(run: Run) -> Iterable[tuple[int, int]]:
@@ -120,10 +127,16 @@ def _present(run: Run) -> Iterable[tuple[int, int]]:
                 yield record, number
 
 
-def _fork(
-    record: LogDialog, row: int, number: int, matched: Sequence[tuple[LoggedDialog, Case]]
-) -> _Fork:
-    dialog, case = matched[record.conversation]
+def _dialogs_of(
+    records: Mapping[int, LogDialog], logs: Logs | LogsAgain, suite: Suite
+) -> dict[int, LoggedDialog]:
+    if isinstance(logs, LogsAgain):
+        return logs.dialogs(records)
+    matched = [dialog for dialog in logs.dialogs if case_of(dialog, suite) is not None]
+    return {row: matched[record.conversation] for row, record in records.items()}
+
+
+def _fork(record: LogDialog, row: int, number: int, dialog: LoggedDialog, case: Case) -> _Fork:
     probe = record.probes[number]
     rule = next(rule for rule in case.all_rules if (rule.id or None) == probe.rule)
     turn = next(turn for turn in dialog.turns if turn.number == probe.round)
@@ -249,14 +262,15 @@ def _verdict(fork: _Fork, answer: RecallAnswer) -> bool | None:
 
 
 def _with_causes(run: Run, verdicts: Mapping[tuple[int, int], bool | None]) -> Run:
-    dialogs = []
-    for row, dialog in enumerate(run.dialogs):
+    changed: dict[int, LogDialog] = {}
+    for row in {row for row, _ in verdicts}:
+        dialog = run.dialogs[row]
         probes = [
             _with_cause(probe, verdicts.get((row, number)))
             for number, probe in enumerate(dialog.probes)
         ]
-        dialogs.append(dialog.model_copy(update={"probes": tuple(probes)}))
-    return replace(run, records=tuple(dialogs))
+        changed[row] = dialog.model_copy(update={"probes": tuple(probes)})
+    return run.with_dialogs(changed)
 
 
 def _with_cause(probe: LogProbe, verdict: bool | None) -> LogProbe:

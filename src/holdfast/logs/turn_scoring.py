@@ -41,7 +41,7 @@ from holdfast.records import (
 from holdfast.records.conversation import RECORDED
 from holdfast.records.lines import with_checksum
 
-_SHOWN = 600  # characters of a message that a record keeps
+SHOWN = 600  # characters of a message that a record keeps
 METHOD = "logs"  # in place of a method's name in a run's keys
 _BATCH = 256  # records that are written at a time
 KIND = "logged"  # the kind of these scores, in addition to the kinds of probes
@@ -239,9 +239,9 @@ def _record(dialog: LoggedDialog, case: Case, causes: DialogCauses) -> LogDialog
             LogTurn(
                 round=turn.number,
                 speaker="agent",
-                text=cut(turn.done.text, _SHOWN),
+                text=cut(turn.done.text, SHOWN),
                 stop_reason=RECORDED,
-                reasoning=cut(turn.reasoning, _SHOWN) or None,
+                reasoning=cut(turn.reasoning, SHOWN) or None,
                 tokens=turn.tokens,
                 tools=tuple(call.name for call in turn.done.calls),
                 span=turn.span or None,
@@ -257,7 +257,7 @@ def _record(dialog: LoggedDialog, case: Case, causes: DialogCauses) -> LogDialog
 def with_results(scored: ScoredDialog, results: ProbeResults) -> LogDialog:
     """The record of a dialog with the scores of its turns, whose replies are cut short."""
     unscored = tuple(
-        probe.model_copy(update={"reply": cut(probe.reply, _SHOWN)}) for probe in results.unscored
+        probe.model_copy(update={"reply": cut(probe.reply, SHOWN)}) for probe in results.unscored
     )
     probes = tuple(
         _with_cause(probe, scored.causes[probe.round, probe.rule]) for probe in results.probes
@@ -269,7 +269,7 @@ def with_results(scored: ScoredDialog, results: ProbeResults) -> LogDialog:
 def _with_cause(probe: Probe, found: ScoreCause) -> LogProbe:
     """A score with where its rule was, and if the turn broke it, why."""
     return LogProbe(
-        **{**dict(probe), "reply": cut(probe.reply, _SHOWN)},
+        **{**dict(probe), "reply": cut(probe.reply, SHOWN)},
         context=found.context,
         cause=found.cause if probe.score < FOLLOWED else None,
     )
@@ -286,7 +286,7 @@ def _scores(turn: LoggedTurn, case: Case) -> Iterator[ProbeOutcome]:
             kind=KIND,
             rule=rule.id or None,
             probe=0,
-            question=cut(turn.user, _SHOWN),
+            question=cut(turn.user, SHOWN),
             reply=turn.done.text,
             rule_kind=rule.kind,
             polarity=rule.polarity,

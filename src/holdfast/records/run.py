@@ -1,7 +1,9 @@
 """A run as it is read: its manifest, and its records by kind."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
@@ -76,6 +78,13 @@ class Run:
         if isinstance(self.records, StoredLogs):
             return self.records
         return self._records_of(LogDialog)
+
+    def with_dialogs(self, dialogs: Mapping[int, LogDialog]) -> Run:
+        """The run with some of its dialogs replaced, by their positions; its folder stays."""
+        if isinstance(self.records, StoredLogs):
+            return replace(self, records=self.records.with_dialogs(dialogs))
+        records = [dialogs.get(row, record) for row, record in enumerate(self.dialogs)]
+        return replace(self, records=tuple(records))
 
     @property
     def is_stored(self) -> bool:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from copy import copy
 from pathlib import Path
 from typing import overload
 
@@ -11,7 +12,7 @@ from holdfast.records.belonging import refuse_foreign
 from holdfast.records.conversation import LogDialog
 from holdfast.records.identity import Manifest
 from holdfast.records.lines import read_lines, whole_lines, without_checksum
-from holdfast.records.log_scores import LogScores
+from holdfast.records.log_scores import LogScores, log_scores
 
 MANY = 64_000_000  # bytes of records from which they stay on the disk
 
@@ -27,6 +28,7 @@ class StoredLogs(Sequence[LogDialog]):
 
     def __init__(self, path: Path, manifest: Manifest) -> None:
         self._path = path
+        self._replaced: Mapping[int, LogDialog] = {}  # by their positions
         self._starts = array("Q", [0])  # of each line, and the end of the last one
         self.scores = LogScores()
         seen: set[int] = set()
@@ -39,6 +41,13 @@ class StoredLogs(Sequence[LogDialog]):
             self._starts.append(self._starts[-1] + len(line))
             self.scores.add(record)
 
+    def with_dialogs(self, dialogs: Mapping[int, LogDialog]) -> StoredLogs:
+        """The same records with some of them replaced, by their positions."""
+        other = copy(self)
+        other._replaced = {**self._replaced, **dialogs}
+        other.scores = log_scores(other)
+        return other
+
     def __len__(self) -> int:
         return len(self._starts) - 1
 
@@ -50,14 +59,17 @@ class StoredLogs(Sequence[LogDialog]):
         if isinstance(index, slice):
             return [self[number] for number in range(*index.indices(len(self)))]
         number = range(len(self))[index]  # raises IndexError, as for a list
+        if number in self._replaced:
+            return self._replaced[number]
         with self._path.open("rb") as file:
             file.seek(self._starts[number])
             return _record(file.read(self._starts[number + 1] - self._starts[number]))
 
     def __iter__(self) -> Iterator[LogDialog]:
         with self._path.open("rb") as file:
-            for _ in range(len(self)):
-                yield _record(file.readline())
+            for number in range(len(self)):
+                line = file.readline()
+                yield self._replaced.get(number) or _record(line)
 
 
 def _whole_lines(path: Path) -> Iterator[bytes]:

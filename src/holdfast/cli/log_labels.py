@@ -1,0 +1,117 @@
+"""`holdfast logs --label`: shows scored turns one by one, and keeps what a person says of them."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+
+from holdfast.cli.progress import note, printable
+from holdfast.common.plurals import plural
+from holdfast.errors import UsageError
+from holdfast.logs.labelling import Agreement, Label, LabelFile, LabelTask
+from holdfast.report.wording import aligned, plain
+
+_KEYS = "y follows, n breaks, s skip, b back, q quit"
+_LABELS: dict[str, Label] = {"y": "follows", "n": "breaks"}
+_MOST_SHOWN = 4_000  # characters of a message that the terminal shows
+
+
+def require_terminal() -> None:
+    """Refuses to label where no key can be pressed."""
+    if not sys.stdin.isatty():
+        raise UsageError("--label asks for keys, and the input is no terminal; run it in one.")
+
+
+def label_turns(tasks: Sequence[LabelTask], labels: LabelFile, read_key: Callable[[], str]) -> None:
+    """Shows the turns that have no label yet, and keeps the label of each at once.
+
+    Args:
+        read_key: gives the next key; "" if there is none.
+    """
+    asked = [task for task in tasks if task not in labels]
+    position = 0
+    while position < len(asked):
+        task = asked[position]
+        print(_shown(task, position + 1, len(asked)), flush=True)
+        key = _answer(read_key)
+        if key == "q":
+            break
+        if key == "b":
+            position = max(0, position - 1)
+            continue
+        if key in _LABELS:
+            labels.add(task, _LABELS[key])
+        print(_LABELS.get(key, "skipped"), flush=True)
+        position += 1
+
+
+def _answer(read_key: Callable[[], str]) -> str:
+    """The next key that means something; an input that ends means q."""
+    while True:
+        print(f"{_KEYS}: ", end="", flush=True)
+        key = read_key().lower() or "q"
+        if key in "ynsbq":
+            return key
+        print()
+
+
+def _shown(task: LabelTask, number: int, count: int) -> str:
+    """A turn with its rule, and nothing of how it was scored."""
+    done = task.turn.done
+    calls = [f"{call.name} {json.dumps(dict(call.arguments))}" for call in done.calls]
+    parts = [
+        f"\n{number} of {count}: {task.source}",
+        _part("user", task.turn.user),
+        *(_part("call", call) for call in calls),
+        _part("reply", done.text),
+        _part("rule", f"{task.rule}: {task.text}"),
+        _part("measure", json.dumps(task.spec, ensure_ascii=False)),
+    ]
+    return "\n".join(part for part in parts if part)
+
+
+def _part(name: str, text: str) -> str:
+    if not text.strip():
+        return ""
+    more = len(text) - _MOST_SHOWN
+    rest = f" [and {more:,} more characters]" if more > 0 else ""
+    return f"[{name}] {printable(text[:_MOST_SHOWN])}{rest}"
+
+
+@contextlib.contextmanager
+def key_reader() -> Iterator[Callable[[], str]]:
+    """Reads single keys from the terminal, or else the first letter of a line."""
+    try:
+        import termios
+        import tty
+    except ImportError:  # Windows
+        yield lambda: sys.stdin.readline().strip()[:1]
+        return
+    terminal = sys.stdin.fileno()
+    before = termios.tcgetattr(terminal)
+    try:
+        tty.setcbreak(terminal, termios.TCSANOW)
+        yield lambda: os.read(terminal, 1).decode("latin-1").strip("\x04")
+    finally:
+        termios.tcsetattr(terminal, termios.TCSANOW, before)
+
+
+def print_agreements(found: Sequence[Agreement], labels: LabelFile) -> None:
+    """Prints how well each measure agrees with the labels, and where they are."""
+    head = ("rule", "labelled", "agreement [95%]", "of those scored as broken", "as kept")
+    rows = [
+        (
+            item.rule,
+            str(item.agreement.n + item.unknown),
+            *map(plain, (item.agreement, item.broken, item.kept)),
+        )
+        for item in found
+    ]
+    print("\n" + "\n".join(aligned([head, *rows])) if rows else "\nNothing is labelled.")
+    if unknown := sum(item.unknown for item in found):
+        note(f"{plural(unknown, 'label')} of turns that this run has no score of not counted.")
+    if rows:
+        print(f"Labels: {labels.path.resolve()}")

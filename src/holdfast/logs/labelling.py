@@ -1,0 +1,266 @@
+"""Scored turns that a person labels, to see how far the measures of rules can be trusted.
+
+A label is a line of `labels.jsonl` in the run's folder, in the form that `holdfast suite test
+--turns` reads. The texts come from the logs, as records cut them short.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from holdfast.analysis.adherence import label_of
+from holdfast.analysis.statistics import SCORES, Estimate, estimate
+from holdfast.common.files import cannot_write
+from holdfast.drift.cases import Rule, Suite
+from holdfast.drift.rule_texts import text_of
+from holdfast.drift.suites import FOLLOWED
+from holdfast.errors import RecordsError, cut, reason_of
+from holdfast.logs.dialogs import LoggedTurn
+from holdfast.logs.rereading import LogsAgain
+from holdfast.logs.turn_scoring import SHOWN
+from holdfast.measures.turns import ToolCall
+from holdfast.records import LogDialog, Run
+from holdfast.records.lines import cut_torn_line, write_all
+from holdfast.records.log_scores import rule_of
+
+LABELS = "labels.jsonl"
+SAMPLED = 20  # turns of each rule, at most: half of them broken, if there are as many
+
+Label = Literal["follows", "breaks"]
+
+
+class LabelKey(NamedTuple):
+    """By which the label of a turn is known; several dialogs of a session have one source."""
+
+    rule: str  # as `Adherence.rule`
+    source: str  # as `LabelTask.source`
+    user: str  # cut short, as in a record
+    reply: str
+
+
+class ScoredPlace(NamedTuple):
+    """A score: the row of its dialog in the run's records, the turn, and the rule."""
+
+    dialog: int
+    turn: int
+    rule: str  # as `Adherence.rule`
+
+
+@dataclass(frozen=True)
+class LabelTask:
+    """A scored turn that is shown to be labelled.
+
+    Args:
+        text: of the rule.
+        spec: of its measure.
+        source: of the turn, as in "july.jsonl, line 3, turn 2".
+    """
+
+    rule: str
+    text: str
+    spec: Any
+    source: str
+    turn: LoggedTurn
+
+    @property
+    def key(self) -> LabelKey:
+        return _key(self.rule, self.source, self.turn.user, self.turn.done.text)
+
+
+def _key(rule: str, source: str, user: str, reply: str) -> LabelKey:
+    return LabelKey(rule, source, cut(user, SHOWN), cut(reply, SHOWN))
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """How well a rule's scores agree with the labels of its turns.
+
+    Args:
+        agreement: the share of labelled turns that are scored as labelled; its interval takes the
+            turns as independent.
+        broken, kept: the same, of the turns that are scored as broken and as kept.
+        unknown: labels of turns that the run has no score of.
+    """
+
+    rule: str
+    agreement: Estimate
+    broken: Estimate
+    kept: Estimate
+    unknown: int
+
+
+def sample_turns(run: Run, seed: int, most: int = SAMPLED) -> list[ScoredPlace]:
+    """Scored turns of each rule, half of them broken and half kept as far as there are such, in an
+    order that does not show which is which. The same run and seed give the same.
+    """
+    scores = run.log_scores
+    columns = (scores.rule, scores.dialog, scores.turn, scores.score)
+    rule, dialog, turn, score = (np.asarray(column) for column in columns)
+    places: list[ScoredPlace] = []
+    for number, scored in enumerate(scores.rules):
+        name = label_of(scored)
+        draw = np.random.default_rng([seed, *name.encode()])
+        mine = rule == number
+        broken = draw.permutation(np.flatnonzero(mine & (score < FOLLOWED)))
+        kept = draw.permutation(np.flatnonzero(mine & (score >= FOLLOWED)))
+        count = max(min(len(broken), most // 2), min(len(broken), most - len(kept)))
+        chosen = [*broken[:count], *kept[: most - count]]
+        places += [
+            ScoredPlace(int(dialog[n]), int(turn[n]), name) for n in draw.permutation(chosen)
+        ]
+    return places
+
+
+def label_tasks(
+    run: Run,
+    places: Sequence[ScoredPlace],
+    suite: Suite,
+    logs: LogsAgain,
+) -> list[LabelTask]:
+    """The turns at these places as the logs have them; those that the logs no longer have, or have
+    otherwise, are left out.
+
+    Raises:
+        UsageError: a file cannot be read.
+    """
+    rules = _rules_of(suite)
+    records = {row: run.dialogs[row] for row in {place.dialog for place in places}}
+    turns = {
+        (row, turn.number): turn
+        for row, dialog in logs.dialogs(records).items()
+        for turn in dialog.turns
+    }
+    return [
+        LabelTask(
+            place.rule,
+            rules[place.rule].text,
+            rules[place.rule].rule.measure.spec,
+            source_of(records[place.dialog], place.turn),
+            turns[place.dialog, place.turn],
+        )
+        for place in places
+        if (place.dialog, place.turn) in turns
+    ]
+
+
+class _RuleAndText(NamedTuple):
+    rule: Rule
+    text: str
+
+
+def _rules_of(suite: Suite) -> dict[str, _RuleAndText]:
+    """The rules of a suite, named as `Adherence.rule` is."""
+    pairs = [(case, rule) for case in suite.cases for rule in case.all_rules]
+    return {
+        f"{case.id}/{rule.id}" if rule.id else case.id: _RuleAndText(rule, text_of(case, rule))
+        for case, rule in pairs
+    }
+
+
+def source_of(record: LogDialog, turn: int) -> str:
+    """Where a turn is, as its label says."""
+    return f"{record.source}, turn {turn}"
+
+
+class LabelFile:
+    """The labels in a run's folder; a later label of a turn replaces an earlier one.
+
+    Raises:
+        RecordsError: a line of the file is no label.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / LABELS
+        self._labels: dict[LabelKey, Label] = {}
+        cut_torn_line(self._path)
+        content = self._path.read_bytes() if self._path.exists() else b""
+        for number, line in enumerate(content.splitlines(), start=1):
+            try:
+                fields = json.loads(line)
+                if fields["label"] not in ("follows", "breaks"):
+                    raise ValueError(f"its label is {fields['label']!r}")
+                texts = (fields.get("user", ""), fields.get("reply", ""))
+                self._labels[_key(fields["rule"], fields["source"], *texts)] = fields["label"]
+            except (ValueError, KeyError, TypeError) as error:
+                raise RecordsError(
+                    f"Line {number} of {self._path} is no label ({reason_of(error)}); remove it, or"
+                    " choose another folder with --out.",
+                    option=str(self._path),
+                    value=number,
+                ) from None
+
+    @property
+    def path(self) -> Path:
+        return self._path
+
+    def __contains__(self, task: LabelTask) -> bool:
+        return task.key in self._labels
+
+    def items(self) -> Iterator[tuple[LabelKey, Label]]:
+        """Each labelled turn, and its label."""
+        yield from self._labels.items()
+
+    def add(self, task: LabelTask, label: Label) -> None:
+        """Appends the label of a turn."""
+        line = json.dumps(line_of(task, label)) + "\n"
+        try:
+            with open(self._path, "ab", buffering=0) as file:
+                write_all(file.fileno(), line.encode())
+        except OSError as error:
+            raise cannot_write(self._path, error, "another folder with --out") from error
+        self._labels[task.key] = label
+
+
+def line_of(task: LabelTask, label: Label) -> dict[str, Any]:
+    """A label as a line of `labels.jsonl`; what is empty is left out."""
+    done = task.turn.done
+    fields = {
+        "reply": done.text,
+        "calls": [*map(_call, done.calls)],
+        "earlier": [*map(_call, done.earlier)],
+        "user": task.turn.user,
+        "previous": done.previous,
+    }
+    filled = {name: value for name, value in fields.items() if value}
+    return {"rule": task.rule, "label": label, "source": task.source, **filled}
+
+
+def _call(call: ToolCall) -> dict[str, Any]:
+    return {"tool": call.name, "arguments": dict(call.arguments)}
+
+
+def agreements(run: Run, labels: LabelFile) -> list[Agreement]:
+    """How well the scores of each rule agree with the labels of its turns."""
+    labelled = dict(labels.items())
+    scores: dict[LabelKey, bool] = {}  # whether the turn is scored as kept
+    for record in run.dialogs:
+        for probe in record.probes:
+            rule, source = label_of(rule_of(record, probe)), source_of(record, probe.round)
+            key = LabelKey(rule, source, probe.question, probe.reply)
+            if key in labelled:
+                scores[key] = probe.score >= FOLLOWED
+    found = []
+    for rule in dict.fromkeys(key.rule for key in labelled):
+        of_rule = {key: label == "follows" for key, label in labelled.items() if key.rule == rule}
+        known = {key: follows for key, follows in of_rule.items() if key in scores}
+        agree = {key: scores[key] == follows for key, follows in known.items()}
+        found.append(
+            Agreement(
+                rule,
+                _share(agree.values()),
+                _share(agree[key] for key in known if not scores[key]),
+                _share(agree[key] for key in known if scores[key]),
+                len(of_rule) - len(known),
+            )
+        )
+    return found
+
+
+def _share(marks: Iterable[bool]) -> Estimate:
+    return estimate(np.array([*marks], dtype=float), SCORES)

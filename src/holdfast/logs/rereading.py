@@ -1,0 +1,55 @@
+"""Finds the dialogs of a run's records in the logs again, as records cut texts short."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from holdfast.errors import cut
+from holdfast.logs.dialogs import LoggedDialog, dialog_of
+from holdfast.logs.turn_scoring import SHOWN
+from holdfast.records import LogDialog
+from holdfast.transcripts.containers import Contents
+from holdfast.transcripts.finding import find_logs
+from holdfast.transcripts.reading import read_values
+from holdfast.transcripts.transcript import Transcript
+
+
+@dataclass(frozen=True)
+class LogsAgain:
+    """The logs that a run was scored from; `paths` and `form` are those of `read_logs`."""
+
+    paths: Sequence[Path | str]
+    form: str | None = None
+
+    def dialogs(self, records: Mapping[int, LogDialog]) -> dict[int, LoggedDialog]:
+        """The dialogs of these records, by the records' rows; those that the logs no longer have,
+        or have otherwise, are left out. Turns that are copies are in them.
+
+        Raises:
+            UsageError: a file cannot be read.
+        """
+        rows: dict[str, list[int]] = {}  # several dialogs of a session have one source
+        for row, record in records.items():
+            rows.setdefault(record.source, []).append(row)
+        found: dict[int, LoggedDialog] = {}
+        for transcript in self._transcripts(rows):
+            dialog = dialog_of(transcript)
+            for row in rows[transcript.source]:
+                if _has(dialog, records[row]):
+                    found[row] = dialog
+        return found
+
+    def _transcripts(self, sources: Mapping[str, object]) -> Iterator[Transcript]:
+        for log in (log for path in self.paths for log in find_logs(Path(path))):
+            if not log.obstacle and any(source.startswith(str(log.path)) for source in sources):
+                for item in read_values(log.path, Contents(log.path), self.form):
+                    if isinstance(item, Transcript) and item.source in sources:
+                        yield item
+
+
+def _has(dialog: LoggedDialog, record: LogDialog) -> bool:
+    """Whether a dialog has the turns of a record."""
+    texts = {turn.number: cut(turn.done.text, SHOWN) for turn in dialog.turns}
+    return all(texts.get(turn.round) == turn.text for turn in record.turns)

@@ -1,0 +1,235 @@
+"""`holdfast logs --label`: the turns it draws, the keys, and the labels that it keeps."""
+
+import json
+import os
+import sys
+
+import numpy as np
+import pytest
+from logged_dialogs import PROBED, SHORT, asked_and_answered, chats, cities, lines_of
+
+from holdfast.analysis import measure_tests
+from holdfast.analysis.adherence import label_of
+from holdfast.cli import main
+from holdfast.cli.log_labels import label_turns
+from holdfast.drift import load_suite
+from holdfast.errors import RecordsError
+from holdfast.logs import scan_logs
+from holdfast.logs.labelling import (
+    SAMPLED,
+    LabelFile,
+    agreements,
+    label_tasks,
+    line_of,
+    sample_turns,
+)
+from holdfast.logs.rereading import LogsAgain
+
+LONG = "It rains in Rome. " * 60  # longer than a record keeps
+
+
+@pytest.fixture
+def suite(tmp_path):
+    (tmp_path / "luna.yaml").write_text(PROBED)
+    return load_suite(str(tmp_path / "luna.yaml"), probed=False)
+
+
+@pytest.fixture
+def logs(tmp_path):
+    call = {"id": "c1", "type": "function"}
+    call["function"] = {"name": "weather", "arguments": '{"city": "Rome"}'}
+    user, answer = asked_and_answered("Which city?", LONG)
+    asked = {"role": "assistant", "content": None, "tool_calls": [call]}
+    result = {"role": "tool", "tool_call_id": "c1", "content": "Rain."}
+    long = {"messages": [user, asked, result, answer]}
+    path = tmp_path / "a.jsonl"
+    path.write_text(lines_of([*cities(60), *chats(2, lambda n: 3), long]))
+    return path
+
+
+@pytest.fixture
+def run(tmp_path, logs, suite):
+    return scan_logs([logs], suite, tmp_path / "run")
+
+
+def _keys(text):
+    keys = iter(text)
+    return lambda: next(keys, "")
+
+
+def _lines(labels):
+    return [json.loads(line) for line in labels.path.read_text().splitlines()]
+
+
+def test_half_of_the_sampled_turns_of_each_rule_are_broken(run):
+    places = sample_turns(run, 0)
+    assert places == sample_turns(run, 0) != sample_turns(run, 1)
+    assert len(places) == len(set(places))
+    scores = run.log_scores
+    columns = (scores.dialog, scores.turn, scores.rule, scores.score)
+    rules = list(map(label_of, scores.rules))
+    kept = {(d, t, rules[r]): s >= 0.5 for d, t, r, s in zip(*columns, strict=True)}
+    of_city = [kept[place] for place in places if place.rule == "luna/city"]
+    assert len(of_city) == SAMPLED and sum(of_city) == SAMPLED // 2
+    assert np.diff(of_city).any() and sorted(of_city) != of_city  # neither comes first
+    of_job = [kept[place] for place in places if place.rule == "luna/job"]
+    assert len(of_job) == SAMPLED and not any(of_job)  # there is none that is kept
+
+
+def test_labels_are_lines_that_a_suite_is_tested_on(run, suite, logs, tmp_path):
+    tasks = label_tasks(run, sample_turns(run, 0, most=200), suite, LogsAgain([logs]))
+    assert len(tasks) == len(run.log_scores.score)
+    labels = LabelFile(run.folder)
+    (long,) = (t for t in tasks if t.rule == "luna/city" and t.turn.done.text == LONG)
+    (short,) = [t for t in tasks if t.rule == "luna/city" and "line 1," in t.source]
+    label_turns([long, short], labels, _keys("yn"))
+    first, second = _lines(labels)
+    assert first == {
+        "rule": "luna/city",
+        "label": "follows",
+        "source": f"{logs}, line 63, turn 1",
+        "reply": LONG,
+        "calls": [{"tool": "weather", "arguments": {"city": "Rome"}}],
+        "user": "Which city?",
+    }
+    assert (second["label"], second["reply"]) == ("breaks", "I do not know. Why?")
+    turns = measure_tests.read_labelled_turns(labels.path, suite)
+    (city,) = (
+        test for test in measure_tests.test_measures(suite, turns) if test.rule == "luna/city"
+    )
+    assert len(city.turns) == 2 and not city.disagreements
+    assert city.turns[0].labelled.turn.calls == long.turn.done.calls
+
+
+def test_a_turn_before_is_labelled_again_and_the_last_label_counts(run, suite, logs):
+    tasks = label_tasks(run, sample_turns(run, 0), suite, LogsAgain([logs]))[:3]
+    labels = LabelFile(run.folder)
+    label_turns(tasks, labels, _keys("yxbnsq"))  # x is no key; after b the first one is n
+    assert [line["label"] for line in _lines(labels)] == ["follows", "breaks"]
+    assert dict(labels.items()) == {tasks[0].key: "breaks"}
+    (turn,) = measure_tests.read_labelled_turns(labels.path, suite)
+    assert not turn.labelled.follows
+
+
+def test_labelling_goes_on_after_a_torn_line(run, suite, logs, capsys):
+    tasks = label_tasks(run, sample_turns(run, 0), suite, LogsAgain([logs]))[:4]
+    label_turns(tasks, LabelFile(run.folder), _keys("yn"))  # the input ends, as with q
+    path = run.folder / "labels.jsonl"
+    path.write_bytes(path.read_bytes()[:-9])
+    capsys.readouterr()
+    labels = LabelFile(run.folder)
+    label_turns(tasks, labels, _keys("nnn"))
+    assert capsys.readouterr().out.count(" of 3: ") == 3
+    assert [line["source"] for line in _lines(labels)] == [task.source for task in tasks]
+    assert [label for _, label in labels.items()] == ["follows", "breaks", "breaks", "breaks"]
+
+
+def test_a_line_that_is_no_label_is_named(run):
+    (run.folder / "labels.jsonl").write_text('{"rule": "luna", "label": "maybe"}\n')
+    with pytest.raises(RecordsError) as raised:
+        LabelFile(run.folder)
+    assert raised.value.value == 1
+
+
+def test_the_score_is_not_shown(run, suite, logs, capsys):
+    (task,) = label_tasks(run, sample_turns(run, 0), suite, LogsAgain([logs]))[:1]
+    label_turns([task], LabelFile(run.folder), _keys("s"))
+    printed = capsys.readouterr().out
+    assert task.text in printed and task.turn.user in printed
+    place = sample_turns(run, 0)[0]
+    (probe,) = (
+        probe
+        for probe in run.dialogs[place.dialog].probes
+        if probe.round == place.turn and place.rule == f"luna/{probe.rule}"
+    )
+    assert probe.reason and probe.reason not in printed
+
+
+def test_agreement_counts_turns_by_how_they_are_scored(run, suite, logs):
+    tasks = label_tasks(run, sample_turns(run, 0), suite, LogsAgain([logs]))
+    city = [task for task in tasks if task.rule == "luna/city"]
+    labels = LabelFile(run.folder)
+    for number, task in enumerate(city):
+        follows = "Rome" in task.turn.done.text or number == 0  # one mistake at most
+        labels.add(task, "follows" if follows else "breaks")
+    wrong = "Rome" not in city[0].turn.done.text
+    labels.path.write_text(
+        labels.path.read_text()
+        + json.dumps({**line_of(city[0], "follows"), "source": "gone.jsonl, line 1, turn 1"})
+        + "\n"
+    )
+    (found,) = agreements(run, LabelFile(run.folder))
+    assert found.rule == "luna/city" and found.unknown == 1
+    assert found.agreement.n == SAMPLED
+    assert found.agreement.mean == pytest.approx(1 - wrong / SAMPLED)
+    assert found.agreement.low < found.agreement.mean and found.kept.mean == 1
+    assert found.broken.n == found.kept.n == SAMPLED // 2
+
+
+def test_logs_that_changed_are_not_taken_for_those_that_were_scored(run, suite, logs):
+    lines = logs.read_text().splitlines(keepends=True)
+    lines[0] = lines[0].replace("I do not know", "I did not know")
+    logs.write_text("".join(lines))
+    places = sample_turns(run, 0, most=200)
+    tasks = label_tasks(run, places, suite, LogsAgain([logs]))
+    first = [place for place in places if place.dialog == 0]
+    assert first and len(tasks) == len(places) - len(first)
+    assert not any(task.source.startswith(f"{logs}, line 1,") for task in tasks)
+
+
+def test_dialogs_of_one_session_are_told_apart(tmp_path, suite):
+    def span(start, question, answer):
+        asked, said = (
+            {"role": role, "parts": [{"type": "text", "content": text}]}
+            for role, text in (("user", question), ("assistant", answer))
+        )
+        attributes = {
+            "gen_ai.operation.name": "chat",
+            "gen_ai.conversation.id": "c",
+            "gen_ai.input.messages": json.dumps([asked]),
+            "gen_ai.output.messages": json.dumps([said]),
+        }
+        return {"start_time": start, "attributes": attributes}
+
+    path = tmp_path / "spans.jsonl"
+    path.write_text(
+        lines_of([span("1", "Which city?", "Rome."), span("2", "What city?", "No idea.")])
+    )
+    run = scan_logs([path], suite, tmp_path / "run")
+    assert len({record.source for record in run.dialogs}) == 1 < len(run.dialogs)
+    tasks = label_tasks(run, sample_turns(run, 0), suite, LogsAgain([path]))
+    said = {(task.turn.user, task.turn.done.text) for task in tasks if task.rule == "luna/city"}
+    assert said == {("Which city?", "Rome."), ("What city?", "No idea.")}
+    labels = LabelFile(run.folder)
+    label_turns([task for task in tasks if task.rule == "luna/city"], labels, _keys("yy"))
+    assert len(_lines(labels)) == len([*labels.items()]) == 2
+
+
+def test_the_command_needs_a_terminal(tmp_path, logs, capsys, monkeypatch):
+    arguments = ["logs", str(logs), "--suite", str(tmp_path / "luna.yaml"), "--label"]
+    arguments += ["--out", str(tmp_path / "labelled")]
+    (tmp_path / "luna.yaml").write_text(PROBED)
+    with open(os.devnull) as stdin:
+        monkeypatch.setattr(sys, "stdin", stdin)
+        assert main(arguments) == 2
+    assert "--label" in capsys.readouterr().err and not (tmp_path / "labelled").exists()
+
+
+def test_the_command_asks_and_prints_the_agreement(tmp_path, logs, capsys, monkeypatch):
+    pty = pytest.importorskip("pty")
+    (tmp_path / "short.yaml").write_text(SHORT)
+    arguments = ["logs", str(logs), "--suite", str(tmp_path / "short.yaml"), "--label"]
+    arguments += ["--out", str(tmp_path / "labelled"), "--seed", "3"]
+    keyboard, terminal = pty.openpty()
+    os.write(keyboard, b"yynq")
+    with os.fdopen(terminal) as stdin:
+        monkeypatch.setattr(sys, "stdin", stdin)
+        assert main(arguments) == 0
+    os.close(keyboard)
+    printed = capsys.readouterr().out
+    lines = (tmp_path / "labelled" / "labels.jsonl").read_text().splitlines()
+    labels = [json.loads(line) for line in lines]
+    assert [label["label"] for label in labels] == ["follows", "follows", "breaks"]
+    (row,) = (line for line in printed.splitlines() if line.startswith("short "))
+    assert row.split()[1] == "3" and "agreement" in printed
+    assert main([*arguments, "--min-adherence", "0.9"]) == 2
