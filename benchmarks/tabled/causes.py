@@ -8,7 +8,7 @@ from tabled.reading import ROOT, markdown, read
 
 _HALVES = {
     "develop": "looked at while the code was written",
-    "held-out": "written at the same time, and not looked at",
+    "held-out": "written at the same time, and not looked at until after the first run",
     "later": "written after the code, to be harder; looked at since",
     "hand": "written after that, harder still",
     "real": "replies of a 0.5B model under the suite `bots`, arranged by a script",
