@@ -58,7 +58,7 @@ def real_dialogs(run: Path) -> list[dict[str, Any]]:
 
 
 def _rounds(record: Any) -> Iterator[tuple[str, str]]:
-    """What the user and the model said in the rounds whose user's message is short."""
+    """The messages of the user and the model in the rounds whose user's message is short."""
     users = {turn.round: turn.text for turn in record.turns if turn.speaker == "user"}
     for turn in record.turns:
         if turn.speaker == "agent" and len(users[turn.round]) <= _LONGEST and turn.text.strip():

@@ -115,7 +115,7 @@ def test_every_format_gives_the_same_dialog(form, given):
 
 
 def _steps(turn):
-    """What an assistant does in a turn, as texts and as calls of tools."""
+    """An assistant's turn, as texts and as calls of tools."""
     for step in turn["does"]:
         ((kind, value),) = step.items()
         match kind:

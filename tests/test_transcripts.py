@@ -75,7 +75,7 @@ def written(folder, *values, name="log.jsonl"):
 
 
 def heard(dialog):
-    """What the user and the assistant said in each turn."""
+    """The texts of the user and the assistant in each turn."""
     return [(turn.user, turn.done.text) for turn in dialog.turns]
 
 

@@ -313,8 +313,9 @@ def demo_real_caption() -> str:
     return (
         "*Qwen2.5-Coder 0.5B as [the bot of an outdoor shop](ROOT/examples/outdoor-shop.yaml):"
         f" over {rounds} rounds, {lost}.{said} {effects} Bands are 95% intervals;"
-        " [all numbers](DOCS/quickstart.md#a-real-model). `make demo-real` repeats this in"
-        f" {record['seconds'] / 60:.0f} minutes on two cores ([record](RESULTS/demo_real.json),"
+        " [all numbers](DOCS/quickstart.md#a-real-model). `make demo-real` repeats this; it"
+        f" takes {record['processor_seconds'] / 60:.0f} minutes of processor time"
+        " ([record](RESULTS/demo_real.json),"
         " [page](RESULTS/demo_real/report.html)).*"
     )
 
@@ -331,7 +332,7 @@ def _effects(rows: list[dict], methods: list[str]) -> str:
 
 
 def _effect(rows: list[dict], method: str) -> str:
-    """What a fix clearly does to some rules; "" if it does nothing clearly."""
+    """The clear effects of a fix on some rules; "" if it does nothing clearly."""
     gains = [(row, row["against"]["over_all_rounds"]) for row in rows if row["method"] == method]
     parts = []
     for verdict, verb in (("higher", "clearly helps"), ("lower", "clearly harms")):

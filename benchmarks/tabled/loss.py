@@ -66,7 +66,7 @@ def recall_table() -> str:
 
 
 def lost_sentences() -> str:
-    """What each model keeps and loses, in a few sentences."""
+    """The rules that each model keeps and loses, in a few sentences."""
     paragraphs = []
     for name, model in models().items():
         dialogs = sum(run.conversations for run in model.runs)

@@ -14,7 +14,7 @@ from holdfast.drafting.rules_file import Statement
 
 @dataclass(frozen=True)
 class _Act:
-    """What may need a question: its words, its command, and the word for it in a question."""
+    """An act to ask about: its words, its command, and the word for it in a question."""
 
     words: str
     command: str

@@ -77,7 +77,7 @@ def clauses_of(statement: Statement) -> Iterator[tuple[str, list[str]]]:
 
 
 def after_never(clause: str, verbs: str, prohibits: bool) -> str | None:
-    """What follows "never VERB" in a clause, or "VERB" below a heading such as "Do not"."""
+    """The words after "never VERB" in a clause, or "VERB" below a heading such as "Do not"."""
     never = rf"(?:(?:always|please|important|strictly) )*{NEVER} "
     start = rf"(?:{never})?" if prohibits else never
     match = re.match(rf"{start}(?:{verbs})\b(?: the)?(?: commands?)?\s*", clause, re.I)

@@ -38,7 +38,7 @@ class Instruction:
     tails: tuple[tuple[str, str], ...]
 
     def tail(self, *words: str) -> str | None:
-        """What follows the first of some circumstances that the clause has."""
+        """The words after the first of some circumstances that the clause has."""
         return next((text for word, text in self.tails if word in words), None)
 
     def has_only(self, *words: str) -> bool:
@@ -119,7 +119,7 @@ _HARMLESS = frozenset(
 
 
 def compared(instruction: Instruction) -> str | None:
-    """What an instruction is against: `B` of "use `A` instead of `B`"."""
+    """The thing that an instruction is against: `B` of "use `A` instead of `B`"."""
     return instruction.tail(*_COMPARED)
 
 

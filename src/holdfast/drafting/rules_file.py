@@ -12,7 +12,7 @@ from enum import Enum
 
 
 class Part(Enum):
-    """What a statement is in its file."""
+    """The kind of a statement in its file."""
 
     SENTENCE = "a sentence"
     HEADING = "a heading"

@@ -43,7 +43,7 @@ class LabelledTurn:
 
     @property
     def shown(self) -> str:
-        """What the assistant said, or else what it did, in short."""
+        """The assistant's text, or else its calls, in short."""
         calls = (f"{call.name} {dict(call.arguments)}" for call in self.turn.calls)
         return " ".join((self.turn.text or "; ".join(calls)).split())[:60]
 

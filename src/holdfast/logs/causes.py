@@ -200,7 +200,7 @@ class _RuleInDialog:
         )
 
     def compacted(self, position: int) -> CompactedRule | None:
-        """What a compaction kept of the rule; None if the rule was not in the context before."""
+        """A compaction's effect on the rule; None if the rule was not in the context before."""
         path = self._reading.path
         shows = self._reading.shows
         if not any(shows(sighting.position, position) for sighting in self._said):

@@ -152,7 +152,7 @@ class DialogsBefore:
             self._recent.append(transcript)
 
     def of_next(self) -> Callable[[], Sequence[Transcript]]:
-        """What gives the transcripts before the next one, which are read if that needs it."""
+        """A function that reads the transcripts before the next one."""
         recent = tuple(self._recent)
         if len(recent) == MOST_BEFORE:
             return lambda: recent

@@ -198,7 +198,7 @@ def _remove_forgotten(out: Path) -> None:
 
 @dataclass(frozen=True)
 class Scan:
-    """What every part is read and scored with."""
+    """The settings with which every part is read and scored."""
 
     suite: Suite
     form: str | None

@@ -89,7 +89,7 @@ class LogWatch:
         return new
 
     def logs(self, suite: Suite) -> ScoredLogs:
-        """What has been read, as it is scored now.
+        """The dialogs read so far, as they are scored now.
 
         Raises:
             UsageError: there is no dialog.

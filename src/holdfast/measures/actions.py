@@ -1,4 +1,4 @@
-"""What an agent did in a turn, in order: the commands it ran, the tools it called, and the files
+"""An agent's actions in a turn, in order: the commands it ran, the tools it called, and the files
 that each of these changed.
 """
 

@@ -182,7 +182,7 @@ def _file(arguments: Arguments) -> Cues:
 
 
 def file_pattern(path: str) -> str:
-    """What names a file, or its folder: migrations/* is "the migration" too; "" if nothing does."""
+    """Names of a file or its folder: migrations/* is "the migration" too; "" if nothing does."""
     segments = [part for part in re.split(r"[/*?]+", path.casefold()) if part]
     telling = [part for part in segments if part not in _COMMON_FOLDERS] or segments
     forms = [re.escape(part) for part in dict.fromkeys([*segments[-1:], *telling])]

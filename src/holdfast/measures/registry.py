@@ -64,7 +64,7 @@ class Score:
 
 @dataclass(frozen=True)
 class Undecided:
-    """What a measure says of a turn that its rule applies to, and that the log shows too little of.
+    """The answer of a measure on a turn of which the log shows too little to score it.
 
     Attributes:
         reason: the part that the log does not show, in English.

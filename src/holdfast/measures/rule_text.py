@@ -238,7 +238,7 @@ class Request:
 
 
 def requests_in(text: str) -> Iterator[Request]:
-    """What a message asks for, clause by clause."""
+    """The requests of a message, clause by clause."""
     before = ""
     for sentence in read_sentences(text):
         plain = sentence.plain

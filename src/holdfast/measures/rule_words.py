@@ -67,7 +67,7 @@ PHRASES = (
 
 @lru_cache(maxsize=65536)
 def stem(word: str) -> str:
-    """What stands for a word: a number word as digits, an irregular form as its lemma without the
+    """A word's form: a number word as digits, an irregular form as its lemma without the
     commonest English endings, and of synonyms the first.
     """
     if word in NUMBER_WORDS:

@@ -55,7 +55,7 @@ EVERY_TURN = When()
 
 @dataclass(frozen=True)
 class Unless:
-    """What a user may say that lifts a rule for the turn that follows."""
+    """Words of the user that lift a rule for the turn that follows."""
 
     user: str = ""  # a regular expression that the user's message matches, in either case
 

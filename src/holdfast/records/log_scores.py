@@ -24,7 +24,7 @@ class ScoredRule(NamedTuple):
 
 
 class KeptRule(NamedTuple):
-    """What compactions kept of a rule.
+    """The effects of compactions on a rule.
 
     Args:
         compactions: those before which the rule was in the context.

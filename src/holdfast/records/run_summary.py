@@ -329,7 +329,7 @@ class CauseCounts(RecordModel):
 
 
 class KeptInSummaries(RecordModel):
-    """What compactions kept of a rule."""
+    """The effects of compactions on a rule."""
 
     rule: str
     compactions: Number  # before which the rule was in the context

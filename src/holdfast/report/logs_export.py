@@ -20,7 +20,7 @@ import secrets
 from collections.abc import Callable, Iterator
 from itertools import islice
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 from holdfast.analysis.adherence import label_of
 from holdfast.analysis.estimates import KEPT
@@ -44,7 +44,25 @@ SUFFIXES = (".csv", ".parquet", ".json")
 _ROW_GROUP = 50_000
 _ID = {"traceId": re.compile(r"[0-9a-f]{32}"), "spanId": re.compile(r"[0-9a-f]{16}")}
 
-Row = dict[str, Any]
+
+class ScoreRow(NamedTuple):
+    """A turn, and its score by one of the rules that apply to it; the fields are `COLUMNS`."""
+
+    source: str
+    dialog: int
+    prompt: str
+    category: str | None
+    rule: str
+    turn: int
+    tokens: int
+    score: float | None  # None if the turn was not judged
+    label: str
+    reason: str
+    judge: str | None
+    user: str
+    reply: str
+    tools: str
+    span: str | None
 
 
 def write_logs_export(run: Run, path: Path) -> Path:
@@ -84,38 +102,40 @@ def check_export(path: Path) -> None:
         import_extra("pyarrow", "parquet", "A Parquet file")
 
 
-def rows_of(run: Run) -> Iterator[Row]:
-    """A row for each turn and rule that applies to it, by the names of `COLUMNS`."""
+def rows_of(run: Run) -> Iterator[ScoreRow]:
+    """A row for each turn and rule that applies to it."""
     for record in run.dialogs:
         turns = {turn.round: turn for turn in record.turns}
         for score in sorted(record.answered, key=lambda item: item.round):
             turn, is_scored = turns[score.round], isinstance(score, Probe)
             value = score.score if isinstance(score, Probe) else None
             kept = KEPT_LABEL if value is not None and value >= KEPT else BROKEN_LABEL
-            yield {
-                "source": record.source,
-                "dialog": record.conversation,
-                "prompt": record.agent.id,
-                "category": record.agent.category,
-                "rule": label_of(rule_of(record, score)),
-                "turn": score.round,
-                "tokens": turn.tokens,
-                "score": value,
-                "label": kept if is_scored else UNSCORED_LABEL,
-                "reason": score.reason,
-                "judge": score.judge if isinstance(score, Probe) else None,
-                "user": score.question,
-                "reply": turn.text,
-                "tools": ", ".join(turn.tools),
-                "span": turn.span,
-            }
+            yield ScoreRow(
+                source=record.source,
+                dialog=record.conversation,
+                prompt=record.agent.id,
+                category=record.agent.category,
+                rule=label_of(rule_of(record, score)),
+                turn=score.round,
+                tokens=turn.tokens,
+                score=value,
+                label=kept if is_scored else UNSCORED_LABEL,
+                reason=score.reason,
+                judge=score.judge if isinstance(score, Probe) else None,
+                user=score.question,
+                reply=turn.text,
+                tools=", ".join(turn.tools),
+                span=turn.span,
+            )
 
 
 def _write_csv(run: Run, file: IO[bytes]) -> None:
     file.write(csv_line([column.name for column in COLUMNS]).encode())
     for row in rows_of(run):
         cells = [
-            without_formula(row[column.name]) if column.type is str else row[column.name]
+            without_formula(getattr(row, column.name))
+            if column.type is str
+            else getattr(row, column.name)
             for column in COLUMNS
         ]
         file.write(csv_line(cells).encode("utf-8", "replace"))
@@ -131,7 +151,7 @@ def _write_parquet(run: Run, file: IO[bytes]) -> None:
     with parquet.ParquetWriter(file, schema) as writer:
         while group := list(islice(rows, _ROW_GROUP)):
             values = {
-                column.name: [without_surrogates(row[column.name]) for row in group]
+                column.name: [without_surrogates(getattr(row, column.name)) for row in group]
                 for column in COLUMNS
             }
             writer.write_table(arrow.table(values, schema=schema))
@@ -151,20 +171,20 @@ def _write_otlp(run: Run, file: IO[bytes]) -> None:
     file.write(b"\n]}]}]}\n")
 
 
-def _event(row: Row, time: str) -> dict[str, Any]:
+def _event(row: ScoreRow, time: str) -> dict[str, Any]:
     """An event of the conventions, and what else says where it is from."""
-    trace, _, span = (row["span"] or "").partition("/")
+    trace, _, span = (row.span or "").partition("/")
     ids = {"traceId": trace.removeprefix("0x"), "spanId": span.removeprefix("0x")}
     is_linked = all(_ID[name].fullmatch(value) for name, value in ids.items())
     attributes = {
-        "gen_ai.evaluation.name": row["rule"],
-        "gen_ai.evaluation.score.value": row["score"],
-        "gen_ai.evaluation.score.label": row["label"],
-        "gen_ai.evaluation.explanation": row["reason"],
-        "holdfast.source": row["source"],
-        "holdfast.turn": row["turn"],
+        "gen_ai.evaluation.name": row.rule,
+        "gen_ai.evaluation.score.value": row.score,
+        "gen_ai.evaluation.score.label": row.label,
+        "gen_ai.evaluation.explanation": row.reason,
+        "holdfast.source": row.source,
+        "holdfast.turn": row.turn,
         # ids that are none of OpenTelemetry's cannot stand in its fields
-        "holdfast.span": row["span"] if not is_linked else None,
+        "holdfast.span": row.span if not is_linked else None,
     }
     return {
         "timeUnixNano": time,

@@ -242,7 +242,7 @@ def _events_of_user(message: Mapping[str, Any], task: _Task) -> Iterator[Event]:
 
 
 def _words_in_result(text: str, tool: str) -> Iterator[Event]:
-    """What the user answered to a question, or said to a call, in the result of the tool."""
+    """The user's answer to a question, or words about a call, in the result of the tool."""
     search = _SPOKEN_ELEMENT if tool in _SAYING else _FEEDBACK
     words = [match[2].strip() for match in search.finditer(text)]
     if any(words):

@@ -143,7 +143,7 @@ def _transcript(where: str, session: Any) -> Iterator[Transcript | Unread]:
 
 
 def _events(request: Mapping[str, Any], strange: set[str]) -> list[Event]:
-    """What the user asked, and the response to it."""
+    """A message of the user, and the response to it."""
     message = field_of(request, "message")
     text = message if isinstance(message, str) else field_of(message, "text")
     events = message_events("user", str(text))
