@@ -21,10 +21,10 @@ CHAT = chat("Always reply in French.", "Do you like the garden?")
 LORA = {"r": 4, "target_modules": ["q_proj", "v_proj"], "init_lora_weights": False}
 
 
-@pytest.fixture
-def model() -> LocalModel:
+@pytest.fixture(params=["float32", "bfloat16"])  # the layers of the latter may be packed
+def model(request) -> LocalModel:
     """The default model, freshly loaded, so that tests can change it."""
-    return holdfast.load("default")
+    return holdfast.load("default", dtype=request.param)
 
 
 def with_adapter(model: LocalModel) -> peft.PeftModel:
@@ -83,7 +83,7 @@ def test_the_fingerprint_follows_a_change_and_an_open_session_refuses_it(model, 
 @pytest.mark.parametrize("change", CHANGES, ids=lambda each: each.__name__)
 def test_the_same_change_has_the_same_fingerprint_in_another_process(model, change):
     change(model)
-    other = holdfast.load("default")
+    other = holdfast.load("default", dtype=model.hf_model.dtype)
     change(other)
     assert model.fingerprint == other.fingerprint
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
+
+from holdfast.models.packed_layers import is_as_packed
 
 if TYPE_CHECKING:
     from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerFast
@@ -105,8 +108,11 @@ def _settings(config: PreTrainedConfig) -> list[tuple[str, Any]]:
 
 
 def _tensors_of(module: torch.nn.Module) -> Iterator[Tensor]:
-    """A module's own parameters, and the buffers that are saved with them."""
-    yield from (p for p in module._parameters.values() if p is not None)
+    """A module's own parameters, and the buffers that are saved with them; without a weight that
+    is as it was when it was packed."""
+    for name, parameter in module._parameters.items():
+        if parameter is not None and not (name == "weight" and is_as_packed(module)):
+            yield parameter
     for name, buffer in module._buffers.items():
         if buffer is not None and name not in module._non_persistent_buffers_set:
             yield buffer
@@ -124,18 +130,16 @@ def _few_values(tensors: Iterable[Tensor]) -> list[bytes]:
 
 
 def _saved(model: PreTrainedModel) -> Iterator[tuple[str, Tensor]]:
-    if not is_split(model):
-        yield from model.state_dict().items()
-        return
-    from accelerate.utils import align_module_device
-
-    for prefix, module in model.named_modules():
-        with align_module_device(module):  # loads weights from disk only while they are sampled
-            saved = module.state_dict(prefix=f"{prefix}." if prefix else "")
-            children = {name for name, _ in module.named_children()}
-            for name, tensor in saved.items():
-                if name.removeprefix(f"{prefix}.").split(".")[0] not in children:
-                    yield name, tensor
+    """The tensors of `model.state_dict()`, module by module, as some are made on request."""
+    split = is_split(model)
+    if split:
+        from accelerate.utils import align_module_device
+    for name, module in model.named_modules(remove_duplicate=False):
+        own: dict[str, Tensor] = {}
+        # loads weights from disk only while they are sampled
+        with align_module_device(module) if split else nullcontext():
+            module._save_to_state_dict(own, f"{name}." if name else "", False)
+            yield from own.items()
 
 
 def _sample(tensor: Tensor) -> bytes:

@@ -32,6 +32,7 @@ from holdfast.models.checkpoint import (
 from holdfast.models.fingerprint import Fingerprint, is_split
 from holdfast.models.gguf import GGUF
 from holdfast.models.local import LocalModel
+from holdfast.models.packed_layers import pack_layers
 
 DTYPES = ("auto", "float16", "bfloat16", "float32", "float64")
 _LARGE = 50_000_000  # parameters beyond which a step in bfloat16 is certainly faster
@@ -239,6 +240,9 @@ def load(
     model, tokenizer = _read(source, placement, template, trust_remote_code)
     with explained(source, "model"):
         steerable, gguf = install(model.eval()), source.gguf
+        usual_batch_size = _usual_batch_size(model)
+        if multiplies_bfloat16() and not is_split(model):
+            pack_layers(model)
         return LocalModel(
             name=source.name,
             identity=Fingerprint(model, tokenizer, gguf.fingerprint(model.dtype) if gguf else None),
@@ -247,7 +251,7 @@ def load(
             stop_ids=stop_ids(model, tokenizer) | (gguf.stop_ids if gguf else set()),
             reuses_cache=reuses_cache(model),
             steerable=steerable,
-            batch_size=batch_size or _usual_batch_size(model),
+            batch_size=batch_size or usual_batch_size,
             prefix_memory=prefix_memory,
         )
 
