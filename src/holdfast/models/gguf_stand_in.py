@@ -5,6 +5,7 @@ functions by which it reads a file give, for this one, what Holdfast has read:
 
 - `gguf.GGUFReader`, from which the older of its two loaders takes the configuration;
 - `_read_metadata`, from which the newer one and the tokenizer are made;
+- `convert_gguf_tokenizer`, which makes the tokenizer;
 - `load_gguf_checkpoint`, which dequantises the weights for the older loader.
 """
 
@@ -21,7 +22,9 @@ from unittest.mock import patch
 import numpy as np
 
 from holdfast.models.gguf_header import ARRAY, STRING, Header, Value
+from holdfast.models.gguf_tokenizer import kept_in_cache
 
+_TOKENS = "tokenizer.ggml.tokens"
 _LENDING = threading.Lock()
 
 
@@ -33,6 +36,7 @@ def standing_in(header: Header) -> Iterator[None]:
     """
     import gguf
     from transformers import modeling_gguf_pytorch_utils as older
+    from transformers.integrations import gguf as tokenizers
     from transformers.integrations.gguf import reader as newer
 
     from holdfast.models.gguf_weights import read_weights
@@ -59,9 +63,11 @@ def standing_in(header: Header) -> Iterator[None]:
     with _LENDING:
         read, read_metadata = gguf.GGUFReader, newer._read_metadata
         load = older.load_gguf_checkpoint
+        convert = kept_in_cache(header, tokenizers.convert_gguf_tokenizer)
         with (
             patch.object(gguf, "GGUFReader", reader),
             patch.object(newer, "_read_metadata", metadata),
+            patch.object(tokenizers, "convert_gguf_tokenizer", convert),
             patch.object(older, "load_gguf_checkpoint", checkpoint),
         ):
             yield
@@ -82,13 +88,17 @@ def _is_list_of_strings(value: Value) -> bool:
 class _Reader:
     """A header in the form of `gguf.GGUFReader`, as far as transformers reads it.
 
-    The lists of the vocabulary have only their length: transformers reads them for the tokenizer
-    elsewhere, and here takes from them the size of the vocabulary.
+    Of the lists of the vocabulary it has the tokens alone, and of these the number: transformers
+    reads them for the tokenizer elsewhere, and here takes from them the size of the vocabulary.
     """
 
     def __init__(self, header: Header):
         self.tensors = header.tensors
-        self.fields = {key: _Field.of(key, value) for key, value in header.values.items()}
+        self.fields = {
+            key: _Field.of(key, value)
+            for key, value in header.values.items()
+            if key == _TOKENS or not (value.is_array and key.startswith("tokenizer."))
+        }
 
 
 @dataclass(frozen=True)
@@ -103,7 +113,7 @@ class _Field:
 
     @classmethod
     def of(cls, key: str, value: Value) -> _Field:
-        if value.is_array and key.startswith("tokenizer."):
+        if key == _TOKENS:
             return cls([[0]] * len(value.raw), range(len(value.raw)), [0])
         parts = value.raw if value.is_array else [value.raw]
         if value.kind != STRING:
