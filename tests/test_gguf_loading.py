@@ -34,8 +34,8 @@ def random_blocks(kind: str, rows: int, row: int) -> np.ndarray:
 @pytest.mark.parametrize("kind", blocks.UNPACK)
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_blocks_have_the_bits_of_the_package(kind, dtype, monkeypatch):
-    monkeypatch.setattr(blocks, "_CHUNK", 1024)  # several chunks, the last of them not whole
-    packed = random_blocks(kind, 6, 5)
+    monkeypatch.setattr(blocks, "_CHUNK", 1024)  # several chunks, the last one a single block
+    packed = random_blocks(kind, 11, 3)
     values = blocks.dequantise(torch.from_numpy(packed), kind, dtype)
     expected = torch.from_numpy(gguf.dequantize(packed, gguf.GGMLQuantizationType[kind]))
     assert values.shape == expected.shape
@@ -124,7 +124,9 @@ def test_what_is_lent_is_what_transformers_reads(tmp_path):
 def test_a_file_with_a_changed_header_is_fingerprinted_by_its_content(tmp_path):
     path = write(tmp_path / "tiny.gguf")
     source = find_source(str(path))
-    assert source.gguf.start_digest().result() == find_source(str(path)).gguf.start_digest().result()
+    assert (
+        source.gguf.start_digest().result() == find_source(str(path)).gguf.start_digest().result()
+    )
     path.unlink()
     with pytest.raises(FileNotFoundError):
         source.gguf.start_digest().result()

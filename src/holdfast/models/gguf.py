@@ -88,7 +88,7 @@ class GGUF:
         return digest
 
     def fingerprint(self, dtype: torch.dtype, digest: Future[str] | None = None) -> str:
-        """A digest of every byte of the file, and of the dtype; waits for a digest that was begun."""
+        """A digest of every byte of the file, and of the dtype; waits for one that was begun."""
         content = (digest or self.start_digest()).result()
         return hashlib.sha256(f"{content} {dtype}".encode()).hexdigest()[:32]
 

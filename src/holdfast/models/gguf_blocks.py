@@ -13,7 +13,6 @@ from collections.abc import Callable
 from functools import cache
 from typing import NamedTuple
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -125,7 +124,9 @@ def _fields(packed: Tensor, bits: int, run: int) -> Tensor:
     Returns:
         Int64 [block, run, 8 / bits, run / 8], of eight fields each.
     """
-    words = packed.contiguous().view(torch.int64).view(len(packed), -1, run // 8)
+    # a copy, as an int64 begins at a multiple of eight bytes
+    copied = packed.clone(memory_format=torch.contiguous_format)
+    words = copied.view(torch.int64).view(len(packed), -1, run // 8)
     mask = ((1 << bits) - 1) * _ONES
     return torch.stack([(words >> shift) & mask for shift in range(0, 8, bits)], 2)
 
@@ -144,7 +145,7 @@ def _half(blocks: Tensor, start: int) -> Tensor:
 
 
 def _fifth_bits(packed: Tensor) -> Tensor:
-    """The bits of bytes [block, byte], each in the fifth place of its own byte; int64 like these."""
+    """The bits of bytes [block, byte], each in the fifth place of a byte; int64 like `packed`."""
     return _spread_bits().index_select(0, packed.flatten().int()).view(packed.shape)
 
 

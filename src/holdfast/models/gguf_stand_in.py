@@ -74,7 +74,7 @@ def standing_in(header: Header) -> Iterator[None]:
 
 
 def _metadata(header: Header, whole: Container[str]) -> dict[str, Any]:
-    """The keys as transformers reads them: of a list of strings, its length if it is not `whole`."""
+    """The keys as transformers reads them: of a list of strings that is not `whole`, its length."""
     return {
         key: len(value.raw) if _is_list_of_strings(value) and key not in whole else value.content
         for key, value in header.values.items()

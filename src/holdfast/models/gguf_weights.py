@@ -32,7 +32,7 @@ def read_weights(
     config: Mapping[str, Any],
     dtype: torch.dtype | None,
 ) -> dict[str, torch.Tensor]:
-    """The weights by their names in the model, as `load_gguf_checkpoint` of transformers reads them.
+    """The weights by their names in the model, as transformers' `load_gguf_checkpoint` reads them.
 
     Args:
         model: may be on the meta device; only its names are used.
