@@ -5,7 +5,8 @@ import struct
 import numpy as np
 import pytest
 
-from holdfast.models.gguf_header import read_header, standing_in
+from holdfast.models.gguf_header import read_header
+from holdfast.models.gguf_stand_in import standing_in
 
 gguf = pytest.importorskip("gguf")
 QUANTISED = ("Q8_0", "Q4_0", "Q4_1", "Q5_0")  # those that the package can write
@@ -67,7 +68,7 @@ def test_transformers_reads_from_the_lent_header_what_it_reads_from_the_file(pat
         values = [ggml._gguf_parse_value(field.parts[at], field.types) for at in field.data]
         theirs = reader.fields[key]
         expected = [ggml._gguf_parse_value(theirs.parts[at], theirs.types) for at in theirs.data]
-        if key.startswith("tokenizer."):
+        if key == "tokenizer.ggml.tokens":
             assert len(values) == len(expected)
         else:
             assert values == expected

@@ -583,6 +583,33 @@ def cold_start_table() -> str:
     )
 
 
+def loading_table() -> str:
+    """How long GGUF files take to load in a fresh process."""
+    record = read("loading")
+    lines = [
+        "| model, dtype | the first time | later | transformers' own loader |",
+        "| --- | --- | --- | --- |",
+    ]
+    for model in record["models"]:
+        rows = {row["way"]: row for row in model["rows"]}
+        cells = [
+            f"{rows[way]['process_s']['median']:.1f} s, {rows[way]['load_s']['median']:.1f} s of it"
+            " after the imports"
+            for way in ("first", "later", "transformers")
+        ]
+        lines.append(f"| {model['model']}, {model['dtype']} | {' | '.join(cells)} |")
+    same = all(model["same_weights_and_tokenizer"] for model in record["models"])
+    return "\n".join(
+        [
+            f"`python benchmarks/loading.py`: medians of {record['repetitions']} processes of each"
+            " kind, in alternation ([record](RESULTS/loading.json)). Weights and tokenizers are"
+            f" {'' if same else 'not '}the same, bit for bit.",
+            "",
+            *lines,
+        ]
+    )
+
+
 def llama_table() -> str:
     """Processor time and memory in llama.cpp."""
     rows = read("llama_steering")["rows"]

@@ -20,7 +20,7 @@ from holdfast.common.files import user_cache
 from holdfast.common.model_names import endpoint_meant, is_url
 from holdfast.errors import HoldfastError, ModelError, NoSuchModel, cut
 from holdfast.models.gguf import GGUF, read_gguf
-from holdfast.models.gguf_header import standing_in
+from holdfast.models.gguf_stand_in import standing_in
 
 if TYPE_CHECKING:
     from transformers import PreTrainedConfig, PreTrainedModel

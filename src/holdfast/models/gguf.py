@@ -9,6 +9,8 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import struct
+import threading
+from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -71,10 +73,23 @@ class GGUF:
         on_disk, name = _megabytes(self.path.stat().st_size), str(dtype).removeprefix("torch.")
         return f"{self.path.name}: {on_disk}, {_megabytes(size)} once dequantised to {name}."
 
-    def fingerprint(self, dtype: torch.dtype) -> str:
-        """A digest of every byte of the file, all of which is read anyway, and of the dtype."""
-        with self.path.open("rb") as file:
-            content = hashlib.file_digest(file, "sha256").hexdigest()
+    def start_digest(self) -> Future[str]:
+        """Begins to digest every byte of the file, all of which is read anyway, in a thread."""
+        digest = Future[str]()
+
+        def run() -> None:
+            try:
+                with self.path.open("rb") as file:
+                    digest.set_result(hashlib.file_digest(file, "sha256").hexdigest())
+            except OSError as error:
+                digest.set_exception(error)
+
+        threading.Thread(target=run, daemon=True).start()  # a load that fails need not wait for it
+        return digest
+
+    def fingerprint(self, dtype: torch.dtype, digest: Future[str] | None = None) -> str:
+        """A digest of every byte of the file, and of the dtype; waits for one that was begun."""
+        content = (digest or self.start_digest()).result()
         return hashlib.sha256(f"{content} {dtype}".encode()).hexdigest()[:32]
 
     @property

@@ -2,23 +2,18 @@
 
 The format is documented at https://github.com/ggml-org/ggml/blob/master/docs/gguf.md. A vocabulary
 of 150,000 tokens makes a header of 300,000 strings. `gguf.GGUFReader` makes several arrays of each
-of them, which takes ten seconds, and transformers opens a file with it twice; here the strings are
-slices of the mapped file, and `standing_in` lends transformers the header that was already read.
+of them, which takes ten seconds; here they are slices of the mapped file.
 """
 
 from __future__ import annotations
 
-import contextlib
 import math
 import mmap
 import struct
-import threading
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from unittest.mock import patch
 
 import numpy as np
 
@@ -39,7 +34,7 @@ _FORMATS = {
     11: "q",
     12: "d",
 }
-_STRING, _ARRAY = 8, 9
+STRING, ARRAY = 8, 9
 _DEFAULT_ALIGNMENT = 32
 _COUNT = struct.Struct("<Q")
 _STORED: dict[str, type[np.generic]] = {"F16": np.float16, "F32": np.float32, "F64": np.float64}
@@ -63,7 +58,7 @@ class Value:
     @property
     def content(self) -> Any:
         """A number, a string, or the list of either."""
-        if self.kind != _STRING:
+        if self.kind != STRING:
             return list(self.raw) if self.is_array else self.raw
         return [text.decode() for text in self.raw] if self.is_array else self.raw.decode()
 
@@ -109,7 +104,8 @@ class Tensor:
         quantised = self.tensor_type.name not in _STORED
         kind = self.tensor_type
         shape = quant_shape_to_byte_shape(self.shape, kind) if quantised else self.shape
-        return np.memmap(self.path, dtype, "r", self.start, shape)
+        # writes would stay in memory, and torch warns of arrays that refuse them
+        return np.memmap(self.path, dtype, "c", self.start, shape)
 
 
 @dataclass(frozen=True)
@@ -119,6 +115,7 @@ class Header:
     path: Path
     values: dict[str, Value]
     tensors: tuple[Tensor, ...]
+    table_start: int  # of the table of tensors in the file, which follows the keys
 
 
 def read_header(path: Path) -> Header:
@@ -137,6 +134,7 @@ def read_header(path: Path) -> Header:
             key, position = _read_string(content, position)
             (kind,) = struct.unpack_from("<I", content, position)
             values[key.decode()], position = _read_value(content, position + 4, kind)
+        table_start = position
         infos = []
         for _ in range(tensors):
             name, position = _read_string(content, position)
@@ -154,7 +152,7 @@ def read_header(path: Path) -> Header:
     for tensor in found:
         if tensor.start + tensor.n_bytes > size:
             raise ValueError(f"the tensor {tensor.name!r} ends after the file")
-    return Header(path, values, found)
+    return Header(path, values, found, table_start)
 
 
 def _read_string(content: mmap.mmap, position: int) -> tuple[bytes, int]:
@@ -166,15 +164,15 @@ def _read_string(content: mmap.mmap, position: int) -> tuple[bytes, int]:
 
 
 def _read_value(content: mmap.mmap, position: int, kind: int) -> tuple[Value, int]:
-    if kind == _STRING:
+    if kind == STRING:
         text, position = _read_string(content, position)
         return Value(kind, text, False), position
-    if kind != _ARRAY:
+    if kind != ARRAY:
         form = struct.Struct(f"<{_format_of(kind)}")
         return Value(kind, form.unpack_from(content, position)[0], False), position + form.size
     kind, count = struct.unpack_from("<IQ", content, position)
     position += 12
-    if kind != _STRING:
+    if kind != STRING:
         form = struct.Struct(f"<{count}{_format_of(kind)}")
         return Value(kind, form.unpack_from(content, position), True), position + form.size
     texts = []
@@ -188,56 +186,3 @@ def _format_of(kind: int) -> str:
     if kind not in _FORMATS:
         raise ValueError(f"a value of the unknown type {kind}")
     return _FORMATS[kind]
-
-
-class _StandIn:
-    """A header in the form of `gguf.GGUFReader`, as far as transformers reads it.
-
-    The lists of the vocabulary have only their length: transformers reads them for the tokenizer
-    elsewhere, and here takes from them the size of the vocabulary.
-    """
-
-    def __init__(self, header: Header):
-        self.tensors = header.tensors
-        self.fields = {key: _Field.of(key, value) for key, value in header.values.items()}
-
-
-@dataclass(frozen=True)
-class _Field:
-    """A key in the form of `gguf.ReaderField`: `data` lists the indices of its values in `parts`,
-    and `types` is its type, with that of its elements if it is an array.
-    """
-
-    parts: Sequence[Any]
-    data: Sequence[int]
-    types: Sequence[int]
-
-    @classmethod
-    def of(cls, key: str, value: Value) -> _Field:
-        if value.is_array and key.startswith("tokenizer."):
-            return cls([[0]] * len(value.raw), range(len(value.raw)), [0])
-        parts = value.raw if value.is_array else [value.raw]
-        if value.kind != _STRING:
-            parts = [np.array([number]) for number in parts]
-        types = [_ARRAY, value.kind] if value.is_array else [value.kind]
-        return cls(parts, range(len(parts)), types)
-
-
-_LENDING = threading.Lock()
-
-
-@contextlib.contextmanager
-def standing_in(header: Header) -> Iterator[None]:
-    """While this is open, `gguf.GGUFReader` does not read this file again, but has its header.
-
-    transformers offers no way to pass it one. Loads in other threads wait.
-    """
-    import gguf
-
-    def reader(path: str | Path, *arguments: Any) -> Any:
-        return _StandIn(header) if header.path.samefile(path) else read(path, *arguments)
-
-    with _LENDING:
-        read = gguf.GGUFReader
-        with patch("gguf.GGUFReader", reader):
-            yield

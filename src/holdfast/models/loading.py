@@ -237,15 +237,17 @@ def load(
     source = find_source(str(name_or_path))
     template = None if chat_template is None else read_template(chat_template)
     placement = placement_of(device, dtype, device_map)
+    gguf = source.gguf
+    digest = gguf.start_digest() if gguf else None
     model, tokenizer = _read(source, placement, template, trust_remote_code)
     with explained(source, "model"):
-        steerable, gguf = install(model.eval()), source.gguf
-        usual_batch_size = _usual_batch_size(model)
+        steerable, usual_batch_size = install(model.eval()), _usual_batch_size(model)
+        loaded = gguf.fingerprint(model.dtype, digest) if gguf else None
         if multiplies_bfloat16() and not is_split(model):
             pack_layers(model)
         return LocalModel(
             name=source.name,
-            identity=Fingerprint(model, tokenizer, gguf.fingerprint(model.dtype) if gguf else None),
+            identity=Fingerprint(model, tokenizer, loaded),
             hf_model=model,
             tokenizer=tokenizer,
             stop_ids=stop_ids(model, tokenizer) | (gguf.stop_ids if gguf else set()),

@@ -1,0 +1,152 @@
+"""How long a GGUF file takes to load, in a fresh process, against transformers' own loader.
+
+The ways alternate, each in a process of its own:
+
+- "first": `holdfast.load`, with an empty cache of tokenizers
+- "later": the same, with the tokenizer in the cache
+- "transformers": `AutoTokenizer` and `AutoModelForCausalLM.from_pretrained(gguf_file=...)`
+
+The file is in the system's page cache. Seconds are of the whole process (with the imports) until
+the model is loaded, and of the load alone. Holdfast also tries whether the model can be steered,
+and digests the file. After that, each process digests its weights and its tokenizer, which have to
+be those of the others, bit for bit.
+
+    python benchmarks/loading.py --out benchmarks/results/loading.json
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+from pathlib import Path
+from typing import Any
+
+from stamp import measured_on, write_record
+
+WAYS = ("first", "later", "transformers")
+
+
+def load_by_holdfast(file: Path, dtype: str) -> tuple[Any, Any]:
+    import holdfast
+
+    loaded = holdfast.load(file, "cpu", dtype)
+    return loaded.hf_model, loaded.tokenizer
+
+
+def load_by_transformers(file: Path, dtype: str) -> tuple[Any, Any]:
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(file.parent, gguf_file=file.name)
+    model = AutoModelForCausalLM.from_pretrained(file.parent, gguf_file=file.name, dtype=dtype)
+    return model, tokenizer
+
+
+def digest_of(model, tokenizer) -> str:
+    """A digest of every weight's name, dtype and bits, and of the tokenizer."""
+    import torch
+
+    digest = hashlib.sha256(tokenizer.backend_tokenizer.to_str().encode())
+    for name, weight in sorted(model.state_dict().items()):
+        digest.update(f"{name} {weight.dtype} {tuple(weight.shape)}".encode())
+        digest.update(weight.contiguous().view(torch.uint8).numpy().data)
+    return digest.hexdigest()
+
+
+def run_one(way: str, file: Path, dtype: str) -> None:
+    """Loads once in this process, and prints when it was done."""
+    warnings.simplefilter("ignore")
+    import transformers
+
+    if way == "transformers":
+        from transformers import AutoModelForCausalLM, AutoTokenizer  # noqa: F401
+    else:
+        import holdfast.models.loading  # noqa: F401
+    transformers.logging.set_verbosity_error()
+    started = time.perf_counter()
+    load = load_by_transformers if way == "transformers" else load_by_holdfast
+    model, tokenizer = load(file, dtype)
+    loaded, cpu = time.time(), time.process_time()
+    seconds = time.perf_counter() - started
+    result = {"loaded_at": loaded, "load_s": seconds, "cpu_s": cpu}
+    print(json.dumps(result | {"digest": digest_of(model, tokenizer)}))
+
+
+def run_apart(way: str, file: Path, dtype: str, cache: Path) -> dict:
+    """Seconds of one load in a fresh process."""
+    command = [sys.executable, __file__, "--way", way, "--file", str(file), "--dtype", dtype]
+    environment = os.environ | {"XDG_CACHE_HOME": str(cache), "HF_HUB_OFFLINE": "1"}
+    started = time.time()
+    ran = subprocess.run(command, env=environment, stdout=subprocess.PIPE, check=True)
+    result = json.loads(ran.stdout.splitlines()[-1])
+    return result | {"process_s": result.pop("loaded_at") - started}
+
+
+def measure(name: str, dtype: str, repetitions: int) -> dict:
+    """The rows of one model."""
+    from holdfast.models.checkpoint import find_source
+
+    gguf = find_source(name).gguf
+    assert gguf is not None, f"{name} is no GGUF file"
+    file = gguf.path.absolute()
+    file.read_bytes()  # into the page cache
+    results: dict[str, list[dict]] = {way: [] for way in WAYS}
+    for _ in range(repetitions):
+        with tempfile.TemporaryDirectory() as cache:
+            for way in WAYS:
+                results[way].append(run_apart(way, file, dtype, Path(cache)))
+                print(f"{name}, {way}: {results[way][-1]['process_s']:.1f} s", file=sys.stderr)
+    digests = {result["digest"] for runs in results.values() for result in runs}
+    return {
+        "model": name,
+        "file": file.name,
+        "dtype": dtype,
+        "same_weights_and_tokenizer": len(digests) == 1,
+        "rows": [
+            {
+                "way": way,
+                **{
+                    measured: {
+                        "median": round(statistics.median(run[measured] for run in runs), 2),
+                        "all": [round(run[measured], 2) for run in runs],
+                    }
+                    for measured in ("process_s", "load_s", "cpu_s")
+                },
+            }
+            for way, runs in results.items()
+        ],
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--models", nargs="+", default=["qwen-0.5b", "smollm2", "gemma-3-270m"])
+    parser.add_argument("--dtype", default="bfloat16")
+    parser.add_argument("--repetitions", type=int, default=5)
+    parser.add_argument("--out", type=Path)
+    parser.add_argument("--way", choices=WAYS, help=argparse.SUPPRESS)
+    parser.add_argument("--file", type=Path, help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.way:
+        run_one(arguments.way, arguments.file, arguments.dtype)
+        return
+    record = {
+        "benchmark": "loading",
+        "measured_on": measured_on(),
+        "repetitions": arguments.repetitions,
+        "models": [
+            measure(name, arguments.dtype, arguments.repetitions) for name in arguments.models
+        ],
+    }
+    write_record(record, arguments.out)
+
+
+if __name__ == "__main__":
+    main()

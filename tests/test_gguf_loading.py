@@ -1,0 +1,225 @@
+"""GGUF files load to the bits and the tokens of transformers' own loader, only faster."""
+
+import hashlib
+import threading
+
+import numpy as np
+import pytest
+import torch
+from test_gguf import load, write
+from tiny import chat
+
+from holdfast.models import gguf_tokenizer
+from holdfast.models.checkpoint import find_source
+from holdfast.models.gguf_header import read_header
+from holdfast.models.gguf_stand_in import standing_in
+
+gguf = pytest.importorskip("gguf")
+blocks = pytest.importorskip("holdfast.models.gguf_blocks")
+DTYPES = (torch.float32, torch.bfloat16, torch.float16, torch.float64)
+
+
+def bits(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor.contiguous().view(torch.uint8)
+
+
+def random_blocks(kind: str, rows: int, row: int) -> np.ndarray:
+    """Rows of `row` blocks with random quants and finite scales."""
+    _, size = gguf.GGML_QUANT_SIZES[gguf.GGMLQuantizationType[kind]]
+    made = np.random.default_rng(0).integers(0, 256, (rows * row, size), dtype=np.uint8)
+    for high in (209,) if kind == "Q6_K" else (1, 3):  # the high bytes of the float16s
+        made[:, high] &= 0xBF
+    return made.reshape(rows, -1)
+
+
+@pytest.mark.parametrize("kind", blocks.UNPACK)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_blocks_have_the_bits_of_the_package(kind, dtype, monkeypatch):
+    monkeypatch.setattr(blocks, "_CHUNK", 1024)  # several chunks, the last one a single block
+    packed = random_blocks(kind, 11, 3)
+    values = blocks.dequantise(torch.from_numpy(packed), kind, dtype)
+    expected = torch.from_numpy(gguf.dequantize(packed, gguf.GGMLQuantizationType[kind]))
+    assert values.shape == expected.shape
+    assert torch.equal(bits(values), bits(expected.to(dtype)))
+
+
+def q5_0(block: np.ndarray) -> list[float]:
+    """The definition: (quant - 16) * scale, whose fifth bits are in bytes 2 to 5."""
+    scale = float(block[:2].view(np.float16)[0])
+    fifth = int.from_bytes(block[2:6].tobytes(), "little")
+    low = [int(byte) & 15 for byte in block[6:]] + [int(byte) >> 4 for byte in block[6:]]
+    return [scale * (low[at] + 16 * (fifth >> at & 1) - 16) for at in range(32)]
+
+
+def q4_k(block: np.ndarray) -> list[float]:
+    """The definition: scale * quant - minimum, whose six bits are in bytes 4 to 15."""
+    scale, minimum = (float(half) for half in block[:4].view(np.float16))
+    packed = [int(byte) for byte in block[4:16]]
+    values = []
+    for run in range(8):
+        if run < 4:
+            scales, minima = packed[run] & 63, packed[run + 4] & 63
+        else:
+            scales = packed[run + 4] & 15 | packed[run - 4] >> 6 << 4
+            minima = packed[run + 4] >> 4 | packed[run] >> 6 << 4
+        quants = block[16 + run // 2 * 32 :][:32] >> 4 * (run % 2) & 15
+        values += [scale * scales * int(quant) - minimum * minima for quant in quants]
+    return values
+
+
+@pytest.mark.parametrize(("kind", "formula"), [("Q5_0", q5_0), ("Q4_K", q4_k)])
+def test_blocks_match_the_formula_in_float64(kind, formula):
+    packed = random_blocks(kind, 4, 1)
+    values = blocks.dequantise(torch.from_numpy(packed), kind, torch.float64).numpy()
+    exact = np.array([formula(row) for row in packed])
+    spread = np.abs(exact).max(axis=1, keepdims=True)  # a difference cancels
+    assert (np.abs(values - exact) <= 4 * np.finfo(np.float32).eps * spread).all()
+    assert np.unique(exact).size > 50
+
+
+@pytest.mark.parametrize("kind", ("F32", "F16", "BF16", "Q8_0", "Q4_0", "Q5_1"))
+@pytest.mark.parametrize("dtype", ("float32", "bfloat16", "float64"))
+def test_a_file_has_the_bits_and_the_tokens_that_transformers_loads(tmp_path, kind, dtype):
+    from transformers import AutoModelForCausalLM, PreTrainedTokenizerFast
+
+    path = write(tmp_path / "tiny.gguf", kind=kind)  # a Llama, whose rotated pairs are reordered
+    ours = load(path, dtype=dtype)
+    peer = AutoModelForCausalLM.from_pretrained(
+        tmp_path, gguf_file=path.name, dtype=getattr(torch, dtype)
+    )
+    weights, expected = ours.hf_model.state_dict(), peer.state_dict()
+    assert weights.keys() == expected.keys()
+    for name, weight in weights.items():
+        assert weight.dtype == expected[name].dtype, name
+        assert torch.equal(bits(weight), bits(expected[name])), name
+    tokenizer = PreTrainedTokenizerFast.from_pretrained(tmp_path, gguf_file=path.name)
+    assert ours.tokenizer.backend_tokenizer.to_str() == tokenizer.backend_tokenizer.to_str()
+    assert ours.tokenizer.special_tokens_map == tokenizer.special_tokens_map
+    assert ours.tokenizer.chat_template == tokenizer.chat_template
+
+
+def test_a_changed_file_is_not_read_by_what_was_lent(tmp_path):
+    from transformers.integrations.gguf import reader
+
+    path, other = tmp_path / "tiny.gguf", write(tmp_path / "other.gguf", split__count=1)
+    before = reader._read_metadata
+    with standing_in(read_header(write(path))):
+        assert "split.count" not in reader.read_gguf_metadata(str(path))[0]
+        assert "split.count" in reader.read_gguf_metadata(str(other))[0]
+    assert reader._read_metadata is before
+
+
+def test_what_is_lent_is_what_transformers_reads(tmp_path):
+    from transformers.integrations.gguf import reader
+
+    path = write(tmp_path / "tiny.gguf")
+    whole = ("tokenizer.ggml.tokens",)
+    read = [reader.read_gguf_metadata(str(path), lists) for lists in ((), whole)]
+    table = reader.GgufHeader.from_file(str(path))
+    with standing_in(read_header(path)):
+        lent = [reader.read_gguf_metadata(str(path), lists) for lists in ((), whole)]
+        assert reader.GgufHeader.from_file(str(path)) == table
+    assert lent == read
+
+
+def test_a_digest_that_cannot_be_made_fails_where_it_is_needed(tmp_path):
+    path = write(tmp_path / "tiny.gguf")
+    read = find_source(str(path)).gguf
+    content = hashlib.sha256(path.read_bytes()).hexdigest()
+    assert read.start_digest().result() == content
+    path.unlink()
+    with pytest.raises(FileNotFoundError):
+        read.fingerprint(torch.float32, read.start_digest())
+
+
+@pytest.fixture
+def cached(tmp_path, monkeypatch):
+    """A file whose tokenizer is kept in a cache of its own."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(gguf_tokenizer, "_LARGE", 1)
+    return write(tmp_path / "tiny.gguf")
+
+
+def text_of(loaded) -> str:
+    return loaded.tokenizer.backend_tokenizer.to_str()
+
+
+def unused(*_):
+    raise AssertionError("the tokenizer is converted")
+
+
+def convert_never(monkeypatch):
+    monkeypatch.setattr("transformers.integrations.gguf.convert_gguf_tokenizer", unused)
+
+
+def test_a_tokenizer_is_converted_once(cached, monkeypatch):
+    first = load(cached)
+    convert_never(monkeypatch)
+    again = load(cached)
+    assert text_of(again) == text_of(first)
+    messages = chat("be nice", "hello <s> there")
+    ids = [each.tokenizer.apply_chat_template(messages)["input_ids"] for each in (first, again)]
+    assert ids[0] == ids[1]
+    assert again.tokenizer.special_tokens_map == first.tokenizer.special_tokens_map
+
+
+@pytest.mark.parametrize("damage", ("cut", "changed", "empty", "binary", "a folder"))
+def test_a_damaged_cache_is_made_again(cached, damage):
+    right = text_of(load(cached))
+    path = gguf_tokenizer.cache_file(read_header(cached))
+    content = path.read_bytes()
+    if damage == "a folder":
+        path.unlink()
+        path.mkdir()
+    else:
+        path.write_bytes(
+            {
+                "cut": content[:-40],
+                "changed": content.replace(b"hello", b"hallo").replace(b'"id":1', b'"id":2'),
+                "empty": b"",
+                "binary": bytes(range(256)),
+            }[damage]
+        )
+        assert path.read_bytes() != content
+    assert text_of(load(cached)) == right
+    if damage != "a folder":
+        assert path.read_bytes() == content
+
+
+def test_other_versions_and_headers_have_other_places(cached, monkeypatch):
+    header = read_header(cached)
+    places = [gguf_tokenizer.cache_file(header)]
+    other = write(cached.with_name("other.gguf"), template=None)
+    places.append(gguf_tokenizer.cache_file(read_header(other)))
+    monkeypatch.setattr(gguf_tokenizer, "version", lambda name: "0")
+    places.append(gguf_tokenizer.cache_file(header))
+    assert len(set(places)) == 3
+
+
+def test_loads_at_the_same_time_share_the_cache(cached):
+    texts = []
+    header = read_header(cached)
+
+    def convert(*_):
+        from tokenizers import Tokenizer, models
+
+        return Tokenizer(models.BPE()), {}
+
+    def run():
+        tokenizer, _ = gguf_tokenizer.kept_in_cache(header, convert)("llama", {"tokens": ["a"]})
+        texts.append(tokenizer.to_str())
+
+    threads = [threading.Thread(target=run) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(texts) == 8 and len(set(texts)) == 1
+    folder = gguf_tokenizer.cache_file(header).parent
+    assert [path.suffix for path in folder.iterdir()] == [".json"]
+
+
+def test_a_small_vocabulary_is_not_kept(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    load(write(tmp_path / "tiny.gguf"))
+    assert not (tmp_path / "cache").exists()
