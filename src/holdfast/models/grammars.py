@@ -7,7 +7,8 @@ A grammar is in the language of llguidance, which compiles it for a tokenizer wh
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -77,3 +78,88 @@ def read_response_format(given: Mapping[str, Any] | None) -> Grammar | None:
         )
     name = described.get("name") or "json_schema"
     return Grammar(f"start: {json_rule(schema)}", f"JSON by the schema {str(name)[:60]!r}")
+
+
+@dataclass(frozen=True)
+class Function:
+    """A function that may be called, and the JSON Schema of its arguments."""
+
+    name: str
+    parameters: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class CallForm:
+    """How a chat template writes the call of a tool, whose arguments are a JSON object.
+
+    `before` and `after` are the text around the arguments; `name` stands in one of them.
+
+    Args:
+        opening: how every call begins, by which it is told from other text.
+        special: of the model's special tokens in these texts, the ids.
+    """
+
+    before: str
+    after: str
+    name: str
+    opening: str
+    special: Mapping[str, int]
+
+    def call(self, function: Function) -> str:
+        """The text of a call after its opening, as the body of a grammar's rule."""
+        name = function.name
+        before, after = (
+            text.replace(json.dumps(self.name), json.dumps(name)).replace(self.name, name)
+            for text in (self.before.removeprefix(self.opening), self.after)
+        )
+        schema = {"type": "object", **function.parameters}
+        return " ".join(
+            filter(None, (self.literal(before), json_rule(schema), self.literal(after)))
+        )
+
+    def literal(self, text: str) -> str:
+        """A text in a grammar, whose special tokens are tokens; "" for none."""
+        if not self.special:
+            return json.dumps(text, ensure_ascii=False) if text else ""
+        parts = re.split(f"({'|'.join(map(re.escape, self.special))})", text)
+        return " ".join(
+            f"<[{self.special[part]}]>" if part in self.special else json.dumps(part)
+            for part in parts
+            if part
+        )
+
+
+def forced_call(form: CallForm, functions: Sequence[Function]) -> Grammar:
+    """The grammar of exactly one call, of one of these functions."""
+    opening = form.literal(form.opening)
+    rules = _call_rules(form, functions)
+    calls = " | ".join(f"call_{number}" for number in range(len(functions)))
+    source = "\n".join([f"start: {opening} ({calls})", *rules])
+    return Grammar(source, f"a call of {_named(functions)}", "tool_choice")
+
+
+def strict_calls(form: CallForm, functions: Sequence[Function]) -> Grammar:
+    """The grammar of a text with any number of calls, each of one of these functions."""
+    if form.opening in form.special:
+        opening = [f"opening: TEXT {form.literal(form.opening)}"]
+    else:
+        opening = [f"opening[lazy]: TEXT {form.literal(form.opening)}"]
+    calls = " | ".join(f"call_{number}" for number in range(len(functions)))
+    source = "\n".join(
+        [
+            f"start: (opening ({calls}))* rest",
+            *opening,
+            "rest: TEXT",
+            r"TEXT: /(.|\n)*/",
+            *_call_rules(form, functions),
+        ]
+    )
+    return Grammar(source, f"strict calls of {_named(functions)}", "tools")
+
+
+def _call_rules(form: CallForm, functions: Sequence[Function]) -> list[str]:
+    return [f"call_{number}: {form.call(function)}" for number, function in enumerate(functions)]
+
+
+def _named(functions: Sequence[Function]) -> str:
+    return " or ".join(repr(function.name[:60]) for function in functions[:3])
