@@ -95,10 +95,12 @@ class CallForm:
     `before` and `after` are the text around the arguments; `name` stands in one of them.
 
     Args:
+        space: whitespace in front of the first call.
         opening: how every call begins, by which it is told from other text.
-        special: of the model's special tokens in these texts, the ids.
+        special: of tokens in these texts that no other tokens spell, the ids.
     """
 
+    space: str
     before: str
     after: str
     name: str
@@ -131,7 +133,7 @@ class CallForm:
 
 def forced_call(form: CallForm, functions: Sequence[Function]) -> Grammar:
     """The grammar of exactly one call, of one of these functions."""
-    opening = form.literal(form.opening)
+    opening = form.literal(form.space + form.opening)
     rules = _call_rules(form, functions)
     calls = " | ".join(f"call_{number}" for number in range(len(functions)))
     source = "\n".join([f"start: {opening} ({calls})", *rules])
@@ -140,7 +142,7 @@ def forced_call(form: CallForm, functions: Sequence[Function]) -> Grammar:
 
 def strict_calls(form: CallForm, functions: Sequence[Function]) -> Grammar:
     """The grammar of a text with any number of calls, each of one of these functions."""
-    if form.opening in form.special:
+    if any(token in form.opening for token in form.special):
         opening = [f"opening: TEXT {form.literal(form.opening)}"]
     else:
         opening = [f"opening[lazy]: TEXT {form.literal(form.opening)}"]

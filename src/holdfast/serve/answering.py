@@ -130,11 +130,8 @@ class Answer:
     def _with_calls(self, last: Delta, text: str, choice: Choice, parser: CallParser) -> Delta:
         """The last piece of a reply with the tool calls of its text, or that they are unparsed."""
         request, prompt = choice.chat.request, choice.chat.prompts[0].text
-        calls = ()
-        if last.finish_reason == "stop":
-            calls = tuple(parser.parse(text, prompt, request.tools))
-        if calls:
-            return replace(last, finish_reason="tool_calls", calls=calls)
+        if last.finish_reason == "stop" and (calls := parser.parse(text, prompt, request.tools)):
+            return replace(last, finish_reason="tool_calls", calls=tuple(calls))
         return replace(last, unparsed=parser.is_unparsed(text))
 
     @property

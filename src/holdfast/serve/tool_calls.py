@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from holdfast.models.local import LocalModel
 
 
-_SEEN = {"type": "function", "function": {"name": "holdfast_name", "parameters": {}}}
+# a call that the chat template writes, to see how it does
+_NAME = "holdfast_name"
+_TOOL = {"type": "function", "function": {"name": _NAME, "parameters": {}}}
 _ARGUMENTS = {"holdfast_key": "holdfast_value"}
 _CALL_ID = "holdfast0"  # nine characters, as Mistral's templates require
 
@@ -75,8 +77,8 @@ class CallParser:
         response template reads it back.
         """
         asked: list[Message] = [{"role": "user", "content": "?"}]
-        call = {"id": _CALL_ID, "type": "function", "function": {"name": _SEEN["function"]["name"]}}
-        call["function"]["arguments"] = _ARGUMENTS  # type: ignore[index]
+        function = {"name": _NAME, "arguments": _ARGUMENTS}
+        call = {"id": _CALL_ID, "type": "function", "function": function}
         called = [*asked, {"role": "assistant", "content": "", "tool_calls": [call]}]
         try:
             prompt = self._rendered(asked, add_generation_prompt=True)
@@ -89,29 +91,25 @@ class CallParser:
         before, after = reply[: arguments.start()], reply[arguments.end() :]
         ends = [str(self.model.tokenizer.decode([token])) for token in self.model.stop_ids]
         after = re.split("|".join(map(re.escape, ends)), after)[0] if ends else after
-        functions = self._read(before + json.dumps(_ARGUMENTS) + after, prompt, [_SEEN])[1]
-        name: str = _SEEN["function"]["name"]  # type: ignore[index]
-        if functions != [{"name": name, "arguments": _ARGUMENTS}]:
+        functions = self._read(before + json.dumps(_ARGUMENTS) + after, prompt, [_TOOL])[1]
+        if functions != [function]:
             return None
-        opening = re.split(r"\n|(?<=>)|(?<=\])", before.lstrip(), maxsplit=1)[0]
-        opening = before[: len(before) - len(before.lstrip())] + opening
-        return CallForm(before, after, name, opening, self._special(before + after))
+        space = before[: len(before) - len(before.lstrip())]
+        before = before.lstrip()
+        opening = re.split(r"\n|(?<=>)|(?<=\])", before, maxsplit=1)[0]
+        return CallForm(space, before, after, _NAME, opening, self._added(before + after))
 
     def _rendered(self, messages: Sequence[Message], **more: Any) -> str:
         return str(
             self.model.tokenizer.apply_chat_template(
-                list(messages), tools=[_SEEN], tokenize=False, **more
+                list(messages), tools=[_TOOL], tokenize=False, **more
             )
         )
 
-    def _special(self, text: str) -> dict[str, int]:
-        """The special tokens in a text, which no other tokens spell."""
+    def _added(self, text: str) -> dict[str, int]:
+        """The tokens in a text that are added to the vocabulary, which no other tokens spell."""
         added: Mapping[int, Any] = self.model.tokenizer.added_tokens_decoder
-        return {
-            token.content: number
-            for number, token in added.items()
-            if token.special and token.content in text
-        }
+        return {token.content: number for number, token in added.items() if token.content in text}
 
     def without_calls(self, message: Message, tools: Sequence[Tool]) -> Message:
         """Removes from an assistant's content the calls that `tool_calls` has too."""
