@@ -235,12 +235,18 @@ def test_strict_tools_are_called_in_their_form_or_not_at_all(calling):
         assert answer.choices[0].finish_reason in ("stop", "length", "tool_calls")
 
 
-def test_strict_calls_are_what_a_matcher_allows():
+@pytest.mark.parametrize("added", (False, True), ids=["spelt", "added"])
+def test_strict_calls_are_what_a_matcher_allows(added):
     from holdfast.models.grammar_masks import compile_grammar
     from holdfast.models.grammars import Function, strict_calls
 
     local = calls_in_tags()
+    if added:  # as Qwen's tags are, which are one token each
+        tokens = copy.deepcopy(local.tokenizer)
+        tokens.add_tokens(["<tool_call>", "</tool_call>"])
+        local = replace(local, tokenizer=tokens)
     form = CallParser("mine", local).form
+    assert bool(form.special) is added
     grammar = strict_calls(form, [Function("add", NUMBERED), Function("look_up", {})])
     start = compile_grammar(grammar, local.tokenizer, local.stop_ids).start
     for text, valid in (
