@@ -66,13 +66,11 @@ def test_penalties_give_the_replies_of_python(client):
     offline = model().generate(PIRATE, sampling=sampling, penalties=holdfast.Penalties(-1.5, -0.5))
     assert text == offline.text
     assert text != ask(client, **given).choices[0].message.content
-    text = "<|begin|><|user|>What do you think about the garden?<|end|><|assistant|>"
-    prompts = {"model": "default", "prompt": text, "max_tokens": 40, "temperature": 0}
-    plain, penalised = (
-        client.completions.create(**prompts, **more).choices[0].text
-        for more in ({}, {"frequency_penalty": -2})
+    prompt = model().tokenizer.apply_chat_template(
+        PIRATE, tokenize=False, add_generation_prompt=True
     )
-    assert plain != penalised
+    completed = client.completions.create(model="default", prompt=prompt, **given, **penalties)
+    assert completed.choices[0].text == offline.text
 
 
 def test_log_probabilities_are_of_the_model_before_penalties_and_grammars(client):
