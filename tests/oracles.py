@@ -218,3 +218,15 @@ def capping(
     """Lu et al. (2026): h - s v max(<h, v> - tau, 0), s the strength."""
     excess = max(dot(hidden, direction) - cap, 0.0)
     return [h - strength * excess * v for h, v in zip(hidden, direction, strict=True)]
+
+
+def penalised(
+    logits: list[float], drawn: list[int], frequency: float, presence: float
+) -> list[float]:
+    """OpenAI's API: mu[j] - c[j] * alpha_frequency - float(c[j] > 0) * alpha_presence, where c[j]
+    is how often token j was drawn before.
+    """
+    return [
+        logit - drawn.count(token) * frequency - float(drawn.count(token) > 0) * presence
+        for token, logit in enumerate(logits)
+    ]

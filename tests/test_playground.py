@@ -154,16 +154,28 @@ def test_two_columns_answer_the_same_messages_side_by_side(browser, served):
     visit(browser, served)
     write(browser, "system", NUMBER)
     said = {"none": [], "boost:factor=4": []}
+    first = []
     for turn, text in enumerate(("Please talk about the sea.", ASK)):
         say(browser, text)
         for steering, history in said.items():
             chat = [PROMPT, *history, {"role": "user", "content": text}]
             reply = offline(chat, steering, turn)
+            first += [] if turn else [reply]
             history += [chat[-1], {"role": "assistant", "content": reply.text}]
             assert reply.text in replies(browser)
             assert mass_of(reply) in masses(browser)
     last = [history[-1]["content"] for history in said.values()]
     assert replies(browser)[2:] == last
+    # the chart compares replies over as many tokens as the shortest has
+    length = min(len(reply.token_ids) for reply in first)
+    assert length < max(len(reply.token_ids) for reply in first)
+    click(browser, "#chart summary")
+    shown = js(
+        browser,
+        "[...document.querySelectorAll('#chart tbody tr:first-child td')].map((td) => td.textContent)",
+    )
+    means = [sum(reply.token_masses[:length]) / length for reply in first]
+    assert [float(mass) for mass in shown[:2]] == pytest.approx(means, abs=1e-3)
     browser.refresh()  # which keeps the dialog
     wait(browser, READY)
     assert replies(browser)[2:] == last

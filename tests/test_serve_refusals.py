@@ -19,6 +19,7 @@ from holdfast.serve.access import AccessRules
 from holdfast.serve.bodies import ChatBody, CompletionBody, TokenizeBody, read_body
 from holdfast.serve.limits import Limits
 from holdfast.serve.refusals import Refusal
+from holdfast.serve.response_bodies import ResponsesBody
 
 LIMITS = Limits(tokens=16, seconds=20, body_bytes=16_000_000, messages=20, choices=4)
 HELLO = [{"role": "user", "content": "hello there"}]
@@ -89,17 +90,16 @@ def test_a_template_that_drops_a_users_message_is_refused():
     [
         ("tools", [{"type": "function"}], "tools[0].function is missing"),
         ("tools", [{"type": "custom", "custom": {"name": "a"}}], "'custom'"),
-        ("tools", [{"type": "function", "function": {"name": "a", "strict": True}}], "strict"),
         ("tools", [{"type": "function", "function": {"name": "a\ud800"}}], "half a character"),
         ("tools", [{**LOOK, "function": {"name": "a", "parameters": DEEP}}], "deeper than 64"),
         ("tools", [LOOK], "The tokenizer of 'default' has no response template"),
-        ("tool_choice", "required", "'required' cannot be enforced"),
-        ("tool_choice", {"type": "function", "function": {"name": "a"}}, "cannot be enforced"),
+        ("tool_choice", "required", "the declared tools are none"),
+        ("tool_choice", {"type": "function", "function": {"name": "a"}}, "asks for 'a'"),
         ("functions", [{}], "functions"),
-        ("response_format", {"type": "json_object"}, "json_object"),
+        ("response_format", {"type": "xml"}, "'xml'"),
         ("modalities", ["text", "audio"], "modalities"),
         ("reasoning_effort", "high", "'high'"),
-        ("frequency_penalty", 0.5, "0.5"),
+        ("frequency_penalty", 2.5, "2.5"),
         ("top_k", 40, "top_k is not implemented here, so 40 is refused; leave it out"),
         ("min_p", 0.1, "min_p is not implemented"),
         ("repetition_penalty", 1.1, "leave it out or give 1."),
@@ -228,6 +228,7 @@ FIELDS = [
         (ChatBody, {"messages": BRIEF}),
         (CompletionBody, {"prompt": "music"}),
         (TokenizeBody, {"messages": BRIEF}),
+        (ResponsesBody, {"input": "music"}),
     )
     for name in body.model_fields
 ]
@@ -398,7 +399,7 @@ def test_security_headers_are_sent_and_only_listed_sites_are_allowed(url):
             assert (answer.headers.get("access-control-allow-origin") == origin) is allowed
 
 
-POSTED = ("/v1/chat/completions", "/v1/completions", "/tokenize")
+POSTED = ("/v1/chat/completions", "/v1/responses", "/v1/completions", "/tokenize")
 READ = ("/v1/models", "/v1/steering", "/version", "/health", "/ready", "/metrics")
 PATHS = [*(("post", path) for path in POSTED), *(("get", path) for path in READ)]
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
         transcripts,
     )
     from holdfast.chat.messages import Message
-    from holdfast.common.sampling import Sampling
+    from holdfast.common.sampling import Penalties, Sampling
     from holdfast.methods import (
         AdaCad,
         Anchoring,
@@ -72,6 +72,7 @@ __all__ = [
     "HoldfastError",
     "Message",
     "Pasta",
+    "Penalties",
     "Prism",
     "PromptStrength",
     "Reminder",
@@ -107,6 +108,7 @@ __all__ = [
 
 _LIGHT = {  # by name, the module that defines it
     "Message": "holdfast.chat.messages",
+    "Penalties": "holdfast.common.sampling",
     "Sampling": "holdfast.common.sampling",
     "Reply": "holdfast.models.requests",
     "Request": "holdfast.models.requests",

@@ -126,7 +126,9 @@ def _service(arguments: ServeArguments) -> Service:
     for path, spec in zip(arguments.fitted or (), fitted, strict=True):
         print(f"{path}: {spec}", flush=True)
     default = parse(arguments.default_method)
-    prompts = playground_prompts(arguments.suite) if arguments.suite else ()
+    # the page's own examples are those that the model in the package was trained to follow
+    suite = arguments.suite or ("" if arguments.model == "default" else "bots")
+    prompts = playground_prompts(suite) if suite else ()
     limits = Limits(
         whole_number("serve", "max_tokens", arguments.max_tokens, 1, MOST_NEW_TOKENS),
         Range(0, above_low=True).check("serve", "timeout", arguments.timeout),
@@ -174,10 +176,12 @@ def _service(arguments: ServeArguments) -> Service:
 
 
 def playground_prompts(suite: str) -> list[dict[str, str]]:
-    """The first prompts of a suite, each with its first probe as the opening message."""
+    """The first prompts of a suite, of bots one per bot, with the first probe as the message."""
+    cases = load_suite(suite).cases
+    chosen = cases[::2] if suite == "bots" else cases  # two wordings of each
     return [
         {"name": case.id, "system": case.system_prompt, "message": case.all_rules[0].probes[0]}
-        for case in load_suite(suite).cases[:_PROMPTS]
+        for case in chosen[:_PROMPTS]
     ]
 
 

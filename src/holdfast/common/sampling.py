@@ -7,6 +7,7 @@ from holdfast.common.ranges import Range, whole_number
 
 TEMPERATURES = Range(0, 2)
 TOP_P = Range(0, 1, above_low=True, share=True)
+PENALTIES = Range(-2, 2)
 MOST_NEW_TOKENS = 2**20  # more than the context of almost any model
 NO_CONTENT = ("refusal", "tool_calls", "empty")  # stop reasons of replies without text
 
@@ -34,6 +35,33 @@ class Sampling:
         whole_number("sampling", "max_new_tokens", self.max_new_tokens, 1, MOST_NEW_TOKENS)
         object.__setattr__(self, "temperature", temperature)
         object.__setattr__(self, "top_p", top_p)
+
+
+@dataclass(frozen=True)
+class Penalties:
+    """What is subtracted from the logits of tokens that a reply already has, as in OpenAI's API.
+
+    A token that was drawn c > 0 times in this reply loses `frequency * c + presence`, before the
+    temperature applies. The prompt does not count.
+
+    Args:
+        frequency: from -2 to 2; 0 changes nothing, and below 0 makes repetition likelier.
+        presence: the same range.
+
+    Raises:
+        ParameterOutOfRange: a value outside its range.
+    """
+
+    frequency: float = 0.0
+    presence: float = 0.0
+
+    def __post_init__(self) -> None:
+        for name, value in (("frequency", self.frequency), ("presence", self.presence)):
+            checked = PENALTIES.check("sampling", f"{name}_penalty", value)
+            object.__setattr__(self, name, checked)
+
+    def __bool__(self) -> bool:
+        return bool(self.frequency or self.presence)
 
 
 class SamplingValues(TypedDict, total=False):

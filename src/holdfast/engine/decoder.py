@@ -18,6 +18,7 @@ from transformers.cache_utils import Cache
 
 from holdfast.common.threads import one_thread
 from holdfast.engine.batch import spans_of
+from holdfast.engine.constraints import constrain
 from holdfast.engine.drawing import DrawnToken, choose, log_probabilities
 from holdfast.engine.memory import ran_out_of_memory
 from holdfast.engine.prefixes import KeysValues
@@ -199,7 +200,9 @@ class Decoder:
             for state, mass, uniform in zip(step.rows, step.mass, step.uniform, strict=True):
                 state.masses.append(mass)
                 state.uniform_masses.append(uniform)
-        drawn = choose(logits, [state.next_draw for state in step.rows])
+        constrained, without_next = constrain(step.rows, logits)
+        failed = without_next | failed
+        drawn = choose(constrained, [state.next_draw for state in step.rows])
         tokens = [failed.get(number) or token for number, token in enumerate(drawn)]
         _note_log_probabilities(step.rows, tokens, logits)
         ended = []

@@ -17,7 +17,8 @@ import torch
 from torch import Tensor
 
 from holdfast.attention import AttentionTrace
-from holdfast.common.sampling import Sampling
+from holdfast.common.sampling import Penalties, Sampling
+from holdfast.engine.constraints import Matcher, TokenGrammar
 from holdfast.engine.drawing import Draw, DrawnToken, LogProbability, uniforms
 from holdfast.engine.prefixes import KeysValues, Prefix
 from holdfast.errors import ModelError
@@ -74,6 +75,8 @@ class Row:
     processors: tuple[EditsLogits, ...] = ()  # change the logits, in order
     sampling: Sampling = Sampling()
     seed: int = 0  # determines its draws
+    penalties: Penalties = Penalties()  # on tokens that it has drawn
+    grammar: TokenGrammar | None = None  # of its reply; None: any text
     # whether the keys and values are wanted afterwards; others wait for such a row, so it goes
     # first
     keep: bool = False
@@ -189,6 +192,16 @@ class RowState:
         """The streams of the row, each with the tokens generated after it."""
         return [StreamState(stream, self.token_ids, self.row.trace) for stream in self.row.streams]
 
+    @property
+    def penalties(self) -> tuple[float, float]:
+        """The frequency penalty and the presence penalty."""
+        return self.row.penalties.frequency, self.row.penalties.presence
+
+    @cached_property
+    def matcher(self) -> Matcher | None:
+        """Says which tokens its grammar allows next; None without a grammar."""
+        return None if self.row.grammar is None else self.row.grammar.matcher()
+
     @cached_property
     def _uniforms(self) -> list[float]:
         return uniforms(self.row.seed, self.row.sampling.max_new_tokens)
@@ -208,6 +221,8 @@ class RowState:
         """Prepares the row for its first pass, after what is `known` of each stream."""
         self.known = list(known)
         self.cached = self.known_lengths[0]
+        if self.matcher is not None:
+            self.matcher.prepare(self.token_ids)
 
     @property
     def next_draw(self) -> Draw:
@@ -222,7 +237,11 @@ class RowState:
         if token in stop_ids:
             return "stop"
         self.token_ids.append(token)
-        return "length" if len(self.token_ids) >= self.row.sampling.max_new_tokens else None
+        if len(self.token_ids) >= self.row.sampling.max_new_tokens:
+            return "length"
+        if self.matcher is not None:
+            self.matcher.prepare(self.token_ids)
+        return None
 
     def finish(self, reason: str, computed: tuple[KeysValues | None, ...]) -> None:
         """Sets the continuation, unless the row ended in an error."""

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from holdfast.errors import ModelError, UsageError
 from holdfast.methods import Method, compile_methods, spec_of
 from holdfast.methods.kinds import EVERY_MODEL, TRAITS, Ability, in_words
+from holdfast.models.requests import Request
 
 # of every model in this process; those whose attention can be reached offer that too
 LOCAL_ABILITIES = frozenset(
@@ -39,6 +40,22 @@ def require_layers(model: object, needed: str) -> None:
             option="model",
             value=name,
         )
+
+
+def require_free_reply(request: Request, description: str) -> None:
+    """Refuses a request whose draws are constrained, for a model that is not drawn from here.
+
+    Raises:
+        ModelError: it has penalties or a grammar.
+    """
+    for name, asked in (("response_format", request.grammar), ("penalties", request.penalties)):
+        if asked:
+            raise ModelError(
+                f"{description} draws its own tokens, so Holdfast cannot apply {name}; leave it"
+                " out, or load the model with holdfast.load().",
+                option=name,
+                value=asked,
+            )
 
 
 def check_requirements(

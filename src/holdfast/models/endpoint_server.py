@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from holdfast.errors import ModelError, RequestFailed, Unreachable
 from holdfast.methods import Ability, Method
 from holdfast.models import completions
-from holdfast.models.capabilities import check_requirements
+from holdfast.models.capabilities import check_requirements, require_free_reply
 from holdfast.models.endpoint_errors import (
     explain_answer,
     explain_filter,
@@ -67,6 +67,7 @@ class Server:
     def check_request(self, request: Request) -> None:
         """Refuses a request that it cannot serve; emphasis too, if attention is out of reach."""
         self.check(request.methods)
+        require_free_reply(request, f"The endpoint {self.endpoint.url}")
         if request.continue_final_message and self.served.wire_format != "holdfast":
             raise ModelError(
                 f"The endpoint {self.endpoint.url} may answer a message of the assistant where it"

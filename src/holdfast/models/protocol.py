@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Coroutine, Hashable, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Hashable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar, Unpack, cast, runtime_checkable
@@ -12,9 +12,10 @@ from holdfast.chat.messages import Messages
 from holdfast.chat.prompt import Pieces
 from holdfast.chat.templates import default_system_prompt
 from holdfast.common.event_loop import run_sync, task_group
-from holdfast.common.sampling import Sampling, SamplingValues
+from holdfast.common.sampling import Penalties, Sampling, SamplingValues
 from holdfast.errors import UnknownName
 from holdfast.methods import Ability, Method, Methods
+from holdfast.models.grammars import read_response_format
 from holdfast.models.requests import Reply, Request, Token
 
 if TYPE_CHECKING:
@@ -42,6 +43,8 @@ class Generates(Protocol):
         marks: bool = False,
         continue_final_message: bool = False,
         trace: bool = False,
+        response_format: Mapping[str, Any] | None = None,
+        penalties: Penalties = Penalties(),
         **values: Unpack[SamplingValues],
     ) -> Reply:
         """Answers one chat.
@@ -55,10 +58,15 @@ class Generates(Protocol):
             marks: whether `*like this*` in a message is emphasis too.
             continue_final_message: whether the reply continues the last message, the assistant's.
             trace: whether `token_masses` and `trace` of the reply are filled.
+            response_format: as in OpenAI's API, {"type": "json_object"} or {"type": "json_schema",
+                "json_schema": {"name": NAME, "schema": SCHEMA}}: every reply that is not cut off
+                is such a JSON text. Needs the extra `grammar`, and a model in this process.
+            penalties: what tokens that the reply already has lose; of a model in this process.
             values: `temperature`, `top_p` and `max_new_tokens`, in place of those of `sampling`.
 
         Raises:
-            UsageError: a method needs a system prompt or emphasis, and a request has neither.
+            UsageError: a method needs a system prompt or emphasis, and a request has neither; or
+                the response format has a schema that cannot be enforced.
         """
         for name in values.keys() - SamplingValues.__annotations__.keys():
             raise UnknownName("argument", name, SamplingValues.__annotations__, "generate")
@@ -71,6 +79,8 @@ class Generates(Protocol):
             marks=marks,
             trace=trace,
             continue_final_message=continue_final_message,
+            penalties=penalties,
+            grammar=read_response_format(response_format),
         )
         request.check_span()
         return self.generate_batch([request])[0]

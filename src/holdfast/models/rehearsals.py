@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from holdfast.chat.emphasis import Range
-from holdfast.common.sampling import Sampling
+from holdfast.common.sampling import Penalties, Sampling
 from holdfast.engine.scheduler import naming_copies
 from holdfast.errors import PromptError, UsageError
 from holdfast.methods import Method, ShiftsAttention
@@ -151,6 +151,8 @@ def rehearsal_of(request: Request) -> Request:
         without_rehearsed(request),
         messages=messages,
         sampling=Sampling(temperature=0.0, top_p=1.0, max_new_tokens=tokens),
+        penalties=Penalties(),
+        grammar=None,
         conversation_seed=request.editing_seed,
         seed=0,
         thread=None,

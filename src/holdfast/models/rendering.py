@@ -193,6 +193,7 @@ def _row(
         request.compiled.processors,
         request.sampling,
         request.seed,
+        request.penalties,
         keep=request.keep and request.thread is not None,
         trace=request.trace and traces,
         room=request.room,

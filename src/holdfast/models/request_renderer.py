@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Protocol
 
 from transformers import PreTrainedTokenizerFast
 
 from holdfast.engine.scheduler import errors_named
 from holdfast.methods import Method
+from holdfast.models.grammar_masks import compile_grammar
 from holdfast.models.rehearsals import (
     GenerateResolved,
     Rehearsals,
@@ -35,6 +37,8 @@ class RenderingModel(Protocol):
     def tokenizer(self) -> PreTrainedTokenizerFast: ...
     @property
     def steerable(self) -> bool: ...
+    @property
+    def stop_ids(self) -> frozenset[int]: ...
     def check(self, methods: Sequence[Method]) -> None: ...
 
 
@@ -99,7 +103,17 @@ class RequestRenderer:
                 dialog = () if request.thread is None else self._threads.use(request.thread)
                 dialog = dialog or known_replies(request, self._model.tokenizer)
                 chats.append(RequestInThread(request, dialog))
-        return render(chats, self._model.tokenizer, traces=self._model.steerable)
+        rows = render(chats, self._model.tokenizer, traces=self._model.steerable)
+        return [self._with_grammar(row) for row in rows]
+
+    def _with_grammar(self, chat: Resolved) -> Resolved:
+        """The chat with the grammar of its reply compiled, if it has one."""
+        request = chat.request
+        if request.grammar is None:
+            return chat
+        with errors_named(request.name):
+            grammar = compile_grammar(request.grammar, self._model.tokenizer, self._model.stop_ids)
+        return replace(chat, row=replace(chat.row, grammar=grammar))
 
     def _rehearsal_of(self, request: Request) -> Request | None:
         """The rehearsal that resolves methods of a request; None if it has none to resolve."""

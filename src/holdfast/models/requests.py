@@ -20,9 +20,10 @@ from holdfast.chat.messages import (
 )
 from holdfast.chat.reasoning import split_reasoning
 from holdfast.common import ranges
-from holdfast.common.sampling import Sampling
+from holdfast.common.sampling import Penalties, Sampling
 from holdfast.errors import ParameterOutOfRange, UsageError, option, shortened
 from holdfast.methods import CompiledMethods, Method, Methods, compile_methods, read_methods
+from holdfast.models.grammars import Grammar
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -154,6 +155,10 @@ class Request:
             endpoint is asked not to call tools.
         continue_final_message: whether the reply continues the last message, which must be the
             assistant's; the reply is what comes after its text. Without, such a chat is refused.
+        penalties: what tokens that the reply already has lose; only of a model in this process.
+        grammar: the texts that the reply may be, as from `read_response_format`; None for any. A
+            reply that is cut at the token limit is the beginning of one. Only of a model in this
+            process.
         name: identifies the request in errors; "" if it is the only one.
 
     Raises:
@@ -179,6 +184,8 @@ class Request:
     reply_token_ids: tuple[ReplyTokens, ...] = ()
     tools: tuple[Tool, ...] = ()
     continue_final_message: bool = False
+    penalties: Penalties = Penalties()
+    grammar: Grammar | None = None
     name: str = field(default="", compare=False)
 
     if TYPE_CHECKING:  # the constructor accepts more types than the fields keep
@@ -201,6 +208,8 @@ class Request:
             reply_token_ids: Sequence[ReplyTokens] = (),
             tools: Sequence[Tool] = (),
             continue_final_message: bool = False,
+            penalties: Penalties = Penalties(),
+            grammar: Grammar | None = None,
             name: str = "",
         ) -> None: ...
 
@@ -238,6 +247,13 @@ class Request:
             )
         if self.plain:
             self._check_plain()
+        if self.grammar is not None and self.continue_final_message:
+            raise UsageError(
+                f"{self.grammar.option} describes a whole reply, and continue_final_message asks"
+                " for the end of one; leave one of them out.",
+                option=self.grammar.option,
+                value=self.grammar.about,
+            )
         self._check_reply_tokens()
         emphasis: Sequence[Part] = self.emphasis
         if self.marks:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import ExitStack, aclosing, asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -21,23 +21,26 @@ from holdfast.serve.refusals import Refusal, refusal_of, sentence_of, too_slow
 from holdfast.serve.responses import AppliedSteering, Cached, Details, Shapes, Usage
 from holdfast.serve.service import Service
 from holdfast.serve.submissions import Submission
+from holdfast.serve.tool_calls import CallParser
 from holdfast.serve.wire import end_events, send_event, send_json, start_events
+
+Write = Callable[["Answer", Send], Awaitable[None]]  # writes an answer in the format of its route
 
 
 async def answer(
-    service: Service, submission: Submission, shapes: Shapes, arrived: float, send: Send
+    service: Service, submission: Submission, write: Write, arrived: float, send: Send
 ) -> None:
     """Answers a request within the time limit; cancelling it frees its rows.
 
     Args:
         service: answers it.
         submission: the request.
-        shapes: the format of the answer.
+        write: writes the answer.
         arrived: when the request arrived, by `time.monotonic`.
         send: sends the answer.
     """
     seconds, body = service.limits.seconds, submission.body
-    choices = list[_Choice]()
+    choices = list[Choice]()
     try:
         async with (
             asyncio.timeout(seconds - (time.monotonic() - arrived)),
@@ -45,9 +48,8 @@ async def answer(
         ):
             for index, chat in enumerate(chats):
                 details = Details(service.model.tokenizer, body.likeliest, body.trace)
-                choices.append(_Choice(index, chat, details, Stopwatch(arrived)))
-            send_answer = _send_events if body.stream else _send_whole
-            await send_answer(_Answer(service, submission, shapes, choices), send)
+                choices.append(Choice(index, chat, details, Stopwatch(arrived)))
+            await write(Answer(service, submission, choices), send)
     except TimeoutError:
         raise too_slow(seconds) from None
     finally:
@@ -94,7 +96,7 @@ async def _admitted(
 
 
 @dataclass(frozen=True)
-class _Choice:
+class Choice:
     """A reply to generate."""
 
     index: int
@@ -104,15 +106,14 @@ class _Choice:
 
 
 @dataclass(frozen=True)
-class _Answer:
+class Answer:
     """The answer to a request that the engine has accepted, and the parts that it is made of."""
 
     service: Service
     submission: Submission
-    shapes: Shapes
-    choices: list[_Choice]
+    choices: list[Choice]
 
-    async def deltas(self, choice: _Choice) -> AsyncGenerator[Delta]:
+    async def deltas(self, choice: Choice) -> AsyncGenerator[Delta]:
         """A reply piece by piece; the last one has the tool calls of the whole text."""
         parser, text = self.submission.parser, ""
         stops = self.submission.body.stops
@@ -122,21 +123,16 @@ class _Answer:
             async for delta in deltas:
                 choice.stopwatch.note(delta)
                 text += delta.text
-                if parser is not None and delta.finish_reason == "stop":
-                    request, prompt = choice.chat.request, choice.chat.prompts[0].text
-                    if calls := parser.parse(text, prompt, request.tools):
-                        delta = replace(delta, finish_reason="tool_calls", calls=tuple(calls))
+                if parser is not None and delta.finish_reason is not None:
+                    delta = self._with_calls(delta, text, choice, parser)
                 yield delta
 
-    def head(self, kind: str) -> dict[str, Any]:
-        """The fields with which an answer, and each chunk of it, begins."""
-        return {
-            "id": self.shapes.prefix + secrets.token_hex(12),
-            "object": kind,
-            "created": int(time.time()),
-            "model": self.service.name,
-            "system_fingerprint": f"fp_{self.service.model.fingerprint[:12]}",
-        }
+    def _with_calls(self, last: Delta, text: str, choice: Choice, parser: CallParser) -> Delta:
+        """The last piece of a reply with the tool calls of its text, or that they are unparsed."""
+        request, prompt = choice.chat.request, choice.chat.prompts[0].text
+        if last.finish_reason == "stop" and (calls := parser.parse(text, prompt, request.tools)):
+            return replace(last, finish_reason="tool_calls", calls=tuple(calls))
+        return replace(last, unparsed=parser.is_unparsed(text))
 
     @property
     def usage(self) -> Usage:
@@ -153,29 +149,46 @@ class _Answer:
         return report
 
 
-async def _send_whole(answer: _Answer, send: Send) -> None:
+async def write_choices(shapes: Shapes, answer: Answer, send: Send) -> None:
+    """Writes the answer to a chat or a completion: its choices, whole or piece by piece."""
+    write = _send_events if answer.submission.body.stream else _send_whole
+    await write(answer, shapes, send)
+
+
+def _head(answer: Answer, shapes: Shapes, kind: str) -> dict[str, Any]:
+    """The fields with which an answer, and each chunk of it, begins."""
+    return {
+        "id": shapes.prefix + secrets.token_hex(12),
+        "object": kind,
+        "created": int(time.time()),
+        "model": answer.service.name,
+        "system_fingerprint": f"fp_{answer.service.model.fingerprint[:12]}",
+    }
+
+
+async def _send_whole(answer: Answer, shapes: Shapes, send: Send) -> None:
     """Sends the answer once all its replies are complete."""
     async with task_group() as group:
         replies = [group.create_task(joined(answer.deltas(choice))) for choice in answer.choices]
     choices = [
-        answer.shapes.choice(choice.index, reply.result(), choice.details)
+        shapes.choice(choice.index, reply.result(), choice.details)
         for choice, reply in zip(answer.choices, replies, strict=True)
     ]
     fields = {"choices": choices, "usage": answer.usage, "holdfast": answer.steering}
-    await send_json(send, answer.head(answer.shapes.whole) | fields)
+    await send_json(send, _head(answer, shapes, shapes.whole) | fields)
 
 
-async def _send_events(answer: _Answer, send: Send) -> None:
+async def _send_events(answer: Answer, shapes: Shapes, send: Send) -> None:
     """Sends the replies piece by piece, as server-sent events."""
-    shapes, options = answer.shapes, answer.submission.body.stream_options
+    options = answer.submission.body.stream_options
     with_usage = options is not None and options.include_usage
-    head = answer.head(shapes.chunk) | ({"usage": None} if with_usage else {})
+    head = _head(answer, shapes, shapes.chunk) | ({"usage": None} if with_usage else {})
 
-    async def send_chunk(choice: _Choice, delta: Delta, first: bool = False, **more: Any) -> None:
+    async def send_chunk(choice: Choice, delta: Delta, first: bool = False, **more: Any) -> None:
         piece = shapes.chunk_choice(choice.index, delta, choice.details, first)
         await send_event(send, head | {"choices": [piece]} | more)
 
-    async def send_reply(choice: _Choice) -> None:
+    async def send_reply(choice: Choice) -> None:
         async with aclosing(answer.deltas(choice)) as deltas:
             async for delta in deltas:
                 await send_chunk(choice, delta)
@@ -193,7 +206,7 @@ async def _send_events(answer: _Answer, send: Send) -> None:
     await end_events(send)
 
 
-def _usage(submission: Submission, choices: list[_Choice]) -> Usage:
+def _usage(submission: Submission, choices: list[Choice]) -> Usage:
     prompts = choices[:: submission.body.n]
     read = sum(len(choice.chat.prompt_ids) for choice in prompts)
     generated = sum(choice.stopwatch.tokens for choice in choices)

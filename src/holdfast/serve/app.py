@@ -21,12 +21,15 @@ from starlette.responses import Response
 from starlette.types import ASGIApp
 
 from holdfast.common.validation import problem_of
-from holdfast.errors import PromptError
+from holdfast.errors import HoldfastError, PromptError
+from holdfast.models.grammar_masks import compile_grammar
 from holdfast.serve import status_routes
 from holdfast.serve.access import AccessControl, AccessRules
-from holdfast.serve.answering import answer
+from holdfast.serve.answering import answer, write_choices
 from holdfast.serve.bodies import ChatBody, CompletionBody, TokenizeBody, within_limits
-from holdfast.serve.refusals import refusal_of, refusal_of_problem
+from holdfast.serve.refusals import Refusal, refusal_of, refusal_of_problem
+from holdfast.serve.response_bodies import ResponseChat, ResponsesBody, chat_of, renamed
+from holdfast.serve.response_objects import ResponseAnswer, write_response
 from holdfast.serve.responses import (
     ChatAnswer,
     ChatShapes,
@@ -37,6 +40,7 @@ from holdfast.serve.responses import (
 )
 from holdfast.serve.service import Service
 from holdfast.serve.submissions import (
+    Submission,
     check_model,
     check_template,
     read_chat,
@@ -167,19 +171,40 @@ def _add_generating(app: FastAPI, service: Service) -> None:
     event = {"type": "object", "properties": {"data": {"type": "string"}}, "required": ["data"]}
     stream = {200: {"content": {"text/event-stream": {"itemSchema": event}}}}
 
+    async def read(body: ChatBody) -> Submission:
+        submission = read_chat(body, default, limits, parser)
+        if (grammar := submission.requests[0].grammar) is not None:
+            stop_ids = service.model.stop_ids
+            try:
+                await asyncio.to_thread(compile_grammar, grammar, tokenizer, stop_ids)
+            except HoldfastError as error:
+                raise refusal_of(error, grammar.option) from None
+        return submission
+
     async def chat(body: ChatBody, arrived: float) -> Response:
         check_model(body.model, service.name)
         check_template(service.name, tokenizer)
-        submission = read_chat(body, default, limits, parser)
-        return CancellableResponse(
-            functools.partial(answer, service, submission, ChatShapes(), arrived)
-        )
+        submission = await read(body)
+        write = functools.partial(write_choices, ChatShapes())
+        return CancellableResponse(functools.partial(answer, service, submission, write, arrived))
+
+    response_chat = within_limits(ResponseChat, limits)
+
+    async def response(body: ResponsesBody, arrived: float) -> Response:
+        check_model(body.model, service.name)
+        check_template(service.name, tokenizer, "input")
+        try:
+            submission = await read(chat_of(body, response_chat))
+        except Refusal as refusal:
+            raise renamed(refusal) from None
+        write = functools.partial(write_response, body)
+        return CancellableResponse(functools.partial(answer, service, submission, write, arrived))
 
     async def completion(body: CompletionBody, arrived: float) -> Response:
         check_model(body.model, service.name)
         submission = read_completion(body, default, limits, tokenizer)
-        shapes = CompletionShapes()
-        return CancellableResponse(functools.partial(answer, service, submission, shapes, arrived))
+        write = functools.partial(write_choices, CompletionShapes())
+        return CancellableResponse(functools.partial(answer, service, submission, write, arrived))
 
     async def tokens(body: TokenizeBody, arrived: float) -> Response:
         check_model(body.model, service.name)
@@ -193,6 +218,7 @@ def _add_generating(app: FastAPI, service: Service) -> None:
 
     for path, body, route, summary, model in (
         ("/v1/chat/completions", ChatBody, chat, "Answers a chat.", ChatAnswer),
+        ("/v1/responses", ResponsesBody, response, "Answers a dialog.", ResponseAnswer),
         ("/v1/completions", CompletionBody, completion, "Continues a text.", CompletionAnswer),
         ("/tokenize", TokenizeBody, tokens, "A chat's tokens, and its span.", TokensAnswer),
     ):

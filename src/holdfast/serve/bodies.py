@@ -21,9 +21,10 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from holdfast.chat.messages import Message, Tool
-from holdfast.common.sampling import TEMPERATURES
+from holdfast.common.sampling import PENALTIES, TEMPERATURES
 from holdfast.common.validation import StrictModel, as_json, problem_of, written
 from holdfast.errors import shortened
+from holdfast.models.grammars import Grammar, read_response_format
 from holdfast.serve.limits import Limits
 from holdfast.serve.refusals import refusal_of_problem, refused_field
 
@@ -31,9 +32,9 @@ Model = TypeVar("Model", bound="Body")
 
 MAX_SEED = 2**63 - 1
 _MAX_TEXT = 100_000  # characters of an emphasised text
-_MAX_TOOLS = 128  # OpenAI's limit
+MAX_TOOLS = 128  # OpenAI's limit
 _MAX_DEPTH = 64  # of nested lists and objects, such as a tool's parameters
-_MAX_SPEC = 20_000  # characters of a method spec, which may list every head of a model
+MAX_SPEC = 20_000  # characters of a method spec, which may list every head of a model
 _JOINT = "\n"  # joins the text parts of a message, as vLLM does
 
 Name = Annotated[str, Field(max_length=1_000)]
@@ -76,7 +77,7 @@ class Body(StrictModel):
 
     @field_validator("*", mode="before")
     @classmethod
-    def _refuse_unsupported(cls, value: Any, info: ValidationInfo) -> Any:
+    def _refuseunsupported(cls, value: Any, info: ValidationInfo) -> Any:
         _check_encodable(str(info.field_name), value)
         extra = cls.model_fields[str(info.field_name)].json_schema_extra
         if not isinstance(extra, dict) or "enum" not in extra:
@@ -110,7 +111,7 @@ def _check_encodable(name: str, value: Any) -> None:
             )
 
 
-def _check_object(name: str, value: dict[str, Any]) -> None:
+def check_object(name: str, value: dict[str, Any]) -> None:
     """Refuses a caller's object that is nested too deeply or that no tokenizer can read."""
     parts: list[tuple[Any, int]] = [(value, 0)]
     while parts:
@@ -133,14 +134,14 @@ def _is_same(value: Any, known: Any) -> bool:
     return bool(value == known) and isinstance(value, bool) == isinstance(known, bool)
 
 
-def _unsupported(*accepted: Any) -> Any:
+def unsupported(*accepted: Any) -> Any:
     """An OpenAI field that is accepted with values that change nothing, and otherwise refused."""
     values = " or ".join(f"`{json.dumps(value)}`" for value in accepted)
     description = f"Not implemented: leave it out{f' or give {values}' if values else ''}."
     return Field(None, json_schema_extra={"enum": [*accepted, None]}, description=description)
 
 
-def _ignored(why: str) -> Any:
+def ignored(why: str) -> Any:
     """A field that is accepted but ignored, because it cannot affect a reply."""
     return Field(None, description=f"Changes nothing: {why}.")
 
@@ -158,12 +159,14 @@ class FunctionDefinition(Body):
     name: Annotated[Name, Field(min_length=1)]
     description: str | None = None
     parameters: dict[str, Any] | None = Field(None, description="A JSON Schema.")
-    strict: Any = _unsupported(False)
+    strict: bool = Field(
+        False, description="Whether the arguments of every call must follow `parameters`."
+    )
 
     @field_validator("parameters")
     @classmethod
     def _check_parameters(cls, parameters: dict[str, Any]) -> dict[str, Any]:
-        _check_object("parameters", parameters)
+        check_object("parameters", parameters)
         return parameters
 
 
@@ -176,7 +179,10 @@ class FunctionTool(Body):
 
 def plain_tools(tools: Sequence[FunctionTool]) -> list[Tool]:
     """Returns tools in the form that chat templates expect."""
-    return [tool.model_dump(exclude_none=True) for tool in tools]
+    plain = [tool.model_dump(exclude_none=True) for tool in tools]
+    for tool in plain:
+        del tool["function"]["strict"]  # which no template shows
+    return plain
 
 
 class CalledFunction(Body):
@@ -194,7 +200,7 @@ class CalledFunction(Body):
             value = None
         if not isinstance(value, dict):
             raise ValueError(f"arguments has to be a JSON object as a text, not {shortened(text)}.")
-        _check_object("arguments", value)
+        check_object("arguments", value)
         return text
 
 
@@ -213,15 +219,15 @@ class ChatMessage(Body):
     content: str | Annotated[list[TextPart], Field(min_length=1)] = Field(
         description="May be null beside `tool_calls`."
     )
-    name: Any = _unsupported()
-    refusal: Any = _unsupported()
-    audio: Any = _unsupported()
-    function_call: Any = _unsupported()
+    name: Any = unsupported()
+    refusal: Any = unsupported()
+    audio: Any = unsupported()
+    function_call: Any = unsupported()
     tool_calls: list[MessageToolCall] = Field([], description="Of an earlier answer.")
     tool_call_id: Name | None = Field(None, description="The call that this is the result of.")
-    annotations: Any = _unsupported([])
-    reasoning: Any = _unsupported("")
-    reasoning_content: Any = _unsupported("")
+    annotations: Any = unsupported([])
+    reasoning: Any = unsupported("")
+    reasoning_content: Any = unsupported("")
 
     @model_validator(mode="before")
     @classmethod
@@ -245,10 +251,58 @@ class ChatMessage(Body):
         return message
 
 
+class NamedFunction(Body):
+    """The name of a declared tool."""
+
+    name: Annotated[Name, Field(min_length=1)]
+
+
+class NamedTool(Body):
+    """A tool that a reply has to call."""
+
+    type: Literal["function"]
+    function: NamedFunction
+
+
+class JsonSchema(Body):
+    """A JSON Schema that a reply has to follow."""
+
+    model_config = ConfigDict(serialize_by_alias=True)
+
+    name: Annotated[Name, Field(min_length=1)]
+    description: str | None = ignored("the model is not shown it")
+    json_schema: dict[str, Any] = Field(alias="schema", description="The schema.")
+    strict: bool | None = ignored("a reply always follows the schema")
+
+    @field_validator("json_schema")
+    @classmethod
+    def _check_schema(cls, schema: dict[str, Any]) -> dict[str, Any]:
+        check_object("schema", schema)
+        return schema
+
+
+class ResponseFormat(Body):
+    """The texts that a reply may be."""
+
+    type: Literal["text", "json_object", "json_schema"]
+    json_schema: JsonSchema | None = Field(None, description="Needed by `json_schema`.")
+
+    @model_validator(mode="after")
+    def _check_schema_given(self) -> Self:
+        if (self.type == "json_schema") != (self.json_schema is not None):
+            raise refused_field(
+                "response_format",
+                f"response_format has the type {self.type}, and json_schema"
+                f" {'is missing' if self.json_schema is None else 'belongs to another'}; give"
+                " both, or neither.",
+            )
+        return self
+
+
 class VllmArguments(Body):
     """A request's steering under the names of the vLLM plug-in."""
 
-    holdfast: str | None = Field(None, max_length=_MAX_SPEC)
+    holdfast: str | None = Field(None, max_length=MAX_SPEC)
     holdfast_text: Text | None = None
     holdfast_trace: bool | Literal[0, 1] = False
 
@@ -296,7 +350,7 @@ class TokenizeBody(ChatFields):
     """The body of `/tokenize`."""
 
     messages: list[ChatMessage] | None = Field(None, min_length=1, description="Or `prompt`.")
-    tools: list[FunctionTool] = Field([], max_length=_MAX_TOOLS, description="Declared in it.")
+    tools: list[FunctionTool] = Field([], max_length=MAX_TOOLS, description="Declared in it.")
     prompt: str | None = Field(None, description="A text, without a chat template.")
 
     @property
@@ -309,7 +363,7 @@ class StreamOptions(Body):
     """Options of a stream."""
 
     include_usage: bool = Field(False, description="Whether a last chunk counts the tokens.")
-    include_obfuscation: Any = _unsupported(False)
+    include_obfuscation: Any = unsupported(False)
 
 
 class GeneratingBody(SpanFields):
@@ -319,6 +373,18 @@ class GeneratingBody(SpanFields):
         1.0, ge=TEMPERATURES.low, le=TEMPERATURES.high, description="0 takes the likeliest token."
     )
     top_p: float = Field(1.0, gt=0, le=1, description="Mass of the nucleus that is drawn from.")
+    frequency_penalty: float = Field(
+        0.0,
+        ge=PENALTIES.low,
+        le=PENALTIES.high,
+        description="Subtracted from a token's logit for each time that the reply has it already.",
+    )
+    presence_penalty: float = Field(
+        0.0,
+        ge=PENALTIES.low,
+        le=PENALTIES.high,
+        description="Subtracted from the logit of every token that the reply has already.",
+    )
     max_tokens: int | None = Field(None, ge=1, description="New tokens at most.")
     n: int = Field(1, ge=1, description="Replies; the i-th, from 0, draws with `seed` + i.")
     seed: Seed | None = Field(None, description="Names the draws; without it, a random one.")
@@ -329,7 +395,7 @@ class GeneratingBody(SpanFields):
     stream_options: StreamOptions | None = Field(None, description="Needs `stream`.")
     steering: str | None = Field(
         None,
-        max_length=_MAX_SPEC,
+        max_length=MAX_SPEC,
         description="Methods that keep the model on the system prompt, or on the emphasis:"
         " `boost:factor=2`, several joined by `+`, or `none`; `/v1/steering` lists them.",
     )
@@ -341,19 +407,17 @@ class GeneratingBody(SpanFields):
     vllm_xargs: VllmArguments | None = Field(
         None, description="Steering, emphasis and trace by the names of the vLLM plug-in."
     )
-    user: Name | None = _ignored("this server keeps nothing by user")
-    safety_identifier: Name | None = _ignored("this server keeps nothing by user")
-    prompt_cache_key: Name | None = _ignored("prefixes are shared wherever they agree")
-    metadata: dict[str, str] | None = _ignored("it is for stored replies, and none is stored")
-    store: Any = _unsupported(False)
-    service_tier: Any = _unsupported("auto", "default")
-    frequency_penalty: Any = _unsupported(0)
-    presence_penalty: Any = _unsupported(0)
-    logit_bias: Any = _unsupported({})
+    user: Name | None = ignored("this server keeps nothing by user")
+    safety_identifier: Name | None = ignored("this server keeps nothing by user")
+    prompt_cache_key: Name | None = ignored("prefixes are shared wherever they agree")
+    metadata: dict[str, str] | None = ignored("it is for stored replies, and none is stored")
+    store: Any = unsupported(False)
+    service_tier: Any = unsupported("auto", "default")
+    logit_bias: Any = unsupported({})
     # of vLLM and others
-    top_k: Any = _unsupported(-1, 0)
-    min_p: Any = _unsupported(0)
-    repetition_penalty: Any = _unsupported(1)
+    top_k: Any = unsupported(-1, 0)
+    min_p: Any = unsupported(0)
+    repetition_penalty: Any = unsupported(1)
 
     # the field with what the model reads
     text_field: ClassVar[str]
@@ -408,24 +472,28 @@ class ChatBody(GeneratingBody, ChatFields):
         None, ge=0, le=20, description="Likeliest tokens at each position; needs `logprobs`."
     )
     tools: list[FunctionTool] = Field(
-        [], max_length=_MAX_TOOLS, description="Functions that the model may call."
+        [], max_length=MAX_TOOLS, description="Functions that the model may call."
     )
-    tool_choice: Literal["auto", "none"] = Field(
-        "auto", description="With `none`, a reply is text, whatever the model writes."
+    tool_choice: Literal["auto", "none", "required"] | NamedTool = Field(
+        "auto",
+        description="With `none`, a reply is text, whatever the model writes; with `required` or a"
+        " named tool, it is one call.",
     )
     parallel_tool_calls: bool = Field(
-        True, description="A reply has as many calls as the model writes."
+        True, description="With `auto`, a reply has as many calls as the model writes."
     )
-    functions: Any = _unsupported([])
-    function_call: Any = _unsupported("none", "auto")
-    response_format: Any = _unsupported({"type": "text"})
-    modalities: Any = _unsupported(["text"])
-    audio: Any = _unsupported()
-    prediction: Any = _unsupported()
-    reasoning_effort: Any = _unsupported()
-    verbosity: Any = _unsupported()
-    web_search_options: Any = _unsupported()
-    chat_template_kwargs: Any = _unsupported({})
+    response_format: ResponseFormat | None = Field(
+        None, description="JSON that the reply has to be."
+    )
+    functions: Any = unsupported([])
+    function_call: Any = unsupported("none", "auto")
+    modalities: Any = unsupported(["text"])
+    audio: Any = unsupported()
+    prediction: Any = unsupported()
+    reasoning_effort: Any = unsupported()
+    verbosity: Any = unsupported()
+    web_search_options: Any = unsupported()
+    chat_template_kwargs: Any = unsupported({})
 
     @property
     def token_limit(self) -> int | None:
@@ -444,28 +512,54 @@ class ChatBody(GeneratingBody, ChatFields):
 
     @field_validator("tool_choice", mode="before")
     @classmethod
-    def _refuse_forced_calls(cls, value: Any) -> Any:
-        if value in ("auto", "none"):
+    def _check_tool_choice(cls, value: Any) -> Any:
+        if value in ("auto", "none", "required"):
+            return value
+        if isinstance(value, Mapping) and value.get("type") == "function":
             return value
         raise PydanticCustomError(
             "unsupported",
-            "tool_choice {value} cannot be enforced, because the model itself decides whether it"
-            " calls a tool; give auto or none.",
-            {"value": as_json(value)},
+            "tool_choice {value} is not known here; give auto, none, required or {example}.",
+            {
+                "value": as_json(value),
+                "example": '{"type": "function", "function": {"name": NAME}}',
+            },
         )
 
     @property
     def parses_calls(self) -> bool:
         """Whether tool calls in its replies are parsed."""
-        return bool(self.tools) and self.tool_choice == "auto"
+        return bool(self.tools) and self.tool_choice != "none"
+
+    @property
+    def forced_tools(self) -> list[FunctionTool]:
+        """The tools of which a reply has to call one; [] if it need not call any."""
+        if isinstance(self.tool_choice, NamedTool):
+            name = self.tool_choice.function.name
+            return [tool for tool in self.tools if tool.function.name == name][:1]
+        return list(self.tools) if self.tool_choice == "required" else []
+
+    @property
+    def strict_tools(self) -> bool:
+        """Whether a call that the model decides to make has to follow its tool's parameters."""
+        strict = any(tool.function.strict for tool in self.tools)
+        return self.tool_choice == "auto" and strict
+
+    @property
+    def format_grammar(self) -> Grammar | None:
+        """The grammar of its response format; None if a reply may be any text."""
+        given = self.response_format
+        return None if given is None else read_response_format(given.model_dump(by_alias=True))
 
     @model_validator(mode="after")
     def _check_together(self) -> ChatBody:
-        if self.parses_calls and not self.parallel_tool_calls:
+        self._check_tools()
+        formatted = self.response_format is not None and self.response_format.type != "text"
+        if formatted and self.parses_calls:
             raise refused_field(
-                "parallel_tool_calls",
-                "parallel_tool_calls false cannot be enforced, because the model itself decides how"
-                " many tools it calls; leave it out.",
+                "response_format",
+                "response_format describes the whole reply, which could then be no call of a tool;"
+                " leave tools out, or give tool_choice none.",
             )
         if self.top_logprobs and not self.logprobs:
             raise refused_field(
@@ -473,6 +567,26 @@ class ChatBody(GeneratingBody, ChatFields):
                 f'top_logprobs {self.top_logprobs} needs logprobs; add "logprobs": true.',
             )
         return self
+
+    def _check_tools(self) -> None:
+        forced = self.tool_choice not in ("auto", "none")
+        if forced and not self.forced_tools:
+            declared = ", ".join(tool.function.name[:60] for tool in self.tools[:8])
+            asked = "required"
+            if isinstance(self.tool_choice, NamedTool):
+                asked = shortened(self.tool_choice.function.name)
+            raise refused_field(
+                "tool_choice",
+                f"tool_choice asks for {asked}, and the declared tools are {declared or 'none'};"
+                " declare it in tools, or give auto.",
+            )
+        if self.parses_calls and not forced and not self.parallel_tool_calls:
+            raise refused_field(
+                "parallel_tool_calls",
+                "parallel_tool_calls false cannot be enforced with tool_choice auto, because the"
+                " model itself decides how many tools it calls; leave it out, or give tool_choice"
+                " required.",
+            )
 
     @property
     def chat(self) -> list[Message]:
@@ -490,9 +604,9 @@ class CompletionBody(GeneratingBody):
     logprobs: int | None = Field(
         None, ge=0, le=5, description="Likeliest tokens at each position, beside the drawn one."
     )
-    echo: Any = _unsupported(False)
-    suffix: Any = _unsupported("")
-    best_of: Any = _unsupported(1)
+    echo: Any = unsupported(False)
+    suffix: Any = unsupported("")
+    best_of: Any = unsupported(1)
 
     @property
     def likeliest(self) -> int | None:
@@ -515,6 +629,7 @@ def within_limits(body: type[Model], limits: Limits) -> type[Model]:
     most = {
         "max_tokens": Le(limits.tokens),
         "max_completion_tokens": Le(limits.tokens),
+        "max_output_tokens": Le(limits.tokens),
         "n": Le(limits.choices),
         "messages": MaxLen(limits.messages),
     }

@@ -28,6 +28,7 @@ class Delta:
     end_mass: float | None = None  # of the token that ended the reply, if one did and it is traced
     end_uniform: float | None = None  # the same if every layer attended evenly
     calls: tuple[ParsedCall, ...] = ()  # tool calls in the whole text
+    unparsed: bool = False  # whether the text begins a tool call, and none could be parsed
 
     @property
     def text(self) -> str:

@@ -33,11 +33,16 @@ class TokenMass(Share):
     heads: NotRequired[list[list[float]]]
 
 
-class Masses(TypedDict):
-    """The masses of a choice, if traced; `end` is for the token that ended it."""
+class ChoiceDetails(TypedDict):
+    """Holdfast's fields of a choice.
 
-    tokens: list[TokenMass]
+    If it is traced, `tokens` has its masses, and `end` that of the token that ended it.
+    `unparsed_call` says that the text begins a tool call that could not be parsed.
+    """
+
+    tokens: NotRequired[list[TokenMass]]
     end: NotRequired[Share]
+    unparsed_call: NotRequired[bool]
 
 
 class AppliedSteering(TypedDict):
@@ -84,7 +89,7 @@ class _Choice(TypedDict):
     index: int
     logprobs: dict[str, Any] | None
     finish_reason: Finish | None
-    holdfast: NotRequired[Masses]
+    holdfast: NotRequired[ChoiceDetails]
 
 
 class ChatChoice(_Choice):
@@ -196,11 +201,15 @@ Shapes = ChatShapes | CompletionShapes
 
 def _choice(index: int, delta: Delta, details: Details, logprobs: dict[str, Any] | None) -> _Choice:
     choice = _Choice(index=index, logprobs=logprobs, finish_reason=delta.finish_reason)
+    about = ChoiceDetails()
     if details.trace:
-        masses = Masses(tokens=details.masses(delta.tokens))
+        about["tokens"] = details.masses(delta.tokens)
         if delta.end_mass is not None:
-            masses["end"] = _share(delta.end_mass, delta.end_uniform)
-        choice["holdfast"] = masses
+            about["end"] = _share(delta.end_mass, delta.end_uniform)
+    if delta.unparsed:
+        about["unparsed_call"] = True
+    if about:
+        choice["holdfast"] = about
     return choice
 
 

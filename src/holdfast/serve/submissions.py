@@ -8,9 +8,10 @@ from itertools import zip_longest
 from transformers import PreTrainedTokenizerFast
 
 from holdfast.chat.messages import Message, Tool, check_end, dialog_seed, has_prompt
-from holdfast.common.sampling import Sampling
+from holdfast.common.sampling import Penalties, Sampling
 from holdfast.errors import HoldfastError
 from holdfast.methods import Method, compile_methods, parse, spec_of
+from holdfast.models.grammars import Function, Grammar, forced_call, strict_calls
 from holdfast.models.requests import Request
 from holdfast.serve import bodies
 from holdfast.serve.limits import Limits
@@ -54,6 +55,7 @@ class Submission:
     steering: Steering
     round: int = 0  # of the dialog, from 1; 0 if there is no dialog
     parser: CallParser | None = None  # of tool calls in the replies; None: replies are only text
+    is_call_forced: bool = False  # whether a reply is exactly one tool call
 
 
 def read_chat(
@@ -70,14 +72,45 @@ def read_chat(
         )
     tools = bodies.plain_tools(body.tools)
     messages = [parser.without_calls(message, tools) for message in body.chat]
+    grammar = _grammar(body, parser)
+    if grammar is not None and body.continue_final_message:
+        raise refused_field(
+            "continue_final_message",
+            f"{grammar.option} asks for {grammar.about}, and continue_final_message for the end of"
+            " a message; leave one of them out.",
+        )
     request = _request(messages, body, _sampling(body, limits), limits, tools=tools)
+    request = replace(request, grammar=grammar, penalties=_penalties(body))
     steering = _choose_methods(body, default, has_prompt(messages), bool(request.emphasis))
     if body.seed is None:
         request = replace(request, conversation_seed=dialog_seed(messages))
     seed = _seed(body)
     requests = tuple(_steer(request, steering, seed + i, body) for i in range(body.n))
     rounds = sum(message["role"] == "user" for message in messages)
-    return Submission(body, requests, steering, rounds, parser if body.parses_calls else None)
+    parses = parser if body.parses_calls else None
+    return Submission(body, requests, steering, rounds, parses, bool(body.forced_tools))
+
+
+def _grammar(body: bodies.ChatBody, parser: CallParser) -> Grammar | None:
+    """The grammar of the replies; None if they may be any text."""
+    if not body.forced_tools and not body.strict_tools:
+        return body.format_grammar
+    if (form := parser.form) is None:
+        field, given = ("tool_choice", "required") if body.forced_tools else ("tools", "strict")
+        raise refused_field(
+            field,
+            f"{given} cannot be enforced, because the template of {parser.name!r} writes no calls"
+            " with JSON arguments that can be read back; leave it out.",
+            "no_call_form",
+        )
+    if body.forced_tools:
+        return forced_call(form, [_function(tool, True) for tool in body.forced_tools])
+    return strict_calls(form, [_function(tool, tool.function.strict) for tool in body.tools])
+
+
+def _function(tool: bodies.FunctionTool, strict: bool) -> Function:
+    """A tool as grammars need it: its arguments may be any object unless it is `strict`."""
+    return Function(tool.function.name, (tool.function.parameters or {}) if strict else {})
 
 
 def read_completion(
@@ -100,6 +133,7 @@ def read_completion(
         text = prompt if isinstance(prompt, str) else _text_of(prompt, tokenizer)
         messages = [{"role": "user", "content": text}]
         first = _request(messages, body, sampling, limits, plain=True)
+        first = replace(first, penalties=_penalties(body))
         if body.steering is not None:  # refuses methods that work on the messages of a chat
             _steer(first, Steering(read_spec(body.steering)), seed, body)
         steering = _choose_methods(body, default, False, bool(first.emphasis))
@@ -139,11 +173,11 @@ def check_model(name: str | None, served: str) -> None:
         raise Refusal(message, "model", "model_not_found", 404)
 
 
-def check_template(name: str, tokenizer: PreTrainedTokenizerFast) -> None:
-    """Refuses a chat if the model has no template for one."""
+def check_template(name: str, tokenizer: PreTrainedTokenizerFast, field: str = "messages") -> None:
+    """Refuses a chat, which is in a field of the body, if the model has no template for one."""
     if not tokenizer.chat_template:
         raise refused_field(
-            "messages",
+            field,
             f"The model {name!r} has no chat template, so it continues texts; send a prompt to"
             " /v1/completions, or have the server started with --chat-template plain.",
             "no_chat_template",
@@ -234,6 +268,10 @@ def _request(
 
 def _sampling(body: bodies.GeneratingBody, limits: Limits) -> Sampling:
     return Sampling(body.temperature, body.top_p, body.token_limit or limits.tokens)
+
+
+def _penalties(body: bodies.GeneratingBody) -> Penalties:
+    return Penalties(body.frequency_penalty, body.presence_penalty)
 
 
 def _seed(body: bodies.GeneratingBody) -> int:

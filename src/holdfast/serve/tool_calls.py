@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -13,9 +13,17 @@ from typing import TYPE_CHECKING, Any
 from typing_extensions import TypedDict
 
 from holdfast.chat.messages import Message, Tool
+from holdfast.models.grammars import CallForm
 
 if TYPE_CHECKING:
     from holdfast.models.local import LocalModel
+
+
+# a call that the chat template writes, to see how it does
+_NAME = "holdfast_name"
+_TOOL = {"type": "function", "function": {"name": _NAME, "parameters": {}}}
+_ARGUMENTS = {"holdfast_key": "holdfast_value"}
+_CALL_ID = "holdfast0"  # nine characters, as Mistral's templates require
 
 
 class ParsedCall(TypedDict):
@@ -56,6 +64,52 @@ class CallParser:
             # an id in the form that Mistral's templates require
             calls.append(ParsedCall(id=secrets.token_hex(8)[:9], type="function", function=called))
         return calls
+
+    def is_unparsed(self, text: str) -> bool:
+        """Whether a reply without parsed calls has the beginning of one, by the template."""
+        call = (self.template or {}).get("fields", {}).get("tool_calls", {})
+        opening = call.get("open_pattern") or re.escape(call.get("open") or "")
+        return bool(opening and re.search(opening, text, re.DOTALL))
+
+    @cached_property
+    def form(self) -> CallForm | None:
+        """How the chat template writes a call; None unless its arguments are a JSON object and the
+        response template reads it back.
+        """
+        asked: list[Message] = [{"role": "user", "content": "?"}]
+        function = {"name": _NAME, "arguments": _ARGUMENTS}
+        call = {"id": _CALL_ID, "type": "function", "function": function}
+        called = [*asked, {"role": "assistant", "content": "", "tool_calls": [call]}]
+        try:
+            prompt = self._rendered(asked, add_generation_prompt=True)
+            reply = self._rendered(called).removeprefix(prompt)
+        except Exception:  # whatever a template raises
+            return None
+        arguments = re.search(r'\{\s*"holdfast_key"\s*:\s*"holdfast_value"\s*\}', reply)
+        if arguments is None:
+            return None
+        before, after = reply[: arguments.start()], reply[arguments.end() :]
+        ends = [str(self.model.tokenizer.decode([token])) for token in self.model.stop_ids]
+        after = re.split("|".join(map(re.escape, ends)), after)[0] if ends else after
+        functions = self._read(before + json.dumps(_ARGUMENTS) + after, prompt, [_TOOL])[1]
+        if functions != [function]:
+            return None
+        space = before[: len(before) - len(before.lstrip())]
+        before = before.lstrip()
+        opening = re.split(r"\n|(?<=>)|(?<=\])", before, maxsplit=1)[0]
+        return CallForm(space, before, after, _NAME, opening, self._added(before + after))
+
+    def _rendered(self, messages: Sequence[Message], **more: Any) -> str:
+        return str(
+            self.model.tokenizer.apply_chat_template(
+                list(messages), tools=[_TOOL], tokenize=False, **more
+            )
+        )
+
+    def _added(self, text: str) -> dict[str, int]:
+        """The tokens in a text that are added to the vocabulary, which no other tokens spell."""
+        added: Mapping[int, Any] = self.model.tokenizer.added_tokens_decoder
+        return {token.content: number for number, token in added.items() if token.content in text}
 
     def without_calls(self, message: Message, tools: Sequence[Tool]) -> Message:
         """Removes from an assistant's content the calls that `tool_calls` has too."""

@@ -122,9 +122,10 @@ async def start_events(send: Send) -> None:
     await send({"type": "http.response.start", "status": 200, "headers": raw})
 
 
-async def send_event(send: Send, value: Any) -> None:
-    """Sends one event."""
-    body = b"data: " + to_json(value) + b"\n\n"
+async def send_event(send: Send, value: Any, name: str = "") -> None:
+    """Sends one event, with a name if it has one."""
+    head = f"event: {name}\n".encode() if name else b""
+    body = head + b"data: " + to_json(value) + b"\n\n"
     await send({"type": "http.response.body", "body": body, "more_body": True})
 
 

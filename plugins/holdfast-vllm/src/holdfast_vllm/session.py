@@ -23,6 +23,7 @@ from holdfast.common.event_loop import run_sync
 from holdfast.engine.scheduler import errors_named, name_error
 from holdfast.errors import ModelError, PromptTooLong
 from holdfast.methods import spec_of
+from holdfast.models.capabilities import require_free_reply
 from holdfast.models.protocol import checked_batch, generate_all
 from holdfast.models.rendering import CachedDialog, RequestInThread, Resolved, render
 from holdfast.models.requests import Reply, Request, Token
@@ -129,6 +130,7 @@ class VllmSession:
         for request in requests:
             with errors_named(request.name):
                 self.model.check(request.methods)
+                require_free_reply(request, f"vLLM, which runs {self.model.name},")
             known = () if request.thread is None else self._threads.get(request.thread, ())
             chats.append(RequestInThread(request, known))
         return render(chats, self.model.tokenizer, traces=not self.model.refusal)

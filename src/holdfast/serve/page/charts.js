@@ -1,8 +1,10 @@
 // The chart of the mass by turn of the dialog: a line per column, which grows as replies come. The
-// axis is logarithmic: the mass soon falls to a hundredth, where lines would meet on a linear one.
+// mass falls along a reply, so columns are compared over equally many tokens: those of the turn's
+// shortest reply. The axis is logarithmic: the mass soon falls to a hundredth, where lines would
+// meet on a linear one.
 
 import { draw, make } from "./dom.js";
-import { LETTERS, massOf, mean, uniformOf } from "./state.js";
+import { LETTERS, mean, meanOfFirst, sharedLength } from "./state.js";
 import { share } from "./tokens.js";
 
 const TITLE = "Mass on the prompt, by turn (logarithmic)";
@@ -37,11 +39,12 @@ export function massChart(figure) {
   }
 
   return function update({ columns, turns }) {
+    const lengths = turns.map((turn) => sharedLength(turn, columns));
     const masses = columns.map(({ key, steering }) => ({ key, name: `${LETTERS[key]} ${steering}`,
-      values: turns.map((turn) => massOf(turn.replies[key])),
+      values: turns.map((turn, index) => meanOfFirst(turn.replies[key], "mass", lengths[index])),
       spans: turns.map((turn) => turn.replies[key]?.span) }));
-    const uniform = turns.map((turn) =>
-      mean(columns.map(({ key }) => uniformOf(turn.replies[key]))));
+    const uniform = turns.map((turn, index) => mean(columns.map(({ key }) =>
+      meanOfFirst(turn.replies[key], "uniform", lengths[index]))));
     lines = uniform.length ? [...masses, { name: "uniform", values: uniform }] : masses;
     const known = lines.flatMap(({ values }) => values.filter(Number.isFinite))
       .map((value) => Math.max(value, LEAST));

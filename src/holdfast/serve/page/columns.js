@@ -28,7 +28,7 @@ export function columnHead(column, { methods, maxTokens }, actions) {
     const read = column.byHand ? null : parseSpec(column.steering, methods);
     const method = read?.method;
     select.value = read ? (method?.name ?? "none") : BY_HAND;
-    about.textContent = method?.description ?? (read ? "No steering." : JOINED);
+    about.textContent = method?.description ?? (read ? "The model as it is." : JOINED);
     const needs = (name) => method.parameters.required.includes(name);
     const input = ([name, schema]) => {
       const change = (value) =>
@@ -39,7 +39,6 @@ export function columnHead(column, { methods, maxTokens }, actions) {
     const all = Object.entries(method?.parameters.properties ?? {});
     const first = all.filter(([name]) => needs(name)).map(input);
     if (!read) first.push(textInput("methods", column.steering, steer));
-    if (!first.length) first.push(make("p.about", method?.description ?? "the model as it is"));
     required.replaceChildren(...first);
     optional.replaceChildren(...all.filter(([name]) => !needs(name)).map(input));
     spec.textContent = column.steering;
@@ -58,8 +57,9 @@ export function columnHead(column, { methods, maxTokens }, actions) {
     { "aria-label": `Column ${letter}`, "data-column": column.key },
     make("div.column-top", make("h3.letter", letter), select, button("icon", "×", actions.remove,
       { "aria-label": `Remove column ${letter}`, title: "Remove" })),
+    about,
     required,
-    make("div.column-foot", spec, make("details.more", make("summary", "Settings"), about, optional,
+    make("div.column-foot", spec, make("details.more", make("summary", "Settings"), optional,
       make("div.parameters", sampling),
       button("quiet", "Regenerate the replies", actions.again))));
 }

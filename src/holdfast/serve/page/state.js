@@ -110,6 +110,18 @@ function meanOver(reply, name) {
   return value;
 }
 
+/** The tokens of the shortest of a turn's replies: as many are compared of each. Those that have
+ * none yet do not count; 0 where none has any. */
+export function sharedLength({ replies }, columns) {
+  const lengths = columns.map(({ key }) => replies[key]?.tokens.length ?? 0).filter(Boolean);
+  return lengths.length ? Math.min(...lengths) : 0;
+}
+
+/** Mean of a number (`mass` or `uniform`) over the first tokens of a reply; null where it was not
+ * read. */
+export const meanOfFirst = (reply, name, count) =>
+  mean((reply?.tokens ?? []).slice(0, count).map((token) => token[name]));
+
 /** Mean mass on the prompt over a reply's tokens; null where it was not read. */
 export const massOf = (reply) => meanOver(reply, "mass");
 export const uniformOf = (reply) => meanOver(reply, "uniform");

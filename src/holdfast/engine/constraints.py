@@ -1,0 +1,92 @@
+"""Constraints on the next token of a row: penalties on what it has drawn, and a grammar's mask."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+
+class Matcher(Protocol):
+    """Follows one reply, and says which tokens a grammar allows next."""
+
+    def prepare(self, token_ids: Sequence[int]) -> None:
+        """Begins to compute what may come after these tokens, while the model makes its pass."""
+
+    def allowed(self, token_ids: Sequence[int]) -> Tensor:
+        """Whether each token may come after these, bool [vocabulary of the tokenizer], on the host.
+
+        Raises:
+            ModelError: the grammar cannot go on.
+        """
+
+
+class TokenGrammar(Protocol):
+    """The texts that a reply may be."""
+
+    def matcher(self) -> Matcher:
+        """A matcher at the beginning of a reply."""
+
+
+class DrawsTokens(Protocol):
+    """The part of a row's state that its constraints read."""
+
+    @property
+    def token_ids(self) -> list[int]: ...
+    @property
+    def penalties(self) -> tuple[float, float]: ...
+    @property
+    def matcher(self) -> Matcher | None: ...
+
+
+def constrain(rows: Sequence[DrawsTokens], logits: Tensor) -> tuple[Tensor, dict[int, Exception]]:
+    """Applies the constraints of rows to their logits, [row, vocabulary]; others stay as they are.
+
+    Returns:
+        The logits to draw from, and by row number the errors of grammars that cannot go on.
+    """
+    penalised = [number for number, state in enumerate(rows) if any(state.penalties)]
+    matched = [number for number, state in enumerate(rows) if state.matcher is not None]
+    if not penalised and not matched:
+        return logits, {}
+    logits = logits.to(torch.promote_types(logits.dtype, torch.float32), copy=True)
+    if penalised:
+        _penalise([(number, rows[number]) for number in penalised], logits)
+    failed = dict[int, Exception]()
+    masks = list[Tensor]()
+    for number in matched:
+        state, width = rows[number], logits.shape[-1]
+        forbidden = torch.ones(width, dtype=torch.bool)
+        try:
+            assert state.matcher is not None
+            allowed = state.matcher.allowed(state.token_ids)[:width]
+        except Exception as error:
+            failed[number] = error
+        else:
+            # logits beyond the tokenizer's vocabulary belong to no token
+            torch.logical_not(allowed, out=forbidden[: len(allowed)])
+        masks.append(forbidden)
+    if matched:
+        mask = torch.stack(masks).to(logits.device)
+        logits[matched] = logits[matched].masked_fill(mask, -torch.inf)
+    return logits, failed
+
+
+def _penalise(rows: Sequence[tuple[int, DrawsTokens]], logits: Tensor) -> None:
+    """Subtracts the penalties of OpenAI's API from logits [row, vocabulary], in place.
+
+    `frequency * count + presence`, for each token that the row has drawn `count` > 0 times.
+    """
+    numbers, ids, amounts = list[int](), list[int](), list[float]()
+    for number, state in rows:
+        frequency, presence = state.penalties
+        counts = Counter(state.token_ids)
+        numbers += [number] * len(counts)
+        ids += counts
+        amounts += [frequency * count + presence for count in counts.values()]
+    where = torch.tensor([numbers, ids], dtype=torch.long).to(logits.device)
+    less = torch.tensor(amounts, dtype=torch.float64).to(logits.device, logits.dtype)
+    logits[where[0], where[1]] -= less

@@ -1,0 +1,146 @@
+"""Compiles grammars for a tokenizer with llguidance, which computes the masks of next tokens.
+
+The mask after a token is computed in a thread while the model makes its next pass, so a step waits
+for it only where the pass is the shorter of the two.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+import weakref
+from collections import OrderedDict
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from holdfast.common.extras import import_extra
+from holdfast.errors import ModelError, UsageError, cut
+from holdfast.models.grammars import Grammar
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerFast
+
+_MAX_COMPILED = 128  # grammars that are kept compiled, per tokenizer
+_MAX_REASON = 300  # characters of llguidance's reason, which may quote the grammar
+_WORKERS = ThreadPoolExecutor(2, "holdfast-grammar")
+
+
+class _Matcher:
+    """Follows one reply; each mask is computed once, in a thread."""
+
+    def __init__(self, matcher: Any, about: str):
+        self._matcher, self._about = matcher, about
+        self._consumed: list[int] = []
+        self._asked: list[int] = []
+        self._mask: Future[Tensor] | None = None
+
+    def prepare(self, token_ids: Sequence[int]) -> None:
+        """Begins to compute what may come after these tokens."""
+        if self._mask is not None:
+            self._mask.exception()  # one matcher computes one mask at a time
+        self._asked = list(token_ids)
+        self._mask = _WORKERS.submit(self._compute, self._asked)
+
+    def allowed(self, token_ids: Sequence[int]) -> Tensor:
+        """Whether each token may come next, bool [vocabulary of the tokenizer]."""
+        if self._mask is None or self._asked != list(token_ids):
+            self.prepare(token_ids)
+        assert self._mask is not None
+        return self._mask.result()
+
+    def _compute(self, token_ids: list[int]) -> Tensor:
+        if token_ids[: len(self._consumed)] != self._consumed:  # a failed step took tokens back
+            self._matcher.reset()
+            self._consumed = []
+        self._matcher.consume_tokens(token_ids[len(self._consumed) :])
+        self._consumed = token_ids
+        if not self._matcher.is_error():
+            packed = np.frombuffer(self._matcher.compute_bitmask(), np.uint8)
+        if self._matcher.is_error():
+            raise ModelError(
+                f"The grammar of {self._about} cannot go on after {len(token_ids)} tokens"
+                f" ({_reason(self._matcher.get_error())}); give a simpler one."
+            )
+        return torch.from_numpy(np.unpackbits(packed, bitorder="little").view(np.bool_))
+
+
+@dataclass(frozen=True)
+class CompiledGrammar:
+    """A grammar for one tokenizer, as the engine uses it."""
+
+    about: str
+    start: Any = field(repr=False)  # llguidance's matcher at the beginning of a reply
+
+    def matcher(self) -> _Matcher:
+        """A matcher at the beginning of a reply."""
+        return _Matcher(self.start.deep_copy(), self.about)
+
+
+class GrammarCompiler:
+    """Compiles grammars for the tokenizer of a model, whose `stop_ids` end a reply."""
+
+    def __init__(self, tokenizer: PreTrainedTokenizerFast, stop_ids: frozenset[int]):
+        from llguidance.hf import from_tokenizer
+
+        self._tokenizer = from_tokenizer(tokenizer, eos_token=sorted(stop_ids))
+        self._compiled: OrderedDict[Grammar, CompiledGrammar] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def compile(self, grammar: Grammar) -> CompiledGrammar:
+        """The compiled grammar; refused if it asks for what llguidance does not implement."""
+        from llguidance import LLMatcher
+
+        with self._lock:
+            if (known := self._compiled.get(grammar)) is not None:
+                self._compiled.move_to_end(grammar)
+                return known
+        start = LLMatcher(self._tokenizer, LLMatcher.grammar_from_lark(grammar.source), log_level=0)
+        if start.is_error():
+            raise UsageError(
+                f"{grammar.option} asks for {grammar.about}, which cannot be enforced"
+                f" ({_reason(start.get_error())}); leave out what it names.",
+                option=grammar.option,
+                value=grammar.about,
+            )
+        compiled = CompiledGrammar(grammar.about, start)
+        with self._lock:
+            self._compiled[grammar] = compiled
+            if len(self._compiled) > _MAX_COMPILED:
+                self._compiled.popitem(last=False)
+        return compiled
+
+
+_COMPILERS: weakref.WeakKeyDictionary[PreTrainedTokenizerFast, GrammarCompiler] = (
+    weakref.WeakKeyDictionary()
+)
+_LOCK = threading.Lock()
+
+
+def compile_grammar(
+    grammar: Grammar, tokenizer: PreTrainedTokenizerFast, stop_ids: frozenset[int]
+) -> CompiledGrammar:
+    """A grammar compiled for a tokenizer.
+
+    The first one takes a second or more with a large vocabulary, which is then kept for others.
+
+    Raises:
+        UsageError: llguidance is not installed, or does not implement what the grammar asks for.
+    """
+    import_extra("llguidance", "grammar", grammar.option)
+    with _LOCK:
+        compiler = _COMPILERS.get(tokenizer)
+        if compiler is None:
+            compiler = _COMPILERS[tokenizer] = GrammarCompiler(tokenizer, stop_ids)
+    return compiler.compile(grammar)
+
+
+def _reason(error: str) -> str:
+    """llguidance's reason for a refusal, in one line, without the place in the grammar."""
+    reason = re.split(r"\n\s*\d+ \| ", re.sub(r"^at \d+\(\d+\): ", "", error))[0]
+    return cut(" ".join(reason.split()), _MAX_REASON) if reason else "no reason given"

@@ -1,0 +1,269 @@
+"""Bodies of `/v1/responses`, OpenAI's Responses API, and the chats that they ask to answer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Literal, Self
+
+from pydantic import ConfigDict, Field, field_validator, model_validator
+
+from holdfast.common.sampling import TEMPERATURES
+from holdfast.errors import shortened
+from holdfast.serve.bodies import (
+    MAX_SPEC,
+    MAX_TOOLS,
+    Body,
+    ChatBody,
+    ChatFields,
+    Name,
+    Seed,
+    check_object,
+    ignored,
+    read_body,
+    unsupported,
+)
+from holdfast.serve.refusals import Refusal, refused_field
+
+# fields of a chat, by their names here
+_FIELDS = {
+    "messages": "input",
+    "max_completion_tokens": "max_output_tokens",
+    "response_format": "text",
+}
+
+
+class ContentPart(Body):
+    """A part of a message; this server only reads text."""
+
+    type: Literal["input_text", "output_text", "text"]
+    text: str
+    annotations: Any = unsupported([])
+    logprobs: Any = unsupported([])
+
+
+Content = str | Annotated[list[ContentPart], Field(min_length=1)]
+
+
+class InputItem(Body):
+    """A message, a call of a tool from an earlier response, or the result of one."""
+
+    type: Literal["message", "function_call", "function_call_output"] = "message"
+    role: Literal["system", "developer", "user", "assistant"] | None = Field(
+        None, description="Of a message."
+    )
+    content: Content | None = Field(None, description="Of a message.")
+    call_id: Name | None = Field(None, description="Of a call and of its result.")
+    name: Name | None = Field(None, description="Of the function that is called.")
+    arguments: str | None = Field(None, description="Of a call: a JSON object.")
+    output: Content | None = Field(None, description="The result of a call.")
+    id: Name | None = ignored("items are not stored")
+    status: Literal["in_progress", "completed", "incomplete"] | None = ignored(
+        "a part of a message is read as it is"
+    )
+
+    # by type, the fields that an item needs
+    _NEEDED: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "message": ("role", "content"),
+        "function_call": ("call_id", "name", "arguments"),
+        "function_call_output": ("call_id", "output"),
+    }
+
+    @model_validator(mode="after")
+    def _check_needed(self) -> Self:
+        needed = self._NEEDED[self.type]
+        for names in self._NEEDED.values():
+            for name in names:
+                if (getattr(self, name) is None) == (name in needed):
+                    verb = "needs" if name in needed else "takes no"
+                    raise refused_field(
+                        "input", f"An item of input of the type {self.type} {verb} {name}."
+                    )
+        return self
+
+
+class ResponseTool(Body):
+    """A function that the model may call."""
+
+    type: Literal["function"]
+    name: Annotated[Name, Field(min_length=1)]
+    description: str | None = None
+    parameters: dict[str, Any] | None = Field(None, description="A JSON Schema.")
+    strict: bool = Field(
+        False, description="Whether the arguments of every call must follow `parameters`."
+    )
+
+    @field_validator("parameters")
+    @classmethod
+    def _check_parameters(cls, parameters: dict[str, Any]) -> dict[str, Any]:
+        check_object("parameters", parameters)
+        return parameters
+
+
+class ResponseToolChoice(Body):
+    """A tool that a reply has to call."""
+
+    type: Literal["function"]
+    name: Annotated[Name, Field(min_length=1)]
+
+
+class TextFormat(Body):
+    """The texts that a reply may be; the last four fields are of `json_schema`."""
+
+    model_config = ConfigDict(serialize_by_alias=True)
+
+    type: Literal["text", "json_object", "json_schema"]
+    name: Annotated[Name, Field(min_length=1)] | None = None
+    description: str | None = ignored("the model is not shown it")
+    json_schema: dict[str, Any] | None = Field(None, alias="schema", description="The schema.")
+    strict: bool | None = ignored("a reply always follows the schema")
+
+    @model_validator(mode="after")
+    def _check_schema(self) -> Self:
+        if (self.type == "json_schema") != (self.json_schema is not None):
+            raise refused_field(
+                "text",
+                f"text.format has the type {self.type}, and schema"
+                f" {'is missing' if self.json_schema is None else 'belongs to another'}; give"
+                " both, or neither.",
+            )
+        check_object("schema", self.json_schema or {})
+        return self
+
+
+class TextOptions(Body):
+    """How a reply is written."""
+
+    format: TextFormat | None = None
+    verbosity: Any = unsupported()
+
+
+class ResponsesBody(ChatFields):
+    """The body of `/v1/responses`."""
+
+    input: str | Annotated[list[InputItem], Field(min_length=1)] = Field(
+        description="A message of the user, or the dialog so far as items."
+    )
+    instructions: str | None = Field(None, description="The system prompt.")
+    max_output_tokens: int | None = Field(None, ge=1, description="New tokens at most.")
+    temperature: float = Field(1.0, ge=TEMPERATURES.low, le=TEMPERATURES.high)
+    top_p: float = Field(1.0, gt=0, le=1)
+    seed: Seed | None = Field(None, description="Names the draws; without it, a random one.")
+    stream: bool = Field(False, description="Whether the response comes in server-sent events.")
+    steering: str | None = Field(
+        None, max_length=MAX_SPEC, description="As in `/v1/chat/completions`."
+    )
+    text: TextOptions | None = None
+    tools: list[ResponseTool] = Field([], max_length=MAX_TOOLS)
+    tool_choice: Literal["auto", "none", "required"] | ResponseToolChoice = "auto"
+    parallel_tool_calls: bool = True
+    previous_response_id: str | None = Field(
+        None, description="Refused: no response is stored, so send the whole dialog as input."
+    )
+    store: bool | None = ignored("no response is stored, and the answer says so")
+    metadata: dict[str, str] | None = Field(None, description="Returned as it is.")
+    user: Name | None = ignored("this server keeps nothing by user")
+    safety_identifier: Name | None = ignored("this server keeps nothing by user")
+    prompt_cache_key: Name | None = ignored("prefixes are shared wherever they agree")
+    include: Any = unsupported([])
+    truncation: Any = unsupported("disabled")
+    background: Any = unsupported(False)
+    service_tier: Any = unsupported("auto", "default")
+    stream_options: Any = unsupported({})
+    top_logprobs: Any = unsupported(0)
+    max_tool_calls: Any = unsupported()
+    reasoning: Any = unsupported({})
+    conversation: Any = unsupported()
+    prompt: Any = unsupported()
+
+    @model_validator(mode="after")
+    def _check_stored(self) -> Self:
+        if self.previous_response_id is not None:
+            raise refused_field(
+                "previous_response_id",
+                f"previous_response_id {shortened(self.previous_response_id)} names a response,"
+                " and this server stores none; send the whole dialog as input.",
+                "previous_response_not_found",
+            )
+        return self
+
+    def chat_fields(self) -> dict[str, Any]:
+        """The same request as the body of a chat."""
+        kept = "model emphasis marks system_as temperature top_p seed steering".split()
+        kept += ["continue_final_message", "add_generation_prompt"]
+        fields: dict[str, Any] = {name: getattr(self, name) for name in kept}
+        fields |= {
+            "messages": self._messages(),
+            "max_completion_tokens": self.max_output_tokens,
+            "stream": self.stream,
+            "parallel_tool_calls": self.parallel_tool_calls,
+            "tools": [
+                {"type": "function", "function": tool.model_dump(exclude={"type"})}
+                for tool in self.tools
+            ],
+            "tool_choice": self.tool_choice,
+        }
+        if isinstance(self.tool_choice, ResponseToolChoice):
+            named = {"name": self.tool_choice.name}
+            fields["tool_choice"] = {"type": "function", "function": named}
+        if self.text is not None and (form := self.text.format) is not None:
+            fields["response_format"] = {"type": form.type}
+            if form.type == "json_schema":
+                schema = {"name": form.name or "response", "schema": form.json_schema}
+                fields["response_format"]["json_schema"] = schema
+        return fields
+
+    def _messages(self) -> list[dict[str, Any]]:
+        """The chat: instructions, then the items; calls belong to the assistant's message."""
+        messages = list[dict[str, Any]]()
+        if self.instructions is not None:
+            messages.append({"role": "system", "content": self.instructions})
+        if isinstance(self.input, str):
+            return [*messages, {"role": "user", "content": self.input}]
+        for item in self.input:
+            if item.type == "function_call":
+                call = {"name": item.name, "arguments": item.arguments}
+                if not messages or messages[-1]["role"] != "assistant":
+                    messages.append({"role": "assistant", "content": ""})
+                messages[-1].setdefault("tool_calls", []).append(
+                    {"id": item.call_id, "type": "function", "function": call}
+                )
+            elif item.type == "function_call_output":
+                content = _text_of(item.output)
+                messages.append({"role": "tool", "tool_call_id": item.call_id, "content": content})
+            else:
+                messages.append({"role": item.role, "content": _text_of(item.content)})
+        return messages
+
+
+class ResponseChat(ChatBody):
+    """The chat of a response, whose text is in `input`."""
+
+    text_field: ClassVar[str] = "input"
+
+
+def chat_of(body: ResponsesBody, bounded: type[ResponseChat]) -> ResponseChat:
+    """The chat that a body asks to answer; refusals name the fields of the body.
+
+    Args:
+        bounded: `ResponseChat` within the limits of the server.
+    """
+    try:
+        return read_body(bounded, body.chat_fields())
+    except Refusal as refusal:
+        raise renamed(refusal) from None
+
+
+def renamed(refusal: Refusal) -> Refusal:
+    """A refusal of a chat with the names that fields have in the Responses API."""
+    field = (refusal.param or "").split("[")[0].split(".")[0]
+    if field in _FIELDS:
+        refusal.param = _FIELDS[field]
+        refusal.message = refusal.message.replace(field, _FIELDS[field])
+    return refusal
+
+
+def _text_of(content: Content | None) -> Any:
+    """The content of a message in the format of chats."""
+    if isinstance(content, list):
+        return [{"type": "text", "text": part.text} for part in content]
+    return content

@@ -1,0 +1,266 @@
+"""Answers of `/v1/responses`: the response as one object, or as the events in which it grows."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+from typing import Any, Literal, NotRequired
+
+from starlette.types import Send
+from typing_extensions import TypedDict
+
+from holdfast.serve.answering import Answer
+from holdfast.serve.decoding import Delta, joined
+from holdfast.serve.response_bodies import ResponsesBody
+from holdfast.serve.responses import AppliedSteering
+from holdfast.serve.tool_calls import ParsedCall
+from holdfast.serve.wire import end_events, send_event, send_json, start_events
+
+Status = Literal["in_progress", "completed", "incomplete"]
+
+
+class OutputText(TypedDict):
+    """The text of a message."""
+
+    type: Literal["output_text"]
+    text: str
+    annotations: list[Any]
+    logprobs: list[Any]
+
+
+class OutputItem(TypedDict):
+    """A message (`role` and `content`), or a call of a tool (`call_id` to `arguments`)."""
+
+    id: str
+    type: Literal["message", "function_call"]
+    status: Status
+    role: NotRequired[Literal["assistant"]]
+    content: NotRequired[list[OutputText]]
+    call_id: NotRequired[str]
+    name: NotRequired[str]
+    arguments: NotRequired[str]
+
+
+class Incomplete(TypedDict):
+    """Why a response is not complete."""
+
+    reason: Literal["max_output_tokens"]
+
+
+class InputDetails(TypedDict):
+    """Input tokens that were not forwarded."""
+
+    cached_tokens: int
+
+
+class OutputDetails(TypedDict):
+    """Output tokens that are reasoning, which is not told from text here."""
+
+    reasoning_tokens: int
+
+
+class ResponseUsage(TypedDict):
+    """Token counts of a response."""
+
+    input_tokens: int
+    input_tokens_details: InputDetails
+    output_tokens: int
+    output_tokens_details: OutputDetails
+    total_tokens: int
+
+
+class ResponseSteering(AppliedSteering):
+    """The steering of a response; `unparsed_call` is as in a chat's choices."""
+
+    unparsed_call: NotRequired[bool]
+
+
+class ResponseAnswer(TypedDict):
+    """The answer of `/v1/responses`."""
+
+    id: str
+    object: Literal["response"]
+    created_at: int
+    status: Status
+    error: None
+    incomplete_details: Incomplete | None
+    instructions: str | None
+    max_output_tokens: int | None
+    metadata: dict[str, str]
+    model: str
+    output: list[OutputItem]
+    parallel_tool_calls: bool
+    previous_response_id: None
+    store: bool
+    temperature: float
+    text: dict[str, Any]
+    tool_choice: str | dict[str, Any]
+    tools: list[dict[str, Any]]
+    top_p: float
+    truncation: Literal["disabled"]
+    usage: ResponseUsage | None
+    holdfast: ResponseSteering
+
+
+async def write_response(body: ResponsesBody, answer: Answer, send: Send) -> None:
+    """Writes the answer to a request of the Responses API."""
+    (choice,) = answer.choices
+    response = _begun(body, answer)
+    if not body.stream:
+        reply = await joined(answer.deltas(choice))
+        message = None if _is_call_alone(answer, reply) else _message(_new_id("msg"))
+        output = [] if message is None else [_written(message, reply.text, _status(reply))]
+        output += [_call_item(call) for call in reply.calls]
+        await send_json(send, _ended(response, answer, reply, output))
+        return
+    await start_events(send)
+    number = 0
+    async for event in _events(response, answer):
+        await send_event(send, event | {"sequence_number": number}, event["type"])
+        number += 1
+    await end_events(send, b"")
+
+
+async def _events(response: ResponseAnswer, answer: Answer) -> AsyncIterator[dict[str, Any]]:
+    """The events of a response, without their numbers."""
+    yield {"type": "response.created", "response": response}
+    yield {"type": "response.in_progress", "response": response}
+    message, text, last, output = _message(_new_id("msg")), "", Delta(), list[OutputItem]()
+    in_message = {"item_id": message["id"], "output_index": 0, "content_index": 0}
+    begins = [
+        {"type": "response.output_item.added", "output_index": 0, "item": message},
+        {"type": "response.content_part.added"} | in_message | {"part": _part("")},
+    ]
+    with_message = not answer.submission.is_call_forced
+    for event in begins if with_message else ():
+        yield event
+    async with aclosing(answer.deltas(answer.choices[0])) as deltas:
+        async for last in deltas:
+            text += last.text
+            if last.text and with_message:
+                piece = {"delta": last.text, "logprobs": []}
+                yield {"type": "response.output_text.delta"} | in_message | piece
+    if not with_message and not last.calls:  # cut before the end of the call
+        with_message = True
+        for event in begins:
+            yield event
+        piece = {"delta": text, "logprobs": []}
+        yield {"type": "response.output_text.delta"} | in_message | piece
+    if with_message:
+        output.append(_written(message, text, _status(last)))
+        whole = {"text": text, "logprobs": []}
+        yield {"type": "response.output_text.done"} | in_message | whole
+        yield {"type": "response.content_part.done"} | in_message | {"part": _part(text)}
+        yield {"type": "response.output_item.done", "output_index": 0, "item": output[0]}
+    for call in last.calls:
+        item, index = _call_item(call), len(output)
+        output.append(item)
+        where = {"item_id": item["id"], "output_index": index}
+        begun = item | {"arguments": "", "status": "in_progress"}
+        yield {"type": "response.output_item.added", "output_index": index, "item": begun}
+        arguments = call["function"]["arguments"]
+        yield {"type": "response.function_call_arguments.delta"} | where | {"delta": arguments}
+        whole = {"arguments": arguments, "name": item["name"]}
+        yield {"type": "response.function_call_arguments.done"} | where | whole
+        yield {"type": "response.output_item.done", "output_index": index, "item": item}
+    ended = _ended(response, answer, last, output)
+    yield {"type": f"response.{ended['status']}", "response": ended}
+
+
+def _begun(body: ResponsesBody, answer: Answer) -> ResponseAnswer:
+    """The response before anything of it is generated."""
+    options = {} if body.text is None else body.text.model_dump(exclude_none=True)
+    choice = body.tool_choice
+    return {
+        "id": _new_id("resp"),
+        "object": "response",
+        "created_at": int(time.time()),
+        "status": "in_progress",
+        "error": None,
+        "incomplete_details": None,
+        "instructions": body.instructions,
+        "max_output_tokens": body.max_output_tokens,
+        "metadata": body.metadata or {},
+        "model": answer.service.name,
+        "output": [],
+        "parallel_tool_calls": body.parallel_tool_calls,
+        "previous_response_id": None,
+        "store": False,  # whatever the request says
+        "temperature": body.temperature,
+        "text": {"format": {"type": "text"}, **options},
+        "tool_choice": choice if isinstance(choice, str) else choice.model_dump(),
+        "tools": [tool.model_dump() for tool in body.tools],
+        "top_p": body.top_p,
+        "truncation": "disabled",
+        "usage": None,
+        "holdfast": {**answer.steering},
+    }
+
+
+def _ended(
+    response: ResponseAnswer, answer: Answer, last: Delta, output: list[OutputItem]
+) -> ResponseAnswer:
+    """The whole response."""
+    usage, about = answer.usage, response["holdfast"]
+    if last.unparsed:
+        about = {**about, "unparsed_call": True}
+    status = _status(last)
+    return {
+        **response,
+        "status": status,
+        "incomplete_details": {"reason": "max_output_tokens"} if status == "incomplete" else None,
+        "output": output,
+        "usage": {
+            "input_tokens": usage["prompt_tokens"],
+            "input_tokens_details": {**usage["prompt_tokens_details"]},
+            "output_tokens": usage["completion_tokens"],
+            "output_tokens_details": {"reasoning_tokens": 0},
+            "total_tokens": usage["total_tokens"],
+        },
+        "holdfast": about,
+    }
+
+
+def _is_call_alone(answer: Answer, reply: Delta) -> bool:
+    """Whether a reply is nothing but a call, which needs no message."""
+    return answer.submission.is_call_forced and bool(reply.calls)
+
+
+def _status(last: Delta) -> Status:
+    return "incomplete" if last.finish_reason == "length" else "completed"
+
+
+def _message(name: str) -> OutputItem:
+    """A message without text."""
+    return {
+        "id": name,
+        "type": "message",
+        "status": "in_progress",
+        "role": "assistant",
+        "content": [],
+    }
+
+
+def _written(message: OutputItem, text: str, status: Status) -> OutputItem:
+    return {**message, "status": status, "content": [_part(text)]}
+
+
+def _part(text: str) -> OutputText:
+    return {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
+
+
+def _call_item(call: ParsedCall) -> OutputItem:
+    return {
+        "id": _new_id("fc"),
+        "type": "function_call",
+        "status": "completed",
+        "call_id": call["id"],
+        "name": call["function"]["name"],
+        "arguments": call["function"]["arguments"],
+    }
+
+
+def _new_id(prefix: str) -> str:
+    return f"{prefix}_{secrets.token_hex(12)}"

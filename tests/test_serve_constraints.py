@@ -1,0 +1,312 @@
+"""Fields of the server that constrain what is drawn: penalties, response formats, forced tools."""
+
+import copy
+import json
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from functools import cache
+
+import jsonschema
+import openai
+import pydantic
+import pytest
+import tiny
+from served import Served, served
+
+import holdfast
+from holdfast.models.loading import load
+from holdfast.serve.limits import Limits
+from holdfast.serve.tool_calls import CallParser
+
+PIRATE = [
+    {"role": "system", "content": "Talk like a pirate."},
+    {"role": "user", "content": "What do you think about the garden?"},
+]
+POINT = {
+    "type": "object",
+    "properties": {"x": {"type": "integer", "maximum": 99, "minimum": 0}, "at": {"enum": ["sea"]}},
+    "required": ["x", "at"],
+    "additionalProperties": False,
+}
+FORMAT = {"type": "json_schema", "json_schema": {"name": "point", "schema": POINT, "strict": True}}
+
+
+@cache
+def model():
+    return load("default")
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Served]:
+    with served(model(), Limits(tokens=400)) as running:
+        yield running
+
+
+def client_of(server: Served) -> openai.OpenAI:
+    return openai.OpenAI(base_url=f"{server.url}/v1", api_key="none", max_retries=0)
+
+
+@pytest.fixture(scope="module")
+def client(server) -> openai.OpenAI:
+    return client_of(server)
+
+
+def ask(client, messages=PIRATE, **more):
+    return client.chat.completions.create(
+        model="default", messages=messages, **{"max_tokens": 200, "seed": 1, **more}
+    )
+
+
+def test_penalties_give_the_replies_of_python(client):
+    penalties = {"frequency_penalty": -1.5, "presence_penalty": -0.5}
+    given = {"temperature": 0, "max_tokens": 40}
+    text = ask(client, **given, **penalties).choices[0].message.content
+    sampling = holdfast.Sampling(temperature=0, top_p=1, max_new_tokens=40)
+    offline = model().generate(PIRATE, sampling=sampling, penalties=holdfast.Penalties(-1.5, -0.5))
+    assert text == offline.text
+    assert text != ask(client, **given).choices[0].message.content
+    prompt = model().tokenizer.apply_chat_template(
+        PIRATE, tokenize=False, add_generation_prompt=True
+    )
+    completed = client.completions.create(model="default", prompt=prompt, **given, **penalties)
+    assert completed.choices[0].text == offline.text
+
+
+def test_log_probabilities_are_of_the_model_before_penalties_and_grammars(client):
+    given = {"temperature": 0, "max_tokens": 1, "logprobs": True, "top_logprobs": 3}
+    free = ask(client, **given).choices[0].logprobs.content[0]
+    held = ask(client, **given, response_format=FORMAT).choices[0].logprobs.content[0]
+    assert held.token.startswith("{") and held.logprob < free.logprob
+    assert [entry.logprob for entry in held.top_logprobs] == pytest.approx(
+        [entry.logprob for entry in free.top_logprobs], abs=1e-4
+    )
+
+
+def test_every_choice_and_every_stream_follows_the_schema(client):
+    whole = ask(client, n=4, response_format=FORMAT)
+    texts = [choice.message.content for choice in whole.choices]
+    for choice in whole.choices:
+        assert choice.finish_reason == "stop"
+        jsonschema.validate(json.loads(choice.message.content), POINT)
+    pieces = dict.fromkeys(range(4), "")
+    for chunk in ask(client, n=4, response_format=FORMAT, stream=True):
+        for choice in chunk.choices:
+            pieces[choice.index] += choice.delta.content or ""
+    assert list(pieces.values()) == texts
+
+
+def test_the_clients_own_parser_reads_a_pydantic_class(client):
+    class Point(pydantic.BaseModel):
+        x: int = pydantic.Field(ge=0, le=99)
+        is_sea: bool
+
+    answer = client.chat.completions.parse(
+        model="default", messages=PIRATE, response_format=Point, seed=2, max_tokens=100
+    )
+    point = answer.choices[0].message.parsed
+    assert isinstance(point, Point) and 0 <= point.x <= 99
+
+
+def test_free_requests_in_the_same_batch_get_the_same_replies(client):
+    def both(pair):
+        seed, form = pair
+        more = {"response_format": FORMAT} if form else {}
+        return ask(client, seed=seed, **more).choices[0].message.content
+
+    pairs = [(seed, form) for seed in range(4) for form in (False, True)]
+    alone = [both(pair) for pair in pairs]
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(both, pairs)) == alone
+
+
+@pytest.mark.parametrize(
+    ("given", "param", "named"),
+    [
+        ({"response_format": {"type": "json_schema"}}, "response_format", "json_schema is missing"),
+        ({"response_format": {"type": "xml"}}, "response_format.type", "'xml'"),
+        (
+            {"response_format": {"type": "json_object", "json_schema": FORMAT["json_schema"]}},
+            "response_format",
+            "belongs to another",
+        ),
+        (
+            {
+                "response_format": {
+                    "type": "json_schema",
+                    "json_schema": {"name": "odd", "schema": {"not": {}}},
+                }
+            },
+            "response_format",
+            'Unimplemented keys: ["not"]',
+        ),
+        ({"frequency_penalty": 2.1}, "frequency_penalty", "2.1"),
+        ({"presence_penalty": -3}, "presence_penalty", "-3"),
+        ({"tool_choice": "required"}, "tool_choice", "the declared tools are none"),
+        ({"tool_choice": "any"}, "tool_choice", "'any'"),
+    ],
+)
+def test_what_cannot_be_done_is_refused(client, given, param, named):
+    with pytest.raises(openai.BadRequestError) as refused:
+        ask(client, **given)
+    assert refused.value.param == param and named in refused.value.body["message"]
+
+
+def test_a_missing_library_is_refused_with_its_name(client, monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "llguidance", None)
+    with pytest.raises(openai.BadRequestError, match=r"holdfast-llm\[grammar\]") as refused:
+        ask(client, response_format={"type": "json_object"})
+    assert refused.value.param == "response_format"
+
+
+# Tools
+
+TOOLED = replace(tiny.model(), tokenizer=tiny.tokenizer(tiny.TOOLED))
+ASKED = list(tiny.chat("Be kind.", "What is it?"))
+CALLS = {
+    "open_pattern": r"\s*<tool_call>",
+    "close": "</tool_call>",
+    "repeats": True,
+    "content": "json",
+    "transform": {"type": "function", "function": "{content}"},
+}
+NUMBERED = {"type": "object", "properties": {"x": {"enum": [1, 2]}}, "required": ["x"]}
+NUMBERED["additionalProperties"] = False
+
+
+def tool(name, parameters=NUMBERED, **more):
+    return {"type": "function", "function": {"name": name, "parameters": parameters, **more}}
+
+
+TOOLS = [tool("add"), tool("look_up")]
+
+
+@cache
+def calls_in_tags():
+    """A model whose response template reads calls as its chat template writes them."""
+    tokens = copy.deepcopy(TOOLED.tokenizer)
+    fields = {"content": {"content": "text"}, "tool_calls": CALLS}
+    tokens.response_template = {"start_anchor": "<assistant>", "fields": fields}
+    return replace(TOOLED, tokenizer=tokens)
+
+
+@pytest.fixture(scope="module")
+def calling() -> Iterator[Served]:
+    with served(calls_in_tags(), Limits(tokens=400)) as running:
+        yield running
+
+
+@pytest.mark.parametrize("stream", (False, True))
+@pytest.mark.parametrize(
+    ("choice", "names"),
+    [
+        ("required", {"add", "look_up"}),
+        ({"type": "function", "function": {"name": "look_up"}}, {"look_up"}),
+    ],
+)
+def test_a_forced_call_is_made_whatever_the_model_would_write(calling, choice, names, stream):
+    seen = set()
+    for seed in range(6):
+        given = {"tools": TOOLS, "tool_choice": choice, "seed": seed, "stream": stream}
+        answer = ask(client_of(calling), ASKED, **given, parallel_tool_calls=False)
+        if stream:
+            *_, last = answer
+            (call,), reason = last.choices[0].delta.tool_calls, last.choices[0].finish_reason
+        else:
+            (call,) = answer.choices[0].message.tool_calls
+            reason = answer.choices[0].finish_reason
+        assert reason == "tool_calls"
+        jsonschema.validate(json.loads(call.function.arguments), NUMBERED)
+        seen.add(call.function.name)
+    assert seen == names
+
+
+def test_strict_tools_are_called_in_their_form_or_not_at_all(calling):
+    """Wherever the model opens a call, what follows is one; an ordinary reply stays possible."""
+    parser = CallParser("mine", calls_in_tags())
+    assert parser.form.opening == "<tool_call>"
+    answers = [
+        ask(client_of(calling), ASKED, tools=[tool("add", strict=True)], seed=seed, max_tokens=30)
+        for seed in range(4)
+    ]
+    for answer in answers:
+        assert answer.choices[0].finish_reason in ("stop", "length", "tool_calls")
+
+
+@pytest.mark.parametrize("added", (False, True), ids=["spelt", "added"])
+def test_strict_calls_are_what_a_matcher_allows(added):
+    from holdfast.models.grammar_masks import compile_grammar
+    from holdfast.models.grammars import Function, strict_calls
+
+    local = calls_in_tags()
+    if added:  # as Qwen's tags are, which are one token each
+        tokens = copy.deepcopy(local.tokenizer)
+        tokens.add_tokens(["<tool_call>", "</tool_call>"])
+        local = replace(local, tokenizer=tokens)
+    form = CallParser("mine", local).form
+    assert bool(form.special) is added
+    grammar = strict_calls(form, [Function("add", NUMBERED), Function("look_up", {})])
+    start = compile_grammar(grammar, local.tokenizer, local.stop_ids).start
+    for text, valid in (
+        ("It is nine.", True),
+        ('I look.\n<tool_call>\n{"name": "add", "arguments": {"x": 1}}\n</tool_call>', True),
+        ('\n<tool_call>\n{"name": "look_up", "arguments": {"any": [1]}}\n</tool_call>!', True),
+        ('\n<tool_call>\n{"name": "add", "arguments": {"x": 3}}\n</tool_call>', False),
+        ('\n<tool_call>\n{"name": "sub", "arguments": {"x": 1}}\n</tool_call>', False),
+        ("\n<tool_call>\nno", False),
+    ):
+        ids = local.tokenizer(text, add_special_tokens=False).input_ids
+        matcher = start.deep_copy()
+        whole = matcher.validate_tokens(ids) == len(ids)
+        if whole:
+            matcher.consume_tokens(ids)
+        assert (whole and matcher.is_accepting()) is valid, text
+
+
+def test_a_tool_that_is_not_declared_is_refused_by_name(calling):
+    given = {"tool_choice": {"type": "function", "function": {"name": "fly"}}, "tools": TOOLS}
+    with pytest.raises(openai.BadRequestError) as refused:
+        ask(client_of(calling), ASKED, **given)
+    assert refused.value.param == "tool_choice"
+    assert (
+        "'fly'" in refused.value.body["message"] and "add, look_up" in refused.value.body["message"]
+    )
+
+
+def test_a_format_beside_tools_is_refused_unless_none_is_called(calling):
+    given = {"tools": TOOLS, "response_format": FORMAT}
+    with pytest.raises(openai.BadRequestError) as refused:
+        ask(client_of(calling), ASKED, **given)
+    assert refused.value.param == "response_format"
+    answer = ask(client_of(calling), ASKED, **given, tool_choice="none").choices[0]
+    jsonschema.validate(json.loads(answer.message.content), POINT)
+
+
+def test_a_call_that_cannot_be_parsed_is_said_to_be_unparsed(calling):
+    parser = CallParser("mine", calls_in_tags())
+    for text, unparsed in (
+        ("It is nine.", False),
+        ("I look.\n<tool_call>\n{", True),
+        ("I look.\n<tool_call>\n[3]\n</tool_call>", True),
+    ):
+        assert parser.parse(text, "", TOOLS) == [] and parser.is_unparsed(text) is unparsed
+    given = {"tools": TOOLS, "tool_choice": "required", "max_tokens": 16}
+    cut = ask(client_of(calling), ASKED, **given).choices[0]
+    assert cut.finish_reason == "length" and cut.message.tool_calls is None
+    assert cut.model_extra["holdfast"] == {"unparsed_call": True}
+    *_, last = ask(client_of(calling), ASKED, **given, stream=True)
+    assert last.choices[0].model_extra["holdfast"] == {"unparsed_call": True}
+
+
+def test_a_template_whose_calls_cannot_be_forced_is_refused():
+    tokens = copy.deepcopy(TOOLED.tokenizer)
+    fields = {"content": {"content": "text"}, "tool_calls": {**CALLS, "open_pattern": "<other>"}}
+    tokens.response_template = {"start_anchor": "<assistant>", "fields": fields}
+    with served(replace(TOOLED, tokenizer=tokens), Limits(tokens=40)) as running:
+        with pytest.raises(openai.BadRequestError) as refused:
+            ask(client_of(running), ASKED, tools=TOOLS, tool_choice="required", max_tokens=40)
+        assert (refused.value.param, refused.value.code) == ("tool_choice", "no_call_form")
+        strict = [tool("add", strict=True)]
+        with pytest.raises(openai.BadRequestError) as refused:
+            ask(client_of(running), ASKED, tools=strict, max_tokens=40)
+        assert (refused.value.param, refused.value.code) == ("tools", "no_call_form")
