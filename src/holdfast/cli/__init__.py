@@ -36,7 +36,12 @@ GROUPS = {  # the commands by what they are for, each with the module and name o
         "logs": "logs.COMMAND",
         "suite": "suite.COMMAND",
     },
-    "Read results": {"report": "report.COMMAND", "map": "map.COMMAND", "export": "report.EXPORT"},
+    "Read results": {
+        "report": "report.COMMAND",
+        "compare": "compare.COMMAND",
+        "map": "map.COMMAND",
+        "export": "report.EXPORT",
+    },
     "Explain": {
         "precedent": "precedent.COMMAND",
         "trace": "trace.COMMAND",
