@@ -2,7 +2,7 @@
 
 The first run is the one that the others are compared with. Rules are the same if prompt, id, kind,
 polarity and judge are the same; only rounds that were scored in both runs count. Conversations that
-began alike (the same seed, number, agent, user and starter) are compared in pairs, and all others
+began alike (the same seed, number, agent and starter) are compared in pairs, and all others
 as two independent samples. The verdict on all rules together is as likely to be wrong as that of
 any run; the verdicts on kinds and rules share the same error (Bonferroni), so that one of them is
 wrong no more often.
@@ -22,6 +22,7 @@ from holdfast.analysis.series import NO_FIX, Series, label_runs, read_series
 from holdfast.analysis.statistics import NOTHING, Estimate, cell_means
 from holdfast.analysis.truncation import has_lost_prompt
 from holdfast.analysis.verdicts import MIN_SAMPLES, Verdict, verdict_on
+from holdfast.common.plurals import plural
 from holdfast.errors import RecordsError, UsageError
 from holdfast.records import Conversation, Probe, Run, read_run
 from holdfast.records.identity import ConversationsIdentity
@@ -147,10 +148,12 @@ class RunComparison:
     limits: tuple[str, ...]
     methods: tuple[MethodComparison, ...]
 
-    @property
-    def causes(self) -> list[str]:
-        """What a difference of scores may come from."""
-        return list(dict.fromkeys(item.cause for item in self.contrasts if item.cause))
+    def causes(self, item: MethodComparison) -> list[str]:
+        """What a difference between the two runs of a comparison may come from."""
+        at = self.labels.index(item.now.run)
+        causes = [one.cause for one in self.contrasts if one.values[at] != one.values[0]]
+        methods = ["method"] * (item.before.method != item.now.method)
+        return [cause for cause in dict.fromkeys([*methods, *causes]) if cause]
 
     @cached_property
     def series(self) -> list[Series]:
@@ -243,7 +246,7 @@ def _state_of(run: Run, label: str) -> list[str]:
         return []
     return [
         f"{label} is not finished: it has {len(run.conversations):,} of {wanted:,} conversations."
-        " Verdicts hold for a run that is read when it is finished; repeat its command to finish it."
+        " Verdicts hold for a run that is read when it is finished; repeat its command first."
     ]
 
 
@@ -468,10 +471,10 @@ class _Pairing:
         )
 
 
-def _start(record: Conversation) -> tuple[int, str, str | None, str | None]:
-    """What two conversations of a pair share: number, agent, user and the user's first words."""
+def _start(record: Conversation) -> tuple[int, str, str | None]:
+    """What two conversations of a pair share: number, agent and the user's first words."""
     starter = record.turns[0].text if record.turns else None
-    return record.conversation, record.agent.id, record.user.id, starter
+    return record.conversation, record.agent.id, starter
 
 
 def _compare_method(
@@ -485,11 +488,11 @@ def _compare_method(
             " compared in pairs but as two samples, which shows less."
         )
     elif left := [
-        f"{len(series.records) - pairing.pairs} of {series.run}"
+        f"{plural(len(series.records) - pairing.pairs, 'conversation')} of {series.run}"
         for series in (before, now)
         if len(series.records) > pairing.pairs
     ]:
-        limits.append(f"{' and '.join(left)} have no partner that began alike, and are left out.")
+        limits.append(f"{' and '.join(left)} have no partner that began alike, and so are left out.")
     error = min(before.error, now.error)
     width = min(before.rounds, now.rounds)
     if before.rounds != now.rounds:
@@ -553,7 +556,8 @@ class _Differ:
             for probe in _probes(record)
             if probe.round <= self.width and _key(record, probe) in keys
         )
-        return cell_means(cells, (len(records), self.width))[self.order[at]]
+        scores: np.ndarray = cell_means(cells, (len(records), self.width))[self.order[at]]
+        return scores
 
     def conversations(self, keys: set[RuleKey]) -> int:
         """How many conversations the comparison of some rules rests on."""

@@ -1,4 +1,4 @@
-"""`holdfast compare --json`: the differences between runs for other programs (docs/comparing.md)."""
+"""`holdfast compare --json`: differences between runs for other programs (docs/comparing.md)."""
 
 from pydantic import ConfigDict, Field
 

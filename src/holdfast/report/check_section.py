@@ -139,6 +139,6 @@ def _chart(name: str, cells: Sequence[Cell], bar: float | None) -> Chart:
     text = "; ".join(f"round {cell.round}: {numbers_text(cell)}" for cell in cells)
     if bar is not None:
         level = [Estimate(0, bar, None, None, None)] * len(cells)
-        curves.insert(0, Curve("bar", level, _BAR, dashed=True))
+        curves.insert(0, Curve("bar", level, _BAR, dash=1))
         text = f"{text}; the bar is {bar:g}"
     return Chart(f"Keeps {name}", f"{text}.", [c for c in curves if c.measured], len(cells))

@@ -3,6 +3,7 @@
 from holdfast.analysis.run_comparison import MethodComparison, RowComparison, RunComparison
 from holdfast.analysis.statistics import Estimate
 from holdfast.analysis.summary import estimated, judged
+from holdfast.analysis.verdicts import MIN_SAMPLES
 from holdfast.records.comparison_summary import (
     ComparedMethod,
     ComparedRow,
@@ -55,8 +56,15 @@ def comparison_page(comparison: RunComparison) -> str:
         row_name=row_name,
         heads=heads,
         reasons=reasons,
+        enough=lambda item: [row for row in item.rows if not _is_small(row)],
+        few=lambda item: [row for row in item.rows if _is_small(row)],
         runs=about_runs(comparison.runs, comparison.labels),
     )
+
+
+def _is_small(row: RowComparison) -> bool:
+    """Whether a row is one of a rule or a kind with too few conversations for a verdict."""
+    return row.grouping in ("kind", "rule") and row.over_rounds.n < MIN_SAMPLES
 
 
 def comparison_summary(comparison: RunComparison) -> ComparisonSummary:

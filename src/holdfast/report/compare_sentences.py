@@ -13,7 +13,7 @@ from holdfast.analysis.run_comparison import (
 )
 from holdfast.analysis.series import Series
 from holdfast.analysis.statistics import Estimate
-from holdfast.analysis.verdicts import INCLUDES_ZERO
+from holdfast.analysis.verdicts import INCLUDES_ZERO, MIN_SAMPLES
 from holdfast.errors import cut
 from holdfast.report.wording import aligned, count_of, other_prompts, signed
 
@@ -37,8 +37,12 @@ def compare_title(comparison: RunComparison) -> str:
 def compare_lines(comparison: RunComparison) -> list[str]:
     """The sentences below the title."""
     first = unsteered(comparison)
-    lines = [_single_rules(first), _causes(comparison)]
-    lines += [_overall(item) for item in comparison.methods if item is not first]
+    lines = [_single_rules(first), _causes(comparison, first)]
+    for item in comparison.methods:
+        if item is not first:
+            lines.append(_overall(item))
+            if item.now.run != first.now.run:
+                lines[-1] += f" {_causes(comparison, item)}"
     return [line for line in lines if line]
 
 
@@ -73,7 +77,7 @@ def _overall(item: MethodComparison) -> str:
     verdict, others = row.verdict(row.over_rounds), row.over_rounds.other_prompts
     under = f" under {item.now.method}" if item.now.method == item.before.method != "none" else ""
     scores = f"{row.now.mean:.2f} against {row.before.mean:.2f}"
-    shown = f"{scores}, {signed(row.over_rounds)}"
+    shown = f"{scores}, difference {signed(row.over_rounds)}"
     if not verdict.sign:
         why = f", {verdict.why}" if verdict.why != INCLUDES_ZERO else ""
         return (
@@ -92,6 +96,11 @@ def _single_rules(item: MethodComparison) -> str:
     rows = item.of("rule")
     if not rows:
         return ""
+    if max(row.over_rounds.n for row in rows) < MIN_SAMPLES:
+        return (
+            f"Each rule has fewer than {MIN_SAMPLES} conversations, so only all of them together"
+            " have a verdict."
+        )
     signs = [row.verdict(row.over_rounds).sign for row in rows]
     parts = [
         f"{word}: {_listing([row.group for row, s in zip(rows, signs, strict=True) if s == sign])}"
@@ -108,15 +117,15 @@ def _listing(names: Sequence[str]) -> str:
     return f"{'; '.join(names[:_MOST_NAMED])}{more}"
 
 
-def _causes(comparison: RunComparison) -> str:
+def _causes(comparison: RunComparison, item: MethodComparison) -> str:
     """What a difference may come from."""
-    causes = comparison.causes
+    causes = comparison.causes(item)
     if not causes:
         return "Model, prompts and settings are the same, so only chance or rounding can differ."
     if len(causes) == 1:
-        return f"One thing differs between the runs: {causes[0]}."
+        return f"One thing differs between the two: {causes[0]}."
     return (
-        f"{count_of(len(causes), 'thing')} differ ({', '.join(causes)}), so a difference of scores"
+        f"{len(causes)} things differ between the two ({', '.join(causes)}), so a difference of scores"
         " cannot be put down to one of them."
     )
 
@@ -195,11 +204,14 @@ def rounds_text(rounds: Sequence[int]) -> str:
 
 
 def reasons(item: MethodComparison) -> list[str]:
-    """Why a verdict is open although its interval does not show it."""
-    found = [
-        row.verdict(value).why for row in item.rows for value in (row.over_rounds, row.last_round)
+    """Why verdicts are open although their intervals do not show it."""
+    values = [(row, value) for row in item.rows for value in (row.over_rounds, row.last_round)]
+    few = any(0 < value.n < MIN_SAMPLES for _, value in values)
+    found = [row.verdict(value).why for row, value in values if value.n >= MIN_SAMPLES]
+    return [
+        *(why for why in dict.fromkeys(found) if why not in ("", INCLUDES_ZERO)),
+        *([f"fewer than {MIN_SAMPLES} conversations"] if few else []),
     ]
-    return [why for why in dict.fromkeys(found) if why not in ("", INCLUDES_ZERO)]
 
 
 def compare_text(comparison: RunComparison) -> str:
