@@ -1,4 +1,4 @@
-"""`holdfast compare`: what differs between runs, and differences that are no louder than they are."""
+"""`holdfast compare`: what differs, and differences no louder than their intervals."""
 
 import json
 import random
@@ -93,10 +93,7 @@ def test_conversations_that_began_alike_are_pairs(tmp_path):
     # the pairs are those of the same number, and the statistics those of the rest of the code
     scores = [
         np.array(
-            [
-                np.mean([probe.score for probe in record.probes])
-                for record in run.conversations
-            ]
+            [np.mean([probe.score for probe in record.probes]) for record in run.conversations]
         )
         for run in compared.runs
     ]

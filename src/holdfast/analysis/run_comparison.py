@@ -492,7 +492,9 @@ def _compare_method(
         for series in (before, now)
         if len(series.records) > pairing.pairs
     ]:
-        limits.append(f"{' and '.join(left)} have no partner that began alike, and so are left out.")
+        limits.append(
+            f"{' and '.join(left)} have no partner that began alike, and so are left out."
+        )
     error = min(before.error, now.error)
     width = min(before.rounds, now.rounds)
     if before.rounds != now.rounds:

@@ -125,8 +125,8 @@ def _causes(comparison: RunComparison, item: MethodComparison) -> str:
     if len(causes) == 1:
         return f"One thing differs between the two: {causes[0]}."
     return (
-        f"{len(causes)} things differ between the two ({', '.join(causes)}), so a difference of scores"
-        " cannot be put down to one of them."
+        f"{len(causes)} things differ between the two ({', '.join(causes)}), so a difference of"
+        " scores cannot be put down to one of them."
     )
 
 
