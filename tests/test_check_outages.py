@@ -26,10 +26,11 @@ cases:
 starters: [hello]
 """
 ERROR = 0.05
+SOON = {"retry-after-ms": "1"}
 FAULTS = {
-    "500": refusal(500, "overloaded"),
-    "503": refusal(503, "down for maintenance"),
-    "429": refusal(429, "slow down"),
+    "500": refusal(500, "overloaded", headers=SOON),
+    "503": refusal(503, "down for maintenance", headers=SOON),
+    "429": refusal(429, "slow down", headers=SOON),
     "filter": completion("", "content_filter"),
     "filtered": refusal(400, "flagged by the content filter", "content_filter"),
     "empty": completion(""),
@@ -47,7 +48,6 @@ def suite(tmp_path):
 @pytest.fixture(autouse=True)
 def no_waiting(monkeypatch):
     monkeypatch.setattr("holdfast.models.endpoint_server._LONGEST_WAIT", 0.01)
-    monkeypatch.setattr("holdfast.models.endpoint_server._MAX_RETRIES", 0, raising=False)
 
 
 def run(answer, suite, tmp_path, *more):
@@ -91,7 +91,7 @@ def test_a_server_that_withholds_every_good_reply_does_not_look_like_a_failure(
 def test_a_failure_that_no_outage_can_explain_is_still_one(suite, tmp_path):
     def answer(body, number):
         lost = is_probe(body) and number % 10 == 0
-        return refusal(500, "busy") if lost else completion("lost")
+        return refusal(500, "busy", headers=SOON) if lost else completion("lost")
 
     code, failures, _ = run(answer, suite, tmp_path, "--budget", "24", "--min-stability", "0.8")
     assert (code, failures) == (1, 1)
