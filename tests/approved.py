@@ -70,6 +70,16 @@ COMMANDS = {
         f"report {RUN} --out logs",
         f"report {RUN} {RUN} --out page.html",
     ],
+    "compare": [
+        "compare --help",
+        f"compare {RUN}",
+        f"compare {RUN} {RUN}",
+        f"compare {RUN} nowhere",
+        f"compare {RUN} recorded/schema-3/tasks",
+        f"compare {OTHER} {RUN}",
+        f"compare {RUN} recorded/schema-3/calibrate/stability --markdown",
+        f"compare {OTHER} {RUN} --json --markdown",
+    ],
     "export": ["export --help", f"export {RUN} --csv run.csv", f"export {RUN}"],
     "check": [
         "check --help",
@@ -79,6 +89,7 @@ COMMANDS = {
         "check starter --min-stability 1",
         "check starter --error 5",
         "check starter --against nowhere",
+        "check starter --smoke --all-rules",
     ],
     "logs": [
         "logs --help",

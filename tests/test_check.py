@@ -545,7 +545,7 @@ def test_the_command_on_the_default_model_and_then_served(prompts, tmp_path, cap
 
 def test_other_exit_codes_say_that_nothing_was_checked(prompts, tmp_path, capsys):
     nobody = ["--model", "http://127.0.0.1:9/v1", "--endpoint-model", "x"]
-    assert main(["check", str(prompts), *nobody, "--out", str(tmp_path / "a")]) == 4
+    assert main(["check", str(prompts), *nobody, "--out", str(tmp_path / "a")]) == 5
     for wrong in (("--min-stability", "1.5"), ("--min-stability", "90"), ("--min-stability", "1")):
         assert main(["check", str(prompts), *wrong]) == 2
     assert main(["check", str(prompts), "--error", "5"]) == 2

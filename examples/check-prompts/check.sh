@@ -2,8 +2,8 @@
 # Runs the check with the action's inputs, which come as variables, and says what came of it.
 set -uo pipefail
 out=holdfast-check
-words=(--model "$MODEL" --rounds "$ROUNDS" --error "$ERROR" --budget "$BUDGET" --out "$out"
-       --junit "$out/junit.xml")
+words=(--model "$MODEL" --error "$ERROR" --out "$out" --junit "$out/junit.xml")
+if [ "${SMOKE:-false}" = true ]; then words+=(--smoke); else words+=(--rounds "$ROUNDS" --budget "$BUDGET"); fi
 if [ -n "$MIN_STABILITY" ]; then words+=(--min-stability "$MIN_STABILITY"); fi
 if [ -n "$ENDPOINT_MODEL" ]; then words+=(--endpoint-model "$ENDPOINT_MODEL"); fi
 if [ -n "$BASELINE" ] && [ -f "$BASELINE/manifest.json" ]; then words+=(--against "$BASELINE"); fi
@@ -24,6 +24,10 @@ code=${PIPESTATUS[0]}
 
 if [ "$code" = 3 ] && [ "$UNDECIDED" = warn ]; then
     echo "::warning title=Undecided::A prompt could not be decided within the budget."
+    exit 0
+fi
+if [ "$code" = 5 ] && [ "${UNAVAILABLE:-fail}" = warn ]; then
+    echo "::warning title=Unavailable::The model's server did not answer, so nothing was checked."
     exit 0
 fi
 exit "$code"

@@ -6,9 +6,10 @@
     │   └── ParameterOutOfRange    a method's or a run's number lies outside its range
     ├── ModelError                 a model cannot be loaded, reached or steered
     │   ├── NoSuchModel            nothing is where its name says (a UsageError too)
-    │   ├── RequestFailed          one request was not answered; others may be
-    │   ├── Unreachable            there is no connection to an endpoint
-    │   ├── Busy                   a server has as many requests as it can take
+    │   ├── Unavailable            a server gives no answers of use, for now
+    │   │   ├── RequestFailed      one request was not answered; others may be
+    │   │   ├── Unreachable        there is no connection to an endpoint
+    │   │   └── Busy               a server has as many requests as it can take
     │   └── Draining               a server finishes running requests and takes no new ones
     ├── PromptError                a chat cannot be rendered, or a span cannot be found
     │   ├── PromptTooLong          a chat leaves no room in the model's context
@@ -115,7 +116,11 @@ class NoSuchModel(UsageError, ModelError):
     """A model's name or path at which there is none."""
 
 
-class RequestFailed(ModelError):
+class Unavailable(ModelError):
+    """A server gives no answers of use for now, which says nothing about the model."""
+
+
+class RequestFailed(Unavailable):
     """One request that was not answered; others may be.
 
     Attributes:
@@ -128,11 +133,11 @@ class RequestFailed(ModelError):
         self.why = why
 
 
-class Unreachable(ModelError):
+class Unreachable(Unavailable):
     """There is no connection to an endpoint."""
 
 
-class Busy(ModelError):
+class Busy(Unavailable):
     """A server has as many requests as it can take; it takes more later."""
 
 

@@ -54,12 +54,13 @@ class StoredCheck(RecordModel):
     error: float
     budget: Number
     all_rules: bool = False  # files of 0.2 do not have it
+    smoke: bool = False  # nor do files of 0.3 have this
     prompts: List[str]
     falls: dict[str, Fall]  # by prompt
 
     @property
     def terms(self) -> Terms:
-        return Terms(self.min_stability, self.error, self.budget, self.all_rules)
+        return Terms(self.min_stability, self.error, self.budget, self.all_rules, self.smoke)
 
 
 def write_check(
@@ -119,6 +120,7 @@ def _prompt(checked: PromptCheck) -> CheckedPrompt:
         conversations=checked.decided_after,
         described=len(checked.records),
         unanswered=checked.unanswered,
+        lost=checked.lost,
         let_go=_cell(checked.first_failure),
         lowest=_cell(checked.lowest),
         fall=_fall(checked.fall),

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from holdfast.analysis.falls import Fall, RuleFall, cell_scores, compare_runs
+from holdfast.analysis.falls import Fall, RuleFall, RuleRound, cell_scores, compare_runs
 from holdfast.analysis.sequential import (
     FAIL,
     PASS,
@@ -26,6 +26,7 @@ from holdfast.errors import ParameterOutOfRange, option
 from holdfast.records import Conversation
 
 MOST_NEEDED = 2000  # conversations; nobody waits longer for a verdict
+MOST_LOST = 0.1  # the share of replies that may be lost before an open verdict is put down to it
 _ROUNDING = 1e-8  # the precision to which the ends of intervals are known
 
 
@@ -40,12 +41,15 @@ class Terms:
         budget: the most conversations per prompt.
         all_rules: decide every rule, not only whether a prompt fails: conversations continue after
             the first failing rule, and each rule gets its share of the prompt's error.
+        smoke: look only for clear failures, with few conversations; a prompt that is undecided
+            then counts as one without a clear failure.
     """
 
     min_stability: float | None = 0.9
     error: float = 0.05
     budget: int = 200
     all_rules: bool = False
+    smoke: bool = False
 
     def __post_init__(self) -> None:
         if self.min_stability is not None:
@@ -120,8 +124,15 @@ class PromptCheck:
     first_failure: Cell | None  # the first that certainly fails, if the prompt fails the bar
     fall: Fall | None  # None without an earlier run that has the prompt
     unanswered: int  # probes that were not asked or not answered
+    lost: int  # scores that are missing because the server gave no reply
     error: float  # bound on the probability that an end of a cell's interval is ever wrong
     rules: tuple[RuleCheck, ...]  # () if the prompt has only one
+
+    @property
+    def unavailable(self) -> bool:
+        """Whether it is undecided, and the server left many of its probes without a reply."""
+        asked = len(self.records) * len(self.cells)
+        return self.verdict == UNDECIDED and self.lost > MOST_LOST * asked
 
     def low_from_start(self, terms: Terms) -> bool:
         """Whether the failing rule's mean is already below the bar in round 1."""
@@ -192,7 +203,7 @@ def budget_needed(checks: Sequence[PromptCheck], terms: Terms) -> int | None:
             continue
         scores = cell_scores(checked.records, max(cell.round for cell in checked.cells))
         for rule in rules or [None]:
-            values = scores.values if rule is None else scores.of_rule(rule)
+            values = scores.values if rule is None else scores.of_rule(rule).values
             count = conversations_needed(values, bar, checked.error, MOST_NEEDED)
             if count is None:
                 return None
@@ -227,13 +238,14 @@ def _check(
     if bar is not None and terms.all_rules and rules:
         error /= len(rules)
         for rule in rules:
-            by_rule[rule] = decide(scores.of_rule(rule), bar, error)
-        decision = _together(values, bar, list(by_rule.values()))
+            mine = scores.of_rule(rule)
+            by_rule[rule] = decide(mine.values, bar, error, mine.at_best)
+        decision = _together(scores.at_best, bar, list(by_rule.values()))
     elif bar is not None:
-        decision = decide(values, bar, error)
+        decision = decide(values, bar, error, scores.at_best)
     cells = [
-        _cell(cell.rule, cell.round, column, error)
-        for cell, column in zip(scores.cells, values.T, strict=True)
+        _cell(cell, column, at_best, error)
+        for cell, column, at_best in zip(scores.cells, values.T, scores.at_best.T, strict=True)
     ]
     first_failure = None
     if bar is not None and decision is not None and decision.verdict == FAIL:
@@ -251,6 +263,7 @@ def _check(
         first_failure=first_failure,
         fall=fall,
         unanswered=int(np.isnan(values).sum()),
+        lost=int(scores.lost.sum()),
         error=error,
         rules=tuple(
             _check_rule(rule, cells, bar, fall, first_failure is not None, by_rule.get(rule))
@@ -277,10 +290,13 @@ def _verdict(decision: Decision | None, fall: Fall | None, conversations: int) -
     return PASS if passes else UNDECIDED
 
 
-def _cell(rule: str | None, number: int, scores: np.ndarray, error: float) -> Cell:
+def _cell(cell: RuleRound, scores: np.ndarray, at_best: np.ndarray, error: float) -> Cell:
     measured = scores[~np.isnan(scores)]
     mean = float(measured.mean()) if len(measured) else np.nan
-    return Cell(rule, number, mean, *bounds(scores, error))
+    low, high = bounds(scores, error)
+    if not np.array_equal(scores, at_best, equal_nan=True):
+        high = max(high, bounds(at_best, error)[1])
+    return Cell(cell.rule, cell.round, mean, low, high)
 
 
 def _lowest(cells: Sequence[Cell]) -> Cell | None:

@@ -11,6 +11,9 @@ from holdfast.analysis.statistics import cell_means
 from holdfast.analysis.unscored import without_score
 from holdfast.records import Conversation, ProbePlace
 
+# why there is no score: the server failed, or it or its filter withheld the reply
+_OUTAGES = ("failure", "filter", "empty", "refusal")
+
 
 class RuleRound(NamedTuple):
     """A rule (None if it is the prompt's only one) in a round: a cell."""
@@ -26,20 +29,30 @@ class CellScores:
     Attributes:
         cells: every rule in every round, by round.
         values: [conversation, cell], NaN where no probe has a score.
+        lost: [conversation, cell] bool, where there is none because the server gave no reply.
     """
 
     cells: tuple[RuleRound, ...]
     values: np.ndarray
+    lost: np.ndarray
+
+    @property
+    def at_best(self) -> np.ndarray:
+        """The values, and 1 where a reply was lost: the best that it can have been. A verdict
+        against a prompt goes by these, so that no outage can be taken for one.
+        """
+        return np.where(self.lost, 1.0, self.values)
 
     @property
     def rules(self) -> tuple[str | None, ...]:
         """The rules of the prompt."""
         return tuple(dict.fromkeys(cell.rule for cell in self.cells))
 
-    def of_rule(self, rule: str | None) -> np.ndarray:
-        """The scores of one rule, [conversation, round]."""
+    def of_rule(self, rule: str | None) -> "CellScores":
+        """The scores of one rule."""
         columns = [column for column, cell in enumerate(self.cells) if cell.rule == rule]
-        return self.values[:, columns]
+        cells = tuple(self.cells[column] for column in columns)
+        return CellScores(cells, self.values[:, columns], self.lost[:, columns])
 
 
 def cell_scores(records: Sequence[Conversation], rounds: int) -> CellScores:
@@ -59,11 +72,27 @@ def cell_scores(records: Sequence[Conversation], rounds: int) -> CellScores:
     scores = (
         (row, columns[RuleRound(probe.rule, probe.round)], probe.score) for row, probe in probes
     )
-    return CellScores(tuple(cells), cell_means(scores, (len(records), len(cells))))
+    values = cell_means(scores, (len(records), len(cells)))
+    lost = np.array([[_is_lost(record, cell) for cell in cells] for record in records], dtype=bool)
+    return CellScores(tuple(cells), values, lost.reshape(values.shape) & np.isnan(values))
 
 
-def _rule_scores(records: Sequence[Conversation], rounds: int) -> dict[str | None, np.ndarray]:
-    """The mean scores by rule, each [conversation, round]."""
+def _is_lost(record: Conversation, cell: RuleRound) -> bool:
+    """Whether the server gave no reply to a rule's probe, or had ended the dialog before it."""
+    if (
+        record.ended is not None
+        and record.ended.why in _OUTAGES
+        and cell.round >= record.ended.round
+    ):
+        return True
+    return any(
+        probe.why in _OUTAGES and (probe.kind, probe.rule, probe.round) == ("stability", *cell)
+        for probe in without_score(record)
+    )
+
+
+def _rule_scores(records: Sequence[Conversation], rounds: int) -> dict[str | None, CellScores]:
+    """The scores by rule."""
     scores = cell_scores(records, rounds)
     return {rule: scores.of_rule(rule) for rule in scores.rules}
 
@@ -129,8 +158,10 @@ def compare_runs(
             fallen.
     """
     pairs = list(zip(current, earlier, strict=False))
-    now = _rule_scores([new for new, _ in pairs], rounds)
-    before = _rule_scores([old for _, old in pairs], rounds)
+    current_scores = _rule_scores([new for new, _ in pairs], rounds)
+    earlier_scores = _rule_scores([old for _, old in pairs], rounds)
+    now = {rule: scores.values for rule, scores in current_scores.items()}
+    before = {rule: scores.values for rule, scores in earlier_scores.items()}
     compared = [
         rule for rule in now if rule in before and not np.isnan(now[rule] - before[rule]).all()
     ]
@@ -138,7 +169,7 @@ def compare_runs(
     rule_falls: list[RuleFall] = []
     if compared:
         prompt_fell, rules_fell = falls(
-            np.stack([now[rule] for rule in compared]),
+            np.stack([current_scores[rule].at_best for rule in compared]),
             np.stack([before[rule] for rule in compared]),
             error,
         )

@@ -34,7 +34,9 @@ class Decision:
     below: np.ndarray  # [cell], the capital of a bet that its mean lies below the bar
 
 
-def decide(values: np.ndarray, bar: float, error: float) -> Decision:
+def decide(
+    values: np.ndarray, bar: float, error: float, at_best: np.ndarray | None = None
+) -> Decision:
     """Decides whether a prompt holds, that is, whether every cell's mean is at least the bar.
 
     Args:
@@ -42,13 +44,16 @@ def decide(values: np.ndarray, bar: float, error: float) -> Decision:
         bar: above 0 and below 1.
         error: upper bound on the probability that a prompt that holds fails, or that one which does
             not hold passes, whenever one stops.
+        at_best: the values with the highest that each can have had where one was lost, by which
+            alone a prompt fails; None if none was lost.
     """
-    ends = {PASS: holds(values, bar, error), FAIL: is_below(values, bar, error)}
+    at_best = values if at_best is None else at_best
+    ends = {PASS: holds(values, bar, error), FAIL: is_below(at_best, bar, error)}
     # both cannot be true for long; the first to be certain counts
     first = {verdict: int(np.argmax(holds)) for verdict, holds in ends.items() if holds.any()}
     verdict = min(first, key=lambda name: first[name], default=UNDECIDED)
     after = first[verdict] + 1 if first else len(values)
-    below = capital_below(values[:after], bar)
+    below = capital_below(at_best[:after], bar)
     last = below[-1] if after else np.zeros(values.shape[1])
     return Decision(verdict, after, last)
 

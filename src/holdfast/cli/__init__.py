@@ -24,7 +24,7 @@ from holdfast.cli.progress import INTERRUPTED, TERMINATED, Terminated, interrupt
 from holdfast.common.files import FULL
 from holdfast.common.threads import limit_spinning
 from holdfast.common.version import __version__
-from holdfast.errors import HoldfastError, UnknownName, UsageError, as_argument
+from holdfast.errors import HoldfastError, Unavailable, UnknownName, UsageError, as_argument
 
 if TYPE_CHECKING:
     from holdfast.cli.command import Command, Options
@@ -36,7 +36,12 @@ GROUPS = {  # the commands by what they are for, each with the module and name o
         "logs": "logs.COMMAND",
         "suite": "suite.COMMAND",
     },
-    "Read results": {"report": "report.COMMAND", "map": "map.COMMAND", "export": "report.EXPORT"},
+    "Read results": {
+        "report": "report.COMMAND",
+        "compare": "compare.COMMAND",
+        "map": "map.COMMAND",
+        "export": "report.EXPORT",
+    },
     "Explain": {
         "precedent": "precedent.COMMAND",
         "trace": "trace.COMMAND",
@@ -101,7 +106,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"holdfast: {worded}", file=sys.stderr)
         if command is None:
             return command_named(words[0]).malformed if words[0] in _PLACES else 2
-        return 2 if isinstance(error, UsageError) else command.failed
+        if isinstance(error, UsageError):
+            return 2
+        if isinstance(error, Unavailable) and command.unavailable is not None:
+            return command.unavailable
+        return command.failed
     except KeyboardInterrupt as ended:
         how = "terminated" if isinstance(ended, Terminated) else "interrupted"
         _write_no_verdict(words, f"the command was {how}")

@@ -19,7 +19,13 @@ from holdfast.cli import loading, options
 from holdfast.cli.drift import folder_name, settings_of
 from holdfast.cli.drift_run import DriftRun
 from holdfast.cli.dry_run import check_prices, estimate_run
-from holdfast.cli.exit_codes import COULD_NOT, FAILED, PASSED, exit_code
+from holdfast.cli.exit_codes import (
+    COULD_NOT,
+    FAILED,
+    PASSED,
+    UNAVAILABLE,
+    check_exit_code,
+)
 from holdfast.cli.options import Arg, Command, RunFolder, Spec, option_of
 from holdfast.cli.output import (
     command_line,
@@ -32,6 +38,7 @@ from holdfast.cli.progress import Bar, note
 from holdfast.common.model_names import is_url
 from holdfast.drift import Settings
 from holdfast.drift.benchmark import check_before_loading
+from holdfast.errors import UsageError
 from holdfast.records import Run
 from holdfast.records.identity import ConversationsIdentity
 from holdfast.report.check_sentences import counted, lines_of
@@ -55,10 +62,14 @@ _SHARED = (
     *("rounds", "user_turns", "system_as", "temperature", "top_p", "max_new_tokens"),
 )
 
+_SMOKE = {"rounds": 3, "budget": 8, "max_new_tokens": 100}
+SMOKE_SECONDS = 60.0  # for conversations, after the model is loaded
+
 EXAMPLES = """examples:
   holdfast check prompts.yaml --model http://localhost:8000/v1 --rounds 8 --min-stability 0.9
   holdfast check prompts.yaml --budget 100 --error 0.1 --junit checks.xml --out runs/check
   holdfast check prompts.yaml --against runs/main --out runs/branch
+  holdfast check prompts.yaml --smoke --model qwen-0.5b
 
 Exit codes:
   0  every prompt passes
@@ -66,6 +77,8 @@ Exit codes:
   2  the command is malformed, or names what is not there
   3  none fails and one is undecided within the budget
   4  the check could not be done (no answer that can be judged, a damaged run)
+  5  none fails, and the model's server was not available
+With --smoke, 0 says that no prompt clearly fails.
 `holdfast docs checking` says what a verdict means. Repeating a command resumes it."""
 
 
@@ -81,6 +94,9 @@ class CheckArguments(options.BenchmarkOptions, options.ReportOptions):
     """the most conversations per prompt"""
     all_rules: bool = False
     """decide every rule, even those of a prompt that has already failed"""
+    smoke: bool = False
+    """look only for clear failures, for about a minute: 3 rounds, at most 8 conversations per
+    prompt and 100 tokens per reply, unless you give others"""
     junit: Annotated[Path | None, Arg("FILE")] = None
     """also write the verdicts as JUnit XML"""
     against: Annotated[Path | None, Arg("RUN")] = None
@@ -97,7 +113,9 @@ def run(arguments: CheckArguments) -> int:
     began = time.monotonic()
     bar = arguments.min_stability
     bar = Terms().min_stability if bar is None and arguments.against is None else bar
-    terms = Terms(bar, arguments.error, arguments.budget, arguments.all_rules)
+    if arguments.smoke:
+        arguments = _as_smoke(arguments)
+    terms = Terms(bar, arguments.error, arguments.budget, arguments.all_rules, arguments.smoke)
     # `settings_for` says how many conversations there are
     settings = settings_of(arguments, conversations=1, pairs="in-turn", adoption=False)
     method = methods.parse(arguments.method)
@@ -105,7 +123,7 @@ def run(arguments: CheckArguments) -> int:
     suite = drift.load_suite(arguments.suite, allow_code=arguments.allow_code)
     loading.warn_of_small_model(arguments.model, arguments.suite)
     out = arguments.out or Path("runs") / folder_name(
-        arguments, endpoint, arguments.suite, suite, "check"
+        arguments, endpoint, arguments.suite, suite, "smoke" if arguments.smoke else "check"
     )
     page_path(arguments, out)  # refused before anything runs
     user_turns = loading.load_user_turns(arguments)
@@ -140,7 +158,15 @@ def run(arguments: CheckArguments) -> int:
     if endpoint is not None:  # for the command of the next step
         arguments = arguments.model_copy(update={"endpoint_model": endpoint.name})
     _print_result(arguments, results, verdicts, time.monotonic() - began)
-    return exit_code([checked.verdict for checked in verdicts.prompts])
+    return check_exit_code(verdicts.prompts, verdicts.terms)
+
+
+def _as_smoke(arguments: CheckArguments) -> CheckArguments:
+    """The arguments with the few conversations of a smoke test, where none are given."""
+    if arguments.all_rules:
+        raise UsageError("--smoke looks for the first clear failure; leave out --all-rules.")
+    few = {name: value for name, value in _SMOKE.items() if arguments.is_default(name)}
+    return arguments.model_copy(update=few)
 
 
 def _converse(run: DriftRun, settings: Settings, terms: Terms, before: Earlier | None) -> Run:
@@ -159,7 +185,8 @@ def _converse(run: DriftRun, settings: Settings, terms: Terms, before: Earlier |
                 conversations = count_of(done, "conversation")
                 bar.note(f"{conversations} per prompt: {counted(checks)}")
 
-        more = CheckOptions(run.methods[0], before, run.cast, running, looked)
+        seconds = SMOKE_SECONDS if terms.smoke else None
+        more = CheckOptions(run.methods[0], before, run.cast, running, seconds, looked)
         data, _ = check(run.model, run.suite, run.out, settings, terms, more)
         return data
 
@@ -182,7 +209,11 @@ def _print_result(
 def _next_step(
     arguments: CheckArguments, checks: Sequence[PromptCheck], terms: Terms, data: Run, page: Path
 ) -> str:
-    code = exit_code([checked.verdict for checked in checks])
+    code = check_exit_code(checks, terms)
+    if code == UNAVAILABLE:
+        return f"see that the server answers, and check again: {command_with(out=_again(data))}"
+    if terms.smoke and code != FAILED:
+        return "for a verdict, repeat the command without --smoke, such as every night."
     if code == PASSED:
         out = data.folder
         path = arguments.junit
@@ -217,6 +248,11 @@ def _next_step(
     )
 
 
+def _again(data: Run) -> str:
+    """A folder beside the run's, as conversations that an outage ended are kept in it."""
+    return f"{data.folder}-again"
+
+
 def _calibration(arguments: CheckArguments, data: Run) -> str:
     words = ["holdfast", "calibrate", "--suite", arguments.suite]
     for name in _SHARED:
@@ -242,5 +278,6 @@ COMMAND = Command(
     ),
     examples=EXAMPLES,
     failed=COULD_NOT,
-    common=("suite", "model", "min_stability", "against", "budget", "junit", "out"),
+    unavailable=UNAVAILABLE,
+    common=("suite", "model", "min_stability", "against", "budget", "smoke", "junit", "out"),
 )

@@ -93,6 +93,7 @@ class Command(Generic[AnyOptions]):
     examples: str | None = None
     common: tuple[str, ...] = ()
     failed: int = 1  # the exit code if it fails, though it was called correctly
+    unavailable: int | None = None  # the exit code if the model's server does not answer
     malformed: int = 2  # the exit code if it cannot be read from the command line
     parser: Mapping[str, Any] = field(default_factory=dict)  # further arguments of its parser
 

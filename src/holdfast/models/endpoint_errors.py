@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from holdfast.errors import ModelError, RequestFailed, Unreachable, cut
+from holdfast.errors import ModelError, RequestFailed, Unavailable, Unreachable, cut
 from holdfast.models.completions import Endpoint, MalformedResponse
 
 if TYPE_CHECKING:
@@ -46,7 +46,9 @@ def failure_of(error: OpenAIError, endpoint: Endpoint) -> ModelError:
         return RequestFailed(explain_filter(endpoint), "filter")
     if is_too_long(error):
         return RequestFailed(sentence, "context")
-    everywhere = error.status_code in (401, 404, 405, 429) or error.param in _SETTINGS
+    if error.status_code == 429:
+        return Unavailable(sentence)
+    everywhere = error.status_code in (401, 404, 405) or error.param in _SETTINGS
     if everywhere or _cure(words, refused_fields(error)):
         return ModelError(sentence)
     return RequestFailed(sentence)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from holdfast.common.event_loop import task_group
-from holdfast.errors import ModelError, RequestFailed
+from holdfast.errors import ModelError, RequestFailed, Unavailable
 from holdfast.models.checked_replies import generate_checked
 from holdfast.models.protocol import Engine
 from holdfast.models.requests import Reply, Request
@@ -87,7 +87,7 @@ class OutageWatch:
     def _outage(self, error: ModelError | None) -> ModelError:
         count = len(self._failed)
         which = f"{count} {self.unit}s in a row" if count > 1 else f"a {self.unit}"
-        return ModelError(
+        return Unavailable(
             f"Stopped, as requests of {which} failed (finished ones are kept; repeat the command to"
             f" go on); the last failure was: {error}"
         )

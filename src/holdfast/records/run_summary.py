@@ -265,6 +265,7 @@ class CheckedPrompt(RecordModel):
     conversations: Number  # that the verdict rests on
     described: Number  # all that were held
     unanswered: Number
+    lost: Number = 0  # scores that are missing because the server gave no reply
     let_go: CheckedCell | None  # the first that certainly fails
     lowest: CheckedCell | None
     fall: FallSummary | None
@@ -280,6 +281,7 @@ class CheckSummary(RecordModel):
     error: float
     budget: Number
     all_rules: bool
+    smoke: bool = False
     prompts: List[CheckedPrompt]
 
 

@@ -23,19 +23,21 @@ CAPTIONS = {
         "mean over heads, layers and tokens of its replies",
     ),
 }
+DASHES = 3  # patterns of dashed lines
 _NUMBERED = 12  # an axis numbers every round up to this many
+_APART = 4.0  # units; lines that are closer cover one another
 _STEPS = (1, 2, 5, 10, 20, 25, 50, 100)
 _Point = tuple[float, float]
 
 
 @dataclass(frozen=True)
 class Curve:
-    """A series' estimates by round, its colour (an index) and whether its line is dashed."""
+    """A series' estimates by round, its colour (an index), and its pattern of dashes."""
 
     label: str
     points: Sequence[Estimate]
     colour: int
-    dashed: bool = False
+    dash: int = 0  # solid; or one of `DASHES` patterns in page.css, from 1
 
     @property
     def measured(self) -> list[tuple[int, float, Estimate]]:
@@ -101,6 +103,20 @@ class Chart:
             if point.low is not None and point.high is not None
         ]
         return [(x, high) for x, _, high in ends] + [(x, low) for x, low, _ in reversed(ends)]
+
+    def width_of(self, curve: Curve) -> float:
+        """The width of a curve's line: more for each later one that covers a part of it."""
+        later = self.curves[self.curves.index(curve) + 1 :]
+        return 2.1 + 2.4 * sum(self._covers(other, curve) for other in later)
+
+    def _covers(self, other: Curve, curve: Curve) -> bool:
+        """Whether two curves coincide from one round to the next, or in their only one."""
+        theirs = {number: self.y(mean) for number, mean, _ in other.measured}
+        near = [
+            number in theirs and abs(self.y(mean) - theirs[number]) < _APART
+            for number, mean, _ in curve.measured
+        ]
+        return any(map(all, itertools.pairwise(near))) if len(near) > 1 else all(near)
 
     def whiskers(self, curve: Curve) -> str:
         """An SVG path of one standard deviation each way; an end beyond the axis has no cap."""
@@ -196,9 +212,17 @@ def chart_of(
 
 
 def looks(series: Sequence[Series]) -> list[Curve]:
-    """The style of every series on the page; other runs and reused colours are dashed."""
+    """The style of every series on the page: each other run has its dashes, as have reused
+    colours.
+    """
+    runs = list(dict.fromkeys(item.run for item in series))
+
+    def dash(index: int, item: Series) -> int:
+        number = runs.index(item.run) or index // COLOURS
+        return (number - 1) % DASHES + 1 if number else 0
+
     return [
-        Curve(item.legend, (), index % COLOURS, item.run != series[0].run or index >= COLOURS)
+        Curve(item.legend, (), index % COLOURS, dash(index, item))
         for index, item in enumerate(series)
     ]
 

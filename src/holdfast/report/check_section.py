@@ -10,6 +10,8 @@ from holdfast.analysis.series import Series
 from holdfast.analysis.statistics import NOTHING, Estimate
 from holdfast.report.charts import Chart, Curve, NamedChart
 from holdfast.report.check_sentences import (
+    NO_CLEAR_FAILURE,
+    caveats,
     fall_text,
     missing_text,
     numbers_text,
@@ -18,6 +20,7 @@ from holdfast.report.check_sentences import (
     rule_text,
     sentence,
     totals,
+    verdict_word,
 )
 from holdfast.report.wording import count_of
 
@@ -78,6 +81,8 @@ def check_headline(check: Check) -> str:
         return totals(check.prompts, check.terms)
     (checked,) = check.prompts
     text = _status(checked, check)
+    if said := caveats(check.prompts, check.terms):
+        return f"{text}. {' '.join(said)}"
     # "undecided" is no verdict, and passing without a bar does not prove that there was no fall
     if checked.verdict == UNDECIDED or (
         check.terms.min_stability is None and checked.verdict == PASS
@@ -92,15 +97,20 @@ def check_lines(check: Check) -> list[str]:
     """If there are several prompts, a sentence on each of the first that do not pass."""
     if len(check.prompts) == 1:
         return []
+    said = [" ".join(caveats(check.prompts, check.terms))]
     failing = [checked for checked in _ordered(check) if checked.verdict != PASS]
     lines = [f"{_status(checked, check)}." for checked in failing[:_MOST_NAMED]]
     more = len(failing) - len(lines)
-    return [*lines, f"Not passed either: {count_of(more, 'prompt')}."] if more else lines
+    either = [f"Not passed either: {count_of(more, 'prompt')}."] if more else []
+    return [*said, *lines, *either]
 
 
 def _status(checked: PromptCheck, check: Check) -> str:
     """'late fails: below 0.9 in round 3: 0.00 [0.00, 0.41] (12 conversations)'."""
-    word = "is undecided" if checked.verdict == UNDECIDED else _WORDS[checked.verdict]
+    word = _WORDS[checked.verdict]
+    if checked.verdict == UNDECIDED:
+        open_as = verdict_word(checked, check.terms)
+        word = f"{'has' if open_as == NO_CLEAR_FAILURE else 'is'} {open_as}"
     return f"{checked.id} {word}: {sentence(checked, check.terms)}"
 
 
@@ -139,6 +149,6 @@ def _chart(name: str, cells: Sequence[Cell], bar: float | None) -> Chart:
     text = "; ".join(f"round {cell.round}: {numbers_text(cell)}" for cell in cells)
     if bar is not None:
         level = [Estimate(0, bar, None, None, None)] * len(cells)
-        curves.insert(0, Curve("bar", level, _BAR, dashed=True))
+        curves.insert(0, Curve("bar", level, _BAR, dash=1))
         text = f"{text}; the bar is {bar:g}"
     return Chart(f"Keeps {name}", f"{text}.", [c for c in curves if c.measured], len(cells))

@@ -39,32 +39,66 @@ _FELL_TOGETHER = (
 _NOT_LOWER = f"no mean is lower than in the earlier run {_PAIRS}"
 _NO_CERTAIN_FALL = f"no certain fall against the earlier run: {{rules}} {_PAIRS}"
 
+NO_CLEAR_FAILURE, UNAVAILABLE = "no clear failure", "unavailable"
+_UNAVAILABLE = (
+    "Unavailable: {lost} of {asked} replies were lost, as the server failed or a filter withheld"
+    " them. This says nothing about the prompts; repeat the check with another --out."
+)
+_SMOKE = (
+    "A smoke test finds only clear failures, so this does not show that the prompts hold; the check"
+    " without --smoke can."
+)
 _HOW_TO_DECIDE = (
     "Undecided after at most {budget} conversations: raise --budget, or give a --min-stability"
     " further from {mean:.2f}."
 )
 
 
+def verdict_word(checked: PromptCheck, terms: Terms) -> str:
+    """The verdict on a prompt in a word: an open one of an outage or a smoke test says which."""
+    if checked.verdict != UNDECIDED:
+        return checked.verdict
+    if checked.unavailable:
+        return UNAVAILABLE
+    return NO_CLEAR_FAILURE if terms.smoke and checked.lowest is not None else UNDECIDED
+
+
 def lines_of(checks: Sequence[PromptCheck], terms: Terms) -> list[str]:
     """The verdicts, one per line, then details of prompts that do not pass, and the totals."""
     width = max(len(checked.id) for checked in checks)
-    room = max(len(checked.verdict) for checked in checks)
+    words = {checked.id: verdict_word(checked, terms) for checked in checks}
+    room = max(map(len, words.values()))
     lines = [
-        f"{checked.verdict.upper().ljust(room)}  {checked.id.ljust(width)}"
+        f"{words[checked.id].upper().ljust(room)}  {checked.id.ljust(width)}"
         f"  {sentence(checked, terms)}"
         for checked in checks
     ]
     for checked in checks:
-        if checked.verdict != PASS:
-            title = f"{checked.verdict.upper()} {checked.id}"
+        if checked.verdict != PASS and words[checked.id] != NO_CLEAR_FAILURE:
+            title = f"{words[checked.id].upper()} {checked.id}"
             lines += ["", title, "-" * len(title), *details(checked)]
-    return [*lines, "", totals(checks, terms)]
+    return [*lines, "", totals(checks, terms), *caveats(checks, terms)]
 
 
-def counted(checks: Sequence[PromptCheck]) -> str:
+def caveats(checks: Sequence[PromptCheck], terms: Terms) -> list[str]:
+    """What open verdicts do not say: those of an outage, and those of a smoke test."""
+    lines = []
+    if gone := [checked for checked in checks if checked.unavailable]:
+        lost = sum(checked.lost for checked in gone)
+        asked = sum(len(checked.records) * len(checked.cells) for checked in gone)
+        lines.append(_UNAVAILABLE.format(lost=f"{lost:,}", asked=f"{asked:,}"))
+    if terms.smoke and any(verdict_word(one, terms) == NO_CLEAR_FAILURE for one in checks):
+        lines.append(_SMOKE)
+    return [part for line in lines for part in textwrap.wrap(line, _WIDTH)]
+
+
+def counted(checks: Sequence[PromptCheck], terms: Terms | None = None) -> str:
     """'1 of 3 prompts failed, 2 passed'."""
     verdicts = [checked.verdict for checked in checks]
     words = {FAIL: "failed", UNDECIDED: "undecided", PASS: "passed"}
+    if terms is not None:
+        verdicts = [verdict_word(checked, terms) for checked in checks]
+        words |= {NO_CLEAR_FAILURE: "without a clear failure", UNAVAILABLE: "unavailable"}
     counts = {word: verdicts.count(verdict) for verdict, word in words.items()}
     first, *others = ((count, word) for word, count in counts.items() if count)
     parts = [f"{count} {word}" for count, word in others]
@@ -73,7 +107,7 @@ def counted(checks: Sequence[PromptCheck]) -> str:
 
 def totals(checks: Sequence[PromptCheck], terms: Terms) -> str:
     """How many prompts fail, are undecided and pass, and by which criterion."""
-    counts, error = counted(checks), percentage(terms.error)
+    counts, error = counted(checks, terms), percentage(terms.error)
     if terms.min_stability is None:
         return (
             f"{counts} (each rule compared with an earlier run; chance of any false alarm at most"
@@ -233,7 +267,7 @@ def _rule_fall_text(fall: RuleFall) -> str:
 
 def how_to_decide(verdict: str, lowest: Cell | None, terms: Terms) -> str | None:
     """How to decide an undecided verdict with this lowest mean; None otherwise or without a bar."""
-    if verdict != UNDECIDED or terms.min_stability is None or lowest is None:
+    if verdict != UNDECIDED or terms.min_stability is None or lowest is None or terms.smoke:
         return None
     return _HOW_TO_DECIDE.format(budget=terms.budget, mean=lowest.mean)
 

@@ -18,11 +18,13 @@ from holdfast.analysis.check_verdicts import PromptCheck, RuleCheck, Terms
 from holdfast.analysis.sequential import FAIL, PASS, UNDECIDED
 from holdfast.common.files import write_whole
 from holdfast.report.check_sentences import (
+    NO_CLEAR_FAILURE,
     details,
     how_to_decide,
     rule_details,
     rule_sentence,
     sentence,
+    verdict_word,
 )
 
 ALL_RULES = "all rules together"  # the test of a prompt whose verdict no single rule shows
@@ -35,7 +37,7 @@ _OUTCOMES: dict[str, Outcome] = {
     UNDECIDED: "error",
     "": "passed",  # of logs without a bar
 }
-_TYPES = {"failure": FAIL, "error": UNDECIDED}
+_TYPES = {"failure": FAIL, "error": UNDECIDED}  # of an outage, "unavailable"
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
@@ -117,10 +119,22 @@ def _cases_of(checked: PromptCheck, terms: Terms, suite: str) -> Iterator[JUnitC
     yield JUnitCase(
         classname=f"{classname}.{checked.id}" if checked.rules else classname,
         name=ALL_RULES if checked.rules else checked.id,
-        outcome=outcome_of(checked.verdict),
-        message=sentence(checked, terms),
+        outcome=_outcome(checked.verdict, checked, terms),
+        message=_message(sentence(checked, terms), checked.verdict, checked, terms),
         text=_text(advice, details(checked)),
     )
+
+
+def _outcome(verdict: str, checked: PromptCheck, terms: Terms) -> Outcome:
+    """The outcome of a prompt's test, or of one of its rules; a smoke test leaves rules open."""
+    is_open = verdict == UNDECIDED and verdict_word(checked, terms) == NO_CLEAR_FAILURE
+    return "skipped" if is_open else outcome_of(verdict)
+
+
+def _message(text: str, verdict: str, checked: PromptCheck, terms: Terms) -> str:
+    """The evidence, after the word for an open verdict of an outage or a smoke test."""
+    word = verdict_word(checked, terms)
+    return f"{word}: {text}" if verdict == UNDECIDED != word else text
 
 
 def _rule_case(rule: RuleCheck, checked: PromptCheck, terms: Terms, classname: str) -> JUnitCase:

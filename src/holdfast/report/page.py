@@ -29,6 +29,9 @@ from holdfast.report.sentences import broken_text, default_prompt_sentence, fall
 from holdfast.report.wording import other_prompts, plain, signed, signed_number
 
 _HERE = Path(__file__).parent
+_LEAST_SCALE = 0.8  # of a picture: its letters of 9 points are then as high as 10 pixels
+_DRAWN = 460.0  # points; the usual width of a picture
+_MOST_REM = 50.0  # the most that a page has room for
 
 
 @dataclass(frozen=True)
@@ -45,6 +48,13 @@ class Picture:
 
     title: str
     path: Path
+
+    @property
+    def least_width(self) -> str:
+        """The width, in rem, below which the letters of an SVG are too small to read."""
+        drawn = re.search(rb'<svg[^>]* width="([0-9.]+)pt"', self.path.read_bytes()[:4000])
+        points = float(drawn[1]) if drawn else _DRAWN
+        return f"{min(points * 96 / 72 * _LEAST_SCALE / 16, _MOST_REM):.0f}"
 
     @property
     def address(self) -> str:

@@ -226,7 +226,7 @@ def _decay(panels: Sequence[_Panel]) -> Figure:
 
     figure, axes = figures.panels(len(panels), len(panels), 4.8, 3.2)
     for axis, panel in zip(axes, panels, strict=True):
-        shades = colormaps["viridis_r"](np.linspace(0.1, 0.95, len(panel.curves)))
+        shades = colormaps["viridis_r"](np.linspace(0.3, 1, len(panel.curves)))
         for number, (curve, colour) in enumerate(zip(panel.curves, shades, strict=True)):
             steps, label = range(1, len(curve) + 1), f"round {number + 1}"
             axis.plot(steps, curve, color=colour, linewidth=1.5, label=label)

@@ -108,7 +108,7 @@ def trace_page(traces: Sequence[Trace], folder: Path) -> str:
         (f"{first.dialogs} dialogs of {first.rounds} rounds",),
         decay=pictures(
             figures,
-            decay="Mass at each generated token; the later the round, the darker",
+            decay="Mass at each generated token, a line for each round",
             models="The models side by side",
         ),
         changes=Table(

@@ -7,6 +7,7 @@ are run depends on the verdicts; their content does not.
 
 import dataclasses
 import itertools
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,11 +18,12 @@ from holdfast.analysis.check_file import write_check
 from holdfast.analysis.check_verdicts import PromptCheck, Terms, check_prompts
 from holdfast.analysis.sequential import FAIL, UNDECIDED
 from holdfast.analysis.unscored import WITHOUT_SCORE, is_unmeasured, unscored_by_reason
-from holdfast.errors import ModelError, RecordsError, UsageError
+from holdfast.errors import ModelError, RecordsError, Unavailable, UsageError
 from holdfast.methods import Method, read_methods
 from holdfast.models.protocol import ChatModel
 from holdfast.records import Conversation, Run, read_earlier, read_run
 
+SMOKE_FIRST = 2  # of each prompt in the first batch of a smoke test
 FIRST = 8  # conversations of each prompt in the first batch
 GROWTH = 1.5  # of a prompt's conversations so far, from one look to the next
 
@@ -39,6 +41,8 @@ class CheckOptions:
     before: Earlier | None = None
     cast: drift.Cast = drift.Cast()  # as in `drift.run`
     running: drift.Running = drift.Running()
+    # of the run, after which no batch begins that would probably end later; None: no limit
+    seconds: float | None = None
     # called at every look with the most conversations per prompt so far, and the verdicts so far
     looked: Callable[[int, Sequence[PromptCheck]], None] = lambda finished, checks: None
 
@@ -72,18 +76,20 @@ def check(
 
     def batches() -> Iterator[list[int]]:
         finished = 0
-        for total in looks(terms.budget):
+        clock = _Clock(options.seconds)
+        for total in looks(terms.budget, SMOKE_FIRST if terms.smoke else FIRST):
             checks = judge()
             options.looked(finished, checks)
             wanted = [_wanted(checked, terms, before) for checked in checks]
             for at, checked in enumerate(checks):
-                if is_unmeasured(checked.records):  # more of the same replies will not decide
+                if _is_unscored(checked):  # more of the same replies will not decide
                     wanted[at] = 0
             every = itertools.product(range(finished, total), enumerate(wanted))
             numbers = [lap * len(prompts) + at for lap, (at, count) in every if lap < count]
-            if not numbers:
+            if not numbers or not clock.has_time_for(len(numbers)):
                 return
             yield numbers
+            clock.took(len(numbers))
             finished = total
 
     cast, running = options.cast, options.running
@@ -96,10 +102,22 @@ def check(
     return run, checks
 
 
+def _is_unscored(checked: PromptCheck) -> bool:
+    """Whether conversations were held, and not a single reply could be scored."""
+    return is_unmeasured(checked.records) or (checked.unavailable and checked.lowest is None)
+
+
 def _require_scores(checks: Sequence[PromptCheck]) -> None:
     """Refuses a verdict on any prompt if not a single reply could be scored."""
-    if not all(is_unmeasured(checked.records) for checked in checks):
+    if not all(map(_is_unscored, checks)):
         return
+    if all(checked.unavailable for checked in checks):
+        raise Unavailable(
+            "Nothing could be checked, as the server failed, or a filter withheld its replies, in"
+            f" all of {sum(len(checked.records) for checked in checks):,} conversations. This says"
+            " nothing about the prompts: see that the server answers (holdfast generate), and"
+            " check again with another --out."
+        )
     records = [record for checked in checks for record in checked.records]
     reasons = unscored_by_reason(records, "stability")
     listed = ", ".join(f"{count:,} {WITHOUT_SCORE[why]}" for why, count in reasons.most_common())
@@ -121,9 +139,27 @@ def settings_for(suite: drift.Suite, settings: drift.Settings, terms: Terms) -> 
     )
 
 
-def looks(budget: int) -> list[int]:
+class _Clock:
+    """Says whether there is time for another batch, going by how long those before it took."""
+
+    def __init__(self, seconds: float | None):
+        self._seconds, self._began, self._done = seconds, time.monotonic(), 0
+
+    def took(self, conversations: int) -> None:
+        """Notes that a batch has ended."""
+        self._done += conversations
+
+    def has_time_for(self, conversations: int) -> bool:
+        """Whether a batch of so many would end in time; the first one always may begin."""
+        if self._seconds is None or not self._done:
+            return True
+        passed = time.monotonic() - self._began
+        return passed + passed / self._done * conversations <= self._seconds
+
+
+def looks(budget: int, first: int = FIRST) -> list[int]:
     """How many conversations a prompt may have had at each look at its verdict after the first."""
-    totals = [min(FIRST, budget)]
+    totals = [min(first, budget)]
     while totals[-1] < budget:
         totals.append(min(round(totals[-1] * GROWTH), budget))
     return totals

@@ -1,0 +1,61 @@
+"""`holdfast compare`: two runs or more side by side, such as of two models, prompts or versions."""
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+from holdfast.analysis.run_comparison import compare_folders
+from holdfast.cli.options import Arg, Command, Options
+from holdfast.cli.progress import note
+from holdfast.common.files import write_whole
+from holdfast.errors import UsageError
+from holdfast.report import check_page
+from holdfast.report.compare_page import comparison_page, comparison_summary
+from holdfast.report.compare_sentences import compare_markdown, compare_text
+
+EXAMPLES = """examples:
+  holdfast compare runs/old runs/new
+  holdfast compare runs/qwen-0.5b runs/smollm2 runs/gemma-3-270m --out models.html
+  holdfast compare runs/main runs/branch --markdown > comment.md
+`holdfast docs comparing` says what is compared, and when a difference is called one."""
+
+
+class CompareArguments(Options):
+    folders: Annotated[list[Path], Arg("RUN", positional=True, nargs="+", action="store")]
+    """the folders of runs of drift or check; the others are compared with the first"""
+    json_: Annotated[bool, Arg(option="--json")] = False
+    """print JSON instead of tables"""
+    markdown: bool = False
+    """print Markdown instead, for the comment on a pull request"""
+    out: Annotated[Path, Arg("FILE.html")] = Path("compare.html")
+    """the page"""
+
+
+def run(arguments: CompareArguments) -> None:
+    if arguments.json_ and arguments.markdown:
+        raise UsageError("--json and --markdown are two forms of one output; give one of them.")
+    check_page(arguments.out)
+    comparison = compare_folders(arguments.folders)
+    page = write_whole(arguments.out, comparison_page(comparison), "another place with --out")
+    if arguments.json_:
+        summary = comparison_summary(comparison).model_dump(by_alias=True)
+        print(json.dumps(summary, ensure_ascii=False, indent=1, allow_nan=False))
+    elif arguments.markdown:
+        print(compare_markdown(comparison))
+    else:
+        print(compare_text(comparison))
+        print()
+    tell = note if arguments.json_ or arguments.markdown else print
+    tell(f"Report: {page.resolve()}")
+
+
+COMMAND = Command(
+    "compare",
+    "set runs side by side: two models, prompts or versions",
+    run,
+    CompareArguments,
+    "Says what differs between runs, what can therefore not be compared, and how much better or"
+    " worse their prompts are kept, rule by rule, with intervals: in pairs where conversations"
+    " began alike, and otherwise as two samples.",
+    EXAMPLES,
+)

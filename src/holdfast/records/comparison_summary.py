@@ -1,0 +1,54 @@
+"""`holdfast compare --json`: differences between runs for other programs (docs/comparing.md)."""
+
+from pydantic import ConfigDict, Field
+
+from holdfast.records.model import List, Number, RecordModel
+from holdfast.records.run_summary import Estimated, Judged
+
+SCHEMA = 1
+
+
+class ContrastSummary(RecordModel):
+    """A fact that is not the same in all runs."""
+
+    name: str
+    cause: str | None  # what it belongs to; None if it changes nothing but rounding
+    values: List[str]  # in the order of the runs
+
+
+class ComparedRow(RecordModel):
+    """A group of rules in one run and in the first."""
+
+    grouping: str  # all, kind, rule or adoption
+    group: str  # "" for all rules
+    before: Estimated  # of the first run
+    now: Estimated
+    over_rounds: Judged  # now minus before
+    last_round: Judged
+
+
+class ComparedMethod(RecordModel):
+    """One run against the first, under one method."""
+
+    run: str
+    against: str
+    method: str
+    against_method: str
+    pairs: Number  # of conversations that began alike; 0 if the runs are two samples
+    prompts: Number
+    rounds: List[int]
+    rows: List[ComparedRow]
+
+
+class ComparisonSummary(RecordModel):
+    """Runs compared with the first of them."""
+
+    model_config = ConfigDict(validate_by_name=True, validate_by_alias=True)
+
+    version: int = Field(default=SCHEMA, alias="schema")
+    title: str
+    runs: List[str]  # short names
+    folders: List[str]
+    differs: List[ContrastSummary]
+    limits: List[str]  # what is not compared, or needs care
+    methods: List[ComparedMethod]

@@ -1,0 +1,114 @@
+"""The page and the JSON of runs side by side."""
+
+from holdfast.analysis.run_comparison import MethodComparison, RowComparison, RunComparison
+from holdfast.analysis.statistics import Estimate
+from holdfast.analysis.summary import estimated, judged
+from holdfast.analysis.verdicts import MIN_SAMPLES
+from holdfast.records.comparison_summary import (
+    ComparedMethod,
+    ComparedRow,
+    ComparisonSummary,
+    ContrastSummary,
+)
+from holdfast.records.run_summary import Judged
+from holdfast.report import charts
+from holdfast.report.compare_sentences import (
+    compare_lines,
+    compare_title,
+    contrast_rows,
+    counted,
+    heads,
+    pair_name,
+    reasons,
+    row_name,
+)
+from holdfast.report.how_measured import about_runs
+from holdfast.report.page import Table, render
+
+
+def comparison_page(comparison: RunComparison) -> str:
+    """The HTML of runs side by side."""
+    series = comparison.series
+    drawn = [item for item in series if item.measured("stability")]
+    differences = [
+        value
+        for item in comparison.methods
+        for row in item.rows
+        for value in (row.over_rounds, row.last_round)
+    ]
+    ends = [end for value in differences for end in (value.mean, value.low, value.high)]
+    contrasts = Table("What differs", contrast_rows(comparison)) if comparison.contrasts else None
+    return render(
+        "compare.html.j2",
+        "compare",
+        compare_title(comparison),
+        lines=compare_lines(comparison),
+        facts=[f"{len(comparison.runs)} runs", *map(counted, comparison.methods[:1])],
+        methods=comparison.methods,
+        contrasts=contrasts,
+        limits=comparison.limits,
+        looks=charts.looks(drawn),
+        panel=charts.panel(drawn, "stability") if drawn else None,
+        number_rows=charts.number_rows(drawn, ["stability"]),
+        rounds=max((item.rounds for item in drawn), default=0),
+        reach=charts.round_top([abs(end) for end in ends if end is not None]),
+        pair_name=pair_name,
+        row_name=row_name,
+        heads=heads,
+        reasons=reasons,
+        enough=lambda item: [row for row in item.rows if not _is_small(row)],
+        few=lambda item: [row for row in item.rows if _is_small(row)],
+        runs=about_runs(comparison.runs, comparison.labels),
+    )
+
+
+def _is_small(row: RowComparison) -> bool:
+    """Whether a row is one of a rule or a kind with too few conversations for a verdict."""
+    return row.grouping in ("kind", "rule") and row.over_rounds.n < MIN_SAMPLES
+
+
+def comparison_summary(comparison: RunComparison) -> ComparisonSummary:
+    """The comparison as `--json` prints it."""
+    return ComparisonSummary(
+        title=compare_title(comparison),
+        runs=comparison.labels,
+        folders=tuple(str(run.folder) for run in comparison.runs),
+        differs=tuple(
+            ContrastSummary(name=item.name, cause=item.cause or None, values=item.values)
+            for item in comparison.contrasts
+        ),
+        limits=comparison.limits,
+        methods=tuple(map(_method, comparison.methods)),
+    )
+
+
+def _method(item: MethodComparison) -> ComparedMethod:
+    return ComparedMethod(
+        run=item.now.run,
+        against=item.before.run,
+        method=item.now.method,
+        against_method=item.before.method,
+        pairs=item.pairs,
+        prompts=item.prompts,
+        rounds=item.rounds,
+        rows=tuple(map(_row, item.rows)),
+    )
+
+
+def _row(row: RowComparison) -> ComparedRow:
+    return ComparedRow(
+        grouping=row.grouping,
+        group=row.group,
+        before=estimated(row.before),
+        now=estimated(row.now),
+        over_rounds=_judged(row, row.over_rounds),
+        last_round=_judged(row, row.last_round),
+    )
+
+
+def _judged(row: RowComparison, value: Estimate) -> Judged:
+    """The difference with the row's verdict, which several rows share the error of."""
+    verdict = row.verdict(value)
+    return judged(value).model_copy(
+        update={"verdict": verdict.word("higher", "lower"), "why": verdict.why or None}
+    )

@@ -1,0 +1,191 @@
+"""`holdfast check` and its smoke test: an outage is never taken for a prompt that fails."""
+
+import json
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from chat_server import Server, completion, refusal
+from synthetic_run import conversation_of
+
+from holdfast.analysis import sequential
+from holdfast.analysis.check_verdicts import Terms, check_prompts
+from holdfast.analysis.falls import cell_scores, compare_runs
+from holdfast.analysis.sequential import FAIL, PASS, UNDECIDED
+from holdfast.cli import main
+from holdfast.cli.exit_codes import check_exit_code
+from holdfast.study.checking import SMOKE_FIRST, _Clock, looks
+
+SUITE = """
+name: mine
+cases:
+  - id: kept
+    system_prompt: Say kept.
+    probes: [Well?]
+    measure: {regex: kept}
+starters: [hello]
+"""
+ERROR = 0.05
+SOON = {"retry-after-ms": "1"}
+FAULTS = {
+    "500": refusal(500, "overloaded", headers=SOON),
+    "503": refusal(503, "down for maintenance", headers=SOON),
+    "429": refusal(429, "slow down", headers=SOON),
+    "filter": completion("", "content_filter"),
+    "filtered": refusal(400, "flagged by the content filter", "content_filter"),
+    "empty": completion(""),
+    "malformed": (200, {}, "<html>"),
+}
+
+
+@pytest.fixture
+def suite(tmp_path):
+    path = tmp_path / "mine.yaml"
+    path.write_text(SUITE)
+    return path
+
+
+@pytest.fixture(autouse=True)
+def no_waiting(monkeypatch):
+    monkeypatch.setattr("holdfast.models.endpoint_server._LONGEST_WAIT", 0.01)
+
+
+def run(answer, suite, tmp_path, *more):
+    junit = tmp_path / "checks.xml"
+    with Server(answer) as server:
+        words = ["check", str(suite), "--model", server.url, "--endpoint-model", "tiny"]
+        words += ["--rounds", "2", "--out", str(tmp_path / "run"), "--junit", str(junit)]
+        code = main([*words, *more])
+    root = ElementTree.parse(junit).getroot()
+    return code, int(root.get("failures")), int(root.get("errors"))
+
+
+def is_probe(body):
+    return body is not None and body["messages"][-1]["content"] == "Well?"
+
+
+@pytest.mark.parametrize("smoke", [(), ("--smoke",)])
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_server_that_is_down_is_unavailable(suite, tmp_path, fault, smoke, capsys):
+    code, failures, errors = run(lambda *_: FAULTS[fault], suite, tmp_path, *smoke)
+    assert (code, failures) == (5, 0) and errors >= 1
+    told = capsys.readouterr()
+    assert "FAIL" not in told.out and "regress" not in told.out + told.err
+
+
+@pytest.mark.parametrize("fault", ["filter", "filtered", "empty"])
+def test_a_server_that_withholds_every_good_reply_does_not_look_like_a_failure(
+    suite, tmp_path, fault
+):
+    """Only broken replies get through, in one of four requests: all scores there are, are 0."""
+
+    def answer(body, number):
+        if not is_probe(body):
+            return completion("so it goes")
+        return completion("lost") if number % 4 == 0 else FAULTS[fault]
+
+    code, failures, _ = run(answer, suite, tmp_path, "--budget", "24", "--min-stability", "0.5")
+    assert code in (3, 5) and failures == 0
+
+
+def test_a_failure_that_no_outage_can_explain_is_still_one(suite, tmp_path):
+    def answer(body, number):
+        lost = is_probe(body) and number % 10 == 0
+        return refusal(500, "busy", headers=SOON) if lost else completion("lost")
+
+    code, failures, _ = run(answer, suite, tmp_path, "--budget", "24", "--min-stability", "0.8")
+    assert (code, failures) == (1, 1)
+
+
+def test_a_wrong_key_is_no_outage(suite, tmp_path):
+    assert run(lambda *_: refusal(401, "no such key"), suite, tmp_path)[0] == 4
+
+
+def test_a_smoke_test_fails_only_what_is_clear(suite, tmp_path, capsys):
+    code, failures, errors = run(lambda *_: completion("lost"), suite, tmp_path / "a", "--smoke")
+    assert (code, failures) == (1, 1)
+    code, failures, errors = run(lambda *_: completion("kept"), suite, tmp_path / "b", "--smoke")
+    told = capsys.readouterr().out
+    assert (code, failures, errors) == (0, 0, 0)
+    assert "NO CLEAR FAILURE  kept" in told and "does not show that the prompts hold" in told
+    page = (tmp_path / "b" / "run" / "report.html").read_text(encoding="utf-8")
+    assert "has no clear failure" in page and "does not show that the prompts hold" in page
+    stored = json.loads((tmp_path / "b" / "run" / "summary.json").read_text(encoding="utf-8"))
+    assert stored["check"]["smoke"] and stored["check"]["prompts"][0]["verdict"] == UNDECIDED
+
+
+def test_a_smoke_test_of_every_rule_is_refused(suite, tmp_path):
+    assert main(["check", str(suite), "--smoke", "--all-rules"]) == 2
+
+
+def test_a_smoke_test_has_few_conversations_and_a_time(monkeypatch):
+    assert looks(8, SMOKE_FIRST) == [2, 3, 4, 6, 8]
+    now = [0.0]
+    monkeypatch.setattr("holdfast.study.checking.time.monotonic", lambda: now[0])
+    clock = _Clock(60.0)
+    assert clock.has_time_for(100), "the first batch always begins"
+    now[0] = 20.0
+    clock.took(2)
+    assert clock.has_time_for(4) and not clock.has_time_for(5)
+
+
+def talk(number, scores, lost=()):
+    """A conversation with one score a round; those of rounds in `lost` had no answer."""
+    probes = [{"round": at, "score": score} for at, score in enumerate(scores, 1) if at not in lost]
+    gone = [
+        {"round": at, "kind": "stability", "probe": 0, "why": "failure", "reason": "500"}
+        for at in lost
+    ]
+    return conversation_of(conversation=number, probes=probes, unanswered=gone)
+
+
+def test_lost_replies_count_as_kept_against_the_prompt_and_not_for_it():
+    records = [talk(n, [1.0, 0.0], lost=(2,) if n % 2 else ()) for n in range(40)]
+    scores = cell_scores(records, 2)
+    assert scores.lost.sum() == 20 and np.nanmax(scores.values[:, 1]) == 0
+    assert scores.at_best[:, 1].mean() == 0.5
+    (low,) = check_prompts(records, ["bot"], 2, Terms(0.8, budget=40))
+    assert low.verdict == FAIL, "half of the replies suffice to show it"
+    (open_,) = check_prompts(records, ["bot"], 2, Terms(0.5, budget=40))
+    assert open_.verdict == UNDECIDED and open_.unavailable and open_.lost == 20
+    assert open_.cells[1].high > 0.5
+    assert check_exit_code([open_], Terms(0.5)) == 5
+    dead = [talk(n, [1.0, 1.0], lost=(1, 2)) for n in range(40)]
+    (none,) = check_prompts(dead, ["bot"], 2, Terms(0.5, budget=40))
+    assert none.verdict == UNDECIDED != PASS
+
+
+def test_an_outage_is_no_fall_against_an_earlier_run():
+    before = [talk(n, [1.0]) for n in range(60)]
+    lost = [talk(n, [0.0], lost=() if n % 3 == 0 else (1,)) for n in range(60)]
+    worse = [talk(n, [0.0]) for n in range(60)]
+    assert compare_runs(worse, before, 1, 60, ERROR).fell
+    mixed = [talk(n, [0.6]) for n in range(60)]
+    assert not compare_runs(lost, mixed, 1, 60, ERROR).fell
+
+
+def test_lost_good_replies_fail_a_good_prompt_no_more_often_than_declared():
+    """A prompt at the bar, and a server that loses half of the good replies and no bad one."""
+    draws = np.random.default_rng(5)
+    values = (draws.random((1000, 120, 3)) < 0.8).astype(float)
+    lost = (values == 1) & (draws.random(values.shape) < 0.5)
+    seen = np.where(lost, np.nan, values)
+    naive = sequential.is_below(seen, 0.8, ERROR).any(axis=-1).mean()
+    guarded = sequential.is_below(np.where(lost, 1.0, seen), 0.8, ERROR).any(axis=-1).mean()
+    assert naive > 0.5, "what is left looks like a regression"
+    assert guarded <= ERROR + 2.33 * (ERROR * (1 - ERROR) / 1000) ** 0.5
+    one = sequential.decide(seen[0], 0.8, ERROR, np.where(lost[0], 1.0, seen[0]))
+    assert one.verdict == UNDECIDED
+
+
+def test_a_smoke_test_fails_a_prompt_at_the_bar_no_more_often_than_declared():
+    draws = np.random.default_rng(6)
+    at_bar = (draws.random((4000, 8, 6)) < 0.9).astype(float)
+    wrong = sequential.is_below(at_bar, 0.9, ERROR).any(axis=-1).mean()
+    assert wrong <= ERROR + 2.33 * (ERROR * (1 - ERROR) / 4000) ** 0.5
+    found = {
+        mean: sequential.is_below((draws.random((1000, 8, 9)) < mean).astype(float), 0.9, ERROR)
+        for mean in (0.5, 0.8)
+    }
+    assert found[0.5].any(axis=-1).mean() > 0.95
+    assert found[0.8].any(axis=-1).mean() < 0.25, "as docs/checking.md says"

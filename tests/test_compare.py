@@ -1,0 +1,310 @@
+"""`holdfast compare`: what differs, and differences no louder than their intervals."""
+
+import json
+import random
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from browsing import TEXT_COLOURS, js, look, needs_browser, open_browser, open_details, set_screen
+from synthetic_run import conversation_of, write_run
+
+from holdfast.analysis.run_comparison import compare_folders
+from holdfast.analysis.statistics import paired_difference, unpaired_difference
+from holdfast.cli import main
+from holdfast.errors import HoldfastError, RecordsError, UsageError
+from holdfast.records import open_run
+from holdfast.records.comparison_summary import ComparisonSummary
+from holdfast.report.compare_page import comparison_page, comparison_summary
+from holdfast.report.compare_sentences import compare_markdown, compare_text, compare_title
+
+browser = pytest.fixture(scope="module")(open_browser)
+RULES = ("signs", "brief")
+
+
+def write(
+    folder,
+    keeps,
+    *,
+    conversations=40,
+    rounds=3,
+    seed=0,
+    starters=0,
+    model="small",
+    agent="bot",
+    rules=RULES,
+    kinds=None,
+    judge=None,
+    question="What?",
+    prompt="Be brief.",
+    settings=None,
+    method="none",
+    wanted=None,
+):
+    """A run in which each rule is kept with a given chance; pairs begin with the same words."""
+    protocol = {"rounds": rounds, "conversations": wanted or conversations, "seed": seed}
+    protocol |= {"probe_at": "in-place"} | (settings or {})
+    identity = {"model": model, "suite": "mine", "methods": [method], "settings": protocol}
+    versions = {"holdfast": "0.3.0"}
+    about = {"command": "drift", "versions": versions, "created": "2026-11-21T03:10:00+00:00"}
+    with open_run(folder, identity, about) as run:
+        for number in range(conversations):
+            draw = random.Random(f"{number} {seed}")
+            probes = []
+            for round_number in range(1, rounds + 1):
+                for rule in rules:
+                    score = float(draw.random() < keeps[rule])
+                    probe = {"round": round_number, "rule": rule, "score": score}
+                    probe |= {"judge": judge} if judge else {}
+                    probe |= {"rule_kind": kinds[rule]} if kinds else {}
+                    probes.append({**probe, "question": question})
+            turn = {"round": 1, "speaker": "user", "text": f"Hello {number + starters}"}
+            person = {"id": agent, "category": "rules", "system_prompt": prompt}
+            run.append(
+                conversation_of(
+                    method=method, conversation=number, agent=person, turns=[turn], probes=probes
+                )
+            )
+    return folder
+
+
+def half(value=0.5):
+    return dict.fromkeys(RULES, value)
+
+
+def overall(comparison):
+    return comparison.methods[0].overall
+
+
+def test_conversations_that_began_alike_are_pairs(tmp_path):
+    old = write(tmp_path / "old", {"signs": 0.9, "brief": 0.9})
+    new = write(tmp_path / "new", {"signs": 0.9, "brief": 0.3}, model="large")
+    compared = compare_folders([old, new])
+    (item,) = compared.methods
+    assert (item.pairs, item.rounds, item.prompts) == (40, (1, 2, 3), 1)
+    assert [row.group for row in item.rows] == ["", "bot, signs", "bot, brief"]
+    signs, brief = item.of("rule")
+    assert signs.over_rounds.mean == 0 and signs.verdict(signs.over_rounds).sign == 0
+    assert brief.verdict(brief.over_rounds).sign == -1
+    assert overall(compared).verdict(overall(compared).over_rounds).sign == -1
+    assert compared.causes(item) == ["model"]
+    assert compare_title(compared).startswith("new keeps its prompt worse than old on this prompt")
+    # the pairs are those of the same number, and the statistics those of the rest of the code
+    scores = [
+        np.array(
+            [np.mean([probe.score for probe in record.probes]) for record in run.conversations]
+        )
+        for run in compared.runs
+    ]
+    expected = paired_difference(scores[1], scores[0], error=0.04)
+    assert overall(compared).over_rounds == expected
+
+
+@pytest.mark.parametrize("change", [{"seed": 1}, {"starters": 500}])
+def test_others_are_two_samples(tmp_path, change):
+    old = write(tmp_path / "old", half(0.8))
+    new = write(tmp_path / "new", half(0.4), **change)
+    compared = compare_folders([old, new])
+    assert compared.methods[0].pairs == 0
+    assert any("did not begin alike" in line for line in compared.limits)
+    scores = [
+        np.array([np.mean([p.score for p in record.probes]) for record in run.conversations])
+        for run in compared.runs
+    ]
+    expected = unpaired_difference(scores[1], scores[0], error=0.04)
+    assert overall(compared).over_rounds == expected
+    assert overall(compared).verdict(expected).sign == -1
+
+
+def test_pairs_may_stand_in_another_order(tmp_path):
+    """As a run with several workers writes them."""
+    old = write(tmp_path / "old", half(0.8))
+    new = write(tmp_path / "new", half(0.5))
+    expected = overall(compare_folders([old, new])).over_rounds
+    lines = (new / "records.jsonl").read_bytes().splitlines(keepends=True)
+    (new / "records.jsonl").write_bytes(b"".join(reversed(lines)))
+    assert overall(compare_folders([old, new])).over_rounds == expected
+
+
+def test_few_conversations_have_no_verdict(tmp_path):
+    old = write(tmp_path / "old", half(1.0), conversations=12)
+    new = write(tmp_path / "new", half(0.0), conversations=12)
+    compared = compare_folders([old, new])
+    row = overall(compared)
+    assert row.over_rounds.mean == -1 and row.verdict(row.over_rounds).sign == 0
+    assert compare_title(compared).startswith("Cannot tell whether new or old")
+
+
+def test_two_equal_models_are_rarely_called_different(tmp_path):
+    """Of a family of rules, one is wrongly called different in at most 5% of comparisons."""
+    rules = tuple(f"rule-{number}" for number in range(8))
+    wrong = tried = 0
+    for trial in range(60):
+        folders = [
+            write(
+                tmp_path / f"{trial}-{side}",
+                dict.fromkeys(rules, 0.6),
+                conversations=24,
+                rounds=1,
+                rules=rules,
+                seed=2 * trial + side,
+            )
+            for side in (0, 1)
+        ]
+        (item,) = compare_folders(folders).methods
+        tried += 1
+        wrong += any(row.verdict(row.over_rounds).sign for row in item.of("rule"))
+    assert wrong / tried <= 0.05 + 2.33 * (0.05 * 0.95 / tried) ** 0.5
+
+
+def test_a_rule_that_only_its_own_interval_shows_is_open(tmp_path):
+    """The verdict on one of many rules needs a wider interval than is printed."""
+    rules = tuple(f"rule-{number}" for number in range(12))
+    keeps = {**dict.fromkeys(rules, 1.0), "rule-3": 0.8}
+    old = write(tmp_path / "old", dict.fromkeys(rules, 1.0), rules=rules, rounds=1)
+    new = write(tmp_path / "new", keeps, rules=rules, rounds=1)
+    (item,) = compare_folders([old, new]).methods
+    (row,) = [row for row in item.rows if row.group == "bot, rule-3"]
+    assert row.over_rounds.excludes_zero and row.shared_by == 24
+    verdict = row.verdict(row.over_rounds)
+    assert verdict.sign == 0 and verdict.why.startswith("one of 24 comparisons")
+
+
+def test_rules_are_aligned_by_id_kind_and_judge(tmp_path):
+    three = (*RULES, "polite")
+    chances = dict.fromkeys(three, 0.5)
+    kinds = {"signs": "closing", "brief": "length", "polite": "tone"}
+    old = write(tmp_path / "old", chances, rules=three, kinds=kinds)
+    new = write(tmp_path / "new", chances, kinds={**kinds, "brief": "format"})
+    compared = compare_folders([old, new])
+    assert [row.group for row in compared.methods[0].rows] == ["", "closing"]
+    said = " ".join(compared.limits)
+    assert "bot, brief" in said and "Only old has a score of bot, polite" in said
+    judged = write(tmp_path / "judged", half(), judge="large")
+    with pytest.raises(RecordsError):
+        compare_folders([write(tmp_path / "plain", half()), judged])
+
+
+def test_only_shared_rounds_count(tmp_path):
+    old, new = write(tmp_path / "old", half(), rounds=3), write(tmp_path / "new", half(), rounds=5)
+    compared = compare_folders([old, new])
+    assert compared.methods[0].rounds == (1, 2, 3)
+    assert any("Rounds after 3 are only in new" in line for line in compared.limits)
+
+
+def test_what_differs_is_listed_with_its_cause(tmp_path):
+    old = write(tmp_path / "old", half())
+    more = {"settings": {"sampling": {"temperature": 0.5}}, "prompt": "Be very brief."}
+    new = write(tmp_path / "new", half(), model="large", question="Which?", **more)
+    compared = compare_folders([old, new])
+    listed = {item.name: item.values for item in compared.contrasts}
+    assert listed["model"] == ("small", "large")
+    assert listed["settings.sampling.temperature"] == ("–", "0.5")
+    assert listed["prompt of bot"] == ("Be brief.", "Be very brief.")
+    assert compared.causes(compared.methods[0]) == ["model", "temperature", "prompts"]
+    assert any("other questions" in line for line in compared.limits)
+    assert "cannot be put down to one of them" in " ".join(compare_text(compared).split())
+
+
+def test_an_unfinished_run_is_compared_and_said(tmp_path):
+    old = write(tmp_path / "old", half())
+    new = write(tmp_path / "new", half(), conversations=30, wanted=40)
+    compared = compare_folders([old, new])
+    assert compared.methods[0].pairs == 30
+    assert any(line.startswith("new is not finished: it has 30 of 40") for line in compared.limits)
+
+
+def test_one_method_each_may_differ(tmp_path):
+    old = write(tmp_path / "old", half())
+    new = write(tmp_path / "new", half(), method="boost:factor=2")
+    compared = compare_folders([old, new])
+    assert compared.causes(compared.methods[0]) == ["method"]
+    assert "new (boost:factor=2)" in compare_title(compared)
+
+
+def test_folders_that_cannot_be_compared_are_refused(tmp_path):
+    run, data = write(tmp_path / "run", half()), Path(__file__).parent / "data/recorded/schema-3"
+    with pytest.raises(UsageError):
+        compare_folders([run])
+    with pytest.raises(UsageError):
+        compare_folders([run, run])
+    with pytest.raises(UsageError) as refused:
+        compare_folders([run, tmp_path / "nowhere"])
+    assert refused.value.option == str(tmp_path / "nowhere")
+    for other in ("tasks", "calibrate/capability"):
+        with pytest.raises(RecordsError):
+            compare_folders([run, data / other])
+    with pytest.raises(RecordsError) as refused:
+        compare_folders([run, write(tmp_path / "other", half(), agent="cat")])
+    assert refused.value.allowed == ["bot"]
+    late = write(tmp_path / "late", half(), settings={"probe_at": "after-round"})
+    with pytest.raises(RecordsError) as refused:
+        compare_folders([run, late])
+    assert refused.value.option == "probe_at"
+    empty = write(tmp_path / "empty", half(), conversations=0, wanted=4)
+    with pytest.raises(HoldfastError):
+        compare_folders([run, empty])
+
+
+def test_the_command_prints_tables_json_and_markdown(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    old = write(tmp_path / "old", {"signs": 0.9, "brief": 0.9})
+    new = write(tmp_path / "new", {"signs": 0.9, "brief": 0.3}, model="a|b <img src=x> @team")
+    words = ["compare", str(old), str(new)]
+    assert main(words) == 0
+    told = capsys.readouterr().out
+    assert "bot, brief" in told and "lower" in told and "compare.html" in told
+    assert main([*words, "--json"]) == 0
+    read = json.loads(capsys.readouterr().out)
+    compared = compare_folders([old, new])
+    assert ComparisonSummary.model_validate(read) == comparison_summary(compared)
+    assert read["schema"] == 1 and read["runs"] == ["old", "new"]
+    assert [row["over_rounds"]["verdict"] for row in read["methods"][0]["rows"]] == [
+        "lower",
+        "cannot tell",
+        "lower",
+    ]
+    assert main([*words, "--markdown", "--out", "page.html"]) == 0
+    text = capsys.readouterr().out
+    assert text.startswith("### new keeps its prompt worse than old") and "| --- |" in text
+    assert "<img" not in text and "@team" not in text and "a|b" not in text
+    assert text == compare_markdown(compare_folders([old, new])) + "\n"
+    assert main([*words, "--markdown", "--json"]) == 2
+
+
+def test_more_than_two_runs_are_each_compared_with_the_first(tmp_path):
+    folders = [
+        write(tmp_path / name, half(share), model=name)
+        for name, share in (("a", 0.9), ("b", 0.5), ("c", 0.2))
+    ]
+    compared = compare_folders(folders)
+    assert [(m.before.run, m.now.run) for m in compared.methods] == [("a", "b"), ("a", "c")]
+    assert [series.run for series in compared.series] == ["a", "b", "c"]
+    page = comparison_page(compared)
+    assert "c keeps its prompt worse than a" in page and "dash-2" in page
+
+
+@needs_browser
+@pytest.mark.parametrize("dark", [False, True])
+@pytest.mark.parametrize("width", [400, 1200])
+def test_the_page_fits_and_can_be_read(browser, tmp_path, width, dark):
+    folders = [write_run(tmp_path / str(n), conversations=60, seed=n) for n in (0, 1)]
+    page = tmp_path / "compare.html"
+    page.write_text(comparison_page(compare_folders(folders)), encoding="utf-8")
+    set_screen(browser, width, dark)
+    browser.get(page.as_uri())
+    open_details(browser)
+    look(browser, f"compare-{width}-{'dark' if dark else 'light'}")
+    assert js(browser, "document.documentElement.scrollWidth <= innerWidth")
+    assert browser.execute_script(TEXT_COLOURS) == []
+    assert js(browser, "document.querySelectorAll('.plot').length") == 1
+    assert browser.get_log("browser") == []
+
+
+def test_the_same_run_twice_shows_no_difference(tmp_path):
+    old = write(tmp_path / "old", half())
+    shutil.copytree(old, tmp_path / "new")
+    compared = compare_folders([old, tmp_path / "new"])
+    assert compared.contrasts == () and compared.causes(compared.methods[0]) == []
+    assert "none of 40 differ" in compare_title(compared)
