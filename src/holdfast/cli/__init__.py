@@ -20,6 +20,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from holdfast.cli.json_output import OPTION, ErrorDocument, JsonOutput, json_on_stdout
 from holdfast.cli.progress import INTERRUPTED, TERMINATED, Terminated, interrupting_on_sigterm
 from holdfast.common.files import FULL
 from holdfast.common.threads import limit_spinning
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from holdfast.cli.command import Command, Options
 
 GROUPS = {  # the commands by what they are for, each with the module and name of its `Command`
+    "Start": {"try": "first_run.COMMAND"},
     "Measure": {
         "drift": "drift.COMMAND",
         "check": "check.COMMAND",
@@ -59,6 +61,7 @@ GROUPS = {  # the commands by what they are for, each with the module and name o
         "methods": "catalogue.METHODS",
         "measures": "catalogue.MEASURES",
         "docs": "docs.COMMAND",
+        "completion": "completion.COMMAND",
     },
 }
 _PLACES = {name: place for group in GROUPS.values() for name, place in group.items()}
@@ -72,18 +75,38 @@ def command_named(name: str) -> Command[Any]:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs one command and returns its exit code; without a command, prints the help."""
+    """Runs one command and returns its exit code; without a command, says where to start."""
     limit_spinning()
     if not sys.stderr.isatty():
         os.environ.setdefault("TQDM_DISABLE", "1")  # libraries' bars would fill a log file
     words = list(sys.argv[1:] if argv is None else argv)
     if not words:
-        parser().print_help()
+        print(_START)
         return 0
+    if OPTION not in words:
+        return _run(words)
+    words.remove(OPTION)
+    with json_on_stdout() as output:
+        code = _run(words, output)
+        if not output.is_written and code not in (0, None):
+            output.write(ErrorDocument(error=f"`holdfast {words[0]}` failed; stderr says why."))
+    return code
+
+
+def _run(words: Sequence[str], output: JsonOutput | None = None) -> int:
+    """Runs one command; `output` takes an error as JSON too."""
+    if not words:
+        words = ["--help"]
+
+    def fail(error: str) -> None:
+        print(f"holdfast: {error}", file=sys.stderr)
+        if output is not None and not output.is_written:
+            output.write(ErrorDocument(error=error))
+
     command: Command[Any] | None = None
     arguments: Options | None = None
     try:
-        if words[0] == "remind":  # a hook has no time for a parser
+        if words[0] == "remind" and output is None:  # a hook has no time for a parser
             from holdfast.coding_agents.hook_command import answer_on_stdin, hook_call
 
             if (call := hook_call(words)) is not None:
@@ -98,7 +121,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         worded = _worded(error, _parsers(words[0])[1][words[0]] if words[0] in _PLACES else None)
         with contextlib.suppress(HoldfastError):
             _write_no_verdict(words, worded)
-        print(f"holdfast: {worded}", file=sys.stderr)
+        fail(worded)
         if command is None:
             return command_named(words[0]).malformed if words[0] in _PLACES else 2
         return 2 if isinstance(error, UsageError) else command.failed
@@ -106,7 +129,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         how = "terminated" if isinstance(ended, Terminated) else "interrupted"
         _write_no_verdict(words, f"the command was {how}")
         kept = None if arguments is None else arguments.kept
-        print(f"\nholdfast: {how}{_resuming(kept, words)}.", file=sys.stderr)
+        print(file=sys.stderr)
+        fail(f"{how}{_resuming(kept, words)}.")
         return TERMINATED if isinstance(ended, Terminated) else INTERRUPTED
     except BrokenPipeError:  # the reader of the output has gone
         sys.stderr.close()
@@ -115,10 +139,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         if error.errno not in FULL:
             raise
         _discard_output()
-        print(
-            f"holdfast: The output cannot be written: {FULL[error.errno]}; free some space, and"
-            " repeat the command.",
-            file=sys.stderr,
+        fail(
+            f"The output cannot be written: {FULL[error.errno]}; free some space, and repeat the"
+            " command."
         )
         return 1
     return code or 0
@@ -189,7 +212,15 @@ def _print_warning(message: Warning | str, category: type[Warning], *_: object) 
     print(f"holdfast: {' '.join(str(message).split())}", file=sys.stderr)
 
 
-_EPILOG = """Try: holdfast drift, or holdfast COMMAND --help
+_START = """Holdfast measures how a chat model drifts from its system prompt, and reduces it.
+
+Start here:
+  holdfast try                                   the bundled model: two minutes, no download
+  holdfast try --model MODEL --prompt bot.txt    your model, and your bot's prompt
+
+MODEL is a folder, a GGUF file, a name on the Hugging Face hub, or the URL of an endpoint.
+`holdfast --help` lists all commands."""
+_EPILOG = """Try: holdfast try, or holdfast COMMAND --help
 
 Exit codes (check and logs have more):
   0    success
