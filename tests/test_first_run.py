@@ -111,7 +111,7 @@ def bot(tmp_path, monkeypatch, folder):
 def test_a_run_can_be_gone_on_with_by_its_own_command(bot, capsys, monkeypatch):
     assert main([*bot, "--minutes", "0.0001"]) == 0
     printed = capsys.readouterr()
-    assert "too few to tell (2 of at least 20 conversations)" in printed.out
+    assert "n = 2, too few to tell (that takes 20)" in printed.out
     assert "Always reply in French." in printed.out and "needs a judge" in printed.out
     run = read_run("runs/mine")
     settings = run.identity_as(ConversationsIdentity).settings

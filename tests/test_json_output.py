@@ -11,33 +11,33 @@ from holdfast.cli.completion import completion_script
 
 NAMES = [name for group in GROUPS.values() for name in group]
 RUN = "recorded/schema-3/drift"
-# a mistake in the call of each command, with its exit code
+# a mistake in the call of each command
 MISTAKES = {
-    "try": ("try --minutes 0", 2),
-    "drift": ("drift --rounds two", 2),
-    "check": ("check nowhere.yaml", 2),
-    "logs": ("logs nowhere.jsonl --suite starter", 2),
-    "suite": ("suite init nowhere.md", 2),
-    "report": ("report nowhere", 1),
-    "map": ("map nowhere", 1),
-    "export": ("export nowhere --csv run.csv", 1),
-    "precedent": ("precedent --method bost", 2),
-    "trace": ("trace --method bost", 2),
-    "geometry": ("geometry --suite nowhere.yaml", 2),
-    "calibrate": ("calibrate --sweep boost:factor=1..0", 2),
-    "profile": ("profile --method none", 2),
-    "fit": ("fit nothing --out x.safetensors", 2),
-    "chat": ("chat --method bost", 2),
-    "generate": ("generate --user Hi --method bost", 2),
-    "serve": ("serve --port 99999", 2),
-    "proxy": ("proxy --upstream http://127.0.0.1:9 --port 99999 --suite luna", 2),
-    "remind": ("remind --suite nowhere.yaml --install", 2),
-    "reproduce": ("reproduce li2025", 2),
-    "tasks": ("tasks --task jsn", 2),
-    "methods": ("methods bost", 2),
-    "measures": ("measures contain", 2),
-    "docs": ("docs nowhere", 2),
-    "completion": ("completion csh", 2),
+    "try": "try --minutes 0",
+    "drift": "drift --rounds two",
+    "check": "check nowhere.yaml",
+    "logs": "logs nowhere.jsonl --suite starter",
+    "suite": "suite init nowhere.md",
+    "report": "report nowhere",
+    "map": "map nowhere",
+    "export": "export nowhere --csv run.csv",
+    "precedent": "precedent --method bost",
+    "trace": "trace --method bost",
+    "geometry": "geometry --suite nowhere.yaml",
+    "calibrate": "calibrate --sweep boost:factor=1..0",
+    "profile": "profile --method none",
+    "fit": "fit nothing --out x.safetensors",
+    "chat": "chat --method bost",
+    "generate": "generate --user Hi --method bost",
+    "serve": "serve --port 99999",
+    "proxy": "proxy --upstream http://127.0.0.1:9 --port 99999 --suite luna",
+    "remind": "remind --suite nowhere.yaml --install",
+    "reproduce": "reproduce li2025",
+    "tasks": "tasks --task jsn",
+    "methods": "methods bost",
+    "measures": "measures contain",
+    "docs": "docs nowhere",
+    "completion": "completion csh",
 }
 # calls that succeed at once, and a field of their document
 RESULTS = [
@@ -68,10 +68,10 @@ def test_every_command_but_the_harness_has_the_option():
 
 @pytest.mark.parametrize("name", MISTAKES)
 def test_a_mistake_is_json_with_the_same_exit_code(name, working_folder, capsys):
-    command, code = MISTAKES[name]
-    assert main(command.split()) == main([*command.split(), "--json"])
+    words = MISTAKES[name].split()
+    assert main(words) == 2
     capsys.readouterr()
-    assert main([*command.split(), "--json"]) == code
+    assert main([*words, "--json"]) == 2
     printed = capsys.readouterr()
     document = json.loads(printed.out)
     assert list(document) == ["error"]
@@ -82,6 +82,25 @@ def test_a_mistake_is_json_with_the_same_exit_code(name, working_folder, capsys)
 def test_results_are_one_document(command, field, working_folder, capsys):
     assert main([*command.split(), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)[field]
+
+
+TINY = [  # a small call of the commands that measure a model, and its exit code
+    ("check luna --budget 2 --rounds 2 --max-new-tokens 4 --min-stability 0.5", 3),
+    ("tasks --task json --samples 2", 0),
+    ("trace --suite core --rounds 2 --conversations 2", 0),
+    ("geometry --suite core --rounds 2 --conversations 2", 0),
+    ("drift --suite core --rounds 2 --conversations 2 --max-new-tokens 4", 0),
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("command", "code"), TINY)
+def test_runs_are_documents_with_their_summary(command, code, folder, tmp_path, capsys):
+    words = [*command.split(), "--model", str(folder), "--out", str(tmp_path / "run"), "--json"]
+    assert main(words) == code
+    document = json.loads(capsys.readouterr().out)
+    assert document["folder"] == str(tmp_path / "run") and document["page"].endswith(".html")
+    assert document["summary"]["command"] == words[0]
 
 
 def test_lists_are_documents_too(capsys):

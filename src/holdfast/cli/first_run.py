@@ -82,7 +82,8 @@ def run(arguments: TryArguments) -> None:
     drafted = None if arguments.prompt is None else _draft(arguments.prompt)
     endpoint = loading.load_model(arguments) if is_url(arguments.model) else None
     planned = _planned(arguments, endpoint, drafted)
-    assert planned.out is not None
+    out = planned.out
+    assert out is not None  # `_planned` has named it
     suite = drift.load_suite(planned.suite)
     loading.warn_of_small_model(planned.model, planned.suite)
     user_turns = loading.load_user_turns(planned)
@@ -91,16 +92,16 @@ def run(arguments: TryArguments) -> None:
     pilot = _pilot(model, suite, _settings(planned), user_turns)
     planned = planned.model_copy(update={"rounds": _rounds(planned, pilot, seconds)})
     given, settings = prepare(model, suite, _settings(planned), user_turns)
-    arguments.keep_work_in(planned.out)
+    arguments.keep_work_in(out)
     _converse(planned, model, suite, settings, given, pilot, seconds)
-    results = results_of(read_run(planned.out))
-    write(planned.out, summary_of(results))
-    page = write_page([results], planned.out / "report.html", "--out").resolve()
+    results = results_of(read_run(out))
+    write(out, summary_of(results))
+    page = write_page([results], out / "report.html", "--out").resolve()
     print(first_table(results))
     print(f"Page: {page}\n")
     next_step = _next(planned, suite, results)
     print(next_step)
-    write_run_document(planned.out, page, [Path(planned.suite)] * (drafted is not None), next_step)
+    write_run_document(out, page, [Path(planned.suite)] * (drafted is not None), next_step)
     if not arguments.no_open and _has_display():
         _open(page)
 
@@ -218,7 +219,8 @@ def _rounds(planned: DriftArguments, pilot: Pilot, seconds: float) -> int:
     """The length of the conversations: that of the run in the folder, or what there is time for."""
     assert planned.out is not None
     if (planned.out / MANIFEST).is_file():
-        return int(read_run(planned.out).identity_as(ConversationsIdentity).settings.rounds)
+        recorded = read_run(planned.out).identity_as(ConversationsIdentity).settings.rounds
+        return recorded or planned.rounds
     return planned.rounds if planned.user_turns is None else pilot.rounds_within(seconds)
 
 
@@ -261,7 +263,8 @@ def _converse(
 def _words(planned: DriftArguments) -> list[str]:
     """The `holdfast drift` command with these options, as it is typed."""
     words = ["holdfast", "drift"]
-    for name in type(planned).model_fields:
+    first = ("model", "endpoint_model", "suite")
+    for name in (*first, *(name for name in type(planned).model_fields if name not in first)):
         value = getattr(planned, name)
         if planned.is_default(name):
             continue

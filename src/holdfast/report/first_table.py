@@ -7,7 +7,7 @@ from holdfast.analysis.summary import DriftResults
 from holdfast.analysis.truncation import until_prompt_lost
 from holdfast.analysis.verdicts import MIN_SAMPLES
 from holdfast.report.collapse_section import collapse_lines
-from holdfast.report.sentences import nothing_measured, opening
+from holdfast.report.sentences import fall, nothing_measured, opening
 from holdfast.report.wording import aligned, count_of, plain, with_verdict
 
 _WIDTH = 100
@@ -39,7 +39,7 @@ def first_table(results: DriftResults) -> str:
 
 
 def _change(row: estimates.EstimateRow) -> str:
-    """The change from the first round to the last, with its verdict."""
-    if row.n < MIN_SAMPLES:
-        return f"too few to tell ({row.n} of at least {MIN_SAMPLES} conversations)"
+    """The change from the first round to the last with its verdict, or why there is none."""
+    if row.n < MIN_SAMPLES or row.never_followed:
+        return fall(row)
     return with_verdict(row.change, "rises", "falls")
