@@ -105,7 +105,17 @@ def bot(tmp_path, monkeypatch, folder):
     (tmp_path / "bot.txt").write_text(PROMPT)
     slow = Pilot(replies=4, seconds=1e9)  # the shortest conversations, two at first
     monkeypatch.setattr(first_run, "_pilot", lambda *_: slow)
-    return ["try", "--model", str(folder), "--prompt", "bot.txt", "--out", "runs/mine"]
+    return [
+        "try",
+        "--model",
+        str(folder),
+        "--prompt",
+        "bot.txt",
+        "--max-new-tokens",
+        "8",
+        "--out",
+        "runs/mine",
+    ]
 
 
 def test_a_run_can_be_gone_on_with_by_its_own_command(bot, capsys, monkeypatch):

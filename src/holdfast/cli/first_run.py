@@ -66,6 +66,8 @@ class TryArguments(options.ModelOptions, options.SeedOptions):
     --suite starter for the bundled model, and the bot of --suite luna for others)"""
     minutes: Annotated[float, Arg("MINUTES")] = 2.0
     """about how long to run"""
+    max_new_tokens: int = Sampling.max_new_tokens
+    """the most tokens of a reply"""
     no_open: bool = False
     """do not open the page in a browser"""
     out: Annotated[Path | None, Arg(action=RunFolder)] = None
@@ -149,6 +151,7 @@ def _planned(
     }
     if not bundled or drafted is not None:
         given |= {"user_turns": "everyday", "temperature": TEMPERATURE}
+    given["max_new_tokens"] = arguments.max_new_tokens
     folder = arguments.out.parent if arguments.out else Path("runs")
     given["suite"] = "starter" if bundled else DEMO
     names = [arguments.model if endpoint is None else endpoint.name, given["suite"]]
