@@ -1,6 +1,6 @@
 """`--json`: standard output is one JSON document, and all other lines go to standard error.
 
-A command calls `write_document` once with its results. docs/json_output.md lists them.
+A command calls `write_document` once with its results. docs/runs.md lists them.
 """
 
 import contextlib
