@@ -1,6 +1,7 @@
 """`--json`: one JSON document on stdout from every command, for errors too."""
 
 import json
+import subprocess
 import sys
 
 import approved
@@ -145,6 +146,18 @@ def test_the_completion_knows_every_command_and_option(shell):
     for name in NAMES:
         assert name in script
     assert "max-new-tokens" in script and "everyday" not in script.splitlines()[0]
+
+
+def test_the_completion_script_needs_no_torch():
+    program = (
+        "import sys; from holdfast.cli import main; main(['completion', 'bash']);"
+        "print({'torch', 'transformers'} & {*sys.modules}, file=sys.stderr)"
+    )
+    environment = {"PYTHONPATH": str(approved.DATA.parents[1] / "src")}
+    ran = subprocess.run(
+        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True
+    )
+    assert ran.stderr.strip() == "set()" and "_holdfast" in ran.stdout
 
 
 def test_completion_leaves_the_help_as_it_is(capsys):

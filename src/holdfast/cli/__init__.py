@@ -15,12 +15,11 @@ import re
 import shlex
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from holdfast.cli.json_output import OPTION, ErrorDocument, JsonOutput, json_on_stdout
 from holdfast.cli.progress import INTERRUPTED, TERMINATED, Terminated, interrupting_on_sigterm
 from holdfast.common.files import FULL
 from holdfast.common.threads import limit_spinning
@@ -83,30 +82,30 @@ def main(argv: Sequence[str] | None = None) -> int:
     if not words:
         print(_START)
         return 0
-    if OPTION not in words:
+    if "--json" not in words:
         return _run(words)
-    words.remove(OPTION)
+    from holdfast.cli.json_output import json_on_stdout
+
+    words = [word for word in words if word != "--json"] or ["--help"]
     with json_on_stdout() as output:
-        code = _run(words, output)
-        if not output.is_written and code not in (0, None):
-            output.write(ErrorDocument(error=f"`holdfast {words[0]}` failed; stderr says why."))
+        code = _run(words, output.write_error)
+        if code:
+            output.write_error(f"`holdfast {words[0]}` failed; stderr says why.")
     return code
 
 
-def _run(words: Sequence[str], output: JsonOutput | None = None) -> int:
-    """Runs one command; `output` takes an error as JSON too."""
-    if not words:
-        words = ["--help"]
+def _run(words: Sequence[str], write_error: Callable[[str], None] | None = None) -> int:
+    """Runs one command; with `--json`, `write_error` takes an error too."""
 
     def fail(error: str) -> None:
         print(f"holdfast: {error}", file=sys.stderr)
-        if output is not None and not output.is_written:
-            output.write(ErrorDocument(error=error))
+        if write_error is not None:
+            write_error(error)
 
     command: Command[Any] | None = None
     arguments: Options | None = None
     try:
-        if words[0] == "remind" and output is None:  # a hook has no time for a parser
+        if words[0] == "remind" and write_error is None:  # a hook has no time for a parser
             from holdfast.coding_agents.hook_command import answer_on_stdin, hook_call
 
             if (call := hook_call(words)) is not None:

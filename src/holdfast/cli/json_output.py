@@ -16,7 +16,6 @@ from pydantic import BaseModel, ConfigDict
 
 from holdfast.common.files import read_text
 
-OPTION = "--json"
 _SUMMARY = "summary.json"
 
 
@@ -56,12 +55,18 @@ class JsonOutput:
     """Standard output as it was, and whether the document is on it."""
 
     def __init__(self, stream: TextIO):
-        self._stream, self.is_written = stream, False
+        self._stream, self._is_written = stream, False
 
     def write(self, document: object) -> None:
+        """Writes the results of a command."""
         text = json.dumps(_plain(document), ensure_ascii=False, indent=1, allow_nan=False)
         print(text, file=self._stream, flush=True)
-        self.is_written = True
+        self._is_written = True
+
+    def write_error(self, error: str) -> None:
+        """Writes the document of a command that failed; of two errors, the first."""
+        if not self._is_written:
+            self.write(ErrorDocument(error=error))
 
 
 _output: ContextVar[JsonOutput | None] = ContextVar("json output", default=None)
