@@ -25,7 +25,9 @@ from fake_upstream import (
 )
 
 from holdfast.logs import read_logs
-from holdfast.proxy.suite_middleware import Outcome, Unscored
+from holdfast.proxy import forwarding
+from holdfast.proxy.reply_scores import Unscored
+from holdfast.proxy.request_edits import Outcome
 
 KEY = "sk-test-0123456789abcdef"
 EVERY = 'reminder:every=1,text="Be brief."'
@@ -66,6 +68,16 @@ def test_a_chat_is_edited_and_its_reply_scored(suite):
     assert seen.json["messages"] == user("[Reminder: Be brief.]\n\nHello.")
     assert proxy.tally.reminders == 1 and proxy.tally.added_tokens == 6
     assert proxy.tally.requests == {Outcome.EDITED: 1}
+
+
+def test_a_chat_that_is_too_long_to_read_goes_up_as_it_comes(suite, monkeypatch):
+    monkeypatch.setattr(forwarding, "_LONGEST_CHAT", 1000)
+    body = json.dumps({"model": "m", "messages": user("word " * 50_000)}).encode()
+    with through(reply_json(completion("Fine.")), suite, EVERY) as (upstream, proxy):
+        answer = httpx2.post(f"{proxy.url}/v1/chat/completions", content=body)
+        assert answer.json()["choices"][0]["message"]["content"] == "Fine."
+        assert not kept(proxy) and proxy.tally.requests == {Outcome.UNREADABLE: 1}
+    assert upstream.seen[0].body == body
 
 
 def test_a_body_with_nothing_to_add_is_forwarded_byte_for_byte(suite):
@@ -580,6 +592,13 @@ def test_a_log_of_chats_is_one_that_logs_reads(suite, tmp_path):
         (dialog,) = read_logs(path).dialogs
         assert dialog.system == SYSTEM
         assert [(turn.user, turn.done.text) for turn in dialog.turns] == [("Hi.", reply)]
+
+
+def test_a_trailing_slash_leads_to_the_page(suite):
+    with through(reply_json(completion()), suite) as (upstream, proxy):
+        page = httpx2.get(f"{proxy.url}/holdfast/", follow_redirects=True)
+        assert str(page.url) == f"{proxy.url}/holdfast" and page.status_code == 200
+        assert not upstream.seen
 
 
 def test_metrics_and_page(suite):

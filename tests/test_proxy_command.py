@@ -164,11 +164,11 @@ def test_rules_without_texts_cannot_be_reminded_of():
 )
 def test_the_case_of_a_chat(system, case):
     found = SuiteMiddleware(suite_of(SEVERAL)).case_of(system)
-    assert (found.id if found else None) == case
+    assert (found.case.id if found else None) == case
 
 
 def test_the_only_case_is_that_of_every_chat():
-    assert SuiteMiddleware(suite_of(SUITE)).case_of("").id == "brief"
+    assert SuiteMiddleware(suite_of(SUITE)).case_of("").case.id == "brief"
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from fake_upstream import (
 )
 
 import holdfast
-from holdfast.proxy.suite_middleware import Unscored
+from holdfast.proxy.reply_scores import Unscored
 from holdfast.proxy.tally import Tally
 
 CHAT = [{"role": "system", "content": SYSTEM}, {"role": "user", "content": "Hi."}]

@@ -26,7 +26,7 @@ from holdfast.drift.suites import parse_suite
 from holdfast.errors import UsageError
 from holdfast.logs import read_logs
 from holdfast.proxy.answers import Answer
-from holdfast.proxy.suite_middleware import Unscored
+from holdfast.proxy.reply_scores import Unscored
 from holdfast.proxy.tally import Tally
 
 KEY = "sk-test-0123456789abcdef"

@@ -27,7 +27,7 @@ API = {  # the public names by section of their page, without `holdfast.`
     " transcripts.Kind",
     "Measures, records and reports": "measures.build measures.Measure measures.Score"
     " records.read_run records.Run report.write report.table report.write_summary",
-    "Clients and errors": "client wrap proxy.tally.Tally proxy.suite_middleware.ScoredReply errors",
+    "Clients and errors": "client wrap proxy.tally.Tally proxy.reply_scores.ScoredReply errors",
 }
 
 

@@ -16,7 +16,8 @@ from fake_upstream import (
 )
 
 from holdfast.errors import UsageError
-from holdfast.proxy.suite_middleware import Outcome, Unscored
+from holdfast.proxy.reply_scores import Unscored
+from holdfast.proxy.request_edits import Outcome
 from holdfast.proxy.tally import Tally
 
 os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"  # else importing it asks the network

@@ -29,7 +29,7 @@ from holdfast.methods import Method, Methods, compile_methods, read_methods, spe
 from holdfast.proxy.answers import Answer
 from holdfast.proxy.chat_requests import Api
 from holdfast.proxy.relay import OnReply, RelayedRequest, chat_relay
-from holdfast.proxy.suite_middleware import Edit, Outcome
+from holdfast.proxy.request_edits import Edit, Outcome
 from holdfast.proxy.tally import Tally
 
 _MOST_OPEN = 10_000  # calls whose end has not been heard of

@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing
 from functools import partial
@@ -25,13 +25,15 @@ from holdfast.proxy.chat_requests import Api, api_of
 from holdfast.proxy.checked_answers import CheckedAnswers
 from holdfast.proxy.proxy_metrics import ProxyMetrics
 from holdfast.proxy.relay import ChatRelay, RelayedRequest
-from holdfast.proxy.suite_middleware import Unscored
+from holdfast.proxy.reply_scores import Unscored
+from holdfast.proxy.request_edits import Edit, Outcome
 from holdfast.proxy.upstream import Upstream
 from holdfast.serve.access import log_failure
 from holdfast.serve.refusals import Refusal
 from holdfast.serve.wire import CLIENT_CLOSED, CancellableResponse, ClientLeft, send_json
 
 _LOG = logging.getLogger("holdfast.proxy")
+_LONGEST_CHAT = 64 * 2**20  # bytes; longer requests go up unread, as they come
 _WAITING_BYTES = 64 * 2**20  # of replies that wait to be scored; more are not
 # headers about one connection, which a proxy does not pass on (RFC 9110, section 7.6.1)
 _HOP_BY_HOP = frozenset(
@@ -71,51 +73,54 @@ class Forwarding:
             return self._metrics.note_answer(name, 503)
         self.open += 1
         self._idle.clear()
-        passing = _Passing(send)
+        download = _Download(send)
         try:
-            await self._forward(api, scope, receive, passing)
+            await self._forward(api, scope, receive, download)
         except ClientLeft:
-            passing.status = CLIENT_CLOSED
+            download.status = CLIENT_CLOSED
         except Exception as error:
             log_failure(_LOG, error)
-            if passing.status:
+            if download.status:
                 raise  # the answer breaks off
-            await send_json(passing.send, _FAILED.body(), _FAILED.status)
+            await send_json(download.send, _FAILED.body(), _FAILED.status)
         finally:
             self.open -= 1
             if not self.open:
                 self._idle.set()
-            self._metrics.note_answer(name, passing.status)
+            self._metrics.note_answer(name, download.status)
 
     async def _forward(
-        self, api: Api | None, scope: Scope, receive: Receive, passing: _Passing
+        self, api: Api | None, scope: Scope, receive: Receive, download: _Download
     ) -> None:
         upload = _Upload(receive, scope["headers"])
         relayed: RelayedRequest | None = None
         headers = _end_to_end(scope["headers"], _NOT_SENT_UP)
         content: bytes | AsyncIterator[bytes] | None = None
-        if api is not None:
-            body, started = await upload.read(), time.monotonic()
+        beginning, is_whole = await upload.read(_LONGEST_CHAT) if api is not None else (b"", True)
+        if api is not None and is_whole:
+            started = time.monotonic()
             encoding = dict(headers).get(b"content-encoding", b"").decode("latin-1")
-            relayed = await asyncio.to_thread(self._relay.begin, api, body, encoding)
+            relayed = await asyncio.to_thread(self._relay.begin, api, beginning, encoding)
             self._metrics.edit_seconds.observe(time.monotonic() - started)
             content = relayed.content
             headers = [(k, v) for k, v in headers if k != b"content-length"]
         elif upload.has_body:
-            content = upload.parts()
+            content = upload.parts(beginning)
+            if not is_whole:
+                self._relay.tally.note_edit(Edit(Outcome.UNREADABLE))
 
         async def write(send: Send) -> None:
             if relayed is not None and relayed.retries:
                 request_with = partial(self._upstream.request, scope, headers)
-                await self._pass_checked(request_with, relayed, passing)
+                await self._relay_checked(request_with, relayed, download)
             else:
                 request = self._upstream.request(scope, headers, content)
-                await self._pass(request, relayed, passing)
+                await self._relay_as_it_comes(request, relayed, download)
 
-        await CancellableResponse(write)(scope, upload.receive_next, passing.send)
+        await CancellableResponse(write)(scope, upload.receive_next, download.send)
 
-    async def _pass(
-        self, request: httpx2.Request, relayed: RelayedRequest | None, passing: _Passing
+    async def _relay_as_it_comes(
+        self, request: httpx2.Request, relayed: RelayedRequest | None, download: _Download
     ) -> None:
         """Sends a request up and its answer down, and has the reply scored, however it ended."""
         started, answer = time.monotonic(), Answer()
@@ -123,22 +128,22 @@ class Forwarding:
             response = await self._upstream.send(request)
             async with aclosing(response):
                 answer.status, answer.headers = response.status_code, response.headers
-                await passing.start(response.status_code, response.headers)
+                await download.start(response.status_code, response.headers)
                 async for part in self._parts(response, started):
-                    await passing.add(part)
+                    await download.add(part)
                     if relayed is not None and relayed.chat is not None:
                         answer.add(part)
-                await passing.end()
+                await download.end()
         except httpx2.TransportError as error:
-            await self._refuse(error, passing)
+            await self._refuse(error, download)
         finally:
             self._end(relayed, answer)
 
-    async def _pass_checked(
+    async def _relay_checked(
         self,
         request_with: Callable[[bytes], httpx2.Request],
         relayed: RelayedRequest,
-        passing: _Passing,
+        download: _Download,
     ) -> None:
         """Sends a request up until its reply keeps the rules, and the best answer down."""
         checked = CheckedAnswers(self._relay, relayed)
@@ -152,24 +157,24 @@ class Forwarding:
                 except httpx2.TransportError as error:
                     if checked.best is None:
                         delivered = answer
-                        return await self._break_off(error, answer, passing)
+                        return await self._break_off(error, answer, download)
                     self._note_error(error)  # a retry failed
                     break
                 again = await asyncio.to_thread(checked.add, answer)
             assert checked.best is not None
-            await passing.send_whole(checked.best)
+            await download.send_whole(checked.best)
             delivered = checked.best
         finally:
             self._end(checked.request, delivered)
 
     async def _break_off(
-        self, error: httpx2.TransportError, answer: Answer, passing: _Passing
+        self, error: httpx2.TransportError, answer: Answer, download: _Download
     ) -> None:
         """Sends an answer down that broke off, as far as it came."""
         if answer.status:
-            await passing.start(answer.status, answer.headers)
-            await passing.add(answer.body)
-        await self._refuse(error, passing)
+            await download.start(answer.status, answer.headers)
+            await download.add(answer.body)
+        await self._refuse(error, download)
 
     async def _receive(self, request: httpx2.Request, answer: Answer) -> None:
         """Sends a request up and keeps its answer."""
@@ -189,14 +194,14 @@ class Forwarding:
                 is_first = False
             yield part
 
-    async def _refuse(self, error: httpx2.TransportError, passing: _Passing) -> None:
+    async def _refuse(self, error: httpx2.TransportError, download: _Download) -> None:
         """Answers that there was no answer; one that has begun breaks off as it did upstream."""
         refusal = self._upstream.refusal_of(error)
-        if passing.status:
+        if download.status:
             self._metrics.upstream_errors.labels("broke_off").inc()
         else:
             self._note_error(error)
-            await send_json(passing.send, refusal.body(), refusal.status, refusal.headers)
+            await send_json(download.send, refusal.body(), refusal.status, refusal.headers)
 
     def _note_error(self, error: httpx2.TransportError) -> None:
         self._metrics.upstream_errors.labels(str(self._upstream.refusal_of(error).code)).inc()
@@ -255,24 +260,31 @@ class _Upload:
         if not self.has_body:
             self._over.set()
 
-    async def parts(self) -> AsyncIterator[bytes]:
-        """The body, part by part.
+    async def parts(self, beginning: bytes = b"") -> AsyncGenerator[bytes, None]:
+        """The body, part by part, after a beginning that was read already.
 
         Raises:
             ClientLeft: the client went away before its end.
         """
-        more = True
-        while more:
+        if beginning:
+            yield beginning
+        while not self._over.is_set():
             message = await self._receive()
             if message["type"] == "http.disconnect":
                 raise ClientLeft
+            if not message.get("more_body", False):
+                self._over.set()
             yield message.get("body", b"")
-            more = message.get("more_body", False)
-        self._over.set()
 
-    async def read(self) -> bytes:
-        """The whole body."""
-        return b"".join([part async for part in self.parts()])
+    async def read(self, most: int) -> tuple[bytes, bool]:
+        """The body and True; or, if it has more than `most` bytes, its beginning and False."""
+        body = bytearray()
+        async with aclosing(self.parts()) as parts:
+            async for part in parts:
+                body += part
+                if len(body) > most:
+                    break
+        return bytes(body), self._over.is_set()
 
     async def receive_next(self) -> Message:
         """The next message of the client after the body, such as that it has left."""
@@ -280,7 +292,7 @@ class _Upload:
         return await self._receive()
 
 
-class _Passing:
+class _Download:
     """The answer on its way down."""
 
     def __init__(self, send: Send):

@@ -13,7 +13,7 @@ from pathlib import PurePath
 
 import uvicorn
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
-from starlette.responses import Response
+from starlette.responses import RedirectResponse, Response
 from starlette.types import Receive, Scope, Send
 
 from holdfast.proxy.forwarding import Forwarding
@@ -124,6 +124,8 @@ class ProxyApp:
             return Response(self._metrics.exposition(), 200, SECURITY_HEADERS, CONTENT_TYPE_LATEST)
         if path == f"{PAGE}/live.json":
             return Json(asdict(self._live()), headers=SECURITY_HEADERS)
+        if path == f"{PAGE}/":  # whose links would lead elsewhere
+            return RedirectResponse(f"..{PAGE}", headers=SECURITY_HEADERS)
         return self._page.get(path)
 
     def _live(self) -> LiveNumbers:

@@ -16,14 +16,10 @@ from holdfast.proxy.chat_log import ChatLog
 from holdfast.proxy.chat_replies import read_answers
 from holdfast.proxy.chat_requests import Api, Unreadable, read_request
 from holdfast.proxy.json_edits import edit_document
-from holdfast.proxy.suite_middleware import (
-    Edit,
-    Outcome,
-    ScoredReply,
-    SuiteChat,
-    SuiteMiddleware,
-    Unscored,
-)
+from holdfast.proxy.reply_scores import ScoredReply, Unscored
+from holdfast.proxy.request_edits import Edit, Outcome
+from holdfast.proxy.suite_chat import SuiteChat
+from holdfast.proxy.suite_middleware import SuiteMiddleware
 from holdfast.proxy.tally import Tally
 
 OnReply = Callable[[ScoredReply], None]
@@ -35,18 +31,15 @@ class RelayedRequest:
 
     Attributes:
         content: the body to send; the very bytes that came, if there is nothing to change.
+        chat: the request as it came, by which its reply is scored; None if it is not.
         retries: how often it may be sent again, if the reply breaks a rule.
     """
 
     api: Api
     content: bytes
     edit: Edit
+    chat: SuiteChat | None = None
     retries: int = 0
-
-    @property
-    def chat(self) -> SuiteChat | None:
-        """The request as it came, whose reply is scored; None if it is not."""
-        return self.edit.chat
 
 
 class ChatRelay:
@@ -87,12 +80,14 @@ class ChatRelay:
             request = read_request(api, document)
         except (UnicodeDecodeError, Unreadable):
             return unreadable
-        edit = self._middleware.edit(request)
+        chat = self._middleware.chat_of(request)
+        if isinstance(chat, Outcome):
+            return RelayedRequest(api, content, Edit(chat))
+        edit = chat.edit()
         if edit.changes:
             content = edit_document(document, edit.changes).encode()
         is_edited = edit.outcome in (Outcome.EDITED, Outcome.UNCHANGED)
-        retries = self._middleware.retries(edit.chat) if edit.chat and is_edited else 0
-        return RelayedRequest(api, content, edit, retries)
+        return RelayedRequest(api, content, edit, chat, chat.retries if is_edited else 0)
 
     def broken_rules(self, relayed: RelayedRequest, answer: Answer) -> Sequence[str] | None:
         """The texts of the rules that a whole answer breaks; None if that cannot be told."""
@@ -100,16 +95,17 @@ class ChatRelay:
         if relayed.chat is None or isinstance(choices, Unscored) or len(choices) != 1:
             return None
         try:
-            return self._middleware.broken_rules(relayed.chat, choices[0])
+            return relayed.chat.broken_rules(choices[0])
         except HoldfastError:  # of a measure that the user wrote
             return None
 
     def retry(self, relayed: RelayedRequest, broken: Sequence[str]) -> RelayedRequest | None:
         """The request to send after a reply that broke these rules; None if it is the same."""
-        edit = self._middleware.edit_again(relayed.chat, broken) if relayed.chat else None
-        if edit is None or edit.chat is None:
+        chat = relayed.chat
+        edit = None if chat is None else chat.edit_again(broken)
+        if chat is None or edit is None:
             return None
-        request = edit.chat.request
+        request = chat.request
         content = edit_document(request.document, edit.changes)
         self.tally.note_retry(edit.added_tokens + request.tokens)
         return replace(relayed, content=content.encode(), edit=edit)
@@ -123,7 +119,7 @@ class ChatRelay:
             return self.tally.note_reply(choices)
         scored = []
         for choice in choices:
-            scored.append(self._middleware.score(relayed.chat, choice))
+            scored.append(relayed.chat.score(choice))
             self.tally.note_reply(scored[-1])
             if self._log is not None:
                 self._log.write(relayed.chat.request, choice, relayed.edit.added)

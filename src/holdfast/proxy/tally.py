@@ -6,7 +6,8 @@ import threading
 from collections import Counter
 from dataclasses import dataclass
 
-from holdfast.proxy.suite_middleware import Edit, Outcome, ScoredReply, Unscored
+from holdfast.proxy.reply_scores import ScoredReply, Unscored
+from holdfast.proxy.request_edits import Edit, Outcome
 
 LAST_TURN = 16  # later turns are counted together, so that no client makes counters without limit
 

@@ -1,0 +1,78 @@
+"""The scores of an assistant's turn by the rules of a case, or why it has none."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from holdfast.drift.cases import Rule
+from holdfast.drift.suites import FOLLOWED
+from holdfast.errors import HoldfastError
+from holdfast.logs.dialogs import LoggedTurn
+from holdfast.measures import Score
+
+_LOG = logging.getLogger("holdfast.proxy")
+
+
+class Unscored(Enum):
+    """Why a reply has no scores."""
+
+    FAILED = "failed"  # the request was refused, or the reply broke off
+    UNREADABLE = "unreadable"  # it is no reply of the API as we know it
+    MEASURE_FAILED = "measure_failed"  # the log names the rule
+    UNFINISHED = "unfinished"  # it calls a tool, so the assistant's turn goes on
+    EMPTY = "empty"  # no rule applies to it, or it has no text
+    BUSY = "busy"  # too many replies were waiting to be scored
+    TOO_LONG = "too_long"
+    NOT_SUPPORTED = "not_supported"  # compressed in a way that is not known here
+
+
+@dataclass(frozen=True)
+class RuleScore:
+    """The score of a reply by one rule."""
+
+    rule: str  # its id; "" for the only rule of a case
+    value: float
+    reason: str
+
+    @property
+    def kept(self) -> bool:
+        """Whether the reply follows the rule."""
+        return self.value >= FOLLOWED
+
+
+@dataclass(frozen=True)
+class ScoredReply:
+    """The scores of an assistant's turn."""
+
+    case: str
+    turn: int  # of the dialog, from 1
+    scores: tuple[RuleScore, ...]
+
+
+def score_reply(case: str, rules: Sequence[Rule], turn: LoggedTurn) -> ScoredReply | Unscored:
+    """The scores of a turn by the rules that apply to it."""
+    scores, failed = [], False
+    for rule in rules:
+        try:
+            score = _score(rule, turn)
+        except HoldfastError as error:  # of a measure that the user wrote, or a slow pattern
+            failed = True
+            # its message may quote the reply, so it is not logged
+            where = f"{case}/{rule.id or ''}"
+            _LOG.error("The rule %s could not be scored: %s", where, type(error).__name__)
+            continue
+        if score is not None:
+            scores.append(RuleScore(rule.id or "", score.value, score.reason))
+    if scores:
+        return ScoredReply(case, turn.number, tuple(scores))
+    return Unscored.MEASURE_FAILED if failed else Unscored.EMPTY
+
+
+def _score(rule: Rule, turn: LoggedTurn) -> Score | None:
+    """The score of a turn by a rule; None if the rule does not apply to it."""
+    if not rule.when.applies(turn.done, turn.user, turn.role):
+        return None
+    return rule.measure.score_turn(turn.done)

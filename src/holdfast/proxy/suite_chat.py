@@ -1,0 +1,117 @@
+"""A chat to which a case of a suite applies: the case's methods edit it, its rules score it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from holdfast.chat.messages import Message, dialog_seed
+from holdfast.chat.reasoning import split_reasoning
+from holdfast.drift.cases import Case, Rule
+from holdfast.drift.prompt_rules import CaseRules, with_rules
+from holdfast.errors import PromptError, UsageError
+from holdfast.logs.dialogs import dialog_of
+from holdfast.methods import Method, compile_methods
+from holdfast.methods.compiled import CompiledMethods
+from holdfast.proxy.chat_requests import ChatRequest, Unreadable
+from holdfast.proxy.json_edits import Change
+from holdfast.proxy.reply_scores import ScoredReply, Unscored, score_reply
+from holdfast.proxy.request_edits import Edit, Outcome
+from holdfast.transcripts import linear
+from holdfast.transcripts.reader import output_messages
+from holdfast.transcripts.transcript import Kind, Malformed
+
+
+@dataclass(frozen=True)
+class EditingCase:
+    """A case with its methods, which know its rules, and the rules that a turn can be scored by."""
+
+    case: Case
+    methods: CompiledMethods
+    rules: tuple[Rule, ...]  # those that need neither a probe nor a judge
+
+    @classmethod
+    def of(cls, case: Case, methods: Sequence[Method]) -> EditingCase:
+        """A case with methods.
+
+        Raises:
+            UsageError: a method needs the texts of rules that the case does not have.
+        """
+        knowing = with_rules(CaseRules(case), methods)
+        scored = tuple(rule for rule in case.all_rules if rule.is_shown_by_turns)
+        return cls(case, compile_methods(knowing), scored)
+
+
+@dataclass(frozen=True)
+class SuiteChat:
+    """A request as it came, with the case that applies to it."""
+
+    request: ChatRequest
+    case: EditingCase
+
+    def edit(self) -> Edit:
+        """The changes that the methods make in the request."""
+        request = self.request
+        try:
+            changes = self._changes(request.chat)
+        except PromptError:
+            return Edit(Outcome.NO_PROMPT)
+        except (Unreadable, UsageError):  # the latter from a measure that the user wrote
+            return Edit(Outcome.UNREADABLE)
+        last = request.messages[-1].item if request.ends_with_user else None
+        reminds = any(change.path[: len(last)] == last for change in changes) if last else False
+        return Edit(Outcome.EDITED if changes else Outcome.UNCHANGED, changes, reminds)
+
+    def _changes(self, messages: Sequence[Message]) -> tuple[Change, ...]:
+        """The changes after which the request has these messages, as the methods edit them."""
+        seed = dialog_seed(self.request.chat)
+        return self.request.changes_to(self.case.methods.edit(messages, seed))
+
+    @property
+    def retries(self) -> int:
+        """How often a reply is drawn again at most."""
+        return sum(method.retries for method in self.case.methods.retries)
+
+    def broken_rules(self, answer: Mapping[str, Any]) -> Sequence[str] | None:
+        """The texts of the rules that an answer breaks, for which it may be drawn again.
+
+        None if it has no text, calls a tool or cannot be read.
+        """
+        (retry,) = self.case.methods.retries
+        try:
+            reply = output_messages(answer)
+        except Malformed:
+            return None
+        written = "\n".join(event.text for event in reply if event.kind is Kind.MESSAGE)
+        text = split_reasoning(written).reply
+        if not text.strip() or any(event.kind is Kind.TOOL_CALL for event in reply):
+            return None
+        is_cut = any(event.is_cut for event in reply)
+        return retry.broken(self.request.chat, text, is_cut=is_cut)
+
+    def edit_again(self, broken: Sequence[str]) -> Edit | None:
+        """The changes after a reply that broke these rules; None if there are none."""
+        (retry,) = self.case.methods.retries
+        try:
+            changes = self._changes(retry.reminded(self.request.chat, broken))
+        except Unreadable:
+            return None
+        return Edit(Outcome.EDITED, changes) if changes else None
+
+    def score(self, answer: Mapping[str, Any]) -> ScoredReply | Unscored:
+        """The scores of the answer to the request.
+
+        A turn is everything that the assistant does between two messages of the user, so it is
+        scored once, with the reply that ends it.
+        """
+        try:
+            reply = output_messages(answer)
+            dialog = dialog_of(linear("", [*self.request.events, *reply]))
+        except Malformed:
+            return Unscored.UNREADABLE
+        if any(event.kind is Kind.TOOL_CALL for event in reply):
+            return Unscored.UNFINISHED
+        if not reply or not dialog.turns:
+            return Unscored.EMPTY
+        return score_reply(self.case.case.id, self.case.rules, dialog.turns[-1])
