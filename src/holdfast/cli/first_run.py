@@ -259,7 +259,7 @@ def _converse(
         rounds = settings.rounds
         with Bar(len(group) * rounds, title=title, rounds=rounds, waves=1) as bar:
             planned_run.converse_some((), group, bar, lambda: False)
-    done = MOST - len(missing) + box.given
+    done = MOST - len(missing_numbers(planned.out, ["none"], MOST)["none"])
     note(f"{count_of(done, 'conversation')} recorded, of at most {MOST}, in {planned.out}.")
 
 
