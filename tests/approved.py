@@ -151,6 +151,8 @@ COMMANDS = {
     ],
     "methods": ["methods --help", "methods", "methods boost", "methods hold", "methods bost"],
     "docs": ["docs --help", "docs serve"],
+    "try": ["try --help", "try --minutes 0", "try --prompt vague.txt", "try --prompt nowhere.txt"],
+    "completion": ["completion --help", "completion csh"],
 }
 SENTENCES = {
     "calibration-sentences": calibrations.sentences,
@@ -171,6 +173,7 @@ FILES: dict[str, str | bytes] = {
     "begun.json": (
         '[{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}]\n'
     ),
+    "vague.txt": "You are the assistant of Nordwind. Be friendly.\n",
     "broken.jsonl": '{"messages": [{"role": "user"\n',
 }
 

@@ -46,7 +46,8 @@ def _calls(line: str) -> Iterator[list[str]]:
     if re.search(r"(^|\| *)holdfast ", line):
         for part in _piped(shlex.split(line, comments=True)):
             if part[:1] == ["holdfast"]:
-                yield part[1:]
+                end = part.index(">") if ">" in part else len(part)  # into a file
+                yield part[1:end]
 
 
 def _piped(words: list[str]) -> Iterator[list[str]]:

@@ -19,11 +19,6 @@ def generate(folder: Path, *more: str) -> list[str]:
     return ["generate", "--model", str(folder), "--max-new-tokens", "8", *more]
 
 
-def test_without_a_command_the_help_is_printed(capsys):
-    assert main([]) == 0
-    assert "holdfast drift" in capsys.readouterr().out
-
-
 def test_asterisks_without_the_marks_option_are_reported(folder, capsys):
     assert main(generate(folder, "--user", "hello *there*")) == 0
     assert "--marks" in capsys.readouterr().err

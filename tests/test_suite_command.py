@@ -338,7 +338,6 @@ def test_a_suite_without_labels_and_options_of_the_other_action_are_refused(tmp_
         ["test", str(path)],
         ["test", str(path), str(path)],
         ["test", str(path), "--force"],
-        ["init", str(path), "--json"],
         ["test", str(tmp_path / "none.yaml")],
     ):
         assert main(["suite", *words]) == 2

@@ -15,7 +15,7 @@ import re
 import shlex
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from holdfast.cli.command import Command, Options
 
 GROUPS = {  # the commands by what they are for, each with the module and name of its `Command`
+    "Start": {"try": "first_run.COMMAND"},
     "Measure": {
         "drift": "drift.COMMAND",
         "check": "check.COMMAND",
@@ -64,6 +65,7 @@ GROUPS = {  # the commands by what they are for, each with the module and name o
         "methods": "catalogue.METHODS",
         "measures": "catalogue.MEASURES",
         "docs": "docs.COMMAND",
+        "completion": "completion.COMMAND",
     },
 }
 _PLACES = {name: place for group in GROUPS.values() for name, place in group.items()}
@@ -77,18 +79,38 @@ def command_named(name: str) -> Command[Any]:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs one command and returns its exit code; without a command, prints the help."""
+    """Runs one command and returns its exit code; without a command, says where to start."""
     limit_spinning()
     if not sys.stderr.isatty():
         os.environ.setdefault("TQDM_DISABLE", "1")  # libraries' bars would fill a log file
     words = list(sys.argv[1:] if argv is None else argv)
     if not words:
-        parser().print_help()
+        print(_START)
         return 0
+    if "--json" not in words:
+        return _run(words)
+    from holdfast.cli.json_output import json_on_stdout
+
+    words = [word for word in words if word != "--json"] or ["--help"]
+    with json_on_stdout() as output:
+        code = _run(words, output.write_error)
+        if code:
+            output.write_error(f"`holdfast {words[0]}` failed; stderr says why.")
+    return code
+
+
+def _run(words: Sequence[str], write_error: Callable[[str], None] | None = None) -> int:
+    """Runs one command; with `--json`, `write_error` takes an error too."""
+
+    def fail(error: str) -> None:
+        print(f"holdfast: {error}", file=sys.stderr)
+        if write_error is not None:
+            write_error(error)
+
     command: Command[Any] | None = None
     arguments: Options | None = None
     try:
-        if words[0] == "remind":  # a hook has no time for a parser
+        if words[0] == "remind" and write_error is None:  # a hook has no time for a parser
             from holdfast.coding_agents.hook_command import answer_on_stdin, hook_call
 
             if (call := hook_call(words)) is not None:
@@ -103,7 +125,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         worded = _worded(error, _parsers(words[0])[1][words[0]] if words[0] in _PLACES else None)
         with contextlib.suppress(HoldfastError):
             _write_no_verdict(words, worded)
-        print(f"holdfast: {worded}", file=sys.stderr)
+        fail(worded)
         if command is None:
             return command_named(words[0]).malformed if words[0] in _PLACES else 2
         if isinstance(error, UsageError):
@@ -115,7 +137,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         how = "terminated" if isinstance(ended, Terminated) else "interrupted"
         _write_no_verdict(words, f"the command was {how}")
         kept = None if arguments is None else arguments.kept
-        print(f"\nholdfast: {how}{_resuming(kept, words)}.", file=sys.stderr)
+        print(file=sys.stderr)
+        fail(f"{how}{_resuming(kept, words)}.")
         return TERMINATED if isinstance(ended, Terminated) else INTERRUPTED
     except BrokenPipeError:  # the reader of the output has gone
         sys.stderr.close()
@@ -124,10 +147,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         if error.errno not in FULL:
             raise
         _discard_output()
-        print(
-            f"holdfast: The output cannot be written: {FULL[error.errno]}; free some space, and"
-            " repeat the command.",
-            file=sys.stderr,
+        fail(
+            f"The output cannot be written: {FULL[error.errno]}; free some space, and repeat the"
+            " command."
         )
         return 1
     return code or 0
@@ -198,7 +220,15 @@ def _print_warning(message: Warning | str, category: type[Warning], *_: object) 
     print(f"holdfast: {' '.join(str(message).split())}", file=sys.stderr)
 
 
-_EPILOG = """Try: holdfast drift, or holdfast COMMAND --help
+_START = """Holdfast measures how a chat model drifts from its system prompt, and reduces it.
+
+Start here:
+  holdfast try                                   the bundled model: two minutes, no download
+  holdfast try --model MODEL --prompt bot.txt    your model, and your bot's prompt
+
+MODEL is a folder, a GGUF file, a name on the Hugging Face hub, or the URL of an endpoint.
+`holdfast --help` lists all commands."""
+_EPILOG = """Try: holdfast try, or holdfast COMMAND --help
 
 Exit codes (check and logs have more):
   0    success

@@ -19,6 +19,7 @@ from holdfast.analysis.verdicts import MIN_SAMPLES
 from holdfast.cli import options
 from holdfast.cli.drift_run import DriftRun
 from holdfast.cli.dry_run import WorkItem, check_prices, estimate_run
+from holdfast.cli.json_output import write_run_document
 from holdfast.cli.loading import load_model, load_user_turns, warn_of_small_model
 from holdfast.cli.options import Arg, Command, OutFolder, Specs, SuiteName
 from holdfast.cli.output import command_line, command_with, page_path, write_page
@@ -224,7 +225,9 @@ def _print_result(
     if line := report.chance_line(calibration):
         print(f"{line}.")
     print(f"Next: {step}")
-    if arguments.budget is not None and not written:
+    if arguments.budget is None or written:
+        write_run_document(out, page, [file] * written, step)
+    else:
         file.unlink(missing_ok=True)  # from an earlier budget
         raise HoldfastError(
             f"{file} is not written, as no setting can be recommended with --budget {budget:g};"

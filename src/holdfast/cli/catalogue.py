@@ -10,6 +10,7 @@ from typing import Annotated, Any, get_args
 from pydantic.fields import FieldInfo
 
 from holdfast import measures, methods
+from holdfast.cli.json_output import write_document
 from holdfast.cli.options import Arg, Command, Options
 from holdfast.common.catalogue_entry import CatalogueEntry
 from holdfast.errors import UnknownName, UsageError
@@ -33,9 +34,12 @@ class CatalogueArguments(Options):
 
 def _run_measures(arguments: CatalogueArguments) -> None:
     if arguments.name is not None:
-        print("\n".join(measure_lines(arguments.name)))
+        lines = measure_lines(arguments.name)
+        print("\n".join(lines))
+        write_document({"name": arguments.name, "text": "\n".join(lines)})
         return
     entries = measures.catalogue()
+    write_document([entry._asdict() for entry in entries])
     print("For your own prompts:")
     _print_entries([entry for entry in entries if not entry.name.startswith(tuple(PUBLISHED))])
     print(f"\n`words` is a list of words, or the name of one of these: {', '.join(list_names())}")
@@ -46,9 +50,12 @@ def _run_measures(arguments: CatalogueArguments) -> None:
 
 def _run_methods(arguments: CatalogueArguments) -> None:
     if arguments.name is not None:
-        print("\n".join(method_lines(arguments.name)))
+        lines = method_lines(arguments.name)
+        print("\n".join(lines))
+        write_document({"name": arguments.name, "text": "\n".join(lines)})
         return
     _print_entries(methods.catalogue())
+    write_document([entry._asdict() for entry in methods.catalogue()])
 
 
 def _print_entries(entries: Sequence[CatalogueEntry]) -> None:

@@ -11,6 +11,7 @@ from holdfast.chat.emphasis import Part, resolve
 from holdfast.chat.messages import Message, Messages, has_prompt, read_message
 from holdfast.cli.catalogue import example_of
 from holdfast.cli.generate import read_chat
+from holdfast.cli.json_output import write_document
 from holdfast.cli.loading import check_extra, load_model
 from holdfast.cli.options import Arg, Command, DrawOptions, ModelOptions, Spec, SystemOptions
 from holdfast.cli.progress import Terminated, printable
@@ -67,26 +68,8 @@ def run(arguments: ChatArguments) -> None:
         chat.system(arguments.system)
     if arguments.method != "none":
         chat.method(arguments.method)
-    if not sys.stdin.isatty():
-        while not chat.over and (line := sys.stdin.readline()):
-            chat.take(line.rstrip("\n"))
-        return
-    from prompt_toolkit import PromptSession
-    from prompt_toolkit.completion import WordCompleter
-
-    completer = WordCompleter(completions(), WORD=True)
-    prompt: PromptSession[str] = PromptSession(completer=completer, complete_while_typing=False)
-    notice(f"{chat.model.name}; /help lists the commands, Ctrl-D ends.")
-    while not chat.over:
-        try:
-            chat.take(prompt.prompt("> "))
-        except HoldfastError as error:
-            notice(str(error), RED)
-        except EOFError:
-            return
-        except KeyboardInterrupt as ended:  # Ctrl-C empties the line
-            if isinstance(ended, Terminated):
-                raise
+    _talk(chat)
+    write_document(chat.dialog)
 
 
 def show(text: str, style: int = 0, file: Any = None) -> None:
@@ -263,11 +246,16 @@ class Chat:
         if not name:
             raise UsageError("/save takes the name of a file, as in /save dialog.json.")
         path = Path(name).expanduser()
-        dialog: dict[str, Any] = {"messages": self.messages, "method": spec_of(self.methods)}
-        if self.emphasized:
-            dialog["emphasis"] = self.emphasized
-        write_whole(path, json.dumps(dialog, indent=1, ensure_ascii=False) + "\n", "another file")
+        write_whole(
+            path, json.dumps(self.dialog, indent=1, ensure_ascii=False) + "\n", "another file"
+        )
         notice(f"saved: {path}")
+
+    @property
+    def dialog(self) -> dict[str, Any]:
+        """The dialog as `/save` and `--json` write it."""
+        dialog: dict[str, Any] = {"messages": self.messages, "method": spec_of(self.methods)}
+        return dialog | {"emphasis": self.emphasized} if self.emphasized else dialog
 
     def load(self, name: str) -> None:
         """Continues a dialog that `/save` wrote, or another list of messages."""
@@ -290,6 +278,30 @@ class Chat:
 
     def quit(self) -> None:
         self.over = True
+
+
+def _talk(chat: Chat) -> None:
+    """Takes what is typed, to the end of the chat."""
+    if not sys.stdin.isatty():
+        while not chat.over and (line := sys.stdin.readline()):
+            chat.take(line.rstrip("\n"))
+        return
+    from prompt_toolkit import PromptSession
+    from prompt_toolkit.completion import WordCompleter
+
+    completer = WordCompleter(completions(), WORD=True)
+    prompt: PromptSession[str] = PromptSession(completer=completer, complete_while_typing=False)
+    notice(f"{chat.model.name}; /help lists the commands, Ctrl-D ends.")
+    while not chat.over:
+        try:
+            chat.take(prompt.prompt("> "))
+        except HoldfastError as error:
+            notice(str(error), RED)
+        except EOFError:
+            return
+        except KeyboardInterrupt as ended:  # Ctrl-C empties the line
+            if isinstance(ended, Terminated):
+                raise
 
 
 def completions() -> list[str]:

@@ -26,6 +26,7 @@ from holdfast.cli.exit_codes import (
     UNAVAILABLE,
     check_exit_code,
 )
+from holdfast.cli.json_output import write_run_document
 from holdfast.cli.options import Arg, Command, RunFolder, Spec, option_of
 from holdfast.cli.output import (
     command_line,
@@ -203,7 +204,10 @@ def _print_result(
         path = write_junit(verdicts, suite, arguments.junit, seconds)
         print(f"JUnit: {path.resolve()}")
     write_run_page(arguments, results, page)
-    print(f"Next: {_next_step(arguments, verdicts.prompts, verdicts.terms, data, page)}")
+    step = _next_step(arguments, verdicts.prompts, verdicts.terms, data, page)
+    print(f"Next: {step}")
+    junit = [] if arguments.junit is None else [arguments.junit]
+    write_run_document(data.folder, page, junit, step)
 
 
 def _next_step(

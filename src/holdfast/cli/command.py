@@ -73,6 +73,8 @@ class Arg:
         self.more = {"metavar": metavar, **more} if metavar else more
 
 
+JSON = "as_json"  # the attribute of --json, which every command has
+
 AnyOptions = TypeVar("AnyOptions", bound=Options)
 
 
@@ -119,6 +121,9 @@ def add_command(commands: argparse._SubParsersAction, command: Command) -> None:
     )
     if command.common:
         _add_short_help(parser, command.common)
+    if "prefix_chars" not in command.parser:  # `main` takes it out of the words
+        text = "write the results to stdout as JSON, and all other lines to stderr"
+        parser.add_argument("--json", action="store_true", dest=JSON, help=text)
     sections: dict[str, argparse._ActionsContainer] = {"": parser}
     for model, names in _parts_of(command.options):
         title = vars(model).get("title", "")
@@ -143,7 +148,7 @@ class _ShortHelp(argparse.Action):
 
     def __init__(self, option_strings: list[str], dest: str, common: tuple[str, ...], help: str):
         super().__init__(option_strings, argparse.SUPPRESS, nargs=0, help=help)
-        self._common = {*common, "help", "help_all", argparse.SUPPRESS}
+        self._common = {*common, "help", "help_all", JSON, argparse.SUPPRESS}
 
     def __call__(self, parser, namespace, values, option_string=None):
         listed = [action for action in parser._actions if action.option_strings]

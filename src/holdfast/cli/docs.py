@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Annotated
 
+from holdfast.cli.json_output import write_document
 from holdfast.cli.options import Arg, Command, Options
 from holdfast.errors import UnknownName
 from holdfast.report.wording import aligned
@@ -29,11 +30,14 @@ def _run(arguments: DocsArguments) -> None:
         titles = {name: path.read_text(encoding="utf-8") for name, path in known.items()}
         rows = [(name, text.splitlines()[0].removeprefix("# ")) for name, text in titles.items()]
         print("\n".join(aligned(rows)))
+        write_document(dict(rows))
         return
     name = arguments.page.removesuffix(".md")
     if name not in known:
         raise UnknownName("page", name, known)
-    print(known[name].read_text(encoding="utf-8"), end="")
+    text = known[name].read_text(encoding="utf-8")
+    print(text, end="")
+    write_document({"page": name, "text": text})
 
 
 COMMAND = Command(

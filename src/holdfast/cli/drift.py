@@ -11,6 +11,7 @@ from holdfast.analysis.summary import results_of
 from holdfast.cli import loading, options
 from holdfast.cli.drift_run import DriftRun
 from holdfast.cli.dry_run import check_prices, estimate_run
+from holdfast.cli.json_output import write_run_document
 from holdfast.cli.options import Arg, Command, RunFolder, Specs, SuiteName
 from holdfast.cli.output import command_line, page_path, print_run, write_run_page
 from holdfast.cli.progress import Bar, note
@@ -24,6 +25,7 @@ from holdfast.drift.remaining import count_replies
 from holdfast.drift.settings import Settings
 from holdfast.drift.suites import SHIPPED
 from holdfast.models.protocol import ChatModel
+from holdfast.report.terminal import next_line
 from holdfast.report.wording import count_of
 
 EXAMPLES = """examples:
@@ -133,6 +135,7 @@ def run(arguments: DriftArguments) -> None:
     results = results_of(run)
     print_run(results)
     write_run_page(arguments, results, page)
+    write_run_document(out, page, next_step=next_line(results))
 
 
 def _title(
@@ -203,20 +206,21 @@ def folder_name(
     names = [model, suite_name, str(arguments.seed)]
     if suite_name not in SHIPPED:
         names.insert(2, suite.fingerprint[:8])
-    parts = [_plain(name.rstrip("/").split("/")[-1]) for name in names]
+    parts = [plain_name(name.rstrip("/").split("/")[-1]) for name in names]
     for option in _NAMED:
         if arguments.is_default(option):
             continue
         value = getattr(arguments, option)
         text = "_".join(map(str, value)) if isinstance(value, list) else str(value)
-        text = "" if value is True else _plain(text)
+        text = "" if value is True else plain_name(text)
         if len(text) > 20:  # file names have a length limit, which a persona may exceed
             text = hashlib.sha256(repr(value).encode("utf-8", "replace")).hexdigest()[:8]
         parts.append(f"{option}_{text}".rstrip("_"))
     return "-".join([command, *parts])
 
 
-def _plain(text: str) -> str:
+def plain_name(text: str) -> str:
+    """A text as a part of a file's name."""
     return "".join(ch if ch.isalnum() or ch == "." else "_" for ch in text)
 
 

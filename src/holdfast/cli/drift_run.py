@@ -24,10 +24,11 @@ class DriftRun:
     settings: Settings
     methods: Sequence[Sequence[Method]]
     cast: Cast
+    command: str = ""  # that makes the run, for its manifest; "": as it was typed
 
     def converse(self, progress: Progress) -> Run:
         """Runs and records the missing conversations."""
-        running = drift.Running(progress=progress, command=command_line())
+        running = drift.Running(progress=progress, command=self.command or command_line())
         arguments = (self.model, self.suite, self.out, self.settings, self.methods)
         return drift.run(*arguments, cast=self.cast, running=running)
 
@@ -39,7 +40,8 @@ class DriftRun:
         should_stop: Callable[[], bool],
     ) -> Run:
         """Runs and records the conversations of these numbers with one setting, until told."""
-        running = drift.Running(progress=progress, command=command_line(), should_stop=should_stop)
+        command = self.command or command_line()
+        running = drift.Running(progress=progress, command=command, should_stop=should_stop)
         return drift.run(
             *(self.model, self.suite, self.out, self.settings, [methods]),
             cast=self.cast,
@@ -51,6 +53,6 @@ class DriftRun:
         """Asks the probes of `--baseline`, with a bar."""
         count = self.settings.conversations
         with Bar(count, "probe", f"baseline: {count:,} probes without the system prompt") as bar:
-            running = drift.Running(progress=bar, command=command_line())
+            running = drift.Running(progress=bar, command=self.command or command_line())
             arguments = (self.model, self.suite, self.out, self.settings)
             drift.ask_baseline(*arguments, cast=self.cast, running=running)

@@ -10,8 +10,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
 
+from pydantic import BaseModel
+
 from holdfast import methods
 from holdfast.cli.drift_run import DriftRun
+from holdfast.cli.json_output import write_document
 from holdfast.cli.options import DryRunOptions
 from holdfast.cli.progress import Bar, duration, note
 from holdfast.common.model_names import is_url
@@ -79,6 +82,27 @@ class Measured:
         if self.is_whole:
             return self.seconds
         return self.seconds / cost_share(self.done / (self.count * self.rounds), GROWTH)
+
+
+class EstimateDocument(BaseModel):
+    """What is left of a command, as its dry run estimates it.
+
+    Attributes:
+        folder: of the run, in which the conversations that ended are kept.
+        measured: conversations that ended.
+        requests: at most.
+        seconds: at the pace of the dry run; None if nothing was measured.
+        tokens_read, tokens_written: None if unknown.
+        cost: at the prices given; None without prices or tokens.
+    """
+
+    folder: Path
+    measured: int
+    requests: int
+    seconds: float | None = None
+    tokens_read: float | None = None
+    tokens_written: float | None = None
+    cost: float | None = None
 
 
 @dataclass(frozen=True)
@@ -159,7 +183,9 @@ def estimate_run(
         probes = sum(len(draw(run.suite, run.settings, given, n).probes) for n in range(count))
         unasked = len(missing_numbers(run.out / BASELINE, [UNSTEERED], count)[UNSTEERED])
         more = (*more, WorkItem("conversations asked without a prompt", count, unasked, probes))
-    print(*estimate_lines(arguments, [part, *more], measured, run.out), sep="\n")
+    parts = [part, *more]
+    print(*estimate_lines(arguments, parts, measured, run.out), sep="\n")
+    write_document(_estimate(arguments, parts, measured, run.out))
 
 
 def _measure(
@@ -198,6 +224,27 @@ def _late_note(count: int, may_stop: bool) -> str:
     return (
         f"--dry-run takes longer than {duration(LATE_SECONDS)}, because"
         f" {until if may_stop else f'{what} have not ended; it stops with them'}."
+    )
+
+
+def _estimate(
+    arguments: PricedOptions, parts: Sequence[WorkItem], measured: Measured, out: Path
+) -> EstimateDocument:
+    """The estimate for other programs."""
+    ended = len(measured.records)
+    if not measured.count:
+        requests = sum(part.requests * part.left // part.units for part in parts)
+        return EstimateDocument(folder=out.resolve(), measured=0, requests=requests)
+    left = remaining([replace(parts[0], left=parts[0].left - ended), *parts[1:]], measured)
+    price_in, price_out = arguments.price_in or 0.0, arguments.price_out or 0.0
+    return EstimateDocument(
+        folder=out.resolve(),
+        measured=ended,
+        requests=round(left.requests),
+        seconds=left.seconds,
+        tokens_read=left.read,
+        tokens_written=left.written,
+        cost=None if left.read is None else left.cost(price_in, price_out) or None,
     )
 
 

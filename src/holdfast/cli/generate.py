@@ -6,9 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
+from pydantic import BaseModel
+
 from holdfast import methods
 from holdfast.chat.emphasis import read_marks
 from holdfast.chat.messages import Message, has_prompt
+from holdfast.cli.json_output import write_document
 from holdfast.cli.loading import load_model
 from holdfast.cli.options import Arg, Command, DrawOptions, ModelOptions, Specs, SystemOptions
 from holdfast.cli.progress import note, printable
@@ -23,6 +26,14 @@ EXAMPLES = """examples:
   holdfast generate --messages chat.json --method boost:factor=4
   holdfast generate --user "Name a job in JSON." --emphasis "in JSON" --method boost:factor=4
   holdfast generate --user "Name a job *in JSON*." --marks --method boost:factor=4"""
+
+
+class ReplyDocument(BaseModel):
+    """A reply, why it stopped, and the model that gave it."""
+
+    text: str
+    stop_reason: str
+    model: str
 
 
 class GenerateArguments(ModelOptions, SystemOptions, DrawOptions):
@@ -68,6 +79,7 @@ def run(arguments: GenerateArguments) -> None:
     print()
     if reply.stop_reason in NO_CONTENT:
         note(f"The reply has no content ({reply.stop_reason}).")
+    write_document(ReplyDocument(text=reply.text, stop_reason=reply.stop_reason, model=model.name))
 
 
 def _messages(arguments: GenerateArguments) -> list[Message]:

@@ -4,6 +4,7 @@ import argparse
 import sys
 from typing import Annotated
 
+from holdfast.cli.json_output import write_document
 from holdfast.cli.loading import check_extra
 from holdfast.cli.options import Arg, Command, Options
 from holdfast.integrations.lm_eval import NAME, register
@@ -22,6 +23,7 @@ def run(arguments: LmEvalArguments) -> None:
 
     register()
     words = list(arguments.words)
+    write_document({"arguments": words})
     named = any(word.partition("=")[0] in _MODEL for word in words)
     if words and words[0] not in _OTHERS and not named:
         words += ["--model", NAME]

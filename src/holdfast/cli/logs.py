@@ -4,6 +4,7 @@ import argparse
 import contextlib
 import time
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
@@ -12,6 +13,7 @@ from holdfast.analysis.logs_summary import write_logs_summary
 from holdfast.analysis.rule_context import count_causes, total_causes
 from holdfast.cli import options
 from holdfast.cli.exit_codes import COULD_NOT, exit_code
+from holdfast.cli.json_output import write_document, write_run_document
 from holdfast.cli.loading import judging_of
 from holdfast.cli.log_labels import key_reader, label_turns, print_agreements, require_terminal
 from holdfast.cli.log_watch import follow
@@ -188,7 +190,9 @@ def _label(arguments: LogsArguments, scored: Run, suite: Suite) -> int:
     labels = LabelFile(arguments.out)
     with key_reader() as read_key:
         label_turns(tasks, labels, read_key)
-    print_agreements(agreements(scored, labels), labels)
+    found = agreements(scored, labels)
+    print_agreements(found, labels)
+    write_document([asdict(item) for item in found])
     return 0
 
 
@@ -238,6 +242,8 @@ def _report(
         print(f"Scores: {write_logs_export(scored, path).resolve()}")
     _write_results(arguments, scored, rows, page)
     print(f"Report: {page.resolve()}")
+    files = [*(arguments.export or ()), *([arguments.junit] if arguments.junit else ())]
+    write_run_document(scored.folder, page, list(map(Path, files)))
     return exit_code([row.verdict for row in rows.rules])
 
 

@@ -1,11 +1,13 @@
 """`holdfast map`: which kinds of rules are kept over a conversation, and which are lost."""
 
+import json
 from pathlib import Path
 from typing import Annotated
 
 from holdfast.analysis.loss_map import LossRow
 from holdfast.analysis.loss_results import ModelLoss, model_loss, read_loss_map, write_loss_map
 from holdfast.analysis.series import NO_FIX, label_runs
+from holdfast.cli.json_output import write_document
 from holdfast.cli.options import Arg, Command, Options
 from holdfast.cli.output import print_figures
 from holdfast.records import read_run
@@ -42,8 +44,12 @@ def run(arguments: MapArguments) -> None:
             print()
     first = arguments.folders[0]
     folder = arguments.out or (first.parent if first.is_file() else first) / "figures"
-    print_figures(write_loss_figure(maps, folder))
-    print(f"Results: {write_loss_map(models, folder).resolve()}")
+    figures = write_loss_figure(maps, folder)
+    print_figures(figures)
+    results = write_loss_map(models, folder).resolve()
+    print(f"Results: {results}")
+    loss_map = json.loads(results.read_text(encoding="utf-8"))
+    write_document({"files": [results, *figures], "loss_map": loss_map})
 
 
 def models_of(arguments: MapArguments) -> list[ModelLoss]:

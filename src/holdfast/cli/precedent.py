@@ -5,6 +5,7 @@ from pathlib import Path
 from holdfast import drift, methods
 from holdfast.analysis.precedent_results import precedent_of
 from holdfast.cli import options
+from holdfast.cli.json_output import write_document
 from holdfast.cli.loading import load_model
 from holdfast.cli.options import Command, OutFolder, Specs, SuiteName
 from holdfast.cli.output import command_line, print_figures
@@ -57,7 +58,9 @@ def run(arguments: PrecedentArguments) -> None:
         made = precedent.run(model, suite, arguments.out, settings, chosen, running)
     results = precedent_of(made.precedents)
     print(*precedent_lines(results), sep="\n")
-    print_figures(write_precedent_figures(results, arguments.out / "figures"))
+    figures = write_precedent_figures(results, arguments.out / "figures")
+    print_figures(figures)
+    write_document({"folder": arguments.out.resolve(), "results": results, "files": figures})
 
 
 COMMAND = Command(

@@ -11,6 +11,7 @@ from holdfast import methods
 from holdfast.analysis.profile import choose_heads, read_profile
 from holdfast.analysis.summary import refuse_other_command
 from holdfast.cli import options
+from holdfast.cli.json_output import summary_in, write_document
 from holdfast.cli.loading import begin_loading, load_local, load_model
 from holdfast.cli.options import Arg, Command, OutFolder, Spec
 from holdfast.cli.output import command_line, page_path, print_figures, write_page
@@ -123,6 +124,12 @@ def run(arguments: ProfileArguments) -> None:
     write_page(arguments, profile_page(arguments.out, lines_by_task), page)
     if arguments.top is not None:
         _write_heads(arguments, rankings, list(samples))
+    summaries = {name: summary_in(arguments.out / name) for name in samples}
+    heads = None if arguments.top is None else (arguments.out / "heads.json").resolve()
+    folder = arguments.out.resolve()
+    write_document(
+        {"folder": folder, "page": page.resolve(), "summaries": summaries, "heads": heads}
+    )
 
 
 def _plan(arguments: ProfileArguments) -> ProfilingPlan:
@@ -202,6 +209,9 @@ def run_fit(arguments: FitArguments) -> None:
     if arguments.gguf is not None:
         write_control_vector(fitted, arguments.gguf)
         print(f"llama-server --control-vector {arguments.gguf.resolve()}")
+    files = [arguments.out.resolve(), *([arguments.gguf.resolve()] if arguments.gguf else ())]
+    method = f"{fitted.method}:file={arguments.out}"
+    write_document({"model": model.name, "method": method, "digest": fitted.digest, "files": files})
 
 
 COMMAND = Command(

@@ -8,6 +8,7 @@ from typing import Annotated
 
 from holdfast.cli import options
 from holdfast.cli.command import Arg, Command, Options
+from holdfast.cli.json_output import write_document
 from holdfast.cli.loading import check_extra
 from holdfast.cli.progress import exiting_on_sigterm, note
 from holdfast.common.ranges import Range
@@ -92,6 +93,7 @@ def run(arguments: ProxyArguments) -> None:
         host = f"[{arguments.host}]" if ":" in arguments.host else arguments.host
         url = f"http://{host}:{bound.getsockname()[1]}"
         print(f"Holdfast forwards {url}/v1 to {upstream.name}; page: {url}{PAGE}", flush=True)
+        write_document({"url": f"{url}/v1", "upstream": upstream.name, "page": f"{url}{PAGE}"})
         sys.setswitchinterval(_SWITCH)
         server.run(uvicorn_config(app), forwarding, bound, lambda line: print(line, flush=True))
 

@@ -4,12 +4,15 @@ A call by a hook does not come here: `main` gives it to `coding_agents/hook_comm
 imports less.
 """
 
+import contextlib
+import io
 import json
 import shlex
 from pathlib import Path
 from typing import Annotated
 
 from holdfast.cli.command import Arg, Command, Options
+from holdfast.cli.json_output import write_document
 from holdfast.errors import UsageError
 
 EXAMPLES = """examples:
@@ -49,7 +52,13 @@ def _run(arguments: RemindArguments) -> int:
             raise UsageError(f"--{name} goes with --install; add it.", option=name)
     from holdfast.coding_agents.hook_command import HookCall, answer_on_stdin
 
-    return answer_on_stdin(HookCall(arguments.suite, arguments.allow_code, arguments.strict))
+    answer = io.StringIO()
+    with contextlib.redirect_stdout(answer):
+        code = answer_on_stdin(HookCall(arguments.suite, arguments.allow_code, arguments.strict))
+    print(answer.getvalue(), end="")
+    if not code:  # an agent is told nothing if nothing was broken
+        write_document(json.loads(answer.getvalue() or "{}"))
+    return code
 
 
 def _install(arguments: RemindArguments) -> int:
@@ -71,19 +80,24 @@ def _install(arguments: RemindArguments) -> int:
     words = [*program(), "remind", "--suite", str(suite.resolve() if suite.exists() else suite)]
     words += ["--allow-code"] * arguments.allow_code + ["--strict"] * arguments.strict
     command = shlex.join(words)
+    written: list[Path] = []
+    hooks = {}
     for agent in agents:
         file = arguments.settings or agent.settings
         if arguments.yes:
             added = install(agent, command, file)
             events = f"has the hooks {', '.join(added)} now" if added else "had these hooks already"
             print(f"{file} {events}.")
+            written.append(file)
         else:
             print(f"{agent.name}, {file}:")
             print(json.dumps(settings_of(agent, command), indent=2))
+        hooks[agent.name] = settings_of(agent, command)
     if not arguments.yes:
         print("Nothing was written; --agent NAME --yes adds these lines to the file.")
     if any(agent.name == "codex" for agent in agents):
         print("Codex runs a hook once it is trusted: open /hooks in Codex.")
+    write_document({"hooks": hooks, "written": written})
     return 0
 
 

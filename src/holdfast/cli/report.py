@@ -4,7 +4,8 @@ from pathlib import Path
 from typing import Annotated
 
 from holdfast import records, report
-from holdfast.analysis.summary import results_of
+from holdfast.analysis.summary import results_of, summary_of
+from holdfast.cli.json_output import FilesDocument, write_document
 from holdfast.cli.options import Arg, Command, Options
 from holdfast.cli.output import print_run
 
@@ -26,6 +27,8 @@ def run(arguments: ReportArguments) -> None:
         # its sentences have no label, which tells runs on the same page apart
         print_run(result if len(results) == 1 else results_of(result.run))
     print(f"Report: {page.resolve()}")
+    summaries = [summary_of(results_of(result.run)).to_json() for result in results]
+    write_document({"page": page.resolve(), "summaries": summaries})
 
 
 class _ExportRun(Options):
@@ -48,9 +51,12 @@ class ExportArguments(_ExportRun, _ExportFormat):
 def run_export(arguments: ExportArguments) -> None:
     data = records.read_run(arguments.folder)
     if arguments.csv is not None:
-        print(f"Table: {records.write_csv(data, arguments.csv).resolve()}")
-    if arguments.parquet is not None:
-        print(f"Table: {records.write_parquet(data, arguments.parquet).resolve()}")
+        table = records.write_csv(data, arguments.csv).resolve()
+    else:
+        assert arguments.parquet is not None  # one of the two is given
+        table = records.write_parquet(data, arguments.parquet).resolve()
+    print(f"Table: {table}")
+    write_document(FilesDocument(files=[table]))
 
 
 COMMAND = Command(

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Annotated
 
 from holdfast import drift
+from holdfast.cli.json_output import write_document
 from holdfast.cli.loading import load_model
 from holdfast.cli.options import Arg, Command, ModelOptions, RunFolder, SeedOptions, option_of
 from holdfast.cli.progress import Bar
@@ -51,6 +52,7 @@ def run(arguments: ReproduceArguments) -> None:
     reproduce = _reproduce_li2024 if paper == "li2024" else _reproduce_zhang2024
     page = reproduce(arguments, out)
     print(f"Page: {page.resolve()}")
+    write_document({"folder": out.resolve(), "page": page.resolve()})
 
 
 def _load(arguments: ReproduceArguments, name: str | None):

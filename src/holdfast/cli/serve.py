@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from holdfast.cli import options
+from holdfast.cli.json_output import write_document
 from holdfast.cli.loading import begin_loading, check_extra, load_local, load_on_engine
 from holdfast.cli.progress import exiting_on_sigterm, note
 from holdfast.common.model_names import engine_in, is_url
@@ -114,6 +115,7 @@ def run(arguments: ServeArguments) -> None:
         print(f"Holdfast serves {service.name}{steered} at {url}", flush=True)
         bearer = f' -H "Authorization: Bearer ${arguments.api_key_env}"' if key else ""
         print(TRY.format(url=url, key=bearer), flush=True)
+        write_document({"url": f"{url}/v1", "model": service.name, "playground": url})
         config = configuration(app, service.limits)
         server.run(config, service.engine, bound, lambda line: print(line, flush=True))
 

@@ -1,9 +1,11 @@
 """`holdfast suite`: drafts a suite from a rules file, and tests one on labelled turns."""
 
-import json
 from pathlib import Path
 from typing import Annotated
 
+from pydantic import BaseModel
+
+from holdfast.cli.json_output import write_document
 from holdfast.cli.options import Arg, Command, Options, option_of
 from holdfast.cli.progress import note
 from holdfast.common.files import write_whole
@@ -11,7 +13,23 @@ from holdfast.common.plurals import plural
 from holdfast.errors import UsageError
 
 ACTIONS = ("init", "test")
-_FOREIGN = {"init": ("turns", "json", "allow_code"), "test": ("out", "force")}
+_FOREIGN = {"init": ("turns", "allow_code"), "test": ("out", "force")}
+
+
+class DraftedDocument(BaseModel):
+    """A rules file: how many rules were drafted, and how many lines became none, by reason."""
+
+    file: Path
+    rules: int
+    no_rule: dict[str, int]
+
+
+class SuiteDocument(BaseModel):
+    """A drafted suite: its file, if any, its text in YAML, and the rules files it is from."""
+
+    out: Path | None
+    suite: str
+    files: list[DraftedDocument]
 
 
 class SuiteArguments(Options):
@@ -25,16 +43,13 @@ class SuiteArguments(Options):
     """init: overwrite the file of --out"""
     turns: Annotated[Path | None, Arg("FILE.jsonl")] = None
     """test: more labelled turns, one JSON object per line"""
-    json_: Annotated[bool, Arg(option="--json")] = False
-    """test: print JSON instead of a table"""
     allow_code: bool = False
     """test: allow the suite to use Python functions as measures"""
 
 
 def run(arguments: SuiteArguments) -> int:
     for name in _FOREIGN[arguments.action]:
-        field = "json_" if name == "json" else name
-        if not arguments.is_default(field):
+        if not arguments.is_default(name):
             raise UsageError(
                 f"{option_of(name)} plays no part in `holdfast suite {arguments.action}`; leave it"
                 " out."
@@ -58,6 +73,16 @@ def _init(arguments: SuiteArguments) -> int:
     for file in drafted:
         count = plural(len(file.rules), "rule")
         note(f"{file.path}: {count}; no rule: {in_words(file.reasons)}.")
+    write_document(
+        SuiteDocument(
+            out=out,
+            suite=text,
+            files=[
+                DraftedDocument(file=file.path, rules=len(file.rules), no_rule=dict(file.reasons))
+                for file in drafted
+            ],
+        )
+    )
     return 0
 
 
@@ -80,10 +105,8 @@ def _test(arguments: SuiteArguments) -> int:
             f"{spec} has no labelled turns; give its rules `follows` and `breaks`, or a file of"
             " turns with --turns."
         )
-    if arguments.json_:
-        print(json.dumps([test.to_json() for test in tests], ensure_ascii=False, indent=1))
-    else:
-        print(measure_tests_table(tests))
+    print(measure_tests_table(tests))
+    write_document([test.to_json() for test in tests])
     return 1 if any(test.disagreements for test in tests) else 0
 
 

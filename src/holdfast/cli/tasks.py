@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 
 from holdfast import methods
 from holdfast.cli import options
+from holdfast.cli.json_output import write_run_document
 from holdfast.cli.loading import load_model
 from holdfast.cli.options import Arg, Command, OutFolder, Specs
 from holdfast.cli.output import command_line, page_path, write_page
@@ -83,6 +84,7 @@ def run(arguments: TasksArguments) -> None:
     print(table(run), end="")
     write_summary(out)
     write_page(arguments, tasks_page(run), page)
+    write_run_document(out, page)
 
 
 COMMAND = Command(

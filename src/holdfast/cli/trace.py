@@ -9,6 +9,7 @@ from holdfast.analysis import study_summary
 from holdfast.analysis.decay import describe
 from holdfast.analysis.summary import refuse_other_command
 from holdfast.cli import options
+from holdfast.cli.json_output import write_run_document
 from holdfast.cli.loading import load_model
 from holdfast.cli.options import Arg, Command, OutFolder, Spec
 from holdfast.cli.output import command_line, page_path, print_figures, write_page
@@ -83,9 +84,11 @@ def run(arguments: TraceArguments) -> None:
         traces.append(describe(model.name, *dialogs))
         write_whole(folder / "trace.json", json.dumps(traces[-1].to_json(), indent=1) + "\n")
         print(*report.lines(traces[-1]), sep="\n")
-    print_figures(write_trace_figures(traces[0], arguments.out / "figures", traces[1:]))
+    figures = write_trace_figures(traces[0], arguments.out / "figures", traces[1:])
+    print_figures(figures)
     study_summary.write_trace_summaries(traces, arguments.out)
     write_page(arguments, report.trace_page(traces, arguments.out), page)
+    write_run_document(arguments.out, page, figures)
 
 
 def run_geometry(arguments: GeometryArguments) -> None:
@@ -106,9 +109,11 @@ def run_geometry(arguments: GeometryArguments) -> None:
     )
     printed = geometry.lines(measured, settings.conversations)
     print(*printed, sep="\n")
-    print_figures(write_geometry_figures(measured, arguments.out))
+    figures = write_geometry_figures(measured, arguments.out)
+    print_figures(figures)
     study_summary.write_geometry_summaries(measured, arguments.out)
     write_page(arguments, report.geometry_page(measured, printed, arguments.out), page)
+    write_run_document(arguments.out, page, figures)
 
 
 COMMAND = Command(

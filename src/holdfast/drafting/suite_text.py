@@ -55,13 +55,7 @@ def draft_file(path: Path | str) -> DraftedFile:
         UsageError: the file is missing, empty or no text, or no line of it is a rule that a
             measure decides.
     """
-    path = Path(path)
-    text = read_text(path)
-    if "\0" in text:
-        raise UsageError(f"{path} is a binary file; give a rules file as text.", value=str(path))
-    if not text.strip():
-        raise UsageError(f"{path} is empty; give a file with rules or a prompt.", value=str(path))
-    drafted = DraftedFile(path, text, tuple(_lines(read_statements(text))))
+    drafted = draft_lines(path)
     if not drafted.rules:
         raise UsageError(
             f"{path} has no line that a measure decides ({in_words(drafted.reasons)}); write a"
@@ -69,6 +63,21 @@ def draft_file(path: Path | str) -> DraftedFile:
             value=str(path),
         )
     return drafted
+
+
+def draft_lines(path: Path | str) -> DraftedFile:
+    """As `draft_file`, for a file that may have no rules.
+
+    Raises:
+        UsageError: the file is missing, empty or no text.
+    """
+    path = Path(path)
+    text = read_text(path)
+    if "\0" in text:
+        raise UsageError(f"{path} is a binary file; give a rules file as text.", value=str(path))
+    if not text.strip():
+        raise UsageError(f"{path} is empty; give a file with rules or a prompt.", value=str(path))
+    return DraftedFile(path, text, tuple(_lines(read_statements(text))))
 
 
 def in_words(reasons: Counter[str]) -> str:
@@ -110,8 +119,8 @@ def _free_id(statement: Statement, taken: set[str]) -> str:
     return free
 
 
-def suite_text(files: Sequence[DraftedFile]) -> str:
-    """The suite in YAML, one case per file."""
+def suite_text(files: Sequence[DraftedFile], probes: Sequence[str] = ()) -> str:
+    """The suite in YAML, one case per file; each rule has these probes."""
     count = sum(len(file.rules) for file in files)
     names = ", ".join(file.path.name for file in files)
     lines = [
@@ -136,7 +145,7 @@ def suite_text(files: Sequence[DraftedFile]) -> str:
             if line.statement is not shown:  # a line may say several rules
                 lines.append(f"      # {_shown(line.statement)}")
                 shown = line.statement
-            lines += _rule_lines(line)
+            lines += _rule_lines(line, probes)
     return "\n".join(lines) + "\n"
 
 
@@ -146,10 +155,11 @@ def _slug(path: Path) -> str:
 
 
 def _shown(statement: Statement) -> str:
-    return f"line {statement.line}: {_sentence(statement)}"
+    return f"line {statement.line}: {sentence_of(statement)}"
 
 
-def _sentence(statement: Statement) -> str:
+def sentence_of(statement: Statement) -> str:
+    """A statement on one line, with its label."""
     label = f"{statement.label}: " if statement.label else ""
     return f"{label}{statement.text}".translate(_UNPRINTABLE)
 
@@ -171,13 +181,14 @@ def _prompt_lines(text: str) -> list[str]:
     return ["    system_prompt: |2-", *(f"      {line}" if line else "" for line in lines)]
 
 
-def _rule_lines(rule: DraftedRule) -> list[str]:
+def _rule_lines(rule: DraftedRule, probes: Sequence[str]) -> list[str]:
     fields = {
         "id": rule.id,
         "kind": rule.draft.kind,
         "polarity": rule.draft.polarity,
-        "text": _sentence(rule.statement),
+        "text": sentence_of(rule.statement),
         **({"when": dict(rule.draft.when)} if rule.draft.when else {}),
+        **({"probes": list(probes)} if probes else {}),
         "measure": rule.draft.measure,
     }
     written = [f"{name}: {_flow(value)}" for name, value in fields.items()]

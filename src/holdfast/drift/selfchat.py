@@ -9,6 +9,7 @@ each in a copy of the dialog up to that round.
 """
 
 import asyncio
+import warnings
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from typing import Any
 
 from holdfast.chat.messages import Message, uses_tools
 from holdfast.common.event_loop import task_group
+from holdfast.common.plurals import plural
 from holdfast.drift.dialog import (
     AGENT_VIEW,
     USER_VIEW,
@@ -40,7 +42,34 @@ from holdfast.records.conversation import RECORDED, SCRIPTED
 from holdfast.records.traces import TurnTrace
 
 SaveDialog = Callable[[Dialog], Coroutine[Any, Any, None]]  # records a conversation that is over
+_ENOUGH_REPLIES = 4  # to say that most are cut
 ReportRounds = Callable[[int, int], None]  # takes how many rounds have ended, and their tokens
+
+
+@dataclass
+class CutWatch:
+    """Warns once, in the first rounds, if most of the agent's replies are cut at the limit."""
+
+    limit: int
+    replies: int = 0
+    cut: int = 0
+    has_warned: bool = False
+
+    def first_round_ended(self, dialog: Dialog) -> None:
+        """Counts the agent's first reply in a dialog."""
+        first = [turn for turn in dialog.turns if (turn.round, turn.speaker) == (1, AGENT_VIEW)]
+        self.replies += len(first)
+        self.cut += sum(turn.stop_reason == "length" for turn in first)
+        if self.has_warned or self.replies < _ENOUGH_REPLIES or 2 * self.cut <= self.replies:
+            return
+        self.has_warned = True
+        warnings.warn(
+            f"{self.cut} of the first {self.replies} replies are cut at"
+            f" {plural(self.limit, 'token')}: their ends are not judged, and the dialogs go on from"
+            " broken sentences; Ctrl-C ends this run, and a higher --max-new-tokens begins one"
+            " with whole replies.",
+            stacklevel=2,
+        )
 
 
 @dataclass
@@ -50,9 +79,14 @@ class RoundProgress:
     dialog: Dialog
     rounds_left: int
     report: ReportRounds
+    cut_watch: CutWatch
     tokens_reported: int = 0
+    is_first: bool = True
 
     def end_rounds(self, count: int) -> None:
+        if self.is_first:
+            self.is_first = False
+            self.cut_watch.first_round_ended(self.dialog)
         self.report(count, self.dialog.forwarded - self.tokens_reported)
         self.rounds_left -= count
         self.tokens_reported = self.dialog.forwarded
@@ -86,6 +120,7 @@ async def converse(
         watch = OutageWatch(lambda dialog: held_back.create_task(save(dialog)), "conversation")
         room = nullcontext() if concurrency is None else asyncio.Semaphore(concurrency)
         tasks: list[asyncio.Task[None]] = []
+        cut_watch = CutWatch(settings.sampling.max_new_tokens)
 
         def report_or_stop(rounds: int, tokens: int) -> None:
             report(rounds, tokens)
@@ -97,7 +132,7 @@ async def converse(
             dialog = Dialog(pairing)
             async with room:
                 requests = DialogRequests(engine, dialog, tuple(methods), settings, watch)
-                progress = RoundProgress(dialog, settings.rounds, report_or_stop)
+                progress = RoundProgress(dialog, settings.rounds, report_or_stop, cut_watch)
                 await run_dialog(requests, progress)
                 for view in (AGENT_VIEW, USER_VIEW):
                     engine.forget((view, pairing.number))
@@ -125,7 +160,9 @@ async def converse_once(
             )
     watch = OutageWatch(lambda dialog: None, "conversation")
     requests = DialogRequests(engine, dialog, tuple(methods), settings, watch)
-    await run_dialog(requests, RoundProgress(dialog, settings.rounds, lambda rounds, tokens: None))
+    cut_watch = CutWatch(settings.sampling.max_new_tokens)
+    progress = RoundProgress(dialog, settings.rounds, lambda rounds, tokens: None, cut_watch)
+    await run_dialog(requests, progress)
 
 
 async def run_dialog(requests: DialogRequests, progress: RoundProgress) -> None:

@@ -1,0 +1,63 @@
+"""How many conversations fit into a time: a run that begins with a few, and goes on in groups."""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from holdfast.common.progress import GROWTH
+
+ROUNDS = (8, 6, 4)  # the lengths of conversations to choose from, best first
+FEWEST = 2  # conversations of the first group, however slow the model is
+ENOUGH = 8  # conversations that should fit, or they become shorter
+_WORTH = 0.5  # a smaller group takes at least this share of the time of the one before
+
+
+@dataclass(frozen=True)
+class Pilot:
+    """A few replies that were timed, and about how long whole ones take together."""
+
+    replies: int
+    seconds: float
+
+    def seconds_of(self, rounds: int) -> float:
+        """About how long one conversation takes, with a turn and a probe in each round."""
+        return 2 * rounds * (1 + GROWTH / 2) * self.seconds / max(self.replies, 1)
+
+    def rounds_within(self, seconds: float) -> int:
+        """The longest conversations of which enough fit into a time; else the shortest."""
+        fitting = (rounds for rounds in ROUNDS if ENOUGH * self.seconds_of(rounds) <= seconds)
+        return next(fitting, ROUNDS[-1])
+
+    def first_group(self, rounds: int, seconds: float, most: int) -> int:
+        """How many conversations to begin with."""
+        return max(FEWEST, min(most, int(seconds / self.seconds_of(rounds))))
+
+
+@dataclass
+class TimeBox:
+    """Gives out the missing conversations of a run in groups, until the time is up.
+
+    Args:
+        seconds: the time.
+        first: how many conversations to begin with; later groups follow from how long this took.
+        clock: the seconds since some moment.
+    """
+
+    seconds: float
+    first: int
+    clock: Callable[[], float] = time.monotonic
+    given: int = field(default=0, init=False)  # conversations that were given out
+
+    def groups(self, missing: Sequence[int]) -> Iterator[Sequence[int]]:
+        """The numbers of each group; the next is requested once the previous one is recorded."""
+        began = self.clock()
+        size = self.first
+        while group := missing[self.given : self.given + size]:
+            group_began = self.clock()
+            self.given += len(group)
+            yield group
+            now = self.clock()
+            took, left = now - group_began, self.seconds - (now - began)
+            if left < _WORTH * took:
+                return
+            size = max(1, int(len(group) * left / max(took, 1e-9)))

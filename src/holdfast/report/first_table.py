@@ -1,0 +1,45 @@
+"""The table of a first run: how well each rule is kept in the first round and in the last."""
+
+import textwrap
+
+from holdfast.analysis import estimates
+from holdfast.analysis.summary import DriftResults
+from holdfast.analysis.truncation import until_prompt_lost
+from holdfast.analysis.verdicts import MIN_SAMPLES
+from holdfast.report.collapse_section import collapse_lines
+from holdfast.report.sentences import fall, nothing_measured, opening
+from holdfast.report.wording import aligned, count_of, plain, with_verdict
+
+_WIDTH = 100
+
+
+def first_table(results: DriftResults) -> str:
+    """What the run shows in a sentence or two, and a line per rule of the unsteered model."""
+    run, series = results.run, results.series[0]
+    if nothing := nothing_measured(run.conversations):
+        return "\n".join(textwrap.wrap(nothing, _WIDTH)) + "\n"
+    sentences = opening(until_prompt_lost(results.series), results.findings, results.baseline)
+    lines = [*sentences, *collapse_lines(results)]
+    rules = [row for row in estimates.rule_rows(results.series) if row.series is series]
+    rows = rules or [estimates.row_of(series, "stability")]
+    table = [("", "round 1", f"round {series.rounds}", "change")]
+    for row in rows:
+        name = row.group if row.rule else "all prompts"
+        table.append((name, plain(row.points[0]), plain(row.points[-1]), _change(row)))
+    size = f"{count_of(len(series.records), 'conversation')} of {count_of(series.rounds, 'round')}"
+    return "\n".join(
+        [
+            *(part for line in lines for part in textwrap.wrap(line, _WIDTH)),
+            "",
+            f"How well each rule is kept, from 0 to 1 [95% interval], in {size}:",
+            *aligned(table, "  "),
+            "",
+        ]
+    )
+
+
+def _change(row: estimates.EstimateRow) -> str:
+    """The change from the first round to the last with its verdict, or why there is none."""
+    if row.n < MIN_SAMPLES or row.never_followed:
+        return fall(row)
+    return with_verdict(row.change, "rises", "falls")

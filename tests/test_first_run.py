@@ -1,0 +1,183 @@
+"""`holdfast try`: the rules of a prompt, the time, the folder that resumes, and what it prints."""
+
+import json
+import shlex
+from types import SimpleNamespace
+
+import pytest
+from refusals import refusal_in
+
+from holdfast.cli import first_run, main, read_command
+from holdfast.cli.time_box import FEWEST, ROUNDS, Pilot, TimeBox
+from holdfast.drafting.probing import ONLY_IN_LOGS, PROBES, probed
+from holdfast.drafting.suite_text import draft_lines, suite_text
+from holdfast.drift import load_suite
+from holdfast.records import read_run
+from holdfast.records.identity import ConversationsIdentity
+
+PROMPT = """You are the assistant of Nordwind.
+
+- Always reply in French.
+- Keep replies under 60 words.
+- Be friendly.
+- Never edit files in `vendor/`.
+"""
+
+
+class Clock:
+    """A clock that stands still until it is set."""
+
+    now = 0.0
+
+    def __call__(self):
+        return self.now
+
+
+def groups_of(box, clock, missing, seconds_each):
+    sizes = []
+    for group in box.groups(missing):
+        sizes.append(len(group))
+        clock.now += seconds_each * len(group)
+    return sizes
+
+
+def test_groups_fill_the_time_and_stop_with_it():
+    clock = Clock()
+    box = TimeBox(100, first=4, clock=clock)
+    assert groups_of(box, clock, range(40), seconds_each=10) == [4, 6]
+    assert (box.given, clock.now) == (10, 100)
+
+
+def test_groups_end_with_the_conversations():
+    clock = Clock()
+    box = TimeBox(100, first=4, clock=clock)
+    assert groups_of(box, clock, range(7), seconds_each=1) == [4, 3]
+
+
+def test_the_first_group_runs_even_if_it_takes_longer_than_the_time():
+    clock = Clock()
+    assert groups_of(TimeBox(10, 2, clock), clock, range(40), seconds_each=60) == [2]
+
+
+def test_a_slow_model_gets_shorter_conversations_and_few_of_them():
+    fast, slow = Pilot(replies=4, seconds=0.4), Pilot(replies=4, seconds=400)
+    assert fast.rounds_within(120) == ROUNDS[0] == 8
+    assert slow.rounds_within(120) == ROUNDS[-1]
+    assert fast.first_group(8, 120, most=40) == 40
+    assert slow.first_group(4, 120, most=40) == FEWEST
+
+
+def test_only_rules_that_a_reply_shows_are_probed(tmp_path):
+    (tmp_path / "bot.txt").write_text(PROMPT)
+    file = probed(draft_lines(tmp_path / "bot.txt"))
+    assert [rule.draft.kind for rule in file.rules] == ["language", "length"]
+    reasons = [line[1] for line in file.lines if isinstance(line, tuple)]
+    assert ONLY_IN_LOGS in reasons and len(reasons) == 3
+    (tmp_path / "suite.yaml").write_text(suite_text([file], PROBES))
+    (case,) = load_suite(str(tmp_path / "suite.yaml")).cases
+    assert case.system_prompt == PROMPT.rstrip()
+    assert {rule.probes for rule in case.rules} == {PROBES}
+    assert all(rule.text for rule in case.rules)
+
+
+def test_a_prompt_without_rules_says_what_to_do(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "bot.txt").write_text("You are a friendly assistant.\n")
+    assert main(["try", "--prompt", "bot.txt"]) == 2
+    printed = capsys.readouterr()
+    assert "not an instruction" in printed.out
+    assert "bot.txt" in printed.err and "Always reply in German" in printed.err
+    assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.parametrize("minutes", ["0", "-1", "inf"])
+def test_a_time_that_is_none_is_refused(minutes, capsys):
+    assert main(["try", f"--minutes={minutes}"]) == 2
+    assert f"{float(minutes):g}" in refusal_in(capsys)
+
+
+@pytest.fixture
+def bot(tmp_path, monkeypatch, folder):
+    """A working folder with a prompt, and the words that try it on a tiny model."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(first_run, "MOST", 3)
+    monkeypatch.setattr(first_run, "_has_display", lambda: False)
+    (tmp_path / "bot.txt").write_text(PROMPT)
+    slow = Pilot(replies=4, seconds=1e9)  # the shortest conversations, two at first
+    monkeypatch.setattr(first_run, "_pilot", lambda *_: slow)
+    return [
+        "try",
+        "--model",
+        str(folder),
+        "--prompt",
+        "bot.txt",
+        "--max-new-tokens",
+        "8",
+        "--out",
+        "runs/mine",
+    ]
+
+
+def test_a_run_can_be_gone_on_with_by_its_own_command(bot, capsys, monkeypatch):
+    assert main([*bot, "--minutes", "0.0001"]) == 0
+    printed = capsys.readouterr()
+    assert "n = 2, too few to tell (that takes 20)" in printed.out
+    assert "Always reply in French." in printed.out and "needs a judge" in printed.out
+    run = read_run("runs/mine")
+    settings = run.identity_as(ConversationsIdentity).settings
+    assert len(run.conversations) == FEWEST and settings.rounds == ROUNDS[-1]
+    assert settings.sampling.temperature == 0.7 and settings.user_prompt == "scripted"
+    words = shlex.split(run.manifest.argv)
+    assert words[:2] == ["holdfast", "drift"] and read_command(words[1:])
+    # the drift command that it prints has the settings of the run, so that it adds to it
+    assert main(words[1:]) == 0
+    assert len(read_run("runs/mine").conversations) == 3
+    capsys.readouterr()
+    assert main([*bot, "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["folder"].endswith("runs/mine") and document["page"].endswith("report.html")
+    assert document["summary"]["results"][0]["conversations"] == 3
+
+
+def test_an_edited_suite_is_kept(bot, capsys):
+    assert main([*bot[:-2], "--minutes", "0.0001"]) == 0
+    (suite,) = first_run.Path("runs").glob("try-bot-*.yaml")
+    suite.write_text(suite.read_text().replace("count: 59", "count: 40"))
+    assert main([*bot[:-2], "--minutes", "0.0001"]) == 0
+    assert "as it is there" in capsys.readouterr().out
+    assert "count: 40" in suite.read_text()
+    assert len([path for path in first_run.Path("runs").iterdir() if path.is_dir()]) == 2
+
+
+def test_a_browser_that_fails_does_not_fail_the_run(monkeypatch, tmp_path):
+    def fail(url):
+        raise first_run.webbrowser.Error("no browser")
+
+    monkeypatch.setattr(
+        first_run, "webbrowser", SimpleNamespace(open=fail, Error=first_run.webbrowser.Error)
+    )
+    first_run._open(tmp_path / "report.html")
+
+
+@pytest.mark.parametrize(
+    ("platform", "variables", "expected"),
+    [
+        ("linux", {}, False),
+        ("linux", {"DISPLAY": ":0"}, True),
+        ("linux", {"WAYLAND_DISPLAY": "wayland-0"}, True),
+        ("darwin", {}, True),
+        ("darwin", {"SSH_CONNECTION": "1"}, False),
+    ],
+)
+def test_a_page_opens_only_where_there_is_a_display(monkeypatch, platform, variables, expected):
+    for name in ("DISPLAY", "WAYLAND_DISPLAY", "SSH_CONNECTION"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(first_run.sys, "platform", platform)
+    assert first_run._has_display() is expected
+
+
+def test_without_a_command_it_says_where_to_start(capsys):
+    assert main([]) == 0
+    assert "holdfast try" in capsys.readouterr().out

@@ -1,0 +1,168 @@
+"""`--json`: one JSON document on stdout from every command, for errors too."""
+
+import json
+import subprocess
+import sys
+
+import approved
+import pytest
+
+from holdfast.cli import GROUPS, command_named, main
+from holdfast.cli.completion import completion_script
+
+NAMES = [name for group in GROUPS.values() for name in group]
+RUN = "recorded/schema-3/drift"
+# a mistake in the call of each command
+MISTAKES = {
+    "try": "try --minutes 0",
+    "drift": "drift --rounds two",
+    "check": "check nowhere.yaml",
+    "logs": "logs nowhere.jsonl --suite starter",
+    "suite": "suite init nowhere.md",
+    "report": "report nowhere",
+    "map": "map nowhere",
+    "export": "export nowhere --csv run.csv",
+    "precedent": "precedent --method bost",
+    "trace": "trace --method bost",
+    "geometry": "geometry --suite nowhere.yaml",
+    "calibrate": "calibrate --sweep boost:factor=1..0",
+    "profile": "profile --method none",
+    "fit": "fit nothing --out x.safetensors",
+    "chat": "chat --method bost",
+    "generate": "generate --user Hi --method bost",
+    "serve": "serve --port 99999",
+    "proxy": "proxy --upstream http://127.0.0.1:9 --port 99999 --suite luna",
+    "remind": "remind --suite nowhere.yaml --install",
+    "reproduce": "reproduce li2025",
+    "tasks": "tasks --task jsn",
+    "methods": "methods bost",
+    "measures": "measures contain",
+    "docs": "docs nowhere",
+    "completion": "completion csh",
+}
+# calls that succeed at once, and a field of their document
+RESULTS = [
+    ("suite init rules.md", "suite"),
+    ("report recorded/schema-3/drift --out page.html", "summaries"),
+    (f"export {RUN} --csv run.csv", "files"),
+    ("logs talks.jsonl --suite bot.yaml --out scored", "summary"),
+    ("methods boost", "text"),
+    ("measures contains", "text"),
+    ("docs", "quickstart"),
+    ("docs suites", "text"),
+    ("completion bash", "script"),
+    ("remind --suite rules.yaml --install", "hooks"),
+]
+
+
+@pytest.fixture(scope="module")
+def working_folder():
+    with approved.working_folder() as folder:
+        (folder / "rules.md").write_text("- Never use emojis.\n- Be kind.\n")
+        main(["suite", "init", "rules.md", "--out", "rules.yaml"])
+        yield folder
+
+
+def test_every_command_but_the_harness_has_the_option():
+    assert set(NAMES) == {*MISTAKES, "lm-eval"}
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_a_mistake_is_json_with_the_same_exit_code(name, working_folder, capsys):
+    words = MISTAKES[name].split()
+    assert main(words) == 2
+    capsys.readouterr()
+    assert main([*words, "--json"]) == 2
+    printed = capsys.readouterr()
+    document = json.loads(printed.out)
+    assert list(document) == ["error"]
+    assert document["error"] in printed.err
+
+
+@pytest.mark.parametrize(("command", "field"), RESULTS)
+def test_results_are_one_document(command, field, working_folder, capsys):
+    assert main([*command.split(), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)[field]
+
+
+TINY = [  # a small call of the commands that measure a model, and its exit code
+    ("check luna --budget 2 --rounds 2 --max-new-tokens 4 --min-stability 0.5", 3),
+    ("tasks --task json --samples 2", 0),
+    ("trace --suite core --rounds 2 --conversations 2", 0),
+    ("geometry --suite core --rounds 2 --conversations 2", 0),
+    ("drift --suite core --rounds 2 --conversations 2 --max-new-tokens 4", 0),
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("command", "code"), TINY)
+def test_runs_are_documents_with_their_summary(command, code, folder, tmp_path, capsys):
+    words = [*command.split(), "--model", str(folder), "--out", str(tmp_path / "run"), "--json"]
+    assert main(words) == code
+    document = json.loads(capsys.readouterr().out)
+    assert document["folder"] == str(tmp_path / "run") and document["page"].endswith(".html")
+    summary = document["summary"]
+    assert summary["check"] if words[0] == "check" else summary["command"] == words[0]
+
+
+def test_lists_are_documents_too(capsys):
+    for command in ("methods", "measures"):
+        assert main([command, "--json"]) == 0
+        entries = json.loads(capsys.readouterr().out)
+        assert all({"name", "arguments", "summary"} == entry.keys() for entry in entries)
+
+
+def test_a_command_that_talks_to_a_model(tmp_path, folder, capsys):
+    words = ["generate", "--model", str(folder), "--user", "Hi", "--max-new-tokens", "4"]
+    assert main([*words, "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document.keys() == {"text", "stop_reason", "model"} and document["stop_reason"]
+
+
+def test_a_run_and_its_dry_run(tmp_path, folder, capsys):
+    words = f"drift --model {folder} --suite core --rounds 2 --conversations 2 --max-new-tokens 4"
+    words = [*words.split(), "--out", str(tmp_path / "run"), "--json"]
+    assert main([*words, "--dry-run"]) == 0
+    estimate = json.loads(capsys.readouterr().out)
+    assert estimate["measured"] == 1 and estimate["requests"] > 0
+    assert main(words) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["summary"]["command"] == "drift" and document["next"].startswith("Next")
+    assert document["summary"] == json.loads((tmp_path / "run" / "summary.json").read_text())
+
+
+def test_a_chat_ends_with_its_dialog(folder, capsys, monkeypatch):
+    import io
+
+    monkeypatch.setattr(sys, "stdin", io.StringIO("Hello\n"))
+    assert main(["chat", "--model", str(folder), "--max-new-tokens", "4", "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert [message["role"] for message in document["messages"]] == ["user", "assistant"]
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_the_completion_knows_every_command_and_option(shell):
+    script = completion_script(shell)
+    for name in NAMES:
+        assert name in script
+    assert "max-new-tokens" in script and "everyday" not in script.splitlines()[0]
+
+
+def test_the_completion_script_needs_no_torch():
+    program = (
+        "import sys; from holdfast.cli import main; main(['completion', 'bash']);"
+        "print({'torch', 'transformers'} & {*sys.modules}, file=sys.stderr)"
+    )
+    environment = {"PYTHONPATH": str(approved.DATA.parents[1] / "src")}
+    ran = subprocess.run(
+        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True
+    )
+    assert ran.stderr.strip() == "set()" and "_holdfast" in ran.stdout
+
+
+def test_completion_leaves_the_help_as_it_is(capsys):
+    completion_script("bash")
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    assert "Measure:" in capsys.readouterr().out
+    assert command_named("completion").summary
