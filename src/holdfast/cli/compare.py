@@ -1,14 +1,13 @@
 """`holdfast compare`: two runs or more side by side, such as of two models, prompts or versions."""
 
-import json
 from pathlib import Path
 from typing import Annotated
 
 from holdfast.analysis.run_comparison import compare_folders
+from holdfast.cli.json_output import write_document
 from holdfast.cli.options import Arg, Command, Options
 from holdfast.cli.progress import note
 from holdfast.common.files import write_whole
-from holdfast.errors import UsageError
 from holdfast.report import check_page
 from holdfast.report.compare_page import comparison_page, comparison_summary
 from holdfast.report.compare_sentences import compare_markdown, compare_text
@@ -23,8 +22,6 @@ EXAMPLES = """examples:
 class CompareArguments(Options):
     folders: Annotated[list[Path], Arg("RUN", positional=True, nargs="+", action="store")]
     """the folders of runs of drift or check; the others are compared with the first"""
-    json_: Annotated[bool, Arg(option="--json")] = False
-    """print JSON instead of tables"""
     markdown: bool = False
     """print Markdown instead, for the comment on a pull request"""
     out: Annotated[Path, Arg("FILE.html")] = Path("compare.html")
@@ -32,21 +29,17 @@ class CompareArguments(Options):
 
 
 def run(arguments: CompareArguments) -> None:
-    if arguments.json_ and arguments.markdown:
-        raise UsageError("--json and --markdown are two forms of one output; give one of them.")
     check_page(arguments.out)
     comparison = compare_folders(arguments.folders)
     page = write_whole(arguments.out, comparison_page(comparison), "another place with --out")
-    if arguments.json_:
-        summary = comparison_summary(comparison).model_dump(by_alias=True)
-        print(json.dumps(summary, ensure_ascii=False, indent=1, allow_nan=False))
-    elif arguments.markdown:
+    if arguments.markdown:
         print(compare_markdown(comparison))
     else:
         print(compare_text(comparison))
         print()
-    tell = note if arguments.json_ or arguments.markdown else print
+    tell = note if arguments.markdown else print
     tell(f"Report: {page.resolve()}")
+    write_document(comparison_summary(comparison).model_dump(by_alias=True))
 
 
 COMMAND = Command(
