@@ -4,7 +4,7 @@ import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from holdfast import methods
 from holdfast.chat.emphasis import read_marks
@@ -14,6 +14,7 @@ from holdfast.cli.options import Arg, Command, DrawOptions, ModelOptions, Specs,
 from holdfast.cli.progress import note, printable
 from holdfast.common.sampling import NO_CONTENT
 from holdfast.errors import HoldfastError, UsageError, reason_of
+from holdfast.models.engine_choice import Work
 from holdfast.models.protocol import stream_text
 from holdfast.models.requests import Request
 
@@ -26,6 +27,8 @@ EXAMPLES = """examples:
 
 
 class GenerateArguments(ModelOptions, SystemOptions, DrawOptions):
+    work: ClassVar[Work] = "chat"
+
     system: Annotated[str | None, Arg("TEXT")] = None
     """the system prompt (default: none)"""
     user: Annotated[str | None, Arg("TEXT")] = None
