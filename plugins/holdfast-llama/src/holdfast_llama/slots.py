@@ -126,11 +126,6 @@ class Pool:
     cache: str
     _contexts: dict[bool, list[_Streams]] = field(default_factory=lambda: {True: [], False: []})
     _returned: deque[_NativeStream] = field(default_factory=deque)
-    _expected: int = 1  # tokens of the longest row that is about to join
-
-    def expect(self, columns: int) -> None:
-        """Makes the next context long enough for rows of so many tokens."""
-        self._expected = min(columns, self.columns)
 
     def take(self, steers: bool, columns: int) -> _NativeStream:
         """Takes a free stream with room for `columns` tokens.
@@ -142,22 +137,19 @@ class Pool:
         steers = steers or not self.model.gpu_layers or self.cache == "f32"
         contexts = self._contexts[steers]
         streams = next((some for some in contexts if len(some.used) < self.rows), None)
-        columns = max(columns, self._expected)
         if streams is not None and not streams.used and streams.context.columns < columns:
             contexts.remove(streams)
             streams = None  # frees its memory before the longer one is made
         if streams is None:
             streams = _Streams(self._new_context(steers, columns))
             contexts.append(streams)
-        native = streams.add()
-        self.widen(native, columns)
-        return native
+        self.widen(streams, columns)
+        return streams.add()
 
-    def widen(self, native: _NativeStream, columns: int) -> None:
-        """Gives a stream room for `columns` tokens."""
-        context = native.context
-        if context.columns < columns:
-            native.streams.move_to(self._new_context(context.steers, columns))
+    def widen(self, streams: _Streams, columns: int) -> None:
+        """Gives streams room for `columns` tokens."""
+        if streams.context.columns < columns:
+            streams.move_to(self._new_context(streams.context.steers, columns))
 
     def give_back(self, natives: Sequence[_NativeStream | None]) -> None:
         """Marks streams as free; may be called from any thread."""
@@ -193,8 +185,7 @@ class Slots:
         weakref.finalize(self, pool.give_back, self._natives).atexit = False
 
     def expect(self, rows: int, columns: int) -> None:
-        """Prepares for rows of at most so many tokens."""
-        self._pool.expect(columns)
+        """Does nothing: a context grows when a row needs it."""
 
     def open(self, computed: SavedStream | None, reusable_len: int | None = None) -> None:
         """Takes the next slot for a row, with its computed tokens if there are any."""
@@ -209,7 +200,7 @@ class Slots:
         """
         native, saved = self._natives[slot], self._saved[slot]
         if native is not None:
-            self._pool.widen(native, columns)
+            self._pool.widen(native.streams, columns)
         else:
             steers = steers or (saved is not None and saved.steers)
             native = self._pool.take(steers, max(columns, saved.most if saved is not None else 0))
