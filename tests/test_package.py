@@ -25,7 +25,8 @@ EXTRAS = PROJECT["optional-dependencies"]
 def requirements() -> list[Requirement]:
     extras = [text for group in EXTRAS.values() for text in group]
     required = [Requirement(text) for text in PROJECT["dependencies"] + extras]
-    return [each for each in required if each.name != PROJECT["name"]]  # not its own extras
+    ours = PROJECT["name"], "holdfast-llama"  # its own extras, and the plug-in of this repository
+    return [each for each in required if each.name not in ours]
 
 
 def elsewhere() -> dict[str, str]:

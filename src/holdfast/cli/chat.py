@@ -5,7 +5,7 @@ import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from holdfast.chat.emphasis import Part, resolve
 from holdfast.chat.messages import Message, Messages, has_prompt, read_message
@@ -22,6 +22,7 @@ from holdfast.errors import HoldfastError, ModelError, UnknownName, UsageError
 from holdfast.methods import Ability, Method, compile_methods, parse, spec_of
 from holdfast.methods.all_methods import METHODS
 from holdfast.models.capabilities import supports
+from holdfast.models.engine_choice import Work
 from holdfast.models.protocol import stream_reply, stream_text
 from holdfast.models.requests import Reply, Request
 
@@ -50,6 +51,8 @@ COMMANDS = {
 
 
 class ChatArguments(ModelOptions, SystemOptions, DrawOptions):
+    work: ClassVar[Work] = "chat"
+
     system: Annotated[str | None, Arg("TEXT")] = None
     """the system prompt (default: none)"""
     messages: Annotated[str | None, Arg("FILE")] = None

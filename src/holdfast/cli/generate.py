@@ -4,7 +4,7 @@ import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from pydantic import BaseModel
 
@@ -17,6 +17,7 @@ from holdfast.cli.options import Arg, Command, DrawOptions, ModelOptions, Specs,
 from holdfast.cli.progress import note, printable
 from holdfast.common.sampling import NO_CONTENT
 from holdfast.errors import HoldfastError, UsageError, reason_of
+from holdfast.models.engine_choice import Work
 from holdfast.models.protocol import stream_text
 from holdfast.models.requests import Request
 
@@ -37,6 +38,8 @@ class ReplyDocument(BaseModel):
 
 
 class GenerateArguments(ModelOptions, SystemOptions, DrawOptions):
+    work: ClassVar[Work] = "chat"
+
     system: Annotated[str | None, Arg("TEXT")] = None
     """the system prompt (default: none)"""
     user: Annotated[str | None, Arg("TEXT")] = None

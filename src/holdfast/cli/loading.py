@@ -28,13 +28,17 @@ from holdfast.drift.pairing import case_of, user_prompt_of
 from holdfast.drift.recorded_dialogs import read_dialogs, read_user_turns
 from holdfast.errors import NoSuchModel, UsageError
 from holdfast.integrations.ray import Specification, connect
-from holdfast.methods import Method, spec_of
+from holdfast.methods import Method, parse, spec_of
+from holdfast.methods.kinds import Ability
 from holdfast.models.checkpoint import find_source
 from holdfast.models.connecting import connect_all
+from holdfast.models.engine_choice import Wanted, Work, choose_engine, read_engine
 from holdfast.models.engine_plugins import load_in_engine, read_options
 from holdfast.models.protocol import ChatModel
 from holdfast.records.judge_records import Agreement
 from holdfast.report.judge_agreement import agreement_line
+
+_ROWS_OF_A_CHAT = 2  # streams of one reply, under guidance
 
 
 def check_extra(extra: str, packages: Sequence[str]) -> None:
@@ -113,13 +117,15 @@ def _load_named(arguments: ModelOptions):
         if (value := getattr(arguments, name, None)) is not None:
             whole_number("a run", name, value, 1)
     model, on_engine = arguments.model, engine_in(arguments.model)
+    engine, engine_options = read_engine(arguments.engine)
     ray = arguments if isinstance(arguments, RayOptions) and arguments.ray is not None else None
     if on_engine or ray or is_url(model):
         _refuse_chat_template(arguments)
     if on_engine:
-        return load_on_engine(arguments, arguments.engine, batch_size=arguments.batch_size)
-    why = f"is for a model in an engine, as vllm:MODEL, which {model} is not; leave it out"
-    _refuse_options(arguments, ["engine"], why)
+        refuse_engine(arguments, engine)
+        return load_on_engine(arguments, engine_options, batch_size=arguments.batch_size)
+    if ray or is_url(model):
+        _refuse_options(arguments, ["engine"], "is for a model in this process; leave it out")
     if ray and is_url(model):
         raise UsageError(
             f"--ray is for models that are loaded, and {model} is a server; to share"
@@ -132,10 +138,61 @@ def _load_named(arguments: ModelOptions):
     _refuse_options(arguments, ["replicas"], why)
     if is_url(model):
         return _connect(arguments)
+    if chosen_engine(arguments, engine, arguments.work, arguments.abilities) == "llama":
+        named = arguments.model_copy(update={"model": f"llama:{model}"})
+        rows = arguments.batch_size or (_ROWS_OF_A_CHAT if arguments.work == "chat" else None)
+        return load_on_engine(named, engine_options, batch_size=rows)
+    refuse_engine_options(arguments, engine_options)
     begin_loading(model)
     return load_local(
         arguments, batch_size=arguments.batch_size, chat_template=arguments.chat_template
     )
+
+
+def chosen_engine(
+    arguments: Options, engine: str, work: Work, abilities: frozenset[Ability] = frozenset()
+) -> str:
+    """The engine of a model without an engine in its name, "torch" or "llama"; says why.
+
+    Raises:
+        UsageError, ModelError: the engine that was chosen by hand cannot run it.
+    """
+    model = getattr(arguments, "model", "")
+    if endpoint_meant(model):
+        return "torch"  # and refused where it is loaded
+    gguf = find_source(model).gguf
+    given = getattr(arguments, "method", None) or getattr(arguments, "default_method", None) or []
+    specs = [given] if isinstance(given, str) else given
+    names = ("device", "device_map", "dtype", "chat_template", "fitted")
+    values = {option_of(name): getattr(arguments, name, None) for name in names}
+    options = {
+        name: str(value[0] if isinstance(value, list) else value)
+        for name, value in values.items()
+        if value is not None
+    }
+    wanted = Wanted(work, [parse(spec) for spec in specs if gguf], abilities, options)
+    choice = choose_engine(model, gguf, engine, wanted)
+    if choice.sentence:
+        note(choice.sentence)
+    return choice.engine
+
+
+def refuse_engine(arguments: Options, engine: str) -> None:
+    """Refuses the choice of an engine for a model whose name has one."""
+    if engine != "auto":
+        raise UsageError(
+            f"--engine {engine} chooses for a GGUF file, and {getattr(arguments, 'model', '')} has"
+            " its engine in its name; leave one of them out."
+        )
+
+
+def refuse_engine_options(arguments: Options, given: Sequence[str]) -> None:
+    """Refuses options of vLLM or llama.cpp for a model that runs in our engine."""
+    for option in given:
+        raise UsageError(
+            f"--engine {option} is for a model in an engine, as vllm:MODEL, which"
+            f" {getattr(arguments, 'model', '')} is not; leave it out."
+        )
 
 
 def _refuse_chat_template(arguments: Options) -> None:

@@ -4,7 +4,7 @@ A command's options are one class, which inherits from those that several comman
 """
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from holdfast.chat.messages import SYSTEM_AS
 from holdfast.cli.command import Arg as Arg
@@ -14,9 +14,11 @@ from holdfast.cli.command import RunFolder as RunFolder
 from holdfast.cli.command import option_of as option_of
 from holdfast.common.sampling import Sampling
 from holdfast.drift.settings import CONTEXTS, PROBE_AT, Settings
+from holdfast.methods.kinds import Ability
+from holdfast.models.engine_choice import Work
 
 OutFolder = Annotated[Path, Arg(action=RunFolder)]
-EngineOptions = Annotated[list[str] | None, Arg("NAME=VALUE")]
+EngineOptions = Annotated[list[str] | None, Arg("auto|torch|llama|NAME=VALUE")]
 Spec = Annotated[str, Arg("SPEC")]
 Specs = Annotated[list[str] | None, Arg("SPEC")]
 _SUITES = "starter|everyday|bots|core|bot|luna|li2024:PATH|sys-ifeval:PATH|FILE.yaml"
@@ -64,7 +66,9 @@ class _NamedModel(Options):
     gemma-3-270m, qwen-0.5b and qwen-1.5b); several servers of one model share the conversations;
     vllm: and llama: run it in vLLM or llama.cpp, in process"""
     engine: EngineOptions = None
-    """with vllm:MODEL or llama:FILE: an engine option, such as max_model_len=4096; repeatable"""
+    """for a GGUF file: torch (Holdfast's own engine, on dequantised weights), llama (llama.cpp, on
+    the weights as they are; needs holdfast-llama) or auto (default: by the machine's memory and the
+    command); or an option of vLLM or llama.cpp, such as max_model_len=4096; repeatable"""
 
 
 class _RowOptions(Options):
@@ -80,6 +84,9 @@ class _RowOptions(Options):
 
 class ModelOptions(_NamedModel, EndpointOptions, PlacementOptions, _RowOptions):
     """The model of a command: in this process, in an engine, or behind a URL."""
+
+    work: ClassVar[Work] = "loop"
+    abilities: ClassVar[frozenset[Ability]] = frozenset()  # what the command needs of the model
 
 
 class _LocalModel(Options):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from holdfast import methods
 from holdfast.analysis.profile import choose_heads, read_profile
@@ -64,6 +64,8 @@ class ProfileArguments(
     options.RayOptions,
     options.ReportOptions,
 ):
+    abilities: ClassVar[frozenset[methods.Ability]] = frozenset({methods.Ability.LAYERS})
+
     task: Annotated[list[str] | None, Arg("json|pronouns|bios|counterfact")] = None
     """one of PASTA's tasks; repeatable"""
     data: Annotated[list[str] | None, Arg("synthetic|PATH")] = None

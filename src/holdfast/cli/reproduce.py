@@ -1,7 +1,7 @@
 """`holdfast reproduce`: a paper's figures and tables on your model."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from holdfast import drift
 from holdfast.cli.json_output import write_document
@@ -10,6 +10,7 @@ from holdfast.cli.options import Arg, Command, ModelOptions, RunFolder, SeedOpti
 from holdfast.cli.progress import Bar
 from holdfast.common.model_names import is_url
 from holdfast.errors import UsageError
+from holdfast.methods import Ability
 from holdfast.papers import li2024
 from holdfast.papers.findings import scale_of
 from holdfast.study.capability import usual_capability
@@ -18,6 +19,8 @@ PAPERS = ("li2024", "zhang2024")
 
 
 class ReproduceArguments(ModelOptions, SeedOptions):
+    abilities: ClassVar[frozenset[Ability]] = frozenset({Ability.LAYERS})
+
     paper: Annotated[str, Arg("PAPER", positional=True, choices=PAPERS)]
     """li2024 or zhang2024"""
     base: Annotated[str | None, Arg("MODEL")] = None

@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING, Annotated
 
 from holdfast.cli import options
 from holdfast.cli.json_output import write_document
-from holdfast.cli.loading import begin_loading, check_extra, load_local, load_on_engine
+from holdfast.cli.loading import (
+    begin_loading,
+    check_extra,
+    chosen_engine,
+    load_local,
+    load_on_engine,
+    refuse_engine,
+    refuse_engine_options,
+)
 from holdfast.cli.progress import exiting_on_sigterm, note
 from holdfast.common.model_names import engine_in, is_url
 from holdfast.common.ranges import Range, whole_number
@@ -20,6 +28,7 @@ from holdfast.drift.suites import load_suite
 from holdfast.errors import UsageError
 from holdfast.methods import parse, spec_of
 from holdfast.methods.fitted import read_any_fitted
+from holdfast.models.engine_choice import read_engine
 
 if TYPE_CHECKING:
     from holdfast.serve.service import Service
@@ -142,7 +151,13 @@ def _service(arguments: ServeArguments) -> Service:
             f"--model {arguments.model} is an endpoint, which serves already; give a folder or a"
             " name on the hub."
         )
-    if not (in_engine := bool(engine_in(arguments.model))):
+    engine_named, engine_options = read_engine(arguments.engine)
+    if in_engine := bool(engine_in(arguments.model)):
+        refuse_engine(arguments, engine_named)
+    elif in_engine := chosen_engine(arguments, engine_named, "server") == "llama":
+        arguments = arguments.model_copy(update={"model": f"llama:{arguments.model}"})
+    else:
+        refuse_engine_options(arguments, engine_options)
         begin_loading(arguments.model)
     from holdfast.serve.metrics import Metrics
     from holdfast.serve.served_engine import ServedEngine
@@ -152,7 +167,7 @@ def _service(arguments: ServeArguments) -> Service:
     if in_engine:
         model = load_on_engine(
             arguments,
-            arguments.engine,
+            engine_options,
             batch_size=arguments.batch_size,
             to_serve=True,
             prefix_memory=memory,

@@ -2,7 +2,7 @@
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from holdfast import drift, methods
 from holdfast.analysis import study_summary
@@ -17,6 +17,7 @@ from holdfast.cli.progress import Bar
 from holdfast.common.files import write_whole
 from holdfast.drift.benchmark import check_before_loading
 from holdfast.errors import UsageError
+from holdfast.methods import Ability
 from holdfast.papers.li2024 import geometry
 from holdfast.report import trace as report
 from holdfast.report.study_figures import write_geometry_figures, write_trace_figures
@@ -43,6 +44,8 @@ class TraceArguments(_StudyOptions):
 
 
 class GeometryArguments(_StudyOptions):
+    abilities: ClassVar[frozenset[Ability]] = frozenset({Ability.LAYERS})
+
     conversations: int = 12
     """number of conversations"""
     out: OutFolder = Path("runs/geometry")

@@ -13,6 +13,7 @@ from inspect import signature
 from typing import Any
 
 from holdfast.errors import ModelError, UsageError
+from holdfast.methods.kinds import Ability
 from holdfast.models.protocol import ChatModel
 
 GROUP = "holdfast.models"
@@ -44,6 +45,17 @@ def load_in_engine(model: str, *, to_serve: bool = False, **options: Any) -> Cha
         )
     made: ChatModel = load(name, **options)
     return made
+
+
+def abilities_in(engine: str) -> frozenset[Ability] | None:
+    """What every model in an engine offers methods, as the attribute `capabilities` of its `load`
+    says; None if the engine is not installed.
+    """
+    for point in entry_points(group=GROUP):
+        if point.name == engine:
+            abilities: frozenset[Ability] = getattr(point.load(), "capabilities", frozenset())
+            return abilities
+    return None
 
 
 def read_options(given: Sequence[str]) -> Mapping[str, Any]:

@@ -70,8 +70,8 @@ class GGUF:
     def size_line(self, dtype: torch.dtype) -> str:
         """A line on the size of the file, and of the weights once dequantised to `dtype`."""
         size = dtype.itemsize * sum(int(tensor.n_elements) for tensor in self.header.tensors)
-        on_disk, name = _megabytes(self.path.stat().st_size), str(dtype).removeprefix("torch.")
-        return f"{self.path.name}: {on_disk}, {_megabytes(size)} once dequantised to {name}."
+        on_disk, name = megabytes(self.path.stat().st_size), str(dtype).removeprefix("torch.")
+        return f"{self.path.name}: {on_disk}, {megabytes(size)} once dequantised to {name}."
 
     def start_digest(self) -> Future[str]:
         """Begins to digest every byte of the file, all of which is read anyway, in a thread."""
@@ -173,5 +173,6 @@ def _checked(gguf: GGUF) -> GGUF:
     return gguf
 
 
-def _megabytes(size: int) -> str:
+def megabytes(size: int) -> str:
+    """A number of bytes in MB or GB."""
     return f"{size / 1e6:.3g} MB" if size < 999.5e6 else f"{size / 1e9:.3g} GB"

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from holdfast.models.session import SessionModel
 
 _CONTEXT = 4096  # default tokens per row for models that were trained on more
-_ROWS = 8
+_ROWS = 32
 _PROBE = "Hello, world! 12345 naïve  café 你好\n\n\tdef f(x): return x**2  # it's"
 _CAPABILITIES = ENDPOINT_ABILITIES | {
     Ability.LOG_ODDS,
@@ -196,7 +196,7 @@ def load(
     Args:
         name: the file, or "smollm2" and "gemma-3-270m" after `make real-models`.
         dtype: must be None, as llama.cpp uses the weights as they are in the file.
-        batch_size: maximum number of rows that run together; None: 8.
+        batch_size: maximum number of rows that run together; None: 32.
         trust_remote_code: ignored, as a GGUF file contains no code.
         context: maximum tokens per row; None: what the model was trained on, at most 4,096.
         cache: the type of keys and values: "f16", "bf16" or "f32".
@@ -256,6 +256,9 @@ def load(
     )
 
 
+load.capabilities = _CAPABILITIES  # type: ignore[attr-defined]  # `abilities_in` reads it
+
+
 def _read_tokenizer(location: str, file: dict[str, str]) -> PreTrainedTokenizerFast:
     from transformers import PreTrainedTokenizerFast
 
@@ -283,7 +286,8 @@ def check_layers(pool: Pool) -> None:
     Raises:
         ModelError: a layer's weights cannot be read.
     """
-    native = pool.take(True)
+    native = pool.take(True, 1)
     row = SteeredRow(native.stream, 0, (True,), trace=True)
     native.context.decode([row], [[0]])
     pool.give_back([native])
+    pool.settle()

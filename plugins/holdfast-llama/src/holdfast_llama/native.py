@@ -23,6 +23,7 @@ from holdfast_llama.weights import AttentionWeights, SteeredRow, signals_after
 
 FLASH_OFF, FLASH_ON = 0, 1
 CHUNK = 512  # tokens per pass; a longer prompt takes several
+_OUTPUTS = 256  # tokens with logits per pass; memory for them is reserved
 CACHE_TYPES = {"f32": 0, "f16": 1, "bf16": 30}  # ggml's numbers of key and value types
 _QUANTISED = ("q4_0", "q4_1", "q5_0", "q5_1", "q8_0")
 _CONTEXT = {
@@ -202,7 +203,7 @@ class NativeContext:
         parameters = llama_cpp.llama_context_default_params()
         parameters.n_ctx, parameters.n_seq_max, parameters.kv_unified = columns * rows, rows, False
         parameters.n_batch = parameters.n_ubatch = CHUNK
-        parameters.n_outputs_max_per_seq = CHUNK
+        parameters.n_outputs_max = parameters.n_outputs_max_per_seq = max(_OUTPUTS, rows)
         parameters.n_threads = parameters.n_threads_batch = threads
         parameters.type_k = parameters.type_v = cache_type(cache)
         parameters.swa_full = True
@@ -256,26 +257,39 @@ class NativeContext:
 
         Args:
             rows: in consecutive streams.
-            tokens: the new tokens of each row; every row has the same number.
+            tokens: the new tokens of each row. Shorter ones are padded to the longest, and the
+                padding is dropped afterwards; several rows must fit into one pass.
             logits: how many last tokens to return logits for; before the first token they are 0.
 
         Raises:
             Exception: whatever was raised while rewriting weights; the streams are left unchanged.
             ModelError: llama.cpp cannot run the pass, or computes attention in an unexpected way.
         """
-        count = len(tokens[0])
+        counts = [len(given) for given in tokens]
+        longest = max(counts)
+        if len(rows) > 1 and longest * len(rows) > max(CHUNK, self.rows):
+            raise ModelError(
+                f"{len(rows)} rows of {longest} tokens do not fit into one pass; forward them"
+                " apart."
+            )
         shape = len(rows), logits, self.model.vocabulary
         wanted = np.zeros(shape, np.float32)
+        chunk = CHUNK if logits == 1 else _OUTPUTS
         try:
-            for start in range(0, count, CHUNK):
-                stop = min(start + CHUNK, count)
-                self._pass(rows, tokens, start, stop, count - logits)
-                for position in range(max(start, count - logits), stop):
-                    for number in range(len(rows)):
+            start = 0
+            while start < longest:
+                stop = longest if len(rows) > 1 else min(start + chunk, longest)
+                self._pass(rows, tokens, start, stop, logits)
+                for number, count in enumerate(counts):
+                    for position in range(max(start, count - logits), min(stop, count)):
                         at = number * (stop - start) + position - start
                         pointer = llama_cpp.llama_get_logits_ith(self.pointer, at)
                         read = np.ctypeslib.as_array(pointer, (self.model.vocabulary,))
                         wanted[number, position - count + logits] = read
+                start = stop
+            for row, count in zip(rows, counts, strict=True):
+                if count < longest:
+                    self.crop(row.stream, row.start + count)
         except BaseException:
             for row in rows:
                 self.crop(row.stream, row.start)
@@ -288,23 +302,22 @@ class NativeContext:
         tokens: Sequence[Sequence[int]],
         start: int,
         stop: int,
-        first_logits: int,
+        logits: int,
     ) -> None:
-        """Forwards the tokens [start, stop) of each row."""
+        """Forwards the tokens [start, stop) of each row, and the first token as padding."""
         batch, width = self._batch, stop - start
-        if width * len(rows) > max(CHUNK, self.rows):
-            raise ModelError(
-                f"{len(rows)} rows of {width} tokens do not fit into one pass; forward them apart."
-            )
         for number, (row, given) in enumerate(zip(rows, tokens, strict=True)):
             for position in range(start, stop):
-                at = number * width + position - start
-                batch.token[at], batch.pos[at] = given[position], row.start + position
+                at, inside = number * width + position - start, position < len(given)
+                batch.token[at] = given[position if inside else 0]
+                batch.pos[at] = row.start + position
                 batch.n_seq_id[at], batch.seq_id[at][0] = 1, row.stream
-                batch.logits[at] = position >= first_logits
+                batch.logits[at] = inside and position >= len(given) - logits
         batch.n_tokens = width * len(rows)
         if self.steers:
-            self.weights.begin(rows, [row.start + stop for row in rows])
+            stops = [min(stop, len(given)) for given in tokens]
+            ends = [row.start + end for row, end in zip(rows, stops, strict=True)]
+            self.weights.begin(rows, ends, [end - start - 1 for end in stops])
         with signals_after() if self.steers else contextlib.nullcontext():
             code = llama_cpp.llama_decode(self.pointer, batch)
         if self.steers:

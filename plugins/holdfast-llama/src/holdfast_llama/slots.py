@@ -1,14 +1,16 @@
 """llama.cpp as a model of Holdfast's engine: slots for rows that come and go, and passes.
 
-A slot is a stream of a context. Steered or traced rows live in contexts that materialise attention
-weights; all others live in contexts with flash attention. Both kinds share the model's weights, and
-are created when the first row needs one.
+A slot is a stream of a context. On the CPU all rows live in a context that materialises attention
+weights, where they share passes and continue from each other's keys and values. On a GPU rows that
+are neither steered nor traced live in a second context, with flash attention. A context is made
+when a row needs one, and replaced by a longer one when a row outgrows it.
 """
 
 from __future__ import annotations
 
 import threading
 import weakref
+from collections import deque
 from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -21,8 +23,11 @@ from torch import Tensor
 from holdfast.attention import EVERY_LENGTH, SAME_FACTORS
 from holdfast.engine.rows import StreamState
 from holdfast.engine.runner import Output
-from holdfast_llama.native import NativeContext, NativeModel
+from holdfast_llama.native import CHUNK, NativeContext, NativeModel
 from holdfast_llama.weights import SteeredRow
+
+_LEAST_COLUMNS = 512  # of a context, unless rows cannot be as long
+_PADDING_PER_PASS = 16  # tokens that cost about as much as the fixed part of a pass
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,11 +38,13 @@ class SavedStream:
         tokens: how many of the saved tokens are used.
         state: of all saved tokens, as llama.cpp serialises them.
         steers: the kind of context that they are for.
+        most: how many tokens were saved.
     """
 
     tokens: int
     state: np.ndarray
     steers: bool
+    most: int
     least: int = 0
     start: int = 0
     # llama.cpp chooses the rotary factors by the length of the context, not of the text
@@ -61,9 +68,43 @@ class SavedStream:
 class _NativeStream:
     """A stream of a context, and how many tokens it has."""
 
-    context: NativeContext
+    streams: _Streams
     stream: int
     tokens: int = 0
+
+    @property
+    def context(self) -> NativeContext:
+        """The context that has the stream at present."""
+        return self.streams.context
+
+
+@dataclass(eq=False)
+class _Streams:
+    """A context, and its streams in use, which are the first ones: llama.cpp forwards rows in one
+    pass only if their streams are consecutive.
+    """
+
+    context: NativeContext
+    used: list[_NativeStream] = field(default_factory=list)  # in order
+
+    def add(self) -> _NativeStream:
+        """The stream after those in use."""
+        self.used.append(_NativeStream(self, len(self.used)))
+        return self.used[-1]
+
+    def drop(self, native: _NativeStream) -> None:
+        """Frees a stream; the last one takes its number."""
+        last = self.used.pop()
+        if last is not native:
+            self.context.restore(native.stream, self.context.save(last.stream))
+            self.used[native.stream], last.stream, native.stream = last, native.stream, last.stream
+        self.context.crop(native.stream, 0)
+
+    def move_to(self, context: NativeContext) -> None:
+        """Replaces the context by one with longer streams."""
+        for native in self.used:
+            context.restore(native.stream, self.context.save(native.stream))
+        self.context = context
 
 
 @dataclass(eq=False)
@@ -72,8 +113,8 @@ class Pool:
 
     Args:
         model: the weights.
-        rows: streams per context.
-        columns: maximum tokens per row.
+        rows: streams per context; saved ones fit only into contexts with as many.
+        columns: maximum tokens per row. A context begins with the room that its rows need.
         threads: number per pass.
         cache: the type of keys and values.
     """
@@ -83,35 +124,49 @@ class Pool:
     columns: int
     threads: int
     cache: str
-    _free: dict[bool, list[_NativeStream]] = field(default_factory=lambda: {True: [], False: []})
+    _contexts: dict[bool, list[_Streams]] = field(default_factory=lambda: {True: [], False: []})
+    _returned: deque[_NativeStream] = field(default_factory=deque)
 
-    def take(self, steers: bool) -> _NativeStream:
-        """Takes the free stream with the lowest number, so that rows can share passes.
+    def take(self, steers: bool, columns: int) -> _NativeStream:
+        """Takes a free stream with room for `columns` tokens.
 
         Raises:
             ModelError: there is not enough memory for another context.
         """
-        steers = steers or self.cache == "f32"  # flash attention would read it as float16
-        free = self._free[steers]
-        if not free:
-            free += self._new_context(steers)
-        native = min(free, key=lambda native: native.stream)
-        free.remove(native)
-        return native
+        # on the CPU flash attention is no faster; of a float32 cache it would read float16
+        steers = steers or not self.model.gpu_layers or self.cache == "f32"
+        contexts = self._contexts[steers]
+        streams = next((some for some in contexts if len(some.used) < self.rows), None)
+        if streams is not None and not streams.used and streams.context.columns < columns:
+            contexts.remove(streams)
+            streams = None  # frees its memory before the longer one is made
+        if streams is None:
+            streams = _Streams(self._new_context(steers, columns))
+            contexts.append(streams)
+        self.widen(streams, columns)
+        return streams.add()
+
+    def widen(self, streams: _Streams, columns: int) -> None:
+        """Gives streams room for `columns` tokens."""
+        if streams.context.columns < columns:
+            streams.move_to(self._new_context(streams.context.steers, columns))
 
     def give_back(self, natives: Sequence[_NativeStream | None]) -> None:
-        """Empties streams and marks them as free."""
-        for native in natives:
-            if native is not None:
-                native.context.crop(native.stream, 0)
-                native.tokens = 0
-                self._free[native.context.steers].append(native)
+        """Marks streams as free; may be called from any thread."""
+        self._returned.extend(native for native in natives if native is not None)
 
-    def _new_context(self, steers: bool) -> list[_NativeStream]:
-        context = NativeContext(
-            self.model, self.rows, self.columns, self.threads, steers=steers, cache=self.cache
+    def settle(self) -> None:
+        """Empties the streams that were given back."""
+        while self._returned:
+            native = self._returned.popleft()
+            native.streams.drop(native)
+
+    def _new_context(self, steers: bool, columns: int) -> NativeContext:
+        """A context for rows of at least so many tokens: a power of two, as each growth copies."""
+        columns = min(max(_LEAST_COLUMNS, 1 << (columns - 1).bit_length()), self.columns)
+        return NativeContext(
+            self.model, self.rows, columns, self.threads, steers=steers, cache=self.cache
         )
-        return [_NativeStream(context, stream) for stream in range(self.rows)]
 
 
 class Slots:
@@ -130,7 +185,7 @@ class Slots:
         weakref.finalize(self, pool.give_back, self._natives).atexit = False
 
     def expect(self, rows: int, columns: int) -> None:
-        """Does nothing: llama.cpp allocates its cells up front."""
+        """Does nothing: a context grows when a row needs it."""
 
     def open(self, computed: SavedStream | None, reusable_len: int | None = None) -> None:
         """Takes the next slot for a row, with its computed tokens if there are any."""
@@ -138,14 +193,17 @@ class Slots:
         self._natives.append(None)
         self.lengths.append(0 if computed is None else computed.tokens)
 
-    def native(self, slot: int, *, steers: bool) -> _NativeStream:
-        """The stream of a row, chosen at the row's first pass. A steered or traced row cannot
-        continue from keys and values of a context with flash attention, so it forwards all of its
-        tokens.
+    def native(self, slot: int, *, steers: bool, columns: int) -> _NativeStream:
+        """The stream of a row, with room for `columns` tokens; chosen at the row's first pass. A
+        steered or traced row cannot continue from keys and values of a context with flash
+        attention, so it forwards all of its tokens.
         """
         native, saved = self._natives[slot], self._saved[slot]
-        if native is None:
-            native = self._pool.take(steers or (saved is not None and saved.steers))
+        if native is not None:
+            self._pool.widen(native.streams, columns)
+        else:
+            steers = steers or (saved is not None and saved.steers)
+            native = self._pool.take(steers, max(columns, saved.most if saved is not None else 0))
             self._natives[slot], self._saved[slot] = native, None
             self.lengths[slot] = 0
             if saved is not None and saved.steers == native.context.steers:
@@ -160,7 +218,8 @@ class Slots:
         if native is None:
             return self._saved[slot]
         length = self.lengths[slot] if count is None else min(count, self.lengths[slot])
-        return SavedStream(length, native.context.save(native.stream), native.context.steers)
+        state = native.context.save(native.stream)
+        return SavedStream(length, state, native.context.steers, native.tokens)
 
     def commit(self, slots: Sequence[int], ends: Sequence[int]) -> None:
         """Counts the tokens before `ends` as computed."""
@@ -227,8 +286,7 @@ class LlamaRunner:
     ) -> Output:
         """Forwards the uncomputed tokens of the given rows, at least the last token of each.
 
-        A row with several tokens gets separate passes; rows with one token each share a pass if
-        their streams are consecutive.
+        Rows of similar length share a pass if their streams are consecutive.
 
         Args:
             slots: where the rows live.
@@ -243,6 +301,9 @@ class LlamaRunner:
         mass = np.zeros((len(which), self.layers, self.heads), np.float32)
         uniform = np.zeros((len(which), self.layers), np.float32)
         with self._lock:
+            self.pool.settle()
+            for slot, state in zip(which, states, strict=True):
+                slots.native(slot, steers=_steers(state), columns=len(state))
             rows = [self._row(slots, *pair) for pair in zip(which, states, strict=True)]
             for group in _groups(rows):
                 tokens = [rows[number].tokens for number in group]
@@ -252,7 +313,7 @@ class LlamaRunner:
                 if passed.mass.size:
                     mass[group], uniform[group] = passed.mass, passed.uniform
                 for number in group:
-                    rows[number].native.tokens = rows[number].steered.start + len(tokens[0])
+                    rows[number].native.tokens = rows[number].end
         return Output(
             torch.from_numpy(wanted),
             torch.from_numpy(mass) if traced else None,
@@ -262,13 +323,14 @@ class LlamaRunner:
 
     def _row(self, slots: Slots, slot: int, state: StreamState) -> _Row:
         stream = state.stream
-        traced = state.trace and any(stream.span)
-        native = slots.native(slot, steers=bool(stream.compiled.attention) or traced)
+        native = slots.native(slot, steers=_steers(state), columns=len(state))
         start = min(slots.lengths[slot], len(state) - 1)
         if native.tokens > start:
             native.context.crop(native.stream, start)
             native.tokens = start
-        steered = SteeredRow(native.stream, start, stream.span, stream.compiled.attention, traced)
+        steered = SteeredRow(
+            native.stream, start, stream.span, stream.compiled.attention, _is_traced(state)
+        )
         return _Row(native, steered, state.tokens_from(start))
 
 
@@ -280,6 +342,20 @@ class _Row:
     steered: SteeredRow
     tokens: Sequence[int]
 
+    @property
+    def end(self) -> int:
+        """How many tokens the stream has after the pass."""
+        return self.steered.start + len(self.tokens)
+
+
+def _is_traced(state: StreamState) -> bool:
+    return state.trace and any(state.stream.span)
+
+
+def _steers(state: StreamState) -> bool:
+    """Whether a row needs a context that materialises attention weights."""
+    return bool(state.stream.compiled.attention) or _is_traced(state)
+
 
 def _groups(rows: Sequence[_Row]) -> list[list[int]]:
     """The numbers of the rows that share a pass."""
@@ -288,16 +364,23 @@ def _groups(rows: Sequence[_Row]) -> list[list[int]]:
         by_context.setdefault(row.native.context, []).append(number)
     groups: list[list[int]] = []
     for numbers in by_context.values():
-        last: _Row | None = None
+        group: list[int] = []
         for number in sorted(numbers, key=lambda number: rows[number].steered.stream):
-            row = rows[number]
-            if (
-                last is not None
-                and last.steered.stream + 1 == row.steered.stream
-                and len(last.tokens) == len(row.tokens) == 1
-            ):
-                groups[-1].append(number)
-            else:
-                groups.append([number])
-            last = row
+            if not group or not _share_a_pass([rows[index] for index in [*group, number]]):
+                group = []
+                groups.append(group)
+            group.append(number)
     return groups
+
+
+def _share_a_pass(rows: Sequence[_Row]) -> bool:
+    """Whether one padded pass over rows, in the order of their streams, is possible and cheaper."""
+    lengths, context = [len(row.tokens) for row in rows], rows[0].native.context
+    longest = max(lengths)
+    padding = longest * len(rows) - sum(lengths)
+    return (
+        rows[-2].steered.stream + 1 == rows[-1].steered.stream
+        and longest * len(rows) <= max(CHUNK, context.rows)
+        and padding <= _PADDING_PER_PASS * (len(rows) - 1)
+        and max(row.steered.start for row in rows) + longest <= context.columns
+    )

@@ -228,6 +228,7 @@ class AttentionWeights:
         self._plans: list[_Plan] = []
         self._rows: Sequence[SteeredRow] = ()
         self._ends: Sequence[int] = ()
+        self._last: Sequence[int] = ()
         self._runs: list[list[tuple[int, int, bool]]] = []
         self._wanted: dict[bytes, int] = {}
         self._reached: set[int] = set()
@@ -235,14 +236,19 @@ class AttentionWeights:
         self._columns = np.empty(0, np.float32)
         self._error: BaseException | None = None
 
-    def begin(self, rows: Sequence[SteeredRow], ends: Sequence[int]) -> None:
+    def begin(
+        self, rows: Sequence[SteeredRow], ends: Sequence[int], last: Sequence[int] | None = None
+    ) -> None:
         """Begins a pass.
 
         Args:
             rows: in the order of their streams; each forwards the same number of tokens.
-            ends: the number of tokens of each row after the pass.
+            ends: the number of tokens of each row after the pass, padding not included.
+            last: the index among the pass's tokens of each row's last token that is not padding;
+                None: no row is padded.
         """
         self._rows, self._ends = rows, ends
+        self._last = [-1] * len(rows) if last is None else last
         self._error, self._reached, self._masks = None, set(), {}
         self._columns = np.empty(0, np.float32)
         traced = any(row.trace for row in rows)
@@ -311,16 +317,20 @@ class AttentionWeights:
             )
         visible = self._visible(tensor, width)
         columns = self._span_columns(width)
-        # [row, head, query]; without BLAS, whose idle threads would spin through the pass
-        span, rest, traced = np.einsum("rhqk,rck->crhq", weights, columns)
-        if tensor.src[2]:  # an attention sink adds one more score to the softmax, part of the rest
-            rest = np.maximum(1 - span, rest)
-        moves = self._plan.layers[layer]
-        if moves is not None:
+        moves, every = self._plan.layers[layer], np.arange(len(weights))
+        # without BLAS, whose idle threads would spin through the pass
+        if moves is None:  # only the trace is wanted, and that is of the last query
+            last = weights[every, :, self._last]
+            self.mass[:, layer] = np.einsum("rhk,rk->rh", last, columns[:, 2])
+        else:
+            # [row, head, query]
+            span, rest, traced = np.einsum("rhqk,rck->crhq", weights, columns)
+            if tensor.src[2]:  # an attention sink adds a score to the softmax, part of the rest
+                rest = np.maximum(1 - span, rest)
             traced = traced * self._steer(weights, span, rest, moves)
             if not self.on_host:
                 _tensor_set(address, weights.ctypes.data, 0, weights.nbytes)
-        self.mass[:, layer] = traced[:, :, -1]
+            self.mass[:, layer] = traced[every, :, self._last]
         self.uniform[:, layer] = (columns[:, 2] * visible).sum(1) / visible.sum(1)
         self._reached.add(layer)
 
@@ -396,8 +406,8 @@ class AttentionWeights:
                 " llama-cpp-python that it was tested with."
             )
         read = np.empty((len(self._rows), width), known[mask.type])
-        for number, line in enumerate(read):
-            offset = number * mask.nb[3] + (tensor.ne[1] - 1) * mask.nb[1]
+        for number, (line, last) in enumerate(zip(read, self._last, strict=True)):
+            offset = number * mask.nb[3] + (last % tensor.ne[1]) * mask.nb[1]
             _tensor_get(address, line.ctypes.data, offset, line.nbytes)
         visible: np.ndarray = read > -np.inf
         for line, end in zip(visible, self._ends, strict=True):

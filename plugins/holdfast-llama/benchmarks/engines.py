@@ -1,0 +1,241 @@
+"""The drift loop and a single chat, on one GGUF file: Holdfast's own engine and llama.cpp.
+
+    python plugins/holdfast-llama/benchmarks/engines.py --out llama_engines.json
+    python plugins/holdfast-llama/benchmarks/engines.py --conversations 4 --rounds 2 --repetitions 1
+    python plugins/holdfast-llama/benchmarks/engines.py --server /path/to/llama-server
+
+Each repetition runs every engine once, in turn, in a process of its own, so that what else the
+machine does falls on all of them and each process's peak of memory is one engine's. All have the
+same seeds and the same most tokens; replies differ by rounding, so the time per token is reported
+beside the time. With --server, llama.cpp's own server is a third engine, with 16 slots, asked
+through its API; its processor time and memory are those of the server's process.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.error
+import urllib.request
+import warnings
+from contextlib import contextmanager
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+os.environ.setdefault("HF_HUB_OFFLINE", "1")
+os.environ.setdefault("GOMP_SPINCOUNT", "10000")  # as the command line does, before torch
+
+ROOT = Path(__file__).parents[3]
+OURS, PLUGIN, SERVER = "torch", "llama", "llama-server"
+SLOTS, SLOT_TOKENS = 16, 4096
+CHAT = [
+    {"role": "system", "content": "You are a helpful assistant. Answer in three sentences."},
+    {"role": "user", "content": "How do I keep a small garden alive through a dry summer?"},
+]
+
+
+def load(engine: str, model: str, threads: int, url: str) -> Any:
+    """The model in an engine."""
+    import torch
+
+    torch.set_num_threads(threads)
+    if engine == SERVER:
+        from holdfast.models.connecting import connect
+
+        return connect(url, concurrency=SLOTS, timeout=600)
+    if engine == PLUGIN:
+        from holdfast_llama.model import load as load_llama
+
+        return load_llama(model, threads=threads)
+    import holdfast
+
+    return holdfast.load(model)
+
+
+def play(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Runs the loop and one chat in this process; the numbers of a repetition."""
+    import holdfast
+    from holdfast import drift
+    from holdfast.models.requests import Request
+
+    warnings.simplefilter("ignore")  # of sizes
+    started = time.perf_counter()
+    model = load(arguments.only, arguments.model, arguments.threads, arguments.url)
+    loaded = time.perf_counter() - started
+    sampling = holdfast.Sampling(temperature=0.7, max_new_tokens=arguments.max_new_tokens)
+    settings = drift.Settings(
+        rounds=arguments.rounds,
+        conversations=arguments.conversations,
+        seed=arguments.seed,
+        user_prompt="suite",
+        sampling=sampling,
+    )
+    suite = drift.load_suite(arguments.suite)
+    with tempfile.TemporaryDirectory() as folder:
+        wall, cpu = time.perf_counter(), cpu_of(arguments.pid)
+        records = drift.run(model, suite, folder, settings).records
+        wall, cpu = time.perf_counter() - wall, cpu_of(arguments.pid) - cpu
+    texts = [turn.text for record in records for turn in record.turns[1:]]
+    texts += [probe.reply for record in records for probe in record.probes]
+    tokens = count(texts, arguments.model)
+    greedy = holdfast.Sampling(0, max_new_tokens=arguments.max_new_tokens)
+    chat_wall, chat_cpu = time.perf_counter(), cpu_of(arguments.pid)
+    (reply,) = model.generate_batch([Request(CHAT, sampling=greedy)])
+    chat_wall, chat_cpu = time.perf_counter() - chat_wall, cpu_of(arguments.pid) - chat_cpu
+    return {
+        "engine": arguments.only,
+        "seconds_to_load": round(loaded, 2),
+        "seconds": round(wall, 2),
+        "cpu_seconds": round(cpu, 2),
+        "tokens": tokens,
+        "ms_per_token": round(1000 * wall / tokens, 3),
+        "cpu_ms_per_token": round(1000 * cpu / tokens, 3),
+        "chat_ms_per_token": round(1000 * chat_wall / count([reply.text], arguments.model), 3),
+        "chat_cpu_ms_per_token": round(1000 * chat_cpu / count([reply.text], arguments.model), 3),
+        "peak_mb": peak_of(arguments.pid),
+    }
+
+
+def count(texts: list[str], model: str) -> int:
+    """The number of generated tokens: those of the texts, and one end token each."""
+    tokenizer = tokenizer_of(model)
+    return sum(len(tokenizer(text, add_special_tokens=False).input_ids) + 1 for text in texts)
+
+
+_TOKENIZERS: dict[str, Any] = {}
+
+
+def tokenizer_of(model: str) -> Any:
+    """The file's tokenizer, as transformers reads it."""
+    if model not in _TOKENIZERS:
+        from transformers import PreTrainedTokenizerFast
+
+        from holdfast.models.checkpoint import find_source
+
+        with find_source(model).opened() as (location, file):
+            _TOKENIZERS[model] = PreTrainedTokenizerFast.from_pretrained(location, **file)
+    return _TOKENIZERS[model]
+
+
+def cpu_of(pid: int | None) -> float:
+    """Seconds of processor time that a process has taken, of all its threads; None: this one."""
+    if pid is None:
+        return time.process_time()
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def peak_of(pid: int | None) -> int:
+    """Megabytes that a process had at most."""
+    status = Path(f"/proc/{pid or 'self'}/status").read_text()
+    return int(re.search(r"VmHWM:\s+(\d+)", status)[1]) // 1024
+
+
+@contextmanager
+def served(binary: str, model: str, threads: int):
+    """llama.cpp's server on the file: its process, and the URL of its API."""
+    from holdfast.models.checkpoint import find_source
+
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [binary, "-m", find_source(model).location, "--port", str(port), "--jinja"]
+    command += ["-np", str(SLOTS), "-c", str(SLOTS * SLOT_TOKENS), "-t", str(threads)]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as server:
+        try:
+            await_health(f"http://127.0.0.1:{port}/health", server)
+            yield server.pid, f"http://127.0.0.1:{port}/v1"
+        finally:
+            server.terminate()
+
+
+def await_health(url: str, server: subprocess.Popen) -> None:
+    for _ in range(600):
+        try:
+            return urllib.request.urlopen(url, timeout=10).close()
+        except (urllib.error.URLError, ConnectionError):
+            if server.poll() is not None:
+                raise RuntimeError(f"The server ended with {server.returncode}.") from None
+            time.sleep(0.2)
+    raise TimeoutError(url)
+
+
+def repetition(engine: str, arguments: argparse.Namespace) -> dict[str, Any]:
+    """One engine's numbers, from a process of its own."""
+    command = [sys.executable, __file__, *sys.argv[1:], "--only", engine]
+    if engine != SERVER:
+        return result_of(command)
+    with served(arguments.server, arguments.model, arguments.threads) as (pid, url):
+        return result_of([*command, "--pid", str(pid), "--url", url])
+
+
+def result_of(command: list[str]) -> dict[str, Any]:
+    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def summary(rows: list[dict[str, Any]]) -> dict[str, dict[str, float]]:
+    """Per engine, the median of each number; and over ours, within a repetition."""
+    numbers = [name for name, value in rows[0].items() if isinstance(value, (int, float))]
+    engines = dict.fromkeys(row["engine"] for row in rows)
+    found: dict[str, dict[str, float]] = {}
+    of = {engine: [row for row in rows if row["engine"] == engine] for engine in engines}
+    for engine, mine in of.items():
+        found[engine] = {name: statistics.median(row[name] for row in mine) for name in numbers}
+        for name in ("ms_per_token", "cpu_ms_per_token", "chat_ms_per_token"):
+            pairs = zip(mine, of[OURS], strict=True)
+            ratios = [row[name] / ours[name] for row, ours in pairs]
+            found[engine][f"{name}_over_ours"] = round(statistics.median(ratios), 3)
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--model", default="qwen-0.5b", help="a GGUF file, or its name")
+    parser.add_argument("--suite", default="bots")
+    parser.add_argument("--conversations", type=int, default=16)
+    parser.add_argument("--rounds", type=int, default=4)
+    parser.add_argument("--max-new-tokens", type=int, default=60)
+    parser.add_argument("--repetitions", type=int, default=5)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--server", help="llama.cpp's llama-server, as a third engine")
+    parser.add_argument("--out", type=Path)
+    for internal in ("--only", "--url"):
+        parser.add_argument(internal, help=argparse.SUPPRESS)
+    parser.add_argument("--pid", type=int, help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.only:
+        print(json.dumps(play(arguments)))
+        return
+    engines, rows = [OURS, PLUGIN, *([SERVER] if arguments.server else [])], []
+    for number in range(arguments.repetitions):
+        for engine in engines[:: -1 if number % 2 else 1]:  # neither is always the first
+            rows.append({"repetition": number, **repetition(engine, arguments)})
+            print(json.dumps(rows[-1]), file=sys.stderr, flush=True)
+    sys.path.insert(0, str(ROOT / "benchmarks"))
+    from stamp import measured_on, write_record
+
+    settings = ("model", "suite", "conversations", "rounds", "max_new_tokens", "threads", "seed")
+    record = {
+        "benchmark": "llama_engines",
+        "measured_on": measured_on(),
+        "llama-cpp-python": version("llama-cpp-python"),
+        **{name: getattr(arguments, name) for name in settings},
+        "medians": summary(rows),
+        "rows": rows,
+    }
+    write_record(record, arguments.out)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,132 @@
+"""Rows of llama.cpp: together in one pass, in consecutive streams, in contexts that grow."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pytest
+from conftest import CHATS
+from gguf_files import bits
+from holdfast_llama.model import load
+from holdfast_llama.native import NativeContext
+from holdfast_llama.weights import SteeredRow
+
+from holdfast.chat.prompt import render
+from holdfast.common.sampling import Sampling
+from holdfast.methods import parse
+from holdfast.models.requests import Request
+
+
+@pytest.fixture
+def model(file_of):
+    return load(str(file_of("F32")), cache="f32", context=1024, threads=1, batch_size=8)
+
+
+@pytest.fixture
+def passes(monkeypatch):
+    """The rows and the longest new tokens of each pass."""
+    made, decode = [], NativeContext.decode
+
+    def counted(self, rows, tokens, logits=1):
+        made.append((len(rows), max(map(len, tokens))))
+        return decode(self, rows, tokens, logits)
+
+    monkeypatch.setattr(NativeContext, "decode", counted)
+    return made
+
+
+def requests(lengths):
+    """A request per length of its reply, steered and traced in turn."""
+    ways = ("none", False), ("boost:factor=4", False), ("none", True), ("boost:factor=2", True)
+    return [
+        Request(
+            CHATS[number % 3],
+            ways[number % 4][0],
+            Sampling(1.0, 0.9, length),
+            seed=number,
+            trace=ways[number % 4][1],
+        )
+        for number, length in enumerate(lengths)
+    ]
+
+
+def test_rows_that_remain_share_every_pass(model, passes):
+    """Rows that end leave no gap that would split the others' passes; steered, traced and plain
+    rows share a context.
+    """
+    lengths = (3, 30, 5, 30, 9, 30, 30)
+    found = model.session().generate_batch(requests(lengths))
+    steps = Counter(rows for rows, longest in passes if longest == 1)
+    longest = max(len(reply.token_ids) for reply in found)
+    assert sum(steps.values()) <= longest and min(steps) <= 4 < max(steps)
+    assert len(model.runner.pool._contexts[True]) == 1 and not model.runner.pool._contexts[False]
+
+
+def test_replies_in_a_batch_are_those_alone(model, here):
+    asked = requests((4, 20, 7, 20, 11, 20, 2, 20, 20, 13))
+    together = model.session().generate_batch(asked)
+    for request, reply in zip(asked, together, strict=True):
+        (alone,) = model.session().generate_batch([request])
+        (local,) = here.generate_batch([request])
+        assert reply.token_ids == alone.token_ids == local.token_ids
+        if request.trace:
+            assert (reply.trace.mass - local.trace.mass).abs().max() < 1e-5
+
+
+def test_prompts_of_similar_length_share_a_padded_pass(model, passes):
+    chats = [[{"role": "user", "content": "Tell me" + " more" * n}] for n in (0, 3, 5, 1)]
+    asked = [Request(chat, sampling=Sampling(0, max_new_tokens=4)) for chat in chats]
+    together = model.session().generate_batch(asked)
+    assert passes[0][0] == 4 and passes[0][1] > 1
+    alone = [model.session().generate_batch([request])[0] for request in asked]
+    assert [reply.token_ids for reply in together] == [reply.token_ids for reply in alone]
+
+
+def test_padding_changes_no_row(model, here):
+    """Logits and masses of padded rows are those of the rows alone, up to rounding."""
+    prompts = [render(messages, here.tokenizer) for messages in CHATS[:2]]
+    shortest = min(len(prompt.token_ids) for prompt in prompts)
+    tokens = [list(prompt.token_ids)[: shortest - 5 * n] for n, prompt in enumerate(prompts)]
+    context = NativeContext(model.runner.pool.model, 2, 512, 1, steers=True, cache="f32")
+
+    def row(stream, start=0):
+        methods = parse("boost:factor=4")
+        return SteeredRow(stream, start, prompts[stream].span_mask, methods, True)
+
+    alone = [context.decode([row(n)], [tokens[n]]) for n in range(2)]
+    after = [context.decode([row(n, len(tokens[n]))], [[70]]).logits for n in range(2)]
+    for stream in range(2):
+        context.crop(stream, 0)
+    together = context.decode([row(0), row(1)], tokens)
+    for n in range(2):
+        assert np.abs(together.logits[n] - alone[n].logits[0]).max() < 1e-4
+        assert np.abs(together.mass[n] - alone[n].mass[0]).max() < 1e-6
+        follow = context.decode([row(n, len(tokens[n]))], [[70]]).logits
+        assert np.abs(follow - after[n]).max() < 1e-4
+
+
+def test_a_context_grows_and_keeps_its_rows(model):
+    """Saved states fit into the longer context, bit for bit."""
+    pool = model.runner.pool
+    first = pool.take(True, 100)
+    assert first.context.columns == 512 and first.context.rows == 8
+    first.context.decode([SteeredRow(first.stream, 0, (True,) * 9)], [list(range(10, 19))])
+    before, saved = first.context, first.context.save(first.stream)
+    second = pool.take(True, 700)
+    assert second.context is first.context is not before and second.context.columns == 1024
+    assert bits(first.context.save(first.stream)) == bits(saved)
+    pool.give_back([first])
+    pool.settle()
+    assert second.stream == 0
+    pool.give_back([second])
+    pool.settle()
+
+
+def test_more_rows_than_streams_take_another_context(model):
+    pool = model.runner.pool
+    taken = [pool.take(True, 10) for _ in range(9)]
+    assert len({id(native.context) for native in taken}) == 2
+    pool.give_back(taken)
+    pool.settle()
+    assert all(not streams.used for streams in pool._contexts[True])

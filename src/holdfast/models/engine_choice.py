@@ -1,0 +1,187 @@
+"""Which engine runs a GGUF file: our own, on dequantised weights, or llama.cpp's kernels.
+
+The rules, of which the first that applies decides (docs/llama.md has what they were measured on):
+
+1. The engine chosen by hand; refused if it cannot do what is asked.
+2. Ours, if holdfast-llama is not installed or cannot do what is asked, or if there is a GPU.
+3. llama.cpp, if the dequantised weights do not fit into this machine's memory.
+4. llama.cpp for one chat: a token reads every weight, and it reads fewer bytes.
+5. Ours for many rows together: a pass is arithmetic then, which bfloat16 does faster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from holdfast.errors import HoldfastError, ModelError, UsageError
+from holdfast.methods import Method
+from holdfast.methods.kinds import Ability, in_words
+from holdfast.models.capabilities import check_requirements
+from holdfast.models.engine_plugins import abilities_in
+from holdfast.models.gguf import GGUF, megabytes
+
+ENGINES = ("auto", "torch", "llama")
+INSTALL = "pip install 'holdfast-llm[llama]'"
+Work = Literal["chat", "loop", "server"]
+# Loading takes the weights twice; libraries, keys and values of a loop take the rest.
+_COPIES, _BESIDE = 2, 1_500_000_000
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What a command wants of a model.
+
+    Args:
+        work: one chat, conversations that run together, or a server's requests.
+        methods: lists of methods, each for a reply.
+        abilities: what the command itself needs.
+        options: given options that only our engine takes, with their values.
+    """
+
+    work: Work = "loop"
+    methods: Sequence[Sequence[Method]] = ()
+    abilities: frozenset[Ability] = frozenset()
+    options: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What a machine offers a model.
+
+    Args:
+        memory: bytes.
+        itemsize: bytes of a weight of a large model, once dequantised.
+        gpu: whether our engine would use one.
+    """
+
+    memory: int
+    itemsize: int
+    gpu: bool
+
+    @classmethod
+    def here(cls) -> Machine:
+        """This machine; imports torch."""
+        import torch
+
+        from holdfast.engine.memory import memory_of_this_process
+        from holdfast.models.loading import multiplies_bfloat16
+
+        gpu = torch.cuda.is_available()
+        return cls(memory_of_this_process(), 2 if gpu or multiplies_bfloat16() else 4, gpu)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The engine that runs a model, and why in a sentence; "" if there was nothing to choose."""
+
+    engine: Literal["torch", "llama"]
+    sentence: str = ""
+
+
+def read_engine(given: Sequence[str] | None) -> tuple[str, list[str]]:
+    """The engine that --engine names ("auto" if none), and the options of an engine.
+
+    Raises:
+        UsageError: an unknown engine, or several.
+    """
+    options = [value for value in given or () if "=" in value]
+    names = [value for value in given or () if "=" not in value]
+    for name in names:
+        if name not in ENGINES:
+            raise UsageError(
+                f"--engine {name} is neither an engine ({', '.join(ENGINES)}) nor an option of"
+                " one, such as context=2048.",
+                option="engine",
+                value=name,
+                allowed=ENGINES,
+            )
+    if len(names) > 1:
+        raise UsageError(
+            f"--engine names {' and '.join(names)}, and one engine runs a model; leave out one."
+        )
+    return (names[0] if names else "auto"), options
+
+
+def choose_engine(
+    name: str, gguf: GGUF | None, engine: str, wanted: Wanted, machine: Machine | None = None
+) -> Choice:
+    """Chooses the engine of a model.
+
+    Args:
+        name: the model's, as the user wrote it.
+        gguf: the header of its file; None if it is no GGUF file.
+        engine: one of `ENGINES`.
+        wanted: what is asked of it.
+        machine: None: this one.
+
+    Raises:
+        UsageError: the engine chosen by hand cannot do what is asked.
+        ModelError: it is not installed.
+    """
+    if engine == "torch" or (engine == "auto" and gguf is None):
+        return Choice("torch")
+    abilities = abilities_in("llama")
+    why_not = _why_not(gguf, abilities, wanted)
+    if engine == "llama":
+        if abilities is None:
+            raise ModelError(
+                f"--engine llama needs holdfast-llama, which is not installed here; {INSTALL}, or"
+                " leave --engine out.",
+                option="engine",
+                value=engine,
+            )
+        if why_not:
+            raise UsageError(
+                f"--engine llama cannot run {name} here, as {why_not}; leave --engine out.",
+                option="engine",
+                value=engine,
+            )
+        return Choice("llama")
+    assert gguf is not None
+    machine = machine or Machine.here()
+    dequantised = machine.itemsize * sum(int(tensor.n_elements) for tensor in gguf.header.tensors)
+    needed = _COPIES * dequantised + _BESIDE
+    on_disk = megabytes(gguf.path.stat().st_size)
+    fits = needed <= machine.memory or machine.gpu
+    short = (
+        f"its weights, dequantised, need about {megabytes(needed)} of memory, and this machine has"
+        f" {megabytes(machine.memory)}"
+    )
+    ours = f"{name} runs in Holdfast's own engine, dequantised to {megabytes(dequantised)}"
+    theirs = f"{name} runs in llama.cpp, on its weights as they are ({on_disk})"
+    if abilities is None:
+        cure = f"{INSTALL} runs them as they are ({on_disk})"
+        return Choice("torch", "" if fits else f"{ours}: {short}; {cure}.")
+    if why_not:
+        return Choice("torch", f"{ours}, as {why_not}.")
+    if machine.gpu:
+        return Choice("torch", f"{ours}, as there is a GPU; --engine llama chooses llama.cpp.")
+    if not fits:
+        return Choice("llama", f"{theirs}: {short}; --engine torch tries it.")
+    if wanted.work == "chat":
+        why = "a single chat is answered faster there"
+        return Choice("llama", f"{theirs}: {why}; --engine torch chooses Holdfast's own engine.")
+    why = "many replies at a time are generated faster there"
+    return Choice("torch", f"{ours}: {why}; --engine llama needs less memory.")
+
+
+def _why_not(gguf: GGUF | None, abilities: frozenset[Ability] | None, wanted: Wanted) -> str:
+    """Why llama.cpp cannot do what is wanted, as a clause; "" if it can."""
+    if gguf is None:
+        return "it is no GGUF file"
+    for option, value in wanted.options.items():
+        return f"{option} {value} is for Holdfast's own engine"
+    if abilities is None:
+        return ""
+    if lacking := wanted.abilities - abilities:
+        return f"the command needs {in_words(lacking)}, which llama.cpp does not offer"
+    for methods in wanted.methods:
+        try:
+            check_requirements(methods, abilities, "llama.cpp", "")
+        except ModelError as error:
+            return str(error).rstrip(" ;.")
+        except HoldfastError:  # whatever the engine is
+            return ""
+    return ""
