@@ -218,7 +218,7 @@ def _scan_files(
     count = sum(map(len, parts))
     files, size, problems = 0, 0, 0
     with _scanner(scan, min(workers, count) if total > ALONE else 1) as submit:
-        waiting = [[submit(part) for part in listed] for listed in parts]
+        waiting = _submitted(parts, submit)
         for log, listed, file_size in zip(found, waiting, sizes, strict=True):
             scanned = []
             for result in listed:
@@ -229,6 +229,23 @@ def _scan_files(
             files, problems = files + 1, problems + len(file.problems)
             watch(ScanProgress(files, size, len(found), total, problems))
             yield file
+
+
+def _submitted(
+    parts: Sequence[Sequence[FilePart]], submit: Callable[[FilePart], Callable[[], ScannedPart]]
+) -> list[list[Callable[[], ScannedPart]]]:
+    """Starts to scan the parts, the largest first, so that no process is left with one at the end;
+    returns the waits for their results in the order of the files.
+    """
+    every = [part for listed in parts for part in listed]
+    order = sorted(range(len(every)), key=lambda number: -_size_of_part(every[number]))
+    waits = {number: submit(every[number]) for number in order}
+    numbers = iter(range(len(every)))
+    return [[waits[next(numbers)] for _ in listed] for listed in parts]
+
+
+def _size_of_part(part: FilePart) -> int:
+    return _size(part.log) if part.end is None else part.end - part.start
 
 
 def _size(log: FoundLog) -> int:
