@@ -288,9 +288,7 @@ def _scores(turn: LoggedTurn, case: Case, causes: DialogCauses) -> Iterator[Prob
                 score=judged.value,
                 reason=judged.reason,
                 context=causes.context_of(fields["rule"], turn),
-                cause=None
-                if judged.value >= FOLLOWED
-                else causes.cause_of(fields["rule"], turn),
+                cause=None if judged.value >= FOLLOWED else causes.cause_of(fields["rule"], turn),
             )
         elif measure.judged and has_text:
             yield PendingProbe(ProbeReply(**fields, reply=turn.done.text), measure)
