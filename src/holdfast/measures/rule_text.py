@@ -321,12 +321,18 @@ def _without_markup(text: str) -> str:
     return _MARKUP.sub("", _TAG.sub("\n", _LINE_NUMBER.sub("", text)))
 
 
+@lru_cache(maxsize=256)
+def _folded(text: str) -> str:
+    """A text without markup, case and contractions."""
+    return _expanded(fold(unicodedata.normalize("NFKC", _without_markup(text))))
+
+
 @lru_cache(maxsize=4096)
 def _numbered_words(text: str) -> tuple[tuple[str, int], ...]:
     """The words of a text without case, contractions and punctuation, each with the number of its
     sentence.
     """
-    plain = _expanded(fold(unicodedata.normalize("NFKC", _without_markup(text))))
+    plain = _folded(text)
     words: list[tuple[str, int]] = []
     index, end = 0, 0
     for found in _WORD.finditer(plain):
@@ -339,7 +345,7 @@ def _numbered_words(text: str) -> tuple[tuple[str, int], ...]:
 @lru_cache(maxsize=4096)
 def _stems(text: str) -> frozenset[str]:
     """The words of a text without their endings, and those that stand for its phrases."""
-    words = [word for word, _ in _numbered_words(text)]
+    words = _WORD.findall(_folded(text))
     joined = " ".join(words)
     if not _ANY_PHRASE.search(joined):
         return frozenset(map(stem, words))
