@@ -36,6 +36,7 @@ from tabled.causes import causes_table
 from tabled.costs import chosen_page, confirmed_costs_table, stage_page
 from tabled.edits import edits_line, edits_table
 from tabled.house import house_drawing
+from tabled.large_logs import large_logs_table
 from tabled.loss import conversations_line, kinds_table, lost_sentences, recall_table
 from tabled.papers import (
     claims_page,
@@ -168,6 +169,7 @@ def documents() -> dict[Path, str]:
         ("serve", serve_table),
         ("proxy", proxy_line),
         ("remind", remind_line),
+        ("large_logs", large_logs_table),
         ("cold_start", cold_start_table),
         ("loading", loading_table),
         ("ray", ray_table),

@@ -245,6 +245,7 @@ def test_bad_input_gets_one_sentence(folder, suite, tmp_path, capsys, argv, code
         ("generate --messages chat.json --user b", "leave out --system and --user."),
         ("drift --concurrency 4", "--concurrency 4 is for a model behind a URL, which default"),
         ("reproduce li2024 --concurrency 4", "behind a URL, which default is not; give a URL as "),
+        ("logs a.jsonl --suite a.yaml --concurrency 4", "behind a URL; give a URL as --model, or"),
         ("drift --user-model http://x/v1 --endpoint-model far", "write --user-endpoint-model far"),
         ("drift --user-api-key-env KEY", "--user-api-key-env KEY is for a user model behind a URL"),
         ("drift --model vllm:x --device cpu", "--device cpu is for models that holdfast places"),

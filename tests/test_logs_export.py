@@ -92,6 +92,11 @@ def test_the_table_in_parquet_is_that_in_csv(tmp_path):
     table = parquet.read_table(paths[1])
     assert table.column_names == [column.name for column in COLUMNS]
     assert [float(row["score"]) for row in rows] == table["score"].to_pylist()
+    written = [
+        {name: "" if value is None else str(value) for name, value in row.items()}
+        for row in table.to_pylist()
+    ]
+    assert [{**row, "score": ""} for row in written] == [{**row, "score": ""} for row in rows]
 
 
 def test_spans_are_not_in_the_records_of_other_logs(tmp_path):

@@ -31,7 +31,7 @@ from holdfast.integrations.ray import Specification, connect
 from holdfast.methods import Method, parse, spec_of
 from holdfast.methods.kinds import Ability
 from holdfast.models.checkpoint import find_source
-from holdfast.models.connecting import connect_all
+from holdfast.models.connecting import EndpointModel, connect_all
 from holdfast.models.engine_choice import Wanted, Work, choose_engine, read_engine
 from holdfast.models.engine_plugins import load_in_engine, read_options
 from holdfast.models.protocol import ChatModel
@@ -60,11 +60,17 @@ def warn_of_small_model(model: str, suite: str) -> None:
 
 def load_model(arguments: ModelOptions, **changed: Any):
     """Loads the model that the options name; `changed` replaces values of some."""
-    _check_endpoint_options(arguments)
+    check_endpoint_options(arguments)
     return _load_named(arguments.model_copy(update=changed))
 
 
-def _check_endpoint_options(arguments: ModelOptions) -> None:
+def load_asked_model(model: str, arguments: EndpointOptions) -> ChatModel:
+    """The model of --model where that may be left out: behind a URL, or loaded in this process."""
+    _check_name(arguments, "model")
+    return _connect(model, arguments) if is_url(model) else load_judge(model, None)
+
+
+def check_endpoint_options(arguments: EndpointOptions) -> None:
     """Refuses options of endpoints if no model of the command is behind a URL."""
     given = dict(arguments)
     for name, option in EndpointOptions.model_fields.items():
@@ -75,15 +81,15 @@ def _check_endpoint_options(arguments: ModelOptions) -> None:
         if is_url(given.get("user_model")):
             raise UsageError(
                 f"{option_of(name)} {given[name]} is for a model behind a URL, which"
-                f" {arguments.model} is not; write --user-endpoint-model {given[name]}, or leave it"
+                f" {given['model']} is not; write --user-endpoint-model {given[name]}, or leave it"
                 " out."
             )
         # a command with --endpoint takes no URL as --model
         roles = [role for role in models if role in given][1 if "endpoint" in given else 0 :]
+        which = f", which {given['model']} is not" if given["model"] else ""
         raise UsageError(
-            f"{option_of(name)} {given[name]} is for a model behind a URL, which"
-            f" {arguments.model} is not; give a URL as {' or '.join(map(option_of, roles))}, or"
-            " leave it out."
+            f"{option_of(name)} {given[name]} is for a model behind a URL{which}; give a URL as"
+            f" {' or '.join(map(option_of, roles))}, or leave it out."
         )
 
 
@@ -137,7 +143,7 @@ def _load_named(arguments: ModelOptions):
     why = "is for a run on Ray; give --ray too, or leave it out"
     _refuse_options(arguments, ["replicas"], why)
     if is_url(model):
-        return _connect(arguments)
+        return _connect(model, arguments)
     if chosen_engine(arguments, engine, arguments.work, arguments.abilities) == "llama":
         named = arguments.model_copy(update={"model": f"llama:{model}"})
         rows = arguments.batch_size or (_ROWS_OF_A_CHAT if arguments.work == "chat" else None)
@@ -201,11 +207,11 @@ def _refuse_chat_template(arguments: Options) -> None:
     _refuse_options(arguments, ["chat_template"], why)
 
 
-def _connect(arguments: ModelOptions):
+def _connect(model: str, arguments: EndpointOptions) -> EndpointModel:
     # retrying a server that does not answer takes seconds
-    note(f"connecting to {arguments.model} ...")
+    note(f"connecting to {model} ...")
     return connect_all(
-        arguments.model.split(","),
+        model.split(","),
         arguments.endpoint_model,
         arguments.api_key_env,
         concurrency=arguments.concurrency,
@@ -355,7 +361,7 @@ def load_dialogs(arguments: Options, path: str | None, suite: Suite, settings: S
 def load_both(arguments: BenchmarkOptions, endpoint: ChatModel | None = None):
     """The models of `--model` (`endpoint`, if connected already) and `--user-model`, if any."""
     if endpoint is None and is_url(arguments.user_model):
-        _check_endpoint_options(arguments)
+        check_endpoint_options(arguments)
         user_model = load_user_model(arguments)  # a wrong address is refused before a model loads
         return load_model(arguments), user_model
     return endpoint or load_model(arguments), load_user_model(arguments)

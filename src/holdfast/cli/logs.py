@@ -14,7 +14,7 @@ from holdfast.analysis.rule_context import count_causes, total_causes
 from holdfast.cli import options
 from holdfast.cli.exit_codes import COULD_NOT, exit_code
 from holdfast.cli.json_output import write_document, write_run_document
-from holdfast.cli.loading import judging_of
+from holdfast.cli.loading import check_endpoint_options, judging_of, load_asked_model
 from holdfast.cli.log_labels import key_reader, label_turns, print_agreements, require_terminal
 from holdfast.cli.log_watch import follow
 from holdfast.cli.options import Arg, Command, OutFolder, option_of
@@ -26,7 +26,7 @@ from holdfast.common.plurals import plural
 from holdfast.common.ranges import Range, whole_number
 from holdfast.drift import load_suite
 from holdfast.drift.cases import Suite
-from holdfast.drift.judges import Judging, load_judge
+from holdfast.drift.judges import Judging
 from holdfast.errors import UsageError
 from holdfast.logs import scan_logs
 from holdfast.logs.dialogs import NoDialog
@@ -81,7 +81,7 @@ class _ListFormats(argparse.Action):
         parser.exit()
 
 
-class LogsArguments(options.ReportOptions):
+class LogsArguments(options.ReportOptions, options.EndpointOptions):
     files: Annotated[list[Path], Arg("FILE", positional=True, nargs="+", action="store")]
     """logs, or folders of them (.jsonl, .ndjson, .json), or a run's folder"""
     suite: Annotated[str, Arg("FILE.yaml")]
@@ -131,6 +131,7 @@ def run(arguments: LogsArguments) -> int:
     if arguments.against and arguments.against.resolve() == arguments.out.resolve():
         raise UsageError(f"--against {arguments.against} is the folder of --out; choose another.")
     whole_number("logs", "ask", arguments.ask, 1)
+    check_endpoint_options(arguments)
     if arguments.watch and arguments.model is not None:
         raise UsageError(
             "--watch does not ask a model; leave out --model, and ask it once the logs are whole."
@@ -265,7 +266,7 @@ def _with_recall(arguments: LogsArguments, scored: Run, suite: Suite) -> tuple[R
         note(f"--model {arguments.model} is not asked: no broken rule was in the context.")
         return scored, None
     logs = LogsAgain(arguments.files, arguments.format)
-    model = load_judge(arguments.model, None)
+    model = load_asked_model(arguments.model, arguments)
     with Bar(count, "breach", f"asking {model.name} for its rules") as bar:
         return ask_recall(scored, logs, suite, model, arguments.ask, bar)
 

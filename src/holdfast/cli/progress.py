@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 
-from holdfast.common.plurals import plural
+from holdfast.common.plurals import plural, plural_of
 from holdfast.common.progress import GROWTH, Watch, seconds_left
 
 # seconds until the title (and between updates of a bar), until the first plain line, between later
@@ -68,7 +68,7 @@ class Bar:
     @classmethod
     def of(cls, unit: str) -> Watch:
         """Shows each step of a command with several steps: its name, then a bar."""
-        return lambda step, total: cls(total, unit, f"{step}: {total:,} {unit}s")
+        return lambda step, total: cls(total, unit, f"{step}: {total:,} {plural_of(unit)}")
 
     def __enter__(self) -> Bar:
         threading.Thread(target=self._print_periodically, daemon=True).start()
@@ -105,7 +105,7 @@ class Bar:
         """Work done, its speed, and about how long the rest takes."""
         seconds = time.monotonic() - self.started
         share = self.done / max(self.total, 1)
-        parts = [f"{self.done:,} of {self.total:,} {self.unit}s ({share:.0%})"]
+        parts = [f"{self.done:,} of {self.total:,} {plural_of(self.unit)} ({share:.0%})"]
         if self.tokens:
             parts.append(f"{self.tokens / seconds:,.0f} tokens/s")
         if self.detail:
@@ -128,7 +128,7 @@ class Bar:
         unit, size = ("conversation", self.rounds) if self.rounds else (self.unit, 1)
         if (recorded := self.recorded // size) and not self.has_reported:
             self.has_reported = True
-            self.note(f"{recorded:,} of {self.total // size:,} {unit}s already done")
+            self.note(f"{recorded:,} of {self.total // size:,} {plural_of(unit)} already done")
 
     def _begin(self) -> None:
         with self.lock:

@@ -2,5 +2,10 @@
 
 
 def plural(number: int, noun: str) -> str:
-    """A number with a noun whose plural ends in "s": "1 word", "2 words"."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+    """A number with its noun: "1 word", "2 words", "2 breaches"."""
+    return f"{number} {noun}" if number == 1 else f"{number} {plural_of(noun)}"
+
+
+def plural_of(noun: str) -> str:
+    """The plural of a noun that takes "s" or "es"."""
+    return f"{noun}es" if noun.endswith(("ch", "sh", "x")) else f"{noun}s"

@@ -4,7 +4,7 @@ import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from typing import Any
 
 from holdfast.common.files import asset
@@ -175,7 +175,7 @@ class Case:
                 "every rule its own."
             )
 
-    @property
+    @cached_property
     def all_rules(self) -> tuple[Rule, ...]:
         """The rules of the prompt; a single one without an id if the case has its own measure."""
         if self.rules:

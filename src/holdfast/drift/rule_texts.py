@@ -1,6 +1,7 @@
 """The words of a prompt that say a rule whose suite gives it no `text`."""
 
 import re
+from functools import lru_cache
 
 from holdfast.drift.cases import Case, Rule
 from holdfast.measures.rule_text import content_words
@@ -16,10 +17,15 @@ def sentence_of(case: Case, rule: Rule) -> str:
     """The sentence of the prompt that the rule's id names, as "no-emoji" does "Do not use emoji.";
     "" if none or several have as many words of it.
     """
-    words = content_words(re.sub(r"[\W_]+", " ", rule.id or ""))
+    return _sentence_named(rule.id or "", case.system_prompt)
+
+
+@lru_cache(maxsize=4096)
+def _sentence_named(name: str, prompt: str) -> str:
+    words = content_words(re.sub(r"[\W_]+", " ", name))
     if not words:
         return ""
-    sentences = [" ".join(sentence.split()) for sentence in sentences_of(case.system_prompt)]
+    sentences = [" ".join(sentence.split()) for sentence in sentences_of(prompt)]
     shared = [len(words & content_words(sentence)) for sentence in sentences]
     most = max(shared, default=0)
     return sentences[shared.index(most)] if most and shared.count(most) == 1 else ""

@@ -4,18 +4,20 @@ Nothing here is guessed: what the transcript does not show is `unknown`.
 """
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
+from itertools import takewhile
 
 from holdfast.drift.cases import Case, Rule
 from holdfast.drift.rule_texts import text_of
 from holdfast.logs.context import (
     AGENTS,
     AUTOMATIC_FILES,
+    WITHOUT_PROMPTS,
     compactions,
     is_in_context,
-    shows_prompts,
 )
 from holdfast.logs.dialogs import LoggedDialog, LoggedTurn, size_of
 from holdfast.measures.breaking_orders import breaking_orders
@@ -72,6 +74,25 @@ class _Reading:
     def shows(self, number: int, position: int) -> bool:
         """Whether an event is in the context before another."""
         return is_in_context(self.path, self.compactions, number, position)
+
+    def start_of_context(self, position: int) -> int:
+        """Where the context before an event begins, but for system prompts."""
+        before = bisect_left(self.compactions, position)
+        return self.compactions[before - 1] if before else 0
+
+    @cached_property
+    def prompts(self) -> list[int]:
+        """The positions of the system prompts."""
+        return [position for position, event in enumerate(self.path) if event.is_prompt]
+
+    def shows_prompts(self, position: int) -> bool:
+        """Whether the transcript shows everything that was put before the model up to an event: it
+        has a system prompt, and its format has no other that it does not record.
+        """
+        if self.transcript.format in WITHOUT_PROMPTS:
+            return False
+        before = takewhile(lambda number: number < position, self.prompts)
+        return any(self.path[number].text.strip() for number in before)
 
     @cached_property
     def sizes(self) -> list[int]:
@@ -137,7 +158,7 @@ class DialogCauses:
         self._dialog = dialog
         self._reading = _Reading(dialog.transcript)
         self._rules = {
-            rule.id: _RuleInDialog(dialog, self._reading, rule, RuleText(text_of(case, rule)))
+            rule.id: _RuleInDialog(dialog, self._reading, rule, _rule_text(case, rule))
             for rule in case.all_rules
         }
 
@@ -167,6 +188,16 @@ class DialogCauses:
         return tuple(logged)
 
 
+def _rule_text(case: Case, rule: Rule) -> RuleText:
+    return _read_rule(text_of(case, rule))
+
+
+@lru_cache(maxsize=256)
+def _read_rule(text: str) -> RuleText:
+    """The text of a rule, whose words are read once for all dialogs."""
+    return RuleText(text)
+
+
 class _RuleInDialog:
     """A rule in a dialog."""
 
@@ -186,17 +217,17 @@ class _RuleInDialog:
 
     def context_of(self, turn: LoggedTurn) -> RuleInContext:
         first = turn.positions[0]
-        seen = [s.position for s in self._said if self._reading.shows(s.position, first)]
-        start = max((n for n in self._reading.compactions if n < first), default=0)
+        positions = (sighting.position for sighting in reversed(self._said))
+        last = next((n for n in positions if self._reading.shows(n, first)), None)
         sizes, tokens = self._reading.sizes, None
-        if seen:  # a system prompt stays before what the compaction left
-            since = max(seen[-1] + 1, start) if seen[-1] < start else seen[-1] + 1
+        if last is not None:  # a system prompt stays before what the compaction left
+            since = max(last + 1, self._reading.start_of_context(first))
             tokens = (sizes[first] - sizes[since]) // 4
         return RuleInContext(
-            in_context=bool(seen),
+            in_context=last is not None,
             tokens=tokens,
             calls=len(turn.done.earlier),
-            compactions=sum(n < first for n in self._reading.compactions),
+            compactions=bisect_left(self._reading.compactions, first),
         )
 
     def compacted(self, position: int) -> CompactedRule | None:
@@ -226,9 +257,9 @@ class _RuleInDialog:
         if said and not all(self._is_automatic(sighting) for sighting in said):
             return self._removed(said[-1], breach)
         if not said:
-            if elsewhere := self._said_earlier():
-                return elsewhere
-            if shows_prompts(self._reading.path[:breach], self._format):
+            if self._said_earlier is not None:
+                return self._said_earlier
+            if self._reading.shows_prompts(breach):
                 return self._never_sent(breach)
         return self._order(turn, breach, []) or self._unknown(said)
 
@@ -318,12 +349,12 @@ class _RuleInDialog:
         )
 
     def _removed(self, said: _Sighting, breach: int) -> BreachCause:
-        start = max(n for n in self._reading.compactions if n < breach)
-        left = _Sighting(start, Passage("", 0))
+        left = _Sighting(self._reading.start_of_context(breach), Passage("", 0))
         evidence = (self._evidence("said", said), self._evidence("left", left))
         why = "a compaction replaced the context, and what it put there does not say the rule"
         return BreachCause(cause="removed", why=why, evidence=evidence)
 
+    @cached_property
     def _said_earlier(self) -> BreachCause | None:
         """The cause if the rule was said in an earlier dialog of the file that this one continues:
         a session before a new one, or requests that still had what this one leaves out.
@@ -344,7 +375,8 @@ class _RuleInDialog:
         return None
 
     def _never_sent(self, breach: int) -> BreachCause:
-        count = sum(self._reading.shows(number, breach) for number in range(breach))
+        start = self._reading.start_of_context(breach)
+        count = breach - start + bisect_left(self._reading.prompts, start)
         return BreachCause(
             cause="never_sent",
             why=f"none of the {count} events before it says the rule, the system prompt included",

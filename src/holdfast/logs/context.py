@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from holdfast.transcripts.transcript import Event, Kind
 
 # Formats that never record the system prompt, or only a part of what precedes the dialog.
-_WITHOUT_PROMPTS = frozenset(
+WITHOUT_PROMPTS = frozenset(
     (
         *("claude-code", "gemini-cli", "codex-exec", "chatgpt", "claude-ai", "cline", "copilot"),
         *("copilot-cli", "opencode", "aider", "cursor", "sillytavern"),
@@ -41,12 +41,3 @@ def is_in_context(path: Sequence[Event], begins: Sequence[int], number: int, pos
     before = bisect_left(begins, position)
     start = begins[before - 1] if before else 0
     return number < position and (number >= start or path[number].is_prompt)
-
-
-def shows_prompts(path: Sequence[Event], format_name: str) -> bool:
-    """Whether a transcript shows everything that was put before the model: it has a system prompt,
-    and its format has no other that it does not record.
-    """
-    if format_name in _WITHOUT_PROMPTS:
-        return False
-    return any(event.is_prompt and event.text.strip() for event in path)

@@ -18,8 +18,8 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, replace
 from functools import partial
@@ -162,7 +162,7 @@ def scan_logs(
     found = [log for path in paths for log in find_logs(Path(path))]
     with scratch_folder(Path(out)) as folder:
         scan = Scan(suite, form, folder)
-        files = list(_scan_files(found, scan, workers, watch))
+        files = _scan_files(found, scan, workers, watch)
         logs = scored_logs(paths, files, suite)
         return write_scores(logs, suite, out, judging, command)
 
@@ -210,25 +210,37 @@ def _scan_files(
     scan: Scan,
     workers: int,
     watch: Callable[[ScanProgress], None],
-) -> Iterator[ScannedPart]:
+) -> list[ScannedPart]:
     """The files in their order, each as one part."""
-    parts = [parts_of(log, scan.form) for log in found]
-    sizes = [_size(log) for log in found]
-    total = sum(sizes)
-    count = sum(map(len, parts))
+    divided = [parts_of(log, scan.form) for log in found]
+    parts = [part for listed in divided for part in listed]
+    file_of_part = [number for number, listed in enumerate(divided) for _ in listed]
+    left = Counter(file_of_part)  # the parts of each file that are not yet read
+    total = sum(map(_size, found))
+    scanned: dict[int, ScannedPart] = {}  # by the places of the parts
     files, size, problems = 0, 0, 0
-    with _scanner(scan, min(workers, count) if total > ALONE else 1) as submit:
-        waiting = [[submit(part) for part in listed] for listed in parts]
-        for log, listed, file_size in zip(found, waiting, sizes, strict=True):
-            scanned = []
-            for result in listed:
-                scanned.append(result())
-                size += file_size // len(listed)
-                watch(ScanProgress(files, size, len(found), total, problems))
-            file = joined(log, scanned) or submit(FilePart(log))()
-            files, problems = files + 1, problems + len(file.problems)
+    with _scanner(scan, min(workers, len(parts)) if total > ALONE else 1) as scan_all:
+        for place, part in scan_all(parts):
+            scanned[place] = part
+            left[file_of_part[place]] -= 1
+            files += left[file_of_part[place]] == 0
+            size += _size_of_part(parts[place])
+            problems += len(part.problems)
             watch(ScanProgress(files, size, len(found), total, problems))
-            yield file
+        scanned_files = []
+        places = iter(range(len(parts)))
+        for log, listed in zip(found, divided, strict=True):
+            file = joined(log, [scanned[next(places)] for _ in listed])
+            if file is None:
+                ((_, file),) = scan_all([FilePart(log)])
+            scanned_files.append(file)
+    problems = sum(len(file.problems) for file in scanned_files)
+    watch(ScanProgress(len(found), total, len(found), total, problems))
+    return scanned_files
+
+
+def _size_of_part(part: FilePart) -> int:
+    return _size(part.log) if part.end is None else part.end - part.start
 
 
 def _size(log: FoundLog) -> int:
@@ -253,18 +265,32 @@ def joined(log: FoundLog, parts: Sequence[ScannedPart]) -> ScannedPart | None:
     )
 
 
+_ScanAll = Callable[[Sequence[FilePart]], Iterable[tuple[int, ScannedPart]]]
+
+
 @contextlib.contextmanager
-def _scanner(scan: Scan, workers: int) -> Iterator[Callable[[FilePart], Callable[[], ScannedPart]]]:
-    """A function that starts to scan a part, and returns one that waits for the result."""
+def _scanner(scan: Scan, workers: int) -> Iterator[_ScanAll]:
+    """A function that scans parts, and yields each with its place as soon as it is read."""
     if workers < 2 or has_code(scan.suite):
-        yield lambda part: partial(scan_part, scan, part)
+        yield lambda parts: ((place, scan_part(scan, part)) for place, part in enumerate(parts))
         return
     # a new process has no locks of this one's threads, which a fork would copy
     pool = ProcessPoolExecutor(workers, get_context("spawn"), _begin_worker)
     try:
-        yield lambda part: partial(_result_of, pool.submit(scan_part, scan, part), part)
+        yield partial(_scan_in_pool, pool, scan)
     finally:
         pool.shutdown(cancel_futures=True)
+
+
+def _scan_in_pool(
+    pool: ProcessPoolExecutor, scan: Scan, parts: Sequence[FilePart]
+) -> Iterator[tuple[int, ScannedPart]]:
+    """Scans the largest parts first, so that no process is left with one at the end."""
+    order = sorted(range(len(parts)), key=lambda place: -_size_of_part(parts[place]))
+    places = {pool.submit(scan_part, scan, parts[place]): place for place in order}
+    for future in as_completed(places):
+        place = places[future]
+        yield place, _result_of(future, parts[place])
 
 
 def _result_of(future: Future[ScannedPart], part: FilePart) -> ScannedPart:

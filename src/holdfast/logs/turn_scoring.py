@@ -21,7 +21,7 @@ from holdfast.drift.probe_outcomes import (
 from holdfast.errors import cut
 from holdfast.logs.causes import DialogCauses
 from holdfast.logs.dialogs import LoggedDialog, LoggedTurn, Logs, NoDialog
-from holdfast.measures.registry import FOLLOWED, Score, Undecided
+from holdfast.measures.registry import FOLLOWED, Score
 from holdfast.records import (
     BreachCause,
     LogDialog,
@@ -32,6 +32,7 @@ from holdfast.records import (
     ProbeReply,
     RuleInContext,
     Run,
+    Unscored,
     batches,
     open_run,
     read_run,
@@ -48,10 +49,10 @@ KIND = "logged"  # the kind of these scores, in addition to the kinds of probes
 
 
 class ScoreCause(NamedTuple):
-    """Where the rule of a score was when the turn began, and why the turn broke it if it did."""
+    """Where a rule was when a turn began, and why the turn broke it if it did."""
 
     context: RuleInContext
-    cause: BreachCause | None  # None if the turn kept it
+    cause: BreachCause
 
 
 ScoreKey = tuple[int, str | None]  # the number of a turn, and the id of a rule
@@ -63,7 +64,7 @@ class ScoredDialog:
 
     record: LogDialog  # without its scores
     outcomes: tuple[ProbeOutcome, ...]
-    causes: Mapping[ScoreKey, ScoreCause]  # of each outcome that is a score, or may become one
+    causes: Mapping[ScoreKey, ScoreCause]  # of each outcome that awaits a judge
 
 
 @dataclass(frozen=True)
@@ -190,26 +191,13 @@ def score_dialog(dialog: LoggedDialog, case: Case) -> ScoredDialog:
     outcomes: list[ProbeOutcome] = []
     found: dict[ScoreKey, ScoreCause] = {}
     for turn in dialog.turns:
-        for outcome in _scores(turn, case):
+        for outcome in _scores(turn, case, causes):
             outcomes.append(outcome)
-            if (cause := _cause(outcome, turn, causes)) is not None:
-                found[turn.number, rule_of_outcome(outcome)] = cause
+            if isinstance(outcome, PendingProbe):
+                rule = outcome.probe.rule
+                cause = ScoreCause(causes.context_of(rule, turn), causes.cause_of(rule, turn))
+                found[turn.number, rule] = cause
     return ScoredDialog(_record(dialog, case, causes), tuple(outcomes), found)
-
-
-def rule_of_outcome(outcome: ProbeOutcome) -> str | None:
-    """The id of the rule that an outcome is of."""
-    return outcome.probe.rule if isinstance(outcome, PendingProbe) else outcome.rule
-
-
-def _cause(outcome: ProbeOutcome, turn: LoggedTurn, causes: DialogCauses) -> ScoreCause | None:
-    """The cause of a score; of one that awaits a judge, that if the turn broke the rule."""
-    if not isinstance(outcome, (Probe, PendingProbe)):
-        return None
-    rule = rule_of_outcome(outcome)
-    is_kept = isinstance(outcome, Probe) and outcome.score >= FOLLOWED
-    cause = None if is_kept else causes.cause_of(rule, turn)
-    return ScoreCause(causes.context_of(rule, turn), cause)
 
 
 def _none_of(count: int) -> str:
@@ -256,18 +244,22 @@ def _record(dialog: LoggedDialog, case: Case, causes: DialogCauses) -> LogDialog
 
 def with_results(scored: ScoredDialog, results: ProbeResults) -> LogDialog:
     """The record of a dialog with the scores of its turns, whose replies are cut short."""
-    unscored = tuple(
-        probe.model_copy(update={"reply": cut(probe.reply, SHOWN)}) for probe in results.unscored
-    )
     probes = tuple(
-        _with_cause(probe, scored.causes[probe.round, probe.rule]) for probe in results.probes
+        probe
+        if isinstance(probe, LogProbe)
+        else _with_cause(probe, scored.causes[probe.round, probe.rule])
+        for probe in results.probes
     )
-    scores = {"probes": probes, "unscored": unscored, "unanswered": results.unanswered}
+    scores = {
+        "probes": probes,
+        "unscored": results.unscored,
+        "unanswered": results.unanswered,
+    }
     return scored.record.model_copy(update=scores)
 
 
 def _with_cause(probe: Probe, found: ScoreCause) -> LogProbe:
-    """A score with where its rule was, and if the turn broke it, why."""
+    """A judge's score with where its rule was, and if the turn broke it, why."""
     return LogProbe(
         **{**dict(probe), "reply": cut(probe.reply, SHOWN)},
         context=found.context,
@@ -275,34 +267,35 @@ def _with_cause(probe: Probe, found: ScoreCause) -> LogProbe:
     )
 
 
-def _scores(turn: LoggedTurn, case: Case) -> Iterator[ProbeOutcome]:
+def _scores(turn: LoggedTurn, case: Case, causes: DialogCauses) -> Iterator[ProbeOutcome]:
     """The scores of a turn by the rules that apply to it."""
+    question, reply = cut(turn.user, SHOWN), cut(turn.done.text, SHOWN)
     for rule in case.all_rules:
         measure = rule.measure
         if not rule.when.applies(turn.done, turn.user, turn.role):
             continue
-        probe = ProbeReply(
-            round=turn.number,
-            kind=KIND,
-            rule=rule.id or None,
-            probe=0,
-            question=cut(turn.user, SHOWN),
-            reply=turn.done.text,
-            rule_kind=rule.kind,
-            polarity=rule.polarity,
-        )
-        if measure.judged and turn.done.text.strip():
-            yield PendingProbe(probe, measure)
-        elif not measure.judged and (judged := measure.judge_turn(turn.done)):
-            yield _outcome(probe, judged)
-        elif turn.done.is_cut and turn.done.text.strip() and not measure.of_turn:
-            yield probe.unscored("cut", CUT)
-
-
-def _outcome(probe: ProbeReply, judged: Score | Undecided) -> ProbeOutcome:
-    if isinstance(judged, Undecided):
-        return probe.unscored(NOT_SHOWN, judged.reason)
-    return probe.scored(judged.value, judged.reason)
+        fields: dict[str, Any] = {
+            **{"round": turn.number, "kind": KIND, "rule": rule.id or None, "probe": 0},
+            **{"question": question, "rule_kind": rule.kind, "polarity": rule.polarity},
+        }
+        judged = None if measure.judged else measure.judge_turn(turn.done)
+        has_text = bool(turn.done.text.strip())
+        if isinstance(judged, Score):
+            # made at once with all that it has: a record is validated each time it is made
+            yield LogProbe(
+                **fields,
+                reply=reply,
+                score=judged.value,
+                reason=judged.reason,
+                context=causes.context_of(fields["rule"], turn),
+                cause=None if judged.value >= FOLLOWED else causes.cause_of(fields["rule"], turn),
+            )
+        elif measure.judged and has_text:
+            yield PendingProbe(ProbeReply(**fields, reply=turn.done.text), measure)
+        elif judged is not None:
+            yield Unscored(**fields, reply=reply, why=NOT_SHOWN, reason=judged.reason)
+        elif turn.done.is_cut and has_text and not measure.judged and not measure.of_turn:
+            yield Unscored(**fields, reply=reply, why="cut", reason=CUT)
 
 
 def rules_of(cases: Sequence[Case]) -> dict[str, Any]:

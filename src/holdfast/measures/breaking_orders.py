@@ -8,6 +8,7 @@ which words of an order do so. docs/logs.md, "Why", has the same in prose.
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 from holdfast.measures.command_words import command_cues, runner_words
@@ -38,11 +39,17 @@ class Cues:
 
 def breaking_orders(text: str, measure: Measure) -> Iterator[Passage]:
     """The passages of a user's message that order what a measure forbids."""
-    cues = [*_cues_of(measure.spec)]
+    cues = _cues_for(measure)
     for request in requests_in(text) if cues else ():
         for cue in cues:
             if passage := _ordered(request, cue):
                 yield passage
+
+
+@lru_cache(maxsize=256)
+def _cues_for(measure: Measure) -> tuple[Cues, ...]:
+    """The cues of a measure, made once."""
+    return tuple(_cues_of(measure.spec))
 
 
 def _cues_of(spec: Any) -> Iterator[Cues]:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator
-from functools import lru_cache
+from functools import cache
 
 # a command's action, and other verbs that order it
 ACTIONS = {
@@ -24,6 +24,44 @@ ACTIONS = {
     "amend": "amend",
     "tag": "tag",
 }
+# the forms of these verbs
+FORMS = """
+add added adding adds
+amend amended amending amends
+apply applied applying applies
+bring brought bringing brings
+clear cleared clearing clears
+combine combined combining combines
+commit committed committing commits
+connect connected connecting connects
+curl curled curling curls
+delete deleted deleting deletes
+deploy deployed deploying deploys
+destroy destroyed destroying destroys
+discard discarded discarding discards
+download downloaded downloading downloads
+erase erased erasing erases
+fetch fetched fetching fetches
+get got gotten getting gets
+install installed installing installs instals
+land landed landing lands
+merge merged merging merges
+provision provisioned provisioning provisions
+publish published publishing publishes
+push pushed pushing pushes
+put putting puts
+release released releasing releases
+remove removed removing removes
+reset re-set resetting re-setting resets re-sets
+revert reverted reverting reverts
+roll rolled rolling rolls
+send sent sending sends
+ship shipped shipping ships
+tag tagged tagging tags
+undo undid undone undoing undoes
+upload uploaded uploading uploads
+wipe wiped wiping wipes
+"""
 # a word of a command, and what else names it
 NAMES = {
     "sudo": r"as root|root (?:rights?|privileges?|permissions?|access)|as (?:an )?admin\w*"
@@ -104,13 +142,11 @@ def _verbs(name: str) -> Iterator[str]:
     yield _named(name)
 
 
-@lru_cache
+@cache
 def _forms(verb: str) -> tuple[str, ...]:
     """A verb and its forms, such as "applied"."""
-    from lemminflect import getAllInflections
-
-    by_tag = getAllInflections(verb, upos="VERB")
-    return tuple(dict.fromkeys([verb, *(form for forms in by_tag.values() for form in forms)]))
+    lines = (tuple(line.split()) for line in FORMS.splitlines())
+    return next((line for line in lines if verb in line[:1]), (verb,))
 
 
 def _named(name: str) -> str:

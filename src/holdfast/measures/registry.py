@@ -275,6 +275,8 @@ def _readable(text: str) -> str:
     """The text as measures read it: composed characters, and no lone surrogates."""
     if not isinstance(text, str):
         raise UsageError(f"A measure scores a text, not {shortened(text)}.")
+    if text.isascii():
+        return text
     return unicodedata.normalize("NFC", SURROGATE.sub("\ufffd", text))
 
 

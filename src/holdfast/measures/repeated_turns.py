@@ -46,10 +46,11 @@ def repetitions(
     Time is linear in the length of a dialog whose turns differ; each further copy of a turn is
     compared with all the copies before it.
     """
+    units_by_turn = [units_of(text) for _, text in turns]
+    lengths = {_run_length(units) for units in units_by_turn}
     measured: list[Repeated] = []
     turns_with: dict[tuple[str, ...], list[int]] = {}  # a run -> the earlier turns that have it
-    for number, (speaker, text) in enumerate(turns):
-        units = units_of(text)
+    for number, ((speaker, _), units) in enumerate(zip(turns, units_by_turn, strict=True)):
         left_out = _positions(units, phrases[number]) if phrases else frozenset[int]()
         run_starts: dict[int, list[int]] = {}  # an earlier turn -> where its runs begin in this one
         for position, run in enumerate(_runs(units)):
@@ -61,7 +62,7 @@ def repetitions(
             shares[whose] = max(shares[whose], _share(units, begins, left_out))
         again = _share(units, _again(units), left_out)
         measured.append(Repeated(**shares, loops=again))
-        for run in {*_runs(units, RUN), *_runs(units, RUN_OF_CHARACTERS)}:
+        for run in {run for length in lengths for run in _runs(units, length)}:
             turns_with.setdefault(run, []).append(number)
     return measured
 
@@ -105,19 +106,19 @@ def units_of(text: str) -> list[str]:
     """The units by which texts are compared, in order."""
     folded = fold(text)
     units: list[str] = _UNIT.findall(folded)
-    signs = [sign for sign in folded if not sign.isspace()]
-    return units if 3 * sum(map(len, units)) >= len(signs) else signs
+    signs = "".join(folded.split())
+    return units if 3 * sum(map(len, units)) >= len(signs) else list(signs)
 
 
 def _run_length(units: Sequence[str]) -> int:
-    single = sum(bool(UNSPACED_SIGN.match(unit)) for unit in units)
+    single = sum(not unit.isascii() and bool(UNSPACED_SIGN.match(unit)) for unit in units)
     return RUN_OF_CHARACTERS if 2 * single > len(units) else RUN
 
 
 def _runs(units: Sequence[str], length: int | None = None) -> list[tuple[str, ...]]:
     """The runs of a text, indexed by the unit at which they begin."""
     length = length or _run_length(units)
-    return [tuple(units[at : at + length]) for at in range(len(units) - length + 1)]
+    return list(zip(*(units[at:] for at in range(length)), strict=False))
 
 
 def _share(

@@ -8,6 +8,7 @@ arguments, and whether it has to forbid something. docs/logs.md, "Why", has the 
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from holdfast.measures.breaking_orders import CHANGES, LANGUAGES, file_pattern, words_pattern
@@ -46,25 +47,30 @@ class Statement:
 
 def stated_in(text: str, measure: Measure) -> Passage | None:
     """The last sentence of a text that states what a measure demands."""
-    if measure.name not in _STATED:
-        return None
-    statements = _STATED[measure.name](measure.arguments)
-    sentences = read_sentences(text)
+    statements = _statements_of(measure)
+    sentences = read_sentences(text) if statements else ()
     for number in range(len(sentences) - 1, -1, -1):
         sentence = sentences[number]
-        if is_no_rule(sentence.plain) or _HAPPENED.search(sentence.plain):
-            continue
         before = sentences[number - 1].plain if number else ""
-        if any(_states(sentence, before, statement) for statement in statements):
+        is_stated = any(_states(sentence, before, statement) for statement in statements)
+        if is_stated and not (is_no_rule(sentence.plain) or _HAPPENED.search(sentence.plain)):
             return shortened(sentence)
     return None
 
 
+@lru_cache(maxsize=256)
+def _statements_of(measure: Measure) -> tuple[Statement, ...]:
+    """How sentences state a measure, made once."""
+    if measure.name not in _STATED:
+        return ()
+    return tuple(_STATED[measure.name](measure.arguments))
+
+
 def _states(sentence: Sentence, before: str, statement: Statement) -> bool:
     plain = sentence.plain
-    if statement.asks and is_negated(plain):
-        return False
     if not all(re.search(pattern, plain) for pattern in statement.patterns):
+        return False
+    if statement.asks and is_negated(plain):
         return False
     if statement.forbidden and not any(
         all(re.search(pattern, clause) for pattern in statement.forbidden)

@@ -53,8 +53,7 @@ class RuleText:
         Args:
             exactly: whether only its own words count.
         """
-        words = _numbered_words(text)
-        if self._is_said_word_for_word(words):
+        if self._may_have_words(text) and self._is_said_word_for_word(_numbered_words(text)):
             return Passage(cut(" ".join(self.text.split()), _QUOTED), self._place_in(text))
         if exactly or not self._may_say(text):
             return None
@@ -68,16 +67,31 @@ class RuleText:
         """The last passage of a text that lifts the rule, or orders what it forbids."""
         share = SHARE_AGAINST if is_by_user else SHARE_AGAINST_IN_FILES
         for sentence in reversed(read_sentences(text)):
-            if any(part.is_said_by(sentence) for part in self._parts):
+            if not sentence.is_order or any(part.is_said_by(sentence) for part in self._parts):
                 continue
             for part in self._parts:
-                if sentence.is_order and (lifts := part.is_lifted_by(sentence, share)) is not None:
+                if (lifts := part.is_lifted_by(sentence, share)) is not None:
                     return shortened(sentence, lifts)
         return None
 
     @cached_property
     def _words(self) -> str:
         return " ".join(words for words, _ in _numbered_words(self.text))
+
+    @cached_property
+    def _written_words(self) -> tuple[str, ...]:
+        """Its words that no contraction stands for; the longest, which are the rarest, first."""
+        return tuple(sorted({*self._words.split()} - _IN_CONTRACTIONS, key=len, reverse=True))
+
+    def _may_have_words(self, text: str) -> bool:
+        """Whether a text may have all words of the rule; saves the reading of long outputs.
+
+        Only plain ASCII is told without reading, and no bold letters, whose marks may be in a word.
+        """
+        if not text.isascii() or "**" in text:
+            return True
+        folded = text.lower()
+        return all(word in folded for word in self._written_words)
 
     @cached_property
     def _parts(self) -> tuple["_RuleSentence", ...]:
@@ -307,12 +321,18 @@ def _without_markup(text: str) -> str:
     return _MARKUP.sub("", _TAG.sub("\n", _LINE_NUMBER.sub("", text)))
 
 
+@lru_cache(maxsize=256)
+def _folded(text: str) -> str:
+    """A text without markup, case and contractions."""
+    return _expanded(fold(unicodedata.normalize("NFKC", _without_markup(text))))
+
+
 @lru_cache(maxsize=4096)
 def _numbered_words(text: str) -> tuple[tuple[str, int], ...]:
     """The words of a text without case, contractions and punctuation, each with the number of its
     sentence.
     """
-    plain = _expanded(fold(unicodedata.normalize("NFKC", _without_markup(text))))
+    plain = _folded(text)
     words: list[tuple[str, int]] = []
     index, end = 0, 0
     for found in _WORD.finditer(plain):
@@ -325,21 +345,29 @@ def _numbered_words(text: str) -> tuple[tuple[str, int], ...]:
 @lru_cache(maxsize=4096)
 def _stems(text: str) -> frozenset[str]:
     """The words of a text without their endings, and those that stand for its phrases."""
-    words = [word for word, _ in _numbered_words(text)]
+    words = _WORD.findall(_folded(text))
     joined = " ".join(words)
+    if not _ANY_PHRASE.search(joined):
+        return frozenset(map(stem, words))
     phrases = (plain for pattern, plain in PHRASES if re.search(pattern, joined))
     return frozenset(map(stem, [*words, *" ".join(phrases).split()]))
 
 
+_CONTRACTIONS = (
+    (re.compile(r"\b(?:pls|plz)\b"), "please"),
+    (re.compile(r"\bcan'?t\b|\bcannot\b"), "can not"),
+    (re.compile(r"\bwon't\b"), "will not"),
+    (re.compile(r"\bdont\b"), "do not"),
+    (re.compile(r"(?<=\w)n't\b"), " not"),
+)
+_IN_CONTRACTIONS = {word for _, plain in _CONTRACTIONS for word in plain.split()}
+
+
 def _expanded(text: str) -> str:
     """The text with "do not" for "don't" and the like."""
-    for pattern, plain in (
-        (r"\b(?:pls|plz)\b", "please"),
-        (r"\bcan'?t\b|\bcannot\b", "can not"),
-        (r"\bwon't\b", "will not"),
-    ):
-        text = re.sub(pattern, plain, text)
-    return re.sub(r"(?<=\w)n't\b", " not", re.sub(r"\bdont\b", "do not", text))
+    for pattern, plain in _CONTRACTIONS:
+        text = pattern.sub(plain, text)
+    return text
 
 
 def is_no_rule(plain: str) -> bool:
@@ -362,14 +390,18 @@ _FIXED = (
     (r"\bof any (?:kind|sort)\b|\bany (?:kind|sort)s? of\b", ""),
 )
 
+_PHRASES = [(re.compile(pattern), plain) for pattern, plain in (*_FIXED, *PHRASES)]
+_ANY_PHRASE = re.compile(rf"\b(?=\w)(?:{'|'.join(pattern for pattern, _ in (*_FIXED, *PHRASES))})")
+
 
 @lru_cache(maxsize=65536)
 def _plain(sentence: str) -> str:
     """A sentence without case, contractions, and phrases whose negation negates nothing."""
     text = _expanded(fold(unicodedata.normalize("NFKC", sentence)))
     text = " ".join(text.split())
-    for pattern, plain in (*_FIXED, *PHRASES):
-        text = re.sub(pattern, plain, text)
+    if _ANY_PHRASE.search(text):
+        for pattern, plain in _PHRASES:
+            text = pattern.sub(plain, text)
     return text
 
 

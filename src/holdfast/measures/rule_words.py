@@ -5,9 +5,9 @@ Both hold only what changes no rule: "discuss" is not "mention", nor "try to" an
 """
 
 import re
-from functools import lru_cache
+from functools import cache, lru_cache
 
-from holdfast.measures.grammar import lemmas
+from holdfast.common.files import asset
 from holdfast.measures.number_words import NUMBER_WORDS
 
 SYNONYMS = """
@@ -72,18 +72,23 @@ def stem(word: str) -> str:
     """
     if word in NUMBER_WORDS:
         return str(NUMBER_WORDS[word])
-    ending = _without_ending(_lemma(word))
+    ending = _without_ending(irregular_verbs().get(word, word))
     return _GROUPS.get(ending, ending)
 
 
-def _lemma(word: str) -> str:
-    """The verb of an irregular form, such as "written"; the word itself if it may be another."""
-    if len(word) < 3 or not word.isascii() or word.endswith(("s", "ed", "ing")):
-        return word
-    by_part = lemmas(word)
-    verbs = by_part.get("VERB", ())
-    is_another = any(word in of_part for of_part in by_part.values())
-    return verbs[0] if verbs and not is_another else word
+@cache
+def irregular_verbs() -> dict[str, str]:
+    """The verb of each irregular form, such as "written". Forms that end in "s", "ed" or "ing", or
+    that are another word too ("left"), are left out.
+
+    The file has a verb and its forms on each line. It is drawn from the lexicon of `lemminflect`,
+    which takes half a second to load.
+    """
+    verbs: dict[str, str] = {}
+    for line in asset("irregular_verbs.txt").splitlines():
+        verb, *forms = line.split()
+        verbs.update(dict.fromkeys(forms, verb))
+    return verbs
 
 
 def _without_ending(word: str) -> str:

@@ -96,15 +96,13 @@ def _is_sentence_end(block: str, stop: re.Match[str]) -> bool:
     """Whether a stop ends a sentence, and not an abbreviation, initial, pause or quotation."""
     mark = stop.group()
     after = block[stop.end() : stop.end() + _LOOKAHEAD]
+    if mark == ".":
+        word = _WORD_BEFORE_DOT.search(block, max(0, stop.start() - _LOOKBEHIND), stop.start())
+        return word is None or _ends_after_word(word.group(), after.lstrip())
     next_word = after.lstrip(_OPENING_MARKS)
     if _DOTS.match(mark) and next_word:
         return _ends_after_dots(next_word)
-    if _QUOTED_STOP.match(mark) and next_word[:1].islower():
-        return False
-    if mark != ".":
-        return True
-    word = _WORD_BEFORE_DOT.search(block, max(0, stop.start() - _LOOKBEHIND), stop.start())
-    return word is None or _ends_after_word(word.group(), after.lstrip())
+    return not (_QUOTED_STOP.match(mark) and next_word[:1].islower())
 
 
 def _ends_after_dots(next_word: str) -> bool:

@@ -7,6 +7,7 @@ event has several successors; the path that the user went on with is active.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import cached_property
 
 from holdfast.measures.turns import ToolCall
 
@@ -104,7 +105,7 @@ class Transcript:
     format: str = ""
     is_of_subagent: bool = False
 
-    @property
+    @cached_property
     def path(self) -> tuple[Event, ...]:
         """The events of the active path, from the first to the last."""
         return tuple(self.events[position] for position in _path_to(self.last, self.parents))

@@ -5,6 +5,7 @@ another branch of it; the branch of the last message is the active one.
 """
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Any
@@ -133,11 +134,13 @@ def _lines(
         if fields.get("uuid") or fields.get("type") in ("user", "assistant")
     ]
     is_tree = any("parentUuid" in fields for _, fields in records)
-    contents: dict[str, set[str]] = {}
-    for _, fields in records:
-        contents.setdefault(str(fields.get("uuid")), set()).add(_content_of(fields))
+    counts = Counter(str(fields.get("uuid")) for _, fields in records)
+    contents: dict[str, set[str]] = {}  # of what has the uuid of another line
+    for _, fields in () if is_tree else records:
+        if counts[uuid := str(fields.get("uuid"))] > 1:
+            contents.setdefault(uuid, set()).add(_content_of(fields))
     # without parents, a uuid that several messages have is no identity
-    unique = {uuid for uuid, known in contents.items() if is_tree or len(known) == 1} - {"None"}
+    unique = {uuid for uuid in counts if len(contents.get(uuid, ())) < 2} - {"None"}
     lines: dict[str, _Line] = {}
     written_again: list[Unread] = []
     for number, (where, fields) in enumerate(records):
@@ -249,6 +252,8 @@ def _put_behind_summary(boundary: _Line, parents: dict[str, str | None]) -> None
     What follows goes on from the last of them, so that the path to the last message would not
     have the boundary and the summary on it.
     """
+    if "compactMetadata" not in boundary.fields:
+        return
     head, anchor, tail = (boundary.preserved(name) for name in ("head", "anchor", "tail"))
     if not {head, anchor, tail} <= parents.keys() or head not in path_to(tail, parents):
         return
