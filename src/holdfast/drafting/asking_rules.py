@@ -61,6 +61,9 @@ _ACTS = (
          _INSTALLS, r"\b(?:depend|packag|librar|instal|add)"),
     _Act(rf"(?:delet(?:e|ing)|remov(?:e|ing)){_NEW}(?: existing)? files?(?: or (?:directories"
          r"|folders))?", r"(?:git )?rm(?!\S)", r"\b(?:delet|remov)"),
+    _Act(r"deploy(?:ing)?(?: anything)?(?: to (?:prod|production))?",
+         r"(?:(?:npm|pnpm|yarn|make) (?:run )?deploy|vercel|wrangler deploy|firebase deploy"
+         r"|fly deploy|netlify deploy)(?!\S)", r"\bdeploy"),
     _Act(rf"publish(?:ing)?{_NEW}(?: packages?)?(?: to (?:npm|PyPI))?",
          r"(?:(?:npm|pnpm|yarn|bun|cargo|uv|poetry) publish|twine upload)(?!\S)", r"\bpublish"),
     _Act(rf"(?:create|creating|cut|cutting|publish|publishing){_NEW} releases?",
@@ -179,8 +182,10 @@ def _commands(acts: str) -> list[Draft] | None:
             words = words[1:] or words  # of `git push`, the question has the word push
             word = rf"\b(?:{'|'.join(map(re.escape, words[:4]))})"
             drafts.append(_asks({"command": command_pattern(code[1])}, word))
-        else:
-            return None
+        elif not re.match(
+            r"(?:(?:any|the|a|an|your|new|git) )*[a-z]+(?:ing|e|t|y|s)? [a-z `]+$", part
+        ):
+            return None  # of several acts, those that have no command are left to the reader
     return drafts or None
 
 

@@ -5,7 +5,7 @@
 import re
 from collections.abc import Sequence
 
-from holdfast.drafting.clauses import ADVERBS, CODES, all_known, names_in
+from holdfast.drafting.clauses import ADVERBS, CODE, CODES, NEVER, all_known, names_in
 from holdfast.drafting.code_rules import files_of_language
 from holdfast.drafting.commands import (
     is_command,
@@ -60,6 +60,12 @@ _FORMS = (
     rf" {_AFTER}(?: if you (?:changed|modified|edited) .+)?",
     rf"{ADVERBS}{_AFTER},? {_RUN}(?: (?:these|the following|all|both)[\w ]*)?",
     rf"{_AFTER},? (?P<codes>{CODES})",
+    rf"(?P<codes>{CODES}) (?:must|should|has to|have to|needs? to) (?:pass|succeed|be run|be clean"
+    rf"|be green),? {_AFTER}",
+    rf"{NEVER} (?:mark|consider|call|declare|report) (?:a |any |the |your )?(?:tasks?|work|changes?"
+    rf"|it|anything)?(?: as| is)? ?(?:done|complete|completed|finished)(?: until| unless| if| before"
+    rf"| without)? (?:running )?(?P<codes>{CODES})(?: passes| pass| succeeds?| is (?:clean|green))?"
+    r"(?P<end>)(?P<object>)(?P<noun>)(?P<object2>)(?P<object3>)",
 )
 _ANY_CODE = re.compile(
     r"(?:any |every |each |the |your |all |some |new |existing |production )*(?:code|source(?:"
@@ -137,7 +143,16 @@ def run_after(clause: str, statement: Statement, prohibits: bool) -> list[Draft]
     above = statement.under[-1] if statement.under else ""
     match = re.fullmatch(rf"{_AFTER}(?:,? {_RUN}(?: (?:these|the following|all)[\w ]*)?)?[\s:.]*",
                          above, re.I)  # fmt: skip
-    listed = re.fullmatch(rf"(?:{_RUN} ?)?({CODES})", clause, re.I) if match else None
+    listed = (
+        re.fullmatch(
+            rf"(?:{_RUN} ?)?({CODES})(?: (?:to|for|and|passes|must pass|is|are)\b"
+            r"(?:(?! (?:if|when|unless|or|only)\b).)*)?",
+            clause,
+            re.I,
+        )
+        if match
+        else None
+    )
     if match is None or listed is None or not statement.text.startswith(clause[:20]):
         return None
     globs = _changed(match)
@@ -148,7 +163,7 @@ def run_after(clause: str, statement: Statement, prohibits: bool) -> list[Draft]
 
 def _changed(match: re.Match[str]) -> list[str] | None:
     groups = match.groupdict()
-    if groups["end"]:
+    if groups["end"] or not any(groups[name] for name in ("object", "noun", "object2", "object3")):
         return ["*"]
     words = groups["object"] or groups["noun"] or groups["object2"] or groups["object3"] or ""
     return globs_of_change(words)
@@ -188,6 +203,18 @@ def change_together(clause: str, statement: Statement, prohibits: bool) -> list[
     if prohibits:
         return None
     suffix = r"(?: (?:too|as well|accordingly|to match|in the same (?:PR|commit|change)|with .+))?"
+    every = re.fullmatch(
+        rf"{_UPDATE} (?P<also>{CODE}|CHANGELOG(?:\.md)?|changelog) (?:for|with|on|in|after) (?:every"
+        rf"|each|any|all) (?:single )?(?:code )?(?:changes?|commits?|PRs?|pull requests?|edits?)"
+        rf"|(?:every|each|any|all) (?:code )?(?:changes?|PRs?) (?:must|should|needs? to|has to)"
+        rf" (?:also |always |include an? )*(?:update|entry in|edit) (?P<also2>{CODE}|CHANGELOG\.md)",
+        clause,
+        re.I,
+    )
+    if every:
+        name = (every["also"] or every["also2"]).strip("`")
+        glob = path_glob("CHANGELOG.md" if name.lower() == "changelog" else name)
+        return [_together(["*"], [glob])] if glob else None
     forms = (
         rf"{_WHEN_CHANGED},? {_UPDATE} (?P<also>{CODES}|[\w./-]+\.md)(?: files?)?{suffix}",
         rf"{_UPDATE} (?P<also>{CODES}|[\w./-]+\.md)(?: files?)?,? {_WHEN_CHANGED}",

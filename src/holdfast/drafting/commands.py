@@ -17,7 +17,7 @@ _MORE = frozenset(
     """cd ls cp mv mkdir touch chmod chown kill killall pkill bash sh zsh export source psql mysql
     redis-cli sqlite3 alembic flyway prisma drizzle-kit supabase vercel wrangler firebase aws gcloud
     az heroku fly pulumi ansible vagrant ./gradlew gradlew ./mvnw mvnw lint-staged husky changeset
-    storybook playwright cypress ng vue next nuxt astro expo eas react-native flutter dart pod
+    esbuild parcel rollup swc oxlint dprint standard tslint mise asdf volta fnm nvm storybook playwright cypress ng vue next nuxt astro expo eas react-native flutter dart pod
     fastlane mintlify sphinx-build mkdocs pre-commit prek golangci-lint gofmt goimports rustfmt
     clippy cargo-nextest buf protoc openapi-generator spotless ktlint detekt swiftlint swiftformat
     rubocop brakeman phpunit phpstan phpcs""".split()

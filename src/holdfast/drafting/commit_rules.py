@@ -87,6 +87,8 @@ def listed_types(clause: str, statement: Statement, prohibits: bool) -> list[Dra
     about = is_about_commits(statement) or re.search(r"\bcommits?\b", clause, re.I)
     if prohibits or not about or _TITLES.search(clause):
         return None
+    clause = re.sub(r"(?<![\w`])([a-z]{2,10}:)(?=[, ]|$)", r"`\1`", clause)
+    clause = re.sub(r"(?<=`) for [\w /-]+(?=,|$)", "", clause)
     code = r"`[a-z]+(?:\([\w-]+\))?!?:?`"
     listed = rf"(?P<types>{code}(?:(?:, (?:and |or )?| or | and | / |/|\|){code})+)(?:,? etc\.?)?"
     prefixes = (
@@ -118,6 +120,9 @@ def listed_types(clause: str, statement: Statement, prohibits: bool) -> list[Dra
 def conventional_pattern(text: str) -> str:
     """The pattern of Conventional Commits with the types, and the scopes, that a line lists."""
     codes = re.findall(r"`([^`]+)`", text)
+    codes += [
+        f"{word}:" for word in re.findall(r"(?<![\w`])([a-z]{2,10}): ?(?=[,)]|or|and|$)", text)
+    ]
     matches = (re.fullmatch(r"([a-z]+)(?:\([\w-]+\))?!?:", code) for code in codes)
     types = [match[1] for match in matches if match]
     scopes = [code for code in codes if re.fullmatch(r"[a-z][a-z0-9-]*", code)]
@@ -377,7 +382,8 @@ def no_attribution(clause: str, statement: Statement, prohibits: bool) -> list[D
         r"(?: (?:lines?|trailers?|tags?|footers?|attributions?|agents?|headers?"
         r"|(?:for |naming |with )(?:claude|AI|an AI|agents?)(?: agents?| tools?)?))*"
     )
-    if re.fullmatch(rf"{never}{add}{trailer}{where}{TAIL}", clause, re.I):
+    carries = rf"(?:git )?commits? (?:messages? )?(?:carry|have|include|contain)s? no {trailer}"
+    if re.fullmatch(rf"{never}{add}{trailer}{where}{TAIL}|{carries}", clause, re.I):
         named = r"[^\n]*(?:claude|anthropic)" if re.search("claude", clause, re.I) else ""
         return commit_rule(rf"(?si)\A(?!.*co-authored-by:{named})", "prohibition")
     credit = rf"(?:{_AGENT}[- ]?)(?:{_CREDIT}(?:,? (?:or |and )?)?)+"
@@ -419,7 +425,8 @@ def not_committed(clause: str, statement: Statement, prohibits: bool) -> list[Dr
     rest = after_never(clause, r"(?:commit|check in|stage)", prohibits)
     match = (
         re.fullmatch(
-            rf"(?:(?:the|any|anything in|files in|files under|your|generated|local) )*({CODES})"
+            rf"(?:(?:the|any|anything in|files in|files under|your|generated|local|secrets|API keys"
+            rf"|credentials|tokens|keys|sensitive data|or|and|,) ?)*({CODES}|\.env)"
             rf"(?: files?| director(?:y|ies)| folders?)?(?:(?:,? or |, )[\w ,-]+)?{TAIL}",
             rest,
             re.I,
@@ -427,6 +434,12 @@ def not_committed(clause: str, statement: Statement, prohibits: bool) -> list[Dr
         if rest
         else None
     )
+    passive = re.fullmatch(
+        rf"({CODES})(?: files?)? (?:must|should|may|can) (?:never|not) be committed{TAIL}",
+        clause,
+        re.I,
+    )
+    match = match or passive
     names = [name for name, _ in names_in(match[1])] if match else []
     globs = [".env*" if name in (".env", ".env*") else path_glob(name) for name in names]
     if not globs or not all(globs):
