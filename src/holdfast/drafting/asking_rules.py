@@ -55,7 +55,7 @@ _ACTS = (
          r"\bbranch"),
     _Act(rf"(?:create|creating|switch|switching|make|making){_NEW}(?: git)? branch(?:es)?",
          r"git (?:checkout -[bB]|switch -[cC]|branch [^-\s])", r"\bbranch"),
-    _Act(rf"(?:add|adding|install|installing|introduc(?:e|ing)){_NEW}"
+    _Act(rf"(?:add|adding|install|installing|introduc(?:e|ing))(?: or (?:use|add|install))?{_NEW}"
          r"(?: (?:third-party|npm|external|production|runtime|python|project|major|heavy|package))*"
          r" (?:dependency|dependencies|packages?|librar(?:y|ies)|modules)",
          _INSTALLS, r"\b(?:depend|packag|librar|instal|add)"),
@@ -162,6 +162,10 @@ def _edits(acts: str) -> list[Draft] | None:
 
 def _commands(acts: str) -> list[Draft] | None:
     """Running commands, or acts that have one."""
+    acts = re.sub(
+        r"^(?:run|use|running|using) (?:any )?(?:destructive |dangerous |risky )+(?:git |shell )?"
+        r"(?:commands?|operations?) (?:like|such as) (?=`)", "", acts, flags=re.I,
+    )  # fmt: skip
     hidden = re.sub(r"`[^`]*`", lambda match: "\x00" * len(match[0]), acts)
     cuts = [0, *(n for m in re.finditer(r",? or |,? and |, |/(?=\w)", hidden) for n in m.span())]
     parts = [acts[a:b] for a, b in zip(cuts[::2], [*cuts[1::2], len(acts)], strict=True)]
@@ -171,7 +175,10 @@ def _commands(acts: str) -> list[Draft] | None:
         branch = re.search(r"\bto `?(main|master|develop)`?", part)
         if act and branch and not act.command.startswith("git push"):
             return None
-        code = re.fullmatch(r"(?:(?:run|running|use|using|execute|executing) )?`([^`]+)`", part)
+        code = re.fullmatch(
+            r"(?:(?:run|running|use|using|execute|executing) )?`([^`]+)`(?: anything| commands?)?",
+            part,
+        )
         ran = part.startswith(("run", "execut"))
         if act:
             to = rf"(?=.*[ :]{branch[1]}(?!\S))" if branch else ""

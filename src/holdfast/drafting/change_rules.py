@@ -121,7 +121,7 @@ def globs_of_change(text: str) -> list[str] | None:
 
 def run_after(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
     """Run `make gen` after editing `api.proto`."""
-    if prohibits:
+    if prohibits or re.search(r"` \(or\b", statement.text):
         return None
     text = f"{statement.label}, {clause}" if statement.label else clause
     text = re.sub(r"\s*\([^()`]*\)", "", re.sub(r"(?<=\w): (?=`)", ", ", text))
@@ -131,6 +131,9 @@ def run_after(clause: str, statement: Statement, prohibits: bool) -> list[Draft]
             if match is None:
                 continue
             globs = _changed(match)
+            start = match.start("codes") if match.groupdict().get("codes") else 0
+            if re.search(r"\b(?:from|in|inside|under|at) $", candidate[:start]):
+                continue  # a place, and no command
             codes = match.groupdict().get("codes")
             commands = re.findall("`([^`]+)`", codes) if codes else list(statement.block)
             if (match.groupdict()["noun"] or "").lower() in ("changes", "edits") and not (
@@ -141,7 +144,7 @@ def run_after(clause: str, statement: Statement, prohibits: bool) -> list[Draft]
                 continue
             return _runs_after(commands, globs)
     above = statement.under[-1] if statement.under else ""
-    match = re.fullmatch(rf"{_AFTER}(?:,? {_RUN}(?: (?:these|the following|all)[\w ]*)?)?[\s:.]*",
+    match = re.fullmatch(rf"{_AFTER}(?:,? {_RUN}(?: (?:these|the following|all)[\w ]*)?(?: (?:from|in) {CODE})?)?[\s:.]*",
                          above, re.I)  # fmt: skip
     listed = (
         re.fullmatch(

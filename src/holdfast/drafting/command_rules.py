@@ -144,7 +144,7 @@ def instead_of(clause: str, statement: Statement, prohibits: bool) -> list[Draft
         return None
     if not (names_code or "`" in against):
         return None
-    plain = re.sub(r"^(?:plain|raw|bare|the|use|using|running|run) ", "", against)
+    plain = re.sub(r"^(?:(?:just|plain|raw|bare|the|use|using|running|run) )+", "", against)
     words = [word for word, _ in instruction.tails]
     after = instruction.tails[next(n for n, word in enumerate(words) if word in _AGAINST) :]
     purposes = [text for word, text in after if word in ("for", "in", "with", "via")]

@@ -51,7 +51,7 @@ def conventional(clause: str, statement: Statement, prohibits: bool) -> list[Dra
     if prohibits or _TITLES.search(clause):
         return None
     forms = (
-        rf"{ADVERBS}(?:use|follow|write|prefer|commit with|commit using|adhere to|apply)"
+        rf"{ADVERBS}(?:use|follow|write|commit with|commit using|adhere to|apply)"
         rf" {CONVENTIONAL}(?: for (?:all |any |your |the |every )*(?:git )?commits?(?: messages?)?"
         rf"| when committing)?{TAIL}",
         r"(?:all |the |git |your |our )*commits?(?: messages?| titles?| subjects?| style"
@@ -210,7 +210,8 @@ _HOW = (
     r"|no more than|no longer than|not exceed|exceed|around|about)"
 )
 _SUBJECT = (
-    r"(?:(?:the |a |your |all |keep |limit |concise |short )*(?:git )?(?:commit )?(?:message )?"
+    r"(?:(?:the )?(?:entire|whole|full) (?:commit )?message"
+    r"|(?:the |a |your |all |keep |limit |concise |short )*(?:git )?(?:commit )?(?:message )?"
     r"(?:subject|title|first|summary|header|headline)(?: lines?)?s?(?: of (?:the )?commit"
     r" messages?)?|(?:the )?commit (?:messages?|titles?|subjects?))"
 )
@@ -227,7 +228,7 @@ def commit_form(clause: str, statement: Statement, prohibits: bool) -> list[Draf
 
 def _commit_length(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
     """Keep the subject line under 72 characters."""
-    about = " ".join([clause, statement.label, *statement.under[-2:]])
+    about = " ".join([clause, statement.label, *statement.under[-3:]])
     if (
         prohibits
         or "commit" not in about.lower()
@@ -269,7 +270,7 @@ _SHAPES = (  # what a line says of a subject or a body, and the pattern of a mes
     (rf"(?:{NEVER} (?:end|finish)(?: the)?(?: commit)?(?: subject| summary| title| first)?(?:"
      rf" lines?)?"
      r" with a|no(?: trailing)?|omit (?:the )?trailing|without(?: a)? trailing)"
-     r" (?:period|full stop|dot|punctuation)(?: at the end)?(?: (?:in|on|at the end of|for)"
+     r" (?:periods?|full stops?|dots?|punctuation)(?: at the end)?(?: (?:in|on|at the end of|for)"
      r" (?:the )?"
      r"(?:subject|title|summary)(?: line)?)?", r"\A[^\n]*[^.\n](?:\n|\Z)"),
     (r"(?:separate (?:the )?(?:subject|title|summary)(?: line)? from (?:the )?body (?:with|by)|"
@@ -280,12 +281,15 @@ _SHAPES = (  # what a line says of a subject or a body, and the pattern of a mes
      r"|(?:keep )?commit messages (?:must |should )?(?:be |to )?(?:a |one |single)*[- ]?line(?:"
      r" only)?",
      r"\A[^\n]+\n?\Z"),
+    (r"(?:every |each |all )?commits?(?: messages?)? (?:must|should) (?:always )?be (?:an? )?"
+     r"(?:(?:simple|short|single|concise) )*(?:one-?liners?|(?:one|single)[- ]lines?)(?: only)?",
+     r"\A[^\n]+\n?\Z"),
 )  # fmt: skip
 
 
 def _commit_shape(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
     """Capitalise the subject line; no full stop at its end; a blank line before the body."""
-    about = " ".join([clause, statement.label, *statement.under[-2:]]).lower()
+    about = " ".join([clause, statement.label, *statement.under[-3:]]).lower()
     if prohibits or "commit" not in about or _TITLES.search(re.sub(r"\btitle\b", "", clause)):
         return None
     for words, pattern in _SHAPES:
@@ -401,7 +405,7 @@ def commit_trailer(clause: str, statement: Statement, prohibits: bool) -> list[D
     """Commits carry a `Signed-off-by:` trailer."""
     name = (
         r"[`\"]?(?P<name>Signed-off-by|Co-authored-by|Assisted-by|Change-Id|Generated-by):?"
-        r"[^`\"]{0,40}?[`\"]?"
+        r"[^`\"]{0,90}?[`\"]?"
     )
     trailer = rf"(?:an? |the )?{name}(?: (?:lines?|trailers?|footers?|tags?))?"
     match = re.fullmatch(
@@ -409,8 +413,8 @@ def commit_trailer(clause: str, statement: Statement, prohibits: bool) -> list[D
         rf"|create))? (?:must |should )*"
         rf"(?:carry|include|have|contain|be signed with) {trailer}.{{0,60}}"
         rf"|{ADVERBS}(?:add|include|append|use) {trailer.replace('P<name>', 'P<name2>')}"
-        r"(?: (?:to|in|on|at the end of) (?:(?:the|all|every|each|your|git) )*commits?"
-        r"(?: messages?)?)",
+        r"(?: (?:to|in|on|at the end of) (?:(?:the|all|every|each|your|git|agent-authored"
+        r"|AI-assisted|AI-generated) )*commits?(?: messages?)?)",
         clause,
         re.I,
     )

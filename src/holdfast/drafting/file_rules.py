@@ -57,7 +57,8 @@ def file_never(clause: str, statement: Statement, prohibits: bool) -> list[Draft
         else None
     )
     listed = re.fullmatch(
-        rf"{NEVER} {EDIT} (?:the |any )?generated (?:files?|code) \(({CODES})\){TAIL}",
+        rf"{NEVER} {EDIT} (?:the |any )?(?:[\w-]+ ){{1,2}}?(?:files?|code|folders|directories)"
+        rf" \(({CODES})\){TAIL}",
         statement.text.strip(" ."),
         re.I,
     )

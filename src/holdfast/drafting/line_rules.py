@@ -187,7 +187,7 @@ def _names_exception(text: str) -> bool:
         r"(?:always |please |instead,? )?(?:use|run|prefer|see|edit|regenerate)\b", text, re.I
     ):
         return bool(re.search(r"\b(?:unless|except)\b", text, re.I))
-    return bool(_EXCEPTION.search(text) or re.match(r"(?:if|when)\b", text, re.I))
+    return bool(_EXCEPTION.search(text) or re.match(r"(?:if|when|while|during)\b", text, re.I))
 
 
 Form = Callable[[str, Statement, bool], list[Draft] | None]
