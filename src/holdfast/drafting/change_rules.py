@@ -63,7 +63,8 @@ _FORMS = (
     rf"(?P<codes>{CODES}) (?:must|should|has to|have to|needs? to) (?:pass|succeed|be run|be clean"
     rf"|be green),? {_AFTER}",
     rf"{NEVER} (?:mark|consider|call|declare|report) (?:a |any |the |your )?(?:tasks?|work|changes?"
-    rf"|it|anything)?(?: as| is)? ?(?:done|complete|completed|finished)(?: until| unless| if| before"
+    rf"|it|anything)?(?: as| is)? ?(?:done|complete|completed|finished)(?: until| unless| if"
+    r"| before"
     rf"| without)? (?:running )?(?P<codes>{CODES})(?: passes| pass| succeeds?| is (?:clean|green))?"
     r"(?P<end>)(?P<object>)(?P<noun>)(?P<object2>)(?P<object3>)",
 )
@@ -144,7 +145,9 @@ def run_after(clause: str, statement: Statement, prohibits: bool) -> list[Draft]
                 continue
             return _runs_after(commands, globs)
     above = statement.under[-1] if statement.under else ""
-    match = re.fullmatch(rf"{_AFTER}(?:,? {_RUN}(?: (?:these|the following|all)[\w ]*)?(?: (?:from|in) {CODE})?)?[\s:.]*",
+    match = re.fullmatch(rf"(?:(?:always )?(?:run|perform)[\w ]{{0,30}} )?{_AFTER}"
+                         rf"(?:,? {_RUN}(?: (?:these|the following|all)[\w ]*)?"
+                         rf"(?: (?:from|in) {CODE})?)?[\s:.]*",
                          above, re.I)  # fmt: skip
     listed = (
         re.fullmatch(
@@ -207,10 +210,12 @@ def change_together(clause: str, statement: Statement, prohibits: bool) -> list[
         return None
     suffix = r"(?: (?:too|as well|accordingly|to match|in the same (?:PR|commit|change)|with .+))?"
     every = re.fullmatch(
-        rf"{_UPDATE} (?P<also>{CODE}|CHANGELOG(?:\.md)?|changelog) (?:for|with|on|in|after) (?:every"
+        rf"{_UPDATE} (?P<also>{CODE}|CHANGELOG(?:\.md)?|changelog) (?:for|with|on|in|after)"
+        rf" (?:every"
         rf"|each|any|all) (?:single )?(?:code )?(?:changes?|commits?|PRs?|pull requests?|edits?)"
         rf"|(?:every|each|any|all) (?:code )?(?:changes?|PRs?) (?:must|should|needs? to|has to)"
-        rf" (?:also |always |include an? )*(?:update|entry in|edit) (?P<also2>{CODE}|CHANGELOG\.md)",
+        rf" (?:also |always |include an? )*(?:update|entry in|edit)"
+        rf" (?P<also2>{CODE}|CHANGELOG\.md)",
         clause,
         re.I,
     )
@@ -239,7 +244,7 @@ def change_together(clause: str, statement: Statement, prohibits: bool) -> list[
         clause,
         re.I,
     )
-    if match is None or not re.search("sync|align|lockstep", clause):
+    if match is None or not re.search("sync|lockstep", clause):
         return None
     first, second = globs_of_change(match[1]), globs_of_change(match[2])
     if not first or not second:

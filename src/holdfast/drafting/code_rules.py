@@ -176,6 +176,8 @@ def token_pattern(token: str) -> tuple[str, list[str]] | None:
 
 def _literal(token: str) -> str:
     """A token as a pattern: what stands for arguments may be anything."""
+    if element := re.fullmatch(r"<(\w+)(?: ?/)?>", token):
+        return rf"<{element[1]}\b"
     if attribute := re.fullmatch(r"#\[(\w+)\]", token):
         return rf"#!?\[{attribute[1]}\b"
     opened = re.fullmatch(r"(.+?)(?:\((?:\.\.\.|…)?\)|(\[|<)(?:\.\.\.|…|[A-Za-z, ]+)[\]>])", token)

@@ -211,7 +211,8 @@ def package_manager(clause: str, statement: Statement, prohibits: bool) -> list[
     )
     match = re.fullmatch(
         rf"{ADVERBS}(?:use|(?:(?:this|the) (?:project|repo|repository|codebase) )?uses(?= `?\w+`?"
-        rf" (?:exclusively|only))) `?(\w+)`?(?: (?:exclusively|only))? (?:as|for) (?:the |your |our |its |all )*(?:{what}){TAIL}",
+        rf" (?:exclusively|only))) `?(\w+)`?(?: (?:exclusively|only))?"
+        rf" (?:as|for) (?:the |your |our |its |all )*(?:{what}){TAIL}",
         clause,
         re.I,
     )
@@ -248,6 +249,8 @@ _GIT_ACTS = (
     ),
     (r"rebase(?: branches| commits)?", ["git rebase"]),
     (r"merge (?:PRs?|pull requests?)", ["gh pr merge"]),
+    (r"bypass(?: them| it| hooks)? with `--no-verify`",
+     ["git commit --no-verify", "git push --no-verify"]),
     (r"use --no-verify", ["git commit --no-verify", "git push --no-verify"]),
     (r"(?:use|pass|add) `--no-verify`", ["git commit --no-verify", "git push --no-verify"]),
     (r"(?:create|open|submit) (?:an? |any )?(?:PRs?|pull requests?)", ["gh pr create"]),

@@ -64,6 +64,7 @@ def conventional(clause: str, statement: Statement, prohibits: bool) -> list[Dra
         rf"(?:we|this (?:repo|repository|project)|the (?:repo|project)) (?:use|follow|adhere)s?"
         rf"(?: to)? {CONVENTIONAL}(?: for commits?(?: messages?)?)?",
         rf"{ADVERBS}commit (?:with|using) {CONVENTIONAL}",
+        rf"{CONVENTIONAL} (?:are |is )?(?:required|mandatory|enforced)",
     )
     scopes = r"(?: with (?:these|the following) scopes)?"
     plain = re.sub(r"(?:, (?!not)| and (?:usually|always|append|include|keep)).*$", "", clause)
