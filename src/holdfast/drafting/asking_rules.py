@@ -55,12 +55,15 @@ _ACTS = (
          r"\bbranch"),
     _Act(rf"(?:create|creating|switch|switching|make|making){_NEW}(?: git)? branch(?:es)?",
          r"git (?:checkout -[bB]|switch -[cC]|branch [^-\s])", r"\bbranch"),
-    _Act(rf"(?:add|adding|install|installing|introduc(?:e|ing)){_NEW}"
+    _Act(rf"(?:add|adding|install|installing|introduc(?:e|ing))(?: or (?:use|add|install))?{_NEW}"
          r"(?: (?:third-party|npm|external|production|runtime|python|project|major|heavy|package))*"
          r" (?:dependency|dependencies|packages?|librar(?:y|ies)|modules)",
          _INSTALLS, r"\b(?:depend|packag|librar|instal|add)"),
     _Act(rf"(?:delet(?:e|ing)|remov(?:e|ing)){_NEW}(?: existing)? files?(?: or (?:directories"
          r"|folders))?", r"(?:git )?rm(?!\S)", r"\b(?:delet|remov)"),
+    _Act(r"deploy(?:ing)?(?: anything)?(?: to (?:prod|production))?",
+         r"(?:(?:npm|pnpm|yarn|make) (?:run )?deploy|vercel|wrangler deploy|firebase deploy"
+         r"|fly deploy|netlify deploy)(?!\S)", r"\bdeploy"),
     _Act(rf"publish(?:ing)?{_NEW}(?: packages?)?(?: to (?:npm|PyPI))?",
          r"(?:(?:npm|pnpm|yarn|bun|cargo|uv|poetry) publish|twine upload)(?!\S)", r"\bpublish"),
     _Act(rf"(?:create|creating|cut|cutting|publish|publishing){_NEW} releases?",
@@ -159,6 +162,10 @@ def _edits(acts: str) -> list[Draft] | None:
 
 def _commands(acts: str) -> list[Draft] | None:
     """Running commands, or acts that have one."""
+    acts = re.sub(
+        r"^(?:run|use|running|using) (?:any )?(?:destructive |dangerous |risky )+(?:git |shell )?"
+        r"(?:commands?|operations?) (?:like|such as) (?=`)", "", acts, flags=re.I,
+    )  # fmt: skip
     hidden = re.sub(r"`[^`]*`", lambda match: "\x00" * len(match[0]), acts)
     cuts = [0, *(n for m in re.finditer(r",? or |,? and |, |/(?=\w)", hidden) for n in m.span())]
     parts = [acts[a:b] for a, b in zip(cuts[::2], [*cuts[1::2], len(acts)], strict=True)]
@@ -168,7 +175,10 @@ def _commands(acts: str) -> list[Draft] | None:
         branch = re.search(r"\bto `?(main|master|develop)`?", part)
         if act and branch and not act.command.startswith("git push"):
             return None
-        code = re.fullmatch(r"(?:(?:run|running|use|using|execute|executing) )?`([^`]+)`", part)
+        code = re.fullmatch(
+            r"(?:(?:run|running|use|using|execute|executing) )?`([^`]+)`(?: anything| commands?)?",
+            part,
+        )
         ran = part.startswith(("run", "execut"))
         if act:
             to = rf"(?=.*[ :]{branch[1]}(?!\S))" if branch else ""
@@ -179,8 +189,10 @@ def _commands(acts: str) -> list[Draft] | None:
             words = words[1:] or words  # of `git push`, the question has the word push
             word = rf"\b(?:{'|'.join(map(re.escape, words[:4]))})"
             drafts.append(_asks({"command": command_pattern(code[1])}, word))
-        else:
-            return None
+        elif not re.match(
+            r"(?:(?:any|the|a|an|your|new|git) )*[a-z]+(?:ing|e|t|y|s)? [a-z `]+$", part
+        ):
+            return None  # of several acts, those that have no command are left to the reader
     return drafts or None
 
 

@@ -5,7 +5,7 @@
 import re
 from collections.abc import Sequence
 
-from holdfast.drafting.clauses import ADVERBS, CODES, all_known, names_in
+from holdfast.drafting.clauses import ADVERBS, CODE, CODES, NEVER, all_known, names_in
 from holdfast.drafting.code_rules import files_of_language
 from holdfast.drafting.commands import (
     is_command,
@@ -60,6 +60,13 @@ _FORMS = (
     rf" {_AFTER}(?: if you (?:changed|modified|edited) .+)?",
     rf"{ADVERBS}{_AFTER},? {_RUN}(?: (?:these|the following|all|both)[\w ]*)?",
     rf"{_AFTER},? (?P<codes>{CODES})",
+    rf"(?P<codes>{CODES}) (?:must|should|has to|have to|needs? to) (?:pass|succeed|be run|be clean"
+    rf"|be green),? {_AFTER}",
+    rf"{NEVER} (?:mark|consider|call|declare|report) (?:a |any |the |your )?(?:tasks?|work|changes?"
+    rf"|it|anything)?(?: as| is)? ?(?:done|complete|completed|finished)(?: until| unless| if"
+    r"| before"
+    rf"| without)? (?:running )?(?P<codes>{CODES})(?: passes| pass| succeeds?| is (?:clean|green))?"
+    r"(?P<end>)(?P<object>)(?P<noun>)(?P<object2>)(?P<object3>)",
 )
 _ANY_CODE = re.compile(
     r"(?:any |every |each |the |your |all |some |new |existing |production )*(?:code|source(?:"
@@ -115,7 +122,7 @@ def globs_of_change(text: str) -> list[str] | None:
 
 def run_after(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
     """Run `make gen` after editing `api.proto`."""
-    if prohibits:
+    if prohibits or re.search(r"` \(or\b", statement.text):
         return None
     text = f"{statement.label}, {clause}" if statement.label else clause
     text = re.sub(r"\s*\([^()`]*\)", "", re.sub(r"(?<=\w): (?=`)", ", ", text))
@@ -125,6 +132,9 @@ def run_after(clause: str, statement: Statement, prohibits: bool) -> list[Draft]
             if match is None:
                 continue
             globs = _changed(match)
+            start = match.start("codes") if match.groupdict().get("codes") else 0
+            if re.search(r"\b(?:from|in|inside|under|at) $", candidate[:start]):
+                continue  # a place, and no command
             codes = match.groupdict().get("codes")
             commands = re.findall("`([^`]+)`", codes) if codes else list(statement.block)
             if (match.groupdict()["noun"] or "").lower() in ("changes", "edits") and not (
@@ -135,9 +145,20 @@ def run_after(clause: str, statement: Statement, prohibits: bool) -> list[Draft]
                 continue
             return _runs_after(commands, globs)
     above = statement.under[-1] if statement.under else ""
-    match = re.fullmatch(rf"{_AFTER}(?:,? {_RUN}(?: (?:these|the following|all)[\w ]*)?)?[\s:.]*",
+    match = re.fullmatch(rf"(?:(?:always )?(?:run|perform)[\w ]{{0,30}} )?{_AFTER}"
+                         rf"(?:,? {_RUN}(?: (?:these|the following|all)[\w ]*)?"
+                         rf"(?: (?:from|in) {CODE})?)?[\s:.]*",
                          above, re.I)  # fmt: skip
-    listed = re.fullmatch(rf"(?:{_RUN} ?)?({CODES})", clause, re.I) if match else None
+    listed = (
+        re.fullmatch(
+            rf"(?:{_RUN} ?)?({CODES})(?: (?:to|for|and|passes|must pass|is|are)\b"
+            r"(?:(?! (?:if|when|unless|or|only)\b).)*)?",
+            clause,
+            re.I,
+        )
+        if match
+        else None
+    )
     if match is None or listed is None or not statement.text.startswith(clause[:20]):
         return None
     globs = _changed(match)
@@ -148,7 +169,7 @@ def run_after(clause: str, statement: Statement, prohibits: bool) -> list[Draft]
 
 def _changed(match: re.Match[str]) -> list[str] | None:
     groups = match.groupdict()
-    if groups["end"]:
+    if groups["end"] or not any(groups[name] for name in ("object", "noun", "object2", "object3")):
         return ["*"]
     words = groups["object"] or groups["noun"] or groups["object2"] or groups["object3"] or ""
     return globs_of_change(words)
@@ -188,6 +209,20 @@ def change_together(clause: str, statement: Statement, prohibits: bool) -> list[
     if prohibits:
         return None
     suffix = r"(?: (?:too|as well|accordingly|to match|in the same (?:PR|commit|change)|with .+))?"
+    every = re.fullmatch(
+        rf"{_UPDATE} (?P<also>{CODE}|CHANGELOG(?:\.md)?|changelog) (?:for|with|on|in|after)"
+        rf" (?:every"
+        rf"|each|any|all) (?:single )?(?:code )?(?:changes?|commits?|PRs?|pull requests?|edits?)"
+        rf"|(?:every|each|any|all) (?:code )?(?:changes?|PRs?) (?:must|should|needs? to|has to)"
+        rf" (?:also |always |include an? )*(?:update|entry in|edit)"
+        rf" (?P<also2>{CODE}|CHANGELOG\.md)",
+        clause,
+        re.I,
+    )
+    if every:
+        name = (every["also"] or every["also2"]).strip("`")
+        glob = path_glob("CHANGELOG.md" if name.lower() == "changelog" else name)
+        return [_together(["*"], [glob])] if glob else None
     forms = (
         rf"{_WHEN_CHANGED},? {_UPDATE} (?P<also>{CODES}|[\w./-]+\.md)(?: files?)?{suffix}",
         rf"{_UPDATE} (?P<also>{CODES}|[\w./-]+\.md)(?: files?)?,? {_WHEN_CHANGED}",
@@ -209,7 +244,7 @@ def change_together(clause: str, statement: Statement, prohibits: bool) -> list[
         clause,
         re.I,
     )
-    if match is None or not re.search("sync|align|lockstep", clause):
+    if match is None or not re.search("sync|lockstep", clause):
         return None
     first, second = globs_of_change(match[1]), globs_of_change(match[2])
     if not first or not second:

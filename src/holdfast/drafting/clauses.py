@@ -42,27 +42,39 @@ OBJECT = rf"(?:{CODE}|[\w./@:+-]+)"
 OBJECTS = rf"{OBJECT}(?:(?:,? (?:or|and|nor)|,|/| /) ?{OBJECT})*"
 
 
-CODES = rf"{CODE}(?:(?:,? (?:then|and then|and|or|&&)|,) ?{CODE})*"
+CODES = rf"{CODE}(?:(?:,? (?:then|and then|and|or|&&|&|\+|→|->)|,) ?{CODE})*"
+
+
+_CIRCUMSTANCE = re.compile(r"(?:for|in|on|when|if|during|while|after|before|inside)\b", re.I)
+
+
+_CUT = (
+    r"\s+[—–]\s*|\s+-{1,2}\s+|;\s+|,? and (?=(?:never|do not|don['’]t) )| with (?=no \0)|: (?=\S)"
+    r"|\s*\(((?:[^()]|\([^()]*\))*)\)"
+)
+# in "For builds, never use X", what is before the comma limits what is after it
+_CUT_AT_COMMAS = (
+    rf"{_CUT}|,(?: and| but)? (?=(?:never|no) (?:[\w-]+ )?\0)|, (?=(?:do not|don['’]t|never) )"
+)
 
 
 def clauses_of(statement: Statement) -> Iterator[tuple[str, list[str]]]:
     """Each clause of a statement, with the others."""
     text = re.sub(r"\((not|never) ([^()]+)\)", r", \1 \2", statement.text).replace(" ,", ",")
     text = re.sub(r"^(?:in particular|specifically|note|important),? ", "", text, flags=re.I)
-    hidden = re.sub(r"`[^`]*`", lambda match: "x" * len(match[0]), text)
+    hidden = re.sub(r"`[^`]*`", lambda match: "\0" * len(match[0]), text)
+    if re.search(rf"\({CODE}(?:(?:, | or | and |/){CODE})*\)", text):  # it says what is meant
+        yield text.strip(" .!,:"), []
     if reason := re.search(
-        r",? (?:so that|because|otherwise)\b|, (?:so|since|which)\b| so (?:the|it|we|you|they|a"
-        r"|all)\b",
+        r",? (?:so that|because|otherwise)\b|, (?:so|since|which|as|it|they|these|this)\b"
+        r"| so (?:the|it|we|you|they|a|all)\b"
+        r"|, (?:instead|(?:always |please )?(?:re-?run|regenerate|edit|change|update|modify) )",
         hidden,
     ):
         yield text[: reason.start()].strip(" .!,:"), [text[reason.start() :]]
     cuts = [0]
     aside: list[str] = []
-    for match in re.finditer(
-        r"\s+[—–]\s*|\s+-{1,2}\s+|;\s+|,? and (?=(?:never|do not|don['’]t) )|: (?=\S)"
-        r"|\s*\(((?:[^()]|\([^()]*\))*)\)",
-        hidden,
-    ):
+    for match in re.finditer(_CUT if _CIRCUMSTANCE.match(text) else _CUT_AT_COMMAS, hidden):
         cuts += [match.start(), match.end()]
         if match[1] is not None:
             aside.append(text[match.start(1) : match.end(1)])

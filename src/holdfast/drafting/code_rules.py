@@ -72,6 +72,24 @@ _TOKENS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("wildcard imports", r"^\s*from\s+\S+\s+import\s+\*", ("*.py",)),
     ("star imports", r"^\s*from\s+\S+\s+import\s+\*", ("*.py",)),
     ("wildcard import", r"^\s*from\s+\S+\s+import\s+\*", ("*.py",)),
+    ("bare excepts", r"^\s*except\s*:", ("*.py",)),
+    ("any types", r"(?:[:<|&,(=]\s*|\bas\s+)any\b(?!\s*[:(])", _TYPED),
+    ("any casts", r"\bas\s+any\b", _TYPED),
+    ("var declarations", r"^\s*(?:export\s+)?var\s+\w|\(var\s+\w", _SCRIPT),
+    ("require statements", r"(?<![\w.])require\(", _SCRIPT),
+    ("console logs", r"(?<![\w$])console\.log\b", _SCRIPT),
+    ("console.log", r"(?<![\w$])console\.log\b", _SCRIPT),
+    ("console.log statements", r"(?<![\w$])console\.log\b", _SCRIPT),
+    ("console.logs", r"(?<![\w$])console\.log\b", _SCRIPT),
+    ("class-based components", r"\bextends\s+(?:React\.)?(?:Pure)?Component\b", _SCRIPT),
+    ("eslint-disable comments", r"eslint-disable", _SCRIPT),
+    ("ts-ignore comments", r"@ts-ignore\b", _TYPED),
+    ("mutable default arguments", r"\bdef [^\n]*=\s*(?:\[\]|\{\})", ("*.py",)),
+    ("todo comments", r"\bTODO\b", ("*", *_DOCUMENTS)),
+    ("todos", r"\bTODO\b", ("*", *_DOCUMENTS)),
+    ("hex colors", r"#[0-9a-fA-F]{3,8}\b", ("*.{css,scss,ts,tsx,js,jsx,vue,svelte,html}",)),
+    ("hardcoded hex colors", r"#[0-9a-fA-F]{3,8}\b", ("*.{css,scss,ts,tsx,js,jsx,vue,svelte}",)),
+    ("inline css", r"\bstyle=[\"'{]", ("*.{html,tsx,jsx,vue,svelte}",)),
     ("semicolons", r";[ \t]*$", _SCRIPT),
     ("trailing semicolons", r";[ \t]*$", _SCRIPT),
     ("tabs", r"^ *\t", ("*", "!*.{md,mdx,txt,mk,go,tsv}", "!*Makefile")),
@@ -119,7 +137,8 @@ _TOKEN_LANGUAGES: tuple[tuple[str, tuple[str, ...]], ...] = (
 )  # fmt: skip
 
 
-_WORDS = ("semicolons", "tabs", "spaces", "enums", "emojis", "emoji")
+_WORDS = ("semicolons", "tabs", "spaces", "enums", "emojis", "emoji", "todos", "console.log",
+          "console.logs", "innerhtml")  # fmt: skip
 
 
 def files_of_language(text: str) -> list[str]:
@@ -143,6 +162,7 @@ def token_pattern(token: str) -> tuple[str, list[str]] | None:
     files = next((f for shape, f in _TOKEN_LANGUAGES if re.fullmatch(shape, token)), ())
     if (
         len(token) > 48
+        or re.match(r"#\s|[a-z]\w*-[\w-]+$", token)
         or not (is_code or files)
         or is_command(token)
         or re.search(r"-name$|^\w+: ?\w+$", token)
@@ -156,6 +176,10 @@ def token_pattern(token: str) -> tuple[str, list[str]] | None:
 
 def _literal(token: str) -> str:
     """A token as a pattern: what stands for arguments may be anything."""
+    if element := re.fullmatch(r"<(\w+)(?: ?/)?>", token):
+        return rf"<{element[1]}\b"
+    if attribute := re.fullmatch(r"#\[(\w+)\]", token):
+        return rf"#!?\[{attribute[1]}\b"
     opened = re.fullmatch(r"(.+?)(?:\((?:\.\.\.|…)?\)|(\[|<)(?:\.\.\.|…|[A-Za-z, ]+)[\]>])", token)
     end = ""
     if opened and re.search(r"\w$", opened[1]):
@@ -199,6 +223,9 @@ def code_rule(clause: str, statement: Statement, prohibits: bool) -> list[Draft]
         purpose = instruction.tail("for")
         for_types = purpose and re.fullmatch(r"type[- ](?:casting|casts?|assertions?)", purpose)
         narrowing = ("for",) if for_types else ()
+        silences = r"(?:silence|suppress|bypass|work around|get around|hide|satisfy) .*"
+        if re.fullmatch(silences, instruction.tail("to") or "", re.I):
+            narrowing += ("to",)
         if not instruction.has_only(*places, "except", *narrowing) or compared(instruction):
             return None
         objects = instruction.object or (instruction.tail("to") or "")
@@ -249,8 +276,10 @@ def _tokens(objects: str) -> list[tuple[str, list[str]]] | None:
     )
     if listed is None:
         bare = re.sub(r"`", "", plain).lower()
+        bare = re.sub(r"^typescript ", "", bare)
         known = next(
-            (row for row in _TOKENS if row[0] == bare and (" " in bare or bare in _WORDS)), None
+            (row for row in _TOKENS if row[0].lower() == bare and (" " in bare or bare in _WORDS)),
+            None,
         )
         return [(known[1], list(known[2]))] if known else None
     patterns = [token_pattern(token) for token in re.findall("`([^`]+)`", listed[1])]

@@ -62,6 +62,21 @@ def command_never(clause: str, statement: Statement, prohibits: bool) -> list[Dr
         re.I,
     )
     commands = commands_in(match[1]) if match else None
+    if commands is None and re.fullmatch(rf"git(?: (?:commands?|operations?))+{TAIL}",
+                                         instruction.object, re.I):  # fmt: skip
+        commands = ["git"]
+    plain = re.fullmatch(rf"((?:git|npm|pnpm|yarn|cargo|docker|make|go|pip) [a-z][\w:-]*"
+                         rf"(?: --?[\w-]+)?){TAIL}", instruction.object)  # fmt: skip
+    if (
+        commands is None
+        and plain
+        and not re.search(
+            r" (?:hooks?|commands?|operations?|packages?"
+            r"|history|state|files?)\b",
+            plain[1],
+        )
+    ):
+        commands = [plain[1]]
     return not_run(commands) if commands else None
 
 
@@ -92,6 +107,11 @@ def command_below(clause: str, statement: Statement, prohibits: bool) -> list[Dr
 def signed_off(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
     """Always use `git commit -s`."""
     form = rf"(?:always |you must |must )+(?:use|run) `git commit (?:-s|--signoff)`{TAIL}.*"
+    form += (
+        r"|(?:always )?sign(?:[ -]off)?(?: on)?(?: all| your| every| each)? commits?"
+        r" (?:with|using|via|by) `(?:git commit )?(?:-s|--signoff)`.*"
+        r"|(?:all |every )?commits? (?:must|should|need to) be signed[ -]off.*"
+    )
     signs = re.fullmatch("sign(?:[ -]off)?(?: all| your)? commits?", statement.label, re.I)
     signed = signs and re.fullmatch("`git commit (?:-s|--signoff)`", clause)
     if prohibits or not (signed or re.fullmatch(form, clause, re.I)):
@@ -124,7 +144,7 @@ def instead_of(clause: str, statement: Statement, prohibits: bool) -> list[Draft
         return None
     if not (names_code or "`" in against):
         return None
-    plain = re.sub(r"^(?:plain|raw|bare|the|use|using|running|run) ", "", against)
+    plain = re.sub(r"^(?:(?:just|plain|raw|bare|the|use|using|running|run) )+", "", against)
     words = [word for word, _ in instruction.tails]
     after = instruction.tails[next(n for n, word in enumerate(words) if word in _AGAINST) :]
     purposes = [text for word, text in after if word in ("for", "in", "with", "via")]
@@ -183,9 +203,16 @@ def push_to(clause: str, statement: Statement, prohibits: bool) -> list[Draft] |
 
 def package_manager(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
     """Use pnpm as the package manager."""
-    what = r"package manage(?:r|ment)|dependency management|(?:all )?package operations"
+    what = (
+        r"(?:Python |Node |JavaScript |JS )?(?:(?:package|dependency)(?: and (?:package|dependency"
+        r"|environment|project|virtual environment))? manage(?:r|ment)|package operations|package"
+        r" installs?|package installation|dependencies|packages|installing (?:packages"
+        r"|dependencies)|managing dependencies|dependency installs?)"
+    )
     match = re.fullmatch(
-        rf"{ADVERBS}use `?(\w+)`? (?:as|for) (?:the |your |our |all )?(?:{what}){TAIL}",
+        rf"{ADVERBS}(?:use|(?:(?:this|the) (?:project|repo|repository|codebase) )?uses(?= `?\w+`?"
+        rf" (?:exclusively|only))) `?(\w+)`?(?: (?:exclusively|only))?"
+        rf" (?:as|for) (?:the |your |our |its |all )*(?:{what}){TAIL}",
         clause,
         re.I,
     )
@@ -197,9 +224,13 @@ def package_manager(clause: str, statement: Statement, prohibits: bool) -> list[
     if match is None:
         always = r"(?:always |only )" if not headed else r"(?:always |only )?"
         match = re.fullmatch(rf"{always}use `?(\w+)`?{TAIL}", clause, re.I) or re.fullmatch(
-            r"(?:always )?use `?(\w+)`? (?:only|exclusively)", clause, re.I
+            r"(?:always )?use `?(\w+)`? (?:only|exclusively)|(?:package manager (?:is|must be) )?"
+            r"`?(pnpm|npm|yarn|bun|uv|poetry)`? only|only `?(pnpm|npm|yarn|bun|uv|poetry)`?",
+            clause,
+            re.I,
         )
-    others = other_installs(match[1].lower()) if match and not prohibits else None
+    name = next(filter(None, match.groups()), "") if match else ""
+    others = other_installs(name.lower()) if match and not prohibits else None
     spec = {"name": "command_not_run", "command": others}
     return [Draft("command", "requirement", spec)] if others else None
 
@@ -216,6 +247,11 @@ _GIT_ACTS = (
         r"(?: with `--no-verify`)?",
         ["git commit --no-verify", "git push --no-verify"],
     ),
+    (r"rebase(?: branches| commits)?", ["git rebase"]),
+    (r"merge (?:PRs?|pull requests?)", ["gh pr merge"]),
+    (r"bypass(?: them| it| hooks)? with `--no-verify`",
+     ["git commit --no-verify", "git push --no-verify"]),
+    (r"use --no-verify", ["git commit --no-verify", "git push --no-verify"]),
     (r"(?:use|pass|add) `--no-verify`", ["git commit --no-verify", "git push --no-verify"]),
     (r"(?:create|open|submit) (?:an? |any )?(?:PRs?|pull requests?)", ["gh pr create"]),
     (r"(?:create|open|submit) (?:an? |any )?(?:GitHub )?issues?", ["gh issue create"]),

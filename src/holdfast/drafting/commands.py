@@ -17,6 +17,7 @@ _MORE = frozenset(
     """cd ls cp mv mkdir touch chmod chown kill killall pkill bash sh zsh export source psql mysql
     redis-cli sqlite3 alembic flyway prisma drizzle-kit supabase vercel wrangler firebase aws gcloud
     az heroku fly pulumi ansible vagrant ./gradlew gradlew ./mvnw mvnw lint-staged husky changeset
+    esbuild parcel rollup swc oxlint dprint standard tslint mise asdf volta fnm nvm
     storybook playwright cypress ng vue next nuxt astro expo eas react-native flutter dart pod
     fastlane mintlify sphinx-build mkdocs pre-commit prek golangci-lint gofmt goimports rustfmt
     clippy cargo-nextest buf protoc openapi-generator spotless ktlint detekt swiftlint swiftformat
@@ -168,7 +169,10 @@ def path_glob(text: str) -> str | None:
     """The glob of a code span that names a file or a folder; None if it names none."""
     if re.search(r"[\s<>(){}$=;,|'\"]|^-|://|^@|\\", text):
         return None
-    text = text.removeprefix("./")
+    if text.startswith("~"):
+        return None  # logs have the whole path of a home folder
+    if not re.match(r"/(?:bin|dev|etc|home|opt|proc|root|sys|tmp|usr|var|Users)\b", text):
+        text = text.removeprefix("./").removeprefix("/")  # `/lib` is a folder of the repository
     has_extension = re.search(r"(?:^|[\w*/.-])\.[A-Za-z][\w]{0,9}$", text)
     if not ("/" in text or has_extension) or text in ("/", "."):
         return None

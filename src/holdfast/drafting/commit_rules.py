@@ -51,7 +51,7 @@ def conventional(clause: str, statement: Statement, prohibits: bool) -> list[Dra
     if prohibits or _TITLES.search(clause):
         return None
     forms = (
-        rf"{ADVERBS}(?:use|follow|write|prefer|commit with|commit using|adhere to|apply)"
+        rf"{ADVERBS}(?:use|follow|write|commit with|commit using|adhere to|apply)"
         rf" {CONVENTIONAL}(?: for (?:all |any |your |the |every )*(?:git )?commits?(?: messages?)?"
         rf"| when committing)?{TAIL}",
         r"(?:all |the |git |your |our )*commits?(?: messages?| titles?| subjects?| style"
@@ -64,6 +64,7 @@ def conventional(clause: str, statement: Statement, prohibits: bool) -> list[Dra
         rf"(?:we|this (?:repo|repository|project)|the (?:repo|project)) (?:use|follow|adhere)s?"
         rf"(?: to)? {CONVENTIONAL}(?: for commits?(?: messages?)?)?",
         rf"{ADVERBS}commit (?:with|using) {CONVENTIONAL}",
+        rf"{CONVENTIONAL} (?:are |is )?(?:required|mandatory|enforced)",
     )
     scopes = r"(?: with (?:these|the following) scopes)?"
     plain = re.sub(r"(?:, (?!not)| and (?:usually|always|append|include|keep)).*$", "", clause)
@@ -87,6 +88,8 @@ def listed_types(clause: str, statement: Statement, prohibits: bool) -> list[Dra
     about = is_about_commits(statement) or re.search(r"\bcommits?\b", clause, re.I)
     if prohibits or not about or _TITLES.search(clause):
         return None
+    clause = re.sub(r"(?<![\w`])([a-z]{2,10}:)(?=[, ]|$)", r"`\1`", clause)
+    clause = re.sub(r"(?<=`) for [\w /-]+(?=,|$)", "", clause)
     code = r"`[a-z]+(?:\([\w-]+\))?!?:?`"
     listed = rf"(?P<types>{code}(?:(?:, (?:and |or )?| or | and | / |/|\|){code})+)(?:,? etc\.?)?"
     prefixes = (
@@ -118,6 +121,9 @@ def listed_types(clause: str, statement: Statement, prohibits: bool) -> list[Dra
 def conventional_pattern(text: str) -> str:
     """The pattern of Conventional Commits with the types, and the scopes, that a line lists."""
     codes = re.findall(r"`([^`]+)`", text)
+    codes += [
+        f"{word}:" for word in re.findall(r"(?<![\w`])([a-z]{2,10}): ?(?=[,)]|or|and|$)", text)
+    ]
     matches = (re.fullmatch(r"([a-z]+)(?:\([\w-]+\))?!?:", code) for code in codes)
     types = [match[1] for match in matches if match]
     scopes = [code for code in codes if re.fullmatch(r"[a-z][a-z0-9-]*", code)]
@@ -205,7 +211,8 @@ _HOW = (
     r"|no more than|no longer than|not exceed|exceed|around|about)"
 )
 _SUBJECT = (
-    r"(?:(?:the |a |your |all |keep |limit |concise |short )*(?:git )?(?:commit )?(?:message )?"
+    r"(?:(?:the )?(?:entire|whole|full) (?:commit )?message"
+    r"|(?:the |a |your |all |keep |limit |concise |short )*(?:git )?(?:commit )?(?:message )?"
     r"(?:subject|title|first|summary|header|headline)(?: lines?)?s?(?: of (?:the )?commit"
     r" messages?)?|(?:the )?commit (?:messages?|titles?|subjects?))"
 )
@@ -222,7 +229,7 @@ def commit_form(clause: str, statement: Statement, prohibits: bool) -> list[Draf
 
 def _commit_length(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
     """Keep the subject line under 72 characters."""
-    about = " ".join([clause, statement.label, *statement.under[-2:]])
+    about = " ".join([clause, statement.label, *statement.under[-3:]])
     if (
         prohibits
         or "commit" not in about.lower()
@@ -264,7 +271,7 @@ _SHAPES = (  # what a line says of a subject or a body, and the pattern of a mes
     (rf"(?:{NEVER} (?:end|finish)(?: the)?(?: commit)?(?: subject| summary| title| first)?(?:"
      rf" lines?)?"
      r" with a|no(?: trailing)?|omit (?:the )?trailing|without(?: a)? trailing)"
-     r" (?:period|full stop|dot|punctuation)(?: at the end)?(?: (?:in|on|at the end of|for)"
+     r" (?:periods?|full stops?|dots?|punctuation)(?: at the end)?(?: (?:in|on|at the end of|for)"
      r" (?:the )?"
      r"(?:subject|title|summary)(?: line)?)?", r"\A[^\n]*[^.\n](?:\n|\Z)"),
     (r"(?:separate (?:the )?(?:subject|title|summary)(?: line)? from (?:the )?body (?:with|by)|"
@@ -275,12 +282,15 @@ _SHAPES = (  # what a line says of a subject or a body, and the pattern of a mes
      r"|(?:keep )?commit messages (?:must |should )?(?:be |to )?(?:a |one |single)*[- ]?line(?:"
      r" only)?",
      r"\A[^\n]+\n?\Z"),
+    (r"(?:every |each |all )?commits?(?: messages?)? (?:must|should) (?:always )?be (?:an? )?"
+     r"(?:(?:simple|short|single|concise) )*(?:one-?liners?|(?:one|single)[- ]lines?)(?: only)?",
+     r"\A[^\n]+\n?\Z"),
 )  # fmt: skip
 
 
 def _commit_shape(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
     """Capitalise the subject line; no full stop at its end; a blank line before the body."""
-    about = " ".join([clause, statement.label, *statement.under[-2:]]).lower()
+    about = " ".join([clause, statement.label, *statement.under[-3:]]).lower()
     if prohibits or "commit" not in about or _TITLES.search(re.sub(r"\btitle\b", "", clause)):
         return None
     for words, pattern in _SHAPES:
@@ -377,7 +387,8 @@ def no_attribution(clause: str, statement: Statement, prohibits: bool) -> list[D
         r"(?: (?:lines?|trailers?|tags?|footers?|attributions?|agents?|headers?"
         r"|(?:for |naming |with )(?:claude|AI|an AI|agents?)(?: agents?| tools?)?))*"
     )
-    if re.fullmatch(rf"{never}{add}{trailer}{where}{TAIL}", clause, re.I):
+    carries = rf"(?:git )?commits? (?:messages? )?(?:carry|have|include|contain)s? no {trailer}"
+    if re.fullmatch(rf"{never}{add}{trailer}{where}{TAIL}|{carries}", clause, re.I):
         named = r"[^\n]*(?:claude|anthropic)" if re.search("claude", clause, re.I) else ""
         return commit_rule(rf"(?si)\A(?!.*co-authored-by:{named})", "prohibition")
     credit = rf"(?:{_AGENT}[- ]?)(?:{_CREDIT}(?:,? (?:or |and )?)?)+"
@@ -395,7 +406,7 @@ def commit_trailer(clause: str, statement: Statement, prohibits: bool) -> list[D
     """Commits carry a `Signed-off-by:` trailer."""
     name = (
         r"[`\"]?(?P<name>Signed-off-by|Co-authored-by|Assisted-by|Change-Id|Generated-by):?"
-        r"[^`\"]{0,40}?[`\"]?"
+        r"[^`\"]{0,90}?[`\"]?"
     )
     trailer = rf"(?:an? |the )?{name}(?: (?:lines?|trailers?|footers?|tags?))?"
     match = re.fullmatch(
@@ -403,8 +414,8 @@ def commit_trailer(clause: str, statement: Statement, prohibits: bool) -> list[D
         rf"|create))? (?:must |should )*"
         rf"(?:carry|include|have|contain|be signed with) {trailer}.{{0,60}}"
         rf"|{ADVERBS}(?:add|include|append|use) {trailer.replace('P<name>', 'P<name2>')}"
-        r"(?: (?:to|in|on|at the end of) (?:(?:the|all|every|each|your|git) )*commits?"
-        r"(?: messages?)?)",
+        r"(?: (?:to|in|on|at the end of) (?:(?:the|all|every|each|your|git|agent-authored"
+        r"|AI-assisted|AI-generated) )*commits?(?: messages?)?)",
         clause,
         re.I,
     )
@@ -419,7 +430,8 @@ def not_committed(clause: str, statement: Statement, prohibits: bool) -> list[Dr
     rest = after_never(clause, r"(?:commit|check in|stage)", prohibits)
     match = (
         re.fullmatch(
-            rf"(?:(?:the|any|anything in|files in|files under|your|generated|local) )*({CODES})"
+            rf"(?:(?:the|any|anything in|files in|files under|your|generated|local|secrets|API keys"
+            rf"|credentials|tokens|keys|sensitive data|or|and|,) ?)*({CODES}|\.env)"
             rf"(?: files?| director(?:y|ies)| folders?)?(?:(?:,? or |, )[\w ,-]+)?{TAIL}",
             rest,
             re.I,
@@ -427,6 +439,12 @@ def not_committed(clause: str, statement: Statement, prohibits: bool) -> list[Dr
         if rest
         else None
     )
+    passive = re.fullmatch(
+        rf"({CODES})(?: files?)? (?:must|should|may|can) (?:never|not) be committed{TAIL}",
+        clause,
+        re.I,
+    )
+    match = match or passive
     names = [name for name, _ in names_in(match[1])] if match else []
     globs = [".env*" if name in (".env", ".env*") else path_glob(name) for name in names]
     if not globs or not all(globs):

@@ -10,7 +10,11 @@ from holdfast.drafting.commands import (
 from holdfast.drafting.drafts import Draft
 from holdfast.drafting.rules_file import Statement
 
-EDIT = r"(?:hand-?|manually |directly )?(?:edit|modify|touch|change|alter|update|write to)"
+EDIT = (
+    r"(?:hand-?|manually |directly |ever )?(?:edit|modify|touch|change|alter|update|write to"
+    r"|write into|overwrite|tamper with|make (?:any |manual |direct )?(?:changes|edits) (?:to|in)"
+    r"|add (?:new )?files (?:to|in))"
+)
 
 
 _MAKE = r"(?:create|recreate|re-create)"
@@ -38,7 +42,10 @@ def untouched(globs: Sequence[str]) -> list[Draft]:
 
 def file_never(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
     """Do not edit files in `vendor/`."""
-    verbs = rf"{EDIT}(?:(?: or |, |/){EDIT})*(?: or delete)?"
+    verbs = (
+        rf"(?:delete or |rename or |move or |create or |add or )?{EDIT}"
+        rf"(?:(?:,? or |, |/){EDIT})*(?:,? or (?:delete|remove|rename|move|regenerate|reformat))?"
+    )
     rest = after_never(clause, verbs, prohibits)
     match = (
         re.fullmatch(
@@ -50,7 +57,8 @@ def file_never(clause: str, statement: Statement, prohibits: bool) -> list[Draft
         else None
     )
     listed = re.fullmatch(
-        rf"{NEVER} {EDIT} (?:the |any )?generated (?:files?|code) \(({CODES})\){TAIL}",
+        rf"{NEVER} {EDIT} (?:the |any )?(?:[\w-]+ ){{1,2}}?(?:files?|code|folders|directories)"
+        rf" \(({CODES})\){TAIL}",
         statement.text.strip(" ."),
         re.I,
     )
@@ -79,6 +87,17 @@ def file_is_generated(clause: str, statement: Statement, prohibits: bool) -> lis
     )
     if passive and (globs := globs_in(passive[1])):
         return untouched(globs)
+    locked = re.fullmatch(
+        rf"(?:treat |consider )?(?:the |all |files in |everything (?:in|under) |anything in )*"
+        rf"(?P<codes>{CODES})(?: files?| folder| directory)?(?: is| are| as)?(?: strictly)?"
+        r" (?:read-only|immutable|off[ -]limits|frozen)"
+        rf"|(?:leave|keep) (?:the )?(?P<left>{CODES})(?: files?| folder| directory)?"
+        r" (?:alone|untouched|unchanged|as[ -]is|unmodified)",
+        clause,
+        re.I,
+    )
+    if locked and not prohibits and (globs := globs_in(locked["codes"] or locked["left"])):
+        return untouched(globs)
     match = re.match(
         rf"(?:the |all |files in |everything in )?({CODES})(?: files?| folder| directory)?"
         rf"\s*(?:[—–:(,-]|(?:is|are|was|were)\b)",
@@ -95,8 +114,9 @@ def file_is_generated(clause: str, statement: Statement, prohibits: bool) -> lis
     pieces += [piece.strip(" .!") for piece in following]
     says_no = any(
         re.fullmatch(
-            rf"(?:so |and )?{NEVER} {EDIT}(?: (?:it|them|this|these|this file|"
-            rf"that file|these files|{REASON}))*",
+            rf"(?:(?:so|and|auto-?generated|generated|please)[,:.]? )*{NEVER} {EDIT}"
+            rf"(?: (?:it|them|this|these|this file|that file|these files|{REASON}))*"
+            r"|(?:auto-?generated|generated)?(?:,| and)? ?(?:is |are )?(?:strictly )?read-only",
             piece,
             re.I,
         )
@@ -111,8 +131,14 @@ def _is_no_edit_heading(name: str) -> bool:
     plain = re.sub(r"[^\x00-\x7f’]", "", re.split(r" [—–-] ", name)[-1 if "must" in name else 0])
     of = r"these|the following|any|generated|files?|folders?|director(?:y|ies)|paths|of|in|or"
     return bool(
-        re.search(rf"(?:{NEVER}) {EDIT}(?: (?:{of}|{REASON}))*[\s:!.]*$", plain, re.I)
-        or re.search(rf"(?:{NEVER}) {EDIT}(?: (?:{of}|{REASON}))*[\s:!.]*$", name, re.I)
+        re.search(rf"(?:{NEVER}) {EDIT}(?: (?:{of}|{REASON}))*[\s:!.)]*$", plain, re.I)
+        or re.search(rf"(?:{NEVER}) {EDIT}(?: (?:{of}|{REASON}))*[\s:!.)]*$", name, re.I)
+        or re.fullmatch(
+            r"\W*(?:protected|read-only|off[ -]limits) (?:files|paths|areas|folders"
+            r"|files and folders|files & folders|directories)\W*",
+            name,
+            re.I,
+        )
     )
 
 
@@ -125,7 +151,11 @@ def file_below(clause: str, statement: Statement, prohibits: bool) -> list[Draft
     if statement.label:
         return None
     heading = any(map(_is_no_edit_heading, statement.under[-2:]))
-    match = re.fullmatch(rf"({CODES})", clause) if heading else None
+    match = (
+        re.fullmatch(rf"({CODES})(?: (?:is|are) (?:auto-?)?generated.*| files?)?", clause)
+        if heading
+        else None
+    )
     if match is None or not statement.text.startswith(match[1]):
         return None
     globs = globs_in(match[1])

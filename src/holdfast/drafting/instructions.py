@@ -97,7 +97,7 @@ _LEAD = re.compile(
 _PREFER = re.compile(r"^prefer(?:red)?(?::)? (?:to (?:use |run )|using |running |the )?", re.I)
 _FORBIDDEN = re.compile(
     r"^(?P<object>(?:`[^`]+`(?:,? (?:and |or )?)?)+(?: [a-z]+)?) (?:is|are)"
-    r" (?:strictly |explicitly )?(?:forbidden|banned|prohibited|disallowed|not allowed"
+    r" (?:strictly |explicitly |absolutely )?(?:forbidden|banned|prohibited|disallowed|not allowed"
     r"|not permitted)\b",
     re.I,
 )

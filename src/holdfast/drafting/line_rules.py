@@ -107,7 +107,8 @@ _INSTRUCTION = re.compile(
 _PROHIBITS = re.compile(
     r"^(?:(?:things|what) (?:you )?(?:(?:must|should) )?(?:not|never)(?: to)?(?: do)?"
     r"|do not|don['’]?ts?"
-    r"|never(?: do)?|must not|forbidden(?: \w+)?|prohibited(?: \w+)?|you (?:must"
+    r"|never(?: do)?|must not|(?:(?:absolutely|strictly) )?(?:forbidden|prohibited|banned"
+    r"|not allowed)(?: \w+)?|you (?:must"
     r"|should) (?:not|never)"
     r"|(?:hard )?(?:nevers|don['’]ts)|never do this)[\s:!.—-]*$",
     re.I,
@@ -138,7 +139,8 @@ def draft(statement: Statement) -> list[Draft] | Undrafted:
         if not UNCONDITIONAL.search(name) and _CONDITION.search(name)
     ]
     label_condition = [statement.label] if statement.label in conditions else []
-    conditions += [statement.label] if _KIND_OF_CHANGE.search(statement.label) else []
+    if _KIND_OF_CHANGE.search(statement.label) and not re.match(NEVER, statement.label, re.I):
+        conditions.append(statement.label)
     clauses = list(clauses_of(statement))
     for form in _FORMS:
         drafts: list[Draft] = []
@@ -185,7 +187,7 @@ def _names_exception(text: str) -> bool:
         r"(?:always |please |instead,? )?(?:use|run|prefer|see|edit|regenerate)\b", text, re.I
     ):
         return bool(re.search(r"\b(?:unless|except)\b", text, re.I))
-    return bool(_EXCEPTION.search(text) or re.match(r"(?:if|when)\b", text, re.I))
+    return bool(_EXCEPTION.search(text) or re.match(r"(?:if|when|while|during)\b", text, re.I))
 
 
 Form = Callable[[str, Statement, bool], list[Draft] | None]

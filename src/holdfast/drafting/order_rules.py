@@ -25,6 +25,18 @@ _EVENTS = (
 )
 
 
+_ITEM_TAIL = (
+    r"(?: (?:to|for|and|passes|pass|must|should|succeeds|is|are|in|from|on|with)\b"
+    r"(?:(?! (?:if|when|unless|or|only)\b).)*)?"
+)
+_ITEM_HEAD = (
+    r"(?:(?:always |please |must |ensure (?:that )?|make sure (?:that )?)*"
+    r"(?:(?:re-?)?(?:run|execute|use|format|lint|check|test|build|validate|verify|type-?check"
+    r"|formatting|linting|tests|type checks?|compile|fix)\b)?(?:[\w\s'/-]{0,40}?"
+    r"(?: with| using| via| by running|:))? ?)??"
+)
+
+
 _OF_CHANGES = (
     r"(?: (?:to (?:the )?(?:remote|repo(?:sitory)?|GitHub)|"
     r"(?:any |your |the |all )?(?:code |file )?(?:changes?|code|anything|work)))?"
@@ -47,8 +59,16 @@ _GENERAL = (
 
 
 _BEFORE = re.compile(
-    rf"^{_GENERAL}(?:before {_EVENT}{_OF_CHANGES}\b[^`]*|[^`]*\b(?:run|execute)\b[^`]*"
+    rf"^\W*{_GENERAL}(?:before {_EVENT}{_OF_CHANGES}\b[^`]*|[^`]*\b(?:run|execute)\b[^`]*"
     rf" before {_EVENT.replace('<event>', '<event2>')}{_OF_CHANGES}[:.]*)$",
+    re.I,
+)
+
+
+_CHECKLIST = re.compile(
+    r"(?:required |mandatory )?pre-?(?P<event>commit|push|PR|pull request)s?"
+    r"(?: (?:checklist|checks?|requirements?|steps|validation|verification|commands"
+    r"|quality checks|gates?))+(?: \((?:required|mandatory|must pass)\))?(?P<event2>)",
     re.I,
 )
 
@@ -94,8 +114,14 @@ def joined_by_or(codes: str) -> bool:
 
 def run_before(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
     """Run `make test` before committing."""
-    if prohibits:
+    if prohibits or re.search(r"` \(or\b", statement.text):
         return None
+    hooks = re.fullmatch(
+        rf"(?:always )?run (?:the |all )?(?:full )?pre-commit(?: hooks| suite| checks)?"
+        rf"(?: locally)? before {_EVENT}{_OF_CHANGES}", clause, re.I,
+    )  # fmt: skip
+    if hooks:
+        return gates(["pre-commit run"], _event_pattern(hooks["event"]))
     tool = re.fullmatch(rf"(?:always )?run ([a-z-]+) before {_EVENT}{_OF_CHANGES}", clause, re.I)
     if tool and is_command(tool[1]):
         return gates([tool[1]], _event_pattern(tool["event"]))
@@ -111,6 +137,16 @@ def run_before(clause: str, statement: Statement, prohibits: bool) -> list[Draft
     forms = (
         without,
         rf"(?P<codes>{CODES}) before {_EVENT}{_OF_CHANGES}",
+        rf"(?:{NEVER}) {_EVENT}{_OF_CHANGES},? (?:if|when|unless|until) (?P<codes>{CODES})"
+        r" (?:fails?|passes|pass|succeeds?|is green|is clean)",
+        rf"(?:ensure|make sure|verify|check|confirm)(?: that)?(?: all)? (?P<codes>{CODES})"
+        rf" (?:passes|pass|succeeds?|is clean|is green|exits 0),? before {_EVENT}{_OF_CHANGES}",
+        rf"(?:all |the |your )*(?:code|changes|commits|tests) (?:must|should|has to|have to) pass"
+        rf" (?P<codes>{CODES}),? before {_EVENT}{_OF_CHANGES}",
+        rf"{_CHECKS}(?: [\w'/-]+){{0,5}}[: ]+(?P<codes>{CODES}),? before {_EVENT}{_OF_CHANGES}",
+        rf"before {_EVENT}{_OF_CHANGES},? (?:always |please |you must |must )*(?:run|execute|make"
+        rf" sure|ensure|verify|check)(?: that| all)?(?: [\w'/-]+){{0,5}}[: ]+(?P<codes>{CODES})"
+        r"(?: (?:passes|pass|succeeds?|is clean))?",
         rf"{_CHECKS} (?P<codes>{CODES})(?: and [\w\s-]{{1,40}})?,? before {_EVENT}{_OF_CHANGES}",
         rf"before {_EVENT}{_OF_CHANGES},? {_CHECKS} (?P<codes>{CODES})",
         rf"(?P<codes>{CODES}) (?:must|should|need to|has to|have to) (?:pass|succeed"
@@ -128,14 +164,23 @@ def run_before(clause: str, statement: Statement, prohibits: bool) -> list[Draft
 def _below_before(clause: str, statement: Statement) -> list[Draft] | None:
     """An item `make test` below "Before committing"."""
     above = _BEFORE.match(statement.under[-1]) if statement.under else None
-    label = rf"(?:{_CHECKS} )?"
-    match = re.fullmatch(rf"{label}(?P<codes>{CODES})", clause, re.I) if above else None
+    if above is None and statement.under:
+        above = _CHECKLIST.fullmatch(re.sub(r"^[\W\d]+|[\s:*.]+$", "", statement.under[-1]))
+    item = rf"{_ITEM_HEAD}(?P<codes>{CODES}){_ITEM_TAIL}"
+    match = re.fullmatch(item, clause, re.I) if above else None
+    if match and not re.match(r"(?:if|when|for)\b", statement.label, re.I):
+        head = clause[: match.start("codes")]
+        if re.search(r"\b(?:no|not|never|if|optional\w*|instead|see|read)\b", head, re.I):
+            match = None
     if match and not statement.text.strip().startswith(clause[:20]):
         return None
     if above is None or match is None or joined_by_or(match["codes"]):
         return None
+    codes = re.findall("`([^`]+)`", match["codes"])
+    if not all(is_command(part) for code in codes for part in parts_of(code)):
+        return None
     event = above["event"] or above["event2"]
-    return gates(re.findall("`([^`]+)`", match["codes"]), _event_pattern(event))
+    return gates(codes, _event_pattern(event))
 
 
 def heading_before(statement: Statement) -> list[Draft] | None:

@@ -81,6 +81,7 @@ def pr_state(clause: str, statement: Statement, prohibits: bool) -> list[Draft] 
         rf"|based on|be based on|be made against|be submitted to) (?:the )?{branch}",
         rf"{ADVERBS}(?:open|create|target|submit|base|make) {_PR} (?:against|to|on|at|into|for)"
         rf" (?:the )?{branch}",
+        rf"{ADVERBS}(?:open|create|submit) {_PR} (?:on|from) an? [\w -]*branch targeting {branch}",
         rf"{ADVERBS}target (?:the )?{branch} (?:branch )?(?:for|in|with) {_PR}",
     )
     match = next(filter(None, (re.fullmatch(form, clause, re.I) for form in forms)), None)

@@ -17,6 +17,9 @@ _REPLY = r"(?:reply|respond|answer|communicate|speak|talk|chat|converse)"
 
 
 _LANGUAGE = "|".join(sorted((re.escape(n) for n in NAMES.values()), key=len, reverse=True))
+_LANGUAGE = (
+    rf"(?:simplified |traditional |brazilian |modern )?(?P<name>{_LANGUAGE})(?:[- ]simplified)?"
+)
 
 
 _CODE_OF = {name.lower(): code for code, name in NAMES.items()}
@@ -26,10 +29,12 @@ def reply_language(clause: str, statement: Statement, prohibits: bool) -> list[D
     """Always answer in German."""
     to = r"(?: (?:to|with) (?:me|the user|users|customers|us))?"
     forms = (
-        rf"{ADVERBS}{_REPLY}{to}(?: only)? (?:only )?in (?P<name>{_LANGUAGE})(?: only)?{TAIL}",
-        rf"{_REPLIES} (?:must|should) (?:always )?be (?:written )?in (?P<name>{_LANGUAGE}){TAIL}",
-        rf"{ADVERBS}(?:use|write|speak) (?P<name>{_LANGUAGE}) (?:for|in) {_REPLIES}",
-        rf"{ADVERBS}speak (?P<name>{_LANGUAGE}){to}(?: only)?",
+        rf"{ADVERBS}{_REPLY}{to}(?: only)? (?:only )?in {_LANGUAGE}(?: only)?{TAIL}",
+        rf"{_REPLIES} (?:must|should) (?:always )?be (?:written )?in {_LANGUAGE}{TAIL}",
+        rf"{ADVERBS}(?:use|write|speak) {_LANGUAGE} (?:for|in) {_REPLIES}",
+        rf"{ADVERBS}speak {_LANGUAGE}{to}(?: only)?",
+        rf"{ADVERBS}(?:write|give|provide|keep) {_REPLIES}{to} in {_LANGUAGE}",
+        rf"{_REPLIES}:? (?:always )?in {_LANGUAGE}",
     )
     match = next(filter(None, (re.fullmatch(form, clause, re.I) for form in forms)), None)
     if match is None or prohibits:
