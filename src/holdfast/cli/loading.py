@@ -31,7 +31,8 @@ from holdfast.integrations.ray import Specification, connect
 from holdfast.methods import Method, parse, spec_of
 from holdfast.methods.kinds import Ability
 from holdfast.models.checkpoint import find_source
-from holdfast.models.connecting import EndpointModel, connect_all
+from holdfast.models.connecting import connect_all
+from holdfast.models.endpoint import EndpointModel
 from holdfast.models.engine_choice import Wanted, Work, choose_engine, read_engine
 from holdfast.models.engine_plugins import load_in_engine, read_options
 from holdfast.models.protocol import ChatModel

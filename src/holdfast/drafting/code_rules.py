@@ -211,18 +211,16 @@ def code_rule(clause: str, statement: Statement, prohibits: bool) -> list[Draft]
     """Never use `any`; use `pathlib` instead of `os.path`."""
     instruction = instruction_of(clause, prohibits)
     if re.fullmatch(r"(?:always )?(?:(?:use |only )*named exports(?: only)?)", clause, re.I):
-        return (
-            None
-            if prohibits
-            else _drafts([("^\\s*export\\s+default\\b", list(_SCRIPT))], [], statement)
-        )
+        if prohibits:
+            return None
+        return _drafts([(r"^\s*export\s+default\b", list(_SCRIPT))], [], statement)
     if instruction is None or not instruction.does(WRITE):
         return None
     places = ("in", "inside", "within", "outside", "outside of")
     if instruction.modality is Modality.NEVER:
         purpose = instruction.tail("for")
         for_types = purpose and re.fullmatch(r"type[- ](?:casting|casts?|assertions?)", purpose)
-        narrowing = ("for",) if for_types else ()
+        narrowing: tuple[str, ...] = ("for",) if for_types else ()
         silences = r"(?:silence|suppress|bypass|work around|get around|hide|satisfy) .*"
         if re.fullmatch(silences, instruction.tail("to") or "", re.I):
             narrowing += ("to",)

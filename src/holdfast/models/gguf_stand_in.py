@@ -53,7 +53,8 @@ def standing_in(header: Header) -> Iterator[None]:
         path: str, return_tensors: bool = False, model_to_load: Any = None, torch_dtype: Any = None
     ) -> dict[str, Any]:
         if not header.path.samefile(path):
-            return load(path, return_tensors, model_to_load, torch_dtype)
+            elsewhere: dict[str, Any] = load(path, return_tensors, model_to_load, torch_dtype)
+            return elsewhere
         parsed: dict[str, Any] = load(path)
         if return_tensors:
             config = parsed["config"]
@@ -62,7 +63,7 @@ def standing_in(header: Header) -> Iterator[None]:
 
     with _LENDING:
         read, read_metadata = gguf.GGUFReader, newer._read_metadata
-        load = older.load_gguf_checkpoint
+        load: Any = older.load_gguf_checkpoint
         convert = kept_in_cache(header, tokenizers.convert_gguf_tokenizer)
         with (
             patch.object(gguf, "GGUFReader", reader),

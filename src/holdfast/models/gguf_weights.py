@@ -48,7 +48,8 @@ def read_weights(
     )
 
     architecture = header.values["general.architecture"].content
-    processor = TENSOR_PROCESSORS.get(architecture, TensorProcessor)(config=config)
+    make_processor: Any = TENSOR_PROCESSORS.get(architecture, TensorProcessor)
+    processor = make_processor(config=config)
     with patch("gguf.get_tensor_name_map", cache(gguf.get_tensor_name_map)):
         names = get_gguf_hf_weights_map(model, processor)
     unchanged, changed = [], []
