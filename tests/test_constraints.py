@@ -15,7 +15,7 @@ from holdfast.common.sampling import Penalties
 from holdfast.engine.constraints import constrain
 from holdfast.errors import ModelError, ParameterOutOfRange, UsageError
 from holdfast.models.grammar_masks import compile_grammar
-from holdfast.models.grammars import Grammar, read_response_format
+from holdfast.models.grammars import CallForm, Function, Grammar, read_response_format
 from holdfast.models.requests import Request
 
 PIRATE = [
@@ -244,3 +244,10 @@ def test_a_reply_that_is_continued_has_no_grammar_of_its_own():
         model().generate(
             begun, continue_final_message=True, response_format={"type": "json_object"}
         )
+
+
+def test_the_name_of_a_function_may_hold_that_of_the_example_and_letters_of_a_token():
+    form = CallForm("", '{"name": "example", ', "}</end>", "example", "", {"</e": 7, "</end>": 9})
+    call = form.call(Function("my_example</end>", {"type": "array"}))
+    assert call.startswith('"{\\"name\\": \\"" "my_example</end>" "\\", " %json {"type": "object"')
+    assert call.endswith(' "}" <[9]>')

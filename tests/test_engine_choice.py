@@ -19,7 +19,7 @@ from holdfast.models.engine_choice import (
 )
 from holdfast.models.gguf import read_gguf
 
-LARGE = Machine(memory=64_000_000_000, itemsize=2, gpu=False)
+LARGE = Machine(memory=64_000_000_000, itemsize=2)
 SMALL = replace(LARGE, memory=1_000_000)
 LOADED = []
 
@@ -62,8 +62,9 @@ def chosen(file, engine="auto", wanted=None, machine=LARGE):
         ("loop", LARGE, "torch", "many replies"),
         ("server", LARGE, "torch", "many replies"),
         ("loop", SMALL, "llama", "1 MB"),
-        ("chat", replace(LARGE, gpu=True), "torch", "GPU"),
-        ("loop", replace(SMALL, gpu=True), "torch", "GPU"),
+        ("chat", replace(LARGE, gpu_memory=24_000_000_000), "torch", "GPU"),
+        ("loop", replace(SMALL, gpu_memory=24_000_000_000), "torch", "GPU"),
+        ("loop", replace(LARGE, gpu_memory=1_000_000), "llama", "this GPU has 1 MB"),
     ],
 )
 def test_the_work_and_the_memory_choose(installed, file, work, machine, engine, why):

@@ -48,6 +48,10 @@ def test_groups_fill_the_time_and_stop_with_it():
     assert (box.given, clock.now) == (10, 100)
 
 
+def test_a_clock_that_measured_no_time_plans_all_conversations():
+    assert Pilot(replies=4, seconds=0.0).first_group(4, 120, 40) == 40
+
+
 def test_groups_end_with_the_conversations():
     clock = Clock()
     box = TimeBox(100, first=4, clock=clock)

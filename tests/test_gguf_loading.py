@@ -199,6 +199,7 @@ def test_other_versions_and_headers_have_other_places(cached, monkeypatch):
 def test_loads_at_the_same_time_share_the_cache(cached):
     texts = []
     header = read_header(cached)
+    vocabulary = {"tokens": header.values["tokenizer.ggml.tokens"].content}
 
     def convert(*_):
         from tokenizers import Tokenizer, models
@@ -206,7 +207,7 @@ def test_loads_at_the_same_time_share_the_cache(cached):
         return Tokenizer(models.BPE()), {}
 
     def run():
-        tokenizer, _ = gguf_tokenizer.kept_in_cache(header, convert)("llama", {"tokens": ["a"]})
+        tokenizer, _ = gguf_tokenizer.kept_in_cache(header, convert)("llama", vocabulary)
         texts.append(tokenizer.to_str())
 
     threads = [threading.Thread(target=run) for _ in range(8)]
@@ -217,6 +218,13 @@ def test_loads_at_the_same_time_share_the_cache(cached):
     assert len(texts) == 8 and len(set(texts)) == 1
     folder = gguf_tokenizer.cache_file(header).parent
     assert [path.suffix for path in folder.iterdir()] == [".json"]
+
+
+def test_the_tokenizer_of_another_file_is_neither_taken_nor_kept(cached):
+    header = read_header(cached)
+    convert = gguf_tokenizer.kept_in_cache(header, lambda *given: given)
+    assert convert("llama", {"tokens": ["a"]}) == ("llama", {"tokens": ["a"]})
+    assert not gguf_tokenizer.cache_file(header).exists()
 
 
 def test_a_small_vocabulary_is_not_kept(tmp_path, monkeypatch):

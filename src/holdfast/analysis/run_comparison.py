@@ -8,6 +8,7 @@ any run; the verdicts on kinds and rules share the same error (Bonferroni), so t
 wrong no more often.
 """
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -525,6 +526,10 @@ def _mask(series: Series, rows: np.ndarray) -> np.ndarray:
     return keep
 
 
+# by the rule, the row, the column and the score of each probe
+_Cells = dict[RuleKey, list[tuple[int, int, float]]]
+
+
 @dataclass(frozen=True, eq=False)
 class _Differ:
     """Makes the rows of one comparison.
@@ -551,15 +556,24 @@ class _Differ:
         return known
 
     def _scores(self, at: int, keys: set[RuleKey]) -> np.ndarray:
-        records = self.sides[at].records
-        cells = (
-            (row, probe.round - 1, probe.score)
-            for row, record in enumerate(records)
-            for probe in _probes(record)
-            if probe.round <= self.width and _key(record, probe) in keys
-        )
-        scores: np.ndarray = cell_means(cells, (len(records), self.width))[self.order[at]]
+        cells = (cell for key in keys for cell in self._cells[at].get(key, ()))
+        size = len(self.sides[at].records), self.width
+        scores: np.ndarray = cell_means(cells, size)[self.order[at]]
         return scores
+
+    @cached_property
+    def _cells(self) -> list[dict[RuleKey, list[tuple[int, int, float]]]]:
+        """Of each side, the row, the column and the score of each probe, by its rule."""
+        cells: list[dict[RuleKey, list[tuple[int, int, float]]]] = [
+            defaultdict(list),
+            defaultdict(list),
+        ]
+        for found, side in zip(cells, self.sides, strict=True):
+            for row, record in enumerate(side.records):
+                for probe in _probes(record):
+                    if probe.round <= self.width:
+                        found[_key(record, probe)].append((row, probe.round - 1, probe.score))
+        return cells
 
     def conversations(self, keys: set[RuleKey]) -> int:
         """How many conversations the comparison of some rules rests on."""

@@ -21,7 +21,8 @@ class Pilot:
 
     def seconds_of(self, rounds: int) -> float:
         """About how long one conversation takes, with a turn and a probe in each round."""
-        return 2 * rounds * (1 + GROWTH / 2) * self.seconds / max(self.replies, 1)
+        seconds = max(self.seconds, 1e-3)  # a coarse clock may have measured none
+        return 2 * rounds * (1 + GROWTH / 2) * seconds / max(self.replies, 1)
 
     def rounds_within(self, seconds: float) -> int:
         """The longest conversations of which enough fit into a time; else the shortest."""

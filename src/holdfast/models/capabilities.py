@@ -48,7 +48,8 @@ def require_free_reply(request: Request, description: str) -> None:
     Raises:
         ModelError: it has penalties or a grammar.
     """
-    for name, asked in (("response_format", request.grammar), ("penalties", request.penalties)):
+    option = "response_format" if request.grammar is None else request.grammar.option
+    for name, asked in ((option, request.grammar), ("penalties", request.penalties)):
         if asked:
             raise ModelError(
                 f"{description} draws its own tokens, so Holdfast cannot apply {name}; leave it"

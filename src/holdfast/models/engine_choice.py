@@ -3,10 +3,12 @@
 The rules, of which the first that applies decides (docs/llama.md has what they were measured on):
 
 1. The engine chosen by hand; refused if it cannot do what is asked.
-2. Ours, if holdfast-llama is not installed or cannot do what is asked, or if there is a GPU.
-3. llama.cpp, if the dequantised weights do not fit into this machine's memory.
-4. llama.cpp for one chat: a token reads every weight, and it reads fewer bytes.
-5. Ours for many rows together: a pass is arithmetic then, which bfloat16 does faster.
+2. Ours, if holdfast-llama is not installed or cannot do what is asked.
+3. llama.cpp, if the dequantised weights do not fit into the memory of the GPU, or of the machine
+   if there is none.
+4. Ours, if there is a GPU.
+5. llama.cpp for one chat: a token reads every weight, and it reads fewer bytes.
+6. Ours for many rows together: a pass is arithmetic then, which bfloat16 does faster.
 """
 
 from __future__ import annotations
@@ -53,12 +55,12 @@ class Machine:
     Args:
         memory: bytes.
         itemsize: bytes of a weight of a large model, once dequantised.
-        gpu: whether our engine would use one.
+        gpu_memory: bytes of the GPU that our engine would use; 0 if there is none.
     """
 
     memory: int
     itemsize: int
-    gpu: bool
+    gpu_memory: int = 0
 
     @classmethod
     def here(cls) -> Machine:
@@ -68,8 +70,9 @@ class Machine:
         from holdfast.engine.memory import memory_of_this_process
         from holdfast.models.loading import multiplies_bfloat16
 
-        gpu = torch.cuda.is_available()
-        return cls(memory_of_this_process(), 2 if gpu or multiplies_bfloat16() else 4, gpu)
+        gpu = torch.cuda.get_device_properties(0).total_memory if torch.cuda.is_available() else 0
+        itemsize = 2 if gpu or multiplies_bfloat16() else 4
+        return cls(memory_of_this_process(), itemsize, gpu)
 
 
 @dataclass(frozen=True)
@@ -125,7 +128,7 @@ def choose_engine(
     abilities = abilities_in("llama")
     why_not = _why_not(gguf, abilities, wanted)
     if engine == "llama":
-        if abilities is None:
+        if abilities is None and gguf is not None:
             raise ModelError(
                 f"--engine llama needs holdfast-llama, which is not installed here; {INSTALL}, or"
                 " leave --engine out.",
@@ -142,12 +145,14 @@ def choose_engine(
     assert gguf is not None
     machine = machine or Machine.here()
     dequantised = machine.itemsize * sum(int(tensor.n_elements) for tensor in gguf.header.tensors)
-    needed = _COPIES * dequantised + _BESIDE
+    on_gpu = machine.gpu_memory > 0
+    needed = dequantised * (1 if on_gpu else _COPIES) + _BESIDE
+    offered = machine.gpu_memory or machine.memory
     on_disk = megabytes(gguf.path.stat().st_size)
-    fits = needed <= machine.memory or machine.gpu
+    fits = needed <= offered
     short = (
-        f"its weights, dequantised, need about {megabytes(needed)} of memory, and this machine has"
-        f" {megabytes(machine.memory)}"
+        f"its weights, dequantised, need about {megabytes(needed)} of memory, and this"
+        f" {'GPU' if on_gpu else 'machine'} has {megabytes(offered)}"
     )
     ours = f"{name} runs in Holdfast's own engine, dequantised to {megabytes(dequantised)}"
     theirs = f"{name} runs in llama.cpp, on its weights as they are ({on_disk})"
@@ -156,10 +161,10 @@ def choose_engine(
         return Choice("torch", "" if fits else f"{ours}: {short}; {cure}.")
     if why_not:
         return Choice("torch", f"{ours}, as {why_not}.")
-    if machine.gpu:
-        return Choice("torch", f"{ours}, as there is a GPU; --engine llama chooses llama.cpp.")
     if not fits:
         return Choice("llama", f"{theirs}: {short}; --engine torch tries it.")
+    if on_gpu:
+        return Choice("torch", f"{ours}, as there is a GPU; --engine llama chooses llama.cpp.")
     if wanted.work == "chat":
         why = "a single chat is answered faster there"
         return Choice("llama", f"{theirs}: {why}; --engine torch chooses Holdfast's own engine.")

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 _FORMAT = 1  # of the files in the cache
+_TOKENS = "tokenizer.ggml.tokens"
 _LARGE = 20_000  # tokens; fewer are converted as fast as they are read
 _Convert = Callable[[str, dict[str, Any]], "tuple[Tokenizer, dict[str, Any]]"]
 
@@ -35,7 +36,9 @@ def kept_in_cache(header: Header, convert: _Convert) -> _Convert:
     """
 
     def converted(architecture: str, vocabulary: dict[str, Any]) -> Any:
-        if len(vocabulary["tokens"]) < _LARGE:
+        tokens = vocabulary["tokens"]
+        # another thread may be converting the tokenizer of another file
+        if len(tokens) < _LARGE or tokens != header.values[_TOKENS].content:
             return convert(architecture, vocabulary)
         path = cache_file(header)
         kept = _read(path)

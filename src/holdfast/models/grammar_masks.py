@@ -116,7 +116,8 @@ class GrammarCompiler:
         return compiled
 
 
-_COMPILERS: weakref.WeakKeyDictionary[PreTrainedTokenizerFast, GrammarCompiler] = (
+_Compilers = dict[frozenset[int], GrammarCompiler]  # by the tokens that end a reply
+_COMPILERS: weakref.WeakKeyDictionary[PreTrainedTokenizerFast, _Compilers] = (
     weakref.WeakKeyDictionary()
 )
 _LOCK = threading.Lock()
@@ -134,9 +135,10 @@ def compile_grammar(
     """
     import_extra("llguidance", "grammar", grammar.option)
     with _LOCK:
-        compiler = _COMPILERS.get(tokenizer)
-        if compiler is None:
-            compiler = _COMPILERS[tokenizer] = GrammarCompiler(tokenizer, stop_ids)
+        compilers = _COMPILERS.setdefault(tokenizer, {})
+        if stop_ids not in compilers:
+            compilers[stop_ids] = GrammarCompiler(tokenizer, stop_ids)
+        compiler = compilers[stop_ids]
     return compiler.compile(grammar)
 
 

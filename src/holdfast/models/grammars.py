@@ -109,23 +109,28 @@ class CallForm:
 
     def call(self, function: Function) -> str:
         """The text of a call after its opening, as the body of a grammar's rule."""
-        name = function.name
-        before, after = (
-            text.replace(json.dumps(self.name), json.dumps(name)).replace(self.name, name)
-            for text in (self.before.removeprefix(self.opening), self.after)
-        )
-        schema = {"type": "object", **function.parameters}
-        return " ".join(
-            filter(None, (self.literal(before), json_rule(schema), self.literal(after)))
-        )
+        schema = {**function.parameters, "type": "object"}
+        before = self._around(self.before.removeprefix(self.opening), function.name)
+        after = self._around(self.after, function.name)
+        return " ".join(filter(None, (before, json_rule(schema), after)))
+
+    def _around(self, text: str, name: str) -> str:
+        """A text around the arguments in a grammar, with the name of a function in its place."""
+        parts = text.split(self.name)
+        # a name is plain text, also one that has the letters of a special token
+        named = f" {json.dumps(name, ensure_ascii=False)} "
+        return named.join(self.literal(part) for part in parts).strip()
 
     def literal(self, text: str) -> str:
         """A text in a grammar, whose special tokens are tokens; "" for none."""
         if not self.special:
             return json.dumps(text, ensure_ascii=False) if text else ""
-        parts = re.split(f"({'|'.join(map(re.escape, self.special))})", text)
+        longest_first = sorted(self.special, key=len, reverse=True)
+        parts = re.split(f"({'|'.join(map(re.escape, longest_first))})", text)
         return " ".join(
-            f"<[{self.special[part]}]>" if part in self.special else json.dumps(part)
+            f"<[{self.special[part]}]>"
+            if part in self.special
+            else json.dumps(part, ensure_ascii=False)
             for part in parts
             if part
         )

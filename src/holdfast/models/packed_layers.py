@@ -7,6 +7,7 @@ rows take two thirds of the time at 0.5 billion parameters (benchmarks/faster_la
 
 from __future__ import annotations
 
+import threading
 from collections import Counter
 from dataclasses import dataclass
 from typing import Any
@@ -14,17 +15,19 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+_UNPACKING = threading.Lock()
+
 
 @dataclass(frozen=True)
 class _Packing:
     weight: Tensor  # in oneDNN's layout
     requires_grad: bool
     tied: nn.Parameter | None  # the plain weight, if another module has it too
-    version: int  # of the plain weight when it was packed
+    state: _State  # of the plain weight when it was packed
 
     @property
     def is_current(self) -> bool:
-        return self.tied is None or self.tied._version == self.version
+        return self.tied is None or _State.of(self.tied) == self.state
 
     def plain(self) -> Tensor:
         return self.weight.to_dense() if self.tied is None else self.tied.detach()
@@ -63,14 +66,17 @@ class PackedLinear(nn.Linear):
         weight: Any = packed._parameters.pop("weight")
         laid_out = torch.ops.mkldnn._reorder_linear_weight(weight.detach())
         tied = weight if is_tied else None
-        packed._packing = _Packing(laid_out, weight.requires_grad, tied, weight._version)
+        packed._packing = _Packing(laid_out, weight.requires_grad, tied, _State.of(weight))
         return packed
 
     def forward(self, input: Tensor) -> Tensor:
         """The product, [..., in] to [..., out]."""
-        packing = self._packing
+        packing: _Packing | None = vars(self).get("_packing")
+        if packing is None:  # another thread has just unpacked it
+            return nn.Linear.forward(self, input)
         needs_gradients = torch.is_grad_enabled() and (packing.requires_grad or input.requires_grad)
-        if needs_gradients or not packing.is_current:
+        is_plain = input.dtype is not torch.bfloat16 or torch.is_autocast_enabled("cpu")
+        if needs_gradients or is_plain or not packing.is_current:
             self.unpack()
             return nn.Linear.forward(self, input)
         product: Tensor = torch.ops.mkldnn._linear_pointwise(
@@ -80,8 +86,10 @@ class PackedLinear(nn.Linear):
 
     def unpack(self) -> None:
         """Makes it a plain layer."""
-        packing = self._packing
-        with torch.inference_mode(False), torch.no_grad():
+        with _UNPACKING, torch.inference_mode(False), torch.no_grad():
+            packing: _Packing | None = vars(self).get("_packing")
+            if packing is None:
+                return
             weight = packing.tied
             if weight is None:
                 weight = nn.Parameter(packing.plain(), packing.requires_grad)
@@ -111,6 +119,10 @@ class PackedLinear(nn.Linear):
     def __reduce_ex__(self, protocol: Any) -> Any:
         self.unpack()  # the layout is this processor's
         return nn.Linear.__reduce_ex__(self, protocol)
+
+    def _load_from_state_dict(self, *arguments: Any) -> None:
+        self.unpack()
+        nn.Linear._load_from_state_dict(self, *arguments)
 
     def _save_to_state_dict(
         self, destination: dict[str, Any], prefix: str, keep_vars: bool

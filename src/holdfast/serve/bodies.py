@@ -77,7 +77,7 @@ class Body(StrictModel):
 
     @field_validator("*", mode="before")
     @classmethod
-    def _refuseunsupported(cls, value: Any, info: ValidationInfo) -> Any:
+    def _refuse_unsupported(cls, value: Any, info: ValidationInfo) -> Any:
         _check_encodable(str(info.field_name), value)
         extra = cls.model_fields[str(info.field_name)].json_schema_extra
         if not isinstance(extra, dict) or "enum" not in extra:

@@ -82,9 +82,12 @@ class CallParser:
         called = [*asked, {"role": "assistant", "content": "", "tool_calls": [call]}]
         try:
             prompt = self._rendered(asked, add_generation_prompt=True)
-            reply = self._rendered(called).removeprefix(prompt)
+            rendered = self._rendered(called)
         except Exception:  # whatever a template raises
             return None
+        if not rendered.startswith(prompt):  # a reply begins otherwise, such as with reasoning
+            return None
+        reply = rendered.removeprefix(prompt)
         arguments = re.search(r'\{\s*"holdfast_key"\s*:\s*"holdfast_value"\s*\}', reply)
         if arguments is None:
             return None
@@ -109,7 +112,11 @@ class CallParser:
     def _added(self, text: str) -> dict[str, int]:
         """The tokens in a text that are added to the vocabulary, which no other tokens spell."""
         added: Mapping[int, Any] = self.model.tokenizer.added_tokens_decoder
-        return {token.content: number for number, token in added.items() if token.content in text}
+        return {
+            token.content: number
+            for number, token in added.items()
+            if token.content in text and token.content.strip()  # spaces are spelt by others too
+        }
 
     def without_calls(self, message: Message, tools: Sequence[Tool]) -> Message:
         """Removes from an assistant's content the calls that `tool_calls` has too."""
