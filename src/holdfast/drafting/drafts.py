@@ -16,12 +16,14 @@ class Draft:
     Args:
         measure: the spec of the measure that decides it.
         when: the turns that it applies to, as a suite has them; {} for all.
+        probes: questions to which it applies; () if it does to any.
     """
 
     kind: RuleKind
     polarity: Polarity
     measure: Spec
     when: Mapping[str, str] = field(default_factory=dict)
+    probes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable
 
 from holdfast.drafting.asking_rules import ask_rule
+from holdfast.drafting.bot_rules import bot_rules
 from holdfast.drafting.change_rules import change_together, run_after
 from holdfast.drafting.clauses import NEVER, clauses_of
 from holdfast.drafting.code_rules import code_rule, file_begins, line_length
@@ -122,14 +123,20 @@ _EXAMPLES = re.compile(
 )
 
 
-def draft(statement: Statement) -> list[Draft] | Undrafted:
-    """The rules that a statement says, or the reason why it is none."""
+def draft(statement: Statement, of_bot: bool = False) -> list[Draft] | Undrafted:
+    """The rules that a statement says, or the reason why it is none.
+
+    Args:
+        of_bot: whether it stands in the prompt of a chat bot, whose rules are about replies.
+    """
     if statement.part is Part.HEADING and statement.block:
         return heading_before(statement) or Undrafted(statement.part.value)
     if statement.part is not Part.SENTENCE:
         return Undrafted(statement.part.value)
     if reason := _context(statement):
         return reason
+    if of_bot and (found := bot_rules(statement)) is not None:
+        return found
     says_never = re.match(rf"{NEVER}\b", statement.text, re.I)
     above = [re.sub(r"^\W+", "", name) for name in (statement.label, *statement.under[-1:])]
     prohibits = not says_never and any(map(_PROHIBITS.match, above))

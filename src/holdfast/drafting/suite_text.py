@@ -13,6 +13,7 @@ import yaml
 
 from holdfast.common.files import read_text
 from holdfast.common.plurals import plural
+from holdfast.drafting.bot_prompts import is_of_a_bot
 from holdfast.drafting.line_rules import Draft, Undrafted, draft
 from holdfast.drafting.rules_file import Statement, read_statements
 from holdfast.errors import UsageError
@@ -77,7 +78,7 @@ def draft_lines(path: Path | str) -> DraftedFile:
         raise UsageError(f"{path} is a binary file; give a rules file as text.", value=str(path))
     if not text.strip():
         raise UsageError(f"{path} is empty; give a file with rules or a prompt.", value=str(path))
-    return DraftedFile(path, text, tuple(_lines(read_statements(text))))
+    return DraftedFile(path, text, tuple(_lines(read_statements(text), is_of_a_bot(text))))
 
 
 def in_words(reasons: Counter[str]) -> str:
@@ -85,11 +86,13 @@ def in_words(reasons: Counter[str]) -> str:
     return ", ".join(f"{count} {reason}" for reason, count in reasons.items()) or "no other lines"
 
 
-def _lines(statements: Sequence[Statement]) -> Iterator[DraftedRule | tuple[Statement, Undrafted]]:
+def _lines(
+    statements: Sequence[Statement], of_bot: bool
+) -> Iterator[DraftedRule | tuple[Statement, Undrafted]]:
     ids: set[str] = set()
     lines_by_rule: dict[str, int] = {}
     for statement in statements:
-        drafts = draft(statement)
+        drafts = draft(statement, of_bot)
         if isinstance(drafts, Undrafted):
             yield statement, drafts
             continue
@@ -120,7 +123,7 @@ def _free_id(statement: Statement, taken: set[str]) -> str:
 
 
 def suite_text(files: Sequence[DraftedFile], probes: Sequence[str] = ()) -> str:
-    """The suite in YAML, one case per file; each rule has these probes."""
+    """The suite in YAML, one case per file; each rule has these probes, or those of its draft."""
     count = sum(len(file.rules) for file in files)
     names = ", ".join(file.path.name for file in files)
     lines = [
@@ -188,7 +191,7 @@ def _rule_lines(rule: DraftedRule, probes: Sequence[str]) -> list[str]:
         "polarity": rule.draft.polarity,
         "text": sentence_of(rule.statement),
         **({"when": dict(rule.draft.when)} if rule.draft.when else {}),
-        **({"probes": list(probes)} if probes else {}),
+        **({"probes": list(rule.draft.probes or probes)} if probes else {}),
         "measure": rule.draft.measure,
     }
     written = [f"{name}: {_flow(value)}" for name, value in fields.items()]
