@@ -26,10 +26,17 @@ _CONDITIONAL_HEADING = re.compile(
     re.I,
 )
 
+# what a field of the reply holds: "tip": one sentence
+_OF_A_FIELD = re.compile(
+    r"^[\"“`'][\w -]{1,30}[\"”`']\W{0,2}(?::| [—–-] |$)|\b(?:rules for|field|key) [\"“`']", re.I
+)
+
 
 def bot_rules(statement: Statement) -> list[Draft] | Undrafted | None:
     """All rules of a sentence for every reply; why they do not hold for all; or None."""
     if statement.part is not Part.SENTENCE:
+        return None
+    if any(map(_OF_A_FIELD.search, (statement.text, statement.label, *statement.under))):
         return None
     drafts: list[Draft] = []
     reason: Undrafted | None = None

@@ -41,7 +41,7 @@ _ELEMENTS = {  # what is not wanted in plain text, and how it looks
     r"bullet(?:ed)?(?: points?| lists?)?|bullets": r"^\s*[-*•]\s",
     r"numbered lists?": r"^\s*\d+[.)]\s",
     r"(?<!bulleted )(?<!numbered )(?<!bullet )lists": r"^\s*(?:[-*•]|\d+[.)])\s",
-    r"head(?:ing|er|line)s?|hashes": r"^\s*#+\s",
+    r"(?:markdown )?head(?:ing|er|line)s?|hashes": r"^\s*#+\s",
     r"tables?": r"^\s*\|",
     r"code (?:blocks?|fences?)": r"```",
     r"markdown(?: formatting| syntax)?|formatting|rich text": (
@@ -53,7 +53,7 @@ _WITHOUT = re.compile(
     r"(?:\b(?:no|without(?: any)?|neither|nor|never(?: use)?|not (?:use|include|format with)|n't use"
     r"|avoid(?: using)?)) (?:(?:any|using|or|complex|special) )*"
     rf"(?P<elements>(?:{_ELEMENT})(?:(?:, (?:and |or |nor |no )?| or | and | nor |/)(?:no |any )?"
-    rf"(?:{_ELEMENT}))*)(?= *(?:$|[,:.]|in (?:your|the|any) (?:{REPLY}|chat|output)|at all"
+    rf"(?:{_ELEMENT}))*)(?= *(?:$|[,:.]|(?:or|and|nor) |in (?:your|the|any) (?:{REPLY}|chat|output)|at all"
     r"|whatsoever|ever|only|please))",
     re.I,
 )
@@ -75,7 +75,9 @@ def _json(clause: Clause) -> Spec | None:
     if match is None or _negated(clause.text, match):
         return None
     rest = clause.text[match.end() :]
-    if re.match(r"[^,]{0,20} (?:inside|block at|at the end|field|for (?:the|a|each))", rest, re.I):
+    if re.match(
+        r"[^,]{0,20} (?:inside|block at|at the end|field\b|for (?:the|a|each))", rest, re.I
+    ):
         return None
     if keys := _KEYS.search(rest):
         quoted = clause.quoted(keys["quotes"] or keys["before"])

@@ -3,7 +3,7 @@
 import re
 import unicodedata
 
-from holdfast.drafting.bot_prompts import Clause
+from holdfast.drafting.bot_prompts import QUOTE, Clause
 from holdfast.drafting.drafts import Draft
 
 WHEN_ASKED = (
@@ -21,7 +21,7 @@ ASKED = (
     "Before we start: who are you?",
 )
 _WORD = r"[A-ZÀ-Þ][\w'-]*[a-zß-ÿ][\w'-]*"
-_NAME = rf"(?P<name>{_WORD}(?: {_WORD})?)"
+_NAME = rf"(?P<name>{_WORD}(?: {_WORD})?|{QUOTE}|[A-Z][A-Z0-9-]{{2,}}(?=,))"
 _FORMS = tuple(
     re.compile(form)
     for form in (
@@ -48,9 +48,10 @@ def identity_rules(clause: Clause) -> list[Draft]:
     for form in _FORMS:
         match = form.search(clause.text)
         if match and not _ROLES.search(match["name"]):
-            plain = unicodedata.normalize("NFD", match["name"])
+            (name,) = clause.quoted(match["name"]) or (match["name"],)
+            plain = unicodedata.normalize("NFD", name)
             plain = "".join(sign for sign in plain if not unicodedata.combining(sign))
-            words = list(dict.fromkeys((match["name"], plain)))
+            words = list(dict.fromkeys((name, plain)))
             spec = {"name": "contains", "words": words}
             if len(words) > 1:  # with its accents or without
                 spec["all"] = False

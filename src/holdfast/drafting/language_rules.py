@@ -37,10 +37,20 @@ _LANGUAGES = tuple(
         rf"\b{REPLY}(?: (?:must|should|are|is|be|always|will|have to|has to|written|given))*"
         rf" in {_LANGUAGE}\b",
         rf"\ball of them in {_LANGUAGE}\b",
+        rf"\b(?:{_VERB}|comunicarás|output)\b[^:]{{0,60}}?\b(?:siempre|exclusivamente|únicamente|sempre"
+        rf"|toujours|immer|ausschließlich) (?:en|in|auf) {_LANGUAGE}\b",
         rf"^(?:language|output language|response language|reply language|idioma|langue|sprache): ?"
         rf"(?:always |only )?{_LANGUAGE}\b",
         rf"^(?:in )?{_LANGUAGE} only$|^only {_LANGUAGE.replace('name', 'name2')}$",
     )
+)
+# "English: reply in English" is for those who write in it
+_OF_A_LANGUAGE = re.compile(rf"^{_LANGUAGE}(?: speakers?| mode)?:", re.I)
+_BOUNDARY = re.compile(
+    r"^ *(?:$|[,.:!/-]| (?:only|and|regardless|no matter|always|even|at all|with|for all|to|or|then"
+    r"|unless|never|without|also|language|in (?:every|all|each)|by|as|mit|für|avec|con|y|e|et|und"
+    r"|auch|aunque)\b)",
+    re.I,
 )
 _AFTER = re.compile(
     r"^(?:,? (?:or|and|oder|y|et|e|/) ?(?:in |auf |en )?(?!(?:with|finish|end|only|never|do|use"
@@ -82,10 +92,12 @@ def language_rules(clause: Clause) -> list[Draft]:
 
 
 def _language(clause: Clause) -> list[Draft]:
+    if _OF_A_LANGUAGE.search(clause.text):
+        return []
     for form in _LANGUAGES:
         for match in form.finditer(clause.text):
             before, after = clause.text[: match.start()], clause.text[match.end() :]
-            if _AFTER.match(after) or re.search(
+            if _AFTER.match(after) or not _BOUNDARY.match(after) or re.search(
                 r"\b(?:never|not|n't|avoid|they|users?|customers?|who|questions|same language"
                 r"|translat\w+|students? (?:write|speak)\w*)\b[^,:]*$", before, re.I,
             ):  # fmt: skip

@@ -26,7 +26,8 @@ _UNITS = {
 }
 _AMOUNT = re.compile(
     rf"(?:(?P<least>{_NUMBER})(?: ?[-–] ?| to | or ))?(?P<count>{_NUMBER})[- ]?"
-    r"(?:(?:short|very|simple|full|complete|concise|brief|plain|clear|total|whole|crisp),? ){0,3}"
+    r"(?:(?:short|very|simple|full|complete|concise|brief|plain|total|whole|crisp|fun"
+    r"|friendly|kid-friendly|natural|conversational|clear),? ){0,3}"
     + rf"(?:{'|'.join(f'(?P<{unit}>{words})' for unit, words in _UNITS.items())})\b",
     re.I,
 )
@@ -48,7 +49,7 @@ _MOST_AFTER = re.compile(
 _EXACT = re.compile(r"\b(?:exactly|precisely|genau)$", re.I)
 _REPLY_VERB = re.compile(
     r"\b(?:answer|reply|respond|write|speak|talk|keep (?:it|them|things|all|every|each|your|the"
-    r"|replies|responses|answers|messages)|responses|replies|answers|messages|be (?:very )?(?:brief"
+    r"|replies|responses|answers|messages)|responses|replies|answers|messages|length:|be (?:very )?(?:brief"
     r"|concise|short|succinct)|brief|concise|short)\b",
     re.I,
 )
@@ -94,12 +95,13 @@ def _spec(match: re.Match[str], unit: str, before: str, after: str) -> Spec | No
     if re.search(rf"\b{_BELOW}$", before, re.I):
         count -= 1
     in_a_range = match["least"] and _count(match["least"]) < count and _REPLY_VERB.search(before)
+    exact = _EXACT.search(before) and not match["least"]
     in_one = count == 1 and re.search(
         r"(?<!the )\b(?:answer|reply|respond|speak)(?: only| always)? in(?: (?:exactly|only|a))?$",
         before,
         re.I,
     )
-    if _EXACT.search(before) and not match["least"]:
+    if exact:
         names = {"sentence": "sentence_count", "word": "word_count", "paragraph": "paragraph_count"}
         if unit in names and _REPLY_VERB.search(before):
             return {"name": names[unit], "count": count}
@@ -114,18 +116,15 @@ def _count(text: str) -> int:
     return NUMBERS.get(text.lower()) or int(text)
 
 
-def _at_most(unit: str, count: int) -> Spec:
+def _at_most(unit: str, count: int) -> Spec | None:
     if unit in ("word", "sentence"):
         return {"name": f"at_most_{unit}s", "count": count}
     if unit == "character":
         return {"name": "regex", "regex": rf"(?s)\A.{{1,{count}}}\Z"}
     if unit == "paragraph":
-        more = rf"(?:\n\s*\n\s*\S[^\n]*(?:\n[^\n]*\S[^\n]*)*){{0,{count - 1}}}"
-        return {
-            "name": "regex",
-            "regex": rf"\A\s*\S[^\n]*(?:\n[^\n]*\S[^\n]*)*{more}\s*\Z",
-        }
-    if unit == "bullet":  # lines beside them do not count
-        bullets = rf"(?:(?s:.*?)^\s*[-*•]\s){{{count + 1}}}"
-        return {"name": "regex", "regex": rf"(?m)\A(?!{bullets})(?s:.*)\S"}
+        return {"name": "paragraph_count", "count": 1} if count == 1 else None
+    if unit == "bullet":  # each line is a bullet or none, so that the pattern is linear
+        bullet, other = r"^[ \t]*[-*•][ \t].*", r"^(?![ \t]*[-*•][ \t]).*"
+        bullets = rf"(?:(?:{other}\n)*{bullet}(?:\n|\Z)){{0,{count}}}"
+        return {"name": "regex", "regex": rf"(?m)\A{bullets}(?:{other}(?:\n|\Z))*\Z"}
     return {"name": "regex", "regex": rf"\A\s*\S[^\n]*(?:\n\s*\S[^\n]*){{0,{count - 1}}}\s*\Z"}

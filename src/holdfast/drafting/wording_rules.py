@@ -176,7 +176,10 @@ _FORBIDDEN = tuple(
         rf"\bwords? (?P<quotes>{QUOTES}) (?:do not exist|does not exist|(?:is|are) (?:banned"
         r"|forbidden|not allowed|off limits|prohibited|taboo))",
         rf"^(?:the )?words? (?P<quotes>{QUOTES}) is on (?:our|the) list of",
-        rf"(?:^|[,:] )(?:and )?no (?:words? |phrases? )?(?P<quotes>{QUOTES})",
+        rf"(?:^|[,:] )(?:and )?no (?:words? |phrases? )?(?P<quotes>{QUOTES})(?=$|[,.:]| and | or )",
+        rf"(?:{_NEVER} {_SAY}|\bavoid) (?:any of )?(?:these|the following|this)[^⟪:]{{0,40}}: ?"
+        rf"(?P<quotes>{QUOTES})",
+        rf"{_NEVER} refer to [^⟪]{{1,30}} as (?P<quotes>{QUOTES})",
     )
 )
 # the words that stand for a forbidden name: "Never mention Velox, our competitor"
