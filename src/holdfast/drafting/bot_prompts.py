@@ -38,9 +38,11 @@ _CONCESSION = re.compile(
     re.I,
 )
 _CONDITION = re.compile(
-    r"\b(?:if|when|whenever|(?<!least )once (?!in\b|per\b)|while|until|in case|should (?:an?|the|some\w*|any\w*)|asked"
+    r"\b(?:if|when|whenever|(?<!least )once (?!in\b|per\b)|while|until|in case|should (?:an?|the"
+    r"|some\w*|any\w*)|asked"
     r"|whether|questions? (?:about|on)|for (?:questions|requests|example)"
-    r"|(?<!nothing )(?:after|during|before) (?!or\b|it\b|and\b)|only (?:for|in)|depending|wenn|falls|sobald|si|quand|lorsque|cuando|se|quando)\b",
+    r"|(?<!nothing )(?:after|during|before) (?!or\b|it\b|and\b)|only (?:for|in)|depending|wenn"
+    r"|falls|sobald|si|quand|lorsque|cuando|se|quando)\b",
     re.I,
 )
 _EXCEPTION = re.compile(

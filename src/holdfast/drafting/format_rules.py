@@ -4,6 +4,7 @@ import re
 
 from holdfast.drafting.bot_prompts import LEAD, QUOTES, REPLY, Clause
 from holdfast.drafting.drafts import Draft, Spec
+from holdfast.drafting.length_rules import NUMBER, count_of
 
 _GIVE = (
     rf"(?:{LEAD}(?:answer|reply|respond|output|return|write|produce|format {REPLY}|give {REPLY}"
@@ -50,10 +51,12 @@ _ELEMENTS = {  # what is not wanted in plain text, and how it looks
 }
 _ELEMENT = "|".join(_ELEMENTS)
 _WITHOUT = re.compile(
-    r"(?:\b(?:no|without(?: any)?|neither|nor|never(?: use)?|not (?:use|include|format with)|n't use"
+    r"(?:\b(?:no|without(?: any)?|neither|nor|never(?: use)?|not (?:use|include|format with)"
+    r"|n't use"
     r"|avoid(?: using)?)) (?:(?:any|using|or|complex|special) )*"
     rf"(?P<elements>(?:{_ELEMENT})(?:(?:, (?:and |or |nor |no )?| or | and | nor |/)(?:no |any )?"
-    rf"(?:{_ELEMENT}))*)(?= *(?:$|[,:.]|(?:or|and|nor) |in (?:your|the|any) (?:{REPLY}|chat|output)|at all"
+    rf"(?:{_ELEMENT}))*)(?= *(?:$|[,:.]|(?:or|and|nor) |in (?:your|the|any) (?:{REPLY}|chat"
+    r"|output)|at all"
     r"|whatsoever|ever|only|please))",
     re.I,
 )
@@ -90,16 +93,14 @@ def _json(clause: Clause) -> Spec | None:
 
 def _list(clause: Clause) -> Spec | None:
     match = _LIST.search(clause.text)
-    if (
-        match is None
-        or _negated(clause.text, match)
-        or re.match(
-            r" (?:or|and|for|where|of (?:the|key)|at|to|with)\b", clause.text[match.end() :], re.I
-        )
-    ):
+    if match is None or _negated(clause.text, match):
         return None
-    kind = next(kind for kind in _LISTS if kind in match["kind"].lower())
-    return _LISTS[kind]
+    after, kind = clause.text[match.end() :], match["kind"].lower()
+    if re.match(r" (?:or|and|for|where|of (?:the|key)|at|to|with)\b", after, re.I):
+        return None
+    spec = next(spec for name, spec in _LISTS.items() if name in kind)
+    items = re.match(rf" of (?:exactly )?({NUMBER}) (?:items|points)", after, re.I)
+    return spec | {"count": count_of(items[1])} if items and kind != "table" else spec
 
 
 def _plain(clause: Clause) -> Spec | None:

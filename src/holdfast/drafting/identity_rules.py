@@ -4,7 +4,7 @@ import re
 import unicodedata
 
 from holdfast.drafting.bot_prompts import QUOTE, Clause
-from holdfast.drafting.drafts import Draft
+from holdfast.drafting.drafts import Draft, Spec
 
 WHEN_ASKED = (
     r"(?i)\bwho (?:are you\b(?! \w+ing)|am I (?:talk|chatt|speak|writ)ing|is this[?,])"
@@ -25,9 +25,11 @@ _NAME = rf"(?P<name>{_WORD}(?: {_WORD})?|{QUOTE}|[A-Z][A-Z0-9-]{{2,}}(?=,))"
 _FORMS = tuple(
     re.compile(form)
     for form in (
-        rf"^(?:You are|You're|I am|Act as|Sei|Eres|Du bist|Tu es) {_NAME}(?=,| (?:from|of|at|vom|von"
+        rf"^(?:You are|You're|I am|Act as|Sei|Eres|Du bist|Tu es) {_NAME}(?=,| (?:from|of|at|vom"
+        r"|von"
         rf"|and|und|di|de)\b|$| - )",
-        rf"\b(?:[Yy]our name is|[Yy]ou are (?:called|named)|[Dd]ein Name ist|[Dd]u heißt|[Tt]e llamas"
+        rf"\b(?:[Yy]our name is|[Yy]ou are (?:called|named)|[Dd]ein Name ist|[Dd]u heißt"
+        r"|[Tt]e llamas"
         rf"|[Tt]i chiami|[Tt]u t'appelles) {_NAME}(?![\w-])",
         rf"\b(?:assistant|bot|chatbot|agent|tutor|concierge|receptionist|robot) (?:named|called)"
         rf" {_NAME}(?![\w-])",
@@ -36,7 +38,8 @@ _FORMS = tuple(
 )
 # capitalised words that begin a role, and no name
 _ROLES = re.compile(
-    r"\b(?:AI|Assistant|Expert|Senior|Professional|English|Friendly|Helpful|Chief|Head|Lead|Customer"
+    r"\b(?:AI|Assistant|Expert|Senior|Professional|English|Friendly|Helpful|Chief|Head|Lead"
+    r"|Customer"
     r"|Support|Software|Virtual|Personal|Certified|Experienced|World|The|An?|Our|Dr|Agent|Bot"
     r"|Teacher|Tutor|Coach|Advisor|Sales|Marketing|Data|Technical|Legal|Medical|Language|Model"
     r"|Not|Now|Here|Responsible|Interviewer|Engineer|Manager|Writer|Developer|Analyst)\b"
@@ -52,7 +55,7 @@ def identity_rules(clause: Clause) -> list[Draft]:
             plain = unicodedata.normalize("NFD", name)
             plain = "".join(sign for sign in plain if not unicodedata.combining(sign))
             words = list(dict.fromkeys((name, plain)))
-            spec = {"name": "contains", "words": words}
+            spec: Spec = {"name": "contains", "words": words}
             if len(words) > 1:  # with its accents or without
                 spec["all"] = False
             when = {"user": WHEN_ASKED}

@@ -18,7 +18,7 @@ _ALLOWED = (
     r"(?: (?:back|to|only|ever|always|everything|everybody|everyone|all|of|your|the|users?"
     r"|customers?|them|me|us|guests?|it|exclusively|solely|strictly|entirely|so|with|messages?"
     r"|replies|responses|answers|immer|siempre|solo|sempre|toujours|uniquement|people|whole|each"
-    r"|every|reply|response|message|answer|text))*"
+    r"|every|reply|response|message|answer|text)){0,8}"
 )
 _VERB = (
     r"(?:reply|respond|answer|write|speak|communicate|talk|converse|chat|do|responde|respondes"
@@ -33,11 +33,13 @@ _LANGUAGES = tuple(
     re.compile(form, re.I)
     for form in (
         rf"{_SUBJECT}{_VERB}{_ALLOWED} (?:in|auf|en|in lingua) {_LANGUAGE}\b",
-        rf"{_SUBJECT}(?:speak|use) (?:only )?{_LANGUAGE}(?: only)?(?= (?:with|only|to|in|at)\b|$|,)",
+        rf"{_SUBJECT}(?:speak|use) (?:only )?{_LANGUAGE}(?: only)?(?= (?:with|only|to|in|at)\b|$"
+        r"|,)",
         rf"\b{REPLY}(?: (?:must|should|are|is|be|always|will|have to|has to|written|given))*"
         rf" in {_LANGUAGE}\b",
         rf"\ball of them in {_LANGUAGE}\b",
-        rf"\b(?:{_VERB}|comunicarás|output)\b[^:]{{0,60}}?\b(?:siempre|exclusivamente|únicamente|sempre"
+        rf"\b(?:{_VERB}|comunicarás|output)\b[^:]{{0,60}}?\b(?:siempre|exclusivamente|únicamente"
+        r"|sempre"
         rf"|toujours|immer|ausschließlich) (?:en|in|auf) {_LANGUAGE}\b",
         rf"^(?:language|output language|response language|reply language|idioma|langue|sprache): ?"
         rf"(?:always |only )?{_LANGUAGE}\b",

@@ -15,7 +15,7 @@ NUMBERS = {
     **dict(dos=2, tres=3, cuatro=4, cinco=5, seis=6, deux=2, trois=3, quatre=4, cinq=5, zwei=2),
     **dict(drei=3, vier=4, fünf=5, due=2, tre=3, quattro=4, cinque=5, single=1),
 }
-_NUMBER = rf"(?:\d{{1,4}}|\b(?:{'|'.join(NUMBERS)})\b)"
+NUMBER = rf"(?:\d{{1,4}}|\b(?:{'|'.join(NUMBERS)})\b)"
 _UNITS = {
     "word": r"words?|Wörtern?|mots|palabras|parole",
     "sentence": r"sentences?|Sätzen?|phrases|frases|oraciones|frasi",
@@ -25,7 +25,7 @@ _UNITS = {
     "paragraph": r"paragraphs?",
 }
 _AMOUNT = re.compile(
-    rf"(?:(?P<least>{_NUMBER})(?: ?[-–] ?| to | or ))?(?P<count>{_NUMBER})[- ]?"
+    rf"(?:(?P<least>{NUMBER})(?: ?[-–] ?| to | or ))?(?P<count>{NUMBER})[- ]?"
     r"(?:(?:short|very|simple|full|complete|concise|brief|plain|total|whole|crisp|fun"
     r"|friendly|kid-friendly|natural|conversational|clear),? ){0,3}"
     + rf"(?:{'|'.join(f'(?P<{unit}>{words})' for unit, words in _UNITS.items())})\b",
@@ -35,12 +35,14 @@ _BELOW = r"(?:under|below|less than|fewer than|unter|menos de)"
 _MOST = re.compile(
     r"(?:\b(?:(?:no|not|never|nor|n't|none)\b[^,.:]{0,40}\b(?:more|longer) than|at (?:the )?most"
     r"|up to|(?:a )?max(?:imum)?\.?(?: (?:of|is|length))?:?|within|limit(?:ed)?(?: is| of| to)?:?"
-    rf"|(?:not|n't|never) (?:ever )?(?:exceed|go over)|{_BELOW}|fits? (?:in|into)|höchstens|maximal|máximo(?: de)?"
+    rf"|(?:not|n't|never) (?:ever )?(?:exceed|go over)|{_BELOW}|fits? (?:in|into)|höchstens"
+    r"|maximal|máximo(?: de)?"
     r"|au plus|al massimo|mehr als))$",
     re.I,
 )
 _MOST_AFTER = re.compile(
-    r"^(?:,[^,]{0,25},)?,? (?:or (?:fewer|less|under|shorter)\b|at (?:the )?most\b|max(?:imum)?\b|is the most\b"
+    r"^(?:,[^,]{0,25},)?,? (?:or (?:fewer|less|under|shorter)\b|at (?:the )?most\b"
+    r"|max(?:imum)?\b|is the most\b"
     r"|(?:is|are) (?:the |your |my )?(?:limit|maximum)\b|(?:is|are) (?:enough|plenty)\b"
     r"|in (?:total|all),? (?:are|is) (?:enough|plenty)\b|long at most\b|tops\b|limit\b|maximum\b"
     r"|in (?:total|all) at most\b)",
@@ -49,14 +51,16 @@ _MOST_AFTER = re.compile(
 _EXACT = re.compile(r"\b(?:exactly|precisely|genau)$", re.I)
 _REPLY_VERB = re.compile(
     r"\b(?:answer|reply|respond|write|speak|talk|keep (?:it|them|things|all|every|each|your|the"
-    r"|replies|responses|answers|messages)|responses|replies|answers|messages|length:|be (?:very )?(?:brief"
+    r"|replies|responses|answers|messages)|responses|replies|answers|messages|length:"
+    r"|be (?:very )?(?:brief"
     r"|concise|short|succinct)|brief|concise|short)\b",
     re.I,
 )
 # what else has a length
 _OTHER = re.compile(
     r"\b(?:summar\w+|titles?|descriptions?|captions?|headlines?|bios?|subject|names?|labels?"
-    r"|e-?mails?|intro\w*|outro|paragraphs?|bullets?|points?|items?|questions?|each (?:point|one"
+    r"|e-?mails?|intro\w*|outro|paragraphs?|bullets?|points?|items?|questions?|each of"
+    r"|each (?:point|one"
     r"|step|sentence)|poems?|haiku|stor(?:y|ies)|tweets?|posts?|sections?|examples?|chunks?"
     r"|quotes?|options?|steps?|lists?|input|query|explanation|definition"
     r"|reviews?|articles?|essays?|topics?|per|first|opening|closing|greeting|context|passages?"
@@ -88,13 +92,13 @@ def _spec(match: re.Match[str], unit: str, before: str, after: str) -> Spec | No
     near = re.sub(r"\banswers?\b[^,:]{0,30}\bquestions?\b", "answer", near, flags=re.I)
     if _OTHER.search(near) or _OTHER_AFTER.match(after):
         return None
-    count = _count(match["count"])
+    count = count_of(match["count"])
     most = _MOST.search(before)
     if most and most[0].lower() == "mehr als" and not re.search(r"niemand|nicht|nie", after, re.I):
         return None
     if re.search(rf"\b{_BELOW}$", before, re.I):
         count -= 1
-    in_a_range = match["least"] and _count(match["least"]) < count and _REPLY_VERB.search(before)
+    in_a_range = match["least"] and count_of(match["least"]) < count and _REPLY_VERB.search(before)
     exact = _EXACT.search(before) and not match["least"]
     in_one = count == 1 and re.search(
         r"(?<!the )\b(?:answer|reply|respond|speak)(?: only| always)? in(?: (?:exactly|only|a))?$",
@@ -112,7 +116,8 @@ def _spec(match: re.Match[str], unit: str, before: str, after: str) -> Spec | No
     return _at_most(unit, count)
 
 
-def _count(text: str) -> int:
+def count_of(text: str) -> int:
+    """The value of a number in digits or in words."""
     return NUMBERS.get(text.lower()) or int(text)
 
 

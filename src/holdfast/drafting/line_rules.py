@@ -149,7 +149,7 @@ def draft(statement: Statement, of_bot: bool = False) -> list[Draft] | Undrafted
     if _KIND_OF_CHANGE.search(statement.label) and not re.match(NEVER, statement.label, re.I):
         conditions.append(statement.label)
     clauses = list(clauses_of(statement))
-    for form in _FORMS:
+    for form in (form for form in _FORMS if not (of_bot and form in _OF_REPLIES)):
         drafts: list[Draft] = []
         for clause, rest in clauses:
             said = form(clause, statement, prohibits)
@@ -236,5 +236,7 @@ _FORMS: tuple[Form, ...] = (
     change_together,
     run_after,
 )
+# in bots' prompts, `bot_rules` reads these and more
+_OF_REPLIES: tuple[Form, ...] = (reply_language, reply_length, reply_emojis, reply_words)
 # these read a condition, or what takes something out, as a part of the rule
 _READ_CONDITIONS: tuple[Form, ...] = (ask_rule, run_after, change_together, pr_state)

@@ -33,8 +33,10 @@ _OPENINGS = tuple(
         rf"{_SOLE},? (?:is|are) (?:always |how )?(?:your |the |every )?(?:first (?:sentence|words?"
         rf"|line|thing)|{REPLY} (?:begins|starts))",
         rf"{_SOLE} (?:opens|begins|starts) {REPLY}",
-        rf"\bfirst (?:words?|sentence|line) of {REPLY}[^:⟪]{{0,30}}(?:is|are|:)(?: always)? ?{_SOLE}",
-        rf"\b(?:put|write|add) {_SOLE} (?:in front of|before|at the (?:start|beginning) of) {REPLY}",
+        rf"\bfirst (?:words?|sentence|line) of {REPLY}[^:⟪]{{0,30}}(?:is|are"
+        rf"|:)(?: always)? ?{_SOLE}",
+        rf"\b(?:put|write|add) {_SOLE} (?:in front of|before|at the (?:start"
+        rf"|beginning) of) {REPLY}",
         rf"\b{REPLY} (?:(?:must|should|always|will|has to|have to) )*{_BEGIN} {_WITH}{_SOLE}",
         rf"\bprefix {REPLY} with {_SOLE}",
         rf"{_SOLE} first(?=,|$)",
@@ -58,13 +60,15 @@ _CLOSINGS = tuple(
     )
 )
 _ONCE = re.compile(
-    r"\b(?:conversation|chat session|session|dialog(?:ue)?|first|interaction|(?:the|each|every|a) calls?|story|email"
+    r"\b(?:conversation|chat session|session|dialog(?:ue)?|first|interaction|(?:the|each|every"
+    r"|a) calls?|story|email"
     r"|e-mail|intro\w*|summary|section|poem|article|post)\b",
     re.I,
 )
 # "every line of a reply starts with", "never start with"
 _NOT_OF_THE_REPLY = re.compile(
-    r"\b(?:never|not|n't|avoid|without|lines?|sentences?|paragraphs?|bullets?|items?|steps?)\b[^,]*$",
+    r"\b(?:never|not|n't|avoid|without|lines?|sentences?|paragraphs?|bullets?|items?"
+    r"|steps?)\b[^,]*$",
     re.I,
 )
 _GREETING = re.compile(r"(?:hi|hello|hey|greetings|good (?:morning|day))\b|[^?]*\?\W*$", re.I)
