@@ -6,7 +6,7 @@ from functools import cache
 import pytest
 
 from holdfast.drafting.bot_prompts import is_of_a_bot
-from holdfast.drafting.drafts import A_PREFERENCE, AN_EXCEPTION, CONDITIONAL, Draft, Undrafted
+from holdfast.drafting.drafts import A_PREFERENCE, AN_EXCEPTION, ON_OCCASION, Draft, Undrafted
 from holdfast.drafting.line_rules import draft
 from holdfast.drafting.probing import PROBES, probed
 from holdfast.drafting.rules_file import read_statements
@@ -122,8 +122,9 @@ def test_a_line_of_a_bot_becomes_a_rule_that_decides_it(line, follows, breaks):
 @pytest.mark.parametrize(
     ("line", "reason"),
     [
-        ("If the customer is angry, use at most 20 words.", CONDITIONAL),
-        ("When asked for a price, add “tax included” to every reply.", CONDITIONAL),
+        ("If the customer is angry, use at most 20 words.", ON_OCCASION),
+        ("When asked for a price, add “tax included” to every reply.", ON_OCCASION),
+        ("Before you talk about an order, ask for its number.", ON_OCCASION),
         ("Keep replies under 40 words unless more detail is needed.", AN_EXCEPTION),
         ("Answer in English unless the user writes in French.", AN_EXCEPTION),
         ("Try to keep replies under 40 words.", A_PREFERENCE),
@@ -165,6 +166,19 @@ def test_rules_of_coding_agents_are_not_read_as_those_of_bots():
     text = "Run `pytest` before you commit.\nAt most 72 characters.\nThe repo has a linter.\n"
     assert not is_of_a_bot(text)
     assert all(rule.kind != "length" for rule in drafted(text))
+
+
+def test_rules_that_one_sentence_says_are_named_by_their_kinds(tmp_path):
+    prompt = 'You start with "Ahoy", you end with "Fair winds!", and 50 words are enough.'
+    (tmp_path / "bot.txt").write_text(f"{prompt}\nCada respuesta empieza por “Sí”.\n")
+    names = [rule.id for rule in draft_lines(tmp_path / "bot.txt").rules]
+    assert names == ["length", "opening", "closing", "cada-respuesta-empieza-por"]
+
+
+def test_a_rules_file_of_coding_agents_is_known_by_its_name(tmp_path):
+    for name, count in {"bot.txt": 2, "AGENTS.md": 1, ".cursorrules": 1}.items():
+        (tmp_path / name).write_text("Always reply in German.\nAt most 72 characters.\n")
+        assert len(draft_lines(tmp_path / name).rules) == count
 
 
 def test_a_name_is_asked_for_when_it_is_tried(tmp_path):

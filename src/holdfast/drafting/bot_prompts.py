@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from holdfast.drafting.drafts import AN_EXCEPTION, CONDITIONAL, Undrafted
+from holdfast.drafting.drafts import AN_EXCEPTION, ON_OCCASION, Undrafted
 from holdfast.drafting.rules_file import Statement
 
 REPLY = (
@@ -113,7 +113,7 @@ def clauses_of_bot(statement: Statement) -> Iterator[Clause]:
     is_headed = bool(_CONDITION.search(_CONCESSION.sub("", head)))
     for part in _BREAK.split(masked):
         plain = _CONCESSION.sub("", part)
-        limits = CONDITIONAL if is_headed or _CONDITION.search(plain) else None
+        limits = ON_OCCASION if is_headed or _CONDITION.search(plain) else None
         if _EXCEPTION.search(part) or after:
             limits = AN_EXCEPTION
         yield Clause(plain.strip(" ,."), tuple(quotes), limits, bool(_SOFT.search(plain)))

@@ -48,4 +48,7 @@ A_PREFERENCE = Undrafted("a preference, which allows exceptions")
 CONDITIONAL = Undrafted("it holds only under a condition, which `when:` cannot express")
 
 
+ON_OCCASION = Undrafted("it is for an occasion; write it by hand, with `when:` and its own probes")
+
+
 AN_EXCEPTION = Undrafted("it names an exception, which no measure reads")

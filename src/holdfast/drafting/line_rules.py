@@ -42,6 +42,7 @@ from holdfast.drafting.drafts import (
     NEEDS_A_JUDGE,
     NO_MEASURE,
     NOT_AN_INSTRUCTION,
+    ON_OCCASION,
     Draft,
     Undrafted,
 )
@@ -63,6 +64,13 @@ _SOFT = re.compile(
 _CONDITION = re.compile(
     r"\b(?:if|when|whenever|while|during|once|in case|depending|for (?:new|existing"
     r"|complex|large))\b",
+    re.I,
+)
+
+
+_OCCASION = re.compile(
+    r"(?:if|when|whenever|before|once|asked|should (?:a|an|the|some\w*|any\w*)|(?:for|to) questions"
+    r"|wenn|falls|bevor|si|quand|cuando|quando)\b",
     re.I,
 )
 
@@ -163,6 +171,8 @@ def draft(statement: Statement, of_bot: bool = False) -> list[Draft] | Undrafted
             drafts += [rule for rule in said if rule not in drafts]
         if drafts:
             return drafts
+    if of_bot and _OCCASION.match(statement.text):
+        return ON_OCCASION
     return _why_not(statement)
 
 

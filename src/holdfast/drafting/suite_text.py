@@ -4,6 +4,7 @@ comment with the reason why there is none.
 
 import json
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -78,7 +79,16 @@ def draft_lines(path: Path | str) -> DraftedFile:
         raise UsageError(f"{path} is a binary file; give a rules file as text.", value=str(path))
     if not text.strip():
         raise UsageError(f"{path} is empty; give a file with rules or a prompt.", value=str(path))
-    return DraftedFile(path, text, tuple(_lines(read_statements(text), is_of_a_bot(text))))
+    return DraftedFile(path, text, tuple(_lines(read_statements(text), _is_of_a_bot(path, text))))
+
+
+_OF_CODING_AGENTS = re.compile(
+    r"(?:AGENTS|CLAUDE|GEMINI|CONTRIBUTING|copilot-instructions)\b.*\.md|\.\w+rules|.*\.mdc", re.I
+)
+
+
+def _is_of_a_bot(path: Path, text: str) -> bool:
+    return not _OF_CODING_AGENTS.fullmatch(path.name) and is_of_a_bot(text)
 
 
 def in_words(reasons: Counter[str]) -> str:
@@ -103,7 +113,8 @@ def _lines(
                 yield statement, Undrafted(same)
                 continue
             lines_by_rule[spec] = statement.line
-            yield DraftedRule(_free_id(statement, ids), statement, rule)
+            name = rule.kind if of_bot and len(drafts) > 1 else _name_of(statement)
+            yield DraftedRule(_free_id(name, ids), statement, rule)
 
 
 _SMALL = frozenset(
@@ -112,10 +123,17 @@ _SMALL = frozenset(
 )
 
 
-def _free_id(statement: Statement, taken: set[str]) -> str:
+def _name_of(statement: Statement) -> str:
+    """The first words of a statement that say something, without accents."""
     text = f"{statement.label} {statement.text}".lower().replace("don't", "")
-    words = [word for word in re.findall(r"[a-z0-9]+", text) if word not in _SMALL]
-    name = "-".join(words[:4]) or f"line-{statement.line}"
+    plain = "".join(
+        sign for sign in unicodedata.normalize("NFD", text) if not unicodedata.combining(sign)
+    )
+    words = [word for word in re.findall(r"[a-z0-9]+", plain) if word not in _SMALL]
+    return "-".join(words[:4]) or f"line-{statement.line}"
+
+
+def _free_id(name: str, taken: set[str]) -> str:
     names = (name, *(f"{name}-{number}" for number in range(2, len(taken) + 3)))
     free = next(candidate for candidate in names if candidate not in taken)
     taken.add(free)
