@@ -162,6 +162,20 @@ def test_what_holds_only_at_times_or_for_other_texts_is_no_rule(line):
     assert not drafted(f"You are a bot for customers.\n\n{line}\n")
 
 
+@pytest.mark.parametrize(
+    ("line", "count"),
+    [("At most 1,500 words.", 1500), ("Under 100 words.", 99), ("2-3 sentences max.", 3)],
+)
+def test_numbers_of_a_limit_are_read_whole(line, count):
+    (rule,) = drafted(line)
+    assert rule.measure["count"] == count
+
+
+def test_a_limit_of_nothing_and_rules_below_a_condition_are_none():
+    assert not drafted("At most zero words.")
+    assert not drafted("## When the user is angry\n\n- At most 20 words.\n")
+
+
 def test_rules_of_coding_agents_are_not_read_as_those_of_bots():
     text = "Run `pytest` before you commit.\nAt most 72 characters.\nThe repo has a linter.\n"
     assert not is_of_a_bot(text)

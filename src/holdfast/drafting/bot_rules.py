@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable
 
 from holdfast.drafting.bot_prompts import Clause, clauses_of_bot
-from holdfast.drafting.drafts import A_PREFERENCE, Draft, Undrafted
+from holdfast.drafting.drafts import A_PREFERENCE, ON_OCCASION, Draft, Undrafted
 from holdfast.drafting.format_rules import format_rules
 from holdfast.drafting.identity_rules import identity_rules
 from holdfast.drafting.language_rules import language_rules
@@ -47,7 +47,7 @@ def bot_rules(statement: Statement) -> list[Draft] | Undrafted | None:
         rules = [rule for theme in _THEMES for rule in theme(clause)]
         limits = clause.limits or (A_PREFERENCE if clause.is_soft else None)
         if rules and (limits or conditional):
-            reason = limits
+            reason = limits or ON_OCCASION
         else:
             drafts += [rule for rule in rules if rule not in drafts]
     return drafts or reason

@@ -15,7 +15,7 @@ NUMBERS = {
     **dict(dos=2, tres=3, cuatro=4, cinco=5, seis=6, deux=2, trois=3, quatre=4, cinq=5, zwei=2),
     **dict(drei=3, vier=4, fünf=5, due=2, tre=3, quattro=4, cinque=5, single=1),
 }
-NUMBER = rf"(?:\d{{1,4}}|\b(?:{'|'.join(NUMBERS)})\b)"
+NUMBER = rf"(?:(?<![\d,.])(?:\d{{1,3}},\d{{3}}|\d{{1,4}})|\b(?:{'|'.join(NUMBERS)})\b)"
 _UNITS = {
     "word": r"words?|Wörtern?|mots|palabras|parole",
     "sentence": r"sentences?|Sätzen?|phrases|frases|oraciones|frasi",
@@ -118,7 +118,8 @@ def _spec(match: re.Match[str], unit: str, before: str, after: str) -> Spec | No
 
 def count_of(text: str) -> int:
     """The value of a number in digits or in words."""
-    return NUMBERS.get(text.lower()) or int(text)
+    word = text.lower()
+    return NUMBERS[word] if word in NUMBERS else int(word.replace(",", ""))
 
 
 def _at_most(unit: str, count: int) -> Spec | None:
