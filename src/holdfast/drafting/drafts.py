@@ -16,12 +16,14 @@ class Draft:
     Args:
         measure: the spec of the measure that decides it.
         when: the turns that it applies to, as a suite has them; {} for all.
+        probes: questions to which it applies; () if it does to any.
     """
 
     kind: RuleKind
     polarity: Polarity
     measure: Spec
     when: Mapping[str, str] = field(default_factory=dict)
+    probes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,9 @@ A_PREFERENCE = Undrafted("a preference, which allows exceptions")
 
 
 CONDITIONAL = Undrafted("it holds only under a condition, which `when:` cannot express")
+
+
+ON_OCCASION = Undrafted("it is for an occasion; write it by hand, with `when:` and its own probes")
 
 
 AN_EXCEPTION = Undrafted("it names an exception, which no measure reads")

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable
 
 from holdfast.drafting.asking_rules import ask_rule
+from holdfast.drafting.bot_rules import bot_rules
 from holdfast.drafting.change_rules import change_together, run_after
 from holdfast.drafting.clauses import NEVER, clauses_of
 from holdfast.drafting.code_rules import code_rule, file_begins, line_length
@@ -41,6 +42,7 @@ from holdfast.drafting.drafts import (
     NEEDS_A_JUDGE,
     NO_MEASURE,
     NOT_AN_INSTRUCTION,
+    ON_OCCASION,
     Draft,
     Undrafted,
 )
@@ -62,6 +64,13 @@ _SOFT = re.compile(
 _CONDITION = re.compile(
     r"\b(?:if|when|whenever|while|during|once|in case|depending|for (?:new|existing"
     r"|complex|large))\b",
+    re.I,
+)
+
+
+_OCCASION = re.compile(
+    r"(?:if|when|whenever|before|once|asked|should (?:a|an|the|some\w*|any\w*)|(?:for|to) questions"
+    r"|wenn|falls|bevor|si|quand|cuando|quando)\b",
     re.I,
 )
 
@@ -122,14 +131,20 @@ _EXAMPLES = re.compile(
 )
 
 
-def draft(statement: Statement) -> list[Draft] | Undrafted:
-    """The rules that a statement says, or the reason why it is none."""
+def draft(statement: Statement, of_bot: bool = False) -> list[Draft] | Undrafted:
+    """The rules that a statement says, or the reason why it is none.
+
+    Args:
+        of_bot: whether it stands in the prompt of a chat bot, whose rules are about replies.
+    """
     if statement.part is Part.HEADING and statement.block:
         return heading_before(statement) or Undrafted(statement.part.value)
     if statement.part is not Part.SENTENCE:
         return Undrafted(statement.part.value)
     if reason := _context(statement):
         return reason
+    if of_bot and (found := bot_rules(statement)) is not None:
+        return found
     says_never = re.match(rf"{NEVER}\b", statement.text, re.I)
     above = [re.sub(r"^\W+", "", name) for name in (statement.label, *statement.under[-1:])]
     prohibits = not says_never and any(map(_PROHIBITS.match, above))
@@ -142,7 +157,7 @@ def draft(statement: Statement) -> list[Draft] | Undrafted:
     if _KIND_OF_CHANGE.search(statement.label) and not re.match(NEVER, statement.label, re.I):
         conditions.append(statement.label)
     clauses = list(clauses_of(statement))
-    for form in _FORMS:
+    for form in (form for form in _FORMS if not (of_bot and form in _OF_REPLIES)):
         drafts: list[Draft] = []
         for clause, rest in clauses:
             said = form(clause, statement, prohibits)
@@ -156,6 +171,8 @@ def draft(statement: Statement) -> list[Draft] | Undrafted:
             drafts += [rule for rule in said if rule not in drafts]
         if drafts:
             return drafts
+    if of_bot and _OCCASION.match(statement.text):
+        return ON_OCCASION
     return _why_not(statement)
 
 
@@ -229,5 +246,7 @@ _FORMS: tuple[Form, ...] = (
     change_together,
     run_after,
 )
+# in bots' prompts, `bot_rules` reads these and more
+_OF_REPLIES: tuple[Form, ...] = (reply_language, reply_length, reply_emojis, reply_words)
 # these read a condition, or what takes something out, as a part of the rule
 _READ_CONDITIONS: tuple[Form, ...] = (ask_rule, run_after, change_together, pr_state)

@@ -27,6 +27,7 @@ def probed(file: DraftedFile) -> DraftedFile:
 def _if_shown(line):
     if not isinstance(line, DraftedRule):
         return line
-    if line.draft.when or build(line.draft.measure).of_turn:
+    is_shown = not line.draft.when or line.draft.probes
+    if not is_shown or build(line.draft.measure).of_turn:
         return line.statement, ONLY_IN_LOGS
     return line

@@ -144,7 +144,7 @@ def _statements(block: _Block, under: tuple[str, ...], nested: str) -> Iterator[
         )
 
 
-_BREAK = re.compile(r"(?<=[.!?])[\"'”’)*_]*\s+(?=[^\sa-z])")
+_BREAK = re.compile(r"(?<=[.!?])[\"'”’)*_]*\s+(?=[^\sa-z»])")
 _ABBREVIATED = re.compile(r"(?:\b(?:e\.g|i\.e|etc|vs|cf|approx|no|incl)\.|\.\.\.)$", re.IGNORECASE)
 
 

@@ -4,6 +4,7 @@ comment with the reason why there is none.
 
 import json
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ import yaml
 
 from holdfast.common.files import read_text
 from holdfast.common.plurals import plural
+from holdfast.drafting.bot_prompts import is_of_a_bot
 from holdfast.drafting.line_rules import Draft, Undrafted, draft
 from holdfast.drafting.rules_file import Statement, read_statements
 from holdfast.errors import UsageError
@@ -77,7 +79,16 @@ def draft_lines(path: Path | str) -> DraftedFile:
         raise UsageError(f"{path} is a binary file; give a rules file as text.", value=str(path))
     if not text.strip():
         raise UsageError(f"{path} is empty; give a file with rules or a prompt.", value=str(path))
-    return DraftedFile(path, text, tuple(_lines(read_statements(text))))
+    return DraftedFile(path, text, tuple(_lines(read_statements(text), _is_of_a_bot(path, text))))
+
+
+_OF_CODING_AGENTS = re.compile(
+    r"(?:AGENTS|CLAUDE|GEMINI|CONTRIBUTING|copilot-instructions)\b.*\.md|\.\w+rules|.*\.mdc", re.I
+)
+
+
+def _is_of_a_bot(path: Path, text: str) -> bool:
+    return not _OF_CODING_AGENTS.fullmatch(path.name) and is_of_a_bot(text)
 
 
 def in_words(reasons: Counter[str]) -> str:
@@ -85,11 +96,13 @@ def in_words(reasons: Counter[str]) -> str:
     return ", ".join(f"{count} {reason}" for reason, count in reasons.items()) or "no other lines"
 
 
-def _lines(statements: Sequence[Statement]) -> Iterator[DraftedRule | tuple[Statement, Undrafted]]:
+def _lines(
+    statements: Sequence[Statement], of_bot: bool
+) -> Iterator[DraftedRule | tuple[Statement, Undrafted]]:
     ids: set[str] = set()
     lines_by_rule: dict[str, int] = {}
     for statement in statements:
-        drafts = draft(statement)
+        drafts = draft(statement, of_bot)
         if isinstance(drafts, Undrafted):
             yield statement, drafts
             continue
@@ -100,7 +113,8 @@ def _lines(statements: Sequence[Statement]) -> Iterator[DraftedRule | tuple[Stat
                 yield statement, Undrafted(same)
                 continue
             lines_by_rule[spec] = statement.line
-            yield DraftedRule(_free_id(statement, ids), statement, rule)
+            name = rule.kind if of_bot and len(drafts) > 1 else _name_of(statement)
+            yield DraftedRule(_free_id(name, ids), statement, rule)
 
 
 _SMALL = frozenset(
@@ -109,10 +123,17 @@ _SMALL = frozenset(
 )
 
 
-def _free_id(statement: Statement, taken: set[str]) -> str:
+def _name_of(statement: Statement) -> str:
+    """The first words of a statement that say something, without accents."""
     text = f"{statement.label} {statement.text}".lower().replace("don't", "")
-    words = [word for word in re.findall(r"[a-z0-9]+", text) if word not in _SMALL]
-    name = "-".join(words[:4]) or f"line-{statement.line}"
+    plain = "".join(
+        sign for sign in unicodedata.normalize("NFD", text) if not unicodedata.combining(sign)
+    )
+    words = [word for word in re.findall(r"[a-z0-9]+", plain) if word not in _SMALL]
+    return "-".join(words[:4]) or f"line-{statement.line}"
+
+
+def _free_id(name: str, taken: set[str]) -> str:
     names = (name, *(f"{name}-{number}" for number in range(2, len(taken) + 3)))
     free = next(candidate for candidate in names if candidate not in taken)
     taken.add(free)
@@ -120,7 +141,7 @@ def _free_id(statement: Statement, taken: set[str]) -> str:
 
 
 def suite_text(files: Sequence[DraftedFile], probes: Sequence[str] = ()) -> str:
-    """The suite in YAML, one case per file; each rule has these probes."""
+    """The suite in YAML, one case per file; each rule has these probes, or those of its draft."""
     count = sum(len(file.rules) for file in files)
     names = ", ".join(file.path.name for file in files)
     lines = [
@@ -188,7 +209,7 @@ def _rule_lines(rule: DraftedRule, probes: Sequence[str]) -> list[str]:
         "polarity": rule.draft.polarity,
         "text": sentence_of(rule.statement),
         **({"when": dict(rule.draft.when)} if rule.draft.when else {}),
-        **({"probes": list(probes)} if probes else {}),
+        **({"probes": list(rule.draft.probes or probes)} if probes else {}),
         "measure": rule.draft.measure,
     }
     written = [f"{name}: {_flow(value)}" for name, value in fields.items()]

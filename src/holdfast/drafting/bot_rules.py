@@ -1,0 +1,53 @@
+"""The rules that a sentence of a chat bot's prompt says, by theme."""
+
+import re
+from collections.abc import Callable
+
+from holdfast.drafting.bot_prompts import Clause, clauses_of_bot
+from holdfast.drafting.drafts import A_PREFERENCE, ON_OCCASION, Draft, Undrafted
+from holdfast.drafting.format_rules import format_rules
+from holdfast.drafting.identity_rules import identity_rules
+from holdfast.drafting.language_rules import language_rules
+from holdfast.drafting.length_rules import length_rules
+from holdfast.drafting.rules_file import Part, Statement
+from holdfast.drafting.tone_rules import tone_rules
+from holdfast.drafting.wording_rules import wording_rules
+
+_THEMES: tuple[Callable[[Clause], list[Draft]], ...] = (
+    language_rules,
+    length_rules,
+    wording_rules,
+    format_rules,
+    tone_rules,
+)
+_CONDITIONAL_HEADING = re.compile(
+    r"\b(?:if|when|whenever|while|during|once|in case|example|examples|first message|greeting"
+    r"|tools?|step \d+|phase|mode)\b",
+    re.I,
+)
+
+# what a field of the reply holds: "tip": one sentence
+_OF_A_FIELD = re.compile(
+    r"^[\"“`'][\w -]{1,30}[\"”`']\W{0,2}(?::| [—–-] |$)|\b(?:rules for|field|key) [\"“`']", re.I
+)
+
+
+def bot_rules(statement: Statement) -> list[Draft] | Undrafted | None:
+    """All rules of a sentence for every reply; why they do not hold for all; or None."""
+    if statement.part is not Part.SENTENCE:
+        return None
+    if any(map(_OF_A_FIELD.search, (statement.text, statement.label, *statement.under))):
+        return None
+    drafts: list[Draft] = []
+    reason: Undrafted | None = None
+    conditional = any(map(_CONDITIONAL_HEADING.search, statement.under))
+    for clause in clauses_of_bot(statement):
+        names = identity_rules(clause)
+        drafts += names
+        rules = [rule for theme in _THEMES for rule in theme(clause)]
+        limits = clause.limits or (A_PREFERENCE if clause.is_soft else None)
+        if rules and (limits or conditional):
+            reason = limits or ON_OCCASION
+        else:
+            drafts += [rule for rule in rules if rule not in drafts]
+    return drafts or reason

@@ -1,0 +1,225 @@
+"""Rules drafted from the prompts of chat bots, compared with the rules of the suite `bots`."""
+
+import time
+from functools import cache
+
+import pytest
+
+from holdfast.drafting.bot_prompts import is_of_a_bot
+from holdfast.drafting.drafts import A_PREFERENCE, AN_EXCEPTION, ON_OCCASION, Draft, Undrafted
+from holdfast.drafting.line_rules import draft
+from holdfast.drafting.probing import PROBES, probed
+from holdfast.drafting.rules_file import read_statements
+from holdfast.drafting.suite_text import draft_lines, suite_text
+from holdfast.drift import load_suite
+from holdfast.measures import build
+from holdfast.measures.turns import When
+
+BOTS = load_suite("bots").cases
+# Names are drafted whether or not the suite has a rule about them.
+NAMES = {"plants-1": "Fern", "plants-2": "Fern", "alpine-1": "Leni", "alpine-2": "Leni",
+         "spanish-tutor-1": "Lucía", "spanish-tutor-2": "Lucía"}  # fmt: skip
+SAID_TWICE = {("parcels-1", "format")}  # "Plain text only. No bold, no bullet points, no headings."
+
+
+@cache
+def drafted(prompt: str) -> tuple[Draft, ...]:
+    """The different rules of a prompt."""
+    rules: list[Draft] = []
+    for statement in read_statements(prompt):
+        drafts = draft(statement, is_of_a_bot(prompt))
+        if not isinstance(drafts, Undrafted):
+            rules += [rule for rule in drafts if rule not in rules]
+    return tuple(rules)
+
+
+def decides(rule, draft: Draft) -> bool:
+    """Whether a draft accepts the replies that follow a rule, and refuses most that break it."""
+    if (draft.kind, rule.kind) != ("opening", "identity") and draft.kind != rule.kind:
+        return False  # an opening such as "Leni vom Edelhof:" says who writes
+    measure = build(draft.measure)
+    follows = [measure.score(reply).value >= 0.5 for reply in rule.follows]
+    breaks = [measure.score(reply).value < 0.5 for reply in rule.breaks]
+    return all(follows) and 2 * sum(breaks) >= len(breaks)
+
+
+def matched(case) -> tuple[list, list[Draft]]:
+    """The rules of a case that are drafted, and the drafts that are none of its rules."""
+    left, kept = list(drafted(case.system_prompt)), []
+    for rule in case.rules:
+        same = next((draft for draft in left if decides(rule, draft)), None)
+        if same is not None:
+            left.remove(same)
+            kept.append(rule)
+    return kept, left
+
+
+def is_for_every_reply(rule) -> bool:
+    return rule.when == When() or rule.kind == "identity"
+
+
+def test_most_rules_for_every_reply_of_the_suite_are_drafted():
+    wanted = [rule for case in BOTS for rule in case.rules if is_for_every_reply(rule)]
+    kept = [rule for case in BOTS for rule in matched(case)[0]]
+    assert len(wanted) == 166
+    assert len(kept) / len(wanted) >= 0.9
+
+
+def test_nothing_else_is_drafted_but_names_and_what_is_said_twice():
+    for case in BOTS:
+        for rule in matched(case)[1]:
+            is_name = rule.kind == "identity" and NAMES.get(case.id) in rule.measure["words"]
+            assert is_name or (case.id, rule.kind) in SAID_TWICE, (case.id, rule)
+
+
+def test_all_prompts_of_the_suite_but_one_have_a_drafted_rule():
+    assert [case.id for case in BOTS if not drafted(case.system_prompt)] == ["sql-2"]
+
+
+RULES = [  # a line, a reply that follows it, one that breaks it
+    ("No reply has more than three words.", "One two three.", "One two three four."),
+    ("Be brief (3 words).", "One two three.", "One two three four."),
+    ("Keep responses SHORT - maximum 1-2 sentences.", "Yes. It is.", "Yes. It is. Now go."),
+    ("Answer in one sentence.", "It is.", "Yes. It is."),
+    ("Your response must be strictly under 10 characters.", "123456789", "1234567890"),
+    ("At most two bullet points.", "So:\n- a\n- b", "- a\n- b\n\n- c"),
+    ("No more than 2 lines.", "a\nb", "a\nb\nc"),
+    ('Close every message with "Warm regards".', "Yes. Warm regards.", "Warm regards. Yes."),
+    ("The last thing you say is always “Over and out.”", "Yes. Over and out!", "Yes."),
+    ('Every reply begins with "[ops]".', "[ops] Done.", "ops done."),
+    ('Address the customer as "dear guest" in each reply.', "Yes, dear guest.", "Yes, guest."),
+    ("Never mention Velox, our competitor.", "No.", "Velox's are heavier."),
+    ('Avoid these phrases: "Great question", "Absolutely!"', "Yes.", "absolutely, yes"),
+    ('Include "not medical advice" in every response.', "Rest. Not medical advice.", "Rest."),
+    ("Respond ONLY with a valid JSON object.", '{"a": 1}', "a: 1"),
+    ('Reply with a JSON object with the keys "a" and "b".', '{"a": 1, "b": 2}', '{"a": 1}'),
+    ("Answer with a numbered list.", "1. a\n2. b", "a and b"),
+    ("Reply in bullet points.", "- a\n- b", "a and b"),
+    ("No markdown, please.", "Yes.", "**Yes.**"),
+    ("Never use bullet points or headings.", "1. a", "# Yes"),
+    ("Talk in Arabic only", "مرحبا، كيف يمكنني مساعدتك اليوم؟", "How can I help you today?"),
+    ("Responde siempre en español.", "El cielo es azul hoy.", "The sky is blue today."),
+    ("Do NOT use emojis or casual expressions.", "Yes.", "Yes 🎉"),
+    ("Put at least one emoji into every message.", "Yes 🎉", "Yes."),
+    ("No exclamation marks.", "Yes.", "Yes!"),
+    ("Write everything in lower case.", "yes, it is.", "Yes, it is."),
+    ("Reply in all caps.", "YES.", "Yes."),
+    ("Always end your response with a short follow-up question.", "Yes. Why?", "Why? Yes."),
+    ("Never ask follow-up questions.", "Yes.", "Yes. Why?"),
+    ("Write without contractions.", "It is not.", "It isn't."),
+    ("Address users with the formal vous.", "Puis-je vous aider ?", "Je peux t'aider, toi ?"),
+]
+
+
+@pytest.mark.parametrize(("line", "follows", "breaks"), RULES)
+def test_a_line_of_a_bot_becomes_a_rule_that_decides_it(line, follows, breaks):
+    (rule,) = drafted(f"You are a bot for customers.\n\n- {line}\n")
+    measure = build(rule.measure)
+    assert measure.score(follows).value >= 0.5
+    assert measure.score(breaks).value < 0.5
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ("If the customer is angry, use at most 20 words.", ON_OCCASION),
+        ("When asked for a price, add “tax included” to every reply.", ON_OCCASION),
+        ("Before you talk about an order, ask for its number.", ON_OCCASION),
+        ("Keep replies under 40 words unless more detail is needed.", AN_EXCEPTION),
+        ("Answer in English unless the user writes in French.", AN_EXCEPTION),
+        ("Try to keep replies under 40 words.", A_PREFERENCE),
+    ],
+)
+def test_a_line_with_a_condition_is_no_rule_and_says_so(line, reason):
+    (statement,) = read_statements(line)
+    assert draft(statement, of_bot=True) == reason
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Reply in the same language as the user.",
+        "Respond in English or Spanish.",
+        "English: reply in English.",
+        "Start the conversation with “Hello, how can I help?”.",
+        'Start with "Hello, how can I help?".',
+        "Give a summary of at most 50 words.",
+        "Each bullet has at most ten words.",
+        '"tip": ONE sentence, at most 25 words.',
+        'No "AI" disclaimers.',
+        "Ask one question at a time.",
+        "Do not open with a greeting.",
+        "End with a name initial like ^SJ.",
+        'Start every reply with "Hello [name]".',
+        "You are a friendly assistant, and you like jokes.",
+        "You are Senior Support, an expert.",
+        "Use emojis occasionally.",
+        "Reply in Malayalam words written in English letters.",
+        "Every line of a reply starts with “> ”.",
+    ],
+)
+def test_what_holds_only_at_times_or_for_other_texts_is_no_rule(line):
+    assert not drafted(f"You are a bot for customers.\n\n{line}\n")
+
+
+@pytest.mark.parametrize(
+    ("line", "count"),
+    [("At most 1,500 words.", 1500), ("Under 100 words.", 99), ("2-3 sentences max.", 3)],
+)
+def test_numbers_of_a_limit_are_read_whole(line, count):
+    (rule,) = drafted(line)
+    assert rule.measure["count"] == count
+
+
+def test_a_limit_of_nothing_and_rules_below_a_condition_are_none():
+    assert not drafted("At most zero words.")
+    assert not drafted("## When the user is angry\n\n- At most 20 words.\n")
+
+
+def test_rules_of_coding_agents_are_not_read_as_those_of_bots():
+    text = "Run `pytest` before you commit.\nAt most 72 characters.\nThe repo has a linter.\n"
+    assert not is_of_a_bot(text)
+    assert all(rule.kind != "length" for rule in drafted(text))
+
+
+def test_rules_that_one_sentence_says_are_named_by_their_kinds(tmp_path):
+    prompt = 'You start with "Ahoy", you end with "Fair winds!", and 50 words are enough.'
+    (tmp_path / "bot.txt").write_text(f"{prompt}\nCada respuesta empieza por “Sí”.\n")
+    names = [rule.id for rule in draft_lines(tmp_path / "bot.txt").rules]
+    assert names == ["length", "opening", "closing", "cada-respuesta-empieza-por"]
+
+
+def test_a_rules_file_of_coding_agents_is_known_by_its_name(tmp_path):
+    for name, count in {"bot.txt": 2, "AGENTS.md": 1, ".cursorrules": 1}.items():
+        (tmp_path / name).write_text("Always reply in German.\nAt most 72 characters.\n")
+        assert len(draft_lines(tmp_path / name).rules) == count
+
+
+def test_a_name_is_asked_for_when_it_is_tried(tmp_path):
+    prompt = "You are Luna, the assistant of Orchid Hotel.\nKeep replies under 60 words.\n"
+    (tmp_path / "bot.txt").write_text(prompt)
+    file = probed(draft_lines(tmp_path / "bot.txt"))
+    (tmp_path / "suite.yaml").write_text(suite_text([file], PROBES))
+    (case,) = load_suite(str(tmp_path / "suite.yaml")).cases
+    name, length = case.rules
+    assert name.measure.spec["words"] == ["Luna"]
+    assert "What is your name?" in name.probes and name.when != When()
+    assert (name.kind, length.kind, length.probes) == ("identity", "length", PROBES)
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        "reply to ",
+        "never say or ",
+        "no lists, ",
+        '"a" and ',
+        "at most ",
+        "two short, ",
+        "not more ",
+    ],
+)
+def test_long_lines_are_read_in_little_time(piece):
+    started = time.process_time()
+    drafted(f"You are a bot. {piece * 1000}\n")
+    assert time.process_time() - started < 5
