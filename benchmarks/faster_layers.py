@@ -1,13 +1,12 @@
-"""How much faster a decode step would be with other forms of SmolLM2's layers.
+"""How much faster a decode step is with other forms of a model's layers, in bfloat16.
 
-- packed: weights laid out once for the processor's own kernels (mkldnn), in bfloat16
+- packed: weights laid out once for the processor's own kernels (oneDNN), which is what ships
 - int8: 8-bit weights, activations quantised on the fly (PyTorch's `quantize_dynamic`)
 - compiled: a layer's norms and feed-forward part, fused by `torch.compile`, which needs a C++
   compiler
 
-Each is timed in alternation with the shipped form: all products of a step for the first two, the
-compiled part for the last. A whole step is timed with the weights packed, except for the output
-layer's, which may also be the embeddings.
+Each is timed in alternation with PyTorch's plain layers: all products of a step for the first two,
+the compiled part for the last. A whole step is timed as it ships and with plain layers.
 
     python benchmarks/faster_layers.py --out benchmarks/results/faster_layers.json
 """
@@ -33,6 +32,7 @@ from stamp import measured_on
 from torch import Tensor, nn
 
 import holdfast
+from holdfast.models.packed_layers import PackedLinear
 
 ROWS = (1, 16, 48)
 Work = Callable[[], object]
@@ -80,22 +80,11 @@ def products(model, rows: int, form: Callable, repetitions: int) -> dict[str, fl
     return ratios(run(linears), run(others), repetitions)
 
 
-class Packed(nn.Module):
-    """A layer without its weight as a parameter, which nothing else can read any more."""
-
-    def __init__(self, linear: nn.Linear) -> None:
-        super().__init__()
-        self.form = packed(linear)
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.form(x)
-
-
-def in_packed_form(loaded):
-    """The model with the weights of its layers packed, and the output layer as it was."""
-    for name, part in list(loaded.hf_model.model.named_modules()):
-        if isinstance(part, nn.Linear):
-            loaded.hf_model.model.set_submodule(name, Packed(part))
+def with_plain_layers(loaded):
+    """The model with PyTorch's own layers."""
+    for part in loaded.hf_model.modules():
+        if isinstance(part, PackedLinear):
+            part.unpack()
     return loaded
 
 
@@ -118,15 +107,15 @@ def compiled(model, rows: int, repetitions: int) -> dict[str, float]:
 @torch.inference_mode()
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--model", default="qwen-0.5b")
     parser.add_argument("--repetitions", type=int, default=21)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--out", type=Path)
     arguments = parser.parse_args()
-    loaded = holdfast.load("smollm2", dtype="bfloat16")
+    shipped = holdfast.load(arguments.model, dtype="bfloat16")
+    plain = with_plain_layers(holdfast.load(arguments.model, dtype="bfloat16"))
     torch.set_num_threads(arguments.threads)
-    model, rows = loaded.hf_model, []
-    other = in_packed_form(holdfast.load("smollm2", dtype="bfloat16"))
-    torch.set_num_threads(arguments.threads)
+    model, rows = plain.hf_model, []
     for count in ROWS:
         row = {
             "rows": count,
@@ -134,7 +123,7 @@ def main() -> None:
             "int8": products(model, count, in_int8, arguments.repetitions),
             "compiled": compiled(model, count, arguments.repetitions),
             "packed_step": quartiles(
-                step(loaded, count, "none") / step(other, count, "none")
+                step(plain, count, "none") / step(shipped, count, "none")
                 for _ in range(arguments.repetitions // 4)
             ),
         }
@@ -142,7 +131,8 @@ def main() -> None:
         rows.append(row)
     record = {
         "benchmark": "faster_layers",
-        "measured_on": measured_on(loaded),
+        "model": arguments.model,
+        "measured_on": measured_on(shipped),
         "threads": arguments.threads,
         "rows": rows,
     }

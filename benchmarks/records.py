@@ -108,7 +108,7 @@ RECORDS = (
     ),
     Record(
         "message_edits/qwen-0.5b",
-        "benchmarks/message_edits.py --model qwen-0.5b --seeds 2 --runs {runs} --out {out}",
+        "benchmarks/message_edits.py --model qwen-0.5b --seeds 2 3 --runs {runs} --out {out}",
         False,
         45,
     ),
@@ -146,6 +146,13 @@ RECORDS = (
     ),
     Record("faster_layers", "benchmarks/faster_layers.py --out {out}", False, 5),
     Record("decode_step", "benchmarks/decode_step.py --out {out}", False, 15),
+    Record(
+        "decode_step_qwen",
+        "benchmarks/decode_step.py --model qwen-0.5b --repetitions 3 --out {out}",
+        False,
+        20,
+    ),
+    Record("loading", "benchmarks/loading.py --repetitions 3 --out {out}", False, 10),
     Record("checking", "benchmarks/checking.py --out {out}", False, 2),
     Record("verdicts", "benchmarks/verdicts.py --out {out}", False, 6),
     Record("other_prompts", "benchmarks/other_prompts.py --out {out}", False, 6),

@@ -78,7 +78,6 @@ COMMANDS = {
         f"compare {RUN} recorded/schema-3/tasks",
         f"compare {OTHER} {RUN}",
         f"compare {RUN} recorded/schema-3/calibrate/stability --markdown",
-        f"compare {OTHER} {RUN} --json --markdown",
     ],
     "export": ["export --help", f"export {RUN} --csv run.csv", f"export {RUN}"],
     "check": [

@@ -20,6 +20,7 @@ MISTAKES = {
     "logs": "logs nowhere.jsonl --suite starter",
     "suite": "suite init nowhere.md",
     "report": "report nowhere",
+    "compare": "compare nowhere elsewhere",
     "map": "map nowhere",
     "export": "export nowhere --csv run.csv",
     "precedent": "precedent --method bost",

@@ -99,7 +99,6 @@ def differing(name: str) -> str:
 
 def real_speed_table() -> str:
     """The drift loop and a decode step on real models, against their peers and the machine."""
-    step = read("decode_step")
     lines = ["| what | measured | processor |", "| --- | --- | --- |"]
 
     def processor(record: dict) -> str:
@@ -146,25 +145,33 @@ def real_speed_table() -> str:
         f" {most} rows, one thread | {stock / steps['holdfast, bfloat16']:.2f} |"
         f" {processor(llama)} |"
     )
-    for row in step["steps"]:
+    for name, model in (("decode_step_qwen", "Qwen2.5-Coder 0.5B"), ("decode_step", "SmolLM2")):
+        lines += _step_lines(read(name), model, processor(read(name)))
+    return "\n".join(lines)
+
+
+def _step_lines(record: dict, model: str, processor: str) -> list[str]:
+    """The lines on a decode step of a model, and on the memory of a drift run."""
+    lines = []
+    for row in record["steps"]:
         steered = " and ".join(
             f"{value:.2f} under `{name}`" for name, value in row["steered"].items()
         )
         lines += [
-            f"| SmolLM2: a decode step of {row['rows']} rows over the least that the machine allows"
-            f" | {row['over_floor']:.1f} ({row['seconds'] * 1e3:.0f} ms) | {processor(step)} |",
+            f"| {model}: a decode step of {row['rows']} rows over the least that the machine allows"
+            f" | {row['over_floor']:.1f} ({row['seconds'] * 1e3:.0f} ms) | {processor} |",
             f"| the same, every head of every row steered, over none | {steered} | the same |",
         ]
-    share, memory = step["share"], step["memory"]
-    lines += [
-        f"| SmolLM2: share of a drift run's time in products, in attention, elsewhere |"
+    share, memory = record["share"], record["memory"]
+    return [
+        *lines,
+        f"| {model}: share of a drift run's time in products, in attention, elsewhere |"
         f" {share['products']:.0%}, {share['attention']:.0%}, {share['elsewhere']:.0%}"
         " | the same |",
-        f"| SmolLM2: peak memory beyond the weights over the keys and values live at once,"
+        f"| {model}: peak memory beyond the weights over the keys and values live at once,"
         f" {memory['conversations']} conversations of {memory['rounds']} rounds |"
         f" {memory['ratio']:.1f} ({memory['peak_bytes'] / 1e9:.1f} GB) | the same |",
     ]
-    return "\n".join(lines)
 
 
 def gpu_table() -> str:
@@ -201,7 +208,8 @@ def gpu_table() -> str:
 
 def layers_line() -> str:
     """The gain of other forms of the layers, in a step of 16 rows."""
-    rows = read("faster_layers")["rows"]
+    record = read("faster_layers")
+    rows = record["rows"]
     (row,) = (row for row in rows if row["rows"] == 16)
     packed, eight_bits, compiled = (
         "{median:.2f} [{low:.2f}, {high:.2f}]".format(**row[form])
@@ -209,9 +217,10 @@ def layers_line() -> str:
     )
     steps = [f"{row['packed_step']['median']:.2f}" for row in rows]
     return (
-        f"Other forms of the layers in a step of {row['rows']} rows, times as fast: packed once"
-        f" {packed}, in eight bits {eight_bits}, compiled {compiled}. A whole step with packed"
-        f" weights: {', '.join(steps)} at {', '.join(str(row['rows']) for row in rows)} rows"
+        f"The layers of {record['model']} in a step of {row['rows']} rows, times as fast as"
+        f" PyTorch's own: laid out once, as they ship, {packed}; in eight bits {eight_bits};"
+        f" compiled {compiled}. A whole step as it ships: {', '.join(steps)} at"
+        f" {', '.join(str(row['rows']) for row in rows)} rows"
         " ([record](RESULTS/faster_layers.json), by `python benchmarks/faster_layers.py`)."
     )
 

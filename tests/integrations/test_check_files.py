@@ -78,8 +78,9 @@ def test_the_action_passes_the_inputs_on_and_exits_as_the_check(tmp_path, code, 
     captured = {"capture_output": True, "text": True, "timeout": 60}
     ran = subprocess.run(["bash", str(EXAMPLE / "check.sh")], env=env, cwd=tmp_path, **captured)
     assert ran.returncode == ends, ran.stderr
-    words = "check\nmy prompts.yaml\n--model\nhttp://there/v1\n--rounds\n4\n--error\n0.1\n"
-    assert ran.stdout.startswith(words) and "--against\nmain\n" in ran.stdout
+    assert ran.stdout.startswith("check\nmy prompts.yaml\n--model\nhttp://there/v1\n")
+    for pair in ("--rounds\n4\n", "--error\n0.1\n", "--budget\n50\n", "--against\nmain\n"):
+        assert pair in ran.stdout
     assert "--min-stability\n0.8\n" in ran.stdout and "--endpoint-model" not in ran.stdout
     assert ("::warning" in ran.stdout) == (code == 3 and undecided == "warn")
     assert f"code={code}\n" in (tmp_path / "output").read_text()

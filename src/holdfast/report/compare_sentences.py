@@ -267,9 +267,8 @@ def compare_markdown(comparison: RunComparison) -> str:
     if comparison.limits:
         lines += [*(f"- {_escaped(line)}" for line in comparison.limits), ""]
     if comparison.contrasts:
-        lines += ["<details><summary>What differs</summary>", ""]
         head, *rows = contrast_rows(comparison)
-        lines += [*_markdown_table(head, rows), "", "</details>", ""]
+        lines += ["What differs:", "", *_markdown_table(head, rows), ""]
     lines.append(
         "Brackets: 95% intervals. “Cannot tell” means that the data do not decide, and not that"
         " there is no difference."

@@ -111,17 +111,17 @@ def _require_scores(checks: Sequence[PromptCheck]) -> None:
     """Refuses a verdict on any prompt if not a single reply could be scored."""
     if not all(map(_is_unscored, checks)):
         return
-    if all(checked.unavailable for checked in checks):
-        raise Unavailable(
-            "Nothing could be checked, as the server failed, or a filter withheld its replies, in"
-            f" all of {sum(len(checked.records) for checked in checks):,} conversations. This says"
-            " nothing about the prompts: see that the server answers (holdfast generate), and"
-            " check again with another --out."
-        )
     records = [record for checked in checks for record in checked.records]
     reasons = unscored_by_reason(records, "stability")
+    if not reasons:
+        raise Unavailable(
+            "Nothing could be checked, as the server failed, or a filter withheld its replies, in"
+            f" all of {len(records):,} conversations. This says nothing about the prompts: see that"
+            " the server answers (holdfast generate), and check again with another --out."
+        )
     listed = ", ".join(f"{count:,} {WITHOUT_SCORE[why]}" for why, count in reasons.most_common())
-    raise ModelError(
+    lost = all(checked.unavailable for checked in checks)
+    raise (Unavailable if lost else ModelError)(
         f"Nothing could be checked, as none of {reasons.total():,} replies can be scored:"
         f" {listed}. This says nothing about the prompts: look at what the model or its server"
         " answers (holdfast generate), and give a reasoning model more room with --max-new-tokens."
