@@ -67,6 +67,9 @@ def folder(tmp_path, monkeypatch) -> Path:
     (tmp_path / "runs/calibrate/method.json").write_text('{"method": "boost:factor=4"}')
     (pizza,) = blocks_of(ROOT / "docs" / "measuring.md", "yaml")
     (tmp_path / "pizza.yaml").write_text(pizza.text)
+    vera = ROOT / "docs" / "my_bot_api.md"
+    (tmp_path / "bot.yaml").write_text(blocks_of(vera, "yaml")[0].text)
+    (tmp_path / "bot.txt").write_text(blocks_of(vera, "text")[0].text)
     (tmp_path / "prices.py").write_text("def in_euros(text):\n    return float('euro' in text)\n")
     for method in METHODS:
         write_for(model(), tmp_path / f"{method}.safetensors", method)

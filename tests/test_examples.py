@@ -1,5 +1,6 @@
 """The examples run as their first lines say, none for long."""
 
+import json
 import os
 import re
 import resource
@@ -8,6 +9,8 @@ import sys
 from pathlib import Path
 
 import pytest
+
+from holdfast.models.checkpoint import REAL_MODELS, real_models_folder
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 SCRIPTS = {  # patterns of what each script must print
@@ -55,10 +58,53 @@ def test_steering_raises_the_mass_that_the_scripts_show(tmp_path):
     assert len(steered) == 2 and min(steered) > max(plain)
 
 
+NOTEBOOK = EXAMPLES / "drift_of_your_bot.ipynb"
+
+
+def run_the_cells(folder: Path, **settings: str) -> str:
+    """Runs the notebook's code as a script, with other values of these names; what it prints."""
+    cells = json.loads(NOTEBOOK.read_text(encoding="utf-8"))["cells"]
+    code = "\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "code")
+    for name, value in settings.items():
+        code, count = re.subn(rf"^{name} = .*$", f"{name} = {value}", code, flags=re.MULTILINE)
+        assert count == 1, name
+    (folder / "notebook.py").write_text(code, encoding="utf-8")
+    env = {**os.environ, "HF_HUB_OFFLINE": "1", "MPLBACKEND": "Agg"}
+    command = [sys.executable, "notebook.py"]
+    captured = {"capture_output": True, "text": True, "timeout": PATIENCE}
+    ran = subprocess.run(command, cwd=folder, env=env, **captured)
+    assert ran.returncode == 0, ran.stderr
+    return ran.stdout
+
+
+def assert_a_fix_was_served(printed: str) -> None:
+    fix = re.search(r"To be served: (\S+)", printed)[1].partition(":")[0]
+    asked = "Please talk about the holiday.", "Tell me your name.", "How old are you now?"
+    assert all(re.search(rf"^{re.escape(text)} -> \S", printed, re.MULTILINE) for text in asked)
+    assert re.search(rf"'steering': '{fix}:.*'applied': True", printed), printed
+
+
+@pytest.mark.parametrize("fix", ["STEERING", pytest.param("REMINDER", marks=pytest.mark.slow)])
+def test_the_cells_of_the_notebook_end_with_a_served_fix(fix, tmp_path):
+    printed = run_the_cells(tmp_path, fix=fix, **{"ROUNDS, CONVERSATIONS": "2, 4"})
+    assert_a_fix_was_served(printed)
+    assert (tmp_path / "bot.html").is_file()
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(
+    not (real_models_folder() / REAL_MODELS["qwen-0.5b"]).exists(),
+    reason="make real-models installs it",
+)
+def test_the_cells_of_the_notebook_run_on_a_real_model(tmp_path):
+    settings = {"MODEL": '"qwen-0.5b"', "ROUNDS, CONVERSATIONS": "2, 2"}
+    assert_a_fix_was_served(run_the_cells(tmp_path, **settings))
+
+
 def test_the_notebook_runs(tmp_path):
     nbclient = pytest.importorskip("nbclient", reason="make docs installs it")
     nbformat = pytest.importorskip("nbformat", reason="make docs installs it")
-    notebook = nbformat.read(EXAMPLES / "drift_of_your_bot.ipynb", as_version=4)
+    notebook = nbformat.read(NOTEBOOK, as_version=4)
     assert not any(cell.get("outputs") for cell in notebook.cells), "clear the outputs"
     resources = {"metadata": {"path": str(tmp_path)}}
     nbclient.NotebookClient(notebook, timeout=PATIENCE, resources=resources).execute()
