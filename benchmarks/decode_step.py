@@ -58,6 +58,8 @@ def main() -> None:
     parser.add_argument("--model", default="smollm2")
     parser.add_argument("--repetitions", type=int, default=5)
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--rows", type=int, nargs="+", default=ROWS)
+    parser.add_argument("--no-memory", action="store_true", help="leave out the memory of a run")
     parser.add_argument("--out", type=Path)
     parser.add_argument("--part", choices=("memory",), help=argparse.SUPPRESS)
     arguments = parser.parse_args()
@@ -74,10 +76,11 @@ def main() -> None:
         "dtype": str(model.hf_model.dtype).removeprefix("torch."),
         "measured_on": measured_on(model),
         "prompt": PROMPT,
-        "steps": [timed(model, rows, arguments.repetitions) for rows in ROWS],
+        "steps": [timed(model, rows, arguments.repetitions) for rows in arguments.rows],
     }
     if model.hf_model.device.type == "cpu":
         record["share"] = share_outside(model)
+    if model.hf_model.device.type == "cpu" and not arguments.no_memory:
         words = [sys.executable, __file__, "--model", arguments.model, "--part", "memory"]
         printed = subprocess.run(words, stdout=subprocess.PIPE, text=True, check=True).stdout
         record["memory"] = json.loads(printed.splitlines()[-1])
@@ -94,8 +97,9 @@ def timed(model, rows: int, repetitions: int) -> dict:
     for _ in range(repetitions):
         for name, seconds in seconds_by_method.items():
             seconds.append(step(model, rows, name))
-    parameters = sum(weight.numel() for weight in set(model.hf_model.parameters()))
-    size = sum(weight.nbytes for weight in set(model.hf_model.parameters()))
+    weights = weights_of(model.hf_model)
+    parameters = sum(weight.numel() for weight in weights)
+    size = sum(weight.nbytes for weight in weights)
     floor = max(size / bandwidth, 2 * parameters * rows / speed)
     row = {
         "rows": rows,
@@ -116,6 +120,13 @@ def timed(model, rows: int, repetitions: int) -> dict:
     }
     print(json.dumps(row), flush=True)
     return row
+
+
+def weights_of(hf_model) -> list[torch.Tensor]:
+    """The weights that a step reads; one that the embeddings share with the output layer, once."""
+    tied = hf_model.config.get_text_config().tie_word_embeddings
+    state = hf_model.state_dict()
+    return [weight for name, weight in state.items() if not (tied and name == "lm_head.weight")]
 
 
 def step(model, rows: int, method: str) -> float:

@@ -144,13 +144,14 @@ RECORDS = (
         False,
         12,
     ),
-    Record("faster_layers", "benchmarks/faster_layers.py --out {out}", False, 5),
+    Record("faster_layers", "benchmarks/faster_layers.py --repetitions 9 --out {out}", False, 5),
     Record("decode_step", "benchmarks/decode_step.py --out {out}", False, 15),
     Record(
         "decode_step_qwen",
-        "benchmarks/decode_step.py --model qwen-0.5b --repetitions 3 --out {out}",
+        "benchmarks/decode_step.py --model qwen-0.5b --rows 16 --repetitions 3 --no-memory"
+        " --out {out}",
         False,
-        20,
+        8,
     ),
     Record("loading", "benchmarks/loading.py --repetitions 3 --out {out}", False, 10),
     Record("checking", "benchmarks/checking.py --out {out}", False, 2),

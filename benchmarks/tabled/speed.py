@@ -162,16 +162,19 @@ def _step_lines(record: dict, model: str, processor: str) -> list[str]:
             f" | {row['over_floor']:.1f} ({row['seconds'] * 1e3:.0f} ms) | {processor} |",
             f"| the same, every head of every row steered, over none | {steered} | the same |",
         ]
-    share, memory = record["share"], record["memory"]
-    return [
-        *lines,
+    share = record["share"]
+    lines.append(
         f"| {model}: share of a drift run's time in products, in attention, elsewhere |"
         f" {share['products']:.0%}, {share['attention']:.0%}, {share['elsewhere']:.0%}"
-        " | the same |",
-        f"| {model}: peak memory beyond the weights over the keys and values live at once,"
-        f" {memory['conversations']} conversations of {memory['rounds']} rounds |"
-        f" {memory['ratio']:.1f} ({memory['peak_bytes'] / 1e9:.1f} GB) | the same |",
-    ]
+        " | the same |"
+    )
+    if (memory := record.get("memory")) is not None:
+        lines.append(
+            f"| {model}: peak memory beyond the weights over the keys and values live at once,"
+            f" {memory['conversations']} conversations of {memory['rounds']} rounds |"
+            f" {memory['ratio']:.1f} ({memory['peak_bytes'] / 1e9:.1f} GB) | the same |"
+        )
+    return lines
 
 
 def gpu_table() -> str:
