@@ -246,6 +246,7 @@ class Largest(TorchDispatchMode):
         return made
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("softcap", [None, 5.0])
 def test_long_prompts_never_hold_scores_of_all_queries_and_keys(softcap):
     length = 32768 if softcap is None else 6144

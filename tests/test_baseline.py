@@ -86,6 +86,7 @@ def test_a_baseline_resumes_and_can_be_extended(tmp_path):
     assert read_baseline(tmp_path) is None
 
 
+@pytest.mark.slow
 def test_the_prompt_that_a_template_inserts_is_left_out_and_named(tmp_path):
     default = "{% if messages[0]['role'] != 'system' %}<sys>You are Tiny.</s>{% endif %}"
     tokens = copy.deepcopy(tokenizer())
@@ -223,6 +224,7 @@ def test_a_run_without_a_baseline_does_not_mention_it(tmp_path):
     assert 'id="baseline"' not in page
 
 
+@pytest.mark.slow
 def test_the_command_measures_a_baseline_only_on_request(tmp_path, capsys):
     command = "drift --conversations 2 --rounds 1 --max-new-tokens 8 --out".split()
     command.append(str(tmp_path / "run"))

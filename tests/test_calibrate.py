@@ -161,6 +161,7 @@ def test_the_last_reply_is_scored_without_a_method(finished):
     assert all(one.perplexity > 1 for one in found.candidates)
 
 
+@pytest.mark.slow
 def test_an_interrupted_sweep_resumes(finished, tmp_path):
     _, stability, asked = finished
     run(tmp_path / "run")
@@ -383,6 +384,7 @@ def test_a_model_that_guesses_has_no_capability_to_lose():
     assert "capability (chance 25.0)" in calibration_report.setting_rows(guessing)[0]
 
 
+@pytest.mark.slow
 def test_a_budget_is_refused_before_the_sweep_if_the_model_guesses(tmp_path, capsys, monkeypatch):
     out = tmp_path / "run"
     command = ["calibrate", "--sweep", "boost:factor=2", "--questions", "24", "--draws", "12"]
@@ -654,6 +656,7 @@ def test_from_the_command_line_to_a_method_that_drift_accepts(tmp_path, capsys, 
     assert cli.main(["calibrate", "--budget", "-1"]) == 2 and "budget" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_calibration_accepts_more_sweeps_and_refuses_more_draws(finished, tmp_path):
     narrow = run(tmp_path / "run", sweeps=("split-softmax:exponent=0.7,0.3",))
     assert len(narrow[0].manifest.identity.to_json()["methods"]) == 3

@@ -52,6 +52,7 @@ cases:
 """
 
 
+@pytest.mark.slow
 def test_one_prompt_talks_to_every_persona(tmp_path):
     plan = dataclasses.replace(SMALL, draws=4)
     stability, _ = run(tmp_path, sweeps=POINTS, suite=choose_prompts(BOT), plan=plan)
@@ -209,6 +210,7 @@ def test_uninformative_prompts_are_named(tmp_path):
     assert "too few" in few
 
 
+@pytest.mark.slow
 def test_a_planned_calibration_goes_on_and_asks_its_baseline_once(tmp_path, capsys):
     (tmp_path / "hotel.yaml").write_text(FILE)
     folder = tmp_path / "run"

@@ -47,6 +47,7 @@ def sweeps(tmp_path_factory):
     return {name: spec.format(files.get(name)) for name, spec in SWEEPS.items()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SWEEPS)
 def test_questions_are_answered_as_the_model_answers_under_the_method(name, sweeps, tmp_path):
     own = model()
@@ -74,6 +75,7 @@ def test_questions_are_answered_as_the_model_answers_under_the_method(name, swee
     assert [each.method for each in found.candidates] == names
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SWEEPS)
 def test_a_served_model_writes_the_same_answers_as_a_local_one(name, sweeps, tmp_path, monkeypatch):
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)

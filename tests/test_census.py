@@ -42,6 +42,7 @@ def test_every_class_has_a_row_and_nine_in_ten_that_reach_the_interface_are_exac
     assert next(row for row in TABLE["rows"] if row["type"] == "gptj")["outcome"] == "exact"
 
 
+@pytest.mark.slow
 def test_a_sample_of_the_table_is_reproduced(capsys):
     from census import examine
 

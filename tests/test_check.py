@@ -175,6 +175,7 @@ def test_every_rule_gets_its_own_verdict_on_request(tmp_path):
     assert counts == (3, 1, 1, 0) and code == 1
 
 
+@pytest.mark.slow
 def test_verdicts_on_all_rules_are_wrong_no_more_often_than_declared():
     """With three rules at the bar, any failure is wrong; at most `error` of checks may have one."""
     draws, terms = np.random.default_rng(2), Terms(0.5, error=0.1, budget=60, all_rules=True)

@@ -73,6 +73,7 @@ def test_a_server_that_is_down_is_unavailable(suite, tmp_path, fault, smoke, cap
     assert "FAIL" not in told.out and "regress" not in told.out + told.err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", ["filter", "filtered", "empty"])
 def test_a_server_that_withholds_every_good_reply_does_not_look_like_a_failure(
     suite, tmp_path, fault

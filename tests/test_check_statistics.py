@@ -152,6 +152,7 @@ def test_missing_scores_leave_a_verdict_undecided():
     assert sequential.decide(np.empty((0, 3)), 0.9, ERROR).verdict == sequential.UNDECIDED
 
 
+@pytest.mark.slow
 def test_bounds_contain_the_mean_at_every_look():
     values = checks([0.8], seed=41, count=400, length=60)[..., 0]
     missed = [0, 0]

@@ -81,6 +81,7 @@ def test_drift_writes_records_a_table_and_a_page_and_resumes(folder, suite, tmp_
     assert (tmp_path / "again.html").exists()
 
 
+@pytest.mark.slow
 def test_dialogs_that_fill_the_context_are_reported(folder, suite, tmp_path, capsys):
     assert main(drift(folder, suite, tmp_path / "run", "--max-new-tokens", "600")) == 0
     assert "model's context)" in capsys.readouterr().out
@@ -408,6 +409,7 @@ def test_the_default_folder_distinguishes_settings():
     assert long != named("--persona", "You are Bo, calm and old.")
 
 
+@pytest.mark.slow
 def test_an_edited_suite_gets_its_own_folder(folder, suite, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     command = drift(folder, suite, tmp_path)

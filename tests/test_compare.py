@@ -136,6 +136,7 @@ def test_few_conversations_have_no_verdict(tmp_path):
     assert compare_title(compared).startswith("Cannot tell whether new or old")
 
 
+@pytest.mark.slow
 def test_two_equal_models_are_rarely_called_different(tmp_path):
     """Of a family of rules, one is wrongly called different in at most 5% of comparisons."""
     rules = tuple(f"rule-{number}" for number in range(8))

@@ -43,6 +43,7 @@ def by_its_forward(made):
     return made
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("loaded_here", [False, True])
 @pytest.mark.parametrize("compile_it", [by_torch_compile, in_place, by_its_forward])
 def test_a_model_compiled_beforehand_is_steered_only_within_each_block(compile_it, loaded_here):
@@ -63,6 +64,7 @@ def test_a_model_compiled_beforehand_is_steered_only_within_each_block(compile_i
         assert apart(compiled(ids, **given).logits, plain) < ROUNDING
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["llama", "gemma3_text"])
 def test_generate_with_a_static_cache_is_steered_even_if_it_would_compile(kind):
     options = {"sliding_window": 8} if kind == "gemma3_text" else {}

@@ -130,6 +130,7 @@ def test_replies_under_a_schema_always_parse_and_validate():
     assert len({reply.text for reply in replies}) > 12
 
 
+@pytest.mark.slow
 def test_other_rows_of_a_batch_get_the_same_tokens_and_no_pass_is_added():
     grammar = read_response_format(format_of(PERSON))
     free = [Request(PIRATE, "boost:factor=2", seed=seed, trace=True) for seed in range(4)]

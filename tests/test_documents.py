@@ -83,6 +83,7 @@ def names_for(page: Path, url: str) -> dict[str, Any]:
     return {}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", with_code("python"), ids=lambda page: page.name)
 def test_python_blocks_run(page, folder, server, capsys):
     """The blocks of a page run in order, as a reader would run them."""

@@ -222,6 +222,7 @@ def test_a_run_killed_20_times_and_resumed_equals_an_uninterrupted_one(tmp_path)
     assert without_time(read_run(out)) == without_time(read_run(tmp_path / "whole"))
 
 
+@pytest.mark.slow
 def test_an_extended_run_equals_one_made_at_once(tmp_path):
     few = replace(QUICK, rounds=2)
     more = replace(few, conversations=8)

@@ -6,6 +6,7 @@ import json
 import re
 import time
 
+import pytest
 from chat_server import Server, completion
 from synthetic_run import conversation_of
 from test_drift import SUITE, Scripted
@@ -77,6 +78,7 @@ def test_replies_are_counted_before_they_are_requested():
     assert count_replies(suite, settings, None, range(3)) == 3 * (15 + 16)
 
 
+@pytest.mark.slow
 def test_a_dry_run_records_its_piece_and_the_run_continues_from_there(tmp_path, capsys):
     words = ["drift", *SHORT]
     out = tmp_path / "run"

@@ -138,6 +138,7 @@ def test_malformed_answers_are_retried_a_bounded_number_of_times(serve, monkeypa
     assert len(server.bodies) == 3
 
 
+@pytest.mark.slow
 def test_failures_in_a_row_stop_the_run_which_can_be_resumed(serve, tmp_path):
     gone = threading.Event()
 
@@ -167,6 +168,7 @@ def test_failures_with_answers_in_between_do_not_stop_the_run(serve, tmp_path):
     assert [record["ended"]["why"] for record in as_json(run)] == ["failure"] * 8
 
 
+@pytest.mark.slow
 def test_a_server_that_goes_down_during_the_last_conversation_leaves_it_open(serve, tmp_path):
     def answer(body, number):
         return refusal(500, "gone") if number > int(5.5 * REQUESTS) else completion()
@@ -216,6 +218,7 @@ def test_an_error_that_concerns_every_request_stops_the_run_at_once(serve, tmp_p
     assert len(server.bodies) <= 6
 
 
+@pytest.mark.slow
 def test_begun_conversations_are_completed_before_others_begin(serve, tmp_path):
     model, server = serve(lambda body, number: completion(), concurrency=1)
     measure(model, tmp_path / "one", conversations=4)
@@ -300,6 +303,7 @@ def test_a_run_without_any_scored_probe_says_so(serve, tmp_path, capsys):
     assert "nothing to draw" in printed.err
 
 
+@pytest.mark.slow
 def test_a_run_succeeds_even_if_one_method_got_no_answers(serve, tmp_path, capsys):
     def answer(body, number):
         if body is None:
@@ -327,6 +331,7 @@ def test_generate_prints_any_reply(serve, capsys, answer, out, err):
     assert printed.out == out and err in printed.err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("option", "value", "words"),
     [

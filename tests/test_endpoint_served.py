@@ -22,6 +22,7 @@ def remote(url, monkeypatch):  # noqa: F811
     return holdfast.connect(f"{url}/v1", timeout=60)
 
 
+@pytest.mark.slow
 def test_a_run_over_the_wire_gives_the_local_records(remote, tmp_path):
     settings = drift.Settings(rounds=2, conversations=3, sampling=Sampling(max_new_tokens=60))
     runs = [

@@ -171,6 +171,7 @@ def last_logits(tiny, ids, methods=(), span=()):
         return tiny.hf_model(tensor([ids]), use_cache=False).logits[0, -1].double()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ("llama", "gemma3_text"))
 def test_guidance_equals_the_equation_whatever_else_is_in_the_batch(kind):
     tiny, greedy = model(kind), Sampling(temperature=0, max_new_tokens=12)

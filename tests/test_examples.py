@@ -49,6 +49,7 @@ def test_the_script_runs(name, tmp_path):
     assert processor_seconds() - used < LIMIT
 
 
+@pytest.mark.slow
 def test_steering_raises_the_mass_that_the_scripts_show(tmp_path):
     command = [sys.executable, str(EXAMPLES / "steer_your_model.py")]
     captured = {"capture_output": True, "text": True, "check": True}

@@ -117,6 +117,7 @@ def test_labels_of_a_calibration_do_not_overlap(drawn, tmp_path, sweeps):
     assert len(labels) >= 3 * sweeps, "every value is written"
 
 
+@pytest.mark.slow
 def test_labels_of_a_run_with_many_long_methods_do_not_overlap(drawn, tmp_path, monkeypatch):
     parts = "heads=0.1/0.5/2.3/3.1/3.4+repetition:probability"
     methods = [f"split-softmax:exponent=0.{n},{parts}=0.0{n}" for n in range(1, 8)]
@@ -126,6 +127,7 @@ def test_labels_of_a_run_with_many_long_methods_do_not_overlap(drawn, tmp_path, 
     assert_apart(drawn())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("rounds", "early", "late"), ROUNDS)
 def test_labels_of_a_trace_do_not_overlap(drawn, tmp_path, rounds, early, late):
     curve = [[0.3 / number] * 20 for number in range(1, rounds + 1)]

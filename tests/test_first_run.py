@@ -122,6 +122,7 @@ def bot(tmp_path, monkeypatch, folder):
     ]
 
 
+@pytest.mark.slow
 def test_a_run_can_be_gone_on_with_by_its_own_command(bot, capsys, monkeypatch):
     assert main([*bot, "--minutes", "0.0001"]) == 0
     printed = capsys.readouterr()

@@ -21,6 +21,7 @@ from holdfast.report.trace import geometry_page
 SMALL = drift.Settings(conversations=2, rounds=2, adoption=False)
 
 
+@pytest.mark.slow
 def test_a_study_reports_and_draws_its_findings(tmp_path):
     found = geometry.study(model(), SUITE, tmp_path / "out", SMALL)
     lines = geometry.lines(found, 2)

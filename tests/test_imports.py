@@ -94,6 +94,7 @@ def test_a_modules_name_says_what_is_in_it_without_its_folder():
     assert not repeated
 
 
+@pytest.mark.slow
 def test_no_modules_import_one_another_in_a_circle():
     """Neither directly nor through others."""
     graph = {}

@@ -288,6 +288,7 @@ def test_spans_share_the_messages_that_they_repeat():
     assert all(one is other for one, other in zip(first.path, second.path, strict=True))
 
 
+@pytest.mark.slow
 def test_the_page_of_2000_dialogs_has_a_bounded_size(tmp_path):
     sizes = []
     for count in (200, 2000):

@@ -129,6 +129,7 @@ def test_a_prompt_that_leaves_no_room_for_the_first_turn_is_too_long(tmp_path, p
     assert raised.value.value in {case.id for case in SUITE.cases}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("context", ("cut", "slide", "summarise"))
 def test_a_local_model_completes_dialogs_longer_than_its_context(tmp_path, context):
     tiny = model(max_position_embeddings=192)
@@ -197,6 +198,7 @@ def test_an_endpoint_summarises_what_it_has_no_room_for(tmp_path, monkeypatch):
     assert all(f"conversation so far: {text}\n\n" in shown for text in told)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("context", ("cut", "slide", "summarise"))
 def test_our_own_server_completes_dialogs_longer_than_its_context(tmp_path, context):
     settings = replace(LONG, context=context, window=3 if context == "slide" else None)
@@ -208,6 +210,7 @@ def test_our_own_server_completes_dialogs_longer_than_its_context(tmp_path, cont
         assert ("summaries" in record) == (context == "summarise")
 
 
+@pytest.mark.slow
 def test_the_default_model_slides_over_a_small_context(tmp_path, capsys):
     """The model as shipped, except for the context length in its configuration."""
     folder = tmp_path / "small"

@@ -39,6 +39,7 @@ def test_curves_of_many_rounds_have_no_dots(runs):
         assert {curve.has_dots for curve in chart.curves} == {rounds == 8}
 
 
+@pytest.mark.slow
 def test_tables_of_many_rounds_have_a_row_for_each(runs, tmp_path):
     for rounds, folder in runs.items():
         text = report.write([folder], tmp_path / f"{rounds}.html").read_text()
@@ -56,6 +57,7 @@ def test_the_terminal_lists_the_rounds_that_an_axis_numbers(runs):
         assert listed == (tuple(range(1, 9)) if rounds == 8 else numbered(rounds))
 
 
+@pytest.mark.slow
 def test_a_page_of_many_rounds_fits_a_phone(runs, browser, tmp_path):
     page = report.write([runs[100]], tmp_path / "page.html")
     for width in (390, 1280):

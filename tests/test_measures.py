@@ -134,6 +134,7 @@ def test_language_of_short_sentences(language, sentence):
     assert found == ([language] if language != "other" else [])
 
 
+@pytest.mark.slow
 def test_language_is_weighted_by_words_and_the_same_in_another_process():
     text = "Je ne sais pas. I do not know it at all. Mon nom est Paul. No!"
     found = build({"name": "language", "code": "fr"}).score(text)

@@ -146,6 +146,7 @@ def test_running_out_of_memory_halves_the_batch_and_changes_no_reply(scarce, err
     assert "3 at a time" in caplog.text
 
 
+@pytest.mark.slow
 def test_a_run_whose_memory_ran_out_says_so_on_its_page(scarce, tmp_path):
     from holdfast import report
 

@@ -121,7 +121,18 @@ def dialogs(tiny):
     }
 
 
-@pytest.mark.parametrize("kind", (*KINDS, *STATES))
+# whose mixed batch takes more than two seconds
+SLOW = ("gemma3n_text", "gemma4_text", "qwen3_next", "falcon_h1", "llama4_text", "jamba")
+SLOW = (*SLOW, "gemma2", "bamba", "gpt_oss")
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pytest.param(kind, marks=[pytest.mark.slow] if kind in SLOW else [])
+        for kind in (*KINDS, *STATES)
+    ],
+)
 def test_a_mixed_batch_that_rows_join_and_leave_equals_each_row_alone(kind):
     tiny = double(kind)
     assert tiny.reuses_cache

@@ -136,6 +136,7 @@ def test_a_run_that_is_extended_is_read_at_its_second_look(tmp_path):
     assert read_series(more)[0].look == 1, "no verdict could be read from 4 conversations"
 
 
+@pytest.mark.slow
 def test_following_the_next_step_is_rarely_wrong():
     """As benchmarks/verdicts.py does at length: 120 runs without drift, each extended until its
     next step asks for no more; 12 of them, binomial with 5%, would be far from chance.

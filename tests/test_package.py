@@ -77,6 +77,7 @@ def test_every_cited_page_exists():
     assert {"logs", "methods", "serving", "steering"} <= cited_pages() <= {*pages()}
 
 
+@pytest.mark.slow
 def test_the_wheel_holds_the_model_the_suites_and_the_page(tmp_path):
     command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps"]
     command += ["--disable-pip-version-check", "--wheel-dir", str(tmp_path), str(ROOT)]

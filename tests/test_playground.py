@@ -149,6 +149,7 @@ def test_no_other_file_is_served(served):
         assert refused.value.code == 404
 
 
+@pytest.mark.slow
 @needs_browser
 def test_two_columns_answer_the_same_messages_side_by_side(browser, served):
     visit(browser, served)

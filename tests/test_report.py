@@ -266,6 +266,7 @@ def test_the_first_line_is_short(tmp_path, shape):
     assert all(line.endswith(".") and "None" not in line for line in (first, *rest))
 
 
+@pytest.mark.slow
 def test_page_says_where_the_probe_was_asked(tmp_path):
     for probe_at, said in (
         ("in-place", "before anything has been said"),
@@ -355,6 +356,7 @@ def test_only_a_run_of_many_prompts_makes_claims_about_other_prompts(tmp_path):
     assert numbers_in(few) == [6, 20]
 
 
+@pytest.mark.slow
 def test_page_terminal_and_summary_have_the_interval_for_other_prompts(tmp_path):
     folder = write_run(tmp_path / "run", conversations=60, prompts=40)
     run = read_run(folder)
@@ -544,6 +546,7 @@ def test_the_conversation_view_says_how_a_dialog_and_its_replies_ended(tmp_path)
     assert "content filter" in page and "<b>more" not in page
 
 
+@pytest.mark.slow
 def test_figures_are_written_as_svg_and_png_and_are_the_same_each_time(written, tmp_path):
     folder = written.with_name("page_figures")
     kinds = ("drift", "mass", "categories_stability", "categories_adoption")

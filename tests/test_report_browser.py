@@ -281,6 +281,7 @@ def test_prompts_are_sorted_and_lead_to_their_conversations(browser, page):
     assert js(browser, "document.activeElement.dataset.prompt") == prompt
 
 
+@pytest.mark.slow
 def test_long_parts_are_folded_on_a_phone(browser, tmp_path):
     """Hundreds of prompts and conversations must not make the page too long to scroll through."""
     heights = []
@@ -323,6 +324,7 @@ def test_the_theme_can_be_chosen(browser, page):
     assert dark != light == browser.execute_script(background)
 
 
+@pytest.mark.slow
 def test_many_long_conversations_open_fast(browser, tmp_path):
     folder = write_run(tmp_path / "run", conversations=400)
     out = write_page([folder], tmp_path / "report.html")

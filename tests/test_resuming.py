@@ -60,6 +60,7 @@ def test_whole_batches_are_rerun_unless_results_are_independent(tmp_path):
     assert whole == [(), (4, 5, 6, 7), (8, 9, 10)] and alone == [(), (4, 6, 7), (8, 9, 10)]
 
 
+@pytest.mark.slow
 def test_every_run_resumes_through_the_shared_helper():
     users = []
     for path in sorted(Path(holdfast.__file__).parent.rglob("*.py")):

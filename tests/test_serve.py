@@ -80,6 +80,7 @@ def test_several_choices_use_consecutive_seeds(client):
     assert reply.model_extra["holdfast"] == steered
 
 
+@pytest.mark.slow
 def test_a_response_says_which_messages_were_edited_or_why_none_was(client):
     def applied(steering: str, **more):
         return ask(client, extra_body={"steering": steering}, **more).model_extra["holdfast"]
@@ -292,6 +293,7 @@ def metric(url: str, name: str) -> float:
     return next((float(line.split()[-1]) for line in lines if line.startswith(name + " ")), 0.0)
 
 
+@pytest.mark.slow
 def test_a_full_queue_answers_429_with_a_time_to_retry(url):
     body = {"messages": FRENCH, "max_tokens": 400, "temperature": 2}
 
@@ -349,6 +351,7 @@ def ask_with_tools(server: Served, messages=ASKED, **more):
     return client.chat.completions.create(model="default", messages=messages, **given)
 
 
+@pytest.mark.slow
 def test_tool_calls_are_parsed_and_the_content_is_as_the_model_wrote_it(calling):
     _, parts = reply_with_a_mark()
     answer = ask_with_tools(calling).choices[0]

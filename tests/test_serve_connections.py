@@ -67,6 +67,7 @@ def test_headers_of_a_second_request_have_the_same_limit(server):
     assert seconds < 4
 
 
+@pytest.mark.slow
 def test_a_body_that_does_not_arrive_is_refused(server):
     with connected(server) as connection:
         connection.sendall(POST % b"/v1/chat/completions" + b"Content-Length: 900\r\n\r\n{")
@@ -84,6 +85,7 @@ def test_a_body_that_no_route_reads_does_not_hold_the_connection(server, path, m
     assert seconds < 4
 
 
+@pytest.mark.slow
 def test_an_ordinary_client_may_pause_between_its_requests(server):
     with httpx2.Client(base_url=server.url) as client:
         for _ in range(2):

@@ -420,6 +420,7 @@ def test_every_path_of_the_document_is_tried(published):
 TRIED = [(*place, m) for place, m in itertools.product(PATHS, schemathesis.GenerationMode)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("method", "path", "mode"), [each for each in TRIED if each not in NEVER])
 def test_the_server_behaves_as_its_document_describes(published, method, path, mode):
     operation = published[path][method]

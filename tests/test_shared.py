@@ -70,6 +70,7 @@ def test_every_kind_of_layer_gives_the_same_replies_as_without_sharing(kind):
         assert not any(each.row.cached for each in told)
 
 
+@pytest.mark.slow
 def test_nothing_is_shared_across_steering():
     """Different methods, strengths, heads and spans each have their own keys."""
     tiny = model(dtype="float64")

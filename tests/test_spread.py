@@ -47,6 +47,7 @@ def servers_of(record, servers):
     return [server for server in servers if first_reply in json.dumps(server.bodies)]
 
 
+@pytest.mark.slow
 def test_conversations_are_spread_and_each_stays_with_its_server(serve, tmp_path):
     servers = serve(replies, replies)
     run = measure(connected(servers, concurrency=2), tmp_path / "run", 8)
@@ -82,6 +83,7 @@ def switch_off(server, after):
     server._http.handle_error = lambda request, address: None  # would print the error
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", (1, 3, 20))
 def test_the_others_take_over_the_work_of_a_lost_server(serve, tmp_path, number):
     servers = serve(replies, replies)
@@ -92,6 +94,7 @@ def test_the_others_take_over_the_work_of_a_lost_server(serve, tmp_path, number)
     assert not any(record.ended or record.unanswered for record in run.records)
 
 
+@pytest.mark.slow
 def test_when_all_are_gone_the_run_stops_and_is_resumed(serve, tmp_path):
     servers = serve(replies, replies)
     for server in servers:

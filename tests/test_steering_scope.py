@@ -253,6 +253,7 @@ def test_blocks_on_two_models_each_steer_their_own():
         assert torch.equal(in_a_thread(handle.bind(logits), made, ids), moved)
 
 
+@pytest.mark.slow
 def test_generate_and_score_of_a_holdfast_model_are_refused_in_a_block_on_it():
     local, messages = model(), chat("always talk about cheese", "the old town")
     chats = holdfast.encode_chats([messages], local.tokenizer)

@@ -249,6 +249,7 @@ def test_the_screen_has_a_row_for_each_rule(tmp_path):
     }
 
 
+@pytest.mark.slow
 def test_user_turns_are_forty_everyday_dialogs_that_give_no_answer():
     lines = (ASSETS / "user_turns" / "everyday.jsonl").read_text(encoding="utf-8").splitlines()
     dialogs = [json.loads(line) for line in lines]

@@ -693,6 +693,7 @@ def test_the_command_answers_bad_input_with_one_sentence(tmp_path, capsys, argv,
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.slow
 def test_the_command_runs_every_task_on_the_default_model(tmp_path, capsys):
     argv = "tasks --samples 4 --baseline zero-shot --baseline quoted --out".split()
     argv.append(str(tmp_path / "out"))

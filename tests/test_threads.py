@@ -37,6 +37,7 @@ def test_settings_of_the_user_are_kept():
     assert policy("import holdfast; holdfast.load", GOMP_SPINCOUNT="1000") == "1000 None"
 
 
+@pytest.mark.slow
 def test_importing_changes_nothing_and_neither_does_loading_after_torch():
     assert policy("import holdfast, holdfast.cli, holdfast.methods") == "None None"
     assert policy("import torch, holdfast; holdfast.load") == "None None"

@@ -192,6 +192,7 @@ def test_every_record_has_its_trace_even_after_an_interruption(tmp_path, monkeyp
         read_traces(tmp_path / "cut", "none", 3)
 
 
+@pytest.mark.slow
 def test_the_command_measures_and_plots_the_decay(tmp_path, capsys):
     command = ["trace", "--conversations", "6", "--rounds", "3", "--out", str(tmp_path / "run")]
     assert main(command) == 0

@@ -77,6 +77,7 @@ def measured(monkeypatch, tmp_path):
     return run
 
 
+@pytest.mark.slow
 def test_a_prompt_that_a_server_cuts_off_is_not_called_drift(measured):
     run = measured(truncating())
     (series,) = read_series(run)
@@ -102,6 +103,7 @@ def test_a_prompt_that_a_server_cuts_off_is_not_called_drift(measured):
     assert any(code in p["reply"] for p in record["probes"] if p["kind"] == "canary")
 
 
+@pytest.mark.slow
 def test_a_server_that_drops_only_older_messages_keeps_the_prompt(measured):
     run = measured(truncating(keeps_prompt=True))
     cut = truncation_of(read_series(run)[0])
@@ -110,6 +112,7 @@ def test_a_server_that_drops_only_older_messages_keeps_the_prompt(measured):
     assert CURE not in next_line(results_of(run))
 
 
+@pytest.mark.slow
 def test_token_counts_alone_do_not_show_what_was_left_out(measured):
     run = measured(truncating(), canary=False)
     assert truncation_of(read_series(run)[0]).verdict == "cannot tell"
@@ -118,11 +121,13 @@ def test_token_counts_alone_do_not_show_what_was_left_out(measured):
     assert "canary" not in as_json(run)[0]
 
 
+@pytest.mark.slow
 def test_a_server_that_leaves_cached_tokens_out_of_its_count_is_not_blamed(measured):
     run = measured(truncating(limit=10**6, counts_cached=False))
     assert truncation_of(read_series(run)[0]).verdict != "prompt lost"
 
 
+@pytest.mark.slow
 def test_a_model_that_forgets_is_not_mistaken_for_a_server_that_truncates(measured):
     run = measured(truncating(limit=10**6, forgets_after=LIMIT))
     series = read_series(run)[0]
@@ -132,6 +137,7 @@ def test_a_model_that_forgets_is_not_mistaken_for_a_server_that_truncates(measur
     assert "server" not in table(run)
 
 
+@pytest.mark.slow
 def test_a_check_blames_the_server_too(monkeypatch, tmp_path, capsys):
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     suite = tmp_path / "bread.yaml"
@@ -148,6 +154,7 @@ def test_a_check_blames_the_server_too(monkeypatch, tmp_path, capsys):
     assert "not drift" in (tmp_path / "run" / "report.html").read_text()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("context", ("summarise", "compact"))
 def test_only_compaction_loses_a_rule_that_its_summary_leaves_out(measured, context):
     def answer(body, number):

@@ -29,6 +29,7 @@ class Named(Scripted):
         return f"{self.name} {len(request.messages)}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("batch", (2, 5))
 def test_giving_the_same_model_as_user_model_changes_nothing(tmp_path, batch):
     settings = replace(QUICK, batch=batch)

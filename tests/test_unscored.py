@@ -211,6 +211,7 @@ def test_check_judges_the_replies_that_have_text(serve, suite, tmp_path):
     assert "not judged: " in text and "were empty" in text
 
 
+@pytest.mark.slow
 def test_check_passes_with_some_empty_replies(serve, suite, tmp_path):
     def answer(body, number):
         return completion("") if number % 5 == 0 else completion("Oui.")

@@ -126,6 +126,7 @@ def test_the_command_reports_where_the_user_turns_come_from(tmp_path, scripts, c
     assert identity["settings"]["user_prompt"] == "scripted"
 
 
+@pytest.mark.slow
 def test_calibrate_and_check_take_user_turns_too(tmp_path, scripts, capsys):
     sizes = ["--rounds", "2", "--max-new-tokens", "8", "--user-turns", str(scripts)]
     folder = tmp_path / "calibration"

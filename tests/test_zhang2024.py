@@ -178,6 +178,7 @@ def test_invalid_options_are_refused_in_one_sentence(arguments, words, tmp_path,
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.slow
 def test_heads_are_profiled_on_a_task_given_by_name(tmp_path, capsys):
     out, few, none = (tmp_path / name for name in ("heads", "few", "none"))
     command = ["profile", "--task", "counterfact", "--top", "4", "--out"]
