@@ -294,11 +294,15 @@ def _next(planned: DriftArguments, suite: Suite, results: DriftResults) -> str:
 
 
 def _fix(planned: DriftArguments, suite: Suite) -> str:
-    """The fix to begin with: a proven one for the bundled model, else one that any server takes."""
+    """The fix to begin with, by docs/choosing.md: any model and server takes those for rules."""
     if planned.model == "default":
         return "split-softmax:exponent=0.5"
-    rules = all(rule.text for case in suite.cases for rule in case.all_rules)
-    return "reminder:every=1,text=rules" if rules else "reminder:every=1"
+    rules = [rule for case in suite.cases for rule in case.all_rules]
+    if not all(rule.text for rule in rules):
+        return "reminder:every=1"
+    # a reply is checked by the rules that it shows
+    checked = all(rule.is_shown_by_turns and not rule.measure.of_turn for rule in rules)
+    return "check-and-retry:n=2" if checked else "reminder:every=1,text=rules"
 
 
 def _has_display() -> bool:
