@@ -60,7 +60,7 @@ approve: .venv/ready
 
 docs: .venv-docs/ready
 	NO_MKDOCS_2_WARNING=1 .venv-docs/bin/mkdocs build --strict
-	HF_HUB_OFFLINE=1 .venv-docs/bin/python -m pytest tests/test_site.py tests/test_examples.py -k 'site or notebook'
+	HF_HUB_OFFLINE=1 .venv-docs/bin/python -m pytest tests/test_site.py tests/test_examples.py -k 'site or notebook' -m 'not slow'
 
 # Other people's tools have an environment of their own, for they bring some 150 packages.
 .venv-integrations/ready: pyproject.toml constraints.txt

@@ -128,9 +128,9 @@ class Case:
         id: unique within its suite.
         category: one of `CATEGORIES` in the suites `starter` and `core`, any text elsewhere.
         system_prompt: the instruction under test (s_B in Li et al. 2024, section 3.1).
-        probes, measure, follows, breaks, when, kind, polarity, text, recalled, labelled_turns,
-        unless: those of the only rule, as in `Rule`.
         rules: several rules of one prompt, each with an id.
+
+    The other attributes are those of the only rule, as in `Rule`.
 
     Raises:
         UsageError: both forms or neither, no measure, or rules with the same id.

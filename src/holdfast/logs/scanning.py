@@ -145,11 +145,13 @@ def scan_logs(
     """Reads and scores log files into a run folder, as `score_logs(read_logs(paths))` does.
 
     Args:
-        paths, form: as in `read_logs`.
+        paths: as in `read_logs`.
+        form: as in `read_logs`.
         workers: processes that read and score. A suite with Python functions as measures is scored
             in this one, and so are few logs. A script that uses more than one needs
             `if __name__ == "__main__":`.
-        judging, command: as in `score_logs`.
+        judging: as in `score_logs`.
+        command: as in `score_logs`.
         watch: is given the progress after each part.
 
     Raises:

@@ -112,7 +112,8 @@ def connect_all(
     Args:
         urls: one or several addresses, each once. The first identifies a run if servers do not
             report their weights.
-        model, api_key_env, options: as in `connect`, for each endpoint.
+        model: as in `connect`, for each endpoint; so are the other arguments.
+        api_key_env: the environment variable with the key.
 
     Raises:
         UsageError: no address, one given twice, or a string in place of the list; or as in
