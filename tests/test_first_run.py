@@ -52,6 +52,12 @@ def test_a_clock_that_measured_no_time_plans_all_conversations():
     assert Pilot(replies=4, seconds=0.0).first_group(4, 120, 40) == 40
 
 
+def test_a_bot_of_more_rules_gets_fewer_conversations():
+    one, five = (Pilot(4, 4.0, per_round=1 + rules) for rules in (1, 5))
+    assert five.seconds_of(8) == pytest.approx(3 * one.seconds_of(8))
+    assert five.first_group(8, 120, 40) < one.first_group(8, 120, 40)
+
+
 def test_groups_end_with_the_conversations():
     clock = Clock()
     box = TimeBox(100, first=4, clock=clock)

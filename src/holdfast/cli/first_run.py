@@ -215,7 +215,9 @@ def _pilot(
     cut = sum(reply.stop_reason == "length" for reply in replies)
     # a reply that is cut here is taken to be half as long as the longest that the run allows
     longer = max(1.0, settings.sampling.max_new_tokens / 2 / _PILOT_TOKENS)
-    return Pilot(len(replies), seconds * (1 + cut / len(replies) * (longer - 1)))
+    numbers = range(_PILOT)
+    per_round = count_replies(suite, settings, given, numbers) / (_PILOT * settings.rounds)
+    return Pilot(len(replies), seconds * (1 + cut / len(replies) * (longer - 1)), per_round)
 
 
 def _rounds(planned: DriftArguments, pilot: Pilot, seconds: float) -> int:

@@ -14,15 +14,22 @@ _WORTH = 0.5  # a smaller group takes at least this share of the time of the one
 
 @dataclass(frozen=True)
 class Pilot:
-    """A few replies that were timed, and about how long whole ones take together."""
+    """A few replies that were timed, and about how long whole ones take together.
+
+    Args:
+        replies: how many were timed.
+        seconds: how long they take.
+        per_round: how many replies a round of a conversation has, turns and probes.
+    """
 
     replies: int
     seconds: float
+    per_round: float = 2
 
     def seconds_of(self, rounds: int) -> float:
-        """About how long one conversation takes, with a turn and a probe in each round."""
+        """About how long one conversation takes."""
         seconds = max(self.seconds, 1e-3)  # a coarse clock may have measured none
-        return 2 * rounds * (1 + GROWTH / 2) * seconds / max(self.replies, 1)
+        return self.per_round * rounds * (1 + GROWTH / 2) * seconds / max(self.replies, 1)
 
     def rounds_within(self, seconds: float) -> int:
         """The longest conversations of which enough fit into a time; else the shortest."""
