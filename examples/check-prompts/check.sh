@@ -3,7 +3,11 @@
 set -uo pipefail
 out=holdfast-check
 words=(--model "$MODEL" --error "$ERROR" --out "$out" --junit "$out/junit.xml")
-if [ "${SMOKE:-false}" = true ]; then words+=(--smoke); else words+=(--rounds "$ROUNDS" --budget "$BUDGET"); fi
+if [ "${SMOKE:-false}" = true ]; then
+    words+=(--smoke)
+else
+    words+=(--rounds "$ROUNDS" --budget "$BUDGET")
+fi
 if [ -n "$MIN_STABILITY" ]; then words+=(--min-stability "$MIN_STABILITY"); fi
 if [ -n "$ENDPOINT_MODEL" ]; then words+=(--endpoint-model "$ENDPOINT_MODEL"); fi
 if [ -n "$BASELINE" ] && [ -f "$BASELINE/manifest.json" ]; then words+=(--against "$BASELINE"); fi

@@ -150,7 +150,7 @@ class RunComparison:
     methods: tuple[MethodComparison, ...]
 
     def causes(self, item: MethodComparison) -> list[str]:
-        """What a difference between the two runs of a comparison may come from."""
+        """The possible causes of a difference between the two runs of a comparison."""
         at = self.labels.index(item.now.run)
         causes = [one.cause for one in self.contrasts if one.values[at] != one.values[0]]
         methods = ["method"] * (item.before.method != item.now.method)
@@ -234,7 +234,7 @@ def _refuse_other_places(runs: Sequence[Run]) -> None:
 
 
 def _state_of(run: Run, label: str) -> list[str]:
-    """What the state of a run means for its numbers."""
+    """The meaning of the state of a run for its numbers."""
     identity = _identity(run)
     if read_check(run) is not None:
         return [
@@ -473,7 +473,7 @@ class _Pairing:
 
 
 def _start(record: Conversation) -> tuple[int, str, str | None]:
-    """What two conversations of a pair share: number, agent and the user's first words."""
+    """The number, the agent and the user's first words, which a pair shares."""
     starter = record.turns[0].text if record.turns else None
     return record.conversation, record.agent.id, starter
 

@@ -85,7 +85,7 @@ class Measured:
 
 
 class EstimateDocument(BaseModel):
-    """What is left of a command, as its dry run estimates it.
+    """The rest of a command, as its dry run estimates it.
 
     Attributes:
         folder: of the run, in which the conversations that ended are kept.

@@ -39,7 +39,7 @@ class Sampling:
 
 @dataclass(frozen=True)
 class Penalties:
-    """What is subtracted from the logits of tokens that a reply already has, as in OpenAI's API.
+    """Penalties on the logits of tokens that a reply already has, as in OpenAI's API.
 
     A token that was drawn c > 0 times in this reply loses `frequency * c + presence`, before the
     temperature applies. The prompt does not count.

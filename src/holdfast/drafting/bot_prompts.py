@@ -23,6 +23,13 @@ LEAD = (
     r"(?:^|[,:] ?|\b(?:you|and|always|only|please|must|should|ever|will|shall|to|assistant|bot"
     r"|never|then) )"
 )
+
+
+def patterns(*forms: str) -> tuple[re.Pattern[str], ...]:
+    """Several forms of one rule, in any case of letters."""
+    return tuple(re.compile(form, re.I) for form in forms)
+
+
 QUOTE = r"⟪\d+⟫"
 QUOTES = rf"{QUOTE}(?:(?:, (?:and |or |nor )?| and | or | nor |/){QUOTE})*"
 

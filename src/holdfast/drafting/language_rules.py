@@ -2,7 +2,7 @@
 
 import re
 
-from holdfast.drafting.bot_prompts import QUOTE, REPLY, Clause
+from holdfast.drafting.bot_prompts import QUOTE, REPLY, Clause, patterns
 from holdfast.drafting.drafts import Draft, Spec
 from holdfast.measures.arguments import NAMES
 
@@ -29,22 +29,19 @@ _SUBJECT = (
     r"(?:^|[,:] ?|\b(?:you|du|tu|and|always|only|please|must|should|ever|will|shall|to|assistant"
     r"|bot|then|siempre) )"
 )
-_LANGUAGES = tuple(
-    re.compile(form, re.I)
-    for form in (
-        rf"{_SUBJECT}{_VERB}{_ALLOWED} (?:in|auf|en|in lingua) {_LANGUAGE}\b",
-        rf"{_SUBJECT}(?:speak|use) (?:only )?{_LANGUAGE}(?: only)?(?= (?:with|only|to|in|at)\b|$"
-        r"|,)",
-        rf"\b{REPLY}(?: (?:must|should|are|is|be|always|will|have to|has to|written|given))*"
-        rf" in {_LANGUAGE}\b",
-        rf"\ball of them in {_LANGUAGE}\b",
-        rf"\b(?:{_VERB}|comunicarás|output)\b[^:]{{0,60}}?\b(?:siempre|exclusivamente|únicamente"
-        r"|sempre"
-        rf"|toujours|immer|ausschließlich) (?:en|in|auf) {_LANGUAGE}\b",
-        rf"^(?:language|output language|response language|reply language|idioma|langue|sprache): ?"
-        rf"(?:always |only )?{_LANGUAGE}\b",
-        rf"^(?:in )?{_LANGUAGE} only$|^only {_LANGUAGE.replace('name', 'name2')}$",
-    )
+_LANGUAGES = patterns(
+    rf"{_SUBJECT}{_VERB}{_ALLOWED} (?:in|auf|en|in lingua) {_LANGUAGE}\b",
+    rf"{_SUBJECT}(?:speak|use) (?:only )?{_LANGUAGE}(?: only)?(?= (?:with|only|to|in|at)\b|$"
+    r"|,)",
+    rf"\b{REPLY}(?: (?:must|should|are|is|be|always|will|have to|has to|written|given))*"
+    rf" in {_LANGUAGE}\b",
+    rf"\ball of them in {_LANGUAGE}\b",
+    rf"\b(?:{_VERB}|comunicarás|output)\b[^:]{{0,60}}?\b(?:siempre|exclusivamente|únicamente"
+    r"|sempre"
+    rf"|toujours|immer|ausschließlich) (?:en|in|auf) {_LANGUAGE}\b",
+    rf"^(?:language|output language|response language|reply language|idioma|langue|sprache): ?"
+    rf"(?:always |only )?{_LANGUAGE}\b",
+    rf"^(?:in )?{_LANGUAGE} only$|^only {_LANGUAGE.replace('name', 'name2')}$",
 )
 # "English: reply in English" is for those who write in it
 _OF_A_LANGUAGE = re.compile(rf"^{_LANGUAGE}(?: speakers?| mode)?:", re.I)
@@ -72,14 +69,11 @@ _FORMS: dict[str, tuple[str, list[str]]] = {  # a regular expression, and the wo
     ),
 }
 _FORM = r"(?P<form>Sie|vous|usted)"
-_ADDRESSES = tuple(
-    re.compile(form, re.I)
-    for form in (
-        rf"\b(?:say|use|address|tratas?|trata|spr\w+|anrede\w*|siez\w*|answer|speak|you do so)\b"
-        rf"[^:]{{0,60}}?(?:\b(?:formal|the|a|as|with|de|mit|form) )?\b{_FORM}\b",
-        rf"\b{_FORM}-form\b",
-        r"\b(?P<vouvoyez>vouvoyez|vouvoie)\b",
-    )
+_ADDRESSES = patterns(
+    rf"\b(?:say|use|address|tratas?|trata|spr\w+|anrede\w*|siez\w*|answer|speak|you do so)\b"
+    rf"[^:]{{0,60}}?(?:\b(?:formal|the|a|as|with|de|mit|form) )?\b{_FORM}\b",
+    rf"\b{_FORM}-form\b",
+    r"\b(?P<vouvoyez>vouvoyez|vouvoie)\b",
 )
 _ALWAYS = re.compile(
     r"\b(?:every|each|at least once|in jeder|chaque|par réponse|au moins|cada|tratas?|a todo"

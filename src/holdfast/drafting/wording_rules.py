@@ -4,7 +4,7 @@ said.
 
 import re
 
-from holdfast.drafting.bot_prompts import QUOTE, QUOTES, REPLY, Clause
+from holdfast.drafting.bot_prompts import QUOTE, QUOTES, REPLY, Clause, patterns
 from holdfast.drafting.drafts import Draft, Spec
 
 _WITH = (
@@ -26,38 +26,32 @@ _WHOLE = (
     r"|everything|ogni \w+))?"
 )
 _SOLE = rf"(?P<quote>{QUOTE})(?!(?:,| or| and|/)? ?(?:or |and )?⟪)"
-_OPENINGS = tuple(
-    re.compile(form, re.I)
-    for form in (
-        rf"\b(?P<verb>{_BEGIN}){_WHOLE}(?: always)? {_WITH}{_SOLE}",
-        rf"{_SOLE},? (?:is|are) (?:always |how )?(?:your |the |every )?(?:first (?:sentence|words?"
-        rf"|line|thing)|{REPLY} (?:begins|starts))",
-        rf"{_SOLE} (?:opens|begins|starts) {REPLY}",
-        rf"\bfirst (?:words?|sentence|line) of {REPLY}[^:⟪]{{0,30}}(?:is|are"
-        rf"|:)(?: always)? ?{_SOLE}",
-        rf"\b(?:put|write|add) {_SOLE} (?:in front of|before|at the (?:start"
-        rf"|beginning) of) {REPLY}",
-        rf"\b{REPLY} (?:(?:must|should|always|will|has to|have to) )*{_BEGIN} {_WITH}{_SOLE}",
-        rf"\bprefix {REPLY} with {_SOLE}",
-        rf"{_SOLE} first(?=,|$)",
-    )
+_OPENINGS = patterns(
+    rf"\b(?P<verb>{_BEGIN}){_WHOLE}(?: always)? {_WITH}{_SOLE}",
+    rf"{_SOLE},? (?:is|are) (?:always |how )?(?:your |the |every )?(?:first (?:sentence|words?"
+    rf"|line|thing)|{REPLY} (?:begins|starts))",
+    rf"{_SOLE} (?:opens|begins|starts) {REPLY}",
+    rf"\bfirst (?:words?|sentence|line) of {REPLY}[^:⟪]{{0,30}}(?:is|are"
+    rf"|:)(?: always)? ?{_SOLE}",
+    rf"\b(?:put|write|add) {_SOLE} (?:in front of|before|at the (?:start"
+    rf"|beginning) of) {REPLY}",
+    rf"\b{REPLY} (?:(?:must|should|always|will|has to|have to) )*{_BEGIN} {_WITH}{_SOLE}",
+    rf"\bprefix {REPLY} with {_SOLE}",
+    rf"{_SOLE} first(?=,|$)",
 )
-_CLOSINGS = tuple(
-    re.compile(form, re.I)
-    for form in (
-        rf"\b(?P<verb>{_END}){_WHOLE}(?: always)? {_WITH}{_SOLE}",
-        rf"{_SOLE},? (?:is |are )?(?:always )?(?:your|the) last(?: (?:words?|sentence|line|thing))?"
-        r"(?=$|,| of)",
-        rf"{_SOLE} (?:closes|ends|finishes|concludes) {REPLY}",
-        rf"\blast (?:\w+ )?(?:words?|sentence|line|thing)(?: you say| that you say| of it"
-        rf"| of {REPLY})?(?: is| are|:)(?: always)? ?{_SOLE}",
-        rf"\b(?:has|have) {_SOLE} as (?:the|its|their) last (?:words?|sentence|line) of {REPLY}",
-        rf"\b{REPLY} (?:(?:must|should|always|will|has to|have to) )*{_END} {_WITH}{_SOLE}",
-        rf"\b(?:put|write|add|append) {_SOLE} (?:at|to) the (?:very )?end of {REPLY}",
-        rf"\bsigns? (?:it|them|{REPLY}) (?:with|as) {_SOLE}",
-        rf"(?<=first, ){_SOLE} last(?=,|$)",
-        rf"\bit ends with {_SOLE}|\bsie endet mit (?P<quote2>{QUOTE})",
-    )
+_CLOSINGS = patterns(
+    rf"\b(?P<verb>{_END}){_WHOLE}(?: always)? {_WITH}{_SOLE}",
+    rf"{_SOLE},? (?:is |are )?(?:always )?(?:your|the) last(?: (?:words?|sentence|line|thing))?"
+    r"(?=$|,| of)",
+    rf"{_SOLE} (?:closes|ends|finishes|concludes) {REPLY}",
+    rf"\blast (?:\w+ )?(?:words?|sentence|line|thing)(?: you say| that you say| of it"
+    rf"| of {REPLY})?(?: is| are|:)(?: always)? ?{_SOLE}",
+    rf"\b(?:has|have) {_SOLE} as (?:the|its|their) last (?:words?|sentence|line) of {REPLY}",
+    rf"\b{REPLY} (?:(?:must|should|always|will|has to|have to) )*{_END} {_WITH}{_SOLE}",
+    rf"\b(?:put|write|add|append) {_SOLE} (?:at|to) the (?:very )?end of {REPLY}",
+    rf"\bsigns? (?:it|them|{REPLY}) (?:with|as) {_SOLE}",
+    rf"(?<=first, ){_SOLE} last(?=,|$)",
+    rf"\bit ends with {_SOLE}|\bsie endet mit (?P<quote2>{QUOTE})",
 )
 _ONCE = re.compile(
     r"\b(?:conversation|chat session|session|dialog(?:ue)?|first|interaction|(?:the|each|every"
@@ -118,16 +112,13 @@ _PERSON = (
     r"|child(?:ren)?|pupils?|students?|everybody|everyone|them|her|him|clients?|visitors?|callers?"
     r"|readers?|players?|whoever writes to you|me)"
 )
-_ADDRESSES = tuple(
-    re.compile(form, re.I)
-    for form in (
-        rf"\baddress(?:es)? {_PERSON}(?: (?:always|only))? (?:as|by|with|using) (?P<quote>{QUOTE})",
-        rf"\bcalls? {_PERSON} (?P<quote>{QUOTE})",
-        rf"\brefer to {_PERSON} (?:only )?as (?P<quote>{QUOTE})",
-        rf"(?P<quote>{QUOTE}) is how you (?:address|call) {_PERSON}",
-        rf"\b{_PERSON} is (?P<quote>{QUOTE}) to you",
-        rf"\bsay (?P<quote>{QUOTE}) (?:to {_PERSON}|somewhere)",
-    )
+_ADDRESSES = patterns(
+    rf"\baddress(?:es)? {_PERSON}(?: (?:always|only))? (?:as|by|with|using) (?P<quote>{QUOTE})",
+    rf"\bcalls? {_PERSON} (?P<quote>{QUOTE})",
+    rf"\brefer to {_PERSON} (?:only )?as (?P<quote>{QUOTE})",
+    rf"(?P<quote>{QUOTE}) is how you (?:address|call) {_PERSON}",
+    rf"\b{_PERSON} is (?P<quote>{QUOTE}) to you",
+    rf"\bsay (?P<quote>{QUOTE}) (?:to {_PERSON}|somewhere)",
 )
 
 
@@ -170,21 +161,18 @@ _SAY = (
     r"(?:say|use|write|mention|utter|include|call|reply with|respond with|answer with|type"
     r"|start with|begin with|output)"
 )
-_FORBIDDEN = tuple(
-    re.compile(form, re.I)
-    for form in (
-        rf"{_NEVER}(?: (?:ever|you|we|be))* {_SAY} {_KIND_OF_WORD}(?P<quotes>{QUOTES})",
-        rf"\b(?:avoid|ban|bans|banned|without)(?: (?:saying|using|writing))? {_KIND_OF_WORD}"
-        rf"(?P<quotes>{QUOTES})",
-        rf"\b(?:ban|banned)\b[^⟪]{{0,60}}: ?(?P<quotes>{QUOTES})",
-        rf"\bwords? (?P<quotes>{QUOTES}) (?:do not exist|does not exist|(?:is|are) (?:banned"
-        r"|forbidden|not allowed|off limits|prohibited|taboo))",
-        rf"^(?:the )?words? (?P<quotes>{QUOTES}) is on (?:our|the) list of",
-        rf"(?:^|[,:] )(?:and )?no (?:words? |phrases? )?(?P<quotes>{QUOTES})(?=$|[,.:]| and | or )",
-        rf"(?:{_NEVER} {_SAY}|\bavoid) (?:any of )?(?:these|the following|this)[^⟪:]{{0,40}}: ?"
-        rf"(?P<quotes>{QUOTES})",
-        rf"{_NEVER} refer to [^⟪]{{1,30}} as (?P<quotes>{QUOTES})",
-    )
+_FORBIDDEN = patterns(
+    rf"{_NEVER}(?: (?:ever|you|we|be))* {_SAY} {_KIND_OF_WORD}(?P<quotes>{QUOTES})",
+    rf"\b(?:avoid|ban|bans|banned|without)(?: (?:saying|using|writing))? {_KIND_OF_WORD}"
+    rf"(?P<quotes>{QUOTES})",
+    rf"\b(?:ban|banned)\b[^⟪]{{0,60}}: ?(?P<quotes>{QUOTES})",
+    rf"\bwords? (?P<quotes>{QUOTES}) (?:do not exist|does not exist|(?:is|are) (?:banned"
+    r"|forbidden|not allowed|off limits|prohibited|taboo))",
+    rf"^(?:the )?words? (?P<quotes>{QUOTES}) is on (?:our|the) list of",
+    rf"(?:^|[,:] )(?:and )?no (?:words? |phrases? )?(?P<quotes>{QUOTES})(?=$|[,.:]| and | or )",
+    rf"(?:{_NEVER} {_SAY}|\bavoid) (?:any of )?(?:these|the following|this)[^⟪:]{{0,40}}: ?"
+    rf"(?P<quotes>{QUOTES})",
+    rf"{_NEVER} refer to [^⟪]{{1,30}} as (?P<quotes>{QUOTES})",
 )
 # the words that stand for a forbidden name: "Never mention Velox, our competitor"
 _NAME = re.compile(
@@ -212,18 +200,15 @@ def _forbidden(clause: Clause) -> list[Draft]:
     return [Draft("forbidden", "prohibition", {"name": "never_contains", "words": words})]
 
 
-_INCLUDED = tuple(
-    re.compile(form, re.I)
-    for form in (
-        rf"\b(?:include|mention|use|add|say|write|have|contain)s? (?:the )?(?:words? |phrase |line "
-        rf"|sentence |disclaimer |link )*:? ?{_SOLE}(?: at least once)? (?:in|to) "
-        rf"(?:every|each|all)(?: of)?(?: your)? ?{REPLY}",
-        rf"\b(?:every|each) (?:reply|response|answer|message) (?:(?:must|should|has to|will) )?"
-        rf"(?:includes?|contains?|mentions?|have|has) (?:the )?(?:words? |phrase |line |sentence "
-        rf"|disclaimer )*:? ?{_SOLE}",
-        rf"\balways (?:include|mention|add|use) (?:the )?(?:words? |phrase |line |sentence "
-        rf"|disclaimer )+:? ?{_SOLE}$",
-    )
+_INCLUDED = patterns(
+    rf"\b(?:include|mention|use|add|say|write|have|contain)s? (?:the )?(?:words? |phrase |line "
+    rf"|sentence |disclaimer |link )*:? ?{_SOLE}(?: at least once)? (?:in|to) "
+    rf"(?:every|each|all)(?: of)?(?: your)? ?{REPLY}",
+    rf"\b(?:every|each) (?:reply|response|answer|message) (?:(?:must|should|has to|will) )?"
+    rf"(?:includes?|contains?|mentions?|have|has) (?:the )?(?:words? |phrase |line |sentence "
+    rf"|disclaimer )*:? ?{_SOLE}",
+    rf"\balways (?:include|mention|add|use) (?:the )?(?:words? |phrase |line |sentence "
+    rf"|disclaimer )+:? ?{_SOLE}$",
 )
 
 

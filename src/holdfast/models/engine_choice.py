@@ -33,7 +33,7 @@ _COPIES, _BESIDE = 2, 1_500_000_000
 
 @dataclass(frozen=True)
 class Wanted:
-    """What a command wants of a model.
+    """The wishes of a command for a model.
 
     Args:
         work: one chat, conversations that run together, or a server's requests.
@@ -50,7 +50,7 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Machine:
-    """What a machine offers a model.
+    """The memory and the processor that a machine offers a model.
 
     Args:
         memory: bytes.

@@ -48,8 +48,8 @@ def load_in_engine(model: str, *, to_serve: bool = False, **options: Any) -> Cha
 
 
 def abilities_in(engine: str) -> frozenset[Ability] | None:
-    """What every model in an engine offers methods, as the attribute `capabilities` of its `load`
-    says; None if the engine is not installed.
+    """The abilities that every model in an engine offers methods, as the attribute `capabilities`
+    of its `load` says; None if the engine is not installed.
     """
     for point in entry_points(group=GROUP):
         if point.name == engine:

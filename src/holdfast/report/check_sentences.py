@@ -81,7 +81,7 @@ def lines_of(checks: Sequence[PromptCheck], terms: Terms) -> list[str]:
 
 
 def caveats(checks: Sequence[PromptCheck], terms: Terms) -> list[str]:
-    """What open verdicts do not say: those of an outage, and those of a smoke test."""
+    """The limits of open verdicts: those of an outage, and those of a smoke test."""
     lines = []
     if gone := [checked for checked in checks if checked.unavailable]:
         lost = sum(checked.lost for checked in gone)

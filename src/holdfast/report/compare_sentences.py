@@ -118,7 +118,7 @@ def _listing(names: Sequence[str]) -> str:
 
 
 def _causes(comparison: RunComparison, item: MethodComparison) -> str:
-    """What a difference may come from."""
+    """The possible causes of a difference."""
     causes = comparison.causes(item)
     if not causes:
         return "Model, prompts and settings are the same, so only chance or rounding can differ."
@@ -134,7 +134,7 @@ def _causes(comparison: RunComparison, item: MethodComparison) -> str:
 
 
 def contrast_rows(comparison: RunComparison) -> list[tuple[str, ...]]:
-    """What differs, a row for each setting and a column for each run; heads first."""
+    """The contrasts of the runs, a row for each setting and a column for each run; heads first."""
     heads = ("", *comparison.labels)
     return [heads, *((item.name, *_apart(item)) for item in comparison.contrasts)]
 

@@ -14,7 +14,7 @@ _WIDTH = 100
 
 
 def first_table(results: DriftResults) -> str:
-    """What the run shows in a sentence or two, and a line per rule of the unsteered model."""
+    """The findings of the run in a sentence or two, and a line per rule of the unsteered model."""
     run, series = results.run, results.series[0]
     if nothing := nothing_measured(run.conversations):
         return "\n".join(textwrap.wrap(nothing, _WIDTH)) + "\n"

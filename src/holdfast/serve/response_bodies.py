@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import ConfigDict, Field, field_validator, model_validator
+from pydantic import ConfigDict, Field, model_validator
 
 from holdfast.common.sampling import TEMPERATURES
 from holdfast.errors import shortened
@@ -15,6 +15,7 @@ from holdfast.serve.bodies import (
     Body,
     ChatBody,
     ChatFields,
+    FunctionDefinition,
     Name,
     Seed,
     check_object,
@@ -81,22 +82,10 @@ class InputItem(Body):
         return self
 
 
-class ResponseTool(Body):
+class ResponseTool(FunctionDefinition):
     """A function that the model may call."""
 
     type: Literal["function"]
-    name: Annotated[Name, Field(min_length=1)]
-    description: str | None = None
-    parameters: dict[str, Any] | None = Field(None, description="A JSON Schema.")
-    strict: bool = Field(
-        False, description="Whether the arguments of every call must follow `parameters`."
-    )
-
-    @field_validator("parameters")
-    @classmethod
-    def _check_parameters(cls, parameters: dict[str, Any]) -> dict[str, Any]:
-        check_object("parameters", parameters)
-        return parameters
 
 
 class ResponseToolChoice(Body):
