@@ -43,74 +43,68 @@ _DOCUMENTS = ("!*.{md,mdx,txt,rst}",)
 _TESTS = ("*{.test.,.spec.,_test.,test_,tests/,test/,__tests__/}*",)
 
 # tokens that only some languages have, with the patterns of those that are also words
-_TOKENS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
-    ("any", r"(?:[:<|&,(=]\s*|\bas\s+)any\b(?!\s*[:(])", _TYPED),
-    ("as", r"\bas\s+(?!const\b)[\w{<]", _TYPED),
-    ("!", r"[\w)\]]!(?=[.;,)\[])", _TYPED),
-    ("any type", r"(?:[:<|&,(=]\s*|\bas\s+)any\b(?!\s*[:(])", _TYPED),
-    ("enum", r"^\s*(?:export\s+)?(?:declare\s+)?(?:const\s+)?enum\s+\w", _TYPED),
-    ("enums", r"^\s*(?:export\s+)?(?:declare\s+)?(?:const\s+)?enum\s+\w", _TYPED),
-    ("namespace", r"^\s*(?:export\s+)?(?:declare\s+)?namespace\s+\w", _TYPED),
-    ("var", r"^\s*(?:export\s+)?var\s+\w|\(var\s+\w", _SCRIPT),
-    ("eval", r"(?<![\w.])eval\(", ("*.{ts,tsx,mts,cts,js,jsx,mjs,cjs,vue,svelte,py}",)),
-    ("require", r"(?<![\w.])require\(", _SCRIPT),
-    ("alert", r"(?<![\w.])alert\(", _SCRIPT),
-    ("debugger", r"^\s*debugger\b", _SCRIPT),
-    ("default export", r"^\s*export\s+default\b|\bas default\b", _SCRIPT),
-    ("default exports", r"^\s*export\s+default\b|\bas default\b", _SCRIPT),
-    ("export default", r"^\s*export\s+default\b", _SCRIPT),
-    ("==", r"(?<![=!<>])==(?!=)", _SCRIPT),
-    ("inline styles", r"\bstyle=\{", _SCRIPT),
-    ("class components", r"\bextends\s+(?:React\.)?(?:Pure)?Component\b", _SCRIPT),
-    ("innerHTML", r"\.innerHTML\b", _SCRIPT),
-    ("print", r"(?<![\w.])print\(", ("*.py",)),
-    ("print statements", r"(?<![\w.])print\(", ("*.py",)),
-    ("except", r"^\s*except\s*:", ("*.py",)),
-    ("except:", r"^\s*except\s*:", ("*.py",)),
-    ("bare except", r"^\s*except\s*:", ("*.py",)),
-    ("bare except clauses", r"^\s*except\s*:", ("*.py",)),
-    ("wildcard imports", r"^\s*from\s+\S+\s+import\s+\*", ("*.py",)),
-    ("star imports", r"^\s*from\s+\S+\s+import\s+\*", ("*.py",)),
-    ("wildcard import", r"^\s*from\s+\S+\s+import\s+\*", ("*.py",)),
-    ("bare excepts", r"^\s*except\s*:", ("*.py",)),
-    ("any types", r"(?:[:<|&,(=]\s*|\bas\s+)any\b(?!\s*[:(])", _TYPED),
-    ("any casts", r"\bas\s+any\b", _TYPED),
-    ("var declarations", r"^\s*(?:export\s+)?var\s+\w|\(var\s+\w", _SCRIPT),
-    ("require statements", r"(?<![\w.])require\(", _SCRIPT),
-    ("console logs", r"(?<![\w$])console\.log\b", _SCRIPT),
-    ("console.log", r"(?<![\w$])console\.log\b", _SCRIPT),
-    ("console.log statements", r"(?<![\w$])console\.log\b", _SCRIPT),
-    ("console.logs", r"(?<![\w$])console\.log\b", _SCRIPT),
-    ("class-based components", r"\bextends\s+(?:React\.)?(?:Pure)?Component\b", _SCRIPT),
-    ("eslint-disable comments", r"eslint-disable", _SCRIPT),
-    ("ts-ignore comments", r"@ts-ignore\b", _TYPED),
-    ("mutable default arguments", r"\bdef [^\n]*=\s*(?:\[\]|\{\})", ("*.py",)),
-    ("todo comments", r"\bTODO\b", ("*", *_DOCUMENTS)),
-    ("todos", r"\bTODO\b", ("*", *_DOCUMENTS)),
-    ("hex colors", r"#[0-9a-fA-F]{3,8}\b", ("*.{css,scss,ts,tsx,js,jsx,vue,svelte,html}",)),
-    ("hardcoded hex colors", r"#[0-9a-fA-F]{3,8}\b", ("*.{css,scss,ts,tsx,js,jsx,vue,svelte}",)),
-    ("inline css", r"\bstyle=[\"'{]", ("*.{html,tsx,jsx,vue,svelte}",)),
-    ("semicolons", r";[ \t]*$", _SCRIPT),
-    ("trailing semicolons", r";[ \t]*$", _SCRIPT),
-    ("tabs", r"^ *\t", ("*", "!*.{md,mdx,txt,mk,go,tsv}", "!*Makefile")),
-    ("spaces", r"^\t* {2,}[^ *]", ("*", "!*.{md,mdx,txt,yml,yaml,py}")),
-    ("emojis", r"\p{Extended_Pictographic}", ("*",)),
-    ("emoji", r"\p{Extended_Pictographic}", ("*",)),
-    ("async", r"\basync\b", _SCRIPT),
-    ("await", r"\bawait\b", _SCRIPT),
-    ("try", r"\btry\s*\{", _SCRIPT),
-    ("catch", r"\bcatch\s*[({]", _SCRIPT),
-    ("unsafe", r"\bunsafe\b", ("*.rs",)),
-    ("unsafe code", r"\bunsafe\b", ("*.rs",)),
-    ("unwrap", r"\.unwrap\(\)", ("*.rs",)),
-    ("expect", r"\.expect\(", ("*.rs",)),
-    ("panic", r"(?<![\w.])panic\(", ("*.go",)),
-    ("!!", r"!!(?![\w(!])", ("*.{kt,kts}",)),
-    ("!important", r"!important\b", ()),
-    ("@ts-ignore", r"@ts-ignore\b", _TYPED),
-    ("@ts-expect-error", r"@ts-expect-error\b", _TYPED),
-    ("@ts-nocheck", r"@ts-nocheck\b", _TYPED),
-)  # fmt: skip
+_TOKENS: tuple[tuple[tuple[str, ...], str, tuple[str, ...]], ...] = (
+    (("any", "any type", "any types"), r"(?:[:<|&,(=]\s*|\bas\s+)any\b(?!\s*[:(])", _TYPED),
+    (("as",), r"\bas\s+(?!const\b)[\w{<]", _TYPED),
+    (("!",), r"[\w)\]]!(?=[.;,)\[])", _TYPED),
+    (("enum", "enums"), r"^\s*(?:export\s+)?(?:declare\s+)?(?:const\s+)?enum\s+\w", _TYPED),
+    (("namespace",), r"^\s*(?:export\s+)?(?:declare\s+)?namespace\s+\w", _TYPED),
+    (("var", "var declarations"), r"^\s*(?:export\s+)?var\s+\w|\(var\s+\w", _SCRIPT),
+    (("eval",), r"(?<![\w.])eval\(", ("*.{ts,tsx,mts,cts,js,jsx,mjs,cjs,vue,svelte,py}",)),
+    (("require", "require statements"), r"(?<![\w.])require\(", _SCRIPT),
+    (("alert",), r"(?<![\w.])alert\(", _SCRIPT),
+    (("debugger",), r"^\s*debugger\b", _SCRIPT),
+    (("default export", "default exports"), r"^\s*export\s+default\b|\bas default\b", _SCRIPT),
+    (("export default",), r"^\s*export\s+default\b", _SCRIPT),
+    (("==",), r"(?<![=!<>])==(?!=)", _SCRIPT),
+    (("inline styles",), r"\bstyle=\{", _SCRIPT),
+    (
+        ("class components", "class-based components"),
+        r"\bextends\s+(?:React\.)?(?:Pure)?Component\b",
+        _SCRIPT,
+    ),
+    (("innerHTML",), r"\.innerHTML\b", _SCRIPT),
+    (("print", "print statements"), r"(?<![\w.])print\(", ("*.py",)),
+    (
+        ("except", "except:", "bare except", "bare except clauses", "bare excepts"),
+        r"^\s*except\s*:",
+        ("*.py",),
+    ),
+    (
+        ("wildcard imports", "star imports", "wildcard import"),
+        r"^\s*from\s+\S+\s+import\s+\*",
+        ("*.py",),
+    ),
+    (("any casts",), r"\bas\s+any\b", _TYPED),
+    (
+        ("console logs", "console.log", "console.log statements", "console.logs"),
+        r"(?<![\w$])console\.log\b",
+        _SCRIPT,
+    ),
+    (("eslint-disable comments",), r"eslint-disable", _SCRIPT),
+    (("ts-ignore comments", "@ts-ignore"), r"@ts-ignore\b", _TYPED),
+    (("mutable default arguments",), r"\bdef [^\n]*=\s*(?:\[\]|\{\})", ("*.py",)),
+    (("todo comments", "todos"), r"\bTODO\b", ("*", *_DOCUMENTS)),
+    (("hex colors",), r"#[0-9a-fA-F]{3,8}\b", ("*.{css,scss,ts,tsx,js,jsx,vue,svelte,html}",)),
+    (("hardcoded hex colors",), r"#[0-9a-fA-F]{3,8}\b", ("*.{css,scss,ts,tsx,js,jsx,vue,svelte}",)),
+    (("inline css",), r"\bstyle=[\"'{]", ("*.{html,tsx,jsx,vue,svelte}",)),
+    (("semicolons", "trailing semicolons"), r";[ \t]*$", _SCRIPT),
+    (("tabs",), r"^ *\t", ("*", "!*.{md,mdx,txt,mk,go,tsv}", "!*Makefile")),
+    (("spaces",), r"^\t* {2,}[^ *]", ("*", "!*.{md,mdx,txt,yml,yaml,py}")),
+    (("emojis", "emoji"), r"\p{Extended_Pictographic}", ("*",)),
+    (("async",), r"\basync\b", _SCRIPT),
+    (("await",), r"\bawait\b", _SCRIPT),
+    (("try",), r"\btry\s*\{", _SCRIPT),
+    (("catch",), r"\bcatch\s*[({]", _SCRIPT),
+    (("unsafe", "unsafe code"), r"\bunsafe\b", ("*.rs",)),
+    (("unwrap",), r"\.unwrap\(\)", ("*.rs",)),
+    (("expect",), r"\.expect\(", ("*.rs",)),
+    (("panic",), r"(?<![\w.])panic\(", ("*.go",)),
+    (("!!",), r"!!(?![\w(!])", ("*.{kt,kts}",)),
+    (("!important",), r"!important\b", ()),
+    (("@ts-expect-error",), r"@ts-expect-error\b", _TYPED),
+    (("@ts-nocheck",), r"@ts-nocheck\b", _TYPED),
+)
 _TOKEN_LANGUAGES: tuple[tuple[str, tuple[str, ...]], ...] = (
     (r"as (?:any|unknown|never).*|.*@ts-.*|Record<.*|Array<.*|Promise<.*", _TYPED),
     (
@@ -153,8 +147,8 @@ def files_of_language(text: str) -> list[str]:
 
 def token_pattern(token: str) -> tuple[str, list[str]] | None:
     """The pattern of a piece of code and the files that may have it; [] for all of them."""
-    for name, pattern, files in _TOKENS:
-        if token == name:
+    for names, pattern, files in _TOKENS:
+        if token in names:
             return pattern, list(files)
     if re.search(r"[\n]|\.\.\.|…", re.sub(r"[(\[<{](?:\.\.\.|…)[)\]>}]", "", token)):
         return None
@@ -275,11 +269,12 @@ def _tokens(objects: str) -> list[tuple[str, list[str]]] | None:
     if listed is None:
         bare = re.sub(r"`", "", plain).lower()
         bare = re.sub(r"^typescript ", "", bare)
-        known = next(
-            (row for row in _TOKENS if row[0].lower() == bare and (" " in bare or bare in _WORDS)),
-            None,
-        )
-        return [(known[1], list(known[2]))] if known else None
+        if " " not in bare and bare not in _WORDS:
+            return None
+        for names, pattern, files in _TOKENS:
+            if bare in map(str.lower, names):
+                return [(pattern, list(files))]
+        return None
     patterns = [token_pattern(token) for token in re.findall("`([^`]+)`", listed[1])]
     return all_known(patterns)
 
