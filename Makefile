@@ -16,10 +16,10 @@ demo: .venv/ready
 	HF_HUB_OFFLINE=1 $(BIN)/holdfast drift --suite starter --conversations 96 --rounds 8 --method none --method split-softmax:exponent=0.5 --out runs/demo --report report.html
 
 # A bot with three rules on a published chat model, Qwen2.5-Coder 0.5B, which is downloaded first
-# (491 MB), without a fix and with two.
+# (491 MB), without a fix and with the one that its record supports (docs/choosing.md).
 demo-real: .venv/ready
 	$(BIN)/python -m holdfast.models.install qwen-0.5b
-	HF_HUB_OFFLINE=1 $(BIN)/holdfast drift --model qwen-0.5b --dtype bfloat16 --suite examples/outdoor-shop.yaml --user-turns work --conversations 24 --rounds 6 --seed 1 --temperature 0.7 --max-new-tokens 120 --method none --method split-softmax:exponent=0.7 --method reminder:every=1,text=rules --out runs/demo-real --report report-real.html
+	HF_HUB_OFFLINE=1 $(BIN)/holdfast drift --model qwen-0.5b --dtype bfloat16 --suite examples/outdoor-shop.yaml --user-turns work --conversations 24 --rounds 6 --seed 1 --temperature 0.7 --max-new-tokens 120 --method none --method check-and-retry:n=2 --out runs/demo-real --report report-real.html
 
 # The default model behind an OpenAI-compatible server, with the playground at its address.
 serve: .venv/ready

@@ -323,11 +323,11 @@ def demo_real_caption() -> str:
 def _effects(rows: list[dict], methods: list[str]) -> str:
     """The rules that each fix clearly helps or harms, over all rounds, in sentences."""
     found = {method: _effect(rows, method) for method in methods}
-    if not any(found.values()):
+    if len(methods) > 1 and not any(found.values()):
         named = " nor ".join(f"`{method}`" for method in methods)
         return f"Neither {named} has a clear effect on so few conversations."
     return " ".join(
-        f"`{method}` {effect or 'has no clear effect'}." for method, effect in found.items()
+        f"`{method}` {effect or 'has no clear effect on so few conversations'}." for method, effect in found.items()
     )
 
 
