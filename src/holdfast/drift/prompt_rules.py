@@ -34,6 +34,11 @@ class CaseRules:
         """Each rule in one sentence."""
         return tuple(rule.text for rule in self._rules)
 
+    @property
+    def are_checkable(self) -> bool:
+        """Whether some of them can be found broken."""
+        return bool(self._scored)
+
     def of_kinds(self, kinds: Sequence[str]) -> Self:
         """Those of some kinds.
 
