@@ -25,9 +25,7 @@ from fake_upstream import (
 
 import holdfast
 from holdfast.drift.suites import parse_suite
-from holdfast.proxy import suite_chat
 from holdfast.proxy.reply_scores import Unscored
-from holdfast.proxy.request_edits import Outcome
 from holdfast.proxy.tally import Tally
 
 CHAT = [{"role": "system", "content": SYSTEM}, {"role": "user", "content": "Hi."}]
@@ -199,22 +197,27 @@ def test_several_choices_are_not_held_back(suite):
     assert len(upstream.seen) == 1
 
 
-def test_a_pattern_that_runs_for_ages_holds_up_no_request(tmp_path, monkeypatch):
-    monkeypatch.setattr(suite_chat, "_SECONDS", 0.2)
+def test_a_pattern_that_runs_for_ages_costs_only_its_rule(tmp_path, caplog):
+    cases = yaml.safe_load(SUITE)
+    slow = {"id": "slow", "text": "Say a or Tony.", "measure": {"regex": "(a|aa)+$|Tony"}}
+    cases["cases"][0]["rules"].insert(0, slow)
     path = tmp_path / "slow.yaml"
-    rule = {"id": "a", "text": "Say a.", "measure": {"regex": "(a|aa)+$"}}
-    case = {"id": "slow", "system_prompt": SYSTEM, "rules": [rule]}
-    path.write_text(yaml.safe_dump({"cases": [case]}))
+    path.write_text(yaml.safe_dump(cases))
     hostile = "a" * 5000 + "b"
     turns = [{"role": "user", "content": "Hi."}, {"role": "assistant", "content": hostile}]
-    spec = "reminder:every=1,text=rules,when=broken+check-and-retry"
-    with through(reply_json(completion(hostile)), str(path), spec) as (upstream, proxy):
+    spec = "reminder:every=1,text=rules,when=broken+check-and-retry:n=1"
+    answers = in_turn(reply_json(completion(hostile)), KEPT)
+    with through(answers, str(path), spec) as (upstream, proxy):
         chat = [CHAT[0], *turns * 20, CHAT[1]]
         started = time.process_time()
-        reply = httpx2.post(f"{proxy.url}/v1/chat/completions", json={"messages": chat}, timeout=60)
-        assert text_of(reply) == hostile and time.process_time() - started < 2
-        assert proxy.tally.requests == {Outcome.UNREADABLE: 1}
-    assert upstream.seen[0].json["messages"] == chat
+        assert text_of(ask(proxy.url, messages=chat)) == "Fine, Tony"
+        assert time.process_time() - started < 3  # a reply that stands there again is remembered
+        proxy.settle()
+        assert [row.cell.rule for row in proxy.tally.rules] == ["slow", "signs", "short"]
+    sent = [seen.json["messages"][-1]["content"] for seen in upstream.seen]
+    reminder = "[Reminder: Sign as Tony.]\n\n"
+    assert sent == [f"{reminder}Hi.", f"{reminder * 2}Hi."]
+    assert "brief/slow" in caplog.text and "aaa" not in caplog.text
 
 
 @pytest.mark.parametrize("kind", [openai.OpenAI, openai.AsyncOpenAI])

@@ -2,32 +2,27 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from holdfast.chat.messages import Message, dialog_seed
 from holdfast.chat.reasoning import split_reasoning
 from holdfast.drift.cases import Case, Rule
 from holdfast.drift.prompt_rules import CaseRules, with_rules
-from holdfast.errors import PromptError, UsageError
+from holdfast.errors import PromptError
 from holdfast.logs.dialogs import dialog_of
-from holdfast.measures.patterns import searches_end_within
 from holdfast.methods import Method, compile_methods
 from holdfast.methods.compiled import CompiledMethods
 from holdfast.proxy.chat_replies import waits_for_client
 from holdfast.proxy.chat_requests import ChatRequest, Unreadable
 from holdfast.proxy.json_edits import Change
-from holdfast.proxy.reply_scores import ScoredReply, Unscored, score_reply
+from holdfast.proxy.reply_scores import ScoredReply, Unscored, note_failure, score_reply
 from holdfast.proxy.request_edits import Edit, Outcome
 from holdfast.transcripts import linear
 from holdfast.transcripts.reader import output_messages
 from holdfast.transcripts.transcript import Event, Kind, Malformed
-
-_LOG = logging.getLogger("holdfast.proxy")
-# of computing that all regular expressions together may take before a request is sent, or sent on
-_SECONDS = 1.0
 
 
 @dataclass(frozen=True)
@@ -45,7 +40,8 @@ class EditingCase:
         Raises:
             UsageError: a method needs the texts of rules that the case does not have.
         """
-        knowing = with_rules(CaseRules(case), methods)
+        rules = CaseRules(case, on_failed=partial(note_failure, case.id))
+        knowing = with_rules(rules, methods)
         scored = tuple(rule for rule in case.all_rules if rule.is_shown_by_turns)
         return cls(case, compile_methods(knowing), scored)
 
@@ -66,11 +62,6 @@ class SuiteChat:
             return Edit(Outcome.NO_PROMPT)
         except Unreadable:
             return Edit(Outcome.UNREADABLE)
-        except UsageError as error:  # of a measure that the user wrote, or a slow pattern
-            # its message may quote the chat, so it is not logged
-            case = self.case.case.id
-            _LOG.error("A rule of %s could not be scored: %s", case, type(error).__name__)
-            return Edit(Outcome.UNREADABLE)
         last = request.messages[-1].item if request.ends_with_user else None
         reminds = any(change.path[: len(last)] == last for change in changes) if last else False
         return Edit(Outcome.EDITED if changes else Outcome.UNCHANGED, changes, reminds)
@@ -78,9 +69,7 @@ class SuiteChat:
     def _changes(self, messages: Sequence[Message]) -> tuple[Change, ...]:
         """The changes after which the request has these messages, as the methods edit them."""
         seed = dialog_seed(self.request.chat)
-        with searches_end_within(_SECONDS):
-            edited = self.case.methods.edit(messages, seed)
-        return self.request.changes_to(edited)
+        return self.request.changes_to(self.case.methods.edit(messages, seed))
 
     @property
     def retries(self) -> int:
@@ -105,8 +94,7 @@ class SuiteChat:
         if not text.strip() or _goes_on(answer, reply):
             return None
         is_cut = any(event.is_cut for event in reply)
-        with searches_end_within(_SECONDS):
-            return retry.broken(self.request.chat, text, is_cut=is_cut)
+        return retry.broken(self.request.chat, text, is_cut=is_cut)
 
     def edit_again(self, broken: Sequence[str]) -> Edit | None:
         """The changes after a reply that broke these rules; None if there are none."""
