@@ -875,6 +875,9 @@ REFUSED = {
     "a list": "[]",
     "hooks that are none": '{"hooks": []}',
     "an event that is no list": '{"hooks": {"PostToolUse": {}}}',
+    "a number that would become another text": '{"a": 1.10}',
+    "a number that would become infinite": '{"a": 1e999}',
+    "no number": '{"a": NaN}',
 }
 
 
