@@ -22,8 +22,8 @@ from pydantic_core import PydanticCustomError
 
 from holdfast.chat.messages import Message, Tool
 from holdfast.common.sampling import PENALTIES, TEMPERATURES
-from holdfast.common.validation import StrictModel, as_json, problem_of, written
-from holdfast.errors import shortened
+from holdfast.common.validation import Path, StrictModel, as_json, problem_of, written
+from holdfast.errors import option, shortened
 from holdfast.models.grammars import Grammar, read_response_format
 from holdfast.serve.limits import Limits
 from holdfast.serve.refusals import refusal_of_problem, refused_field
@@ -129,6 +129,18 @@ def check_object(name: str, value: dict[str, Any]) -> None:
             _check_encodable(name, inner)
 
 
+def check_arguments(text: str) -> str:
+    """Refuses the arguments of a call unless they are a JSON object; returns them."""
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        value = None
+    if not isinstance(value, dict):
+        raise ValueError(f"arguments has to be a JSON object as a text, not {shortened(text)}.")
+    check_object("arguments", value)
+    return text
+
+
 def _is_same(value: Any, known: Any) -> bool:
     """Compares as JSON does: 0 equals 0.0, but false does not equal 0."""
     return bool(value == known) and isinstance(value, bool) == isinstance(known, bool)
@@ -194,14 +206,7 @@ class CalledFunction(Body):
     @field_validator("arguments")
     @classmethod
     def _check_arguments(cls, text: str) -> str:
-        try:
-            value = json.loads(text)
-        except (ValueError, RecursionError):
-            value = None
-        if not isinstance(value, dict):
-            raise ValueError(f"arguments has to be a JSON object as a text, not {shortened(text)}.")
-        check_object("arguments", value)
-        return text
+        return check_arguments(text)
 
 
 class MessageToolCall(Body):
@@ -558,8 +563,8 @@ class ChatBody(GeneratingBody, ChatFields):
         if formatted and self.parses_calls:
             raise refused_field(
                 "response_format",
-                "response_format describes the whole reply, which could then be no call of a tool;"
-                " leave tools out, or give tool_choice none.",
+                f"{option('response_format')} describes the whole reply, which could then be no"
+                " call of a tool; leave tools out, or give tool_choice none.",
             )
         if self.top_logprobs and not self.logprobs:
             raise refused_field(
@@ -645,8 +650,12 @@ def within_limits(body: type[Model], limits: Limits) -> type[Model]:
 
 def read_body(body: type[Model], value: Any, whole: str = "The body") -> Model:
     """Validates a body against its model; raises a `Refusal` if it is invalid."""
+
+    def name(path: Path) -> str:
+        return option(str(path[0])) + written(path).removeprefix(str(path[0])) if path else whole
+
     try:
         return body.model_validate(value)
     except ValidationError as error:
-        problem = problem_of(error, body, value, lambda path: written(path) or whole)
+        problem = problem_of(error, body, value, name)
         raise refusal_of_problem(problem) from None

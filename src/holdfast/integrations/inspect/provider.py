@@ -251,7 +251,7 @@ def read_call(
             )
         submission = read_chat(chat, default, LIMITS, CallParser(model.name, model))
     except Refusal as refusal:
-        raise UsageError(refusal.message) from None
+        raise UsageError(refusal.sentence()) from None
     # a seed names the draws of one call here; a method's edits are decided once per dialog
     identity: dict[str, Any] = {
         "conversation_seed": dialog_seed(chat.chat),
