@@ -24,7 +24,7 @@ Cell = tuple[int, int, float]  # a probe's conversation and round, both from 0, 
 
 
 @dataclass(frozen=True, eq=False)
-class Pairing:
+class ComparedConversations:
     """The conversations of two series that are compared: pairs in the same order, or all of both.
 
     Attributes:
@@ -44,7 +44,7 @@ class Pairing:
         now: Series,
         first: ConversationsIdentity,
         other: ConversationsIdentity,
-    ) -> Pairing:
+    ) -> ComparedConversations:
         """Pairs, if the draws are the same and half of the smaller run's conversations have one."""
         prompts = {record.agent.id for record in before.records} & {
             record.agent.id for record in now.records

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from holdfast.analysis.check_file import read_check
-from holdfast.analysis.compared_scores import Pairing, RuleKey, rules_of
+from holdfast.analysis.compared_scores import ComparedConversations, RuleKey, rules_of
 from holdfast.analysis.series import Series
 from holdfast.analysis.truncation import has_lost_prompt
 from holdfast.common.plurals import plural
@@ -90,7 +90,7 @@ def rules_left_out(before: Series, now: Series) -> list[str]:
     return sentences
 
 
-def samples_left_out(before: Series, now: Series, pairing: Pairing) -> list[str]:
+def samples_left_out(before: Series, now: Series, pairing: ComparedConversations) -> list[str]:
     """Conversations without a partner, and rounds that one run has alone."""
     sentences = []
     if not pairing.pairs:

@@ -15,9 +15,9 @@ from pathlib import Path
 import numpy as np
 
 from holdfast.analysis.compared_scores import (
+    ComparedConversations,
     Grouping,
     GroupScores,
-    Pairing,
     RowComparison,
     RuleKey,
     rules_of,
@@ -160,7 +160,7 @@ def compare_runs_side_by_side(runs: Sequence[Run], labels: Sequence[str]) -> Run
         limits += methods_alone(series[0], items) or other_method(*aligned[0])
         for before, now in aligned:
             shared = _shared_rules(before, now, runs[0], run)
-            pairing = Pairing.of(before, now, _identity(runs[0]), _identity(run))
+            pairing = ComparedConversations.of(before, now, _identity(runs[0]), _identity(run))
             methods.append(_compare_method(before, now, shared, pairing))
             limits += rules_left_out(before, now)
             limits += samples_left_out(before, now, pairing)
@@ -227,7 +227,7 @@ def _shared_rules(before: Series, now: Series, first_run: Run, run: Run) -> list
 
 
 def _compare_method(
-    before: Series, now: Series, shared: Sequence[RuleKey], pairing: Pairing
+    before: Series, now: Series, shared: Sequence[RuleKey], pairing: ComparedConversations
 ) -> MethodComparison:
     sides = before.rows(pairing.before), now.rows(pairing.now)
     error = min(before.error, now.error)
@@ -236,11 +236,11 @@ def _compare_method(
     by_rule = [scores_by_rule(side, rounds) for side in sides]
 
     def scores(grouping: Grouping, group: str, keys: Sequence[RuleKey]) -> GroupScores:
-        means = [
+        old, new = (
             cell_means([cell for key in keys for cell in cells[key]], (len(side.records), rounds))
             for side, cells in zip(sides, by_rule, strict=True)
-        ]
-        return GroupScores(grouping, group, *means, paired)
+        )
+        return GroupScores(grouping, group, old, new, paired)
 
     every = scores("all", "", shared)
     groups = [
@@ -257,8 +257,8 @@ def _compare_method(
         *(group.compare(error, max(1, verdicts)) for group in groups),
     ]
     if all(side.measured("adoption") for side in sides):
-        adopted = [side.adoption[:, :rounds] for side in sides]
-        adoption = GroupScores("adoption", "", *adopted, paired)
+        old, new = (side.adoption[:, :rounds] for side in sides)
+        adoption = GroupScores("adoption", "", old, new, paired)
         rows.append(adoption.compare(error, prompts=prompts))
     return MethodComparison(
         _with_scores(sides[0], every.before, every.columns),
