@@ -16,8 +16,9 @@ from holdfast.common.sampling import Penalties
 from holdfast.engine.constraints import constrain
 from holdfast.engine.rows import Row, RowState, Stream
 from holdfast.errors import ModelError, ParameterOutOfRange, UsageError
+from holdfast.models.call_grammars import CallForm, Function
 from holdfast.models.grammar_masks import compile_grammar
-from holdfast.models.grammars import CallForm, Function, Grammar, read_response_format
+from holdfast.models.grammars import Grammar, read_response_format
 from holdfast.models.requests import Request
 
 PIRATE = [

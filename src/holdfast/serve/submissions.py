@@ -11,7 +11,8 @@ from holdfast.chat.messages import Message, Tool, check_end, dialog_seed, has_pr
 from holdfast.common.sampling import Penalties, Sampling
 from holdfast.errors import HoldfastError, option
 from holdfast.methods import Method, compile_methods, parse, spec_of
-from holdfast.models.grammars import Function, Grammar, forced_call, strict_calls
+from holdfast.models.call_grammars import Function, forced_call, strict_calls
+from holdfast.models.grammars import Grammar
 from holdfast.models.requests import Request
 from holdfast.serve import bodies
 from holdfast.serve.limits import Limits
