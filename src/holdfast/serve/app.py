@@ -26,7 +26,8 @@ from holdfast.models.grammar_masks import compile_grammar
 from holdfast.serve import status_routes
 from holdfast.serve.access import AccessControl, AccessRules
 from holdfast.serve.answering import answer, write_choices
-from holdfast.serve.bodies import ChatBody, CompletionBody, TokenizeBody, within_limits
+from holdfast.serve.bodies import ChatBody, CompletionBody, TokenizeBody
+from holdfast.serve.body_model import within_limits
 from holdfast.serve.refusals import refusal_of, refusal_of_problem
 from holdfast.serve.response_bodies import ResponsesBody, chat_of
 from holdfast.serve.response_objects import ResponseAnswer, write_response

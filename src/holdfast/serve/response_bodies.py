@@ -12,12 +12,14 @@ from holdfast.errors import shortened
 from holdfast.serve.bodies import (
     MAX_SPEC,
     MAX_TOOLS,
-    Body,
     ChatBody,
     ChatFields,
     FunctionDefinition,
     Name,
     Seed,
+)
+from holdfast.serve.body_model import (
+    Body,
     check_arguments,
     check_object,
     ignored,

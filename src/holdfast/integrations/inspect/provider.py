@@ -40,7 +40,8 @@ from holdfast.models.loading import load
 from holdfast.models.local import LocalModel
 from holdfast.models.rendering import Resolved, Unresolved
 from holdfast.models.requests import ReplyTokens
-from holdfast.serve.bodies import ChatBody, read_body
+from holdfast.serve.bodies import ChatBody
+from holdfast.serve.body_model import read_body
 from holdfast.serve.decoding import Delta, TextDecoder, decode_reply, joined
 from holdfast.serve.limits import Limits
 from holdfast.serve.refusals import Refusal
