@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from typing import Literal
 
@@ -14,7 +14,6 @@ from holdfast.analysis.series import Series
 from holdfast.analysis.statistics import NOTHING, Estimate
 from holdfast.analysis.verdicts import MIN_SAMPLES, Verdict, verdict_on
 from holdfast.records import Conversation, Probe
-from holdfast.records.identity import ConversationsIdentity
 
 Grouping = Literal["all", "kind", "rule", "adoption"]
 Cell = tuple[int, int, float]  # a probe's conversation and round, both from 0, and its score
@@ -38,36 +37,40 @@ class ComparedConversations:
     pairs: int
 
     @classmethod
-    def of(
-        cls,
-        before: Series,
-        now: Series,
-        first: ConversationsIdentity,
-        other: ConversationsIdentity,
-    ) -> ComparedConversations:
-        """Pairs, if the draws are the same and half of the smaller run's conversations have one."""
-        prompts = {record.agent.id for record in before.records} & {
-            record.agent.id for record in now.records
-        }
-        old, new = (
-            {
-                _start(record): row
-                for row, record in enumerate(series.records)
-                if record.agent.id in prompts
-            }
-            for series in (before, now)
-        )
+    def of(cls, before: Series, now: Series, same_seed: bool) -> ComparedConversations:
+        """The conversations of the prompts that both series have.
+
+        They are pairs if the runs have the same seed, and half of those of the smaller series have
+        a partner that began alike.
+        """
+        prompts = {r.agent.id for r in before.records} & {r.agent.id for r in now.records}
+        old, new = _rows_by_start(before, prompts), _rows_by_start(now, prompts)
         both = [start for start in old if start in new]
-        if first.settings.seed == other.settings.seed and 2 * len(both) >= min(len(old), len(new)):
-            rows = [[side[start] for start in both] for side in (old, new)]
-            return cls(np.array(rows[0], dtype=int), np.array(rows[1], dtype=int), len(both))
+        if same_seed and 2 * len(both) >= min(len(old), len(new)):
+            return cls(
+                np.array([old[start] for start in both], dtype=int),
+                np.array([new[start] for start in both], dtype=int),
+                pairs=len(both),
+            )
         return cls(
-            np.array(list(old.values()), dtype=int), np.array(list(new.values()), dtype=int), 0
+            np.array([*old.values()], dtype=int), np.array([*new.values()], dtype=int), pairs=0
         )
 
 
-def _start(record: Conversation) -> tuple[int, str, str | None]:
-    """The number, the agent and the user's first words, which a pair shares."""
+# the number of a conversation, the agent and the user's first words, which a pair shares
+_Start = tuple[int, str, str | None]
+
+
+def _rows_by_start(series: Series, prompts: Set[str]) -> dict[_Start, int]:
+    """The rows of the conversations of some prompts, by how they began."""
+    return {
+        _start(record): row
+        for row, record in enumerate(series.records)
+        if record.agent.id in prompts
+    }
+
+
+def _start(record: Conversation) -> _Start:
     starter = record.turns[0].text if record.turns else None
     return record.conversation, record.agent.id, starter
 
@@ -77,7 +80,7 @@ def _start(record: Conversation) -> tuple[int, str, str | None]:
 
 @dataclass(frozen=True, order=True)
 class RuleKey:
-    """A rule as both runs have it; the id is "" if it is the only one of its prompt."""
+    """A rule, the same in both runs; its id is "" if it is the only one of its prompt."""
 
     prompt: str
     rule: str

@@ -90,18 +90,20 @@ def rules_left_out(before: Series, now: Series) -> list[str]:
     return sentences
 
 
-def samples_left_out(before: Series, now: Series, pairing: ComparedConversations) -> list[str]:
+def samples_left_out(
+    before: Series, now: Series, conversations: ComparedConversations
+) -> list[str]:
     """Conversations without a partner, and rounds that one run has alone."""
     sentences = []
-    if not pairing.pairs:
+    if not conversations.pairs:
         sentences.append(
             f"The conversations of {before.run} and {now.run} did not begin alike, so they are not"
             " compared in pairs but as two samples, which shows less."
         )
     elif left_out := [
-        f"{plural(len(series.records) - pairing.pairs, 'conversation')} of {series.run}"
+        f"{plural(len(series.records) - conversations.pairs, 'conversation')} of {series.run}"
         for series in (before, now)
-        if len(series.records) > pairing.pairs
+        if len(series.records) > conversations.pairs
     ]:
         sentences.append(
             f"{' and '.join(left_out)} have no partner that began alike, and so are left out."

@@ -160,10 +160,10 @@ def compare_runs_side_by_side(runs: Sequence[Run], labels: Sequence[str]) -> Run
         limits += methods_alone(series[0], items) or other_method(*aligned[0])
         for before, now in aligned:
             shared = _shared_rules(before, now, runs[0], run)
-            pairing = ComparedConversations.of(before, now, _identity(runs[0]), _identity(run))
-            methods.append(_compare_method(before, now, shared, pairing))
+            conversations = ComparedConversations.of(before, now, _has_seed_of(run, runs[0]))
+            methods.append(_compare_method(before, now, shared, conversations))
             limits += rules_left_out(before, now)
-            limits += samples_left_out(before, now, pairing)
+            limits += samples_left_out(before, now, conversations)
     return RunComparison(
         tuple(runs),
         tuple(labels),
@@ -184,6 +184,10 @@ def _refuse_other_places(runs: Sequence[Run]) -> None:
                 value=place,
                 allowed=places[0],
             )
+
+
+def _has_seed_of(run: Run, other: Run) -> bool:
+    return _identity(run).settings.seed == _identity(other).settings.seed
 
 
 def _identity(run: Run) -> ConversationsIdentity:
@@ -227,12 +231,12 @@ def _shared_rules(before: Series, now: Series, first_run: Run, run: Run) -> list
 
 
 def _compare_method(
-    before: Series, now: Series, shared: Sequence[RuleKey], pairing: ComparedConversations
+    before: Series, now: Series, shared: Sequence[RuleKey], conversations: ComparedConversations
 ) -> MethodComparison:
-    sides = before.rows(pairing.before), now.rows(pairing.now)
+    sides = before.rows(conversations.before), now.rows(conversations.now)
     error = min(before.error, now.error)
     rounds = min(before.rounds, now.rounds)
-    paired = bool(pairing.pairs)
+    paired = bool(conversations.pairs)
     by_rule = [scores_by_rule(side, rounds) for side in sides]
 
     def scores(grouping: Grouping, group: str, keys: Sequence[RuleKey]) -> GroupScores:
@@ -263,7 +267,7 @@ def _compare_method(
     return MethodComparison(
         _with_scores(sides[0], every.before, every.columns),
         _with_scores(sides[1], every.now, every.columns),
-        pairing.pairs,
+        conversations.pairs,
         tuple(int(column) + 1 for column in every.columns),
         tuple(rows),
     )
