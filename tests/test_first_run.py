@@ -168,7 +168,7 @@ def test_a_browser_that_fails_does_not_fail_the_run(monkeypatch, tmp_path):
     monkeypatch.setattr(
         browser, "webbrowser", SimpleNamespace(open=fail, Error=browser.webbrowser.Error)
     )
-    browser.open_page(tmp_path / "report.html")
+    browser.open_in_browser(tmp_path / "report.html")
 
 
 @pytest.mark.parametrize(

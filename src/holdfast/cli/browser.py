@@ -1,4 +1,4 @@
-"""Opens a page in a browser, where one can show it."""
+"""Opens a page in the user's browser, where there is a display."""
 
 import contextlib
 import os
@@ -14,7 +14,7 @@ def has_display() -> bool:
     return bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
 
 
-def open_page(page: Path) -> None:
-    """Opens a page, if a browser can be started; its path is printed anyway."""
+def open_in_browser(page: Path) -> None:
+    """Opens a file; says nothing if no browser can, as its path is printed anyway."""
     with contextlib.suppress(OSError, webbrowser.Error):
         webbrowser.open(page.as_uri())

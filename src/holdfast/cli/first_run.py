@@ -12,7 +12,7 @@ from typing import Annotated, Any
 from holdfast import drift
 from holdfast.analysis.summary import results_of, summary_of, write
 from holdfast.cli import loading, options
-from holdfast.cli.browser import has_display, open_page
+from holdfast.cli.browser import has_display, open_in_browser
 from holdfast.cli.drift import DriftArguments, plain_name, settings_of
 from holdfast.cli.drift_run import DriftRun
 from holdfast.cli.first_next_step import next_step
@@ -94,7 +94,7 @@ def run(arguments: TryArguments) -> None:
     print(step)
     write_run_document(out, page, [Path(planned.suite)] * (drafted is not None), step)
     if not arguments.no_open and has_display():
-        open_page(page)
+        open_in_browser(page)
 
 
 def _planned(
