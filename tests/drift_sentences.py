@@ -65,9 +65,10 @@ def prompts_run(folder, prompts, each):
 
 DRIFT = "holdfast drift --conversations 12"
 MODEL = Finding(DRIFT, " --model m", "bot", conversations=40)
-DRIFTS = replace(MODEL, outcome=Outcome.DRIFTS)
+DRIFTS = replace(MODEL, outcome=Outcome.DRIFTS, first_fix="split-softmax:exponent=0.5")
 FIXED = replace(DRIFTS, fix="boost:factor=4")
 HELPS = replace(FIXED, helps=True)
+SWEEPS = ("split-softmax:exponent=0.9,0.7,0.5,heads=16-23.0-13", "repetition:probability=0.5,1")
 NEXT_STEPS = {
     "few conversations": replace(MODEL, conversations=12),
     "replayed dialogs": replace(MODEL, conversations=12, replayed=True),
@@ -81,13 +82,18 @@ NEXT_STEPS = {
     "rules never followed": replace(HELPS, never_followed=("a", "b", "c")),
     "a fix that helps": HELPS,
     "a fix that helps behind an API": replace(HELPS, endpoint=True),
+    "a proxy's fix that helps": replace(HELPS, fix="check-and-retry:n=2"),
+    "a proxy's fix that helps behind an API": replace(
+        HELPS, fix="check-and-retry:n=2", endpoint=True, url="https://api.example.com/v1"
+    ),
     "a fix that harms": replace(FIXED, harms=True),
     "a drift": DRIFTS,
     "a drift, and rules never followed": replace(DRIFTS, never_followed=("a",)),
-    "a drift of a model without a proven fix": replace(
-        DRIFTS, first_fix="split-softmax:exponent=0.7,heads=16-23.0-13", is_proven=False
+    "a drift of a model without a proven fix": replace(DRIFTS, first_fix=None, sweeps=SWEEPS),
+    "a drift under rules that can be checked": replace(
+        DRIFTS, first_fix="check-and-retry:n=2", sweeps=("check-and-retry:n=2", *SWEEPS)
     ),
-    "a drift behind an API": replace(DRIFTS, endpoint=True),
+    "a drift behind an API": replace(DRIFTS, endpoint=True, first_fix="repetition:probability=1"),
     "a drift in a run of Python": replace(DRIFTS, command=""),
     "an uncertain fix": replace(FIXED, needed=90),
     "a fix without effect": FIXED,

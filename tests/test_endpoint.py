@@ -10,9 +10,11 @@ import threading
 import time
 import traceback
 
+import fake_upstream
 import openai
 import pytest
 from chat_server import KEY, Server, completion, refusal
+from fake_upstream import FakeUpstream, chunks, reply_events, reply_json
 from test_cli import heed_interrupts
 from tiny import LOOK, looked_up
 
@@ -358,6 +360,43 @@ def test_a_malformed_answer_is_explained(serve, text, words, kind):
     model, server = serve(lambda body, number: (200, {"Content-Type": kind}, text))
     message = failure_of(model)
     assert all(word in message for word in [server.url, *words]), message
+
+
+def endpoint_of(upstream):
+    return holdfast.connect(f"{upstream.url}/v1", "m", max_retries=0, timeout=10)
+
+
+def test_an_answer_in_another_encoding_is_not_read_with_letters_lost(monkeypatch):
+    """JSON is UTF-8; a reply with replacement characters would be another one."""
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    body = fake_upstream.completion("Guten Tag").replace(
+        b"Guten Tag", "Grüß Gott".encode("latin-1")
+    )
+    with FakeUpstream(reply_json(body)) as upstream, pytest.raises(ModelError, match="not JSON"):
+        endpoint_of(upstream).generate(CHAT)
+
+
+def test_a_connection_that_is_closed_is_named_so(monkeypatch):
+    """In place of a cause that has nothing to do with it."""
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    words = "Server disconnected without sending a response"
+    with FakeUpstream(lambda *_: False) as upstream, pytest.raises(ModelError, match=words):
+        endpoint_of(upstream).generate(CHAT)
+
+
+@pytest.mark.parametrize(
+    ("events", "words"),
+    [
+        (chunks("He", finish=None), "broke off in the middle of its answer, after 'He'; try again"),
+        ([b"data: {bad\n\n"], "a piece that is not JSON"),
+        ([], "no end"),
+    ],
+)
+def test_a_stream_that_is_not_whole_is_explained(monkeypatch, events, words):
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    answer = reply_events(*events)
+    with FakeUpstream(answer) as upstream, pytest.raises(ModelError, match=words):
+        endpoint_of(upstream).stream(Request(CHAT), lambda piece: None)
 
 
 def test_a_silent_server_times_out(serve):

@@ -111,3 +111,12 @@ def test_shares_of_the_cost_add_up():
         assert cost_share(1.0, growth, waves) == pytest.approx(1)
         shares = [cost_share(units / 100, growth, waves) for units in range(101)]
         assert shares == sorted(shares)
+
+
+def test_an_estimate_that_has_passed_is_not_repeated():
+    bar = Bar(8)
+    bar.started -= 70
+    bar(7, 1000)
+    assert "about 10 seconds left" in bar.line()
+    bar.advances[-1] = (bar.advances[-1][0] - 40, 7)  # the last round goes on and on
+    assert "nothing new finished for 40 seconds" in bar.line() and "left" not in bar.line()

@@ -4,6 +4,7 @@ import asyncio
 import gzip
 import itertools
 import json
+import socket
 import threading
 import time
 
@@ -28,6 +29,7 @@ from holdfast.logs import read_logs
 from holdfast.proxy import forwarding
 from holdfast.proxy.reply_scores import Unscored
 from holdfast.proxy.request_edits import Outcome
+from holdfast.proxy.upstream import Upstream
 
 KEY = "sk-test-0123456789abcdef"
 EVERY = 'reminder:every=1,text="Be brief."'
@@ -152,6 +154,22 @@ def test_an_exchange_that_broke_a_rule_is_left_out(suite):
     assert upstream.seen[0].body == body % (b"", good)
 
 
+def test_what_is_no_turn_stays_in_an_exchange_that_is_left_out(suite):
+    """Such as a summary of the dialog before, which nothing else holds."""
+    items = [
+        {"role": "user", "content": "Hi."},
+        {"type": "reasoning", "id": "r", "summary": []},
+        {"role": "assistant", "content": "No."},
+        {"type": "compaction", "id": "c", "encrypted_content": "x"},
+        {"role": "developer", "content": "From now on, say when."},
+        {"role": "user", "content": "More."},
+    ]
+    answer = reply_json(json.dumps(response()).encode())
+    with through(answer, suite, "repair") as (upstream, proxy):
+        client(proxy).responses.create(model="m", instructions=SYSTEM, input=items)
+    assert upstream.seen[0].json["input"] == items[3:]
+
+
 def test_a_broken_reply_is_marked_in_the_next_message(suite):
     dialog = [{"role": "user", "content": "Hi."}, {"role": "assistant", "content": "Hello."}]
     with through(reply_json(completion()), suite, "repair:by=mark") as (upstream, proxy):
@@ -253,12 +271,40 @@ def test_an_upload_in_chunks_passes_through(suite):
         ("/api/v1", "/v1/models", "/api/v1/models"),
         ("/api/v1", "/health", "/health"),
         ("/v1", "/v10/models", "/v10/models"),
+        ("/openai/bot?api-version=2", "/v1/models", "/openai/bot/models?api-version=2"),
+        ("/v1?a=%2F", "/v1/models?limit=1", "/v1/models?a=%2F&limit=1"),
     ],
 )
 def test_the_path_of_the_base_url_stands_for_v1(suite, base, path, expected):
     with FakeUpstream(reply_json(b"{}")) as upstream, proxied(upstream.url + base, suite) as proxy:
         httpx2.get(proxy.url + path)
     assert upstream.seen[0].line == f"GET {expected} HTTP/1.1"
+
+
+def test_a_web_socket_is_refused(suite):
+    headers = {"connection": "Upgrade", "upgrade": "websocket", "sec-websocket-version": "13"}
+    with through(reply_json(b"{}"), suite) as (upstream, proxy):
+        reply = httpx2.get(f"{proxy.url}/v1/realtime?model=m", headers=headers)
+    assert reply.status_code == 501 and reply.json()["error"]["code"] == "websocket"
+    assert not upstream.seen
+
+
+def test_a_path_that_cannot_be_forwarded_is_refused(suite):
+    with through(reply_json(b"{}"), suite) as (upstream, proxy):
+        host, _, port = proxy.url.removeprefix("http://").partition(":")
+        with socket.create_connection((host, int(port))) as connection:
+            connection.sendall(f"OPTIONS * HTTP/1.1\r\nHost: {host}\r\n\r\n".encode())
+            assert connection.recv(1000).startswith(b"HTTP/1.1 400 ")
+    assert not upstream.seen
+
+
+def test_a_server_on_this_machine_is_reached_past_an_http_proxy(suite, monkeypatch):
+    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")  # where nothing listens
+    with through(reply_json(b"{}"), suite) as (_, proxy):
+        direct = httpx2.Client(trust_env=False)
+        assert direct.get(f"{proxy.url}/v1/models").status_code == 200
+        Upstream(proxy.url, 10).check()
 
 
 def test_headers_pass_in_both_directions(suite):
@@ -331,6 +377,123 @@ def test_the_bytes_of_a_stream_are_those_of_the_upstream(suite):
         reply = httpx2.post(f"{proxy.url}/v1/chat/completions", json=body)
         assert reply.content == b"".join(events)
         assert reply.headers["content-type"] == "text/event-stream"
+
+
+def in_lines(event: bytes) -> bytes:
+    """An event whose data has several lines."""
+    lines = json.dumps(json.loads(event[6:]), indent=1).encode().split(b"\n")
+    return b"".join(b"data: " + line + b"\n" for line in lines) + b"\n"
+
+
+@pytest.mark.parametrize("media_type", ["text/event-stream", "application/json", "text/plain"])
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda stream: stream,
+        lambda stream: stream.replace(b"\n", b"\r\n"),
+        lambda stream: stream.replace(b"\n", b"\r"),
+        lambda stream: b"\xef\xbb\xbf" + stream,
+        lambda stream: b": ping\n\n" + stream.replace(b"data: {", b"event: x\nid: 1\ndata:{"),
+        lambda stream: b"".join(in_lines(e) for e in stream.split(b"\n\n")[:-2]),
+    ],
+)
+def test_every_form_of_a_stream_is_read(suite, change, media_type):
+    """Line ends, a byte order mark, comments, several lines of data, another Content-Type."""
+    body = change(b"".join(chunks("Fine. ", "All’s well. ", "Tony")))
+
+    def answer(seen, writer):
+        writer.head("200 OK", f"Content-Type: {media_type}", "Transfer-Encoding: chunked")
+        for start in range(0, len(body), 11):  # which splits characters
+            writer.chunk(body[start : start + 11])
+        writer.raw(b"0\r\n\r\n")
+
+    with through(answer, suite) as (_, proxy):
+        json_body = {"messages": user("Hi."), "stream": True}
+        reply = httpx2.post(f"{proxy.url}/v1/chat/completions", json=json_body)
+        assert reply.content == body
+        assert kept(proxy) == {("signs", 1): (1, 1), ("short", 1): (0, 1)}
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"data: {bad\n\n" + b"".join(chunks("Fine. Tony")),  # a piece of the text may be missing
+        b"".join(chunks("Fine", finish="content_filter")),
+        completion("Fine", "content_filter"),
+    ],
+)
+def test_a_reply_that_is_not_whole_is_not_scored(suite, body):
+    with through(reply_json(body), suite) as (_, proxy):
+        httpx2.post(f"{proxy.url}/v1/chat/completions", json={"messages": user("Hi.")})
+        proxy.settle()
+        assert proxy.tally.unscored == {Unscored.FAILED: 1} and not proxy.tally.rules
+
+
+@pytest.mark.parametrize(
+    ("more", "is_scored"),
+    [
+        ({"status": "completed"}, True),
+        ({"status": "incomplete", "incomplete_details": {"reason": "content_filter"}}, False),
+        ({"status": "in_progress"}, False),  # in the background
+        ({"status": "failed"}, False),
+        ({"status": "cancelled"}, False),
+    ],
+)
+@pytest.mark.parametrize("method", ["none", "check-and-retry"])
+def test_a_response_that_has_not_ended_is_not_scored(suite, more, is_scored, method):
+    body = json.dumps(response("Fine. Sir") | more).encode()
+    with through(reply_json(body), suite, method) as (upstream, proxy):
+        request = {"input": "Hi.", "background": True}
+        httpx2.post(f"{proxy.url}/v1/responses", json=request)
+        assert bool(kept(proxy)) is is_scored
+    assert len(upstream.seen) == 1  # a request in the background is not sent again
+
+
+@pytest.mark.parametrize(
+    ("item", "unscored"),
+    [
+        ({"type": "mcp_list_tools", "server_label": "s", "tools": []}, None),
+        ({"type": "mcp_call", "name": "f", "arguments": "{}", "output": "1"}, None),
+        ({"type": "web_search_call", "status": "completed"}, None),
+        ({"type": "mcp_approval_request", "name": "f", "arguments": "{}"}, Unscored.UNFINISHED),
+        ({"type": "computer_call", "call_id": "c"}, Unscored.UNFINISHED),
+        ({"type": "shell_call", "call_id": "c"}, Unscored.UNFINISHED),
+        ({"type": "apply_patch_call", "call_id": "c"}, Unscored.UNFINISHED),
+        (
+            {"type": "custom_tool_call", "call_id": "c", "name": "f", "input": ""},
+            Unscored.UNFINISHED,
+        ),
+    ],
+)
+def test_a_turn_ends_unless_a_call_waits_for_the_client(suite, item, unscored):
+    answer = response("Fine, Tony")
+    answer["output"].insert(0, item)
+    with through(reply_json(json.dumps(answer).encode()), suite) as (_, proxy):
+        client(proxy).responses.create(model="m", instructions=SYSTEM, input="Hi.")
+        assert kept(proxy) == ({("signs", 1): (1, 1), ("short", 1): (1, 1)} if not unscored else {})
+        assert proxy.tally.unscored == ({unscored: 1} if unscored else {})
+
+
+def test_a_shell_that_the_server_runs_ends_no_turn(suite):
+    answer = response("Fine, Tony")
+    calls = [{"type": name, "call_id": "c"} for name in ("shell_call", "shell_call_output")]
+    answer["output"] = [*calls, *answer["output"]]
+    with through(reply_json(json.dumps(answer).encode()), suite) as (_, proxy):
+        client(proxy).responses.create(model="m", instructions=SYSTEM, input="Hi.")
+        assert kept(proxy)["signs", 1] == (1, 1)
+
+
+def test_items_may_come_in_events_of_their_own(suite):
+    """Some servers leave them out of the last event."""
+    whole = response("Fine, Tony")
+    events = [
+        {"type": "response.output_item.done", "output_index": 0, "item": whole["output"][0]},
+        {"type": "response.completed", "response": whole | {"output": []}},
+    ]
+    lines = [b"data: " + json.dumps(event).encode() + b"\n\n" for event in events]
+    with through(reply_events(*lines), suite) as (_, proxy):
+        httpx2.post(f"{proxy.url}/v1/responses", json={"input": "Hi.", "stream": True})
+        assert kept(proxy)["signs", 1] == (1, 1)
 
 
 def test_a_streamed_response_is_scored(suite):
@@ -448,6 +611,26 @@ def test_an_upstream_that_closes_before_it_answers_is_a_502(suite):
         with pytest.raises(openai.InternalServerError) as raised:
             client(proxy).chat.completions.create(model="m", messages=user("Hi."))
         assert raised.value.status_code == 502 and raised.value.code == "upstream_closed"
+
+
+@pytest.mark.parametrize(
+    ("data", "named"),
+    [
+        (b"garbage\r\n\r\n", "garbage"),
+        (b"HTTP/1.1 200 OK\r\nA Header: 1\r\n\r\n", "header"),
+        (b"HTTP/1.1 999 Odd\r\nContent-Length: 0\r\n\r\n", "999"),
+    ],
+)
+def test_an_answer_that_is_not_http_is_a_502(suite, data, named):
+    def answer(seen, writer):
+        writer.raw(data)
+        return False
+
+    with through(answer, suite) as (_, proxy):
+        reply = httpx2.get(f"{proxy.url}/v1/models")
+    error = reply.json()["error"]
+    assert reply.status_code == 502 and error["code"] == "upstream_malformed"
+    assert named in error["message"]
 
 
 def test_an_upstream_that_went_away_is_a_502(suite):

@@ -1,10 +1,13 @@
 """`check-and-retry` in `holdfast proxy` and `holdfast.wrap`: replies that are drawn again."""
 
 import asyncio
+import threading
+import time
 
 import httpx2
 import openai
 import pytest
+import yaml
 from fake_upstream import (
     SUITE,
     SYSTEM,
@@ -21,6 +24,7 @@ from fake_upstream import (
 )
 
 import holdfast
+from holdfast.drift.suites import parse_suite
 from holdfast.proxy.reply_scores import Unscored
 from holdfast.proxy.tally import Tally
 
@@ -168,6 +172,74 @@ def test_what_is_no_reply_is_sent_on_as_it_is(suite, answer):
             through = ask(proxy.url)
     assert (through.status_code, through.content) == (direct.status_code, direct.content)
     assert len(upstream.seen) == 2 and proxy.counts.retries == 0
+
+
+def test_several_choices_are_not_held_back(suite):
+    """Nor drawn again if all but one broke off."""
+    stream = chunks("Fine, sir")
+    release = threading.Event()
+
+    def answer(seen, writer):
+        writer.head("200 OK", "Content-Type: text/event-stream", "Transfer-Encoding: chunked")
+        writer.chunk(stream[0])
+        assert release.wait(20)
+        for event in stream[1:]:
+            writer.chunk(event)
+        writer.raw(b"0\r\n\r\n")
+
+    with through(answer, suite, "check-and-retry") as (upstream, proxy):
+        body = {"messages": CHAT, "stream": True, "n": 2}
+        with httpx2.stream("POST", f"{proxy.url}/v1/chat/completions", json=body) as reply:
+            parts = reply.iter_raw()
+            assert next(parts) == stream[0]
+            release.set()
+            assert b"".join(parts) == b"".join(stream[1:])
+    assert len(upstream.seen) == 1
+
+
+def test_a_pattern_that_runs_for_ages_costs_only_its_rule(tmp_path, caplog):
+    cases = yaml.safe_load(SUITE)
+    slow = {"id": "slow", "text": "Say a or Tony.", "measure": {"regex": "(a|aa)+$|Tony"}}
+    cases["cases"][0]["rules"].insert(0, slow)
+    path = tmp_path / "slow.yaml"
+    path.write_text(yaml.safe_dump(cases))
+    hostile = "a" * 5000 + "b"
+    turns = [{"role": "user", "content": "Hi."}, {"role": "assistant", "content": hostile}]
+    spec = "reminder:every=1,text=rules,when=broken+check-and-retry:n=1"
+    answers = in_turn(reply_json(completion(hostile)), KEPT)
+    with through(answers, str(path), spec) as (upstream, proxy):
+        chat = [CHAT[0], *turns * 20, CHAT[1]]
+        started = time.process_time()
+        assert text_of(ask(proxy.url, messages=chat)) == "Fine, Tony"
+        assert time.process_time() - started < 3  # a reply that stands there again is remembered
+        proxy.settle()
+        assert [row.cell.rule for row in proxy.tally.rules] == ["slow", "signs", "short"]
+    sent = [seen.json["messages"][-1]["content"] for seen in upstream.seen]
+    reminder = "[Reminder: Sign as Tony.]\n\n"
+    assert sent == [f"{reminder}Hi.", f"{reminder * 2}Hi."]
+    assert "brief/slow" in caplog.text and "aaa" not in caplog.text
+
+
+@pytest.mark.parametrize("kind", [openai.OpenAI, openai.AsyncOpenAI])
+def test_a_hook_of_the_client_that_raises_on_a_retry_costs_no_reply(kind):
+    """As one that calls `raise_for_status`."""
+    suite = parse_suite(SUITE, "bot.yaml", "bot", probed=False)
+    is_async = kind is openai.AsyncOpenAI
+
+    def check(response):
+        response.raise_for_status()
+
+    async def check_async(response):
+        response.raise_for_status()
+
+    hooks = {"response": [check_async if is_async else check]}
+    inner = (httpx2.AsyncClient if is_async else httpx2.Client)(event_hooks=hooks)
+    with FakeUpstream(in_turn(BROKEN, refuse)) as upstream:
+        client = kind(base_url=upstream.url, api_key="k", max_retries=0, http_client=inner)
+        wrapped = holdfast.wrap(client, suite=suite, method="check-and-retry")
+        reply = wrapped.chat.completions.create(model="m", messages=CHAT)
+        reply = asyncio.run(reply) if is_async else reply
+    assert reply.choices[0].message.content == "Fine, sir" and len(upstream.seen) == 2
 
 
 def test_an_answer_that_breaks_off_does_so_here(suite):

@@ -27,6 +27,7 @@ from test_transcripts import (
 )
 
 from holdfast.cli import main
+from holdfast.coding_agents import hook_command
 from holdfast.coding_agents.hook_command import HookCall, hook_call
 from holdfast.coding_agents.hook_rules import load_hook_rules
 from holdfast.coding_agents.settings_files import AGENTS as AGENTS_BY_NAME
@@ -496,6 +497,12 @@ UNUSABLE = {
     "an empty path": {**NO_PATH, "transcript_path": ""},
     "a path that is null": {**NO_PATH, "transcript_path": None},
     "too deep": "[" * 100_000,
+    "a path with a null byte": {**NO_PATH, "transcript_path": "a\0b"},
+    "a path of half a character": {**NO_PATH, "transcript_path": "a\ud800b"},
+    "a path that is too long": {**NO_PATH, "transcript_path": "a" * 5000},
+    "the home of nobody": {**NO_PATH, "transcript_path": "~nobody-of-this-name/session.jsonl"},
+    "a folder": {**NO_PATH, "transcript_path": "/"},
+    "a device that never ends": {**NO_PATH, "transcript_path": "/dev/zero"},
 }
 
 
@@ -504,6 +511,35 @@ def test_input_that_cannot_be_used_is_said_and_holds_nobody_up(payload, session)
     assert session.call(payload) is None
     assert session.errors.startswith("holdfast: ") and session.errors.count("\n") == 1
     assert session.call(payload, "--strict", code=2) is None
+    assert session.errors.count("\n") == 1
+
+
+def test_a_pipe_in_place_of_a_transcript_is_not_waited_for(session):
+    os.mkfifo(session.log)
+    assert session.hook("UserPromptSubmit") == [] and "is not a file" in session.errors
+
+
+def test_input_may_begin_with_a_byte_order_mark(session):
+    """As some shells of Windows write it."""
+    session.append(*claude_turn(1, LONG))
+    payload = {**NO_PATH, "transcript_path": str(session.log)}
+    assert session.call("\ufeff" + json.dumps(payload)) is not None and not session.errors
+
+
+def test_a_process_without_standard_input_is_no_fault(session, rules, monkeypatch, capsys):
+    monkeypatch.setattr("sys.stdin", None)
+    assert main(["remind", "--suite", str(rules)]) == 0
+    assert capsys.readouterr().err.startswith("holdfast: The hook's input is not JSON")
+
+
+@pytest.mark.parametrize("code", [0, 2])
+def test_a_fault_of_ours_holds_nobody_up(code, session, monkeypatch):
+    def fail(*_):
+        raise ZeroDivisionError("by accident")
+
+    monkeypatch.setattr(hook_command, "answer_hook", fail)
+    assert session.hook("UserPromptSubmit", *["--strict"] * (code // 2), code=code) == []
+    assert "ZeroDivisionError: by accident" in session.errors
     assert session.errors.count("\n") == 1
 
 
@@ -839,6 +875,9 @@ REFUSED = {
     "a list": "[]",
     "hooks that are none": '{"hooks": []}',
     "an event that is no list": '{"hooks": {"PostToolUse": {}}}',
+    "a number that would become another text": '{"a": 1.10}',
+    "a number that would become infinite": '{"a": 1e999}',
+    "no number": '{"a": NaN}',
 }
 
 

@@ -89,6 +89,15 @@ def test_repair_drops_the_exchanges_that_broke_a_rule():
     assert repair.edit(kept, 0) == kept
 
 
+def test_repair_keeps_instructions_in_the_exchanges_that_it_drops():
+    """A message of the developer holds on, though the reply before it broke a rule."""
+    instruction = {"role": "system", "content": "Be brief from now on."}
+    summary = {"role": "summary", "content": ""}  # the proxy's role for items that are no turns
+    talk = (*TALK[:3], instruction, summary, {"role": "user", "content": "e"})
+    repair = Repair().with_rules(Words())
+    assert repair.edit(talk, 0) == (TALK[0], instruction, summary, talk[-1])
+
+
 def test_repair_marks_the_exchanges_that_broke_a_rule():
     repair = Repair("mark").with_rules(Words())
     whole = repair.edit(TALK, 0)

@@ -9,7 +9,12 @@ from scripted_model import ScriptedModel
 from test_report import opening_of
 
 from holdfast import drift, report
-from holdfast.analysis.estimates import first_broken, rule_differences, rule_rows
+from holdfast.analysis.estimates import (
+    EstimateRow,
+    first_broken,
+    rule_differences,
+    rule_rows,
+)
 from holdfast.analysis.outcome import Outcome
 from holdfast.analysis.series import read_series
 from holdfast.analysis.summary import results_of, summarise
@@ -250,3 +255,16 @@ def test_rules_of_many_prompts_are_grouped_by_id(tmp_path):
     rows = rule_rows(read_series(run))
     assert [(row.group, row.n) for row in rows] == [("signs", 24), ("cheap", 24)]
     assert [len(row.points) for row in rows] == [2, 2]
+
+
+def test_a_fall_that_rests_on_too_few_scores_is_not_called_none(run):
+    row = rule_rows(read_series(run))[0]
+    values = row.values.copy()
+    values[:5, -1] = np.nan  # five of 24 conversations were cut in the last round
+    values[:5, 2] = np.nan
+    few = EstimateRow(row.series, row.measure, values, row.members, row.group, row.case, row.rule)
+    assert few.change.n == 19 and few.change.mean < -0.5
+    assert fall(few) == (
+        "scored in both the first round and the last in 19 of 24 conversations, too few to tell"
+        " (that takes 20)"
+    )

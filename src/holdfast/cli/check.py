@@ -36,7 +36,7 @@ from holdfast.cli.output import (
     write_run_page,
 )
 from holdfast.cli.progress import Bar, note
-from holdfast.common.model_names import is_url
+from holdfast.common.model_names import is_served, is_url
 from holdfast.drift import Settings
 from holdfast.drift.benchmark import check_before_loading
 from holdfast.errors import UsageError
@@ -45,7 +45,7 @@ from holdfast.records.identity import ConversationsIdentity
 from holdfast.report.check_sentences import counted, lines_of
 from holdfast.report.context_section import truncation_lines
 from holdfast.report.junit import write_junit
-from holdfast.report.next_step import first_fix
+from holdfast.report.next_step import fixes_to_compare
 from holdfast.report.wording import count_of
 from holdfast.study.calibration_plan import Plan
 from holdfast.study.checking import (
@@ -265,9 +265,8 @@ def _calibration(arguments: CheckArguments, data: Run) -> str:
             words += [option_of(name), *([] if value is True else [str(value)])]
     if arguments.rounds + 1 < Plan.ask_at:
         words += ["--ask-at", str(arguments.rounds + 1)]
-    if not is_url(arguments.model):
-        words += ["--sweep", first_fix(data.manifest), "--sweep", "boost:factor=2,4"]
-    words += ["--sweep", "repetition:probability=0.5,1"]
+    for sweep in fixes_to_compare(data.manifest, endpoint=is_served(arguments.model)):
+        words += ["--sweep", sweep]
     return shlex.join([*words, "--out", "runs/calibrate"])
 
 

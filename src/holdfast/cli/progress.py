@@ -16,6 +16,7 @@ from holdfast.common.progress import GROWTH, Watch, seconds_left
 
 # seconds until the title (and between updates of a bar), until the first plain line, between later
 BEGINS, FIRST, EVERY = 1.0, 10.0, 30.0
+_IDLE = 10.0  # seconds without anything new, in which an estimate is not doubted
 INTERRUPTED, TERMINATED = 130, 143  # exit codes: 128 and the number of the signal
 _CONTROL, _SURROGATE = (
     re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]"),
@@ -112,10 +113,13 @@ class Bar:
             parts.append(self.detail)
         if self.done >= self.total:
             parts.append("finishing")
-        elif (left := self._seconds_left(seconds)) is not None:
-            parts.append(f"about {duration(left)} left")
         else:
-            parts.append(f"nothing new finished for {duration(seconds)}")
+            left = self._seconds_left(seconds)
+            idle = seconds - (self.advances[-1][0] if self.advances else 0.0)
+            if left is None or idle > max(left, _IDLE):  # an estimate that has passed is none
+                parts.append(f"nothing new finished for {duration(idle)}")
+            else:
+                parts.append(f"about {duration(left)} left")
         return ", ".join(parts)
 
     def _seconds_left(self, now: float) -> float | None:

@@ -50,7 +50,7 @@ def answer_on_stdin(call: HookCall) -> int:
     What goes wrong is said on stderr. It ends with 0 all the same, so that the agent works on, or
     with 2 if that is wanted, which agents take as a block.
     """
-    if sys.stdin.isatty():
+    if sys.stdin is not None and sys.stdin.isatty():
         _note(
             "`holdfast remind` answers the hook of a coding agent, whose JSON it reads from"
             " standard input; see `holdfast remind --suite rules.yaml --install`."
@@ -59,18 +59,22 @@ def answer_on_stdin(call: HookCall) -> int:
     try:
         with _giving_up_after(_LONGEST):
             answer = _answer(call)
+        if answer.output:
+            print(answer.output, flush=True)
     except (HoldfastError, _TooLong) as error:
         _note(str(error))
         return 2 if call.strict else 0
-    if answer.output:
-        print(answer.output, flush=True)
+    except Exception as error:  # a fault of ours must not be one of the agent's
+        _note(f"`holdfast remind` failed ({type(error).__name__}: {error}); please report it.")
+        return 2 if call.strict else 0
     for problem in answer.problems:
         _note(problem)
     return 2 if call.strict and answer.problems else 0
 
 
 def _answer(call: HookCall) -> HookAnswer:
-    hook = read_hook_input(sys.stdin.buffer.read().decode("utf-8", "replace"))
+    content = b"" if sys.stdin is None else sys.stdin.buffer.read()
+    hook = read_hook_input(content.decode("utf-8-sig", "replace"))
     folder = states_folder()
     rules = load_hook_rules(call.suite, call.allow_code, cache=folder)
     path = hook.transcript

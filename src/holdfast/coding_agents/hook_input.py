@@ -5,6 +5,7 @@ event differently, it means the same: Gemini CLI's BeforeAgent is the UserPrompt
 """
 
 import json
+import stat
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
@@ -29,6 +30,7 @@ _EVENTS = {
     "UserPromptSubmit": Occasion.PROMPT,
     "BeforeAgent": Occasion.PROMPT,  # Gemini CLI's names
     "PostToolUse": Occasion.TOOL,
+    "PostToolUseFailure": Occasion.TOOL,
     "AfterTool": Occasion.TOOL,
     "PreCompact": Occasion.LEAVING,
     "PostCompact": Occasion.LEAVING,
@@ -59,7 +61,8 @@ def read_hook_input(text: str) -> HookInput:
     """Reads the JSON that an agent sends.
 
     Raises:
-        UsageError: it is no JSON object, or of an event that is not known.
+        UsageError: it is no JSON object, is of an event that is not known, or names a transcript
+            that is no file.
     """
     try:
         payload = json.loads(text)
@@ -87,9 +90,35 @@ def read_hook_input(text: str) -> HookInput:
     if occasion is Occasion.OTHER and payload.get("source") == "compact":
         occasion = Occasion.COMPACTED
     path = payload.get("transcript_path")
-    transcript = Path(path).expanduser() if isinstance(path, str) and path else None
+    transcript = _transcript_at(path) if isinstance(path, str) and path else None
     call = _call_of(payload) if occasion is Occasion.TOOL else None
     return HookInput(event, occasion, transcript, call, bool(payload.get("agent_id")))
+
+
+def _transcript_at(path: str) -> Path:
+    """The log of a session, which may not have been written yet.
+
+    Raises:
+        UsageError: it cannot be looked up, or is no file: one that never ends would hold up all.
+    """
+    try:
+        transcript = Path(path).expanduser()
+        is_file = stat.S_ISREG(transcript.stat().st_mode)
+    except (FileNotFoundError, NotADirectoryError):
+        return transcript
+    except (OSError, ValueError, RuntimeError) as error:  # a name that no file system takes, say
+        raise _unusable(path, f"cannot be looked up ({reason_of(error)})") from error
+    if not is_file:
+        raise _unusable(path, "is not a file")
+    return transcript
+
+
+def _unusable(path: str, what: str) -> UsageError:
+    return UsageError(
+        f"The transcript {shortened(path)} {what}; check transcript_path in the hook's input.",
+        option="transcript_path",
+        value=path,
+    )
 
 
 def _call_of(payload: Mapping[str, Any]) -> ToolCall | None:

@@ -109,8 +109,18 @@ def _parse(file: Path, text: str) -> dict[str, Any]:
             raise ValueError("a name is there twice in one object")
         return dict(pairs)
 
+    def same(number: str) -> float:
+        if repr(float(number)) != number:
+            raise ValueError(f"the number {number} would be written in another form")
+        return float(number)
+
+    def refused(constant: str) -> float:
+        raise ValueError(f"{constant} is no number")
+
     try:
-        settings = json.loads(text, object_pairs_hook=once)
+        settings = json.loads(
+            text, object_pairs_hook=once, parse_float=same, parse_constant=refused
+        )
     except (ValueError, RecursionError) as error:
         raise UsageError(
             f"{file} is not plain JSON ({reason_of(error)}), and is left as it is; add the lines"

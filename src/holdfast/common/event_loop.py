@@ -24,8 +24,10 @@ def run_sync(coroutine: Coroutine[Any, Any, Result]) -> Result:
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return _run_in_this_thread(coroutine)
-    return _run_in_another_thread(coroutine)
+        pass  # it runs outside of this clause, or every error of it would have this one as context
+    else:
+        return _run_in_another_thread(coroutine)
+    return _run_in_this_thread(coroutine)
 
 
 def _run_in_this_thread(coroutine: Coroutine[Any, Any, Result]) -> Result:

@@ -15,7 +15,7 @@ from holdfast.common.version import __version__
 from holdfast.drift.dialog import Dialog, conversation_of
 from holdfast.drift.judges import JudgeName, Judges, load_judges, open_judges
 from holdfast.drift.pairing import draw, prepare, resolve_settings
-from holdfast.drift.prompt_rules import check_in_dialogs, check_with_rules
+from holdfast.drift.prompt_rules import CaseRules, check_in_dialogs, check_with_rules
 from holdfast.drift.recorded_dialogs import Dialogs, UserTurns
 from holdfast.drift.run_identity import (
     COMPATIBILITY,
@@ -127,6 +127,7 @@ class _Benchmark:
             "command": "drift",
             "argv": self.running.command,
             **facts_about(self.model),
+            "checkable": all(CaseRules(case).are_checkable for case in self.suite.cases),
             "versions": _versions(),
         }
         notes = list(self.suite.notes)

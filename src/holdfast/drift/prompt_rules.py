@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from typing import Protocol, Self
@@ -11,13 +12,18 @@ from holdfast.drift.cases import Case, Rule
 from holdfast.drift.rule_kinds import KINDS
 from holdfast.drift.settings import Settings
 from holdfast.drift.suites import FOLLOWED
-from holdfast.errors import UsageError
+from holdfast.errors import HoldfastError, UsageError
+from holdfast.measures.patterns import searches_end_within
 from holdfast.measures.turns import AssistantTurn
 from holdfast.methods import Method, compile_methods
 from holdfast.methods.protocols import NeedsRules, PromptRules
 from holdfast.models.checked_replies import check_retries
 
 _REMEMBERED = 10_000  # replies
+# of computing that the patterns of a rule may take for a reply, where a failure costs only its rule
+_SECONDS = 0.25
+
+OnFailed = Callable[[Rule, HoldfastError], object]
 
 
 @dataclass(frozen=True)
@@ -28,11 +34,19 @@ class CaseRules:
     kinds: frozenset[str] | None = None  # None: rules of every kind, and those without one
     # replies that were cut at the token limit, noted as they come
     cut_replies: set[str] = field(default_factory=set, compare=False, repr=False)
+    # told of a measure that fails, or searches for too long; its rule is then not found broken.
+    # None: the failure is raised, as a run should end with it
+    on_failed: OnFailed | None = field(default=None, compare=False, repr=False)
 
     @property
     def texts(self) -> tuple[str, ...]:
         """Each rule in one sentence."""
         return tuple(rule.text for rule in self._rules)
+
+    @property
+    def are_checkable(self) -> bool:
+        """Whether some of them can be found broken."""
+        return bool(self._scored)
 
     def of_kinds(self, kinds: Sequence[str]) -> Self:
         """Those of some kinds.
@@ -78,11 +92,24 @@ class CaseRules:
         turn = AssistantTurn(reply, is_cut=is_cut)
         broken: list[str] = []
         for rule in self._scored:
-            if rule.when.applies(turn, user, "user"):
-                score = rule.measure.score_turn(turn)
-                if score is not None and score.value < FOLLOWED:
-                    broken.append(rule.text)
+            try:
+                is_broken = self._is_broken(rule, turn, user)
+            except HoldfastError as error:
+                if self.on_failed is None:
+                    raise
+                self.on_failed(rule, error)
+                continue
+            if is_broken:
+                broken.append(rule.text)
         return tuple(broken)
+
+    def _is_broken(self, rule: Rule, turn: AssistantTurn, user: str) -> bool:
+        limit = nullcontext() if self.on_failed is None else searches_end_within(_SECONDS)
+        with limit:
+            if not rule.when.applies(turn, user, "user"):
+                return False
+            score = rule.measure.score_turn(turn)
+        return score is not None and score.value < FOLLOWED
 
     @cached_property
     def _rules(self) -> list[Rule]:

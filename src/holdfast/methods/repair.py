@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import field, replace
 from typing import ClassVar, Self
 
@@ -20,6 +20,7 @@ from holdfast.methods.parameters import method, parameter, word
 from holdfast.methods.protocols import PromptRules
 
 DROP, MARK = "drop", "mark"
+_TURNS = ("user", "assistant", "tool", "function")  # others instruct the model, or sum up turns
 
 
 @method
@@ -28,7 +29,8 @@ class Repair:
 
     A model takes its own replies as examples, so a broken rule in its history makes the next breach
     likelier. With `by=drop`, an exchange whose reply broke a rule is left out: the message of the
-    user, and all that answered it. With `by=mark`, the user's next message begins with
+    user, and all replies, tool calls and results that answered it; instructions in it stay, such as
+    a message of the developer. With `by=mark`, the user's next message begins with
     "[Your last reply broke this rule: TEXT]" and an empty line. The dialog itself, its records and
     its scores stay as they are.
 
@@ -70,18 +72,19 @@ class Repair:
         rules = known_rules(self.name, self.rules)
         before, exchanges = split_exchanges(messages)
         broken = [exchange.broken_rules(rules) for exchange in exchanges]
-        edited = _without(exchanges, broken) if self.by == DROP else _marked(exchanges, broken)
-        return join_exchanges(before, edited)
+        if self.by == DROP:
+            return (*before, *_without(exchanges, broken))
+        return join_exchanges(before, _marked(exchanges, broken))
 
 
-def _without(exchanges: Sequence[Exchange], broken: Sequence[Sequence[str]]) -> list[Exchange]:
-    """The exchanges that broke no rule, and the last."""
+def _without(exchanges: Sequence[Exchange], broken: Sequence[Sequence[str]]) -> Iterator[Message]:
+    """The messages of the exchanges that broke no rule, of the last, and no turns of the others."""
     last = len(exchanges) - 1
-    return [
-        exchange
-        for number, exchange in enumerate(exchanges)
-        if number == last or not broken[number]
-    ]
+    for number, exchange in enumerate(exchanges):
+        is_dropped = number != last and broken[number]
+        for message in exchange.messages:
+            if not is_dropped or message["role"] not in _TURNS:
+                yield message
 
 
 def _marked(exchanges: Sequence[Exchange], broken: Sequence[Sequence[str]]) -> list[Exchange]:

@@ -33,14 +33,18 @@ class MalformedResponse(ValueError):
     """An answer that is not one complete chat completion; says in a few words what is wrong."""
 
 
+class BrokenOff(MalformedResponse):
+    """A stream that ended before its reply did."""
+
+
 class FilteredReply(ValueError):
     """An answer whose reply a content filter withheld."""
 
 
-def read_json(text: str) -> Fields:
-    """The object in an answer, or {}; raises `MalformedResponse` if it is not JSON."""
+def read_json(content: str | bytes) -> Fields:
+    """The object in an answer, or {}; raises `MalformedResponse` if it is not JSON in Unicode."""
     try:
-        return as_fields(json.loads(text))
+        return as_fields(json.loads(content))
     except (ValueError, RecursionError):
         raise MalformedResponse("not JSON") from None
 
@@ -119,9 +123,9 @@ class StreamReader:
         return piece
 
     def reply(self) -> Reply:
-        """The whole reply; raises `MalformedResponse` if it has not ended."""
+        """The whole reply; raises `BrokenOff` if it has not ended."""
         if not self._ending:
-            raise MalformedResponse("no end")
+            raise BrokenOff("no end")
         stop_reason = self._content or self._ending
         return _as_read(
             Reply(self._text, None, stop_reason, masses=self._masses, reasoning=self._reasoning)

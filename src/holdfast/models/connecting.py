@@ -55,7 +55,7 @@ def connect(
 
     Connection failures, timeouts, 408, 409, 429 and 5xx are retried by the official client (only
     once as long as the server has never answered), which waits as long as the server asks it to
-    (Retry-After), else exponentially longer. Malformed answers are requested again.
+    (Retry-After, up to a minute), else exponentially longer. Malformed answers are requested again.
 
     Args:
         base_url: such as https://api.openai.com/v1 or http://localhost:8000/v1.

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from holdfast.errors import ModelError, RequestFailed, Unavailable, Unreachable, cut
-from holdfast.models.completions import Endpoint, MalformedResponse
+from holdfast.models.completions import BrokenOff, Endpoint, MalformedResponse
 
 if TYPE_CHECKING:
     from openai import APIStatusError, OpenAIError
@@ -110,6 +110,8 @@ def explain_filter(endpoint: Endpoint) -> str:
 def explain_answer(error: MalformedResponse, text: str, endpoint: Endpoint) -> str:
     """The sentence for an answer that cannot be read."""
     shown = _cut(text, endpoint)
+    if isinstance(error, BrokenOff) and shown:
+        return f"{endpoint.url} broke off in the middle of its answer, after {shown!r}; try again."
     return (
         f"{endpoint.url} gave a malformed answer with {_cut(str(error), endpoint)}: {shown!r};"
         " check that it is an OpenAI-compatible base URL, which usually ends in /v1."

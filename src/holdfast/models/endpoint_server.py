@@ -120,12 +120,12 @@ class Server:
         for attempt in itertools.count():
             try:
                 answered = await self._send(ask, body, request.sampling.max_new_tokens)
-                text = str(answered.http_response.text)
+                text, content = answered.http_response.text, answered.http_response.content
             except openai.OpenAIError as error:
                 # without its cause, whose request contains the key
                 raise failure_of(error, self.endpoint) from None
             try:
-                answer = completions.read_json(text)
+                answer = completions.read_json(content)
                 check_applied(answer, body, self.endpoint.url)
                 reply = completions.read_reply(answer)
                 return await self._with_masses(client, reply, answer.get("id"), body)
@@ -160,8 +160,10 @@ class Server:
             raise failure_of(error, self.endpoint) from None
         except completions.FilteredReply:
             raise RequestFailed(explain_filter(self.endpoint), "filter") from None
-        except (completions.MalformedResponse, ValueError) as error:
-            why = completions.MalformedResponse(str(error))
+        except completions.MalformedResponse as error:
+            raise RequestFailed(explain_answer(error, text, self.endpoint)) from None
+        except ValueError:  # of the client, which reads the events
+            why = completions.MalformedResponse("a piece that is not JSON")
             raise RequestFailed(explain_answer(why, text, self.endpoint)) from None
         yield await self._with_masses(client, reply, reader.name, body)
 

@@ -18,6 +18,9 @@ from holdfast.proxy.json_edits import Change, Insertion, Path, Removal
 from holdfast.transcripts.reader import input_messages, system_prompt
 from holdfast.transcripts.transcript import Event
 
+# items of the Responses API that are neither messages nor a call or its result
+_ROLES_OF_ITEMS = {"compaction": "summary", "additional_tools": "tools", "mcp_list_tools": "tools"}
+
 
 class Api(Enum):
     """The APIs whose requests are edited, by the ends of their paths."""
@@ -183,8 +186,8 @@ def request_of(api: Api, body: Any) -> ChatRequest:
 
 def _located(message: Mapping[str, Any], item: Path, api: Api) -> LocatedMessage:
     """A message, or another item of the Responses API: a call of a tool, or its result."""
-    role, content = message.get("role"), message.get("content")
-    role = "system" if role == "developer" else str(role or "tool")
+    role, content, kind = message.get("role"), message.get("content"), str(message.get("type"))
+    role = "system" if role == "developer" else str(role or _ROLES_OF_ITEMS.get(kind, "tool"))
     path = (*item, "content")
     if isinstance(content, str):
         return LocatedMessage(role, content, item, (path,), "")

@@ -78,6 +78,8 @@ class Forwarding:
             await self._forward(api, scope, receive, download)
         except ClientLeft:
             download.status = CLIENT_CLOSED
+        except Refusal as refusal:
+            await send_json(download.send, refusal.body(), refusal.status, refusal.headers)
         except Exception as error:
             log_failure(_LOG, error)
             if download.status:
@@ -92,6 +94,7 @@ class Forwarding:
     async def _forward(
         self, api: Api | None, scope: Scope, receive: Receive, download: _Download
     ) -> None:
+        _check_protocol(scope["headers"])
         upload = _Upload(receive, scope["headers"])
         relayed: RelayedRequest | None = None
         headers = _end_to_end(scope["headers"], _NOT_SENT_UP)
@@ -238,6 +241,17 @@ _SHUTTING_DOWN = Refusal(
     status=503,
     headers={"Retry-After": "5"},
 )
+
+
+def _check_protocol(headers: Iterable[tuple[bytes, bytes]]) -> None:
+    """Refuses a WebSocket, which would go up as a plain request."""
+    if any(name == b"upgrade" and value.lower() == b"websocket" for name, value in headers):
+        raise Refusal(
+            "The proxy passes no WebSockets on (OpenAI's Realtime API); connect to the server"
+            " itself.",
+            code="websocket",
+            status=501,
+        )
 
 
 def _end_to_end(

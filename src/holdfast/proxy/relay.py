@@ -153,4 +153,4 @@ def _choices(api: Api, answer: Answer) -> list[Mapping[str, Any]] | Unscored:
     text = answer.text
     if text is None:
         return Unscored.NOT_SUPPORTED
-    return read_answers(api, answer.headers.get("content-type", ""), text) or Unscored.FAILED
+    return read_answers(api, text) or Unscored.FAILED

@@ -12,8 +12,10 @@ from holdfast.drift.suites import FOLLOWED
 from holdfast.errors import HoldfastError
 from holdfast.logs.dialogs import LoggedTurn
 from holdfast.measures import Score
+from holdfast.measures.patterns import searches_end_within
 
 _LOG = logging.getLogger("holdfast.proxy")
+_SECONDS = 1.0  # of computing that the patterns of a rule may take for a reply
 
 
 class Unscored(Enum):
@@ -60,9 +62,7 @@ def score_reply(case: str, rules: Sequence[Rule], turn: LoggedTurn) -> ScoredRep
             score = _score(rule, turn)
         except HoldfastError as error:  # of a measure that the user wrote, or a slow pattern
             failed = True
-            # its message may quote the reply, so it is not logged
-            where = f"{case}/{rule.id or ''}"
-            _LOG.error("The rule %s could not be scored: %s", where, type(error).__name__)
+            note_failure(case, rule, error)
             continue
         if score is not None:
             scores.append(RuleScore(rule.id or "", score.value, score.reason))
@@ -71,8 +71,15 @@ def score_reply(case: str, rules: Sequence[Rule], turn: LoggedTurn) -> ScoredRep
     return Unscored.MEASURE_FAILED if failed else Unscored.EMPTY
 
 
+def note_failure(case: str, rule: Rule, error: HoldfastError) -> None:
+    """Logs that a reply could not be scored by a rule, without what may quote the reply."""
+    where = f"{case}/{rule.id or ''}"
+    _LOG.error("The rule %s could not be scored: %s", where, type(error).__name__)
+
+
 def _score(rule: Rule, turn: LoggedTurn) -> Score | None:
     """The score of a turn by a rule; None if the rule does not apply to it."""
-    if not rule.when.applies(turn.done, turn.user, turn.role):
-        return None
-    return rule.measure.score_turn(turn.done)
+    with searches_end_within(_SECONDS):
+        if not rule.when.applies(turn.done, turn.user, turn.role):
+            return None
+        return rule.measure.score_turn(turn.done)

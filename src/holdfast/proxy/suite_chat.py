@@ -4,23 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from holdfast.chat.messages import Message, dialog_seed
 from holdfast.chat.reasoning import split_reasoning
 from holdfast.drift.cases import Case, Rule
 from holdfast.drift.prompt_rules import CaseRules, with_rules
-from holdfast.errors import PromptError, UsageError
+from holdfast.errors import PromptError
 from holdfast.logs.dialogs import dialog_of
 from holdfast.methods import Method, compile_methods
 from holdfast.methods.compiled import CompiledMethods
+from holdfast.proxy.chat_replies import waits_for_client
 from holdfast.proxy.chat_requests import ChatRequest, Unreadable
 from holdfast.proxy.json_edits import Change
-from holdfast.proxy.reply_scores import ScoredReply, Unscored, score_reply
+from holdfast.proxy.reply_scores import ScoredReply, Unscored, note_failure, score_reply
 from holdfast.proxy.request_edits import Edit, Outcome
 from holdfast.transcripts import linear
 from holdfast.transcripts.reader import output_messages
-from holdfast.transcripts.transcript import Kind, Malformed
+from holdfast.transcripts.transcript import Event, Kind, Malformed
 
 
 @dataclass(frozen=True)
@@ -38,7 +40,8 @@ class EditingCase:
         Raises:
             UsageError: a method needs the texts of rules that the case does not have.
         """
-        knowing = with_rules(CaseRules(case), methods)
+        rules = CaseRules(case, on_failed=partial(note_failure, case.id))
+        knowing = with_rules(rules, methods)
         scored = tuple(rule for rule in case.all_rules if rule.is_shown_by_turns)
         return cls(case, compile_methods(knowing), scored)
 
@@ -57,7 +60,7 @@ class SuiteChat:
             changes = self._changes(request.chat)
         except PromptError:
             return Edit(Outcome.NO_PROMPT)
-        except (Unreadable, UsageError):  # the latter from a measure that the user wrote
+        except Unreadable:
             return Edit(Outcome.UNREADABLE)
         last = request.messages[-1].item if request.ends_with_user else None
         reminds = any(change.path[: len(last)] == last for change in changes) if last else False
@@ -70,7 +73,10 @@ class SuiteChat:
 
     @property
     def retries(self) -> int:
-        """How often a reply is drawn again at most."""
+        """How often the reply is drawn again at most; 0 if there are several, or it comes later."""
+        several = self.request.body.get("n") not in (None, 1)
+        if several or self.request.body.get("background"):
+            return 0
         return sum(method.retries for method in self.case.methods.retries)
 
     def broken_rules(self, answer: Mapping[str, Any]) -> Sequence[str] | None:
@@ -85,7 +91,7 @@ class SuiteChat:
             return None
         written = "\n".join(event.text for event in reply if event.kind is Kind.MESSAGE)
         text = split_reasoning(written).reply
-        if not text.strip() or any(event.kind is Kind.TOOL_CALL for event in reply):
+        if not text.strip() or _goes_on(answer, reply):
             return None
         is_cut = any(event.is_cut for event in reply)
         return retry.broken(self.request.chat, text, is_cut=is_cut)
@@ -110,8 +116,15 @@ class SuiteChat:
             dialog = dialog_of(linear("", [*self.request.events, *reply]))
         except Malformed:
             return Unscored.UNREADABLE
-        if any(event.kind is Kind.TOOL_CALL for event in reply):
+        if _goes_on(answer, reply):
             return Unscored.UNFINISHED
         if not reply or not dialog.turns:
             return Unscored.EMPTY
         return score_reply(self.case.case.id, self.case.rules, dialog.turns[-1])
+
+
+def _goes_on(answer: Mapping[str, Any], reply: Sequence[Event]) -> bool:
+    """Whether the assistant's turn goes on after an answer, with the result of a tool call."""
+    if "output" in answer:  # the Responses API, whose server runs some tools itself
+        return waits_for_client(answer["output"])
+    return any(event.kind is Kind.TOOL_CALL for event in reply)

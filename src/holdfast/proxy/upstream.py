@@ -10,6 +10,7 @@ from starlette.types import Scope
 
 from holdfast.errors import Unreachable, UsageError
 from holdfast.serve.refusals import Refusal
+from holdfast.serve.server import is_loopback
 
 _CONNECT_SECONDS = 10.0
 # Servers close idle connections, many after 5 seconds; one that is older is not used again.
@@ -21,7 +22,8 @@ class Upstream:
     """The server that requests are sent to.
 
     Args:
-        url: its base URL, as a client would be given it, such as https://api.openai.com/v1.
+        url: its base URL, as a client would be given it, such as https://api.openai.com/v1; its
+            query, such as `?api-version=2025-04-01`, is added to every request.
         silence: seconds to wait for it while it sends nothing.
 
     Raises:
@@ -41,7 +43,10 @@ class Upstream:
                 value=url,
             )
         self._silence = silence
+        # past any HTTP proxy, which cannot reach this machine's own ports
+        self._trust_env = not is_loopback(self._base.host)
         self._client = httpx2.AsyncClient(
+            trust_env=self._trust_env,
             timeout=httpx2.Timeout(silence, connect=_CONNECT_SECONDS, pool=None),
             limits=httpx2.Limits(keepalive_expiry=_IDLE_SECONDS),
         )
@@ -54,7 +59,9 @@ class Upstream:
     def check(self) -> None:
         """Raises an `Unreachable` if there is no connection to it; any answer will do."""
         try:
-            httpx2.get(self._url("/v1/models", b""), timeout=_CONNECT_SECONDS)
+            httpx2.get(
+                self._url("/v1/models", b""), timeout=_CONNECT_SECONDS, trust_env=self._trust_env
+            )
         except httpx2.TransportError as error:
             raise Unreachable(
                 f"Cannot reach {self.name} ({_reason(error)}); check --upstream, and that the"
@@ -67,14 +74,24 @@ class Upstream:
         headers: list[tuple[bytes, bytes]],
         content: bytes | AsyncIterator[bytes] | None,
     ) -> httpx2.Request:
-        """The request to send for one that came."""
+        """The request to send for one that came; a `Refusal` if its path is none."""
         path = scope.get("raw_path") or quote(scope["path"]).encode()
-        url = self._url(path.decode("latin-1"), scope["query_string"])
+        try:
+            url = self._url(path.decode("latin-1"), scope["query_string"])
+        except httpx2.InvalidURL:
+            raise Refusal(
+                "The path cannot be forwarded; it has to begin with a slash, and with the query be"
+                " no longer than 65,536 characters."
+            ) from None
         return httpx2.Request(scope["method"], url, headers=headers, content=content)
 
     async def send(self, request: httpx2.Request) -> httpx2.Response:
         """Sends a request; the body of the response is still to be read."""
-        return await self._client.send(request, stream=True, auth=None)
+        response = await self._client.send(request, stream=True, auth=None)
+        if not 200 <= response.status_code < 600:
+            await response.aclose()
+            raise httpx2.RemoteProtocolError(f"the status {response.status_code}")
+        return response
 
     def refusal_of(self, error: httpx2.TransportError) -> Refusal:
         """The answer to a request that got none, because of `error`."""
@@ -93,6 +110,13 @@ class Upstream:
                 code="upstream_unreachable",
                 status=502,
             )
+        if not _closed(error):
+            return Refusal(
+                f"{self.name} gave an answer that is not HTTP ({error}); check the scheme, the host"
+                " and the port of --upstream.",
+                code="upstream_malformed",
+                status=502,
+            )
         return Refusal(
             f"{self.name} closed the connection before it answered; try again.",
             code="upstream_closed",
@@ -101,11 +125,17 @@ class Upstream:
 
     def _url(self, path: str, query: bytes) -> httpx2.URL:
         """The address of a path of the proxy; what the client escaped stays escaped."""
-        base = self._base.raw_path.decode("latin-1").partition("?")[0].rstrip("/")
-        if base and (path == _API or path.startswith(f"{_API}/")):
-            path = base + path.removeprefix(_API)
-        raw = path.encode("latin-1") + (b"?" + query if query else b"")
-        return self._base.copy_with(raw_path=raw)
+        base, _, base_query = self._base.raw_path.partition(b"?")
+        base, raw, api = base.rstrip(b"/"), path.encode("latin-1"), _API.encode()
+        if base and (raw == api or raw.startswith(api + b"/")):
+            raw = base + raw.removeprefix(api)
+        queries = b"&".join(filter(None, (base_query, query)))
+        return self._base.copy_with(raw_path=raw + (b"?" + queries if queries else b""))
+
+
+def _closed(error: BaseException) -> bool:
+    """Whether a failure is a connection that ended, and not what came over it."""
+    return not isinstance(error, httpx2.RemoteProtocolError) or "disconnected" in str(error)
 
 
 def _reason(error: BaseException) -> str:

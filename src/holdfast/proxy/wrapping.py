@@ -110,7 +110,7 @@ class _Transport(httpx2.BaseTransport):
                 with closing(response):
                     for part in response.iter_raw():
                         answer.add(part)
-            except httpx2.TransportError:
+            except Exception:  # of the transport, or of a hook of the client's own
                 if checked.best is None:
                     raise
                 break  # a retry failed
@@ -146,7 +146,7 @@ class _AsyncTransport(httpx2.AsyncBaseTransport):
                 async with aclosing(response):
                     async for part in response.aiter_raw():
                         answer.add(part)
-            except httpx2.TransportError:
+            except Exception:
                 if checked.best is None:
                     raise
                 break

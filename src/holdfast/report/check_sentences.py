@@ -31,7 +31,8 @@ _LOW_ALONE_SINCE = (
 )
 
 # a prompt compared with an earlier run
-_PAIRS = "({pairs} of conversations, {alike} with the same draws)"
+_SAME_DRAWS = "with the same draws"
+_PAIRS = f"({{pairs}} of conversations, {{alike}} {_SAME_DRAWS})"
 _FELL = f"fell against the earlier run: {{rules}} {_PAIRS}"
 _FELL_TOGETHER = (
     f"fell against the earlier run, though no rule certainly by itself: {{rules}} {_PAIRS}"
@@ -56,6 +57,8 @@ _HOW_TO_DECIDE = (
 
 def verdict_word(checked: PromptCheck, terms: Terms) -> str:
     """The verdict on a prompt in a word: an open one of an outage or a smoke test says which."""
+    if checked.verdict == PASS and terms.smoke and terms.min_stability is None:
+        return NO_CLEAR_FAILURE  # the few pairs of a smoke test cannot show that nothing fell
     if checked.verdict != UNDECIDED:
         return checked.verdict
     if checked.unavailable:
@@ -133,7 +136,9 @@ def sentence(checked: PromptCheck, terms: Terms) -> str:
         evidence = f"{evidence}; {missing_text(checked)}" if checked.lowest else evidence
     conversations = count_of(len(checked.records), "conversation")
     if checked.decided_after < len(checked.records):
-        return f"{evidence} (decided after {checked.decided_after} of {conversations})"
+        conversations = f"decided after {checked.decided_after} of {conversations}"
+    if evidence.endswith(f"{_SAME_DRAWS})"):
+        return f"{evidence.removesuffix(')')}; {conversations})"
     return f"{evidence} ({conversations})"
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from holdfast.analysis.loss_map import Grouping, LossRow
 from holdfast.analysis.recalled_rules import RecallRow
+from holdfast.analysis.verdicts import too_few
 from holdfast.report import figures
 from holdfast.report.wording import aligned, plain, signed
 
@@ -43,7 +44,7 @@ def table_of(rows: Sequence[LossRow]) -> list[tuple[str, ...]]:
                 plain(row.first),
                 plain(row.last),
                 signed(row.change),
-                row.verdict,
+                row.verdict + (f": {too_few(row.change)}" if too_few(row.change) else ""),
             )
         )
     return table

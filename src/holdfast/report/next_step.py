@@ -11,7 +11,10 @@ from holdfast.analysis.summary import DriftResults
 from holdfast.analysis.truncation import has_lost_prompt
 from holdfast.analysis.unscored import is_unmeasured, unscored_by_reason
 from holdfast.analysis.verdicts import MIN_SAMPLES, verdict_on
-from holdfast.common.model_names import is_served
+from holdfast.common.model_names import is_served, is_url
+from holdfast.errors import UsageError
+from holdfast.methods import Method, parse
+from holdfast.methods.kinds import Kind
 from holdfast.records import command_of
 from holdfast.records.identity import ConversationsIdentity, Manifest
 from holdfast.records.manifest import typed_command
@@ -23,8 +26,9 @@ _LOADING = (
     *("--endpoint-model", "--api-key-env", "--chat-template"),
     *("--device", "--device-map", "--dtype", "--trust-remote-code"),
 )
-_SWEEPS = ("guidance:scale=1.25,1.5", "repetition:probability=0.5,1")  # beside the first fix
-_PROVEN = ("default", "smollm2")  # models on which a record shows that the first fix helps
+_RETRY = "check-and-retry:n=2"
+_REPETITION = "repetition:probability=1"
+_REPETITIONS = "repetition:probability=0.5,1"
 _CHATS = ("--user-turns", "--system-as", "--temperature", "--top-p", "--max-new-tokens")
 
 
@@ -43,8 +47,9 @@ class Finding:
     outcome: Outcome = Outcome.UNDECIDED
     made_worse: tuple[str, ...] = ()  # rules that the prompt makes worse
     never_followed: tuple[str, ...] = ()  # rules that no method makes the agent follow
-    first_fix: str = "split-softmax:exponent=0.5"  # the one to begin with
-    is_proven: bool = True  # whether the first fix is known to help this model
+    url: str = ""  # where it answers
+    first_fix: str | None = None  # the one to begin with; None: none is known to help
+    sweeps: tuple[str, ...] = ()  # what a search for the best fix compares; () for its defaults
     fix: str = ""  # the best method tried
     helps: bool = False  # the fix clearly helps
     harms: bool = False  # it clearly lowers stability over all rounds
@@ -119,6 +124,8 @@ def _mend_the_run(finding: Finding) -> str | None:
 
 def _use_the_fix(finding: Finding) -> str:
     """How to serve a model with the fix that helps, and how to measure its cost."""
+    if _edits_requests(finding.fix) and (finding.endpoint or _needs_rules(finding.fix)):
+        return _use_the_proxy(finding)
     if finding.endpoint:
         return (
             f"Next: send {finding.fix} with every request to your server (see `holdfast docs"
@@ -132,11 +139,46 @@ def _use_the_fix(finding: Finding) -> str:
     )
 
 
+def _use_the_proxy(finding: Finding) -> str:
+    """How to put a fix that only edits requests, or repeats them, before a server."""
+    upstream = finding.url or "http://localhost:8000/v1"
+    command = (
+        f"holdfast proxy --upstream {shlex.quote(upstream)} --suite {finding.suite}"
+        f" --method {shlex.quote(finding.fix)}"
+    )
+    if finding.endpoint:
+        return f"Next: put this fix before your server, for every client:\n{command}"
+    return (
+        "Next: measure what this fix costs, or serve the model with it, in two terminals:"
+        f"\n{_calibrate(finding)} --sweep {shlex.quote(finding.fix)}"
+        f"\nholdfast serve{finding.model}\n{command}"
+    )
+
+
+def _edits_requests(fix: str) -> bool:
+    """Whether a proxy can apply the fix."""
+    kinds = {getattr(method, "kind", None) for method in _methods_of(fix)}
+    return bool(kinds) and kinds <= {Kind.MESSAGES, Kind.RETRIES}
+
+
+def _needs_rules(fix: str) -> bool:
+    """Whether the fix needs the rules of a suite, which `holdfast serve` does not have."""
+    return any(getattr(method, "needs_rules", False) for method in _methods_of(fix))
+
+
+def _methods_of(fix: str) -> tuple[Method, ...]:
+    """The methods of a spec string; none of a custom one, which only its own code can read."""
+    try:
+        return parse(fix, files=False)
+    except UsageError:
+        return ()
+
+
 def _try_a_fix(finding: Finding) -> str:
     """The first fix to try; on a model that Holdfast runs, also the search for the best one."""
-    if not (finding.endpoint or finding.is_proven):
+    fix = finding.first_fix
+    if fix is None:
         return _search_for_a_fix(finding)
-    fix = "repetition:probability=1" if finding.endpoint else finding.first_fix
     if finding.command:
         again = repeated(shlex.split(finding.command), {"--method": "none"})
         advice = f"add a fix to this run and compare:\n{again} --method {shlex.quote(fix)}"
@@ -171,11 +213,8 @@ def _calibrate(finding: Finding) -> str:
 
 
 def _sweeps(finding: Finding) -> str:
-    """Options to sweep around the first fix; "" for the default model, which needs none."""
-    if finding.first_fix == Finding.first_fix:
-        return ""
-    around = finding.first_fix.replace("exponent=0.7", "exponent=0.9,0.7,0.5")
-    return "".join(f" --sweep {shlex.quote(sweep)}" for sweep in (around, *_SWEEPS))
+    """The options of a search for the best fix."""
+    return "".join(f" --sweep {shlex.quote(sweep)}" for sweep in finding.sweeps)
 
 
 def _reword(rules: Sequence[str]) -> str:
@@ -213,6 +252,7 @@ def finding_of(results: DriftResults) -> Finding:
     words = split_command(command)
     identity = run.identity_as(ConversationsIdentity)
     model = _option(words, "--model")
+    endpoint = is_served(model)
     first, best = series[0], best_fix(series)
     never = [row.rule for row in rule_rows(series) if row.never_followed]
     if best and findings.outcome is Outcome.DRIFTS:
@@ -225,7 +265,8 @@ def finding_of(results: DriftResults) -> Finding:
         model=_options(words, ("--model", *_LOADING)),
         suite=shlex.quote(_option(words, "--suite") or "starter"),
         chats=_options(words, _CHATS),
-        endpoint=is_served(model),
+        endpoint=endpoint,
+        url=model.split(",")[0] if is_url(model) else "",
         replayed=identity.dialogs is not None,
         conversations=len(first.records),
         rounds=first.rounds,
@@ -234,8 +275,8 @@ def finding_of(results: DriftResults) -> Finding:
         never_followed=tuple(
             rule for rule in dict.fromkeys(never) if never.count(rule) >= len(series)
         ),
-        first_fix=first_fix(run.manifest),
-        is_proven=identity.model in _PROVEN,
+        first_fix=first_fix(run.manifest, endpoint=endpoint),
+        sweeps=fixes_to_compare(run.manifest, endpoint=endpoint),
         fix=best.row.series.method if best else "",
         helps=best is not None and verdict_on(best.last).sign > 0,
         harms=best is not None and verdict_on(best.mean).sign < 0,
@@ -253,13 +294,37 @@ def _unmeasured(first: Series) -> str:
     return unscored_by_reason(first.records, "stability").most_common(1)[0][0]
 
 
-def first_fix(manifest: Manifest) -> str:
-    """The setting to try first: it helped on the default model, or on SmolLM2 for all others."""
+def first_fix(manifest: Manifest, *, endpoint: bool) -> str | None:
+    """The setting to try first: one that a record shows to help; None if there is none.
+
+    docs/choosing.md has the records. Retries have been measured on Qwen2.5-Coder 0.5B and 1.5B;
+    behind an endpoint there is nothing else but to edit messages.
+    """
     if manifest.identity.model == "default":
-        return Finding.first_fix
+        return "split-softmax:exponent=0.5"
+    if manifest.identity.model == "smollm2":
+        return _late_split_softmax(manifest, "0.7")
+    if manifest.checkable:
+        return _RETRY
+    return _REPETITION if endpoint else None
+
+
+def fixes_to_compare(manifest: Manifest, *, endpoint: bool) -> tuple[str, ...]:
+    """What a search for the best fix sweeps; () on the default model, which has its own sweeps."""
+    if manifest.identity.model == "default":
+        return ()
+    retries = [_RETRY] if manifest.checkable else []
+    if endpoint:
+        return *retries, _REPETITIONS
+    split_softmax = _late_split_softmax(manifest, "0.9,0.7,0.5")
+    return *retries, split_softmax, "guidance:scale=1.25,1.5", _REPETITIONS
+
+
+def _late_split_softmax(manifest: Manifest, exponents: str) -> str:
+    """Split-softmax on the last third of the layers, where that is known."""
     layers, heads = manifest.layers, manifest.heads
     last_third = f",heads={2 * layers // 3}-{layers - 1}.0-{heads - 1}" if layers and heads else ""
-    return f"split-softmax:exponent=0.7{last_third}"
+    return f"split-softmax:exponent={exponents}{last_third}"
 
 
 def split_command(command: str) -> list[str]:

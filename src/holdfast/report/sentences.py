@@ -408,6 +408,11 @@ def fall(row: EstimateRow, baseline: Baseline | None = None) -> str:
         return f"{UNINFORMATIVE}: as good without the prompt"
     if row.series.rounds < 2:
         return "one round cannot show a fall"
+    if not row.lower_in and row.change.n < MIN_SAMPLES:
+        return (
+            f"scored in both the first round and the last in {row.change.n} of {row.n}"
+            f" conversations, too few to tell (that takes {MIN_SAMPLES})"
+        )
     if not row.lower_in:
         return "no clear fall"
     if row.lower_from is None:

@@ -18,7 +18,22 @@ from holdfast.transcripts.transcript import Malformed
 CALL_TYPES = ("function_call", "custom_tool_call", "local_shell_call", "mcp_call")
 CALL_BLOCK_TYPES = ("tool_use", *CALL_TYPES)
 # types of what is in a log and is no text of the reply
-HIDDEN_TYPES = ("reasoning", "item_reference", "thinking", "redacted_thinking", "compaction")
+HIDDEN_TYPES = (
+    "reasoning",
+    "thinking",
+    "redacted_thinking",
+    # items of the Responses API about the dialog itself, and about tools that its server runs
+    "item_reference",
+    "compaction",
+    "compaction_trigger",
+    "additional_tools",
+    "mcp_list_tools",
+    "mcp_approval_request",
+    "mcp_approval_response",
+    "program",
+    "program_output",
+    "tool_search_output",
+)
 
 
 @dataclass(frozen=True)
