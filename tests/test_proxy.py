@@ -426,7 +426,7 @@ def test_a_reply_that_is_not_whole_is_not_scored(suite, body):
     with through(reply_json(body), suite) as (_, proxy):
         httpx2.post(f"{proxy.url}/v1/chat/completions", json={"messages": user("Hi.")})
         proxy.settle()
-        assert proxy.tally.unscored == {Unscored.FAILED: 1} and not proxy.tally.rules
+        assert proxy.counts.unscored == {Unscored.FAILED: 1} and not proxy.counts.rules
 
 
 @pytest.mark.parametrize(
@@ -471,7 +471,7 @@ def test_a_turn_ends_unless_a_call_waits_for_the_client(suite, item, unscored):
     with through(reply_json(json.dumps(answer).encode()), suite) as (_, proxy):
         client(proxy).responses.create(model="m", instructions=SYSTEM, input="Hi.")
         assert kept(proxy) == ({("signs", 1): (1, 1), ("short", 1): (1, 1)} if not unscored else {})
-        assert proxy.tally.unscored == ({unscored: 1} if unscored else {})
+        assert proxy.counts.unscored == ({unscored: 1} if unscored else {})
 
 
 def test_a_shell_that_the_server_runs_ends_no_turn(suite):

@@ -213,7 +213,7 @@ def test_a_pattern_that_runs_for_ages_costs_only_its_rule(tmp_path, caplog):
         assert text_of(ask(proxy.url, messages=chat)) == "Fine, Tony"
         assert time.process_time() - started < 3  # a reply that stands there again is remembered
         proxy.settle()
-        assert [row.cell.rule for row in proxy.tally.rules] == ["slow", "signs", "short"]
+        assert [row.cell.rule for row in proxy.counts.rules] == ["slow", "signs", "short"]
     sent = [seen.json["messages"][-1]["content"] for seen in upstream.seen]
     reminder = "[Reminder: Sign as Tony.]\n\n"
     assert sent == [f"{reminder}Hi.", f"{reminder * 2}Hi."]
