@@ -409,6 +409,41 @@ COMMITS = [
      did(call("Write", file_path="m.txt", content="fix: x"), bash("git commit -F m.txt")), 1),
 ]  # fmt: skip
 
+MIGRATIONS = {"name": "file_not_touched", "path": "migrations/*"}
+NO_PUSH = {"name": "asks_before", "command": "git push", "asking": "push", "ordered": r"\bpush\b"}
+FEAT = {"name": "commit_message", "pattern": "^feat: "}
+
+
+def ordered(words: str) -> Turn:
+    return Turn("", (bash("git push"),), user=words, previous="Done.")
+
+
+OVERLOOKED = [
+    (MIGRATIONS, ran("git mv migrations/a.sql b.sql"), 0),
+    (MIGRATIONS, ran("git rm migrations/a.sql"), 0),
+    (MIGRATIONS, ran("git checkout main -- migrations/a.sql"), 0),
+    (MIGRATIONS, ran("git restore migrations/a.sql"), 0),
+    (MIGRATIONS, ran("git restore --staged migrations/a.sql"), None),
+    (MIGRATIONS, ran("git checkout main"), None),
+    (MIGRATIONS, ran("rm -r migrations"), 0),
+    (MIGRATIONS, ran("mv migrations old"), 0),
+    (MIGRATIONS, ran("rm migrations.md"), 1),
+    (MIGRATIONS, ran("cd migrations && echo x > a.sql"), 0),
+    (MIGRATIONS, ran("cd /w/app/migrations; rm a.sql"), 0),
+    (MIGRATIONS, ran("cd migrations && cd .. && echo x > a.sql"), 1),
+    (MIGRATIONS, ran("(cd migrations && ls); echo x > a.sql"), 1),
+    (MIGRATIONS, did(call("mcp__fs__move_file", source="migrations/a.sql", destination="b")), 0),
+    (FEAT, ran("cd /w && echo 'feat: x' > m.txt && git commit -F m.txt"), 1),
+    (FEAT, did(call("mcp__git__git_commit", repo_path=".", message="wip")), 0),
+    (FEAT, did(call("mcp__git__git_commit", repo_path=".", message="feat: x")), 1),
+    (NO_PUSH, ordered("Commit and push it."), 1),
+    (NO_PUSH, ordered("Push, don't wait."), 1),
+    (NO_PUSH, ordered("Don't forget to push."), 1),
+    (NO_PUSH, ordered("Do not push yet."), 0),
+    (NO_PUSH, ordered("Commit, but don't push"), 0),
+    (NO_PUSH, ordered("Bitte nicht push machen"), 0),
+]
+
 PNPM = {"name": "prefers", "use": r"pnpm\b", "rather_than": r"(npm|yarn)\b"}
 GREP = {"name": "prefers", "use": r"Grep\b", "rather_than": r"(grep|rg)\b"}
 PREFERS = [
@@ -425,7 +460,7 @@ PREFERS = [
 
 @pytest.mark.parametrize(
     ("spec", "turn", "value"),
-    [*CODE, *HEADERS, *CHANGES, *PULLS, *AFTER, *ASKS, *KEPT, *COMMITS, *PREFERS],
+    [*CODE, *HEADERS, *CHANGES, *PULLS, *AFTER, *ASKS, *KEPT, *COMMITS, *PREFERS, *OVERLOOKED],
 )
 def test_a_turn_is_judged_by_what_the_agent_did(spec, turn, value):
     assert judged(spec, turn) == value

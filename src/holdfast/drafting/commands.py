@@ -35,8 +35,10 @@ _INSTALLS = {
 }
 # options with the same effect, by the program and subcommand
 _SAME = {
-    ("git", "push", "--force"): "(?:--force|-f)",
-    ("git", "push", "-f"): "(?:--force|-f)",
+    **dict.fromkeys(
+        (("git", "push", "--force"), ("git", "push", "-f")),
+        r"(?:--force|-[a-zA-Z]*f[a-zA-Z]*|\+\S+)",  # also of a ref such as `+main`
+    ),
     ("git", "commit", "--no-verify"): "(?:--no-verify|-n)",
     **dict.fromkeys(
         (("git", "commit", "-s"), ("git", "commit", "--signoff")), "(?:--signoff|-[a-z]*s[a-z]*)"
@@ -45,6 +47,10 @@ _SAME = {
     ("git", "add", "-A"): "(?:-A|--all)",
     ("git", "add", "--all"): "(?:-A|--all)",
     ("git", "commit", "-a"): "(?:-a|--all|-[a-z]*a[a-z]*)",
+}
+_OF_RM = {
+    **dict.fromkeys("rR", r"(?=.* (?:-\w*[rR]|--recursive))"),
+    "f": r"(?=.* (?:-\w*f|--force))",
 }
 _PLACEHOLDER = re.compile(r"<[^>]*>|\[[^\]]*\]|\.\.\.|…|\{[^}]*\}|\$\w|\bYOUR_|\bpath/to\b")
 _ENDS = r"(?!\S)"
@@ -100,7 +106,7 @@ def command_pattern(text: str) -> str:
 
 _RUNNERS = (
     r"(?:(?:uv|poetry|hatch|pipenv|pdm|rye) run (?:-\S+ )*|(?:npx|bunx|uvx|pnpm|yarn)(?:"
-    r" exec| dlx)? )?"
+    r" exec| dlx)? )?(?:python3? -m )?"
 )
 
 
@@ -139,7 +145,8 @@ def command_pattern_of(words: Sequence[str], before: tuple[str, ...]) -> str:
             if same:
                 options += rf"(?=.* {same}{_ENDS})"
             elif letters and positional[0] == "rm":
-                options += "".join(rf"(?=.* -\w*{letter})" for letter in letters[1])
+                found = (_OF_RM.get(name, rf"(?=.* -\w*{name})") for name in letters[1])
+                options += "".join(found)
             else:
                 options += rf"(?=.* {_escaped(word)}(?:=|{_ENDS}))"
         else:

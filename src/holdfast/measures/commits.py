@@ -1,5 +1,6 @@
 """Measures of the commits that an agent makes: their messages, and the files in them."""
 
+import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -124,7 +125,24 @@ def commits_in(turn: AssistantTurn) -> Iterator[Commit]:
             index = _Index()
 
 
+def _commit_by_tool(action: Action, index: _Index) -> Commit:
+    """The commit of a tool, whose message is an argument."""
+    arguments = json.loads(action.command.words[1])
+    message = arguments.get("message", arguments.get("commit_message"))
+    paths = (*index.staged, *(p for p in arguments.get("files") or () if isinstance(p, str)))
+    return Commit(
+        message=message if isinstance(message, str) else None,
+        is_worded=True,
+        trailers=(),
+        is_signed_off=False,
+        paths=paths,
+        is_all_shown=False,
+    )
+
+
 def _commit(action: Action, index: _Index, texts: WrittenTexts) -> Commit:
+    if not action.is_shell:
+        return _commit_by_tool(action, index)
     words = [_KEY_OR_MODE.sub(r"\1", word) for word in action.command.arguments[2:]]
     options = options_of(words, _VALUED, {"--all": "a", "--no-verify": "n", "--signoff": "s"})
     messages = [shown_text(text, texts) for text in options.values.get("--message", [])]
