@@ -373,7 +373,8 @@ def _attached(event: _Line) -> Iterator[Event]:
     elif kind == "prompt_snapshot":
         prompts = attachment.get("systemPrompt")
         texts = prompts if isinstance(prompts, list) else [prompts]
-        yield Event(Kind.MESSAGE, "\n\n".join(filter(_is_text, texts)), "system")
+        prompt = "\n\n".join(text for text in texts if isinstance(text, str))
+        yield Event(Kind.MESSAGE, prompt, "system")
     elif kind == "instructions":  # files of rules, which a compaction does not remove
         for file in entries(attachment.get("files")):
             if text := _text_within(at(file, "content")):
@@ -392,10 +393,6 @@ _HOOKS_THAT_SAY = ("SessionStart", "UserPromptSubmit", "UserPromptExpansion", "S
 def _listed(fields: Mapping[str, Any], name: str) -> list[Any]:
     value = fields.get(name)
     return value if isinstance(value, list) else []
-
-
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str)
 
 
 def _text_within(content: Any) -> str:
