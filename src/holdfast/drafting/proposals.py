@@ -148,6 +148,12 @@ _SHOTS = (
          "breaks": ["You get a refund.", "A refund takes five days."]},
     ),
 )  # fmt: skip
+_SHOWN = frozenset(
+    example
+    for _, answer in _SHOTS
+    for label in ("follows", "breaks")
+    for example in answer.get(label, ())
+)
 _SAMPLING = Sampling(temperature=0, top_p=1, max_new_tokens=320)
 
 
@@ -277,6 +283,8 @@ def _draft_of(reply: str, statement: Statement, undrafted: Undrafted) -> Draft |
     follows, breaks = ([*map(str, fields.get(label) or ())] for label in ("follows", "breaks"))
     if min(len(set(follows)), len(set(breaks))) < 2 or {*follows} & {*breaks}:
         return Undrafted(f"{said} without two examples of each kind")
+    if copied := next((text for text in (*follows, *breaks) if text in _SHOWN), ""):
+        return Undrafted(f"{said}, with the example {copied!r} of the question")
     draft = Draft(
         choice.kind,
         choice.polarity,
