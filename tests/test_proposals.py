@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from chat_server import Server, completion
 from scripted_model import ScriptedModel
 
 from holdfast.cli import main
@@ -136,3 +137,19 @@ def test_the_command_asks_the_model(prompt, tmp_path, monkeypatch, capsys):
 def test_the_model_plays_no_part_in_tests_of_a_suite(prompt, capsys):
     assert main(["suite", "test", str(prompt), "--model", "m"]) == 2
     assert "--model plays no part in `holdfast suite test`" in capsys.readouterr().err
+
+
+def test_a_model_behind_an_endpoint_is_asked(prompt, tmp_path):
+    def answer(body, number):
+        line = body["messages"][-1]["content"]
+        assert "response_format" not in body  # not every server knows it
+        return completion(json.dumps(DISCOUNT if "discount" in line else {"measure": "none"}))
+
+    out = tmp_path / "rules.yaml"
+    with Server(answer) as server:
+        arguments = ["--model", server.url, "--endpoint-model", "big", "--out", str(out)]
+        assert main(["suite", "init", str(prompt), *arguments]) == 0
+    (case,) = yaml.safe_load(out.read_text())["cases"]
+    assert [rule["measure"]["name"] for rule in case["rules"]] == [
+        *("at_most_sentences", "never_contains"),
+    ]
