@@ -105,6 +105,12 @@ COMMANDS = {
         "logs cut.jsonl --suite cut.yaml --out cut",
         "logs damaged --suite short.yaml --out damaged-run",
     ],
+    "suite": [
+        "suite --help",
+        "suite init nowhere.md --model default",
+        "suite test bot.yaml --model default",
+        "suite init bot.yaml --endpoint-model big",
+    ],
     "calibrate": ["calibrate --help", "calibrate --sweep boost:factor=1..0 --out run"],
     "tasks": [
         "tasks --help",
