@@ -327,7 +327,8 @@ def _effects(rows: list[dict], methods: list[str]) -> str:
         named = " nor ".join(f"`{method}`" for method in methods)
         return f"Neither {named} has a clear effect on so few conversations."
     return " ".join(
-        f"`{method}` {effect or 'has no clear effect on so few conversations'}." for method, effect in found.items()
+        f"`{method}` {effect or 'has no clear effect on so few conversations'}."
+        for method, effect in found.items()
     )
 
 

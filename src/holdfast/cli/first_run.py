@@ -21,7 +21,7 @@ from holdfast import drift
 from holdfast.analysis.summary import DriftResults, results_of, summary_of, write
 from holdfast.analysis.verdicts import MIN_SAMPLES
 from holdfast.cli import loading, options
-from holdfast.cli.drift import DriftArguments, plain_name, settings_of
+from holdfast.cli.drift import CONVERSATIONS, DriftArguments, plain_name, settings_of
 from holdfast.cli.drift_run import DriftRun
 from holdfast.cli.json_output import write_run_document
 from holdfast.cli.options import Arg, Command, RunFolder, option_of
@@ -53,8 +53,7 @@ from holdfast.report import write_page
 from holdfast.report.first_table import first_table
 from holdfast.report.wording import count_of
 
-MOST = 40  # conversations: as many as there are scripted dialogs, and twice the fewest for verdicts
-TEMPERATURE = 0.7  # of models that people use; the default model keeps the benchmark's
+MOST = CONVERSATIONS  # as many as `holdfast drift` has, and as there are scripted dialogs
 DEMO = "luna"  # the suite of real models without --prompt
 _PILOT, _PILOT_TOKENS = 4, 64  # replies that are timed, and how much of each
 _SHOWN = 90  # characters of a line of the prompt
@@ -88,7 +87,7 @@ def run(arguments: TryArguments) -> None:
     assert out is not None  # `_planned` has named it
     suite = drift.load_suite(planned.suite)
     loading.warn_of_small_model(planned.model, planned.suite)
-    user_turns = loading.load_user_turns(planned)
+    user_turns = loading.load_user_turns(planned, suite)
     model = endpoint or loading.load_model(planned)
     seconds = 60 * arguments.minutes
     pilot = _pilot(model, suite, _settings(planned), user_turns)
@@ -150,7 +149,7 @@ def _planned(
         for name in (*options.ModelOptions.model_fields, *options.SeedOptions.model_fields)
     }
     if not bundled or drafted is not None:
-        given |= {"user_turns": "everyday", "temperature": TEMPERATURE}
+        given["user_turns"] = "everyday"
     given["max_new_tokens"] = arguments.max_new_tokens
     folder = arguments.out.parent if arguments.out else Path("runs")
     given["suite"] = "starter" if bundled else DEMO
