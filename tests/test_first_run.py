@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 from refusals import refusal_in
 
-from holdfast.cli import first_run, main, read_command
+from holdfast.cli import browser, first_run, main, read_command
 from holdfast.cli.time_box import FEWEST, ROUNDS, Pilot, TimeBox
 from holdfast.drafting.probing import ONLY_IN_LOGS, PROBES, probed
 from holdfast.drafting.suite_text import draft_lines, suite_text
@@ -111,7 +111,7 @@ def bot(tmp_path, monkeypatch, folder):
     """A working folder with a prompt, and the words that try it on a tiny model."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(first_run, "MOST", 3)
-    monkeypatch.setattr(first_run, "_has_display", lambda: False)
+    monkeypatch.setattr(first_run, "has_display", lambda: False)
     (tmp_path / "bot.txt").write_text(PROMPT)
     slow = Pilot(replies=4, seconds=1e9)  # the shortest conversations, two at first
     monkeypatch.setattr(first_run, "_pilot", lambda *_: slow)
@@ -162,12 +162,11 @@ def test_an_edited_suite_is_kept(bot, capsys):
 
 def test_a_browser_that_fails_does_not_fail_the_run(monkeypatch, tmp_path):
     def fail(url):
-        raise first_run.webbrowser.Error("no browser")
+        raise browser.webbrowser.Error("no browser")
 
-    monkeypatch.setattr(
-        first_run, "webbrowser", SimpleNamespace(open=fail, Error=first_run.webbrowser.Error)
-    )
-    first_run._open(tmp_path / "report.html")
+    stand_in = SimpleNamespace(open=fail, Error=browser.webbrowser.Error)
+    monkeypatch.setattr(browser, "webbrowser", stand_in)
+    browser.open_in_browser(tmp_path / "report.html")
 
 
 @pytest.mark.parametrize(
@@ -185,8 +184,8 @@ def test_a_page_opens_only_where_there_is_a_display(monkeypatch, platform, varia
         monkeypatch.delenv(name, raising=False)
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setattr(first_run.sys, "platform", platform)
-    assert first_run._has_display() is expected
+    monkeypatch.setattr(browser.sys, "platform", platform)
+    assert browser.has_display() is expected
 
 
 def test_without_a_command_it_says_where_to_start(capsys):

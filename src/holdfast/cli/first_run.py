@@ -6,13 +6,9 @@ conversations as there is time for, and prints that command, which goes on from 
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
-import os
 import shlex
-import sys
 import time
-import webbrowser
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -21,6 +17,7 @@ from holdfast import drift
 from holdfast.analysis.summary import DriftResults, results_of, summary_of, write
 from holdfast.analysis.verdicts import MIN_SAMPLES
 from holdfast.cli import loading, options
+from holdfast.cli.browser import has_display, open_in_browser
 from holdfast.cli.drift import CONVERSATIONS, DriftArguments, plain_name, settings_of
 from holdfast.cli.drift_run import DriftRun
 from holdfast.cli.json_output import write_run_document
@@ -103,8 +100,8 @@ def run(arguments: TryArguments) -> None:
     next_step = _next(planned, suite, results)
     print(next_step)
     write_run_document(out, page, [Path(planned.suite)] * (drafted is not None), next_step)
-    if not arguments.no_open and _has_display():
-        _open(page)
+    if not arguments.no_open and has_display():
+        open_in_browser(page)
 
 
 def _draft(prompt: Path) -> DraftedFile:
@@ -304,18 +301,6 @@ def _fix(planned: DriftArguments, suite: Suite) -> str:
     # a reply is checked by the rules that it shows
     checked = all(rule.is_shown_by_turns and not rule.measure.of_turn for rule in rules)
     return "check-and-retry:n=2" if checked else "reminder:every=1,text=rules"
-
-
-def _has_display() -> bool:
-    """Whether a browser with a window can open here."""
-    if sys.platform in ("win32", "darwin"):
-        return "SSH_CONNECTION" not in os.environ
-    return bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
-
-
-def _open(page: Path) -> None:
-    with contextlib.suppress(OSError, webbrowser.Error):  # the page's path is printed anyway
-        webbrowser.open(page.as_uri())
 
 
 COMMAND = Command(
