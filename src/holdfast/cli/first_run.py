@@ -7,6 +7,7 @@ conversations as there is time for, and prints that command, which goes on from 
 from __future__ import annotations
 
 import hashlib
+import math
 import shlex
 import time
 from dataclasses import replace
@@ -23,7 +24,7 @@ from holdfast.cli.drift_run import DriftRun
 from holdfast.cli.json_output import write_run_document
 from holdfast.cli.options import Arg, Command, RunFolder, option_of
 from holdfast.cli.progress import Bar, duration, note
-from holdfast.cli.time_box import Pilot, TimeBox
+from holdfast.cli.time_box import FEWEST, LONG, Pilot, TimeBox
 from holdfast.common.files import write_whole
 from holdfast.common.model_names import is_url
 from holdfast.common.plurals import plural
@@ -77,6 +78,7 @@ def run(arguments: TryArguments) -> None:
             option="minutes",
             value=arguments.minutes,
         )
+    began = time.monotonic()
     drafted = None if arguments.prompt is None else _draft(arguments.prompt)
     endpoint = loading.load_model(arguments) if is_url(arguments.model) else None
     planned = _planned(arguments, endpoint, drafted)
@@ -86,8 +88,9 @@ def run(arguments: TryArguments) -> None:
     loading.warn_of_small_model(planned.model, planned.suite)
     user_turns = loading.load_user_turns(planned, suite)
     model = endpoint or loading.load_model(planned)
-    seconds = 60 * arguments.minutes
     pilot = _pilot(model, suite, _settings(planned), user_turns)
+    # loading and timing the model count, up to half of the time
+    seconds = max(30 * arguments.minutes, 60 * arguments.minutes - (time.monotonic() - began))
     planned = planned.model_copy(update={"rounds": _rounds(planned, pilot, seconds)})
     given, settings = prepare(model, suite, _settings(planned), user_turns)
     arguments.keep_work_in(out)
@@ -242,6 +245,12 @@ def _converse(
         return
     first = pilot.first_group(settings.rounds, seconds, len(missing))
     expected = max(seconds, first * pilot.seconds_of(settings.rounds))
+    if settings.rounds < LONG:
+        minutes = math.ceil(2 * FEWEST * pilot.seconds_of(LONG) / 60)
+        note(
+            f"this model is slow here, so the conversations are short; --minutes {minutes} with"
+            f" another --out makes them {LONG} rounds long."
+        )
     note(f"conversations of {count_of(settings.rounds, 'round')}, for about {duration(expected)}.")
     if is_url(planned.model):
         replies = count_replies(suite, settings, user_turns, missing)
