@@ -233,9 +233,10 @@ COMMAND = Command(
     run,
     DriftArguments,
     description=(
-        "Two copies of a model talk under different system prompts; at every round a probe asks,"
-        " and a measure scores, whether the agent still follows its own (stability) or follows the"
-        " other's (adoption). Li et al. 2024, Figure 3."
+        "Holds conversations under each system prompt of a suite; at every round a probe asks, and"
+        " a measure scores, whether the agent still follows its prompt (stability). The user's"
+        " messages are scripted, or a copy of the model plays the user under another prompt, which"
+        " the agent may take over (adoption), as in Li et al. 2024, Figure 3."
     ),
     examples=EXAMPLES,
     common=("model", "suite", "user_turns", "method", "conversations", "out"),
