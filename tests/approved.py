@@ -92,6 +92,7 @@ COMMANDS = {
     ],
     "logs": [
         "logs --help",
+        "logs --help-all",
         "logs logs/nowhere.jsonl --suite starter",
         "logs talks.jsonl --suite bot.yaml --out scored",
         "logs talks.jsonl --suite bot.yaml --format claude-code --out other",

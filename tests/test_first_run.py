@@ -65,6 +65,12 @@ def test_groups_end_with_the_conversations():
     assert groups_of(box, clock, range(7), seconds_each=1) == [4, 3]
 
 
+def test_a_smaller_group_is_not_expected_to_take_proportionally_less():
+    clock = Clock()
+    box = TimeBox(100, first=2, clock=clock)
+    assert groups_of(box, clock, range(40), seconds_each=30) == [2]  # 40 seconds are left, after 60
+
+
 def test_the_first_group_runs_even_if_it_takes_longer_than_the_time():
     clock = Clock()
     assert groups_of(TimeBox(10, 2, clock), clock, range(40), seconds_each=60) == [2]
@@ -74,6 +80,8 @@ def test_a_slow_model_gets_shorter_conversations_and_few_of_them():
     fast, slow = Pilot(replies=4, seconds=0.4), Pilot(replies=4, seconds=400)
     assert fast.rounds_within(120) == ROUNDS[0] == 8
     assert slow.rounds_within(120) == ROUNDS[-1]
+    assert Pilot(replies=4, seconds=20).rounds_within(120) == 4  # two of 4 rounds take 118 seconds
+    assert Pilot(replies=4, seconds=24).rounds_within(120) == 3  # of 4 rounds, 142
     assert fast.first_group(8, 120, most=40) == 40
     assert slow.first_group(4, 120, most=40) == FEWEST
 
@@ -165,9 +173,8 @@ def test_a_browser_that_fails_does_not_fail_the_run(monkeypatch, tmp_path):
     def fail(url):
         raise browser.webbrowser.Error("no browser")
 
-    monkeypatch.setattr(
-        browser, "webbrowser", SimpleNamespace(open=fail, Error=browser.webbrowser.Error)
-    )
+    stand_in = SimpleNamespace(open=fail, Error=browser.webbrowser.Error)
+    monkeypatch.setattr(browser, "webbrowser", stand_in)
     browser.open_in_browser(tmp_path / "report.html")
 
 

@@ -6,6 +6,8 @@ conversations as there is time for, and prints that command, which goes on from 
 
 from __future__ import annotations
 
+import math
+import time
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,16 +15,15 @@ from holdfast import drift
 from holdfast.analysis.summary import results_of, summary_of, write
 from holdfast.cli import loading, options
 from holdfast.cli.browser import has_display, open_in_browser
-from holdfast.cli.drift import DriftArguments, plain_name, settings_of
+from holdfast.cli.drift import CONVERSATIONS, DriftArguments, plain_name, settings_of
 from holdfast.cli.drift_run import DriftRun
-from holdfast.cli.first_next_step import next_step
 from holdfast.cli.first_suite import draft_rules, write_suite
 from holdfast.cli.json_output import write_run_document
 from holdfast.cli.options import Arg, Command, RunFolder
 from holdfast.cli.output import command_of
 from holdfast.cli.progress import Bar, duration, note
 from holdfast.cli.reply_timing import time_replies
-from holdfast.cli.time_box import Pilot, TimeBox
+from holdfast.cli.time_box import FEWEST, LONG, Pilot, TimeBox
 from holdfast.common.model_names import is_url
 from holdfast.common.sampling import Sampling
 from holdfast.drafting.suite_text import DraftedFile
@@ -36,10 +37,10 @@ from holdfast.records import MANIFEST, read_run
 from holdfast.records.identity import ConversationsIdentity
 from holdfast.report import write_page
 from holdfast.report.first_table import first_table
+from holdfast.report.terminal import next_line
 from holdfast.report.wording import count_of
 
-MOST = 40  # conversations: as many as there are scripted dialogs, and twice the fewest for verdicts
-TEMPERATURE = 0.7  # of models that people use; the default model keeps the benchmark's
+MOST = CONVERSATIONS  # as many as `holdfast drift` has, and as there are scripted dialogs
 DEMO = "luna"  # the suite of real models without --prompt
 
 
@@ -64,15 +65,17 @@ def run(arguments: TryArguments) -> None:
             option="minutes",
             value=arguments.minutes,
         )
-    seconds = 60 * arguments.minutes
+    began = time.monotonic()
     drafted = None if arguments.prompt is None else draft_rules(arguments.prompt)
     endpoint = loading.load_model(arguments) if is_url(arguments.model) else None
     out, planned = _planned(arguments, endpoint, drafted)
     suite = drift.load_suite(planned.suite)
     loading.warn_of_small_model(planned.model, planned.suite)
-    user_turns = loading.load_user_turns(planned)
+    user_turns = loading.load_user_turns(planned, suite)
     model = endpoint or loading.load_model(planned)
     pilot = time_replies(model, suite, _settings(planned), user_turns)
+    # loading and timing the model count, up to half of the time
+    seconds = max(30 * arguments.minutes, 60 * arguments.minutes - (time.monotonic() - began))
     planned = planned.model_copy(update={"rounds": _rounds(planned, out, pilot, seconds)})
     arguments.keep_work_in(out)
     conversations = DriftRun(
@@ -90,7 +93,7 @@ def run(arguments: TryArguments) -> None:
     page = write_page([results], out / "report.html", "--out").resolve()
     print(first_table(results))
     print(f"Page: {page}\n")
-    step = next_step(planned, suite, results)
+    step = next_line(results)
     print(step)
     write_run_document(out, page, [Path(planned.suite)] * (drafted is not None), step)
     if not arguments.no_open and has_display():
@@ -111,7 +114,7 @@ def _planned(
         for name in (*options.ModelOptions.model_fields, *options.SeedOptions.model_fields)
     }
     if not bundled or drafted is not None:
-        given |= {"user_turns": "everyday", "temperature": TEMPERATURE}
+        given["user_turns"] = "everyday"
     given["max_new_tokens"] = arguments.max_new_tokens
     folder = arguments.out.parent if arguments.out else Path("runs")
     given["suite"] = "starter" if bundled else DEMO
@@ -161,6 +164,12 @@ def _converse(
     rounds = settings.rounds
     first = pilot.first_group(rounds, seconds, len(missing))
     expected = max(seconds, first * pilot.seconds_of(rounds))
+    if rounds < LONG:
+        minutes = math.ceil(2 * FEWEST * pilot.seconds_of(LONG) / 60)
+        note(
+            f"this model is slow here, so the conversations are short; --minutes {minutes} with"
+            f" another --out makes them {LONG} rounds long."
+        )
     note(f"conversations of {count_of(rounds, 'round')}, for about {duration(expected)}.")
     if is_url(planned.model):
         replies = count_replies(run.suite, settings, given, missing)
