@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import pytest
 from refusals import refusal_in
 
+from holdfast.analysis.summary import results_of
 from holdfast.cli import browser, first_run, main, read_command
 from holdfast.cli.time_box import FEWEST, ROUNDS, Pilot, TimeBox
 from holdfast.drafting.probing import ONLY_IN_LOGS, PROBES, probed
@@ -15,6 +16,7 @@ from holdfast.drafting.suite_text import draft_lines, suite_text
 from holdfast.drift import load_suite
 from holdfast.records import read_run
 from holdfast.records.identity import ConversationsIdentity
+from holdfast.report.terminal import next_line
 
 PROMPT = """You are the assistant of Nordwind.
 
@@ -144,6 +146,8 @@ def test_a_run_can_be_gone_on_with_by_its_own_command(bot, capsys, monkeypatch):
     assert "n = 2, too few to tell (that takes 20)" in printed.out
     assert "Always reply in French." in printed.out and "needs a judge" in printed.out
     run = read_run("runs/mine")
+    step = next_line(results_of(run))  # the page's too
+    assert printed.out.rstrip().endswith(step) and "--conversations 20" in step
     settings = run.identity_as(ConversationsIdentity).settings
     assert len(run.conversations) == FEWEST and settings.rounds == ROUNDS[-1]
     assert settings.sampling.temperature == 0.7 and settings.user_prompt == "scripted"
