@@ -167,3 +167,14 @@ def test_completion_leaves_the_help_as_it_is(capsys):
         main(["--help"])
     assert "Measure:" in capsys.readouterr().out
     assert command_named("completion").summary
+
+
+@pytest.mark.parametrize("words", [["--json", "docs"], ["docs", "logs"]])
+def test_a_reader_that_has_gone_leaves_no_traceback(words):
+    command = subprocess.Popen(
+        [sys.executable, "-m", "holdfast", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    command.stdout.close()  # before anything is written
+    error = command.stderr.read().decode()
+    assert command.wait() == 1
+    assert "Traceback" not in error and "lost sys.stderr" not in error and "Broken" not in error

@@ -18,7 +18,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, TextIO
 
 from holdfast.cli.progress import INTERRUPTED, TERMINATED, Terminated, interrupting_on_sigterm
 from holdfast.common.files import FULL
@@ -87,8 +87,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     if not words:
         print(_START)
         return 0
-    if "--json" not in words:
-        return _run(words)
+    try:
+        return _run_with_json(words) if "--json" in words else _run(words)
+    except BrokenPipeError:  # the reader of the output has gone
+        _discard(sys.stdout, sys.stderr)
+        return 1
+
+
+def _run_with_json(words: Sequence[str]) -> int:
+    """Runs one command whose output is one JSON document."""
     from holdfast.cli.json_output import json_on_stdout
 
     words = [word for word in words if word != "--json"] or ["--help"]
@@ -140,13 +147,10 @@ def _run(words: Sequence[str], write_error: Callable[[str], None] | None = None)
         print(file=sys.stderr)
         fail(f"{how}{_resuming(kept, words)}.")
         return TERMINATED if isinstance(ended, Terminated) else INTERRUPTED
-    except BrokenPipeError:  # the reader of the output has gone
-        sys.stderr.close()
-        return 1
     except OSError as error:
         if error.errno not in FULL:
             raise
-        _discard_output()
+        _discard(sys.stdout)
         fail(
             f"The output cannot be written: {FULL[error.errno]}; free some space, and repeat the"
             " command."
@@ -172,10 +176,12 @@ def read_command(words: Sequence[str]) -> tuple[Command[Any], Options]:
     return command, command.read(arguments)
 
 
-def _discard_output() -> None:
-    """Lets Python end without trying again to write what is left of the output."""
-    with contextlib.suppress(OSError, ValueError), open(os.devnull, "w") as nowhere:
-        os.dup2(nowhere.fileno(), sys.stdout.fileno())
+def _discard(*streams: TextIO) -> None:
+    """Lets Python end without trying again to write what is left for these streams."""
+    with open(os.devnull, "w") as nowhere:
+        for stream in streams:
+            with contextlib.suppress(OSError, ValueError):
+                os.dup2(nowhere.fileno(), stream.fileno())
 
 
 _WITH_VERDICTS = ("check", "logs")  # the commands that write JUnit XML

@@ -10,11 +10,11 @@ from holdfast.methods.table import TableEntry, TableMethod
 
 @method
 class SplitSoftmax(TableMethod):
-    """Raises the attention mass on the system prompt to a power: pi becomes pi**exponent.
+    """Raises the attention mass on the system prompt, which becomes mass**exponent.
 
     Li et al. (2024), equation 6, with k = `exponent`; the ratios of the weights inside the span,
-    and inside the rest, stay as they are. In log-odds x of pi, with u = k * log(pi): x' = u - log(1
-    - exp(u)).
+    and inside the rest, stay as they are. In log-odds x of the mass pi, with u = k *
+    log(pi): x' = u - log(1 - exp(u)).
     """
 
     name: ClassVar[str] = "split-softmax"

@@ -76,7 +76,7 @@ function show(live) {
   const kept = sum(rules.map((row) => row.kept)), scored = sum(rules.map((row) => row.scored));
   byId("totals").replaceChildren(
     total(live.scored_rules === live.suite_rules ? "of rules kept"
-      : `kept, of the ${live.scored_rules} rules scored (the suite has ${live.suite_rules})`,
+      : `of rules kept; ${live.scored_rules} of ${live.suite_rules} are scored`,
     scored ? percent(kept, scored) : "–"),
     total("requests", count(sum(Object.values(live.requests)))),
     total("reminders sent", count(live.reminders)),

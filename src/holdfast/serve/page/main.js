@@ -160,7 +160,7 @@ function send() {
   drawTexts();
 }
 
-/** The system prompts to choose from. */
+/** The system prompts to choose from; the ids of a suite's families end in a number. */
 function drawExamples(examples) {
   const use = ({ system, message }) => {
     state.system = passage(system);
@@ -170,7 +170,7 @@ function drawExamples(examples) {
     byId("draft").select(); // typing replaces the suggested message
   };
   byId("examples").replaceChildren(...examples.map((example) =>
-    make("li", button("chip", example.name, () => use(example), { title: example.system }))));
+    make("li", button("chip", example.name.replace(/-1$/, "").replaceAll("-", " "), () => use(example), { title: example.system }))));
 }
 
 function clear() {

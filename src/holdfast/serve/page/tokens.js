@@ -111,6 +111,6 @@ export function massLine(reply, at) {
   const token = reply.tokens[at];
   const [mass, uniform] = token ? [token.mass, token.uniform] : [massOf(reply), uniformOf(reply)];
   if (!Number.isFinite(mass)) return "";
-  const times = uniform > 0 ? `, ${(mass / uniform).toFixed(1)} × uniform` : "";
-  return `${token ? `“${token.text.trim()}”` : "mass"} ${share(mass)}${times}`;
+  const even = uniform > 0 ? ` (uniform: ${share(uniform)})` : "";
+  return `${token ? `“${token.text.trim()}”` : "mass"} ${share(mass)}${even}`;
 }
