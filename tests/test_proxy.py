@@ -126,7 +126,7 @@ def test_a_message_whose_content_is_null_is_an_empty_text(suite):
         for messages in (user(None), user("Hi.", *earlier)):
             httpx2.post(f"{proxy.url}/v1/chat/completions", json={"messages": messages})
             proxy.settle()
-        assert proxy.tally.requests == {Outcome.EDITED: 2}
+        assert proxy.tally.counts().requests == {Outcome.EDITED: 2}
         assert kept(proxy) == {
             ("signs", 1): (1, 1),
             ("short", 1): (0, 1),
@@ -883,7 +883,7 @@ def test_why_a_reply_has_no_scores(tmp_path, body, reason):
     path.write_text(path.read_text().replace("measure: one_sentence", "measure: {regex: y$}"))
     with through(reply_json(body), str(path)) as (_, proxy):
         client(proxy).chat.completions.create(model="m", messages=user("Hi."))
-        assert kept(proxy) == {} and proxy.tally.unscored == {reason: 1}
+        assert kept(proxy) == {} and proxy.tally.counts().unscored == {reason: 1}
 
 
 def test_a_reply_that_no_rule_applies_to(tmp_path):
@@ -891,7 +891,7 @@ def test_a_reply_that_no_rule_applies_to(tmp_path):
     path.write_text(SUITE.replace("        text: ", "        when: {user: fish}\n        text: "))
     with through(reply_json(completion()), str(path)) as (_, proxy):
         client(proxy).chat.completions.create(model="m", messages=user("Hi."))
-        assert kept(proxy) == {} and proxy.tally.unscored == {Unscored.NO_RULE: 1}
+        assert kept(proxy) == {} and proxy.tally.counts().unscored == {Unscored.NO_RULE: 1}
 
 
 def test_another_sites_name_is_refused(suite):

@@ -266,7 +266,7 @@ def test_a_reply_that_is_too_long_to_hold_is_passed_on_as_it_comes(suite, monkey
         reply = ask(proxy.url)
         proxy.settle()
     assert reply.content == body and len(upstream.seen) == 1
-    assert proxy.tally.unscored == {Unscored.TOO_LONG: 1}
+    assert proxy.tally.counts().unscored == {Unscored.TOO_LONG: 1}
 
 
 def test_a_retry_that_is_too_long_to_hold_is_left(suite, monkeypatch):
@@ -275,7 +275,7 @@ def test_a_retry_that_is_too_long_to_hold_is_left(suite, monkeypatch):
     with through(answers, suite, "check-and-retry") as (upstream, proxy):
         assert text_of(ask(proxy.url)) == "Fine, sir"
         proxy.settle()
-    assert len(upstream.seen) == 2 and not proxy.tally.unscored
+    assert len(upstream.seen) == 2 and not proxy.tally.counts().unscored
 
 
 @pytest.mark.parametrize("kind", [openai.OpenAI, openai.AsyncOpenAI])
@@ -288,7 +288,7 @@ def test_a_wrapped_client_passes_on_what_is_too_long_to_hold(suite, monkeypatch,
         reply = wrapped.chat.completions.create(model="m", messages=CHAT)
         reply = asyncio.run(reply) if kind is openai.AsyncOpenAI else reply
     assert reply.choices[0].message.content == text and len(upstream.seen) == 1
-    assert tally.unscored == {Unscored.TOO_LONG: 1}
+    assert tally.counts().unscored == {Unscored.TOO_LONG: 1}
 
 
 def test_a_client_that_leaves_while_its_reply_is_held_cancels_it(suite):

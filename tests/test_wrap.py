@@ -165,7 +165,7 @@ def test_a_request_without_an_answer_is_counted(kind, method):
         with pytest.raises(openai.APIConnectionError):
             reply = client.chat.completions.create(model="m", messages=CHAT)
             asyncio.run(_awaited(reply))
-    assert tally.unscored == {Unscored.FAILED: 1} and tally.rules == []
+    assert tally.counts().unscored == {Unscored.FAILED: 1} and tally.counts().rules == []
 
 
 def test_a_wrapped_client_says_which_rules_are_not_scored(caplog):

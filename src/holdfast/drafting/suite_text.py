@@ -155,7 +155,7 @@ def _free_id(name: str, taken: set[str]) -> str:
 
 # of a suite whose rules have probes, by which a rule may be made for their answers alone
 _ON_PROBES = (
-    "# If you add a rule that looks for words (`contains`, `regex` and the like), give it a `when`;",
+    "# If you add a rule that looks for words (`contains`, `regex` and so on), give it a `when`;",
     "# without one, `holdfast proxy` does not score it. `when: {user: '.'}` is for every turn.",
 )
 
