@@ -170,7 +170,7 @@ def proxied(
     """Runs a proxy in a thread of the test's process."""
     middleware = SuiteMiddleware(load_suite(suite, probed=False), parse(method))
     tally = Tally()
-    metrics = ProxyMetrics(tally)
+    metrics = ProxyMetrics(tally, middleware.rules)
     forwarding = Forwarding(Upstream(upstream, timeout), ChatRelay(middleware, tally, log), metrics)
     title = PageTitle(upstream, spec_of(parse(method)), "bot")
     app = ProxyApp(forwarding, metrics, middleware, tally, title, ("127.0.0.1",))

@@ -120,6 +120,24 @@ def test_a_message_without_text_gets_a_part_of_its_own(suite):
     assert content == [{"type": "text", "text": "[Reminder: Be brief.]"}, image]
 
 
+def test_a_message_whose_content_is_null_is_an_empty_text(suite):
+    earlier = [{"role": "user", "content": None}, {"role": "assistant", "content": "Oh. Tony"}]
+    with through(reply_json(completion()), suite, EVERY) as (upstream, proxy):
+        for messages in (user(None), user("Hi.", *earlier)):
+            httpx2.post(f"{proxy.url}/v1/chat/completions", json={"messages": messages})
+            proxy.settle()
+        assert proxy.tally.counts().requests == {Outcome.EDITED: 2}
+        assert kept(proxy) == {
+            ("signs", 1): (1, 1),
+            ("short", 1): (0, 1),
+            ("signs", 2): (1, 1),
+            ("short", 2): (0, 1),
+        }
+    first, second = (seen.json["messages"] for seen in upstream.seen)
+    assert first == user("[Reminder: Be brief.]")
+    assert second[-1]["content"] == "[Reminder: Be brief.]\n\nHi."
+
+
 def test_a_reminder_after_a_broken_rule_says_that_rule(suite):
     spec = "reminder:every=1,text=rules,when=broken"
     good = {"role": "assistant", "content": "Here you are, Tony"}
@@ -666,6 +684,35 @@ def test_a_silent_upstream_is_a_504_and_another_request_is_answered(suite):
         assert replies[0].json()["error"]["code"] == "upstream_timeout"
 
 
+def test_each_failure_of_the_upstream_is_one_line_in_the_log(suite, caplog):
+    def answer(seen, writer):
+        text = seen.json["messages"][-1]["content"]
+        if text == "refuse":
+            return writer.whole("429 Slow", b'{"error": "my secret"}')
+        if text == "malformed":
+            writer.raw(b"my secret\r\n\r\n")
+        if text == "stall":
+            writer.head("200 OK", "Content-Type: text/event-stream", "Transfer-Encoding: chunked")
+            writer.chunk(b"data: secret")
+            time.sleep(1)
+        return False
+
+    with through(answer, suite, timeout=0.4) as (upstream, proxy):
+        url = f"{proxy.url}/v1/chat/completions?key=secret"
+        for text in ("refuse", "malformed", "close"):
+            httpx2.post(url, json={"messages": user(text)})
+        with pytest.raises(httpx2.RemoteProtocolError):
+            httpx2.post(url, json={"messages": user("stall")})
+        proxy.settle()
+    asked = f"POST {upstream.url}/v1/chat/completions: "
+    assert [record.getMessage() for record in caplog.records if "holdfast" in record.name] == [
+        asked + "answered with status 429",
+        asked + "gave an answer that is not HTTP",
+        asked + "closed the connection",
+        asked + "silent for longer than --timeout in the middle of its answer",
+    ]
+
+
 @pytest.mark.parametrize("streamed", [True, False])
 def test_a_client_that_leaves_cancels_the_request_upstream(suite, streamed):
     gone = []
@@ -797,7 +844,7 @@ def test_metrics_and_page(suite):
     assert f"holdfast_proxy_rules_total{{{labels}}} 1.0" in metrics
     assert "holdfast_proxy_reminders_total 1.0" in metrics
     assert "holdfast_proxy_added_tokens_total 6.0" in metrics
-    assert 'holdfast_proxy_chats_total{outcome="edited"} 1.0' in metrics
+    assert 'holdfast_proxy_chat_requests_total{outcome="edited"} 1.0' in metrics
     assert 'holdfast_proxy_requests_total{api="/chat/completions",status="200"} 1.0' in metrics
     assert live["reminders"] == 1 and live["requests"] == {"edited": 1} and live["open"] == 0
     assert {(row["rule"], row["kept"], row["scored"]) for row in live["rules"]} == {
@@ -806,6 +853,45 @@ def test_metrics_and_page(suite):
     }
     assert page.headers["content-security-policy"] and "live.js" in page.text
     assert len(upstream.seen) == 1
+
+
+def test_the_page_and_the_metrics_say_which_rules_are_scored(tmp_path):
+    path = tmp_path / "bot.yaml"
+    path.write_text(SUITE.replace("id: signs", "id: signs\n        probes: [Hi.]"))
+    with through(reply_json(completion()), str(path)) as (_, proxy):
+        live = httpx2.get(f"{proxy.url}/holdfast/live.json").json()
+        metrics = httpx2.get(f"{proxy.url}/metrics").text
+    assert (live["scored_rules"], live["suite_rules"]) == (1, 2)
+    assert live["which_are_scored"].startswith(
+        "1 of 2 rules is scored; not scored: brief/signs, as it has no `when:`"
+    )
+    name = "holdfast_proxy_suite_rules"
+    assert f'{name}{{case="brief",not_scored="no_when",rule="signs"}} 1.0' in metrics
+    assert f'{name}{{case="brief",not_scored="",rule="short"}} 1.0' in metrics
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        (completion("Fine. T", "length"), Unscored.CUT),
+        (completion(""), Unscored.EMPTY),
+    ],
+)
+def test_why_a_reply_has_no_scores(tmp_path, body, reason):
+    path = tmp_path / "bot.yaml"
+    path.write_text(SUITE.replace('{regex: "Tony$"}', "{name: ends_with, word: Tony}"))
+    path.write_text(path.read_text().replace("measure: one_sentence", "measure: {regex: y$}"))
+    with through(reply_json(body), str(path)) as (_, proxy):
+        client(proxy).chat.completions.create(model="m", messages=user("Hi."))
+        assert kept(proxy) == {} and proxy.tally.counts().unscored == {reason: 1}
+
+
+def test_a_reply_that_no_rule_applies_to(tmp_path):
+    path = tmp_path / "bot.yaml"
+    path.write_text(SUITE.replace("        text: ", "        when: {user: fish}\n        text: "))
+    with through(reply_json(completion()), str(path)) as (_, proxy):
+        client(proxy).chat.completions.create(model="m", messages=user("Hi."))
+        assert kept(proxy) == {} and proxy.tally.counts().unscored == {Unscored.NO_RULE: 1}
 
 
 def test_another_sites_name_is_refused(suite):

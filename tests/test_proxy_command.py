@@ -16,7 +16,7 @@ from holdfast.cli import main
 from holdfast.drift.suites import load_suite, parse_suite
 from holdfast.errors import Unreachable, UsageError
 from holdfast.methods import parse
-from holdfast.proxy.suite_middleware import SuiteMiddleware
+from holdfast.proxy.suite_middleware import NotScored, SuiteMiddleware, which_are_scored
 from holdfast.proxy.upstream import Upstream
 
 SEVERAL = (
@@ -141,8 +141,21 @@ def test_a_suite_whose_rules_need_probes_or_judges():
     assert raised.value.option == "suite" and raised.value.value == "bot"
 
 
-def test_rules_that_need_a_judge_are_named():
-    assert SuiteMiddleware(suite_of(SEVERAL)).unscored_rules == ("french/polite",)
+def test_rules_that_need_a_judge_or_a_when_are_named():
+    text = SEVERAL.replace("text: Sign as Tony.", "text: Sign as Tony.\n        probes: [Hi.]")
+    rules = SuiteMiddleware(suite_of(text)).rules
+    assert [(rule.name, rule.not_scored) for rule in rules] == [
+        ("brief/signs", NotScored.NO_WHEN),
+        ("brief/short", None),
+        ("longer", None),
+        ("french/language", None),
+        ("french/polite", NotScored.JUDGE),
+    ]
+    assert which_are_scored(rules) == (
+        "3 of 5 rules are scored; not scored: french/polite, as it needs a judge; brief/signs, as"
+        " it has no `when:` (with `when: {user: '.'}` a rule is scored in every turn)."
+    )
+    assert which_are_scored(rules[1:2]) == "1 of 1 rule is scored."
 
 
 def test_rules_without_texts_cannot_be_reminded_of():

@@ -25,6 +25,7 @@ from fake_upstream import (
 
 import holdfast
 from holdfast.drift.suites import parse_suite
+from holdfast.proxy import answers as answers_module
 from holdfast.proxy.reply_scores import Unscored
 from holdfast.proxy.tally import Tally
 
@@ -256,6 +257,38 @@ def test_an_answer_that_breaks_off_does_so_here(suite):
             list(stream)
         proxy.settle()
     assert proxy.counts.unscored == {Unscored.FAILED: 1}
+
+
+def test_a_reply_that_is_too_long_to_hold_is_passed_on_as_it_comes(suite, monkeypatch):
+    monkeypatch.setattr(answers_module, "LONGEST_REPLY", 100)
+    body = completion(f"{'Oh. ' * 50}Tony")
+    with through(reply_json(body), suite, "check-and-retry") as (upstream, proxy):
+        reply = ask(proxy.url)
+        proxy.settle()
+    assert reply.content == body and len(upstream.seen) == 1
+    assert proxy.tally.counts().unscored == {Unscored.TOO_LONG: 1}
+
+
+def test_a_retry_that_is_too_long_to_hold_is_left(suite, monkeypatch):
+    monkeypatch.setattr(answers_module, "LONGEST_REPLY", 500)
+    answers = in_turn(BROKEN, reply_json(completion(f"{'Oh. ' * 500}Tony")))
+    with through(answers, suite, "check-and-retry") as (upstream, proxy):
+        assert text_of(ask(proxy.url)) == "Fine, sir"
+        proxy.settle()
+    assert len(upstream.seen) == 2 and not proxy.tally.counts().unscored
+
+
+@pytest.mark.parametrize("kind", [openai.OpenAI, openai.AsyncOpenAI])
+def test_a_wrapped_client_passes_on_what_is_too_long_to_hold(suite, monkeypatch, kind):
+    monkeypatch.setattr(answers_module, "LONGEST_REPLY", 100)
+    text, tally = f"{'Oh. ' * 50}Tony", Tally()
+    with FakeUpstream(reply_json(completion(text))) as upstream:
+        client = kind(base_url=f"{upstream.url}/v1", api_key="k", max_retries=0)
+        wrapped = holdfast.wrap(client, suite=suite, method="check-and-retry", tally=tally)
+        reply = wrapped.chat.completions.create(model="m", messages=CHAT)
+        reply = asyncio.run(reply) if kind is openai.AsyncOpenAI else reply
+    assert reply.choices[0].message.content == text and len(upstream.seen) == 1
+    assert tally.counts().unscored == {Unscored.TOO_LONG: 1}
 
 
 def test_a_client_that_leaves_while_its_reply_is_held_cancels_it(suite):

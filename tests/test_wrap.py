@@ -156,6 +156,25 @@ def test_a_retry_is_edited_once():
     assert kept(tally)["signs"] == (1, 1) and tally.counts().unscored == {Unscored.FAILED: 1}
 
 
+@pytest.mark.parametrize("kind", [openai.OpenAI, openai.AsyncOpenAI])
+@pytest.mark.parametrize("method", [EVERY, "check-and-retry"])
+def test_a_request_without_an_answer_is_counted(kind, method):
+    tally = Tally()
+    with FakeUpstream(lambda seen, writer: False) as upstream:
+        client = wrapped(upstream, tally, kind, method)
+        with pytest.raises(openai.APIConnectionError):
+            reply = client.chat.completions.create(model="m", messages=CHAT)
+            asyncio.run(_awaited(reply))
+    assert tally.counts().unscored == {Unscored.FAILED: 1} and tally.counts().rules == []
+
+
+def test_a_wrapped_client_says_which_rules_are_not_scored(caplog):
+    text = SUITE.replace("id: signs", "id: signs\n        probes: [Hi.]")
+    client = openai.OpenAI(base_url="http://127.0.0.1:9/v1", api_key=KEY)
+    holdfast.wrap(client, suite=parse_suite(text, "bot.yaml", "bot", probed=False))
+    assert "1 of 2 rules is scored; not scored: brief/signs, as it has no `when:`" in caplog.text
+
+
 def test_the_client_itself_stays_as_it_is():
     with FakeUpstream(reply_json(completion())) as upstream:
         client = openai.OpenAI(base_url=f"{upstream.url}/v1", api_key=KEY)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -54,7 +55,7 @@ class ProxyArguments(Options):
 
 def run(arguments: ProxyArguments) -> None:
     check_extra("serve", _NEEDS)
-    from holdfast.proxy.suite_middleware import SuiteMiddleware
+    from holdfast.proxy.suite_middleware import SuiteMiddleware, which_are_scored
     from holdfast.proxy.upstream import Upstream
     from holdfast.serve import server
 
@@ -72,10 +73,8 @@ def run(arguments: ProxyArguments) -> None:
     with server.bind(arguments.host, arguments.port) as bound:
         with exiting_on_sigterm():
             upstream.check()
-        if unscored := middleware.unscored_rules:
-            note(
-                f"not scored, as they need a judge or the answer to a probe: {', '.join(unscored)}"
-            )
+        if middleware.unscored_rules:
+            note(which_are_scored(middleware.rules))
         from holdfast.proxy.forwarding import Forwarding
         from holdfast.proxy.proxy_app import PAGE, PageTitle, ProxyApp, uvicorn_config
         from holdfast.proxy.proxy_metrics import ProxyMetrics
@@ -83,7 +82,7 @@ def run(arguments: ProxyArguments) -> None:
         from holdfast.proxy.tally import Tally
 
         tally = Tally()
-        metrics = ProxyMetrics(tally)
+        metrics = ProxyMetrics(tally, middleware.rules)
         forwarding = Forwarding(upstream, ChatRelay(middleware, tally, arguments.log), metrics)
         loopback = server.is_loopback(arguments.host)
         hosts = ("localhost", "127.0.0.1", "::1", arguments.host) if loopback else ()
@@ -95,6 +94,7 @@ def run(arguments: ProxyArguments) -> None:
         print(f"Holdfast forwards {url}/v1 to {upstream.name}; page: {url}{PAGE}", flush=True)
         write_document({"url": f"{url}/v1", "upstream": upstream.name, "page": f"{url}{PAGE}"})
         sys.setswitchinterval(_SWITCH)
+        logging.basicConfig(format="%(asctime)s %(message)s", datefmt="%H:%M:%S")
         server.run(uvicorn_config(app), forwarding, bound, lambda line: print(line, flush=True))
 
 

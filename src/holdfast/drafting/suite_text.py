@@ -153,6 +153,13 @@ def _free_id(name: str, taken: set[str]) -> str:
     return free
 
 
+# of a suite whose rules have probes, by which a rule may be made for their answers alone
+_ON_PROBES = (
+    "# If you add a rule that looks for words (`contains`, `regex` and so on), give it a `when`;",
+    "# without one, `holdfast proxy` does not score it. `when: {user: '.'}` is for every turn.",
+)
+
+
 def suite_text(files: Sequence[DraftedFile], probes: Sequence[str] = ()) -> str:
     """The suite in YAML, one case per file; each rule has these probes, or those of its draft."""
     count = sum(len(file.rules) for file in files)
@@ -161,6 +168,7 @@ def suite_text(files: Sequence[DraftedFile], probes: Sequence[str] = ()) -> str:
         f"# Drafted by `holdfast suite init` from {names}: {plural(count, 'rule')}.",
         "# Read each one before you trust its number, give it replies or turns under `follows` and",
         "# `breaks`, and run `holdfast suite test`. Every other line stands as a comment.",
+        *(_ON_PROBES if probes else ()),
         f"name: {_slug(files[0].path)}",
         "cases:",
     ]

@@ -13,7 +13,8 @@ LONGEST_REPLY = 8 * 2**20  # bytes of a reply that are kept until it is scored
 class Answer:
     """The response to a request, as far as it has come.
 
-    A body that is too long to be scored is not kept, unless it is held.
+    A body that is too long to be scored is not kept, unless it is held: then it is the client's,
+    and `release` gives it up.
 
     Attributes:
         status: 0 if there was none.
@@ -32,6 +33,12 @@ class Answer:
         self._parts.append(part)
         if self.is_too_long and not self.is_held:
             self._parts.clear()
+
+    def release(self) -> bytes:
+        """The body so far, which is kept no longer."""
+        body, self.is_held = self.body, False
+        self._parts.clear()
+        return body
 
     @property
     def is_too_long(self) -> bool:

@@ -1,7 +1,8 @@
 """Requests to OpenAI's two chat APIs: their messages, and where the text of each is in the body.
 
 Chat Completions has `messages`; the Responses API has `input`, a text or a list of items, and the
-system prompt in `instructions`. The content of a message is a text or a list of parts.
+system prompt in `instructions`. The content of a message is a text, null
+or a list of parts.
 """
 
 from __future__ import annotations
@@ -189,8 +190,8 @@ def _located(message: Mapping[str, Any], item: Path, api: Api) -> LocatedMessage
     role, content, kind = message.get("role"), message.get("content"), str(message.get("type"))
     role = "system" if role == "developer" else str(role or _ROLES_OF_ITEMS.get(kind, "tool"))
     path = (*item, "content")
-    if isinstance(content, str):
-        return LocatedMessage(role, content, item, (path,), "")
+    if isinstance(content, str) or ("content" in message and content is None):
+        return LocatedMessage(role, content or "", item, (path,), "")
     if not isinstance(content, list):
         return LocatedMessage(role, "", item, (), "")
     texts = {

@@ -131,6 +131,7 @@ class Forwarding:
             response = await self._upstream.send(request)
             async with aclosing(response):
                 answer.status, answer.headers = response.status_code, response.headers
+                _log_status(request, response.status_code)
                 await download.start(response.status_code, response.headers)
                 async for part in self._parts(response, started):
                     await download.add(part)
@@ -138,7 +139,7 @@ class Forwarding:
                         answer.add(part)
                 await download.end()
         except httpx2.TransportError as error:
-            await self._refuse(error, download)
+            await self._refuse(request, error, download)
         finally:
             self._end(relayed, answer)
 
@@ -154,15 +155,21 @@ class Forwarding:
         delivered = Answer()  # nothing, if the client leaves first
         try:
             while again is not None:
-                answer = Answer(is_held=True)
+                request, answer = request_with(again.content), Answer(is_held=True)
+                is_first = checked.best is None
                 try:
-                    await self._receive(request_with(again.content), answer)
+                    await self._receive(request, answer, download if is_first else None)
                 except httpx2.TransportError as error:
-                    if checked.best is None:
+                    if is_first:
                         delivered = answer
-                        return await self._break_off(error, answer, download)
-                    self._note_error(error)  # a retry failed
+                        return await self._break_off(request, error, answer, download)
+                    self._note_error(request, error, "; an earlier reply is sent")
                     break
+                if answer.is_too_long:
+                    if is_first:
+                        delivered = answer
+                        return await download.end()
+                    break  # an earlier reply is sent
                 again = await asyncio.to_thread(checked.add, answer)
             assert checked.best is not None
             await download.send_whole(checked.best)
@@ -171,22 +178,41 @@ class Forwarding:
             self._end(checked.request, delivered)
 
     async def _break_off(
-        self, error: httpx2.TransportError, answer: Answer, download: _Download
+        self,
+        request: httpx2.Request,
+        error: httpx2.TransportError,
+        answer: Answer,
+        download: _Download,
     ) -> None:
         """Sends an answer down that broke off, as far as it came."""
-        if answer.status:
+        if answer.status and answer.is_held:
             await download.start(answer.status, answer.headers)
             await download.add(answer.body)
-        await self._refuse(error, download)
+        await self._refuse(request, error, download)
 
-    async def _receive(self, request: httpx2.Request, answer: Answer) -> None:
-        """Sends a request up and keeps its answer."""
+    async def _receive(
+        self, request: httpx2.Request, answer: Answer, download: _Download | None
+    ) -> None:
+        """Sends a request up and keeps its answer.
+
+        An answer that grows too long to be checked is sent down as it comes; without a `download`,
+        the rest of it is left unread.
+        """
         started = time.monotonic()
         response = await self._upstream.send(request)
         async with aclosing(response):
             answer.status, answer.headers = response.status_code, response.headers
+            _log_status(request, response.status_code)
             async for part in self._parts(response, started):
+                if not answer.is_held and download is not None:
+                    await download.add(part)
+                    continue
                 answer.add(part)
+                if answer.is_too_long and download is None:
+                    return
+                if answer.is_too_long and download is not None:
+                    await download.start(answer.status, answer.headers)
+                    await download.add(answer.release())
 
     async def _parts(self, response: httpx2.Response, started: float) -> AsyncIterator[bytes]:
         """The body as it comes; notes how long after `started` its first byte came."""
@@ -197,17 +223,24 @@ class Forwarding:
                 is_first = False
             yield part
 
-    async def _refuse(self, error: httpx2.TransportError, download: _Download) -> None:
+    async def _refuse(
+        self, request: httpx2.Request, error: httpx2.TransportError, download: _Download
+    ) -> None:
         """Answers that there was no answer; one that has begun breaks off as it did upstream."""
         refusal = self._upstream.refusal_of(error)
         if download.status:
             self._metrics.upstream_errors.labels("broke_off").inc()
+            _log_failed(request, f"{_FAILURES[str(refusal.code)]} in the middle of its answer")
         else:
-            self._note_error(error)
+            self._note_error(request, error)
             await send_json(download.send, refusal.body(), refusal.status, refusal.headers)
 
-    def _note_error(self, error: httpx2.TransportError) -> None:
-        self._metrics.upstream_errors.labels(str(self._upstream.refusal_of(error).code)).inc()
+    def _note_error(
+        self, request: httpx2.Request, error: httpx2.TransportError, rest: str = ""
+    ) -> None:
+        code = str(self._upstream.refusal_of(error).code)
+        self._metrics.upstream_errors.labels(code).inc()
+        _log_failed(request, _FAILURES[code] + rest)
 
     def _end(self, relayed: RelayedRequest | None, answer: Answer) -> None:
         """Has a reply scored."""
@@ -230,6 +263,26 @@ class Forwarding:
             self._relay.tally.note_reply(Unscored.UNREADABLE)
             # its message may quote a chat, so it is not logged
             _LOG.error("A reply could not be scored: %s", type(error).__name__)
+
+
+_FAILURES = {
+    "upstream_timeout": "silent for longer than --timeout",
+    "upstream_unreachable": "cannot be reached",
+    "upstream_malformed": "gave an answer that is not HTTP",
+    "upstream_closed": "closed the connection",
+}
+
+
+def _log_failed(request: httpx2.Request, what: str) -> None:
+    """Logs a failure of the upstream, without bodies, headers, or a query that may hold a key."""
+    url = request.url.copy_with(userinfo=b"", query=None)
+    _LOG.warning("%s %s: %s", request.method, url, what)
+
+
+def _log_status(request: httpx2.Request, status: int) -> None:
+    """Logs an answer that is an error."""
+    if status >= 400:
+        _log_failed(request, f"answered with status {status}")
 
 
 _FAILED = Refusal(

@@ -20,7 +20,8 @@ _DECODER = json.JSONDecoder()
 
 @dataclass(frozen=True)
 class Insertion:
-    """Text for the string at a path; or, with `part_type`, for a new first part of the list there.
+    """Text for the string at a path, where null is an empty one; or, with `part_type`, for a new
+    first part of the list there.
 
     The new part is `{"type": part_type, "text": text}`, as chat APIs write parts of a message.
     """
@@ -68,6 +69,8 @@ def _splice(
         part = json.dumps({"type": change.part_type, "text": change.text})
         is_empty = document[_after_space(document, start + 1)] == "]"
         return start + 1, start + 1, part if is_empty else f"{part}, "
+    if document[start:end] == "null":
+        return start, end, json.dumps(change.text.rstrip())
     at = end - 1 if change.at_end else start + 1  # behind the quotation mark, or before it
     return at, at, json.dumps(change.text)[1:-1]
 

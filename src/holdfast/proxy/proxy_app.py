@@ -18,7 +18,7 @@ from starlette.types import Receive, Scope, Send
 
 from holdfast.proxy.forwarding import Forwarding
 from holdfast.proxy.proxy_metrics import ProxyMetrics
-from holdfast.proxy.suite_middleware import SuiteMiddleware
+from holdfast.proxy.suite_middleware import SuiteMiddleware, which_are_scored
 from holdfast.proxy.tally import LAST_TURN, Tally
 from holdfast.serve.access import SECURITY_HEADERS, AccessRules
 from holdfast.serve.refusals import Refusal
@@ -69,6 +69,9 @@ class LiveNumbers:
     left_out: int
     retries: int
     rules: list[LiveRule]
+    suite_rules: int  # of all cases
+    scored_rules: int  # of those, by which replies can be scored
+    which_are_scored: str  # a sentence that names the others
 
 
 class ProxyApp:
@@ -77,7 +80,7 @@ class ProxyApp:
     Args:
         forwarding: answers whatever the proxy does not answer itself.
         metrics: at `/metrics`.
-        middleware: whose rules the page names.
+        middleware: whose rules the page names, those that are not scored too.
         tally: the counts that the page shows.
         title: what the page says about the proxy.
         hosts: host names that it answers under; () for any.
@@ -95,11 +98,8 @@ class ProxyApp:
         self._forwarding, self._metrics, self._tally = forwarding, metrics, tally
         self._title = title
         self._access = AccessRules(hosts=hosts, to_open="give --host another address")
-        self._texts = {
-            (case.id, rule.id or ""): rule.text
-            for case in middleware.suite.cases
-            for rule in case.all_rules
-        }
+        self._rules = middleware.rules
+        self._texts = {(rule.case, rule.rule): rule.text for rule in self._rules}
         self._page = _page_files()
         metrics.note_open(lambda: forwarding.open)
 
@@ -153,6 +153,9 @@ class ProxyApp:
             left_out=counts.left_out,
             retries=counts.retries,
             rules=rules,
+            suite_rules=len(self._rules),
+            scored_rules=sum(rule.not_scored is None for rule in self._rules),
+            which_are_scored=which_are_scored(self._rules),
         )
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
-from prometheus_client.core import CounterMetricFamily
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
+from holdfast.proxy.suite_middleware import SuiteRule
 from holdfast.proxy.tally import LAST_TURN, Tally
 
 _SECONDS = (
@@ -16,9 +17,9 @@ _SECONDS = (
 
 
 class ProxyMetrics:
-    """Counters and histograms of one proxy."""
+    """Counters and histograms of one proxy, whose suite has these rules."""
 
-    def __init__(self, tally: Tally):
+    def __init__(self, tally: Tally, rules: Sequence[SuiteRule]):
         self._registry = registry = CollectorRegistry()
         answered = "Requests answered, by API and status; 0: none sent, 499: the client went away."
         failures = "Failures of the upstream, by kind."
@@ -37,6 +38,7 @@ class ProxyMetrics:
             "holdfast_proxy_first_byte_seconds", first, buckets=_SECONDS, registry=registry
         )
         registry.register(_Tallied(tally))
+        registry.register(_SuiteRules(rules))
 
     def note_open(self, count: Callable[[], float]) -> None:
         """Adds the gauge of requests that have not ended."""
@@ -52,6 +54,24 @@ class ProxyMetrics:
         return generate_latest(self._registry)
 
 
+class _SuiteRules(Collector):
+    """The rules of a suite as a metric: those that are scored, and why the others are not."""
+
+    def __init__(self, rules: Sequence[SuiteRule]):
+        self._rules = rules
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        family = GaugeMetricFamily(
+            "holdfast_proxy_suite_rules",
+            "1 for each rule; not_scored: why no reply is scored by it, empty if replies are.",
+            labels=["case", "rule", "not_scored"],
+        )
+        for rule in self._rules:
+            reason = rule.not_scored.value if rule.not_scored else ""
+            family.add_metric([rule.case, rule.rule, reason], 1)
+        yield family
+
+
 class _Tallied(Collector):
     """A tally as metrics."""
 
@@ -60,12 +80,14 @@ class _Tallied(Collector):
 
     def collect(self) -> Iterator[CounterMetricFamily]:
         counts = self._tally.counts()
-        chats = CounterMetricFamily(
-            "holdfast_proxy_chats", "Chats, by what became of the request.", labels=["outcome"]
+        requests = CounterMetricFamily(
+            "holdfast_proxy_chat_requests",
+            "Requests of chats, one for each turn or tool call, by what became of them.",
+            labels=["outcome"],
         )
         for outcome, count in counts.requests.items():
-            chats.add_metric([outcome.value], count)
-        yield chats
+            requests.add_metric([outcome.value], count)
+        yield requests
         yield CounterMetricFamily(
             "holdfast_proxy_reminders", "User messages with added text.", value=counts.reminders
         )

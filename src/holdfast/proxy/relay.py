@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,8 +20,10 @@ from holdfast.proxy.json_edits import edit_document
 from holdfast.proxy.reply_scores import ScoredReply, Unscored
 from holdfast.proxy.request_edits import Edit, Outcome
 from holdfast.proxy.suite_chat import SuiteChat
-from holdfast.proxy.suite_middleware import SuiteMiddleware
+from holdfast.proxy.suite_middleware import SuiteMiddleware, which_are_scored
 from holdfast.proxy.tally import Tally
+
+_LOG = logging.getLogger("holdfast.proxy")
 
 OnReply = Callable[[ScoredReply], None]
 
@@ -141,6 +144,8 @@ def chat_relay(
     if not isinstance(suite, Suite):
         suite = load_suite(str(suite), probed=False)
     middleware = SuiteMiddleware(suite, methods)
+    if middleware.unscored_rules:
+        _LOG.warning("holdfast: %s", which_are_scored(middleware.rules))
     return ChatRelay(middleware, tally or Tally(), None if log is None else Path(log), on_reply)
 
 

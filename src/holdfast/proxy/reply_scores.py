@@ -13,6 +13,7 @@ from holdfast.errors import HoldfastError
 from holdfast.logs.dialogs import LoggedTurn
 from holdfast.measures import Score
 from holdfast.measures.patterns import searches_end_within
+from holdfast.measures.registry import Undecided
 
 _LOG = logging.getLogger("holdfast.proxy")
 _SECONDS = 1.0  # of computing that the patterns of a rule may take for a reply
@@ -25,10 +26,17 @@ class Unscored(Enum):
     UNREADABLE = "unreadable"  # it is no reply of the API as we know it
     MEASURE_FAILED = "measure_failed"  # the log names the rule
     UNFINISHED = "unfinished"  # it calls a tool, so the assistant's turn goes on
-    EMPTY = "empty"  # no rule applies to it, or it has no text
+    EMPTY = "empty"  # it has no text
+    NO_RULE = "no_rule"  # no rule applies to it
+    CUT = "cut"  # at the token limit, and the rules that apply need its end
+    NOT_SHOWN = "not_shown"  # the chat lacks what decides, such as the text of a file
     BUSY = "busy"  # too many replies were waiting to be scored
     TOO_LONG = "too_long"
     NOT_SUPPORTED = "not_supported"  # compressed in a way that is not known here
+
+
+# of the reasons of single rules, the one that is given for a reply without any score
+_MOST_TELLING = (Unscored.MEASURE_FAILED, Unscored.CUT, Unscored.NOT_SHOWN, Unscored.EMPTY)
 
 
 @dataclass(frozen=True)
@@ -56,19 +64,21 @@ class ScoredReply:
 
 def score_reply(case: str, rules: Sequence[Rule], turn: LoggedTurn) -> ScoredReply | Unscored:
     """The scores of a turn by the rules that apply to it."""
-    scores, failed = [], False
+    scores, reasons = [], set[Unscored]()
     for rule in rules:
         try:
             score = _score(rule, turn)
         except HoldfastError as error:  # of a measure that the user wrote, or a slow pattern
-            failed = True
+            reasons.add(Unscored.MEASURE_FAILED)
             note_failure(case, rule, error)
             continue
-        if score is not None:
+        if isinstance(score, Unscored):
+            reasons.add(score)
+        else:
             scores.append(RuleScore(rule.id or "", score.value, score.reason))
     if scores:
         return ScoredReply(case, turn.number, tuple(scores))
-    return Unscored.MEASURE_FAILED if failed else Unscored.EMPTY
+    return next((reason for reason in _MOST_TELLING if reason in reasons), Unscored.NO_RULE)
 
 
 def note_failure(case: str, rule: Rule, error: HoldfastError) -> None:
@@ -77,9 +87,16 @@ def note_failure(case: str, rule: Rule, error: HoldfastError) -> None:
     _LOG.error("The rule %s could not be scored: %s", where, type(error).__name__)
 
 
-def _score(rule: Rule, turn: LoggedTurn) -> Score | None:
-    """The score of a turn by a rule; None if the rule does not apply to it."""
+def _score(rule: Rule, turn: LoggedTurn) -> Score | Unscored:
+    """The score of a turn by a rule, or why it has none; the reasons are those of the logs."""
     with searches_end_within(_SECONDS):
         if not rule.when.applies(turn.done, turn.user, turn.role):
-            return None
-        return rule.measure.score_turn(turn.done)
+            return Unscored.NO_RULE
+        judged = rule.measure.judge_turn(turn.done)
+    if isinstance(judged, Undecided):
+        return Unscored.NOT_SHOWN
+    if judged is not None:
+        return judged
+    if rule.measure.of_turn:
+        return Unscored.NO_RULE
+    return Unscored.CUT if turn.done.is_cut and turn.done.text.strip() else Unscored.EMPTY

@@ -7,15 +7,64 @@ its system message is or contains; the longest, if there are several.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
 from typing import NoReturn
 
-from holdfast.drift.cases import Suite
+from holdfast.common.plurals import plural
+from holdfast.drift.cases import Rule, Suite
 from holdfast.errors import UsageError
 from holdfast.methods import METHODS_OUTSIDE_MODELS, Method, compile_methods, spec_of
 from holdfast.models.checked_replies import check_retries
 from holdfast.proxy.chat_requests import ChatRequest
 from holdfast.proxy.request_edits import Outcome
 from holdfast.proxy.suite_chat import EditingCase, SuiteChat
+
+
+class NotScored(Enum):
+    """Why the proxy scores no turn by a rule; the value names it in its metrics."""
+
+    JUDGE = "needs_judge"
+    NO_WHEN = "no_when"  # it is made for the answers to its probes
+
+    @classmethod
+    def of(cls, rule: Rule) -> NotScored:
+        """The reason for a rule that is not shown by turns."""
+        return cls.JUDGE if rule.measure.judged else cls.NO_WHEN
+
+    def in_words(self, count: int) -> str:
+        """The reason, for so many rules, and the cure if there is one."""
+        if self is NotScored.JUDGE:
+            return "as it needs a judge" if count == 1 else "as they need a judge"
+        has = "as it has" if count == 1 else "as they have"
+        return f"{has} no `when:` (with `when: {{user: '.'}}` a rule is scored in every turn)"
+
+
+@dataclass(frozen=True)
+class SuiteRule:
+    """A rule of a suite, and why no turn is scored by it; None if turns are."""
+
+    case: str
+    rule: str  # its id; "" for the only rule of a case
+    text: str
+    not_scored: NotScored | None
+
+    @property
+    def name(self) -> str:
+        """CASE/RULE, or the case alone for its only rule."""
+        return f"{self.case}/{self.rule}" if self.rule else self.case
+
+
+def which_are_scored(rules: Sequence[SuiteRule]) -> str:
+    """How many rules are scored, which are not, and why: a sentence."""
+    scored = sum(rule.not_scored is None for rule in rules)
+    reasons = []
+    for reason in NotScored:
+        if names := [rule.name for rule in rules if rule.not_scored is reason]:
+            reasons.append(f"{', '.join(names)}, {reason.in_words(len(names))}")
+    rest = f"; not scored: {'; '.join(reasons)}" if reasons else ""
+    are = "is" if scored == 1 else "are"
+    return f"{scored} of {plural(len(rules), 'rule')} {are} scored{rest}."
 
 
 class SuiteMiddleware:
@@ -36,22 +85,30 @@ class SuiteMiddleware:
         self._cases = [EditingCase.of(case, methods) for case in suite.cases]
         if not any(case.rules for case in self._cases):
             raise UsageError(
-                f"No rule of the suite {suite.name!r} can be scored in a conversation, as they need"
-                " a judge or the answer to a probe; give a rule `when`, with the turns that it is"
-                " for, or another measure.",
+                f"No rule of the suite {suite.name!r} can be scored in a conversation:"
+                f" {which_are_scored(self.rules)}",
                 option="suite",
                 value=suite.name,
             )
 
     @property
-    def unscored_rules(self) -> tuple[str, ...]:
-        """The rules, as CASE/RULE, that need a judge or the answer to a probe."""
+    def rules(self) -> tuple[SuiteRule, ...]:
+        """The rules of all cases."""
         return tuple(
-            f"{editing.case.id}/{rule.id}" if rule.id else editing.case.id
+            SuiteRule(
+                editing.case.id,
+                rule.id or "",
+                rule.text,
+                None if rule.is_shown_by_turns else NotScored.of(rule),
+            )
             for editing in self._cases
             for rule in editing.case.all_rules
-            if rule not in editing.rules
         )
+
+    @property
+    def unscored_rules(self) -> tuple[SuiteRule, ...]:
+        """The rules that no turn is scored by."""
+        return tuple(rule for rule in self.rules if rule.not_scored is not None)
 
     def chat_of(self, request: ChatRequest) -> SuiteChat | Outcome:
         """A request with the case that applies to it, or why none does."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import aclosing, closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -96,25 +95,43 @@ class _Transport(httpx2.BaseTransport):
             return _unread(_to_read(self._client.send(request, stream=True)))
         if relayed.retries:
             return self._checked(request, relayed)
-        response = _to_read(self._client.send(_edited(request, relayed), stream=True))
-        return _unread(response, _Recording(response, relayed, self._relay))
+        try:
+            response = _to_read(self._client.send(_edited(request, relayed), stream=True))
+        except BaseException:
+            self._relay.end(relayed, Answer())
+            raise
+        answer = Answer(response.status_code, response.headers)
+        stream = _Recording(response, response.iter_raw(), answer, relayed, self._relay)
+        return _unread(response, stream)
 
     def _checked(self, request: httpx2.Request, relayed: RelayedRequest) -> httpx2.Response:
-        """The best answer to a request that is sent until its reply keeps the rules."""
+        """The best answer to a request that is sent until its reply keeps the rules.
+
+        An answer that is too long to be checked is passed on as it comes.
+        """
         checked = CheckedAnswers(self._relay, relayed)
         again: RelayedRequest | None = relayed
         while again is not None:
+            is_first = checked.best is None
             try:
                 response = _to_read(self._client.send(_edited(request, again), stream=True))
                 answer = Answer(response.status_code, response.headers, is_held=True)
-                with closing(response):
-                    for part in response.iter_raw():
+                parts = response.iter_raw()
+                try:
+                    while not answer.is_too_long and (part := next(parts, None)) is not None:
                         answer.add(part)
-            except Exception:  # of the transport, or of a hook of the client's own
-                if checked.best is None:
+                finally:
+                    if not (answer.is_too_long and is_first):
+                        response.close()
+            except BaseException as error:  # of the transport, or of a hook of the client's own
+                if is_first or not isinstance(error, Exception):
+                    self._relay.end(relayed, Answer())
                     raise
                 break  # a retry failed
-            again = checked.add(answer)
+            if answer.is_too_long and is_first:
+                stream = _Recording(response, parts, answer, relayed, self._relay)
+                return _unread(response, stream)
+            again = None if answer.is_too_long else checked.add(answer)
         return _whole(self._relay, checked)
 
     def close(self) -> None:
@@ -133,24 +150,39 @@ class _AsyncTransport(httpx2.AsyncBaseTransport):
             return _unread(_to_read(await self._client.send(request, stream=True)))
         if relayed.retries:
             return await self._checked(request, relayed)
-        response = _to_read(await self._client.send(_edited(request, relayed), stream=True))
-        return _unread(response, _AsyncRecording(response, relayed, self._relay))
+        try:
+            response = _to_read(await self._client.send(_edited(request, relayed), stream=True))
+        except BaseException:  # such as that the caller does not wait any longer
+            self._relay.end(relayed, Answer())
+            raise
+        answer = Answer(response.status_code, response.headers)
+        stream = _AsyncRecording(response, response.aiter_raw(), answer, relayed, self._relay)
+        return _unread(response, stream)
 
     async def _checked(self, request: httpx2.Request, relayed: RelayedRequest) -> httpx2.Response:
         checked = CheckedAnswers(self._relay, relayed)
         again: RelayedRequest | None = relayed
         while again is not None:
+            is_first = checked.best is None
             try:
                 response = _to_read(await self._client.send(_edited(request, again), stream=True))
                 answer = Answer(response.status_code, response.headers, is_held=True)
-                async with aclosing(response):
-                    async for part in response.aiter_raw():
+                parts = response.aiter_raw()
+                try:
+                    while not answer.is_too_long and (part := await anext(parts, None)) is not None:
                         answer.add(part)
-            except Exception:
-                if checked.best is None:
+                finally:
+                    if not (answer.is_too_long and is_first):
+                        await response.aclose()
+            except BaseException as error:
+                if is_first or not isinstance(error, Exception):
+                    self._relay.end(relayed, Answer())
                     raise
                 break
-            again = await to_thread.run_sync(checked.add, answer)
+            if answer.is_too_long and is_first:
+                stream = _AsyncRecording(response, parts, answer, relayed, self._relay)
+                return _unread(response, stream)
+            again = None if answer.is_too_long else await to_thread.run_sync(checked.add, answer)
         return await to_thread.run_sync(_whole, self._relay, checked)
 
     async def aclose(self) -> None:
@@ -210,14 +242,25 @@ def _unread(response: httpx2.Response, stream: Any = None) -> httpx2.Response:
 
 
 class _Recording(httpx2.SyncByteStream):
-    """The bytes of a response as they come; once it is closed, its reply is scored."""
+    """The bytes of a response, those that its answer holds first, and then as they come; once it
+    is closed, its reply is scored.
+    """
 
-    def __init__(self, response: httpx2.Response, relayed: RelayedRequest, relay: ChatRelay):
-        self._response, self._relayed, self._relay = response, relayed, relay
-        self._answer = Answer(response.status_code, response.headers)
+    def __init__(
+        self,
+        response: httpx2.Response,
+        parts: Iterator[bytes],
+        answer: Answer,
+        relayed: RelayedRequest,
+        relay: ChatRelay,
+    ):
+        self._response, self._parts, self._answer = response, parts, answer
+        self._relayed, self._relay = relayed, relay
 
     def __iter__(self) -> Iterator[bytes]:
-        for part in self._response.iter_raw():
+        if self._answer.is_held:
+            yield self._answer.release()
+        for part in self._parts:
             self._answer.add(part)
             yield part
 
@@ -231,12 +274,21 @@ class _Recording(httpx2.SyncByteStream):
 class _AsyncRecording(httpx2.AsyncByteStream):
     """The same for an asynchronous client."""
 
-    def __init__(self, response: httpx2.Response, relayed: RelayedRequest, relay: ChatRelay):
-        self._response, self._relayed, self._relay = response, relayed, relay
-        self._answer = Answer(response.status_code, response.headers)
+    def __init__(
+        self,
+        response: httpx2.Response,
+        parts: AsyncIterator[bytes],
+        answer: Answer,
+        relayed: RelayedRequest,
+        relay: ChatRelay,
+    ):
+        self._response, self._parts, self._answer = response, parts, answer
+        self._relayed, self._relay = relayed, relay
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        async for part in self._response.aiter_raw():
+        if self._answer.is_held:
+            yield self._answer.release()
+        async for part in self._parts:
             self._answer.add(part)
             yield part
 

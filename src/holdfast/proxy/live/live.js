@@ -14,7 +14,10 @@ const OUTCOMES = {
 const REASONS = {
   failed: "refused, or broken off",
   unfinished: "calls a tool; the turn goes on",
-  empty: "no rule applies",
+  cut: "cut at the token limit, not judged",
+  not_shown: "what decides is not shown, not judged",
+  no_rule: "no rule applies",
+  empty: "no text",
   unreadable: "not read",
   measure_failed: "a measure failed; the log names the rule",
   busy: "too many at once",
@@ -72,13 +75,18 @@ function show(live) {
     `suite ${suite}, ${method === "none" ? "no method" : method}, to ${upstream}`;
   const kept = sum(rules.map((row) => row.kept)), scored = sum(rules.map((row) => row.scored));
   byId("totals").replaceChildren(
-    total("of rules kept", scored ? percent(kept, scored) : "–"),
-    total("chats", count(sum(Object.values(live.requests)))),
+    total(live.scored_rules === live.suite_rules ? "of rules kept"
+      : `of rules kept; ${live.scored_rules} of ${live.suite_rules} are scored`,
+    scored ? percent(kept, scored) : "–"),
+    total("requests", count(sum(Object.values(live.requests)))),
     total("reminders sent", count(live.reminders)),
     total("tokens added, estimated", count(live.added_tokens)),
     ...(live.retries ? [total("replies drawn again", count(live.retries))] : []),
     ...(live.left_out ? [total("messages left out", count(live.left_out))] : []),
     total("open now", count(live.open)));
+  byId("scored").replaceChildren(...live.which_are_scored.split("`")
+    .map((text, position) => (position % 2 ? make("code", text) : text)));
+  byId("scored").hidden = live.scored_rules === live.suite_rules;
   table(live);
   counts("requests", OUTCOMES, live.requests);
   counts("unscored", REASONS, live.unscored);
