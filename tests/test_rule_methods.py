@@ -208,7 +208,7 @@ def test_a_retry_that_fails_leaves_what_was_drawn():
             return await super().generate(request)
 
     outcome = checked(Fails("LOUD"))
-    assert outcome.reply.text == "LOUD" and not outcome.discarded
+    assert outcome.text == "LOUD" and not outcome.discarded
     with pytest.raises(RequestFailed):
         model = Fails("LOUD")
         model.asked.append("")

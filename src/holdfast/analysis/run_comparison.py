@@ -37,7 +37,7 @@ from holdfast.analysis.run_contrasts import Contrast, contrasts_of
 from holdfast.analysis.series import NO_FIX, Series, label_runs, read_series
 from holdfast.analysis.statistics import cell_means
 from holdfast.analysis.verdicts import MIN_SAMPLES
-from holdfast.errors import RecordsError, UsageError
+from holdfast.errors import AnotherRun, UsageError
 from holdfast.records import Run, read_run
 from holdfast.records.identity import ConversationsIdentity
 
@@ -135,7 +135,7 @@ def compare_folders(folders: Sequence[Path | str]) -> RunComparison:
     runs = [read_run(path) for path in paths]
     for run in runs:
         if (command := run.manifest.command) != "drift":
-            raise RecordsError(
+            raise AnotherRun(
                 f"{run.folder} holds a run of `holdfast {command}`; give runs of `holdfast drift`"
                 " or `holdfast check`, whose conversations can be compared.",
                 option="folders",
@@ -177,7 +177,7 @@ def _refuse_other_places(runs: Sequence[Run]) -> None:
     places = [_identity(run).settings.probe_at for run in runs]
     for run, place in zip(runs, places, strict=True):
         if place != places[0]:
-            raise RecordsError(
+            raise AnotherRun(
                 f"{runs[0].folder} probes {places[0]} and {run.folder} {place}, so no round means"
                 " the same in both; compare runs with the same --probe-at.",
                 option="probe_at",
@@ -203,7 +203,7 @@ def _aligned(
     if not pairs and len(first) == len(others) == 1:
         return [(first[0], others[0])]
     if not pairs:
-        raise RecordsError(
+        raise AnotherRun(
             f"{first_run.folder} has the methods {listing([item.method for item in first])} and"
             f" {run.folder} has {listing([item.method for item in others])}; compare runs with a"
             " method in common, or with one method each.",
@@ -219,7 +219,7 @@ def _shared_rules(before: Series, now: Series, first_run: Run, run: Run) -> list
     new = rules_of(now)
     shared = [key for key in rules_of(before) if key in new]
     if not shared:
-        raise RecordsError(
+        raise AnotherRun(
             f"{run.folder} and {first_run.folder} have no rule in common: the prompts of the"
             f" first are {listing(prompts_of(now))}, those of the other"
             f" {listing(prompts_of(before))}; compare runs that share prompts and rules.",
