@@ -56,6 +56,7 @@ def run(answer, suite, tmp_path, *more):
     with Server(answer) as server:
         words = ["check", str(suite), "--model", server.url, "--endpoint-model", "tiny"]
         words += ["--rounds", "2", "--out", str(tmp_path / "run"), "--junit", str(junit)]
+        words += ["--user-turns", "none"]
         code = main([*words, *more])
     root = ElementTree.parse(junit).getroot()
     return code, int(root.get("failures")), int(root.get("errors"))
