@@ -47,8 +47,9 @@ from stamp import measured_on
 
 import holdfast
 from holdfast import drift
-from holdfast.drift.dialog import Answer, Dialog, agent_view, turn_of, user_view
+from holdfast.drift.dialog import Dialog, agent_view, user_view
 from holdfast.drift.pairing import draw_pairing
+from holdfast.records import Turn
 
 Chat = list[dict[str, str]]
 AnswerAll = Callable[[Sequence[Chat]], list[str]]
@@ -92,11 +93,16 @@ def play(suite, settings, numbers: Sequence[int], answer: AnswerAll, tokenizer) 
             for probe in talk.pairing.every_probe
         ]
         for talk, text in zip(talks, user_texts, strict=True):
-            talk.turns.append(turn_of(number, "user", Answer(holdfast.Reply(text, None, "stop"))))
+            talk.turns.append(turn_of(number, "user", text))
         replies = ask([*map(agent_view, talks), *probes])
         for talk, text in zip(talks, replies, strict=False):
-            talk.turns.append(turn_of(number, "agent", Answer(holdfast.Reply(text, None, "stop"))))
+            talk.turns.append(turn_of(number, "agent", text))
     return Played(len(talks), time.perf_counter() - started, count(written, tokenizer))
+
+
+def turn_of(number: int, speaker: str, text: str) -> Turn:
+    """A turn that a peer wrote."""
+    return Turn(round=number, speaker=speaker, text=text, stop_reason="stop")
 
 
 def count(texts: Sequence[str], tokenizer) -> int:

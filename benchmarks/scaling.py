@@ -29,7 +29,8 @@ from stamp import measured_on
 import holdfast
 from holdfast import drift
 from holdfast.analysis.statistics import estimate
-from holdfast.drift.dialog import Dialog, least_tokens
+from holdfast.drift.dialog import Dialog
+from holdfast.drift.dialog_records import least_tokens
 from holdfast.drift.pairing import draw_pairing
 from holdfast.drift.selfchat import converse_once
 

@@ -56,6 +56,7 @@ def run(answer, suite, tmp_path, *more):
     with Server(answer) as server:
         words = ["check", str(suite), "--model", server.url, "--endpoint-model", "tiny"]
         words += ["--rounds", "2", "--out", str(tmp_path / "run"), "--junit", str(junit)]
+        words += ["--user-turns", "none"]
         code = main([*words, *more])
     root = ElementTree.parse(junit).getroot()
     return code, int(root.get("failures")), int(root.get("errors"))
@@ -194,6 +195,32 @@ def test_an_outage_is_no_fall_against_an_earlier_run():
     assert compare_runs(worse, before, 1, 60, ERROR).fell
     mixed = [talk(n, [0.6]) for n in range(60)]
     assert not compare_runs(lost, mixed, 1, 60, ERROR).fell
+
+
+@pytest.mark.parametrize("earlier", [{}, {"other": [talk(0, [1.0])]}])
+@pytest.mark.parametrize(
+    ("lost_rounds", "verdict"), [((), PASS), ((1,), UNDECIDED), ((1, 2), UNDECIDED)]
+)
+def test_without_a_bar_an_outage_is_no_pass_of_a_prompt_that_the_earlier_run_lacks(
+    earlier, lost_rounds, verdict
+):
+    records = [talk(n, [1.0, 1.0], lost=lost_rounds) for n in range(40)]
+    terms = Terms(None, ERROR, 40)
+    (checked,) = check_prompts(records, ["A"], 2, terms, earlier)
+    assert checked.fall is None and checked.verdict == verdict
+    assert checked.unavailable == bool(lost_rounds)
+    assert check_exit_code([checked], terms) == (5 if lost_rounds else 0)
+
+
+@pytest.mark.parametrize(("lost", "verdict"), [(4, PASS), (5, UNDECIDED), (39, UNDECIDED)])
+def test_without_a_bar_a_comparison_of_the_few_replies_that_an_outage_left_is_no_pass(
+    lost, verdict
+):
+    earlier = {"A": [talk(n, [1.0]) for n in range(40)]}
+    records = [talk(n, [1.0], lost=(1,) if n < lost else ()) for n in range(40)]
+    (checked,) = check_prompts(records, ["A"], 1, Terms(None, ERROR, 40), earlier)
+    assert checked.fall.complete and not checked.fall.fell
+    assert (checked.verdict, checked.unavailable) == (verdict, verdict == UNDECIDED)
 
 
 def test_lost_good_replies_fail_a_good_prompt_no_more_often_than_declared():

@@ -275,9 +275,9 @@ def test_no_option_with_one_value_can_be_given_twice():
 def test_folders_without_usable_weights_are_refused(folder, suite, tmp_path, capsys):
     empty = tmp_path / "empty"
     empty.mkdir()
-    assert "config.json" in says(capsys, drift(empty, suite, tmp_path / "run"), 1)
+    assert "config.json" in says(capsys, drift(empty, suite, tmp_path / "run"), 2)
     (empty / "config.json").write_text((folder / "config.json").read_text())
-    assert "no weights" in says(capsys, drift(empty, suite, tmp_path / "run"), 1)
+    assert "no weights" in says(capsys, drift(empty, suite, tmp_path / "run"), 2)
     torch.save({}, empty / "pytorch_model.bin")
     printed = says(capsys, drift(empty, suite, tmp_path / "run"), 1)
     assert "pytorch_model.bin" in printed and "safetensors" in printed
@@ -289,13 +289,18 @@ def heed_interrupts() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("measure", ["drift", "check", "check --smoke"])
 @pytest.mark.parametrize(("sent", "code", "expected"), STOPS)
 def test_ctrl_c_and_sigterm_leave_a_run_that_can_be_resumed(
-    folder, suite, tmp_path, sent, code, expected
+    folder, suite, tmp_path, sent, code, expected, measure
 ):
-    words = drift(folder, suite, tmp_path / "run", "--batch", "1")
+    if measure == "drift":
+        words = ["drift", "--suite", str(suite), "--conversations", "400"]
+    else:
+        words = [*measure.split(), str(suite), "--budget", "400", "--min-stability", "0.5"]
+    words += ["--model", str(folder), "--rounds", "2", "--max-new-tokens", "8", "--batch", "1"]
+    words += ["--out", str(tmp_path / "run")]
     command = [sys.executable, "-m", "holdfast", *words]
-    command[command.index("--conversations") + 1] = "400"
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     piped = {"stderr": subprocess.PIPE, "text": True, "preexec_fn": heed_interrupts}
     child = subprocess.Popen(command, env=env, **piped)

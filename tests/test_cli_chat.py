@@ -27,7 +27,7 @@ from holdfast.cli.chat import COMMANDS, completions
 from holdfast.cli.progress import printable
 from holdfast.common.sampling import Sampling
 from holdfast.common.seeds import seed_of
-from holdfast.drift.dialog import least_tokens
+from holdfast.drift.dialog_records import least_tokens
 from holdfast.errors import UsageError
 from holdfast.methods import parse
 from holdfast.models.requests import Request

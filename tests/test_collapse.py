@@ -18,8 +18,8 @@ from holdfast.analysis.collapse import collapsed_from, count_turns, model_turns,
 from holdfast.analysis.series import read_series
 from holdfast.analysis.summary import results_of, summarise
 from holdfast.cli import main
-from holdfast.drift.dialog import agent_of, participant_of, with_repetition
-from holdfast.drift.selfchat import CutWatch
+from holdfast.drift.dialog_records import agent_of, participant_of, with_repetition
+from holdfast.drift.round_progress import CutWatch
 from holdfast.measures.repeated_turns import loops, repetitions
 from holdfast.models.requests import Reply
 from holdfast.records import Repeated, read_run, to_line

@@ -218,10 +218,11 @@ def test_the_records_page_names_every_field_of_a_recorded_run():
             assert fields <= told, f"{folder.parent} has {fields - told}"
 
 
-def test_the_stations_of_a_spec_string_are_where_how_it_works_says():
+@pytest.mark.parametrize("journey", ["a spec string", "a conversation"])
+def test_the_stations_of_a_journey_are_where_how_it_works_says(journey):
     """Each type is defined in the file that its station links to, and their counts are right."""
     text = (ROOT / "docs" / "how.md").read_text(encoding="utf-8")
-    section = text.split("## The journey of a spec string")[1].split("\n## ")[0]
+    section = text.split(f"## The journey of {journey}")[1].split("\n## ")[0]
     stations = re.findall(r"^\d\. \[.+?\]\(\.\./(\S+?)\): (.*)$", section, re.MULTILINE)
     types = [(file, re.findall(r"\*\*`(\w+)`\*\*", words)) for file, words in stations]
     for file, names in types:

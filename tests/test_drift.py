@@ -16,7 +16,8 @@ from synthetic_run import as_json, write_run
 from tiny import model
 
 from holdfast import Repetition, Sampling, SplitSoftmax, drift, report
-from holdfast.drift.dialog import Dialog, least_tokens, with_repetition
+from holdfast.drift.dialog import Dialog
+from holdfast.drift.dialog_records import least_tokens, with_repetition
 from holdfast.drift.pairing import draw_pairing, user_prompt_of
 from holdfast.drift.selfchat import converse_once
 from holdfast.errors import PromptError, RecordsError, UsageError

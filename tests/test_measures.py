@@ -183,7 +183,10 @@ def test_specs_round_trip_through_json():
 
 
 LARGE = {"name": "mentions_number", "number": 1 << 20_000}
-WRONG = [*map(tuple, map(dict.values, rows_of("wrong_specs.jsonl"))), (LARGE, "10**18, not a num")]
+WRONG = [
+    *map(tuple, map(dict.values, rows_of("wrong_specs.jsonl"))),
+    (LARGE, "18 digits, not a num"),
+]
 
 
 @pytest.mark.parametrize(("spec", "message"), WRONG)

@@ -188,7 +188,7 @@ def checked(model, n=2):
 def test_a_reply_that_breaks_a_rule_is_drawn_again(draws, reply, discarded, asked):
     model = Draws(*draws)
     outcome = checked(model)
-    assert outcome.reply.text == reply
+    assert outcome.text == reply
     assert [other.text for other in outcome.discarded] == discarded
     assert model.asked == asked and not model.texts
     assert len(set(model.seeds)) == len(model.seeds)
@@ -208,7 +208,7 @@ def test_a_retry_that_fails_leaves_what_was_drawn():
             return await super().generate(request)
 
     outcome = checked(Fails("LOUD"))
-    assert outcome.reply.text == "LOUD" and not outcome.discarded
+    assert outcome.text == "LOUD" and not outcome.discarded
     with pytest.raises(RequestFailed):
         model = Fails("LOUD")
         model.asked.append("")

@@ -17,8 +17,9 @@
     └── RecordsError               a run folder cannot be read or written
         └── AnotherRun             it is no run, or another one (a UsageError too)
 
-The command line prints the sentence and exits with 2 for a `UsageError` and 1 for the others;
-`holdfast check` has its own exit codes.
+The command line prints the sentence and exits with 2 for a `UsageError` and 1 for the others, so an
+error that names what is not there, or is of another kind, is a `UsageError`: another command line
+cures it. `holdfast check` and `holdfast logs` have further exit codes.
 
 An option that users of all three interfaces can give is named by `option`: `str(error)` shows it as
 a Python argument, the command line as `--system-as first-user`, and the server as the field of a

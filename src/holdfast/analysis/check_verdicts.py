@@ -10,7 +10,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from holdfast.analysis.falls import Fall, RuleFall, RuleRound, cell_scores, compare_runs
+from holdfast.analysis.falls import (
+    CellScores,
+    Fall,
+    RuleFall,
+    RuleRound,
+    cell_scores,
+    compare_runs,
+)
 from holdfast.analysis.sequential import (
     FAIL,
     PASS,
@@ -116,7 +123,9 @@ class PromptCheck:
     """The verdict on one prompt, and a description of all its conversations."""
 
     id: str
-    verdict: str  # without a bar, a prompt passes that has not certainly fallen
+    # without a bar, a prompt passes that has not certainly fallen, if all its rules have scores and
+    # few replies were lost
+    verdict: str
     records: tuple[Conversation, ...]  # all conversations that were run, in order
     decided_after: int  # how many conversations the verdict rests on; may be fewer than all
     cells: tuple[Cell, ...]  # round by round; certainty is never lost, as no end moves back
@@ -132,7 +141,7 @@ class PromptCheck:
     def unavailable(self) -> bool:
         """Whether it is undecided, and the server left many of its probes without a reply."""
         asked = len(self.records) * len(self.cells)
-        return self.verdict == UNDECIDED and self.lost > MOST_LOST * asked
+        return self.verdict == UNDECIDED and _too_many_lost(self.lost, asked)
 
     def low_from_start(self, terms: Terms) -> bool:
         """Whether the failing rule's mean is already below the bar in round 1."""
@@ -254,7 +263,7 @@ def _check(
         first_failure = next(certain, cells[int(np.argmax(decision.below))])
     return PromptCheck(
         id=name,
-        verdict=_verdict(decision, fall, len(records)),
+        verdict=_verdict(decision, fall, scores),
         records=tuple(records),
         # falls are tested over all conversations
         decided_after=len(records) if decision is None or fall is not None else decision.after,
@@ -266,7 +275,15 @@ def _check(
         lost=int(scores.lost.sum()),
         error=error,
         rules=tuple(
-            _check_rule(rule, cells, bar, fall, first_failure is not None, by_rule.get(rule))
+            _check_rule(
+                rule,
+                cells,
+                bar,
+                fall,
+                first_failure is not None,
+                by_rule.get(rule),
+                _is_measured(scores.of_rule(rule)),
+            )
             for rule in rules
         ),
     )
@@ -281,13 +298,23 @@ def _together(values: np.ndarray, bar: float, rules: Sequence[Decision]) -> Deci
     return Decision(verdict, after, last)
 
 
-def _verdict(decision: Decision | None, fall: Fall | None, conversations: int) -> str:
+def _verdict(decision: Decision | None, fall: Fall | None, scores: CellScores) -> str:
     if fall is not None and fall.fell:
         return FAIL
     if decision is not None:
         return decision.verdict
-    passes = bool(conversations) if fall is None else bool(fall.rules) and fall.complete
-    return PASS if passes else UNDECIDED
+    is_compared = fall is None or (bool(fall.rules) and fall.complete)
+    return PASS if is_compared and _is_measured(scores) else UNDECIDED
+
+
+def _is_measured(scores: CellScores) -> bool:
+    """Whether every rule has a score, and few replies were lost: an outage is no pass."""
+    has_scores = all(not np.isnan(scores.of_rule(rule).values).all() for rule in scores.rules)
+    return has_scores and not _too_many_lost(int(scores.lost.sum()), scores.lost.size)
+
+
+def _too_many_lost(lost: int, asked: int) -> bool:
+    return lost > MOST_LOST * asked
 
 
 def _cell(cell: RuleRound, scores: np.ndarray, at_best: np.ndarray, error: float) -> Cell:
@@ -311,6 +338,7 @@ def _check_rule(
     fall: Fall | None,
     below: bool,
     decision: Decision | None,
+    is_measured: bool,
 ) -> RuleCheck:
     """The verdict on a rule; `decision` is the rule's own, if every rule is to be decided."""
     cells = [cell for cell in cells if cell.rule == rule]
@@ -325,7 +353,8 @@ def _check_rule(
     if decision is not None:
         return RuleCheck(rule, decision.verdict, lowest, fallen)
     if bar is None:
-        passes = fall is None or (fallen is not None and fall.complete)
+        is_compared = fall is None or (fallen is not None and fall.complete)
+        passes = is_compared and is_measured
     else:
         passes = all(verdict == PASS for verdict in verdicts)
     return RuleCheck(rule, PASS if passes else UNDECIDED, lowest, fallen)

@@ -9,7 +9,7 @@ import numpy as np
 
 from holdfast.analysis.series import Series
 from holdfast.drift.cases import Persona
-from holdfast.drift.dialog import with_repetition
+from holdfast.drift.dialog_records import with_repetition
 from holdfast.measures.language import LISTS, identifier
 from holdfast.measures.repeated_turns import UNSPACED_SIGN, loops
 from holdfast.measures.text import fold, words_of

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from holdfast.analysis.loss_map import LossRow, loss_map
 from holdfast.analysis.recalled_rules import RecallRow, recall_rows
 from holdfast.common.files import write_whole
-from holdfast.errors import RecordsError, reason_of
+from holdfast.errors import AnotherRun, reason_of
 from holdfast.records import Run
 from holdfast.records.model import List, Number, RecordModel
 
@@ -82,7 +82,7 @@ def read_loss_map(file: Path) -> tuple[ModelLoss, ...]:
     try:
         return LossMap.model_validate_json(file.read_bytes()).models
     except (OSError, ValidationError) as error:
-        raise RecordsError(
+        raise AnotherRun(
             f"{file} is not a map of loss ({reason_of(error)}); give a run's folder, or a"
             f" {NAME} that `holdfast map` wrote.",
             option="run",

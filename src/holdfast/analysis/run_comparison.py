@@ -37,7 +37,7 @@ from holdfast.analysis.run_contrasts import Contrast, contrasts_of
 from holdfast.analysis.series import NO_FIX, Series, label_runs, read_series
 from holdfast.analysis.statistics import cell_means
 from holdfast.analysis.verdicts import MIN_SAMPLES
-from holdfast.errors import RecordsError, UsageError
+from holdfast.errors import AnotherRun, UsageError
 from holdfast.records import Run, read_run
 from holdfast.records.identity import ConversationsIdentity
 
@@ -119,8 +119,8 @@ def compare_folders(folders: Sequence[Path | str]) -> RunComparison:
 
     Raises:
         UsageError: fewer than two folders, or one twice.
-        RecordsError: a folder is not such a run, has no finished conversation, or has nothing in
-            common with the first.
+        AnotherRun: a folder is not such a run, or has nothing in common with the first.
+        RecordsError: a run is damaged, or has no finished conversation.
     """
     paths = [Path(folder) for folder in folders]
     if len(paths) < 2:
@@ -135,7 +135,7 @@ def compare_folders(folders: Sequence[Path | str]) -> RunComparison:
     runs = [read_run(path) for path in paths]
     for run in runs:
         if (command := run.manifest.command) != "drift":
-            raise RecordsError(
+            raise AnotherRun(
                 f"{run.folder} holds a run of `holdfast {command}`; give runs of `holdfast drift`"
                 " or `holdfast check`, whose conversations can be compared.",
                 option="folders",
@@ -165,19 +165,20 @@ def compare_runs_side_by_side(runs: Sequence[Run], labels: Sequence[str]) -> Run
             limits += rules_left_out(before, now)
             limits += samples_left_out(before, now, conversations)
     return RunComparison(
-        tuple(runs),
-        tuple(labels),
-        tuple(contrasts_of(runs, series)),
-        tuple(dict.fromkeys(limits)),
-        tuple(methods),
+        runs=tuple(runs),
+        labels=tuple(labels),
+        contrasts=tuple(contrasts_of(runs, series)),
+        limits=tuple(dict.fromkeys(limits)),
+        methods=tuple(methods),
     )
 
 
 def _refuse_other_places(runs: Sequence[Run]) -> None:
+    """Refuses runs that probe at different places of a round."""
     places = [_identity(run).settings.probe_at for run in runs]
     for run, place in zip(runs, places, strict=True):
         if place != places[0]:
-            raise RecordsError(
+            raise AnotherRun(
                 f"{runs[0].folder} probes {places[0]} and {run.folder} {place}, so no round means"
                 " the same in both; compare runs with the same --probe-at.",
                 option="probe_at",
@@ -203,7 +204,7 @@ def _aligned(
     if not pairs and len(first) == len(others) == 1:
         return [(first[0], others[0])]
     if not pairs:
-        raise RecordsError(
+        raise AnotherRun(
             f"{first_run.folder} has the methods {listing([item.method for item in first])} and"
             f" {run.folder} has {listing([item.method for item in others])}; compare runs with a"
             " method in common, or with one method each.",
@@ -219,7 +220,7 @@ def _shared_rules(before: Series, now: Series, first_run: Run, run: Run) -> list
     new = rules_of(now)
     shared = [key for key in rules_of(before) if key in new]
     if not shared:
-        raise RecordsError(
+        raise AnotherRun(
             f"{run.folder} and {first_run.folder} have no rule in common: the prompts of the"
             f" first are {listing(prompts_of(now))}, those of the other"
             f" {listing(prompts_of(before))}; compare runs that share prompts and rules.",
@@ -233,18 +234,23 @@ def _shared_rules(before: Series, now: Series, first_run: Run, run: Run) -> list
 def _compare_method(
     before: Series, now: Series, shared: Sequence[RuleKey], conversations: ComparedConversations
 ) -> MethodComparison:
-    sides = before.rows(conversations.before), now.rows(conversations.now)
+    """The rows of one method in two runs; `shared` are the rules that both have."""
+    old_side, new_side = before.rows(conversations.before), now.rows(conversations.now)
     error = min(before.error, now.error)
     rounds = min(before.rounds, now.rounds)
     paired = bool(conversations.pairs)
-    by_rule = [scores_by_rule(side, rounds) for side in sides]
+    old_cells, new_cells = scores_by_rule(old_side, rounds), scores_by_rule(new_side, rounds)
 
     def scores(grouping: Grouping, group: str, keys: Sequence[RuleKey]) -> GroupScores:
-        old, new = (
-            cell_means([cell for key in keys for cell in cells[key]], (len(side.records), rounds))
-            for side, cells in zip(sides, by_rule, strict=True)
+        old = [cell for key in keys for cell in old_cells[key]]
+        new = [cell for key in keys for cell in new_cells[key]]
+        return GroupScores(
+            grouping,
+            group,
+            cell_means(old, (len(old_side.records), rounds)),
+            cell_means(new, (len(new_side.records), rounds)),
+            paired,
         )
-        return GroupScores(grouping, group, old, new, paired)
 
     every = scores("all", "", shared)
     groups = [
@@ -255,21 +261,21 @@ def _compare_method(
         groups += [scores("rule", key.name, [key]) for key in shared]
     # of rows with fewer conversations there is no verdict to be wrong about
     verdicts = 2 * sum(group.conversations >= MIN_SAMPLES for group in groups)
-    prompts = sides[1].prompts if paired else None
+    prompts = new_side.prompts if paired else None
     rows = [
         every.compare(error, prompts=prompts),
         *(group.compare(error, max(1, verdicts)) for group in groups),
     ]
-    if all(side.measured("adoption") for side in sides):
-        old, new = (side.adoption[:, :rounds] for side in sides)
+    if old_side.measured("adoption") and new_side.measured("adoption"):
+        old, new = old_side.adoption[:, :rounds], new_side.adoption[:, :rounds]
         adoption = GroupScores("adoption", "", old, new, paired)
         rows.append(adoption.compare(error, prompts=prompts))
     return MethodComparison(
-        _with_scores(sides[0], every.before, every.columns),
-        _with_scores(sides[1], every.now, every.columns),
-        conversations.pairs,
-        tuple(int(column) + 1 for column in every.columns),
-        tuple(rows),
+        before=_with_scores(old_side, every.before, every.columns),
+        now=_with_scores(new_side, every.now, every.columns),
+        pairs=conversations.pairs,
+        rounds=tuple(int(column) + 1 for column in every.columns),
+        rows=tuple(rows),
     )
 
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from holdfast.analysis.statistics import SCORES, Estimate, estimate, paired_difference
-from holdfast.errors import RecordsError
+from holdfast.errors import AnotherRun, RecordsError
 from holdfast.records import Run, TaskSample
 from holdfast.records.identity import TasksIdentity
 
@@ -86,7 +86,7 @@ class Average:
 def read_results(run: Run) -> list[Result]:
     """The results of a run, in the order of its tasks and variants."""
     if run.manifest.command != "tasks":
-        raise RecordsError(f"{run.folder} holds no run of `holdfast tasks`; give one that does.")
+        raise AnotherRun(f"{run.folder} holds no run of `holdfast tasks`; give one that does.")
     if not run.records:
         raise RecordsError(
             f"{run.folder} has no finished sample yet; repeat its command to continue."

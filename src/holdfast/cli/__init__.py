@@ -295,6 +295,10 @@ _REWORDED = (  # argparse's messages
 )
 
 
+# options that say the same to different commands
+_ALIKE = {"conversations": "budget", "budget": "conversations"}
+
+
 def _collects(action: argparse.Action) -> bool:
     """Whether an option may be repeated, and keeps every value."""
     return isinstance(action, argparse._AppendAction)
@@ -327,9 +331,13 @@ class _Parser(argparse.ArgumentParser):
         known = [name[2:] for name in self._option_string_actions if name.startswith("--")]
         hint = f"see `{self.prog} --help`."
         if misspelt:
-            if near := difflib.get_close_matches(misspelt[0].lstrip("-"), known, n=1):
+            name = misspelt[0].lstrip("-")
+            near = difflib.get_close_matches(name, known, n=1)
+            if (alike := _ALIKE.get(name)) in known:
+                near = [alike]
+            if near:
                 hint = f"did you mean --{near[0]}?"
-            if (name := misspelt[0].lstrip("-")) in (action.dest for action in self._actions):
+            if name in (action.dest for action in self._actions):
                 hint = f"give the {name} alone, as in `{self.prog} {name.upper()}`."
             raise UsageError(f"`{self.prog}` has no option {misspelt[0]}; {hint}")
         text = " ".join(words)

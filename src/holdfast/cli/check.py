@@ -115,8 +115,9 @@ def run(arguments: CheckArguments) -> int:
     began = time.monotonic()
     bar = arguments.min_stability
     bar = Terms().min_stability if bar is None and arguments.against is None else bar
+    typed = arguments
     if arguments.smoke:
-        arguments = _as_smoke(arguments)
+        arguments = _as_smoke(typed)
     terms = Terms(bar, arguments.error, arguments.budget, arguments.all_rules, arguments.smoke)
     # `settings_for` says how many conversations there are
     settings = settings_of(arguments, conversations=1, pairs="in-turn", adoption=False)
@@ -148,7 +149,7 @@ def run(arguments: CheckArguments) -> int:
     model, user_model = loading.load_both(arguments, endpoint)
     loading.note_usual_user_turns(arguments, user_turns)
     loading.warn_of_default_steering(model, [method])
-    arguments.keep_work_in(out)
+    typed.keep_work_in(out)  # an interruption asks these for it
     cast = drift.Cast(
         user_model, judging=loading.judging_of(arguments.force_judge), user_turns=user_turns
     )

@@ -16,6 +16,16 @@ from holdfast.papers.findings import scale_of
 from holdfast.study.capability import usual_capability
 
 PAPERS = ("li2024", "zhang2024")
+# the options that only the other paper has
+_FOREIGN = {"li2024": ("data", "task"), "zhang2024": ("base", "endpoint")}
+
+EXAMPLES = """examples:
+  holdfast reproduce li2024 --out runs/li2024
+  holdfast reproduce li2024 --model chat-model --base base-model --scale paper \\
+      --capability mmlu:hub --out runs/li2024
+  holdfast reproduce zhang2024 --out runs/zhang2024
+  holdfast reproduce zhang2024 --model chat-model --data bios.jsonl --data counterfact.json \\
+      --scale paper"""
 
 
 class ReproduceArguments(ModelOptions, SeedOptions):
@@ -42,8 +52,7 @@ class ReproduceArguments(ModelOptions, SeedOptions):
 
 def run(arguments: ReproduceArguments) -> None:
     paper = arguments.paper
-    foreign = {"li2024": ("data", "task"), "zhang2024": ("base", "endpoint")}[paper]
-    if given := next((name for name in foreign if getattr(arguments, name)), None):
+    if given := next((name for name in _FOREIGN[paper] if getattr(arguments, name)), None):
         raise UsageError(f"{option_of(given)} plays no part in {paper}; leave it out.")
     if is_url(arguments.model):
         raise UsageError(
@@ -59,6 +68,7 @@ def run(arguments: ReproduceArguments) -> None:
 
 
 def _load(arguments: ReproduceArguments, name: str | None):
+    """A further model of the paper's, if it is given."""
     return load_model(arguments, model=name) if name else None
 
 
@@ -66,14 +76,14 @@ def _reproduce_li2024(arguments: ReproduceArguments, out: Path) -> Path:
     scale, suite = scale_of(arguments.scale, li2024.SCALES), drift.load_suite(arguments.suite)
     model, endpoint = load_model(arguments), _load(arguments, arguments.endpoint)
     setup = li2024.Li2024Setup(
-        model,
-        suite,
-        out,
-        scale,
-        arguments.seed,
-        arguments.capability or usual_capability(arguments.model, "likeliest"),
-        _load(arguments, arguments.base),
-        endpoint,
+        model=model,
+        suite=suite,
+        out=out,
+        scale=scale,
+        seed=arguments.seed,
+        capability=arguments.capability or usual_capability(arguments.model, "likeliest"),
+        base=_load(arguments, arguments.base),
+        other=endpoint,
         tell=print,
         watch=Bar.of("round"),
     )
@@ -108,12 +118,6 @@ COMMAND = Command(
         " our words, and whether this run supports them, contradicts them or cannot tell."
         " Repeating the command resumes it."
     ),
-    examples=(
-        "examples:\n  holdfast reproduce li2024 --out runs/li2024\n  holdfast reproduce li2024"
-        " --model chat-model --base base-model --scale paper --capability mmlu:hub --out"
-        " runs/li2024\n  holdfast reproduce zhang2024 --out runs/zhang2024\n  holdfast"
-        " reproduce zhang2024 --model chat-model --data bios.jsonl --data"
-        " counterfact.json --scale paper"
-    ),
+    examples=EXAMPLES,
     common=("model", "out"),
 )

@@ -15,7 +15,7 @@ from pathlib import Path
 from holdfast.common.event_loop import run_sync
 from holdfast.common.seeds import seed_of
 from holdfast.drift.cases import Suite
-from holdfast.drift.dialog import agent_of, participant_of, place_of
+from holdfast.drift.dialog_records import agent_of, participant_of, place_of
 from holdfast.drift.judges import load_judges, open_judges
 from holdfast.drift.pairing import Pairing, ProbeQuestion, draw, prepare
 from holdfast.drift.probe_outcomes import ProbeOutcome, outcome_of

@@ -12,7 +12,8 @@ from typing import Any
 from holdfast import records
 from holdfast.common.event_loop import run_sync
 from holdfast.common.version import __version__
-from holdfast.drift.dialog import Dialog, conversation_of
+from holdfast.drift.dialog import Dialog
+from holdfast.drift.dialog_records import conversation_of
 from holdfast.drift.judges import JudgeName, Judges, load_judges, open_judges
 from holdfast.drift.pairing import draw, prepare, resolve_settings
 from holdfast.drift.prompt_rules import CaseRules, check_in_dialogs, check_with_rules

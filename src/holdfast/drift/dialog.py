@@ -1,33 +1,32 @@
-"""A conversation in progress: what each side sees of it, and what is recorded."""
+"""A conversation in progress: its state, what each side sees of it, and what the model is asked.
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Literal, NamedTuple
+A view is a chat with the model: the agent's, or the user model's. The part of the dialog that a
+view leaves out for lack of room only grows (`Settings.context`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, Literal, NamedTuple
 
 from holdfast.chat.messages import Message, Tool
-from holdfast.chat.templates import common_length
-from holdfast.common.sampling import NO_CONTENT
-from holdfast.drift.cases import Case, Persona, Rule
-from holdfast.drift.pairing import Pairing, ProbeQuestion
-from holdfast.drift.probe_outcomes import ProbeOutcome, ProbeResults, outcome_of
-from holdfast.drift.recorded_dialogs import Pressure
-from holdfast.drift.settings import WHOLE, Shown
-from holdfast.measures.phrases import phrases_in_prompt, phrases_of_measure
-from holdfast.measures.repeated_turns import repetitions
-from holdfast.models.requests import Reply
-from holdfast.records import (
-    Agent,
-    ContextSummary,
-    Conversation,
-    Ended,
-    Participant,
-    ProbePlace,
-    ProbeReply,
-    Replayed,
-    Scripted,
-    Tokens,
-    Turn,
-)
+from holdfast.common.sampling import Sampling
+from holdfast.common.seeds import seed_of
+from holdfast.drift.pairing import Pairing
+from holdfast.drift.probe_outcomes import ProbeOutcome
+from holdfast.drift.prompt_rules import CaseRules, with_rules
+from holdfast.drift.settings import WHOLE, Settings, Shown, to_summarise
+from holdfast.errors import RequestFailed
+from holdfast.methods import Method
+from holdfast.models.checked_replies import generate_checked
+from holdfast.models.failures import OutageWatch
+from holdfast.models.protocol import Engine
+from holdfast.models.requests import Reply, Request
+from holdfast.records import Ended, Turn
 from holdfast.records.traces import TurnTrace
 
 Speaker = Literal["user", "agent"]
@@ -35,16 +34,8 @@ Speaker = Literal["user", "agent"]
 AGENT_VIEW: Speaker = "agent"
 USER_VIEW: Speaker = "user"
 _ROLES = {"user": "user", "agent": "assistant"}
-WORTH_NOTING = (*NO_CONTENT, "length")  # stop reasons that a probe is recorded with
 
-
-@dataclass(frozen=True)
-class Answer:
-    """The reply to a question, or a message that was given."""
-
-    reply: Reply
-    shown: Shown = WHOLE  # the part of the dialog that the model was shown
-    retries: int = 0  # how often the reply was drawn again because it broke a rule
+Chat = Callable[[Shown], list[Message]]  # the chat that shows a given part of the dialog
 
 
 class SummaryKey(NamedTuple):
@@ -83,7 +74,9 @@ class Dialog:
         return () if self.pairing.dialog is None else self.pairing.dialog.tools
 
     def count(self, view: str, reply: Reply) -> None:
-        """Records the tokens that `reply` needed, and those that the model did process."""
+        """Notes the tokens that a reply took, and those of the replies that it replaced."""
+        for discarded in reply.discarded:
+            self.count(view, discarded)
         self.forwarded += reply.forwarded
         self.usage.append(reply.usage)
         if reply.prompt_ids is None or reply.token_ids is None or reply.stop_reason == "context":
@@ -106,11 +99,11 @@ def agent_view(dialog: Dialog, before: int | None = None, shown: Shown = WHOLE) 
     messages = _system(system_of(dialog.pairing))
     for turn in dialog.turns:
         if shown.first <= turn.round and (before is None or turn.round < before):
-            messages += messages_of(turn)
+            messages += _messages_of(turn)
     return messages
 
 
-def messages_of(turn: Turn) -> list[Message]:
+def _messages_of(turn: Turn) -> list[Message]:
     """The messages of a turn: one, unless the agent called tools."""
     text: Message = {"role": _ROLES[turn.speaker], "content": turn.text}
     return list(turn.messages) or [text]
@@ -128,188 +121,174 @@ def user_view(dialog: Dialog, shown: Shown = WHOLE) -> list[Message]:
     ]
 
 
-def turn_of(
-    number: int,
-    speaker: Speaker,
-    answer: Answer,
-    messages: Sequence[Message] = (),
-    pressure: Pressure | None = None,
-) -> Turn:
-    """A turn of round `number`.
+@dataclass
+class DialogRequests:
+    """Asks the model for the turns of one dialog and the replies to its probes."""
 
-    Args:
-        messages: those of a replayed turn with tool calls.
-        pressure: of a scripted message.
-    """
-    reply = answer.reply
-    return Turn(
-        round=number,
-        speaker=speaker,
-        text=reply.text,
-        stop_reason=reply.stop_reason,
-        mass=_mass(reply),
-        reasoning=reply.reasoning or None,
-        prompt_tokens=reply.billed[0] if reply.billed else None,
-        left_out=answer.shown.first - 1 or None,
-        retries=answer.retries or None,
-        messages=tuple(messages),
-        pressure=pressure,
+    engine: Engine
+    dialog: Dialog
+    methods: tuple[Method, ...]  # applied only to the agent
+    settings: Settings
+    watch: OutageWatch
+    _summarising: defaultdict[SummaryKey, asyncio.Lock] = field(
+        init=False, repr=False, default_factory=lambda: defaultdict(asyncio.Lock)
     )
 
+    @cached_property
+    def rules(self) -> CaseRules:
+        """The rules of the agent's prompt."""
+        return CaseRules(self.dialog.pairing.agent)
 
-def place_of(number: int, question: ProbeQuestion, rule: Rule) -> ProbePlace:
-    """Where the record of round `number` has the score of one of the question's rules."""
-    return ProbePlace(
-        round=number,
-        kind=question.kind,
-        rule=rule.id,
-        probe=question.index,
-        reply_of=None if rule is question.rule else question.rule.id,
-        rule_kind=rule.kind,
-        polarity=rule.polarity,
-    )
+    @cached_property
+    def agent_methods(self) -> tuple[Method, ...]:
+        """The methods, of which those that need the rules of the agent's prompt know them."""
+        return with_rules(self.rules, self.methods)
 
+    async def ask(
+        self,
+        view: Speaker,
+        names: tuple[Any, ...],
+        chat: Chat,
+        last_round: int,
+        *,
+        keep: bool = True,
+        least_tokens: int = 1,
+    ) -> tuple[Reply, Shown]:
+        """The model's reply to a chat, and the part of the dialog that the chat showed.
 
-def outcomes_of(number: int, question: ProbeQuestion, answer: Answer) -> list[ProbeOutcome]:
-    """The outcome of a probe in round `number`, for each rule that it is asked for."""
-    reply = answer.reply
-    outcomes: list[ProbeOutcome] = []
-    for rule in question.rules:
-        probe = ProbeReply(
-            **dict(place_of(number, question, rule)),
-            question=question.question,
-            reply=reply.text,
-            mass=_mass(reply),
-            reasoning=reply.reasoning or None,
-            prompt_tokens=reply.billed[0] if reply.billed else None,
-            left_out=answer.shown.first - 1 or None,
-            retries=answer.retries or None,
-            stop_reason=reply.stop_reason if reply.stop_reason in WORTH_NOTING else None,
+        A chat that is too long is asked again with fewer rounds, or with a summary of them, as far
+        as the settings allow; if nothing helps, the reply's stop reason is "context".
+
+        Args:
+            view: whose chat it is.
+            names: seed the reply's draw in the conversation: the round, then the speaker or the
+                kind of the probe, and so on.
+            chat: the chat for any part of the dialog.
+            last_round: the last round of the chat, to which its last message belongs.
+            keep: whether later requests reuse what is computed for it; else it forks the dialog.
+            least_tokens: the reply may have so many, whatever the settings say.
+
+        Raises:
+            RequestFailed: the request was not answered.
+        """
+        most_tokens = max(self.settings.sampling.max_new_tokens, least_tokens)
+        shown = self._first_shown(view, last_round)
+        room = 1 if self.settings.context == "stop" else most_tokens
+        sampling = replace(self.settings.sampling, max_new_tokens=most_tokens)
+        while True:
+            shown = await self._within_window(view, last_round, shown)
+            request = self._request(view, names, chat(shown), sampling, room, keep)
+            try:
+                reply = await generate_checked(self.engine, request)
+            except RequestFailed as error:
+                if error.why == "context":  # the server knows how much room it needs
+                    shorter = await self._shorter(view, last_round, shown, 1)
+                else:
+                    shorter = None
+                if shorter is None:
+                    self.watch.failed(self.dialog.pairing.number, error)
+                    raise
+            else:
+                is_full = reply.stop_reason == "context"
+                shorter = await self._shorter(view, last_round, shown, room) if is_full else None
+                if shorter is None:
+                    self.watch.answered(request)
+                    self._note(view, reply)
+                    return reply, shown
+            shown, room = shorter
+
+    def _first_shown(self, view: Speaker, last_round: int) -> Shown:
+        """As much of the dialog as the turn before was shown, or as the window allows."""
+        settings = self.settings
+        shown = self.dialog.shown.get(view, WHOLE)
+        if settings.window is None or settings.summarises:
+            return shown
+        return replace(shown, first=max(shown.first, last_round - settings.window + 1))
+
+    def _request(
+        self,
+        view: Speaker,
+        names: tuple[Any, ...],
+        messages: Sequence[Message],
+        sampling: Sampling,
+        room: int,
+        keep: bool,
+    ) -> Request:
+        settings, number = self.settings, self.dialog.pairing.number
+        by_agent = view == AGENT_VIEW
+        round_number, speaker, *_ = names
+        return Request(
+            messages=tuple(messages),
+            methods=self.agent_methods if by_agent else (),
+            sampling=sampling,
+            seed=seed_of("reply", settings.seed, number, *names),
+            conversation_seed=seed_of("methods", settings.seed, number),
+            thread=(view, number),
+            keep=keep,
+            trace=settings.trace and by_agent,
+            system_as=settings.system_as,
+            room=room,
+            tools=self.dialog.tools if by_agent else (),
+            name=f"Conversation {number}, round {round_number} ({speaker})",
         )
-        outcomes.append(outcome_of(probe, rule.measure, reply.stop_reason))
-    return outcomes
 
+    def _note(self, view: Speaker, reply: Reply) -> None:
+        """Notes what a reply cost; and that it was cut off, for methods that check rules."""
+        self.dialog.count(view, reply)
+        if reply.stop_reason == "length":
+            self.rules.cut_replies.add(reply.text)
 
-def _mass(reply: Reply) -> float | None:
-    """Mean mass over layers, heads and the tokens of the reply."""
-    if reply.trace is not None:
-        return round(float(reply.trace.mass.mean()), 6)
-    return round(sum(reply.masses) / len(reply.masses), 6) if reply.masses else None
+    async def _within_window(self, view: Speaker, last_round: int, shown: Shown) -> Shown:
+        """Summarises until no more rounds are shown than the window allows."""
+        window = self.settings.window
+        while window is not None and last_round - shown.first >= window:
+            shown = await self._summarised(view, last_round, shown)
+        return shown
 
+    async def _shorter(
+        self, view: Speaker, last_round: int, shown: Shown, room: int
+    ) -> tuple[Shown, int] | None:
+        """A shorter part of the dialog, or less room for the reply; None if neither is possible."""
+        if self.settings.context == "stop":
+            return None
+        if shown.first < last_round:
+            if self.settings.summarises:
+                return await self._summarised(view, last_round, shown), room
+            return replace(shown, first=shown.first + 1), room
+        return (shown, 1) if room > 1 else None
 
-def conversation_of(
-    dialog: Dialog,
-    method: str,
-    results: ProbeResults,
-    seconds: float,
-    rows_at_most: int | None = None,
-) -> Conversation:
-    """The record of a dialog that is over, under a method as it is written."""
-    pairing = dialog.pairing
-    rules = [(asked.kind, rule.id) for asked in pairing.probes_of(1, 1) for rule in asked.rules]
-    positions = {names: position for position, names in enumerate(dict.fromkeys(rules))}
+    async def _summarised(self, view: Speaker, last_round: int, shown: Shown) -> Shown:
+        """The dialog with its older half summarised, once for all requests that need it."""
+        before = (shown.first + last_round + 1) // 2
+        key = SummaryKey(view, shown.first, before, shown.summary)
+        compacts = self.settings.context == "compact" and view == AGENT_VIEW
+        async with self._summarising[key]:
+            if key not in self.dialog.summaries:
+                self.dialog.summaries[key] = await self._summary(key, shown, compacts)
+        summary = self.dialog.summaries[key]
+        return Shown(before, summary, compacts and bool(summary))
 
-    def order(probe: ProbePlace) -> tuple[int, int, int]:
-        return probe.round, positions[probe.kind, probe.rule], probe.probe
-
-    speakers = {"agent": pairing.agent, "user": pairing.user}
-    return Conversation(
-        method=method,
-        conversation=pairing.number,
-        agent=agent_of(pairing.agent),
-        user=participant_of(pairing.user),
-        turns=tuple(with_repetition(dialog.turns, speakers)),
-        probes=tuple(sorted(results.probes, key=order)),
-        tokens=_tokens(dialog),
-        seconds=round(seconds, 3),
-        ended=dialog.ended,
-        unscored=tuple(sorted(results.unscored, key=order)),
-        unanswered=tuple(sorted(results.unanswered, key=order)),
-        summaries=tuple(
-            ContextSummary(view=key.view, rounds=(key.first, key.before - 1), text=text)
-            for key, text in dialog.summaries.items()
-        ),
-        replayed=_replayed(pairing),
-        canary=pairing.canary or None,
-        scripted=Scripted(line=pairing.script.line) if pairing.script else None,
-        rows_at_most=rows_at_most,
-    )
-
-
-def _replayed(pairing: Pairing) -> Replayed | None:
-    """The line of the recorded dialog, and whether it had the agent's system prompt."""
-    recorded = pairing.dialog
-    if recorded is None:
-        return None
-    if recorded.system.strip() == pairing.agent.system_prompt.strip():
-        prompt = "own"
-    else:
-        prompt = "in place of another" if recorded.system else "added"
-    return Replayed(line=recorded.line, system_prompt=prompt)
-
-
-def with_repetition(
-    turns: Sequence[Turn], speakers: Mapping[str, Case | Persona | None]
-) -> list[Turn]:
-    """The turns of a dialog, each with how much of it repeats (`measures.repeated_turns`); and, if
-    that is much, how much of it repeats besides what its speaker is asked to say.
-    """
-    spoken = [(turn.speaker, turn.text) for turn in turns]
-    repeats = repetitions(spoken)
-    measured = [
-        turn.model_copy(update={"repeats": repeated})
-        for turn, repeated in zip(turns, repeats, strict=True)
-    ]
-    if not any(repeated.broken for repeated in repeats):
-        return measured
-    phrases = [_phrases_for(speakers.get(speaker), text) for speaker, text in spoken]
-    unprompted = repetitions(spoken, phrases)
-    return [
-        turn.model_copy(update={"repeats_unprompted": besides}) if repeated.broken else turn
-        for turn, repeated, besides in zip(measured, repeats, unprompted, strict=True)
-    ]
-
-
-def _phrases_for(speaker: Case | Persona | None, text: str) -> list[str]:
-    """The phrases that a speaker is asked to say, as far as they may occur in a text."""
-    if speaker is None:
-        return []
-    phrases = phrases_in_prompt(speaker.system_prompt)
-    for rule in speaker.all_rules if isinstance(speaker, Case) else ():
-        phrases += [*phrases_of_measure(rule.measure, text), *rule.follows]
-    return phrases
-
-
-def _tokens(dialog: Dialog) -> Tokens:
-    """Tokens forwarded, the least possible number, and those read and written, if known."""
-    known = [usage for usage in dialog.usage if usage is not None]
-    counted = bool(known) and len(known) == len(dialog.usage)
-    return Tokens(
-        forwarded=dialog.forwarded,
-        least=least_tokens(dialog.sequences),
-        read=sum(read for read, _ in known) if counted else None,
-        written=sum(written for _, written in known) if counted else None,
-    )
-
-
-def agent_of(case: Case) -> Agent:
-    """The agent as a record names it."""
-    return Agent(id=case.id, category=case.category, system_prompt=case.system_prompt)
-
-
-def participant_of(user: Case | Persona | None) -> Participant:
-    """The user model as a record names it; without a prompt it has no id."""
-    if user is None:
-        return Participant(id=None, category=None, system_prompt="")
-    category = user.category if isinstance(user, Case) else None
-    return Participant(id=user.id, category=category, system_prompt=user.system_prompt)
-
-
-def least_tokens(sequences: Sequence[tuple[str, tuple[int, ...]]]) -> int:
-    """Tokens to forward if each is forwarded once: the nodes of the prefix trees of the views."""
-    total, last_view = 0, ""
-    last_ids: tuple[int, ...] = ()
-    for view, ids in sorted(sequences):
-        total += len(ids) - (common_length(ids, last_ids) if view == last_view else 0)
-        last_view, last_ids = view, ids
-    return total
+    async def _summary(self, key: SummaryKey, shown: Shown, compacts: bool) -> str:
+        """A summary of the rounds before `key.before`; "" if even they leave no room for one."""
+        settings, number = self.settings, self.dialog.pairing.number
+        system = system_of(self.dialog.pairing) if compacts else ""
+        request = Request(
+            to_summarise(
+                str(settings.summary_prompt), self.dialog.turns, shown, key.before, system
+            ),
+            sampling=settings.sampling,
+            seed=seed_of("summary", settings.seed, number, *key.seed_names),
+            thread=(key.view, number),
+            system_as=settings.system_as,
+            name=f"Conversation {number}, summary of the rounds before {key.before} ({key.view})",
+        )
+        try:
+            reply = await self.engine.generate(request)
+        except RequestFailed as error:
+            if error.why == "context":
+                return ""
+            self.watch.failed(number, error)
+            raise
+        self.watch.answered(request)
+        self.dialog.count(f"{key.view} summary", reply)
+        return reply.without_reasoning().text

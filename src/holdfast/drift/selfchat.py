@@ -9,87 +9,36 @@ each in a copy of the dialog up to that round.
 """
 
 import asyncio
-import warnings
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from contextlib import nullcontext, suppress
-from dataclasses import dataclass
 from typing import Any
 
 from holdfast.chat.messages import Message, uses_tools
 from holdfast.common.event_loop import task_group
-from holdfast.common.plurals import plural
 from holdfast.drift.dialog import (
     AGENT_VIEW,
     USER_VIEW,
-    Answer,
     Dialog,
+    DialogRequests,
     Speaker,
     agent_view,
-    turn_of,
     user_view,
 )
-from holdfast.drift.dialog_requests import DialogRequests, Question
-from holdfast.drift.pairing import Pairing
+from holdfast.drift.dialog_records import outcomes_of, place_of, turn_of
+from holdfast.drift.pairing import Pairing, ProbeQuestion
 from holdfast.drift.recorded_dialogs import RecordedDialog
+from holdfast.drift.round_progress import CutWatch, ReportRounds, RoundProgress
 from holdfast.drift.settings import Settings, Shown, with_summary
 from holdfast.errors import PromptTooLong, RequestFailed, UsageError
 from holdfast.methods import Method
 from holdfast.models.failures import OutageWatch
 from holdfast.models.protocol import Engine
-from holdfast.models.requests import Reply
-from holdfast.records import Ended
+from holdfast.records import Ended, Turn, Unanswered
 from holdfast.records.conversation import RECORDED, SCRIPTED
 from holdfast.records.traces import TurnTrace
 
 SaveDialog = Callable[[Dialog], Coroutine[Any, Any, None]]  # records a conversation that is over
-_ENOUGH_REPLIES = 4  # to say that most are cut
-ReportRounds = Callable[[int, int], None]  # takes how many rounds have ended, and their tokens
-
-
-@dataclass
-class CutWatch:
-    """Warns once, in the first rounds, if most of the agent's replies are cut at the limit."""
-
-    limit: int
-    replies: int = 0
-    cut: int = 0
-    has_warned: bool = False
-
-    def first_round_ended(self, dialog: Dialog) -> None:
-        """Counts the agent's first reply in a dialog."""
-        first = [turn for turn in dialog.turns if (turn.round, turn.speaker) == (1, AGENT_VIEW)]
-        self.replies += len(first)
-        self.cut += sum(turn.stop_reason == "length" for turn in first)
-        if self.has_warned or self.replies < _ENOUGH_REPLIES or 2 * self.cut <= self.replies:
-            return
-        self.has_warned = True
-        warnings.warn(
-            f"{self.cut} of the first {self.replies} replies are cut at"
-            f" {plural(self.limit, 'token')}: their ends are not judged, and the dialogs go on from"
-            " broken sentences; Ctrl-C ends this run, and a higher --max-new-tokens begins one"
-            " with whole replies.",
-            stacklevel=2,
-        )
-
-
-@dataclass
-class RoundProgress:
-    """Reports the rounds of a dialog that have ended, each with the tokens it took."""
-
-    dialog: Dialog
-    rounds_left: int
-    report: ReportRounds
-    cut_watch: CutWatch
-    tokens_reported: int = 0
-    is_first: bool = True
-
-    def end_rounds(self, count: int) -> None:
-        if self.is_first:
-            self.is_first = False
-            self.cut_watch.first_round_ended(self.dialog)
-        self.report(count, self.dialog.forwarded - self.tokens_reported)
-        self.rounds_left -= count
-        self.tokens_reported = self.dialog.forwarded
+RECALL_TOKENS = 300  # enough for a list of all rules of a prompt
 
 
 async def converse(
@@ -225,7 +174,7 @@ def _start_probes(
     settings = requests.settings
     asked = requests.dialog.pairing.probes_of(number, settings.rounds)
     for probe in asked if settings.probes_in(number) else ():
-        probes.create_task(requests.ask_probe(number, probe, before))
+        probes.create_task(ask_probe(requests, number, probe, before))
 
 
 async def user_turn(requests: DialogRequests, number: int) -> bool:
@@ -236,10 +185,9 @@ async def user_turn(requests: DialogRequests, number: int) -> bool:
     pairing = requests.dialog.pairing
     if pairing.script is not None:
         message = pairing.script.messages[number - 1]
-        given = Reply(message.text, None, SCRIPTED)
-        turn = turn_of(number, "user", Answer(given), pressure=message.pressure)
+        turn = _given_turn(number, "user", message.text, SCRIPTED, pressure=message.pressure)
     elif number == 1:
-        turn = turn_of(number, "user", Answer(Reply(pairing.starter, None, "stop")))
+        turn = _given_turn(number, "user", pairing.starter, "stop")
     else:
         return await model_turn(requests, USER_VIEW, number)
     requests.dialog.turns.append(turn)
@@ -258,26 +206,52 @@ async def model_turn(requests: DialogRequests, speaker: Speaker, number: int) ->
     last_round_seen = number if speaker == AGENT_VIEW else number - 1
     view = agent_view if speaker == AGENT_VIEW else user_view
 
-    def messages(shown: Shown) -> list[Message]:
+    def chat(shown: Shown) -> list[Message]:
         return with_summary(view(dialog, shown=shown), shown)
 
-    seed_names = (number, speaker)
-    question = Question(speaker, last_round_seen, messages, seed_names, keep=True)
     try:
-        answer = await requests.ask(question)
+        reply, shown = await requests.ask(speaker, (number, speaker), chat, last_round_seen)
     except RequestFailed as error:
         dialog.ended = Ended(round=number, why=error.why, reason=str(error))
         raise
-    reply = answer.reply
-    dialog.shown[speaker] = answer.shown
+    dialog.shown[speaker] = shown
     if reply.stop_reason == "context":
         if number == 1:
             raise _prompt_too_long_error(dialog)
         dialog.ended = Ended(round=number, why="context")
         return False
-    dialog.turns.append(turn_of(number, speaker, answer))
+    dialog.turns.append(turn_of(number, speaker, reply, shown))
     if speaker == AGENT_VIEW and reply.trace is not None and reply.trace.uniform is not None:
         dialog.traces[number] = TurnTrace(reply.trace.mass, reply.trace.uniform)
+    return True
+
+
+async def ask_probe(
+    requests: DialogRequests, number: int, probe: ProbeQuestion, before: int, *, keep: bool = False
+) -> bool:
+    """Asks a probe of round `number` in a fork of the dialog before round `before`, and notes its
+    outcomes; returns whether the context had room for it.
+    """
+    dialog = requests.dialog
+
+    def chat(shown: Shown) -> list[Message]:
+        message: Message = {"role": "user", "content": probe.question}
+        return with_summary([*agent_view(dialog, before, shown), message], shown)
+
+    names = (number, *probe.names)
+    least_tokens = RECALL_TOKENS if probe.kind == "recall" else 1
+    try:
+        reply, shown = await requests.ask(
+            AGENT_VIEW, names, chat, before, keep=keep, least_tokens=least_tokens
+        )
+    except RequestFailed as error:
+        for rule in probe.rules:
+            place = dict(place_of(number, probe, rule))
+            dialog.probes.append(Unanswered(**place, why=error.why, reason=str(error)))
+        return error.why != "context"
+    if reply.stop_reason == "context":
+        return False
+    dialog.probes += outcomes_of(number, probe, reply, shown)
     return True
 
 
@@ -305,14 +279,14 @@ async def replay(requests: DialogRequests, recorded: RecordedDialog) -> None:
 
     last = probed_rounds(recorded, settings)
     first, *more = dialog.pairing.probes_of(last, last)
-    while not await requests.ask_probe(last, first, fork_of(last), keep=True):
+    while not await ask_probe(requests, last, first, fork_of(last), keep=True):
         if last == 1:
             raise _prompt_too_long_error(dialog)
         dialog.ended = Ended(round=last, why="context")
         last -= 1
     async with task_group() as probes:
         for probe in more:
-            probes.create_task(requests.ask_probe(last, probe, fork_of(last)))
+            probes.create_task(ask_probe(requests, last, probe, fork_of(last)))
         for number in range(1, last):
             _start_probes(requests, probes, number, fork_of(number))
 
@@ -320,10 +294,15 @@ async def replay(requests: DialogRequests, recorded: RecordedDialog) -> None:
 def add_recorded_turns(dialog: Dialog, recorded: RecordedDialog, settings: Settings) -> None:
     """Adds the turns of a recorded dialog as they are."""
     for number, exchange in enumerate(recorded.rounds[: settings.rounds], start=1):
-        dialog.turns.append(turn_of(number, "user", Answer(Reply(exchange.user, None, RECORDED))))
-        answer = Answer(Reply(exchange.answer, None, RECORDED))
+        dialog.turns.append(_given_turn(number, "user", exchange.user, RECORDED))
         messages = exchange.messages if uses_tools(exchange.messages) else ()
-        dialog.turns.append(turn_of(number, "agent", answer, messages=messages))
+        answer = _given_turn(number, "agent", exchange.answer, RECORDED, messages=messages)
+        dialog.turns.append(answer)
+
+
+def _given_turn(number: int, speaker: Speaker, text: str, stop_reason: str, **more: Any) -> Turn:
+    """A turn that no model wrote."""
+    return Turn(round=number, speaker=speaker, text=text, stop_reason=stop_reason, **more)
 
 
 def _prompt_too_long_error(dialog: Dialog) -> PromptTooLong:

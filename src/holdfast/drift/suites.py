@@ -108,8 +108,16 @@ def load_suite(
         text = read_text(path)
         folder = path.parent
         return parse_suite(text, spec, path.stem, allow_code, folder, check=check, probed=probed)
+    if Path(spec).is_dir():
+        raise UsageError(_is_folder(Path(spec)), option="suite", value=spec, allowed="a YAML file")
     forms = [form for kind in PUBLISHED.values() for form in kind.forms]
     raise UnknownName("suite", spec, [*SHIPPED, *forms, "FILE.yaml"])
+
+
+def _is_folder(folder: Path) -> str:
+    files = sorted(path for path in folder.iterdir() if path.suffix in (".yaml", ".yml"))
+    cure = f"one of its files, such as {files[0]}" if files else "a YAML file"
+    return f"The suite {str(folder)!r} is a folder; give {cure}."
 
 
 def load_shipped(name: str) -> Suite:

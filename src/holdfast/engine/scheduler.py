@@ -6,20 +6,19 @@ on the rows and their replies, so that the same rows are computed by the same ar
 
 from __future__ import annotations
 
-import copy
 import math
 from collections import deque
-from collections.abc import Hashable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 
 from holdfast.engine.decoder import Decoder
 from holdfast.engine.memory import halved, ran_out_of_memory
+from holdfast.engine.row_errors import name_error
 from holdfast.engine.rows import Continuation, Row, RowState
 from holdfast.engine.runner import Runner
 from holdfast.engine.shared import SharedPrefixes, beginning
-from holdfast.errors import HoldfastError, ModelError
+from holdfast.errors import ModelError
 
 # waiting rows join once there is more than one per this many running: a prefill costs ~1 step
 _RUNNING_PER_JOINING = 4
@@ -207,41 +206,6 @@ class Scheduler:
         self._calm += 1
         if self._calm >= self.serving.regrow << min(len(self.halvings) - 1, _MAX_DOUBLINGS):
             self.limit, self._calm = min(self.batch_size, self.limit + self.limit // 4 + 1), 0
-
-
-@contextmanager
-def errors_named(name: str) -> Iterator[None]:
-    """A context whose `HoldfastError`s get the name of the row they are about."""
-    try:
-        yield
-    except HoldfastError as error:
-        name_error(error, name)
-        raise
-
-
-@contextmanager
-def naming_copies(name: str) -> Iterator[None]:
-    """As `errors_named`, for an error that is raised in several rows: each names a copy."""
-    try:
-        yield
-    except Exception as error:
-        try:
-            copied = copy.copy(error)
-        except TypeError:  # a class whose constructor takes more than its message
-            raise error from None
-        copied.__notes__ = list(getattr(error, "__notes__", ()))
-        name_error(copied, name)
-        raise copied from error
-
-
-def name_error(error: Exception, name: str) -> None:
-    """Adds to an error the name of the row it is about, if it has one."""
-    if not name:
-        return
-    if isinstance(error, HoldfastError):
-        error.args = (f"{name}: {error.args[0]}", *error.args[1:])
-    else:
-        error.add_note(name)
 
 
 def prefills(rows: Sequence[RowState]) -> list[list[RowState]]:

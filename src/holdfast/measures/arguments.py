@@ -109,8 +109,8 @@ def _is_language(code: str) -> bool:
     return code in NAMES
 
 
-_MOST = 10**18  # a larger number is no plausible count or fact, and breaks arithmetic
-_COUNT = "a whole number of at least {} and at most 10**18"
+_MOST = 10**18 - 1  # a larger number is no plausible count or fact, and breaks arithmetic
+_COUNT = "a whole number of at least {}, with at most 18 digits"
 
 Text = Annotated[str, takes("a text (in quotes if it looks like a number)", "Tony", pattern=r"\S")]
 Texts = Annotated[Sequence[Text], takes("a list of texts", ["by the sea", "at home"], min_length=1)]

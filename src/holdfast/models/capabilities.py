@@ -53,7 +53,7 @@ def require_free_reply(request: Request, description: str) -> None:
         if asked:
             raise ModelError(
                 f"{description} draws its own tokens, so Holdfast cannot apply {name}; leave it"
-                " out, or load the model with holdfast.load().",
+                " out, or load the model in this process.",
                 option=name,
                 value=asked,
             )

@@ -13,14 +13,6 @@ from holdfast.models.requests import Reply, Request
 
 
 @dataclass(frozen=True)
-class CheckedReply:
-    """A reply, and those that were drawn for the same request and not used."""
-
-    reply: Reply
-    discarded: tuple[Reply, ...] = ()
-
-
-@dataclass(frozen=True)
 class _Draw:
     reply: Reply
     broken: Sequence[str]  # the texts of the rules that it breaks
@@ -31,7 +23,7 @@ class _Draw:
         return not self.reply.text.strip(), len(self.broken)
 
 
-async def generate_checked(engine: Engine, request: Request) -> CheckedReply:
+async def generate_checked(engine: Engine, request: Request) -> Reply:
     """The reply to a request, drawn again as often as its methods want.
 
     Replies come without their reasoning, which no rule is about. A retry that fails ends the
@@ -45,7 +37,7 @@ async def generate_checked(engine: Engine, request: Request) -> CheckedReply:
     request = replace(request, methods=compiled.without_retries.methods)
     first = (await engine.generate(request)).without_reasoning()
     if not compiled.retries:
-        return CheckedReply(first)
+        return first
     (retry,) = compiled.retries
 
     def draw_of(reply: Reply) -> _Draw:
@@ -65,7 +57,7 @@ async def generate_checked(engine: Engine, request: Request) -> CheckedReply:
         except RequestFailed:
             break
     best = min(draws, key=lambda draw: draw.rank)  # the earliest of those that rank alike
-    return CheckedReply(best.reply, tuple(draw.reply for draw in draws if draw is not best))
+    return replace(best.reply, discarded=tuple(draw.reply for draw in draws if draw is not best))
 
 
 def check_retries(methods: CompiledMethods) -> None:

@@ -111,11 +111,11 @@ def _check_folder(source: str) -> None:
             " safetensors weights."
         )
     if files := sorted(folder.glob("*.gguf")) * (not any(folder.glob("*.safetensors"))):
-        raise ModelError(
+        raise NoSuchModel(
             f"The folder {source!r} has its weights in GGUF; give the file {str(files[0])!r}."
         )
     if not (folder / "config.json").exists():
-        raise ModelError(
+        raise NoSuchModel(
             f"The folder {source!r} has no config.json; give the folder of a Hugging Face model."
         )
     weights = sorted(folder.glob("*.safetensors"))
@@ -128,7 +128,7 @@ def _check_folder(source: str) -> None:
                 f"The folder {source!r} has pickled weights only ({pickled[0]}), which can run code"
                 " when read; convert them to safetensors."
             )
-        raise ModelError(
+        raise NoSuchModel(
             f"The folder {source!r} has no weights; put model.safetensors beside its config.json."
         )
     for name in (
@@ -288,6 +288,25 @@ def _no_report() -> Iterator[None]:
 
 
 @contextmanager
+def without_weight_bars() -> Iterator[None]:
+    """Hides transformers' bars of weights that are read; those of a download stay."""
+    from huggingface_hub.utils import are_progress_bars_disabled, enable_progress_bars
+    from transformers.utils import logging
+
+    if not logging.is_progress_bar_enabled():
+        yield
+        return
+    has_download_bars = not are_progress_bars_disabled()
+    logging.disable_progress_bar()  # the hub's too
+    if has_download_bars:
+        enable_progress_bars()
+    try:
+        yield
+    finally:
+        logging.enable_progress_bar()
+
+
+@contextmanager
 def explained(source: Source, part: str, silence: str = "") -> Iterator[None]:
     """Turns any error in loading a part into one sentence."""
     try:
@@ -298,20 +317,20 @@ def explained(source: Source, part: str, silence: str = "") -> Iterator[None]:
     except Exception as error:
         if source.gguf is not None:
             raise source.gguf.cannot_read(shorten(error)) from error
-        raise ModelError(_loading_failed(source, part, error, silence)) from error
+        raise _loading_failed(source, part, error, silence) from error
 
 
-def _loading_failed(source: Source, part: str, error: Exception, silence: str) -> str:
+def _loading_failed(source: Source, part: str, error: Exception, silence: str) -> ModelError:
     reason, name = str(error), source.name
     if kind := re.search(r"has model type `([^`]*)`", reason):
-        return (
+        return ModelError(
             f"{name!r} is of the type {kind[1]!r}, which this version of transformers does not"
             " know; update it, or use another model."
         )
     if kind := re.search(r"Unrecognized configuration class <class '[\w.]*?(\w+)'>", reason):
-        return f"{name!r} is no causal language model ({kind[1]}); use a chat model."
+        return ModelError(f"{name!r} is no causal language model ({kind[1]}); use a chat model.")
     if "trust_remote_code" in reason:
-        return (
+        return ModelError(
             f"{name!r} needs code that comes with it; if you trust that code, allow it"
             " (trust_remote_code=True)."
         )
@@ -320,42 +339,44 @@ def _loading_failed(source: Source, part: str, error: Exception, silence: str) -
             f"config.json and the {'files of the tokenizer' if part == 'tokenizer' else 'weights'}"
         )
         if part == "tokenizer" and name != DEFAULT and not (Path(name) / "tokenizer.json").exists():
-            return (
+            return ModelError(
                 f"The folder {name!r} has no tokenizer.json; put that of the model beside its"
                 " config.json."
             )
-        return f"Cannot load {name!r} ({shorten(error)}); check {files} in that folder."
+        return ModelError(f"Cannot load {name!r} ({shorten(error)}); check {files} in that folder.")
     if "safetensors" in reason and isinstance(error, OSError):
-        return (
+        return ModelError(
             f"The hub model {name!r} has no safetensors weights; pickled ones can run code, so"
             " convert them first."
         )
     if isinstance(error, OSError):
         return _not_found(name, error, silence)
-    return f"Cannot load {name!r} ({shorten(error)}); delete it from the hub's cache and try again."
+    return ModelError(
+        f"Cannot load {name!r} ({shorten(error)}); delete it from the hub's cache and try again."
+    )
 
 
-def _not_found(name: str, error: OSError, silence: str) -> str:
+def _not_found(name: str, error: OSError, silence: str) -> ModelError:
     from huggingface_hub import constants
 
     message = str(error).lower()
     if "gated" in message:
-        return (
+        return ModelError(
             f"The hub gives {name!r} only to those it let in; ask for access on its page, then log"
             " in with: hf auth login."
         )
     if constants.is_offline_mode():
-        return (
+        return NoSuchModel(
             f"There is no model {name!r}: it is no folder here and not in the hub's cache, and"
             " HF_HUB_OFFLINE keeps it from asking the hub; unset it, or give a folder, a URL, or"
             " 'default'."
         )
     if silence:
-        return (
+        return ModelError(
             f"The hub cannot be reached ({silence}), and {name!r} is no folder here and not whole"
             " in the hub's cache; try again, or give a folder, a URL, or 'default'."
         )
-    return (
+    return NoSuchModel(
         f"There is no model {name!r}: it is no folder here, and the hub does not have it;"
         " give a folder, a hub name, a URL, or 'default'."
     )

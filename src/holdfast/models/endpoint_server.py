@@ -59,8 +59,8 @@ class Server:
             methods,
             served.capabilities,
             f"the endpoint {url}" + (f", which {served.unsure}," if served.unsure else ""),
-            "use a prompt method such as repetition:probability=0.5, or load the model with"
-            " holdfast.load()",
+            "use a prompt method such as repetition:probability=0.5, or load the model in"
+            " this process",
         )
         check_served(methods, served, url)
 
@@ -71,15 +71,15 @@ class Server:
         if request.continue_final_message and self.served.wire_format != "holdfast":
             raise ModelError(
                 f"The endpoint {self.endpoint.url} may answer a message of the assistant where it"
-                " should continue it; end with a message of the user, or load the model with"
-                " holdfast.load()."
+                " should continue it; end with a message of the user, or load the model in"
+                " this process."
             )
         if request.emphasis and Ability.LOG_ODDS not in self.served.capabilities:
             number, first, last = request.emphasis[0]
             raise ModelError(
                 f"Emphasis ({request.messages[number]['content'][first:last][:60]!r}) needs"
                 f" attention, to which the endpoint {self.endpoint.url} gives no access; leave it"
-                " out, or load the model with holdfast.load()."
+                " out, or load the model in this process."
             )
 
     def reach(self) -> None:

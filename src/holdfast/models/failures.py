@@ -105,7 +105,7 @@ async def answer_each(
         kind, number = name  # several questions of one conversation count once
         named = replace(request, name=f"{watch.unit.capitalize()} {number} ({kind})")
         try:
-            reply = (await generate_checked(engine, named)).reply
+            reply = await generate_checked(engine, named)
             if reply.stop_reason == "context":
                 raise RequestFailed(_NO_ROOM, "context")
         except RequestFailed as error:

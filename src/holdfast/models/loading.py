@@ -28,6 +28,7 @@ from holdfast.models.checkpoint import (
     hub_silence,
     load_whole,
     shorten,
+    without_weight_bars,
 )
 from holdfast.models.fingerprint import Fingerprint, is_split
 from holdfast.models.gguf import GGUF
@@ -270,7 +271,7 @@ def _read(
             tokenizer.chat_template = template or tokenizer.chat_template
             if source.gguf is not None and source.gguf.begins_with_bos:
                 tokenizer.chat_template = begin_with_bos(tokenizer)
-        with explained(source, "model", silence):
+        with explained(source, "model", silence), without_weight_bars():
             model = _read_model(source, location, options | file, placement)
     if silence:
         why = f"The hub cannot be reached ({silence})"

@@ -16,7 +16,7 @@ from typing import Any
 
 from holdfast.chat.emphasis import Range
 from holdfast.common.sampling import Penalties, Sampling
-from holdfast.engine.scheduler import naming_copies
+from holdfast.engine.row_errors import naming_copies
 from holdfast.errors import PromptError, UsageError
 from holdfast.methods import Method, ShiftsAttention
 from holdfast.models.rendering import Resolved, Unresolved

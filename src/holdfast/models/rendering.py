@@ -18,8 +18,8 @@ from holdfast.chat.emphasis import Range, Span, put_marks, take_marks, unused_ch
 from holdfast.chat.messages import Message
 from holdfast.chat.prompt import Prompt, render_with_spans, tokenize
 from holdfast.engine.prefixes import KeysValues, Prefix
+from holdfast.engine.row_errors import errors_named
 from holdfast.engine.rows import Row, Stream
-from holdfast.engine.scheduler import errors_named
 from holdfast.errors import PromptError, PromptTooLong
 from holdfast.methods import CompiledMethods
 from holdfast.models.requests import Request

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from transformers import PreTrainedTokenizerFast
 
-from holdfast.engine.scheduler import errors_named
+from holdfast.engine.row_errors import errors_named
 from holdfast.methods import Method
 from holdfast.models.grammar_masks import compile_grammar
 from holdfast.models.rehearsals import (

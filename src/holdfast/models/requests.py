@@ -58,6 +58,8 @@ class Reply:
         reasoning: what the model thought before it replied; "" if it did not, or does not show it.
         cached: tokens of the chat that did not go through the model, as what it computed for them
             was kept; 0 if unknown.
+        discarded: replies that were drawn for the same request and not used, as they broke more
+            rules (`check-and-retry`).
     """
 
     text: str
@@ -70,6 +72,7 @@ class Reply:
     billed: tuple[int, int] | None = None
     reasoning: str = field(default="", repr=False)
     cached: int = field(default=0, repr=False, compare=False)
+    discarded: tuple[Reply, ...] = field(default=(), repr=False)
 
     @property
     def usage(self) -> tuple[int, int] | None:

@@ -9,8 +9,8 @@ from transformers import PreTrainedTokenizerFast
 
 from holdfast.chat.prompt import Prompt, tokenize
 from holdfast.chat.templates import continues_text
+from holdfast.engine.row_errors import errors_named
 from holdfast.engine.rows import Stream
-from holdfast.engine.scheduler import errors_named
 from holdfast.errors import PromptError, PromptTooLong, UsageError, shortened
 from holdfast.models.rendering import Resolved, token_at
 

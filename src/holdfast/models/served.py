@@ -106,7 +106,7 @@ def check_served(methods: Sequence[Method], served: Served, url: str) -> None:
         if method.name not in served.methods:
             raise ModelError(
                 f"{url} knows {', '.join(served.methods) or 'no method'}, and not {method.name};"
-                " use one of those, or load the model with holdfast.load()."
+                " use one of those, or load the model in this process."
             )
 
 

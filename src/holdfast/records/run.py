@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from holdfast.common.extras import import_extra
-from holdfast.errors import RecordsError
+from holdfast.errors import AnotherRun
 from holdfast.records.belonging import Record
 from holdfast.records.conversation import CapabilityConversation, Conversation, LogDialog
 from holdfast.records.identity import Identity, Manifest
@@ -50,12 +50,12 @@ class Run:
         """The identity of the run, of the kind that its command has.
 
         Raises:
-            RecordsError: another command made the run.
+            AnotherRun: another command made the run.
         """
         if isinstance(self.manifest.identity, kind):
             return self.manifest.identity
         command = self.manifest.command
-        raise RecordsError(
+        raise AnotherRun(
             f"{self.folder} was made by `holdfast {command}`, so it has no {kind.contents}; give"
             f" the folder of a run of `holdfast {kind.command}`.",
             value=command,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from holdfast.analysis.summary import DriftResults, results_of, write_summary
 from holdfast.common.files import cannot_write, write_whole
-from holdfast.errors import RecordsError, UsageError
+from holdfast.errors import AnotherRun, RecordsError, UsageError
 from holdfast.records import read_run
 from holdfast.report.terminal import table
 
@@ -52,7 +52,7 @@ def read_results(
     runs = [read_run(path) for path in paths]
     for run in runs:
         if (command := run.manifest.command) != "drift":
-            raise RecordsError(
+            raise AnotherRun(
                 f"{run.folder} holds a run of `holdfast {command}`, which writes a page of its own"
                 " when its command is repeated; give runs of `holdfast drift`.",
                 option="folders",

@@ -17,7 +17,7 @@ from holdfast.analysis.check_file import write_check
 from holdfast.analysis.check_verdicts import PromptCheck, Terms, check_prompts
 from holdfast.analysis.sequential import FAIL, UNDECIDED
 from holdfast.analysis.unscored import WITHOUT_SCORE, is_unmeasured, unscored_by_reason
-from holdfast.errors import ModelError, RecordsError, Unavailable, UsageError
+from holdfast.errors import AnotherRun, ModelError, Unavailable, UsageError
 from holdfast.methods import Method, read_methods
 from holdfast.models.protocol import ChatModel
 from holdfast.records import Conversation, Run, read_earlier, read_run
@@ -191,7 +191,7 @@ def earlier_conversations(folder: Path | str, suite: drift.Suite, method: str) -
     run = read_earlier(folder, "drift")
     recorded = list(dict.fromkeys(record.method for record in run.records))
     if method not in recorded and len(recorded) != 1:
-        raise RecordsError(
+        raise AnotherRun(
             f"{folder} has the methods {', '.join(recorded) or '(none yet)'}, and not {method};"
             " give a run of that method, or of one method, with --against.",
             option="against",
@@ -204,7 +204,7 @@ def earlier_conversations(folder: Path | str, suite: drift.Suite, method: str) -
         if record.method == chosen and record.agent.id in by_case:
             by_case[record.agent.id].append(record)
     if not any(by_case.values()):
-        raise RecordsError(
+        raise AnotherRun(
             f"{folder} has none of the prompts of this suite ({', '.join(by_case)}); give a run of"
             " the same prompts with --against.",
             option="against",

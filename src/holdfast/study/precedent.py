@@ -332,7 +332,7 @@ class Precedent:
             trace=trace,
             name=f"Conversation {draw[0]} ({draw[1]})",
         )
-        reply = (await generate_checked(self.engine, request)).reply
+        reply = await generate_checked(self.engine, request)
         if reply.stop_reason == "context":
             raise RequestFailed(
                 "The chat leaves no room for a reply; use shorter prompts.", "context"

@@ -20,7 +20,7 @@ from vllm.v1.engine.exceptions import EngineDeadError
 
 from holdfast.attention import AttentionTrace
 from holdfast.common.event_loop import run_sync
-from holdfast.engine.scheduler import errors_named, name_error
+from holdfast.engine.row_errors import errors_named, name_error
 from holdfast.errors import ModelError, PromptTooLong
 from holdfast.methods import spec_of
 from holdfast.models.capabilities import require_free_reply

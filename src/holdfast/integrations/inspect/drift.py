@@ -31,7 +31,8 @@ from inspect_ai.solver import Generate, Solver, TaskState, solver
 
 from holdfast.common.sampling import Sampling
 from holdfast.common.seeds import seed_of
-from holdfast.drift.dialog import Dialog, conversation_of
+from holdfast.drift.dialog import Dialog
+from holdfast.drift.dialog_records import conversation_of
 from holdfast.drift.pairing import Pairing, draw_pairing, user_prompt_of
 from holdfast.drift.probe_outcomes import results_of
 from holdfast.drift.prompt_rules import check_in_dialogs

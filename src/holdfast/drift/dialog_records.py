@@ -1,0 +1,202 @@
+"""What is recorded of a dialog: its turns, the outcomes of its probes, and the conversation."""
+
+from collections.abc import Mapping, Sequence
+
+from holdfast.chat.templates import common_length
+from holdfast.common.sampling import NO_CONTENT
+from holdfast.drift.cases import Case, Persona, Rule
+from holdfast.drift.dialog import Dialog, Speaker
+from holdfast.drift.pairing import Pairing, ProbeQuestion
+from holdfast.drift.probe_outcomes import ProbeOutcome, ProbeResults, outcome_of
+from holdfast.drift.settings import Shown
+from holdfast.measures.phrases import phrases_in_prompt, phrases_of_measure
+from holdfast.measures.repeated_turns import repetitions
+from holdfast.models.requests import Reply
+from holdfast.records import (
+    Agent,
+    ContextSummary,
+    Conversation,
+    Participant,
+    ProbePlace,
+    ProbeReply,
+    Replayed,
+    Scripted,
+    Tokens,
+    Turn,
+)
+
+WORTH_NOTING = (*NO_CONTENT, "length")  # stop reasons that a probe is recorded with
+
+
+def turn_of(number: int, speaker: Speaker, reply: Reply, shown: Shown) -> Turn:
+    """The turn of round `number` that a reply to a part of the dialog becomes."""
+    return Turn(
+        round=number,
+        speaker=speaker,
+        text=reply.text,
+        stop_reason=reply.stop_reason,
+        mass=_mass(reply),
+        reasoning=reply.reasoning or None,
+        prompt_tokens=reply.billed[0] if reply.billed else None,
+        left_out=shown.first - 1 or None,
+        retries=len(reply.discarded) or None,
+    )
+
+
+def place_of(number: int, question: ProbeQuestion, rule: Rule) -> ProbePlace:
+    """Where the record of round `number` has the score of one of the question's rules."""
+    return ProbePlace(
+        round=number,
+        kind=question.kind,
+        rule=rule.id,
+        probe=question.index,
+        reply_of=None if rule is question.rule else question.rule.id,
+        rule_kind=rule.kind,
+        polarity=rule.polarity,
+    )
+
+
+def outcomes_of(
+    number: int, question: ProbeQuestion, reply: Reply, shown: Shown
+) -> list[ProbeOutcome]:
+    """The outcome of a probe in round `number`, for each rule that it is asked for."""
+    outcomes: list[ProbeOutcome] = []
+    for rule in question.rules:
+        probe = ProbeReply(
+            **dict(place_of(number, question, rule)),
+            question=question.question,
+            reply=reply.text,
+            mass=_mass(reply),
+            reasoning=reply.reasoning or None,
+            prompt_tokens=reply.billed[0] if reply.billed else None,
+            left_out=shown.first - 1 or None,
+            retries=len(reply.discarded) or None,
+            stop_reason=reply.stop_reason if reply.stop_reason in WORTH_NOTING else None,
+        )
+        outcomes.append(outcome_of(probe, rule.measure, reply.stop_reason))
+    return outcomes
+
+
+def _mass(reply: Reply) -> float | None:
+    """Mean mass over layers, heads and the tokens of the reply."""
+    if reply.trace is not None:
+        return round(float(reply.trace.mass.mean()), 6)
+    return round(sum(reply.masses) / len(reply.masses), 6) if reply.masses else None
+
+
+def conversation_of(
+    dialog: Dialog,
+    method: str,
+    results: ProbeResults,
+    seconds: float,
+    rows_at_most: int | None = None,
+) -> Conversation:
+    """The record of a dialog that is over, under a method as it is written."""
+    pairing = dialog.pairing
+    rules = [(asked.kind, rule.id) for asked in pairing.probes_of(1, 1) for rule in asked.rules]
+    positions = {names: position for position, names in enumerate(dict.fromkeys(rules))}
+
+    def order(probe: ProbePlace) -> tuple[int, int, int]:
+        return probe.round, positions[probe.kind, probe.rule], probe.probe
+
+    speakers = {"agent": pairing.agent, "user": pairing.user}
+    return Conversation(
+        method=method,
+        conversation=pairing.number,
+        agent=agent_of(pairing.agent),
+        user=participant_of(pairing.user),
+        turns=tuple(with_repetition(dialog.turns, speakers)),
+        probes=tuple(sorted(results.probes, key=order)),
+        tokens=_tokens(dialog),
+        seconds=round(seconds, 3),
+        ended=dialog.ended,
+        unscored=tuple(sorted(results.unscored, key=order)),
+        unanswered=tuple(sorted(results.unanswered, key=order)),
+        summaries=tuple(
+            ContextSummary(view=key.view, rounds=(key.first, key.before - 1), text=text)
+            for key, text in dialog.summaries.items()
+        ),
+        replayed=_replayed(pairing),
+        canary=pairing.canary or None,
+        scripted=Scripted(line=pairing.script.line) if pairing.script else None,
+        rows_at_most=rows_at_most,
+    )
+
+
+def _replayed(pairing: Pairing) -> Replayed | None:
+    """The line of the recorded dialog, and whether it had the agent's system prompt."""
+    recorded = pairing.dialog
+    if recorded is None:
+        return None
+    if recorded.system.strip() == pairing.agent.system_prompt.strip():
+        prompt = "own"
+    else:
+        prompt = "in place of another" if recorded.system else "added"
+    return Replayed(line=recorded.line, system_prompt=prompt)
+
+
+def with_repetition(
+    turns: Sequence[Turn], speakers: Mapping[str, Case | Persona | None]
+) -> list[Turn]:
+    """The turns of a dialog, each with how much of it repeats (`measures.repeated_turns`); and, if
+    that is much, how much of it repeats besides what its speaker is asked to say.
+    """
+    spoken = [(turn.speaker, turn.text) for turn in turns]
+    repeats = repetitions(spoken)
+    measured = [
+        turn.model_copy(update={"repeats": repeated})
+        for turn, repeated in zip(turns, repeats, strict=True)
+    ]
+    if not any(repeated.broken for repeated in repeats):
+        return measured
+    phrases = [_phrases_for(speakers.get(speaker), text) for speaker, text in spoken]
+    unprompted = repetitions(spoken, phrases)
+    return [
+        turn.model_copy(update={"repeats_unprompted": besides}) if repeated.broken else turn
+        for turn, repeated, besides in zip(measured, repeats, unprompted, strict=True)
+    ]
+
+
+def _phrases_for(speaker: Case | Persona | None, text: str) -> list[str]:
+    """The phrases that a speaker is asked to say, as far as they may occur in a text."""
+    if speaker is None:
+        return []
+    phrases = phrases_in_prompt(speaker.system_prompt)
+    for rule in speaker.all_rules if isinstance(speaker, Case) else ():
+        phrases += [*phrases_of_measure(rule.measure, text), *rule.follows]
+    return phrases
+
+
+def _tokens(dialog: Dialog) -> Tokens:
+    """Tokens forwarded, the least possible number, and those read and written, if known."""
+    known = [usage for usage in dialog.usage if usage is not None]
+    counted = bool(known) and len(known) == len(dialog.usage)
+    return Tokens(
+        forwarded=dialog.forwarded,
+        least=least_tokens(dialog.sequences),
+        read=sum(read for read, _ in known) if counted else None,
+        written=sum(written for _, written in known) if counted else None,
+    )
+
+
+def agent_of(case: Case) -> Agent:
+    """The agent as a record names it."""
+    return Agent(id=case.id, category=case.category, system_prompt=case.system_prompt)
+
+
+def participant_of(user: Case | Persona | None) -> Participant:
+    """The user model as a record names it; without a prompt it has no id."""
+    if user is None:
+        return Participant(id=None, category=None, system_prompt="")
+    category = user.category if isinstance(user, Case) else None
+    return Participant(id=user.id, category=category, system_prompt=user.system_prompt)
+
+
+def least_tokens(sequences: Sequence[tuple[str, tuple[int, ...]]]) -> int:
+    """Tokens to forward if each is forwarded once: the nodes of the prefix trees of the views."""
+    total, last_view = 0, ""
+    last_ids: tuple[int, ...] = ()
+    for view, ids in sorted(sequences):
+        total += len(ids) - (common_length(ids, last_ids) if view == last_view else 0)
+        last_view, last_ids = view, ids
+    return total

@@ -1,0 +1,81 @@
+"""One rule for exit codes: 2 if what the command line names is not there, or is of another kind."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from holdfast.cli import main
+
+RECORDED = Path(__file__).parent / "data/recorded/schema-3"
+NO_MODEL = ("./no-such-folder", "no-such-owner/no-such-model")
+USE_A_MODEL = (
+    "drift --suite starter",
+    "check starter",
+    "check starter --smoke",
+    "calibrate --suite starter",
+    "precedent",
+    "generate --user hello",
+    "try",
+)
+READ_A_RUN = ("report", "map", "compare {drift}", "check starter --against")
+
+
+@pytest.fixture(autouse=True)
+def offline(monkeypatch, tmp_path):
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    monkeypatch.chdir(tmp_path)
+
+
+def said_with_code_2(words: list[str], capsys) -> str:
+    """The one line that a command says when it exits with 2."""
+    assert main(words) == 2, words
+    return capsys.readouterr().err.splitlines()[-1]
+
+
+@pytest.mark.parametrize("model", NO_MODEL)
+@pytest.mark.parametrize("command", USE_A_MODEL)
+def test_a_model_that_is_not_there(command, model, capsys):
+    assert repr(model) in said_with_code_2([*command.split(), "--model", model], capsys)
+
+
+def test_a_folder_without_a_model(tmp_path, capsys):
+    said = said_with_code_2(["drift", "--suite", "starter", "--model", str(tmp_path)], capsys)
+    assert "config.json" in said
+
+
+@pytest.mark.parametrize("run", ["nowhere", str(RECORDED / "tasks")])
+@pytest.mark.parametrize("command", READ_A_RUN)
+def test_a_run_that_is_not_there_or_of_another_command(command, run, capsys):
+    words = command.format(drift=RECORDED / "drift").split()
+    assert run in said_with_code_2([*words, run], capsys)
+
+
+def test_a_run_that_is_damaged_is_another_failure(tmp_path, capsys):
+    folder = Path(shutil.copytree(RECORDED / "drift", tmp_path / "run"))
+    (folder / "manifest.json").write_text("{")
+    assert main(["report", str(folder)]) == 1
+    assert "manifest.json" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["drift --suite", "check", "calibrate --suite", "suite test"])
+def test_a_suite_that_is_not_there(command, capsys):
+    said = said_with_code_2([*command.split(), "nowhere.yaml"], capsys)
+    assert "nowhere.yaml" in said
+
+
+def test_a_folder_in_place_of_a_suite_is_called_a_folder(tmp_path, capsys):
+    (tmp_path / "mine").mkdir()
+    said = said_with_code_2(["drift", "--suite", "mine"], capsys)
+    assert said == "holdfast: The suite 'mine' is a folder; give a YAML file."
+    (tmp_path / "mine" / "bot.yaml").touch()
+    said = said_with_code_2(["check", "mine"], capsys)
+    assert said.endswith("is a folder; give one of its files, such as mine/bot.yaml.")
+
+
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [("check starter --conversations 5", "--budget"), ("drift --budget 5", "--conversations")],
+)
+def test_an_option_that_another_command_has_names_this_commands(words, meant, capsys):
+    assert said_with_code_2(words.split(), capsys).endswith(f"did you mean {meant}?")
