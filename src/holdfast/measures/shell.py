@@ -286,13 +286,12 @@ def _piped_into(node: "Node", known: _Script) -> str | None:
     if node.parent is None or node.parent.type != "pipeline":
         return None
     pipeline = node.parent
-    before = [c for c in pipeline.named_children if c.end_byte <= node.start_byte]
+    before = [child for child in pipeline.named_children if child.end_byte <= node.start_byte]
+    source: Node | None = None
     if before:
         source = before[-1]
     elif pipeline.parent is not None and pipeline.parent.type == "heredoc_redirect":
         source = pipeline.parent.parent  # the grammar has the pipeline inside the redirection
-    else:
-        source = None
     if source is None:
         return None
     document = None
