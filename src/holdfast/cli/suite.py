@@ -77,8 +77,8 @@ def _init(arguments: SuiteArguments) -> int:
     if out is not None and out.exists() and not arguments.force:
         raise UsageError(f"{out} exists; choose another file, or overwrite it with --force.")
     check_endpoint_options(arguments)
-    for file in arguments.files:
-        note_if_long(Path(file))
+    for name in arguments.files:
+        note_if_long(Path(name))
     drafted = [draft_lines(file) for file in arguments.files]
     if arguments.model is not None:
         drafted = _with_proposals(drafted, arguments)
