@@ -182,11 +182,16 @@ def test_rules_of_coding_agents_are_not_read_as_those_of_bots():
     assert all(rule.kind != "length" for rule in drafted(text))
 
 
-def test_rules_that_one_sentence_says_are_named_by_their_kinds(tmp_path):
+def test_rules_that_one_sentence_says_are_named_by_what_they_ask_for(tmp_path):
     prompt = 'You start with "Ahoy", you end with "Fair winds!", and 50 words are enough.'
     (tmp_path / "bot.txt").write_text(f"{prompt}\nCada respuesta empieza por “Sí”.\n")
     names = [rule.id for rule in draft_lines(tmp_path / "bot.txt").rules]
-    assert names == ["length", "opening", "closing", "cada-respuesta-empieza-por"]
+    assert names == [
+        "at-most-50-words",
+        "starts-with-ahoy",
+        "ends-with-fair-winds",
+        "starts-with-si",
+    ]
 
 
 def test_a_rules_file_of_coding_agents_is_known_by_its_name(tmp_path):

@@ -51,7 +51,9 @@ RULES = [  # a line, a turn that follows it, one that breaks it
     ("- Use `just test` instead of `cargo test`.", ran("just test"), ran("cargo test -p core")),
     ("**Package manager**: pnpm (required)", ran("npm run x"), ran("npm install x")),
     ("Never run `git push --force`.", ran("git push"), ran("git push origin main --force")),
-    ("You must never force-push.", ran("git push --force-with-lease"), ran("git push -f")),
+    ("You must never force-push.", ran("git push -u origin main"), ran("git push -f")),
+    ("Never force-push to main.", ran("git push -f origin x"), ran("git push origin +main")),
+    ("`kubectl delete` is off limits.", ran("kubectl get"), ran("kubectl delete pod a")),
     ("NEVER use `git add -A` or `git add .`!", ran("git add src"), ran("git add --all")),
     ("Do not use `rm -rf`", ran("rm -f x"), ran("sudo rm -r -f x")),
     ("Don't skip pre-commit hooks", ran("git commit -m x"), ran("git commit -n -m x")),
@@ -293,13 +295,76 @@ def test_the_drafted_suite_is_valid_and_lists_every_other_line(agents, capsys, t
     (case,) = load_suite(str(out), probed=False).cases
     assert case.system_prompt == AGENTS.strip()
     assert [(rule.id, rule.kind, rule.polarity) for rule in case.rules] == [
-        ("pnpm-npm", "command", "prohibition"),
-        ("commit-messages-follow-conventional", "commit", "requirement"),
+        ("pnpm-not-npm", "command", "prohibition"),
+        ("commit-conventional-commits", "commit", "requirement"),
     ]
     text = out.read_text(encoding="utf-8")
     for comment in ("line 1: Rules", "line 3: Use pnpm", "line 4: Be kind", "as line 3"):
         assert comment in text
     assert "2 rules" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("line", "name"),
+    [
+        ("Never use `any` in TypeScript.", "never-any-in-typescript"),
+        ("Never commit .env files.", "never-commit-env"),
+        ("Use pnpm, not npm or yarn.", "pnpm-not-npm"),
+        ("Do not edit files in `vendor/`.", "never-edit-in-vendor"),
+        ("Run `make test` before committing.", "make-test-before-committing"),
+        ("Never force-push.", "never-force-push"),
+        ("Keep your replies to at most 60 words.", "at-most-60-words"),
+        ('End every reply with "Linden Pharmacy"', "ends-with-linden-pharmacy"),
+    ],
+)
+def test_the_id_of_a_rule_tells_its_sense(line, name, tmp_path):
+    path = tmp_path / "AGENTS.md"
+    path.write_text(f"- {line}\n")
+    assert [rule.id for rule in draft_file(path).rules] == [name]
+
+
+@pytest.mark.parametrize(
+    "push",
+    "--force -f -fu -uf --force=x --force-with-lease --force-with-lease=main:a +main".split(),
+)
+def test_every_way_to_force_a_push_breaks_the_rule(push):
+    (spec,) = rules_of("Never force-push.")
+    assert build(spec).score_turn(ran(f"git push origin {push}")).value == 0
+
+
+def test_a_suite_is_no_rules_file(capsys, tmp_path):
+    path = tmp_path / "suite.yaml"
+    path.write_text("name: x\ncases:\n  - id: a\n    system_prompt: Never use emojis.\n")
+    assert main(["suite", "init", str(path)]) == 2
+    assert "suite.yaml is a suite already" in refusal_in(capsys)
+
+
+def test_a_file_that_is_too_long_is_refused(capsys, tmp_path):
+    path = tmp_path / "prompt.md"
+    path.write_text("Never use emojis. " * 30_000)
+    assert main(["suite", "init", str(path)]) == 2
+    assert "540,000 characters" in refusal_in(capsys)
+
+
+def test_a_long_paragraph_is_read_in_linear_time():
+    sentences = [f"Be kind to guest {number}." for number in range(20_000)]
+    statements = read_statements(" ".join(sentences))
+    assert [statement.text for statement in statements] == sentences
+    assert statements[0].following == "Be kind to guest 1. Be kind to guest 2."
+
+
+def test_a_line_that_needs_a_judge_has_a_rule_to_complete(tmp_path):
+    path, out = tmp_path / "bot.md", tmp_path / "bot.yaml"
+    path.write_text('Never use emojis. Be kind: "dear" #guest.\n')
+    text = suite_text([draft_file(path)])
+    head, mark, template = text.partition("      # - id: ")
+    lines = (mark + template).splitlines()
+    rule = [line.replace("      # ", "      ", 1) for line in lines[:3]]
+    labels = ["        follows: [a, b, c, d]", "        breaks: [e, f, g, h]"]
+    assert "follows" in lines[3] and "breaks" in lines[4]
+    out.write_text("\n".join([head.rstrip(), *rule, *labels]))
+    last = load_suite(str(out), probed=False).cases[0].rules[-1]
+    assert last.id == "kind-dear-guest" and last.measure.judged
 
 
 def test_a_file_is_overwritten_only_by_force(agents, capsys, tmp_path):

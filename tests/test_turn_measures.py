@@ -5,6 +5,8 @@ import pytest
 from holdfast.errors import UsageError
 from holdfast.measures import build
 from holdfast.measures.actions import commands_of, files_changed
+from holdfast.measures.file_edits import edits_by_command
+from holdfast.measures.shell import read_script
 from holdfast.measures.turns import AssistantTurn as Turn
 from holdfast.measures.turns import ToolCall, When
 
@@ -262,3 +264,25 @@ def test_a_rule_applies_to_the_turns_that_meet_all_its_conditions(when, applies)
 def test_a_malformed_argument_is_named(spec, named):
     with pytest.raises(UsageError, match=named.replace("(", r"\(").replace("[", r"\[")):
         build(spec)
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "echo 'x: any' | tee x.py",
+        "printf 'x: any' | sudo tee -a x.py >/dev/null",
+        "cat <<EOF | tee x.py\nx: any\nEOF",
+        "cat <<'EOF' | sudo tee -a x.py > /dev/null\nx: any\nEOF",
+    ],
+)
+def test_what_is_piped_into_tee_is_written(script):
+    (edit,) = (e for command in read_script(script) for e in edits_by_command(command))
+    assert (edit.path, edit.added, edit.is_shown) == ("x.py", ("x: any",), True)
+
+
+@pytest.mark.parametrize(
+    "script", ["cat f | tee x.py", "echo $X | tee x.py", "echo a | sort | tee x.py"]
+)
+def test_what_a_script_pipes_into_tee_without_showing_it_is_not_shown(script):
+    edits = [e for command in read_script(script) for e in edits_by_command(command)]
+    assert [(edit.path, edit.is_shown) for edit in edits] == [("x.py", False)]

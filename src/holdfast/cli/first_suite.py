@@ -4,6 +4,7 @@ import hashlib
 from pathlib import Path
 
 from holdfast.cli.drift import plain_name
+from holdfast.cli.progress import note_if_long
 from holdfast.common.files import write_whole
 from holdfast.common.plurals import plural
 from holdfast.drafting.probing import PROBES, probed
@@ -21,6 +22,7 @@ _SHOWN = 90  # characters of a line of the prompt
 
 def draft_rules(prompt: Path) -> DraftedFile:
     """The rules of a prompt that a conversation can test; prints them, and the other lines."""
+    note_if_long(prompt)
     file = probed(draft_lines(prompt))
     print(f"{prompt}: {plural(len(file.rules), 'rule')} drafted.")
     for rule in file.rules:

@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 from holdfast.common.plurals import plural, plural_of
 from holdfast.common.progress import GROWTH, Watch, seconds_left
@@ -27,6 +28,17 @@ _CONTROL, _SURROGATE = (
 def note(line: str) -> None:
     """Prints a line on stderr, so that other programs can read a command's output from stdout."""
     print(f"holdfast: {line}", file=sys.stderr, flush=True)
+
+
+def note_if_long(path: Path) -> None:
+    """Says that reading the rules of a file takes a while, if it does."""
+    with contextlib.suppress(OSError):
+        size = path.stat().st_size
+        if size > _LONG:
+            note(f"{path} has {size // 1000:,} kB; reading its rules takes a while.")
+
+
+_LONG = 50_000  # bytes of a rules file, which take some seconds
 
 
 def printable(text: str) -> str:

@@ -8,7 +8,7 @@ from pydantic import BaseModel
 from holdfast.cli.json_output import write_document
 from holdfast.cli.loading import check_endpoint_options, load_asked_model
 from holdfast.cli.options import Arg, Command, EndpointOptions, option_of
-from holdfast.cli.progress import Bar, note
+from holdfast.cli.progress import Bar, note, note_if_long
 from holdfast.common.files import write_whole
 from holdfast.common.plurals import plural
 from holdfast.errors import UsageError
@@ -77,6 +77,8 @@ def _init(arguments: SuiteArguments) -> int:
     if out is not None and out.exists() and not arguments.force:
         raise UsageError(f"{out} exists; choose another file, or overwrite it with --force.")
     check_endpoint_options(arguments)
+    for name in arguments.files:
+        note_if_long(Path(name))
     drafted = [draft_lines(file) for file in arguments.files]
     if arguments.model is not None:
         drafted = _with_proposals(drafted, arguments)

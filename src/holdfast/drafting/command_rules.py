@@ -222,6 +222,11 @@ def preferred(clause: str, statement: Statement, prohibits: bool) -> list[Draft]
     return [Draft("command", "requirement", spec)]
 
 
+def _pushed_to(branch: str) -> str:
+    """The part of a pattern that finds a branch among what is pushed, also as `+main`."""
+    return rf"(?=.*[ :+](?:refs/heads/)?{branch}(?!\S))"
+
+
 def push_to(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
     """Never push to `main`."""
     branches = r"(?P<branches>`?[\w./-]+`?(?:(?: or |, |/)`?[\w./-]+`?)*)"
@@ -240,8 +245,7 @@ def push_to(clause: str, statement: Statement, prohibits: bool) -> list[Draft] |
     known = ("main", "master", "develop", "dev", "trunk", "production", "staging")
     if not names or not all(name in known or f"`{name}`" in clause for name in names):
         return None
-    either = any_of(map(re.escape, names))
-    pattern = rf"git push(?=.*[ :]{either}(?!\S))"
+    pattern = "git push" + _pushed_to(any_of(map(re.escape, names)))
     return [Draft("command", "prohibition", {"name": "command_not_run", "command": pattern})]
 
 
@@ -279,11 +283,12 @@ def package_manager(clause: str, statement: Statement, prohibits: bool) -> list[
     return [Draft("command", "requirement", spec)] if others else None
 
 
+_FORCED = "git push --force"
 _GIT_ACTS = (
     (
         r"force[ -]push(?:es)?(?: (?:to|on) (?:any |shared |remote |collaborative )*"
         r"(?:branch(?:es)?|repos?))?",
-        ["git push --force"],
+        [_FORCED],
     ),
     (r"amend (?:existing |previous |any |published )?commits", ["git commit --amend"]),
     (
@@ -308,14 +313,16 @@ _GIT_ACTS = (
 
 def git_never(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
     """Never force-push."""
+    forced = [_FORCED]
+    if "--force-with-lease" not in statement.text:
+        forced.append(f"{_FORCED}-with-lease")
     for act, commands in _GIT_ACTS:
         start = rf"(?:{NEVER} )?" if prohibits else rf"(?:(?:always|please) )*{NEVER} "
         if re.fullmatch(rf"{start}{act}{TAIL}", clause, re.I):
-            return not_run(commands)
+            return not_run(forced if commands == [_FORCED] else commands)
     start = rf"(?:{NEVER} )?" if prohibits else rf"(?:(?:always|please) )*{NEVER} "
     branch = r"force[ -]push(?:es)? to `?(main|master)`?(?: branch)?"
     if match := re.fullmatch(rf"{start}{branch}{TAIL}", clause, re.I):
-        to = rf"(?=.*[ :]{match[1]}(?!\S))"
-        pattern = rf"git push(?=.* (?:--force|-f)(?!\S)){to}"
+        pattern = any_of(map(command_pattern, forced)) + _pushed_to(match[1])
         return [Draft("command", "prohibition", {"name": "command_not_run", "command": pattern})]
     return None

@@ -37,7 +37,7 @@ _INSTALLS = {
 _SAME = {
     **dict.fromkeys(
         (("git", "push", "--force"), ("git", "push", "-f")),
-        r"(?:--force|-[a-zA-Z]*f[a-zA-Z]*|\+\S+)",  # also of a ref such as `+main`
+        r"(?:--force(?:=\S*)?|-[a-zA-Z]*f[a-zA-Z]*|\+\S+)",  # also of a ref such as `+main`
     ),
     ("git", "commit", "--no-verify"): "(?:--no-verify|-n)",
     **dict.fromkeys(

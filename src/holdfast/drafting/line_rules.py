@@ -8,6 +8,7 @@ A line that no form fits is never guessed at.
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 
 from holdfast.drafting.asking_rules import ask_rule
 from holdfast.drafting.bot_rules import bot_rules
@@ -24,6 +25,7 @@ from holdfast.drafting.command_rules import (
     push_to,
     signed_off,
 )
+from holdfast.drafting.commands import is_command, path_glob
 from holdfast.drafting.commit_rules import (
     commit_form,
     commit_format,
@@ -97,7 +99,8 @@ _EXCEPTION_AFTER = re.compile(
 _INSTRUCTION = re.compile(
     r"\b(?:always|never|must|should|shall|do not|don['’]t|cannot|can['’]t|avoid|only"
     r"|ensure|make sure|"
-    r"required|forbidden|prohibited|prefer|no)\b|^(?:use|add|run|keep|write|follow"
+    r"required|forbidden|prohibited|banned|off[- ]limits|not (?:allowed|permitted)"
+    r"|prefer|no)\b|^(?:use|add|run|keep|write|follow"
     r"|check|read|update|"
     r"create|include|put|place|test|document|name|return|handle|format|commit|open"
     r"|set|remove|start|"
@@ -145,6 +148,7 @@ def draft(statement: Statement, of_bot: bool = False) -> list[Draft] | Undrafted
         return reason
     if of_bot and (found := bot_rules(statement)) is not None:
         return found
+    statement = _without_off_limits(statement)
     says_never = re.match(rf"{NEVER}\b", statement.text, re.I)
     above = [re.sub(r"^\W+", "", name) for name in (statement.label, *statement.under[-1:])]
     prohibits = not says_never and any(map(_PROHIBITS.match, above))
@@ -174,6 +178,29 @@ def draft(statement: Statement, of_bot: bool = False) -> list[Draft] | Undrafted
     if of_bot and _OCCASION.match(statement.text):
         return ON_OCCASION
     return _why_not(statement)
+
+
+_OFF_LIMITS = re.compile(
+    r"(?P<what>[^`]*`(?P<code>[^`]+)`(?: (?:folder|directory|files?))?) (?:is|are)"
+    r"(?: (?:strictly|completely|absolutely))? off[- ]limits\b",
+    re.I,
+)
+
+
+def _without_off_limits(statement: Statement) -> Statement:
+    """ "`vendor/` is off limits" as "Never edit `vendor/`", which the forms read; a command is not
+    to be run, and other code not to be used.
+    """
+    match = _OFF_LIMITS.match(statement.text)
+    if match is None:
+        return statement
+    verb = "use"
+    if is_command(match["code"]):
+        verb = "run"
+    elif path_glob(match["code"]):
+        verb = "edit"
+    what = match["what"][0].lower() + match["what"][1:]
+    return replace(statement, text=f"Never {verb} {what}{statement.text[match.end() :]}")
 
 
 def _context(statement: Statement) -> Undrafted | None:

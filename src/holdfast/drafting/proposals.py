@@ -15,8 +15,9 @@ from typing import Any
 from holdfast.common.event_loop import run_sync, task_group
 from holdfast.common.sampling import Sampling
 from holdfast.drafting.drafts import NEEDS_A_JUDGE, NO_MEASURE, Draft, Undrafted
+from holdfast.drafting.rule_ids import rule_id
 from holdfast.drafting.rules_file import Statement
-from holdfast.drafting.suite_text import DraftedFile, DraftedRule, new_rule_id, sentence_of
+from holdfast.drafting.suite_text import DraftedFile, DraftedRule, sentence_of
 from holdfast.drift.rule_kinds import Polarity, RuleKind
 from holdfast.drift.suites import TurnEntry
 from holdfast.errors import RequestFailed, UsageError, cut
@@ -199,7 +200,7 @@ def propose(
                 lines_by_measure[key] = statement.line
         if isinstance(draft, Draft):
             named = replace(draft, proposed_by=model.name)
-            lines.append(DraftedRule(new_rule_id(statement, taken), statement, named))
+            lines.append(DraftedRule(rule_id(statement, named, taken), statement, named))
         else:
             lines.append((statement, draft))
     return replace(file, lines=tuple(lines))

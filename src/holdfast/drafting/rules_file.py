@@ -6,7 +6,8 @@ marks.
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -34,7 +35,7 @@ class Statement:
         part: what it is.
         label: the words before its first colon, if they only name it: "**Commits:** ...".
         under: the headings and the introductions of lists that it stands under, outermost first.
-        following: the rest of its paragraph, and what is nested below it.
+        following: the next two sentences of its paragraph, or what is nested below it.
         block: the lines of the code block that it introduces.
     """
 
@@ -89,7 +90,7 @@ def read_statements(text: str) -> list[Statement]:
         under = (*(name for _, name in headings), *(name for _, name in parents))
         if block.part is Part.HEADING:
             under = under[:-1]
-        nested = _nested(block, blocks[number + 1 :])
+        nested = _nested(blocks, number)
         statements += _statements(block, under, nested)
         if block.part is Part.SENTENCE:
             text = _plain(block.text)
@@ -108,10 +109,12 @@ def _is_short(text: str) -> bool:
     return len(text.split()) <= 12 and not re.search(r"[.!?] ", text)
 
 
-def _nested(block: _Block, following: Iterable[_Block]) -> str:
+def _nested(blocks: Sequence[_Block], number: int) -> str:
     """The text of the items nested below an item."""
+    block = blocks[number]
     texts: list[str] = []
-    for other in following:
+    for below in range(number + 1, len(blocks)):
+        other = blocks[below]
         if not (block.is_item and other.is_item and other.indent > block.indent):
             break
         texts.append(_plain(other.text))
@@ -124,14 +127,14 @@ def _statements(block: _Block, under: tuple[str, ...], nested: str) -> Iterator[
             code = tuple(block.code) if block.part is Part.HEADING else ()
             yield Statement(number, source.strip(), block.part, under=under, block=code)
         return
-    joined, starts = "", list[tuple[int, int]]()
-    for number, source in block.lines:
-        starts.append((len(joined), number))
+    joined, starts = "", list[int]()
+    for _, source in block.lines:
+        starts.append(len(joined))
         joined += source.strip() + " "
     pieces = list(_sentences(joined.rstrip()))
     for index, (position, piece) in enumerate(pieces):
-        line = next(number for start, number in reversed(starts) if start <= position)
-        rest = [_plain(other) for _, other in pieces[index + 1 :]]
+        line, _ = block.lines[bisect_right(starts, position) - 1]
+        rest = [_plain(other) for _, other in pieces[index + 1 : index + 3]]
         label, text = _labelled(piece)
         is_last = index == len(pieces) - 1
         yield Statement(
@@ -146,6 +149,7 @@ def _statements(block: _Block, under: tuple[str, ...], nested: str) -> Iterator[
 
 _BREAK = re.compile(r"(?<=[.!?])[\"'”’)*_]*\s+(?=[^\sa-z»])")
 _ABBREVIATED = re.compile(r"(?:\b(?:e\.g|i\.e|etc|vs|cf|approx|no|incl)\.|\.\.\.)$", re.IGNORECASE)
+_LONGEST_ABBREVIATION = 12  # characters, with those before it that tell a word apart
 
 
 def _sentences(text: str) -> Iterator[tuple[int, str]]:
@@ -153,7 +157,8 @@ def _sentences(text: str) -> Iterator[tuple[int, str]]:
     hidden = re.sub(r"`[^`]*`|\([^()]*\)", lambda match: "X" * len(match[0]), text)
     start = 0
     for match in _BREAK.finditer(hidden):
-        if not _ABBREVIATED.search(hidden[: match.start()]) and match.start() > start:
+        before = hidden[max(start, match.start() - _LONGEST_ABBREVIATION) : match.start()]
+        if not _ABBREVIATED.search(before) and match.start() > start:
             yield start, text[start : match.end()].strip()
             start = match.end()
     if text[start:].strip():

@@ -4,7 +4,6 @@ comment with the reason why there is none.
 
 import json
 import re
-import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -15,9 +14,13 @@ import yaml
 from holdfast.common.files import read_text
 from holdfast.common.plurals import plural
 from holdfast.drafting.bot_prompts import is_of_a_bot
+from holdfast.drafting.drafts import NEEDS_A_JUDGE
 from holdfast.drafting.line_rules import Draft, Undrafted, draft
+from holdfast.drafting.rule_ids import id_by_words, rule_id
 from holdfast.drafting.rules_file import Statement, read_statements
 from holdfast.errors import UsageError
+
+MOST_CHARACTERS = 500_000  # of a rules file, which takes half a minute
 
 
 @dataclass(frozen=True)
@@ -79,7 +82,8 @@ def draft_lines(path: Path | str) -> DraftedFile:
     """As `draft_file`, for a file that may have no rules.
 
     Raises:
-        UsageError: the file is missing, empty or no text.
+        UsageError: the file is missing, empty, no text, longer than `MOST_CHARACTERS`, or a suite
+            already.
     """
     path = Path(path)
     text = read_text(path)
@@ -87,7 +91,29 @@ def draft_lines(path: Path | str) -> DraftedFile:
         raise UsageError(f"{path} is a binary file; give a rules file as text.", value=str(path))
     if not text.strip():
         raise UsageError(f"{path} is empty; give a file with rules or a prompt.", value=str(path))
+    if len(text) > MOST_CHARACTERS:
+        raise UsageError(
+            f"{path} has {len(text):,} characters; a rules file or a prompt may have"
+            f" {MOST_CHARACTERS:,}, so give the part with the rules.",
+            value=str(path),
+        )
+    if _is_suite(text):
+        raise UsageError(
+            f"{path} is a suite already; edit it as it is, and test it with `holdfast suite test`.",
+            value=str(path),
+        )
     return DraftedFile(path, text, tuple(_lines(read_statements(text), _is_of_a_bot(path, text))))
+
+
+def _is_suite(text: str) -> bool:
+    """Whether a file is one of Holdfast's suites."""
+    if not re.search(r"^\W*cases\W*:", text, re.M):
+        return False
+    try:
+        value = yaml.safe_load(text)
+    except (yaml.YAMLError, RecursionError, ValueError):
+        return False
+    return isinstance(value, dict) and isinstance(value.get("cases"), list)
 
 
 _OF_CODING_AGENTS = re.compile(
@@ -121,36 +147,8 @@ def _lines(
                 yield statement, Undrafted(same)
                 continue
             lines_by_rule[spec] = statement.line
-            name = rule.kind if of_bot and len(drafts) > 1 else _name_of(statement)
-            yield DraftedRule(_free_id(name, ids), statement, rule)
-
-
-def new_rule_id(statement: Statement, taken: set[str]) -> str:
-    """An id for a rule of a statement, which is added to those that are taken."""
-    return _free_id(_name_of(statement), taken)
-
-
-_SMALL = frozenset(
-    "a an the and or not to in of for with on at by is are be do does it its this that you your we"
-    " always never please must should all any every each use run don".split()
-)
-
-
-def _name_of(statement: Statement) -> str:
-    """The first words of a statement that say something, without accents."""
-    text = f"{statement.label} {statement.text}".lower().replace("don't", "")
-    plain = "".join(
-        sign for sign in unicodedata.normalize("NFD", text) if not unicodedata.combining(sign)
-    )
-    words = [word for word in re.findall(r"[a-z0-9]+", plain) if word not in _SMALL]
-    return "-".join(words[:4]) or f"line-{statement.line}"
-
-
-def _free_id(name: str, taken: set[str]) -> str:
-    names = (name, *(f"{name}-{number}" for number in range(2, len(taken) + 3)))
-    free = next(candidate for candidate in names if candidate not in taken)
-    taken.add(free)
-    return free
+            is_alone = not of_bot or len(drafts) == 1
+            yield DraftedRule(rule_id(statement, rule, ids, is_alone), statement, rule)
 
 
 # of a suite whose rules have probes, by which a rule may be made for their answers alone
@@ -162,12 +160,14 @@ _ON_PROBES = (
 
 def suite_text(files: Sequence[DraftedFile], probes: Sequence[str] = ()) -> str:
     """The suite in YAML, one case per file; each rule has these probes, or those of its draft."""
-    count = sum(len(file.rules) for file in files)
+    rules = sum(len(file.rules) for file in files)
     names = ", ".join(file.path.name for file in files)
     lines = [
-        f"# Drafted by `holdfast suite init` from {names}: {plural(count, 'rule')}.",
+        f"# Drafted by `holdfast suite init` from {names}: {plural(rules, 'rule')}.",
         "# Read each one before you trust its number, give it replies or turns under `follows` and",
-        "# `breaks`, and run `holdfast suite test`. Every other line stands as a comment.",
+        "# `breaks`, and run `holdfast suite test`. Every other line stands as a comment. Where it",
+        "# needs a judge, take away the `# ` of the lines below it, name the judge's model, and",
+        "# add replies that test it (`holdfast docs suites`).",
         *(_ON_PROBES if probes else ()),
         f"name: {_slug(files[0].path)}",
         "cases:",
@@ -179,10 +179,13 @@ def suite_text(files: Sequence[DraftedFile], probes: Sequence[str] = ()) -> str:
             case = f"{case}-{len(taken) + 1}"
         taken.add(case)
         lines += [f"  - id: {case}", *_prompt_lines(file.text), "    rules:"]
+        ids = {rule.id for rule in file.rules}
         shown: Statement | None = None
         for line in file.lines:
             if not isinstance(line, DraftedRule):
                 lines.append(f"      # {_shown(line[0])} ({line[1].reason})")
+                if line[1] == NEEDS_A_JUDGE:
+                    lines += _judge_lines(line[0], ids, probes)
                 continue
             if line.statement is not shown:  # a line may say several rules
                 by = line.draft.proposed_by
@@ -240,6 +243,26 @@ def _rule_lines(rule: DraftedRule, probes: Sequence[str]) -> list[str]:
     written = [f"{name}: {_flow(value)}" for name, value in fields.items()]
     first, *others = written
     return [f"      - {first}", *(f"        {field}" for field in others)]
+
+
+def _judge_lines(statement: Statement, ids: set[str], probes: Sequence[str]) -> list[str]:
+    """A rule with a judge, as comments; it has to be completed."""
+    sentence = sentence_of(statement)
+    judge = {"judge": f"Does the reply follow this instruction? {sentence}",
+             "model": "http://localhost:8000/v1"}  # fmt: skip
+    fields = {
+        "id": id_by_words(statement, ids),
+        "text": sentence,
+        **({"probes": list(probes)} if probes else {}),
+        "measure": judge,
+    }
+    first, *others = (f"{name}: {_flow(value)}" for name, value in fields.items())
+    return [
+        f"      # - {first}",
+        *(f"      #   {field}" for field in others),
+        "      #   follows: # a list of four replies or more that keep it",
+        "      #   breaks: # and four that break it",
+    ]
 
 
 def _flow(value: object) -> str:

@@ -120,10 +120,15 @@ _SOMEBODY = one_of(
     *("whoever writes to you", "me"),
 )
 _PERSON = f"(?:{_WHOSE} )?{_SOMEBODY}"
+# one name, or either of two: "as Sir or Madam"
+_EITHER = (
+    rf"(?:either )?(?:(?P<quote>{QUOTE})(?: or (?P<other>{QUOTE}))?"
+    r"|(?-i:(?P<names>[A-Z][a-z']+ or [A-Z][a-z']+)))"
+)
 _NAMES_FOR_PEOPLE = patterns(
-    rf"\baddress(?:es)? {_PERSON}(?: (?:always|only))? (?:as|by|with|using) (?P<quote>{QUOTE})",
-    rf"\bcalls? {_PERSON} (?P<quote>{QUOTE})",
-    rf"\brefer to {_PERSON} (?:only )?as (?P<quote>{QUOTE})",
+    rf"\baddress(?:es)? {_PERSON}(?: (?:always|only))? (?:as|by|with|using) {_EITHER}",
+    rf"\bcalls? {_PERSON} {_EITHER}",
+    rf"\brefer to {_PERSON} (?:only )?as {_EITHER}",
     rf"(?P<quote>{QUOTE}) is how you (?:address|call) {_PERSON}",
     rf"\b{_PERSON} is (?P<quote>{QUOTE}) to you",
     rf"\bsay (?P<quote>{QUOTE}) (?:to {_PERSON}|somewhere)",
@@ -136,12 +141,25 @@ def _names_for_people(clause: Clause) -> list[Draft]:
         match = form.search(clause.text)
         if match is None or _NOT_FOR_PEOPLE.search(clause.text[: match.start()]):
             continue
-        (quote,) = clause.quoted(match["quote"])
-        if quote.lower() not in _FORMS_OF_ADDRESS and not _PLACEHOLDER.search(quote):
-            if re.match(r"(?:,? or|,? and|/) ?⟪", clause.text[match.end() :]):
-                continue
-            return [Draft("address", "requirement", _contains(quote.strip(" .,!")))]
+        groups = match.groupdict("")
+        quotes = clause.quoted(groups["quote"] + groups.get("other", ""))
+        text = " or ".join(quotes) or groups["names"]
+        words = [word.strip(" .,!") for word in _either_of(text)]
+        if any(word.lower() in _FORMS_OF_ADDRESS or _PLACEHOLDER.search(word) for word in words):
+            continue
+        if re.match(r"(?:,? or|,? and|/|,) ?⟪", clause.text[match.end() :]):
+            continue
+        spec = _contains(words[0])
+        if len(words) > 1:
+            spec = {"name": "contains", "words": words, "all": False}
+        return [Draft("address", "requirement", spec)]
     return []
+
+
+def _either_of(text: str) -> list[str]:
+    """The two words of "Sir or Madam"; another text as it is."""
+    words = text.split(" or ")
+    return words if len(words) == 2 and all(len(word.split()) == 1 for word in words) else [text]
 
 
 def _contains(word: str) -> Spec:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from holdfast.measures.shell import Command
+from holdfast.measures.shell import Command, shown_output
 from holdfast.measures.turns import ToolCall
 
 
@@ -235,7 +235,6 @@ def _without_prefix(name: str) -> str:
 
 _MOVERS = ("rm", "mv", "cp", "touch", "truncate", "chmod", "ln", "install")
 _CHANGED_IN_PLACE = ("sed", "perl")
-_UNKNOWN_TEXT = re.compile(r"\$\(|`|\$\{?\w+\}?\Z")
 
 
 def edits_by_command(command: Command) -> list[FileEdit]:
@@ -247,7 +246,7 @@ def edits_by_command(command: Command) -> list[FileEdit]:
         patch = text if text is not None else next((word for word in rest if "\n" in word), None)
         edits = edits_by_patch(patch) if patch is not None else []
         return edits or [FileEdit("", is_shown=False)]
-    shown = _output_of(program, words, text)
+    shown = shown_output(words, text)
     shown = None if command.is_in_group else shown
     edits = [_to_file(path, shown, command.appends) for path in command.writes]
     options = [word for word in words[1:] if word.startswith("-")]
@@ -296,15 +295,3 @@ def _is_among(names: Sequence[str], options: Sequence[str]) -> bool:
 def _to_file(path: str, text: str | None, appends: bool) -> FileEdit:
     added = () if text is None else (text,)
     return FileEdit(path, added, is_whole=not appends, is_shown=text is not None)
-
-
-def _output_of(program: str, words: Sequence[str], text: str | None) -> str | None:
-    """The output of a program that shows it in the script; None for any other."""
-    if program in ("cat", "tee") and (program == "tee" or set(words[1:]) <= {"-"}):
-        return text
-    if program in ("printf", "echo"):
-        given = words[1:] if program == "printf" else [w for w in words[1:] if w[:1] != "-"]
-        if any(_UNKNOWN_TEXT.search(word) for word in given):
-            return None
-        return "\n".join(given).replace("\\n", "\n")
-    return None

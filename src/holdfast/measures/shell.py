@@ -210,6 +210,8 @@ def _commands_at(node: "Node", outer: Sequence["Node"], known: _Script) -> list[
     if outer and known.source[node.end_byte : outer[0].start_byte].strip() == b"-":
         words.append("-")  # which the grammar drops in front of a here-document
     given = next((text for text in (_input(r, known) for r in redirects) if text is not None), None)
+    if given is None and "tee" in words:
+        given = _piped_into(node, known)
     shown, writes = _redirected(redirects, known)
     if given is not None and writes:
         known.documents.update(dict.fromkeys(writes, given))
@@ -273,6 +275,53 @@ def _input(redirect: "Node", known: _Script) -> str | None:
     if known.source[redirect.start_byte :].startswith(b"<<-"):
         text = re.sub(r"^\t+", "", text, flags=re.MULTILINE)
     return text.rstrip("\n")
+
+
+def _piped_into(node: "Node", known: _Script) -> str | None:
+    """The text that `echo`, `printf` or `cat` with a here-document pipes into a command, if the
+    script shows it.
+    """
+    if node.parent is not None and node.parent.type == "redirected_statement":
+        node = node.parent
+    if node.parent is None or node.parent.type != "pipeline":
+        return None
+    pipeline = node.parent
+    before = [child for child in pipeline.named_children if child.end_byte <= node.start_byte]
+    source: Node | None = None
+    if before:
+        source = before[-1]
+    elif pipeline.parent is not None and pipeline.parent.type == "heredoc_redirect":
+        source = pipeline.parent.parent  # the grammar has the pipeline inside the redirection
+    if source is None:
+        return None
+    document = None
+    if source.type == "redirected_statement":
+        redirects = [c for c in source.children if c.type.endswith("_redirect")]
+        texts = [_input(r, known) for r in redirects]
+        document = next((text for text in texts if text is not None), None)
+        if any(c.type == "file_redirect" for c in redirects):
+            return None  # its output goes to a file
+        source = source.children[0]
+    if source.type != "command":
+        return None
+    words = [word for child in source.children for word in _words(child, known)]
+    return shown_output(words, document)
+
+
+_UNKNOWN_TEXT = re.compile(r"\$\(|`|\$\{?\w+\}?\Z")
+
+
+def shown_output(words: Sequence[str], text: str | None) -> str | None:
+    """The output of a command whose input is `text`, if the script shows it; else None."""
+    program = words[0] if words else ""
+    if program in ("cat", "tee") and (program == "tee" or set(words[1:]) <= {"-"}):
+        return text
+    if program in ("printf", "echo"):
+        given = words[1:] if program == "printf" else [w for w in words[1:] if w[:1] != "-"]
+        if any(_UNKNOWN_TEXT.search(word) for word in given):
+            return None
+        return "\n".join(given).replace("\\n", "\n")
+    return None
 
 
 _LONGEST_VALUE = 100_000  # characters: A=$A$A, again and again, doubles it

@@ -1,0 +1,108 @@
+"""Ids of drafted rules: short, and so that each tells the sense of its rule."""
+
+import re
+import unicodedata
+from itertools import chain, count
+
+from holdfast.drafting.drafts import Draft
+from holdfast.drafting.rules_file import Statement
+
+_MOST_WORDS = 4
+_MOST_SIGNS = 40
+# words that carry little of the sense
+_SMALL = frozenset(
+    "a an the and of to for on at by is are be do does it its this that these those you your we our"
+    " always please must should shall will can may all any each every ever use uses run call make"
+    " sure keep ensure them their reply replies response responses answer answers message messages"
+    " file files directory folder instead follow follows strictly completely absolutely".split()
+)
+_NEGATION = re.compile(
+    r"\b(?:(?:do|does|must|should|may|shall|will) not(?: ever)?|don't|doesn't|mustn't|shouldn't"
+    r"|won't|cannot|can't|can not|no longer|avoid|refrain from|stop)\b"
+)
+_LINKS = frozenset("never not no in or from with without before after only than over when".split())
+# what a measure counts or compares
+_BY_MEASURE = {
+    "at_most_words": ("at-most", "count", "words"),
+    "at_most_sentences": ("at-most", "count", "sentences"),
+    "word_count": ("exactly", "count", "words"),
+    "sentence_count": ("exactly", "count", "sentences"),
+    "paragraph_count": ("", "count", "paragraphs"),
+    "starts_with": ("starts-with", "word", ""),
+    "ends_with": ("ends-with", "word", ""),
+    "contains": ("says", "words", ""),
+    "never_contains": ("never-says", "words", ""),
+    "language": ("language", "code", ""),
+}
+
+
+def rule_id(statement: Statement, rule: Draft, taken: set[str], is_alone: bool = True) -> str:
+    """An id that is not taken yet, and is taken from then on.
+
+    Args:
+        is_alone: whether the statement says no other rule, so that its words can name this one.
+    """
+    name = _name_by_measure(rule)
+    if not name and not is_alone:
+        name = rule.kind
+    return _free(name or _name_by_words(statement), taken)
+
+
+def id_by_words(statement: Statement, taken: set[str]) -> str:
+    """As `rule_id`, of a statement that no measure decides."""
+    return _free(_name_by_words(statement), taken)
+
+
+def _free(name: str, taken: set[str]) -> str:
+    free = chain((name,), (f"{name}-{number}" for number in count(2)))
+    chosen = next(candidate for candidate in free if candidate not in taken)
+    taken.add(chosen)
+    return chosen
+
+
+def _name_by_measure(rule: Draft) -> str:
+    """The name of a rule whose measure says all of it: `at-most-60-words`."""
+    before, argument, after = _BY_MEASURE.get(str(rule.measure.get("name")), ("", "", ""))
+    value = rule.measure.get(argument)
+    if value is None:
+        return ""
+    text = " or ".join(value) if isinstance(value, list) else str(value)
+    words = _plain_words(text)[:_MOST_WORDS]
+    if value == 1:
+        after = after.removesuffix("s")
+    return _joined([part for part in (before, *words, after) if part]) if words else ""
+
+
+def _name_by_words(statement: Statement) -> str:
+    """The words of a statement that carry its sense, with what negates and relates them."""
+    text = f"{statement.label} {statement.text}".lower().replace("’", "'")
+    text = _NEGATION.sub("never", text)
+    words: list[str] = []
+    for part in re.split(r"(`[^`]*`)", text):
+        is_code = part.startswith("`")
+        words += [w for w in _plain_words(part) if is_code or w not in _SMALL]
+    kept: list[str] = []
+    for word in words:
+        if len(kept) == _MOST_WORDS:
+            break
+        if not kept or kept[-1] != word:
+            kept.append(word)
+    while kept and kept[-1] in _LINKS:
+        kept.pop()
+    return _joined(kept) or f"line-{statement.line}"
+
+
+def _plain_words(text: str) -> list[str]:
+    """The words of a text without accents and case."""
+    signs = unicodedata.normalize("NFD", text.lower())
+    return re.findall(r"[a-z0-9]+", "".join(s for s in signs if not unicodedata.combining(s)))
+
+
+def _joined(words: list[str]) -> str:
+    """The words with hyphens; as many as fit, and at least a part of the first."""
+    name = words[0][:_MOST_SIGNS] if words else ""
+    for word in words[1:]:
+        if len(name) + 1 + len(word) > _MOST_SIGNS:
+            break
+        name = f"{name}-{word}"
+    return name
