@@ -40,7 +40,6 @@ from holdfast.records import Run, read_earlier
 from holdfast.report.log_formats import formats_list
 from holdfast.report.logs_causes import asked_sentence, why_table
 from holdfast.report.logs_export import check_export, write_logs_export
-from holdfast.report.logs_figures import write_logs_figures
 from holdfast.report.logs_junit import write_logs_junit
 from holdfast.report.logs_page import logs_page
 from holdfast.report.logs_sentences import logs_table
@@ -249,10 +248,9 @@ def _report(
 
 
 def _write_results(arguments: LogsArguments, scored: Run, rows: _Rows, page: Path) -> None:
-    """Writes the summary, the figures and the page."""
+    """Writes the summary and the page."""
     bar = arguments.min_adherence
     write_logs_summary(scored, rows.rules, bar, arguments.error)
-    write_logs_figures(rows.shown, scored.folder / "figures")
     html = logs_page(scored, rows.rules, rows.shown, bar)
     write_whole(page, html, f"another place with {page_option(arguments)}")
 

@@ -18,6 +18,7 @@ from holdfast.drift.probe_outcomes import (
     ProbeOutcome,
     ProbeResults,
 )
+from holdfast.drift.rule_texts import sentence_of
 from holdfast.errors import cut
 from holdfast.logs.causes import DialogCauses
 from holdfast.logs.dialogs import LoggedDialog, LoggedTurn, Logs, NoDialog
@@ -146,6 +147,7 @@ def write_scores(
         "formats": dict(logs.formats),
         "problems": list(logs.problems),
         "rules": rules_of(cases),
+        "rule_texts": rule_texts(cases),
         "probe_rules": probe_rules(cases),
     }
     judging = judging or Judging()
@@ -305,6 +307,18 @@ def rules_of(cases: Sequence[Case]) -> dict[str, Any]:
         for case in cases
         for rule in case.all_rules
     }
+
+
+def rule_texts(cases: Sequence[Case]) -> dict[str, str]:
+    """The words of the rules that have a text, or a sentence of their prompt, named as
+    `Adherence.rule` is.
+    """
+    named = {
+        f"{case.id}/{rule.id}" if rule.id else case.id: rule.text or sentence_of(case, rule)
+        for case in cases
+        for rule in case.all_rules
+    }
+    return {name: text for name, text in named.items() if text}
 
 
 def probe_rules(cases: Sequence[Case]) -> list[str]:
