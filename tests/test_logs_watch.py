@@ -82,7 +82,7 @@ def test_what_was_followed_is_scored_as_what_is_read_at_once(tmp_path, watch, su
         watch.poll()
     loaded = load_suite(str(suite), probed=False)
     whole = score_logs(read_logs([tmp_path / "logs"]), loaded, tmp_path / "whole")
-    read = watch.logs(loaded)
+    read = watch.logs()
     assert read.fingerprint == whole.manifest.identity.logs
     assert [json.loads(read.scored(n))["source"] for n in range(len(read.cases))] == [
         record.source for record in whole.dialogs

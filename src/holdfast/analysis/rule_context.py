@@ -16,7 +16,7 @@ from holdfast.analysis.adherence import TOKEN_BINS, label_of
 from holdfast.analysis.statistics import Estimate
 from holdfast.records import CAUSES, Run
 from holdfast.records.cause_records import RECALL_CAUSES
-from holdfast.records.log_scores import ALL_CAUSES, NONE, KeptRule, ScoredRule
+from holdfast.records.log_scores import ALL_CAUSES, NONE, KeptRule
 
 CALL_BINS = (0, 1, 5, 10, 20, 50, 100, 200, 500, 1_000)
 COMPACTION_BINS = (0, 1, 2, 3, 5, 9)

@@ -59,7 +59,6 @@ def run(arguments: SuiteArguments) -> int:
 
 def _init(arguments: SuiteArguments) -> int:
     from holdfast.drafting import draft_file, suite_text
-    from holdfast.drafting.suite_text import in_words
 
     out = arguments.out
     if out is not None and out.exists() and not arguments.force:
@@ -72,7 +71,8 @@ def _init(arguments: SuiteArguments) -> int:
         write_whole(out, text, "another file with --out")
     for file in drafted:
         count = plural(len(file.rules), "rule")
-        note(f"{file.path}: {count}; no rule: {in_words(file.reasons)}.")
+        others = ", ".join(f"{reason} ({number})" for reason, number in file.reasons.items())
+        note(f"{file.path}: {count}{f'; lines without a rule: {others}' if others else ''}.")
     write_document(
         SuiteDocument(
             out=out,

@@ -108,6 +108,12 @@ def load_suite(
         text = read_text(path)
         folder = path.parent
         return parse_suite(text, spec, path.stem, allow_code, folder, check=check, probed=probed)
+    if Path(spec).is_dir():
+        raise UsageError(
+            f"{spec} is a folder; name the suite's file in it, such as {Path(spec) / 'rules.yaml'}.",
+            option="suite",
+            value=spec,
+        )
     forms = [form for kind in PUBLISHED.values() for form in kind.forms]
     raise UnknownName("suite", spec, [*SHIPPED, *forms, "FILE.yaml"])
 

@@ -80,6 +80,7 @@ class ScoredLogs:
         formats, problems, fingerprint: as in `Logs`.
         scored: given the number of a dialog that is scored, its scores; or its record as the JSON
             of a line, if nothing in it awaits a judge.
+        loaded: the names of files that were put into every context, which the logs lack.
     """
 
     dialogs: int
@@ -90,6 +91,7 @@ class ScoredLogs:
     problems: tuple[str, ...]
     fingerprint: str
     scored: Callable[[int], ScoredDialog | bytes]
+    loaded: tuple[str, ...] = ()
 
 
 def score_logs(
@@ -149,6 +151,7 @@ def write_scores(
         "rules": rules_of(cases),
         "rule_texts": rule_texts(cases),
         "probe_rules": probe_rules(cases),
+        "loaded": list(logs.loaded),
     }
     judging = judging or Judging()
     models = load_judges(suite, None, judging)

@@ -62,12 +62,12 @@ def why_table(run: Run) -> str:
     if len(by_rule) > 1:
         lines += ["", *aligned(_by_rule(run, by_rule, _MOST_IN_A_COLUMN))]
     around = context_effects(run).around
-    return "\n".join([*lines, *_compactions(around), *(["", hint] if (hint := hint_of(run)) else [])])
+    return "\n".join(
+        [*lines, *_compactions(around), *(["", hint] if (hint := hint_of(run)) else [])]
+    )
 
 
-def _by_rule(
-    run: Run, counts: Mapping[str, Mapping[str, int]], most: int
-) -> list[tuple[str, ...]]:
+def _by_rule(run: Run, counts: Mapping[str, Mapping[str, int]], most: int) -> list[tuple[str, ...]]:
     """A row for each rule, with a column for each cause that some breach has."""
     totals = total_causes(counts)
     causes = [cause for cause in totals if totals[cause]]
@@ -89,7 +89,7 @@ def hint_of(run: Run) -> str:
     return (
         f"Why is not shown for {unknown:,} of {total:,} breaches, as transcripts of"
         f" {AGENTS[agents[0]]} leave out the rules that it loads. If it loads them into every"
-        f" session from a file, add --loaded {file} (with the file's path) to the command."
+        f" session from a file, add --loaded {file}, with the file's path, and another --out."
     )
 
 

@@ -65,9 +65,7 @@ def logs_table(run: Run, rows: Rows, shown: Rows, bar: float | None) -> str:
 
 def without_empty(rows: Sequence[Sequence[str]]) -> list[list[str]]:
     """The rows of a table without the columns in which every cell below the head is a dash."""
-    kept = [
-        column for column in zip(*rows, strict=True) if len(rows) < 2 or {*column[1:]} != {"–"}
-    ]
+    kept = [column for column in zip(*rows, strict=True) if len(rows) < 2 or {*column[1:]} != {"–"}]
     return [list(row) for row in zip(*kept, strict=True)]
 
 
@@ -199,8 +197,8 @@ def _on_rules(run: Run, rows: Rows) -> list[str]:
         sentences.append(f"Rules that apply to no turn: {_listed(rare)}.")
     if cut := unjudged_rules(run, "cut"):
         sentences.append(
-            f"Not judged: {count_of(sum(cut.values()), 'score')} of turns that were cut at the token"
-            f" limit, by rules that need the end of a reply ({_listed(list(cut))})."
+            f"Not judged: {count_of(sum(cut.values()), 'score')} of turns that were cut at the"
+            f" token limit, by rules that need the end of a reply ({_listed(list(cut))})."
         )
     if hidden := unjudged_rules(run, NOT_SHOWN):
         sentences.append(
