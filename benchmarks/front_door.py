@@ -31,7 +31,7 @@ import holdfast
 FIX = "split-softmax:exponent=0.7,heads=20-29.0-8"
 MEASURE = (
     "holdfast drift --model smollm2 --suite luna --user-turns everyday"
-    " --conversations 24 --max-new-tokens 60 --out runs/luna"
+    " --conversations 24 --temperature 1 --max-new-tokens 60 --out runs/luna"
 )
 LOGS = "holdfast logs runs/luna --suite luna --out runs/luna-logs"
 SERVE = f"holdfast serve --model smollm2 --default-method {FIX}"

@@ -92,6 +92,7 @@ COMMANDS = {
     ],
     "logs": [
         "logs --help",
+        "logs --help-all",
         "logs logs/nowhere.jsonl --suite starter",
         "logs talks.jsonl --suite bot.yaml --out scored",
         "logs talks.jsonl --suite bot.yaml --format claude-code --out other",
@@ -104,6 +105,12 @@ COMMANDS = {
         "logs cities.jsonl --suite luna.yaml --min-adherence 0.3 --out cities",
         "logs cut.jsonl --suite cut.yaml --out cut",
         "logs damaged --suite short.yaml --out damaged-run",
+    ],
+    "suite": [
+        "suite --help",
+        "suite init nowhere.md --model default",
+        "suite test bot.yaml --model default",
+        "suite init bot.yaml --endpoint-model big",
     ],
     "calibrate": ["calibrate --help", "calibrate --sweep boost:factor=1..0 --out run"],
     "tasks": [

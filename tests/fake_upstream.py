@@ -19,7 +19,7 @@ from holdfast.proxy.proxy_app import PageTitle, ProxyApp, uvicorn_config
 from holdfast.proxy.proxy_metrics import ProxyMetrics
 from holdfast.proxy.relay import ChatRelay
 from holdfast.proxy.suite_middleware import SuiteMiddleware
-from holdfast.proxy.tally import Tally
+from holdfast.proxy.tally import Counts, Tally
 from holdfast.proxy.upstream import Upstream
 from holdfast.serve.server import bind
 
@@ -147,6 +147,11 @@ class Proxied:
     url: str
     tally: Tally
     forwarding: Forwarding = field(repr=False)
+
+    @property
+    def counts(self) -> Counts:
+        """The counts so far."""
+        return self.tally.counts()
 
     def settle(self) -> None:
         """Waits until no request is open and every reply is scored."""

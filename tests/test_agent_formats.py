@@ -26,7 +26,7 @@ from test_transcripts import (
 from holdfast.cli import main
 from holdfast.errors import UsageError
 from holdfast.logs import read_logs
-from holdfast.measures.conduct import commands_of, files_changed
+from holdfast.measures.actions import commands_of, files_changed
 from holdfast.report.log_formats import formats_list, formats_table
 from holdfast.transcripts import FORMATS, Kind, read_transcripts
 from holdfast.transcripts.format_guide import GUIDES

@@ -379,6 +379,25 @@ COMMITS = [
     (SIGNED, ran(f"git commit -m x --trailer '{SIGN}'"), 1),
     (SIGNED, ran("git commit -m 'Signed-off-by: me'"), 0),  # the subject
     (SIGNED, ran("git commit"), UNDECIDED),
+    (SIGNED, ran("git commit -s -m x"), 1),
+    (SIGNED, ran("git commit -asm x"), 1),
+    (SIGNED, ran("git commit --signoff"), 1),
+    (SIGNED, ran("git commit --amend --no-edit -s"), 1),
+    (SIGNED, ran("git commit -s --no-signoff -m x"), 0),
+    (SIGNED, ran("git commit -S -m x"), 0),  # a signature by a key
+    (SIGNED, ran("git commit -Ssigner -m x"), 0),
+    (SIGNED, ran("git commit -uno -m 'use -s'"), 0),
+    ({**SIGNED, "trailer": "Signed-off-by: Jane"}, ran("git commit -sm x"), UNDECIDED),
+    ({"name": "commit_excludes", "trailer": "^Signed-off-by:"}, ran("git commit -sm x"), 0),
+    ({"name": "commit_message", "pattern": "Signed-off-by: .+ <.+@.+>"},
+     ran("git commit -sm x"), 1),
+    ({"name": "commit_message", "pattern": "Signed-off-by: Jane"},
+     ran("git commit -sm x"), UNDECIDED),
+    ({"name": "commit_message", "pattern": r"(?i)\A(?!.*signed-off-by)[\s\S]*\Z"},
+     ran("git commit -m x"), 1),
+    ({"name": "commit_message", "pattern": r"\A[^\n]+\Z"}, ran("git commit -sm x"), 1),
+    ({"name": "commit_message", "pattern": r"\A(?![\s\S]*Co-Authored-By)"},
+     ran("git commit -m x --trailer 'Co-Authored-By: Claude <c@d>'"), 0),
     (UNSIGNED, ran(CLAUDE), 0),
     (UNSIGNED, ran("git commit -m 'fix: x'"), 1),
     (UNSIGNED, ran("git commit --amend --no-edit"), UNDECIDED),
@@ -389,6 +408,41 @@ COMMITS = [
     ({"name": "commit_message", "pattern": "^fix: "},
      did(call("Write", file_path="m.txt", content="fix: x"), bash("git commit -F m.txt")), 1),
 ]  # fmt: skip
+
+MIGRATIONS = {"name": "file_not_touched", "path": "migrations/*"}
+NO_PUSH = {"name": "asks_before", "command": "git push", "asking": "push", "ordered": r"\bpush\b"}
+FEAT = {"name": "commit_message", "pattern": "^feat: "}
+
+
+def ordered(words: str) -> Turn:
+    return Turn("", (bash("git push"),), user=words, previous="Done.")
+
+
+OVERLOOKED = [
+    (MIGRATIONS, ran("git mv migrations/a.sql b.sql"), 0),
+    (MIGRATIONS, ran("git rm migrations/a.sql"), 0),
+    (MIGRATIONS, ran("git checkout main -- migrations/a.sql"), 0),
+    (MIGRATIONS, ran("git restore migrations/a.sql"), 0),
+    (MIGRATIONS, ran("git restore --staged migrations/a.sql"), None),
+    (MIGRATIONS, ran("git checkout main"), None),
+    (MIGRATIONS, ran("rm -r migrations"), 0),
+    (MIGRATIONS, ran("mv migrations old"), 0),
+    (MIGRATIONS, ran("rm migrations.md"), 1),
+    (MIGRATIONS, ran("cd migrations && echo x > a.sql"), 0),
+    (MIGRATIONS, ran("cd /w/app/migrations; rm a.sql"), 0),
+    (MIGRATIONS, ran("cd migrations && cd .. && echo x > a.sql"), 1),
+    (MIGRATIONS, ran("(cd migrations && ls); echo x > a.sql"), 1),
+    (MIGRATIONS, did(call("mcp__fs__move_file", source="migrations/a.sql", destination="b")), 0),
+    (FEAT, ran("cd /w && echo 'feat: x' > m.txt && git commit -F m.txt"), 1),
+    (FEAT, did(call("mcp__git__git_commit", repo_path=".", message="wip")), 0),
+    (FEAT, did(call("mcp__git__git_commit", repo_path=".", message="feat: x")), 1),
+    (NO_PUSH, ordered("Commit and push it."), 1),
+    (NO_PUSH, ordered("Push, don't wait."), 1),
+    (NO_PUSH, ordered("Don't forget to push."), 1),
+    (NO_PUSH, ordered("Do not push yet."), 0),
+    (NO_PUSH, ordered("Commit, but don't push"), 0),
+    (NO_PUSH, ordered("Bitte nicht push machen"), 0),
+]
 
 PNPM = {"name": "prefers", "use": r"pnpm\b", "rather_than": r"(npm|yarn)\b"}
 GREP = {"name": "prefers", "use": r"Grep\b", "rather_than": r"(grep|rg)\b"}
@@ -406,7 +460,7 @@ PREFERS = [
 
 @pytest.mark.parametrize(
     ("spec", "turn", "value"),
-    [*CODE, *HEADERS, *CHANGES, *PULLS, *AFTER, *ASKS, *KEPT, *COMMITS, *PREFERS],
+    [*CODE, *HEADERS, *CHANGES, *PULLS, *AFTER, *ASKS, *KEPT, *COMMITS, *PREFERS, *OVERLOOKED],
 )
 def test_a_turn_is_judged_by_what_the_agent_did(spec, turn, value):
     assert judged(spec, turn) == value

@@ -14,7 +14,8 @@ from holdfast.analysis.falls import cell_scores, compare_runs
 from holdfast.analysis.sequential import FAIL, PASS, UNDECIDED
 from holdfast.cli import main
 from holdfast.cli.exit_codes import check_exit_code
-from holdfast.study.checking import SMOKE_FIRST, _Clock, looks
+from holdfast.records import read_run
+from holdfast.study.checking import BATCHES_IN_OUTAGE, FIRST, SMOKE_FIRST, _Clock, looks
 
 SUITE = """
 name: mine
@@ -96,6 +97,36 @@ def test_a_failure_that_no_outage_can_explain_is_still_one(suite, tmp_path):
 
     code, failures, _ = run(answer, suite, tmp_path, "--budget", "24", "--min-stability", "0.8")
     assert (code, failures) == (1, 1)
+
+
+TWO_PROMPTS = SUITE.replace(
+    "starters",
+    """  - id: late
+    system_prompt: Say kept, late.
+    probes: [Well?]
+    measure: {regex: kept}
+starters""",
+)
+
+
+@pytest.mark.parametrize("ends", [True, False])
+def test_a_prompt_whose_first_batch_met_an_outage_is_looked_at_again(suite, tmp_path, ends):
+    suite.write_text(TWO_PROMPTS)
+    seen = []
+
+    def answer(body, number):
+        if body is None or "late" not in body["messages"][0]["content"]:
+            return completion("kept")
+        seen.append(number)
+        return completion("kept") if ends and len(seen) > 3 * FIRST else FAULTS["filtered"]
+
+    code, failures, _ = run(answer, suite, tmp_path, "--budget", "60", "--min-stability", "0.5")
+    assert (code, failures) == ((0, 0) if ends else (5, 0))
+    late = [record for record in read_run(tmp_path / "run").records if record.agent.id == "late"]
+    if ends:
+        assert len(late) > FIRST and any(record.probes for record in late)
+    else:  # and the server is not asked for ever
+        assert len(late) == BATCHES_IN_OUTAGE * FIRST
 
 
 def test_a_wrong_key_is_no_outage(suite, tmp_path):

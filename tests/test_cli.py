@@ -331,7 +331,8 @@ def bot(tmp_path) -> Path:
 
 
 def test_a_single_bot_talks_with_a_user_model_without_a_prompt(folder, bot, tmp_path, capsys):
-    assert main(drift(folder, bot, tmp_path / "run", "--allow-code")) == 0
+    options = "--allow-code", "--user-turns", "none"
+    assert main(drift(folder, bot, tmp_path / "run", *options)) == 0
     printed = capsys.readouterr()
     assert "'bot'" in printed.err and "--persona" in printed.err
     assert "Rule by rule, stability:" in printed.out
@@ -429,7 +430,7 @@ def test_a_changed_setting_of_a_resumed_run_is_named(folder, suite, tmp_path, ca
     capsys.readouterr()
     for more, sentence in (
         (["--dtype", "bfloat16"], 'dtype is "float32" there and "bfloat16" here; choose'),
-        (["--temperature", "0.5"], "temperature is 1.0 there and 0.5 here; choose"),
+        (["--temperature", "0.5"], "temperature is 0.7 there and 0.5 here; choose"),
         (["--system-as", "first-user"], 'system_as is "role" there and "first-user" here'),
     ):
         assert sentence in says(capsys, [*command, *more], 2)

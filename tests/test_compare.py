@@ -280,9 +280,26 @@ def test_more_than_two_runs_are_each_compared_with_the_first(tmp_path):
     ]
     compared = compare_folders(folders)
     assert [(m.before.run, m.now.run) for m in compared.methods] == [("a", "b"), ("a", "c")]
-    assert [series.run for series in compared.series] == ["a", "b", "c"]
+    assert [[series.run for series in figure] for figure in compared.figures] == [
+        ["a", "b"],
+        ["a", "c"],
+    ]
     page = comparison_page(compared)
-    assert "c keeps its prompt worse than a" in page and "dash-2" in page
+    assert "c keeps its prompt worse than a" in page
+    assert "<h3>a and b</h3>" in page and "<h3>a and c</h3>" in page
+
+
+def test_a_figure_shows_the_first_run_as_it_is_compared_with_the_other_of_that_figure(tmp_path):
+    """The rules, conversations and rounds that two runs share depend on both."""
+    first = write(tmp_path / "a", {"signs": 1.0, "brief": 0.0})
+    second = write(tmp_path / "b", half(), rules=("signs",))
+    third = write(tmp_path / "c", half(), rules=("brief",), conversations=24, rounds=2)
+    figures = compare_folders([first, second, third]).figures
+    assert [[item.run for item in figure] for figure in figures] == [["a", "b"], ["a", "c"]]
+    beside_second, beside_third = (figure[0] for figure in figures)
+    assert np.array_equal(beside_second.stability, np.ones((40, 3)))
+    assert np.array_equal(beside_third.stability, np.zeros((24, 2)))
+    assert [record.conversation for record in beside_third.records] == list(range(24))
 
 
 @needs_browser

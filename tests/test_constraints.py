@@ -2,6 +2,7 @@
 
 import json
 import sys
+from collections import Counter
 from dataclasses import dataclass, field
 from functools import cache
 
@@ -13,9 +14,11 @@ import torch
 import holdfast
 from holdfast.common.sampling import Penalties
 from holdfast.engine.constraints import constrain
+from holdfast.engine.rows import Row, RowState, Stream
 from holdfast.errors import ModelError, ParameterOutOfRange, UsageError
+from holdfast.models.call_grammars import CallForm, Function
 from holdfast.models.grammar_masks import compile_grammar
-from holdfast.models.grammars import CallForm, Function, Grammar, read_response_format
+from holdfast.models.grammars import Grammar, read_response_format
 from holdfast.models.requests import Request
 
 PIRATE = [
@@ -50,6 +53,10 @@ class Drawn:
     token_ids: list[int]
     penalties: tuple[float, float] = (0.0, 0.0)
     matcher: object = None
+
+    @property
+    def token_counts(self):
+        return Counter(self.token_ids)
 
 
 @dataclass
@@ -98,6 +105,19 @@ def test_penalties_act_on_every_draw_of_a_reply():
         assert least.index(max(least)) == token
         ids.append(token)
         drawn.append(token)
+
+
+def test_a_row_counts_its_tokens_as_they_are_drawn():
+    state = RowState(Row((Stream((1, 2), (False, False)),)))
+    for token in (3, 7, 3):
+        assert state.add(token, frozenset({0})) is None
+    state.settle()
+    assert state.token_counts == {3: 2, 7: 1}
+    state.add(3, frozenset({0}))
+    state.rewind()
+    assert state.token_counts == {3: 2, 7: 1} and state.token_ids == [3, 7, 3]
+    assert state.add(0, frozenset({0})) == "stop"
+    assert state.token_counts == {3: 2, 7: 1}, "the token that ends a reply is not part of it"
 
 
 def test_a_penalty_out_of_range_is_refused():

@@ -126,7 +126,7 @@ CHAT = ["--user", "Hello!", "--max-new-tokens", "2"]
 
 
 def test_a_command_says_what_it_chose_and_loads_that(installed, file, capsys, monkeypatch):
-    monkeypatch.setattr(Machine, "here", lambda: LARGE)
+    monkeypatch.setattr(Machine, "current", lambda: LARGE)
     assert main(["generate", "--model", str(file), *CHAT, "--engine", "context=64"]) == 2
     said = capsys.readouterr().err
     assert f"{file} runs in llama.cpp" in said
@@ -139,7 +139,7 @@ def test_a_command_says_what_it_chose_and_loads_that(installed, file, capsys, mo
 
 
 def test_a_server_is_chosen_for_like_a_command(installed, file, capsys, monkeypatch):
-    monkeypatch.setattr(Machine, "here", lambda: SMALL)
+    monkeypatch.setattr(Machine, "current", lambda: SMALL)
     assert main(["serve", "--port", "0", "--model", str(file), "--max-batch", "4"]) == 2
     assert f"{file} runs in llama.cpp" in capsys.readouterr().err
     assert [(str(file), 4, {"trust_remote_code": False})] == LOADED

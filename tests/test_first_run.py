@@ -2,12 +2,13 @@
 
 import json
 import shlex
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 from refusals import refusal_in
 
-from holdfast.cli import first_run, main, read_command
+from holdfast.cli import browser, first_run, main, read_command
 from holdfast.cli.time_box import FEWEST, ROUNDS, Pilot, TimeBox
 from holdfast.drafting.probing import ONLY_IN_LOGS, PROBES, probed
 from holdfast.drafting.suite_text import draft_lines, suite_text
@@ -64,6 +65,12 @@ def test_groups_end_with_the_conversations():
     assert groups_of(box, clock, range(7), seconds_each=1) == [4, 3]
 
 
+def test_a_smaller_group_is_not_expected_to_take_proportionally_less():
+    clock = Clock()
+    box = TimeBox(100, first=2, clock=clock)
+    assert groups_of(box, clock, range(40), seconds_each=30) == [2]  # 40 seconds are left, after 60
+
+
 def test_the_first_group_runs_even_if_it_takes_longer_than_the_time():
     clock = Clock()
     assert groups_of(TimeBox(10, 2, clock), clock, range(40), seconds_each=60) == [2]
@@ -73,6 +80,8 @@ def test_a_slow_model_gets_shorter_conversations_and_few_of_them():
     fast, slow = Pilot(replies=4, seconds=0.4), Pilot(replies=4, seconds=400)
     assert fast.rounds_within(120) == ROUNDS[0] == 8
     assert slow.rounds_within(120) == ROUNDS[-1]
+    assert Pilot(replies=4, seconds=20).rounds_within(120) == 4  # two of 4 rounds take 118 seconds
+    assert Pilot(replies=4, seconds=24).rounds_within(120) == 3  # of 4 rounds, 142
     assert fast.first_group(8, 120, most=40) == 40
     assert slow.first_group(4, 120, most=40) == FEWEST
 
@@ -111,10 +120,10 @@ def bot(tmp_path, monkeypatch, folder):
     """A working folder with a prompt, and the words that try it on a tiny model."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(first_run, "MOST", 3)
-    monkeypatch.setattr(first_run, "_has_display", lambda: False)
+    monkeypatch.setattr(first_run, "has_display", lambda: False)
     (tmp_path / "bot.txt").write_text(PROMPT)
     slow = Pilot(replies=4, seconds=1e9)  # the shortest conversations, two at first
-    monkeypatch.setattr(first_run, "_pilot", lambda *_: slow)
+    monkeypatch.setattr(first_run, "time_replies", lambda *_: slow)
     return [
         "try",
         "--model",
@@ -152,22 +161,21 @@ def test_a_run_can_be_gone_on_with_by_its_own_command(bot, capsys, monkeypatch):
 
 def test_an_edited_suite_is_kept(bot, capsys):
     assert main([*bot[:-2], "--minutes", "0.0001"]) == 0
-    (suite,) = first_run.Path("runs").glob("try-bot-*.yaml")
+    (suite,) = Path("runs").glob("try-bot-*.yaml")
     suite.write_text(suite.read_text().replace("count: 59", "count: 40"))
     assert main([*bot[:-2], "--minutes", "0.0001"]) == 0
     assert "used unchanged" in capsys.readouterr().out
     assert "count: 40" in suite.read_text()
-    assert len([path for path in first_run.Path("runs").iterdir() if path.is_dir()]) == 2
+    assert len([path for path in Path("runs").iterdir() if path.is_dir()]) == 2
 
 
 def test_a_browser_that_fails_does_not_fail_the_run(monkeypatch, tmp_path):
     def fail(url):
-        raise first_run.webbrowser.Error("no browser")
+        raise browser.webbrowser.Error("no browser")
 
-    monkeypatch.setattr(
-        first_run, "webbrowser", SimpleNamespace(open=fail, Error=first_run.webbrowser.Error)
-    )
-    first_run._open(tmp_path / "report.html")
+    stand_in = SimpleNamespace(open=fail, Error=browser.webbrowser.Error)
+    monkeypatch.setattr(browser, "webbrowser", stand_in)
+    browser.open_in_browser(tmp_path / "report.html")
 
 
 @pytest.mark.parametrize(
@@ -185,8 +193,8 @@ def test_a_page_opens_only_where_there_is_a_display(monkeypatch, platform, varia
         monkeypatch.delenv(name, raising=False)
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setattr(first_run.sys, "platform", platform)
-    assert first_run._has_display() is expected
+    monkeypatch.setattr(browser.sys, "platform", platform)
+    assert browser.has_display() is expected
 
 
 def test_without_a_command_it_says_where_to_start(capsys):

@@ -53,7 +53,7 @@ def user(text, *before):
 def kept(proxy):
     """How many replies kept each rule at each turn, of how many."""
     proxy.settle()
-    return {(row.cell.rule, row.cell.turn): (row.kept, row.scored) for row in proxy.tally.rules}
+    return {(row.cell.rule, row.cell.turn): (row.kept, row.scored) for row in proxy.counts.rules}
 
 
 # What goes up
@@ -68,8 +68,8 @@ def test_a_chat_is_edited_and_its_reply_scored(suite):
     assert seen.line == "POST /v1/chat/completions HTTP/1.1"
     assert seen.header("authorization") == f"Bearer {KEY}"
     assert seen.json["messages"] == user("[Reminder: Be brief.]\n\nHello.")
-    assert proxy.tally.reminders == 1 and proxy.tally.added_tokens == 6
-    assert proxy.tally.requests == {Outcome.EDITED: 1}
+    assert proxy.counts.reminders == 1 and proxy.counts.added_tokens == 6
+    assert proxy.counts.requests == {Outcome.EDITED: 1}
 
 
 def test_a_chat_that_is_too_long_to_read_goes_up_as_it_comes(suite, monkeypatch):
@@ -78,7 +78,7 @@ def test_a_chat_that_is_too_long_to_read_goes_up_as_it_comes(suite, monkeypatch)
     with through(reply_json(completion("Fine.")), suite, EVERY) as (upstream, proxy):
         answer = httpx2.post(f"{proxy.url}/v1/chat/completions", content=body)
         assert answer.json()["choices"][0]["message"]["content"] == "Fine."
-        assert not kept(proxy) and proxy.tally.requests == {Outcome.UNREADABLE: 1}
+        assert not kept(proxy) and proxy.counts.requests == {Outcome.UNREADABLE: 1}
     assert upstream.seen[0].body == body
 
 
@@ -89,7 +89,7 @@ def test_a_body_with_nothing_to_add_is_forwarded_byte_for_byte(suite):
     spec = 'reminder:every=2,text="Be brief."'
     with through(reply_json(completion()), suite, spec) as (upstream, proxy):
         httpx2.post(f"{proxy.url}/v1/chat/completions", content=body)
-        assert proxy.tally.requests == {Outcome.UNCHANGED: 1}
+        assert proxy.counts.requests == {Outcome.UNCHANGED: 1}
     assert upstream.seen[0].body == body
 
 
@@ -128,7 +128,7 @@ def test_a_reminder_after_a_broken_rule_says_that_rule(suite):
         create = client(proxy).chat.completions.create
         create(model="m", messages=user("More.", {"role": "user", "content": "Hi."}, good))
         create(model="m", messages=user("More.", {"role": "user", "content": "Hi."}, bad))
-        assert proxy.tally.requests == {Outcome.UNCHANGED: 1, Outcome.EDITED: 1}
+        assert proxy.counts.requests == {Outcome.UNCHANGED: 1, Outcome.EDITED: 1}
     assert upstream.seen[0].json["messages"][-1]["content"] == "More."
     assert upstream.seen[1].json["messages"][-1]["content"] == "[Reminder: Sign as Tony.]\n\nMore."
 
@@ -149,7 +149,7 @@ def test_an_exchange_that_broke_a_rule_is_left_out(suite):
     body = b'{"messages": [ %s%s{"role":"user","content":"More."}], "temperature":1.50E0}'
     with through(reply_json(completion()), suite, "repair") as (upstream, proxy):
         httpx2.post(f"{proxy.url}/v1/chat/completions", content=body % (broken, good))
-        assert proxy.tally.left_out == 4 and proxy.tally.reminders == 0
+        assert proxy.counts.left_out == 4 and proxy.counts.reminders == 0
         assert kept(proxy)["signs", 3] == (1, 1)  # turns are those of the dialog as it was
     assert upstream.seen[0].body == body % (b"", good)
 
@@ -184,8 +184,8 @@ def test_repeated_reminders_are_counted_once_and_their_tokens_always(suite):
         create(model="m", messages=user("Hi."))
         dialog = [{"role": "user", "content": "Hi."}, {"role": "assistant", "content": "Yes?"}]
         create(model="m", messages=user("More.", *dialog))
-        assert proxy.tally.reminders == 2
-        assert proxy.tally.added_tokens == 6 + 12
+        assert proxy.counts.reminders == 2
+        assert proxy.counts.added_tokens == 6 + 12
 
 
 @pytest.mark.parametrize("name", ["instructions", "developer"])
@@ -214,7 +214,7 @@ def test_items_of_the_responses_api_survive(suite):
     with through(reply_json(json.dumps(response()).encode()), suite, EVERY) as (upstream, proxy):
         client(proxy).responses.create(model="m", instructions=SYSTEM, input=items)
         assert kept(proxy)["signs", 1] == (1, 1)
-        assert proxy.tally.reminders == 0  # it was sent with the user's message
+        assert proxy.counts.reminders == 0  # it was sent with the user's message
     sent = upstream.seen[0].json["input"]
     assert sent[1:] == items[1:] and sent[0]["content"][0]["text"].endswith("\n\nSum?")
 
@@ -223,7 +223,7 @@ def test_a_stored_dialog_passes_through_and_is_counted(suite):
     with through(reply_json(json.dumps(response()).encode()), suite, EVERY) as (upstream, proxy):
         client(proxy).responses.create(model="m", input="Hi.", previous_response_id="r0")
         proxy.settle()
-        assert proxy.tally.requests == {Outcome.STORED: 1} and not proxy.tally.rules
+        assert proxy.counts.requests == {Outcome.STORED: 1} and not proxy.counts.rules
     assert upstream.seen[0].json["input"] == "Hi."
 
 
@@ -346,7 +346,7 @@ def test_a_stream_arrives_as_it_comes(suite):
     with through(answer, suite, EVERY) as (_, proxy):
         stream = client(proxy).chat.completions.create(model="m", messages=user("Hi."), stream=True)
         pieces = [next(stream).choices[0].delta.content]
-        assert not proxy.tally.rules
+        assert not proxy.counts.rules
         go_on.set()
         pieces += [chunk.choices[0].delta.content for chunk in stream]
         assert pieces == ["Fine, ", "Tony", None]
@@ -426,7 +426,7 @@ def test_a_reply_that_is_not_whole_is_not_scored(suite, body):
     with through(reply_json(body), suite) as (_, proxy):
         httpx2.post(f"{proxy.url}/v1/chat/completions", json={"messages": user("Hi.")})
         proxy.settle()
-        assert proxy.tally.unscored == {Unscored.FAILED: 1} and not proxy.tally.rules
+        assert proxy.counts.unscored == {Unscored.FAILED: 1} and not proxy.counts.rules
 
 
 @pytest.mark.parametrize(
@@ -471,7 +471,7 @@ def test_a_turn_ends_unless_a_call_waits_for_the_client(suite, item, unscored):
     with through(reply_json(json.dumps(answer).encode()), suite) as (_, proxy):
         client(proxy).responses.create(model="m", instructions=SYSTEM, input="Hi.")
         assert kept(proxy) == ({("signs", 1): (1, 1), ("short", 1): (1, 1)} if not unscored else {})
-        assert proxy.tally.unscored == ({unscored: 1} if unscored else {})
+        assert proxy.counts.unscored == ({unscored: 1} if unscored else {})
 
 
 def test_a_shell_that_the_server_runs_ends_no_turn(suite):
@@ -543,7 +543,7 @@ def test_a_turn_is_scored_when_it_ends(suite):
         reply = create(model="m", messages=[{"role": "system", "content": SYSTEM}, dialog[0]])
         assert reply.choices[0].message.tool_calls[0].function.name == "f"
         proxy.settle()
-        assert proxy.tally.unscored == {Unscored.UNFINISHED: 1} and not proxy.tally.rules
+        assert proxy.counts.unscored == {Unscored.UNFINISHED: 1} and not proxy.counts.rules
         create(model="m", messages=[{"role": "system", "content": SYSTEM}, *dialog])
         assert kept(proxy) == {("signs", 1): (1, 1), ("short", 1): (1, 1)}
 
@@ -556,7 +556,7 @@ def test_a_streamed_tool_call_is_no_end_of_a_turn(suite):
         body = {"messages": user("Hi."), "stream": True}
         httpx2.post(f"{proxy.url}/v1/chat/completions", json=body)
         proxy.settle()
-        assert proxy.tally.unscored == {Unscored.UNFINISHED: 1}
+        assert proxy.counts.unscored == {Unscored.UNFINISHED: 1}
 
 
 def test_turns_are_counted_and_late_ones_together(suite):
@@ -586,7 +586,7 @@ def test_errors_of_the_upstream_pass_through(suite, status):
         assert reply.status_code == int(status[:3]) and reply.content == body
         assert reply.headers["retry-after"] == "7"
         proxy.settle()
-        assert proxy.tally.unscored == {Unscored.FAILED: 1} and not proxy.tally.rules
+        assert proxy.counts.unscored == {Unscored.FAILED: 1} and not proxy.counts.rules
 
 
 def test_an_upstream_that_closes_in_the_middle_breaks_the_answer_off(suite):
@@ -601,7 +601,7 @@ def test_an_upstream_that_closes_in_the_middle_breaks_the_answer_off(suite):
         with pytest.raises((openai.APIConnectionError, httpx2.RemoteProtocolError)):
             list(stream)
         proxy.settle()
-        assert proxy.tally.unscored == {Unscored.FAILED: 1}
+        assert proxy.counts.unscored == {Unscored.FAILED: 1}
         metrics = httpx2.get(f"{proxy.url}/metrics").text
         assert 'holdfast_proxy_upstream_errors_total{kind="broke_off"} 1.0' in metrics
 
@@ -689,7 +689,7 @@ def test_a_client_that_leaves_cancels_the_request_upstream(suite, streamed):
         wait_until(lambda: bool(gone))
         assert gone == [True]
         proxy.settle()
-        assert proxy.tally.unscored == {Unscored.FAILED: 1}
+        assert proxy.counts.unscored == {Unscored.FAILED: 1}
         if not streamed:
             assert 'status="499"' in httpx2.get(f"{proxy.url}/metrics").text
 

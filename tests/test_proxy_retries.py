@@ -65,11 +65,11 @@ def test_a_reply_that_breaks_a_rule_is_drawn_again(suite):
     first, second = upstream.seen
     assert first.json["messages"] == CHAT and second.json == {"messages": REMINDED, "seed": 3}
     # only the reply that the client got is scored
-    rules = {row.cell.rule: (row.kept, row.scored) for row in proxy.tally.rules}
+    rules = {row.cell.rule: (row.kept, row.scored) for row in proxy.counts.rules}
     assert rules == {"signs": (1, 1), "short": (1, 1)}
-    assert proxy.tally.retries == 1 and proxy.tally.reminders == 0
+    assert proxy.counts.retries == 1 and proxy.counts.reminders == 0
     # at four bytes each: the 42 bytes of the chat again, and the 27 of the reminder
-    assert proxy.tally.added_tokens == 11 + 7
+    assert proxy.counts.added_tokens == 11 + 7
     assert "holdfast_proxy_retries_total 1.0" in metrics
 
 
@@ -77,7 +77,7 @@ def test_a_reply_that_keeps_all_rules_is_sent_on(suite):
     with through(KEPT, suite, "check-and-retry") as (upstream, proxy):
         reply = ask(proxy.url)
     assert reply.content == completion("Fine, Tony") and len(upstream.seen) == 1
-    assert proxy.tally.retries == 0
+    assert proxy.counts.retries == 0
 
 
 def test_messages_are_edited_in_a_retry_too(suite):
@@ -139,7 +139,7 @@ def test_reasoning_is_not_checked(suite):
     answer = reply_json(completion("<think>I plan. I plan more.</think>Fine, Tony"))
     with through(answer, suite, "check-and-retry") as (upstream, proxy):
         ask(proxy.url)
-    assert len(upstream.seen) == 1 and proxy.tally.retries == 0
+    assert len(upstream.seen) == 1 and proxy.counts.retries == 0
 
 
 def test_half_a_surrogate_pair_is_sent_again_as_it_came(suite):
@@ -171,7 +171,7 @@ def test_what_is_no_reply_is_sent_on_as_it_is(suite, answer):
         with proxied(upstream.url, suite, "check-and-retry") as proxy:
             through = ask(proxy.url)
     assert (through.status_code, through.content) == (direct.status_code, direct.content)
-    assert len(upstream.seen) == 2 and proxy.tally.retries == 0
+    assert len(upstream.seen) == 2 and proxy.counts.retries == 0
 
 
 def test_several_choices_are_not_held_back(suite):
@@ -213,7 +213,7 @@ def test_a_pattern_that_runs_for_ages_costs_only_its_rule(tmp_path, caplog):
         assert text_of(ask(proxy.url, messages=chat)) == "Fine, Tony"
         assert time.process_time() - started < 3  # a reply that stands there again is remembered
         proxy.settle()
-        assert [row.cell.rule for row in proxy.tally.rules] == ["slow", "signs", "short"]
+        assert [row.cell.rule for row in proxy.counts.rules] == ["slow", "signs", "short"]
     sent = [seen.json["messages"][-1]["content"] for seen in upstream.seen]
     reminder = "[Reminder: Sign as Tony.]\n\n"
     assert sent == [f"{reminder}Hi.", f"{reminder * 2}Hi."]
@@ -255,7 +255,7 @@ def test_an_answer_that_breaks_off_does_so_here(suite):
         with pytest.raises((openai.APIConnectionError, httpx2.RemoteProtocolError)):
             list(stream)
         proxy.settle()
-    assert proxy.tally.unscored == {Unscored.FAILED: 1}
+    assert proxy.counts.unscored == {Unscored.FAILED: 1}
 
 
 def test_a_client_that_leaves_while_its_reply_is_held_cancels_it(suite):
@@ -288,7 +288,7 @@ def test_a_wrapped_client(suite):
         "[Reminder: Sign as Tony. Reply in one sentence.]\n\nHi.",
         REMINDED[1]["content"],
     ]
-    assert tally.retries == 2 and len(scored) == 1
+    assert tally.counts().retries == 2 and len(scored) == 1
 
 
 def test_a_wrapped_asynchronous_client_that_streams(suite):

@@ -16,7 +16,8 @@ from tiny import LOOK, TEMPLATE, model, tokenizer
 
 from holdfast.methods import parse
 from holdfast.serve.access import AccessRules
-from holdfast.serve.bodies import ChatBody, CompletionBody, TokenizeBody, read_body
+from holdfast.serve.bodies import ChatBody, CompletionBody, TokenizeBody
+from holdfast.serve.body_model import read_body
 from holdfast.serve.limits import Limits
 from holdfast.serve.refusals import Refusal
 from holdfast.serve.response_bodies import ResponsesBody

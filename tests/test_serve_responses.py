@@ -15,6 +15,8 @@ from holdfast.models.loading import load
 from holdfast.serve.limits import Limits
 
 PROMPT, ASK = "Talk like a pirate.", "What do you think about the garden?"
+CALL = {"type": "function_call", "call_id": "1", "name": "a"}
+JSON = {"format": {"type": "json_object"}}
 FLAT = [{"type": "function", **tool["function"]} for tool in TOOLS]
 
 
@@ -211,6 +213,8 @@ def test_a_forced_call_that_is_cut_is_shown_as_text(calling):
         ({"input": [{"type": "reasoning", "summary": []}]}, "input[0]", "'reasoning'"),
         ({"input": [{"role": "user", "content": [{"type": "input_image"}]}]}, "input[0]", "image"),
         ({"input": [{"role": "assistant", "content": "Arr"}]}, "input", "the assistant's"),
+        ({"input": [{"role": "user", "content": "Hi"}] * 1001}, "input", "input has to be a list"),
+        ({"input": [{**CALL, "arguments": "3"}]}, "input[0].arguments", "not '3'"),
         ({"max_output_tokens": 401}, "max_output_tokens", "401"),
         ({"tools": FLAT}, "tools", "no response template"),
         ({"tools": [{"type": "web_search"}]}, "tools[0]", "web_search"),
@@ -220,6 +224,16 @@ def test_a_forced_call_that_is_cut_is_shown_as_text(calling):
             {"text": {"format": {"type": "json_schema", "name": "a", "schema": {"not": {}}}}},
             "text",
             '"not"',
+        ),
+        ({"text": JSON, "tools": FLAT}, "text", "text describes the whole reply"),
+        (
+            {
+                "text": JSON,
+                "input": [{"role": "assistant", "content": "Arr"}],
+                "extra_body": {"continue_final_message": True},
+            },
+            "continue_final_message",
+            "text asks for a JSON object",
         ),
         ({"reasoning": {"effort": "low"}}, "reasoning", "effort"),
         ({"background": True}, "background", "true"),
@@ -232,4 +246,6 @@ def test_what_is_not_done_is_refused_by_name(client, given, param, named):
     with pytest.raises(openai.BadRequestError) as refused:
         client.responses.create(**{"model": "default", "input": ASK, **given})
     assert (refused.value.param or "").startswith(param)
-    assert named in refused.value.body["message"]
+    sentence = refused.value.body["message"]
+    assert named in sentence
+    assert "response_format" not in sentence and "messages" not in sentence

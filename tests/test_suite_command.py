@@ -56,6 +56,37 @@ RULES = [  # a line, a turn that follows it, one that breaks it
     ("Do not use `rm -rf`", ran("rm -f x"), ran("sudo rm -r -f x")),
     ("Don't skip pre-commit hooks", ran("git commit -m x"), ran("git commit -n -m x")),
     ("## Do NOT\n\n- Use npm or yarn", ran("pnpm i"), ran("npm i")),
+    ("Do not use `rm -rf`.", ran("rm -r x"), ran("rm --recursive --force x")),
+    ("Never force push.", ran("git push origin main"), ran("git push origin +main")),
+    ("Run `pytest` before committing.", ran("uv run python -m pytest && git commit -m x"),
+     ran("git commit -m x")),
+    ("- `/lib` (do not edit)", wrote("/home/me/shop/src/x.py"), wrote("/home/me/shop/lib/x.py")),
+    ("Do not edit `/lib`.", wrote("library/x.py"), wrote("lib")),
+    ("Never touch `.github`", wrote(".gitignore"), wrote(".github/workflows/ci.yml")),
+    ("Do not touch `node_modules`.", wrote("src/x.js"), wrote("node_modules/a/x.js")),
+    ("Never edit `*.{gen,pb}.ts`", wrote("a.ts"), wrote("src/a.pb.ts")),
+    *(
+        (line, ran("git commit -asm x"), ran("git commit -m 'use -s'"))
+        for line in (
+            "Sign off every commit (`git commit -s`).",
+            "Use `git commit -s`.",
+            'When committing, use `git commit -sm "message"`.',
+            "Always commit with the `-s` flag",
+            "DCO: all commits must be signed (`-s`).",
+            "Commits require a DCO sign-off.",
+            "DCO sign-off is required on all commits (`git commit --signoff`).",
+            "Every commit needs a Signed-off-by line.",
+            "All commits must include a `Signed-off-by` line.",
+        )
+    ),
+    *(
+        (line, ran("git commit -S -m 'use -s'"), ran("git commit -sm x"))
+        for line in (
+            "Never use `git commit -s`.",
+            "Do not add `Signed-off-by` lines.",
+            "AI agents MUST NOT add Signed-off-by tags.",
+        )
+    ),
     (
         "Always run `make test` before committing changes.",
         ran("make test", "git commit -m x"),
@@ -157,6 +188,14 @@ def test_a_line_that_a_program_can_decide_becomes_one_rule_that_decides_it(line,
     assert (good is None or good.value == 1) and bad is not None and bad.value < 0.5
 
 
+def test_a_sign_off_is_found_in_whatever_way_it_is_written():
+    (spec,) = rules_of("Always sign off commits with `git commit -s`.")
+    measure = build(spec)
+    for script in ("git commit -m x -m 'Signed-off-by: A <a@b.c>'", "git commit --amend -s"):
+        assert measure.score_turn(ran(script)).value == 1
+    assert measure.score_turn(ran("git commit -S -m x")).value == 0  # a signature by a key
+
+
 def test_a_line_with_several_commands_becomes_a_rule_for_each():
     specs = rules_of("Run `make lint` and `make test && make docs` before committing.")
     assert [spec["first"] for spec in specs] == [
@@ -170,6 +209,13 @@ def test_a_line_with_several_commands_becomes_a_rule_for_each():
     ("text", "reason"),
     [
         ("Avoid `grep`.", "preference"),
+        ("Do not edit `/bin`.", "measure"),  # of the system, or of the repository
+        ("Never modify `../shared`.", "measure"),  # logs have the whole path
+        ("Never edit `!src/x.py`.", "measure"),
+        ("Sign commits with `git commit -S`.", ""),  # by a key, which is no sign-off
+        ("Pass `-s` to `make`.", "measure"),
+        ("Use `git commit -s` only for releases.", "measure"),
+        ("Sign off with 'Regards'.", ""),
         ("Never run `git push --force` unless the branch is yours.", "condition"),
         ("Never run `git push --force`. The only exception is a rebase.", "exception"),
         ("Do not use npm in the Python packages.", "judge"),

@@ -10,12 +10,14 @@ from test_drift import QUICK, SUITE, Scripted, without_time
 from tiny import model
 
 from holdfast import drift
-from holdfast.cli import main
+from holdfast.cli import main, read_command
+from holdfast.cli.loading import load_user_turns
 from holdfast.drift.pairing import draw, resolve_settings
 from holdfast.drift.recorded_dialogs import read_user_turns
 from holdfast.drift.remaining import count_replies
 from holdfast.errors import RecordsError, UsageError
 from holdfast.records import read_run
+from holdfast.records.identity import ConversationsIdentity
 
 SCRIPTS = [[f"{name}{number}" for number in (1, 2, 3, 4)] for name in "abc"]
 
@@ -191,3 +193,83 @@ def test_the_kind_and_polarity_of_a_rule_are_recorded_and_exported(tmp_path):
     assert {probe.rule_kind for probe in run.conversations[0].probes} == {"closing"}
     columns = run.to_columns()
     assert set(columns["rule_kind"]) == {"closing"} and set(columns["polarity"]) == {"gate"}
+
+
+OWN = """name: own
+cases:
+  - id: tony
+    system_prompt: Sign every message with Tony.
+    probes: [What is on the menu?]
+    measure: {name: ends_with, word: Tony}
+"""
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("--suite own.yaml", "everyday.jsonl"),
+        ("--suite own.yaml --rounds 12", "work.jsonl"),
+        ("--suite own.yaml --rounds 32", "long.jsonl"),
+        ("--suite own.yaml --rounds 33", None),
+        ("--suite own.yaml --user-turns work", "work.jsonl"),
+        ("--suite own.yaml --user-turns none", None),
+        ("--suite own.yaml --user-model default", None),
+        ("--suite own.yaml --persona Ada", None),
+        ("--suite own.yaml --user-prompt empty", None),
+        ("--suite own.yaml --pairs all", None),
+        ("--suite own.yaml --dialogs logs.jsonl", None),
+        ("--suite personas.yaml", None),
+        ("--suite luna", None),
+    ],
+)
+def test_a_suite_of_ones_own_gets_scripted_messages(tmp_path, monkeypatch, words, expected):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "own.yaml").write_text(OWN)
+    (tmp_path / "personas.yaml").write_text(OWN + "personas: [You are Ada.]\n")
+    _, arguments = read_command(["drift", *words.split()])
+    turns = load_user_turns(arguments, drift.load_suite(arguments.suite))
+    assert (turns and turns.name) == expected
+
+
+@pytest.mark.parametrize(
+    ("words", "temperature", "tokens"),
+    [
+        ("drift --model smollm2", 0.7, 400),
+        ("drift --model http://127.0.0.1:8000/v1", 0.7, 400),
+        ("drift", 1.0, 400),
+        ("check own.yaml --model smollm2", 0.7, 400),
+        ("calibrate --model smollm2", 0.7, 400),
+        ("drift --model smollm2 --temperature 1 --max-new-tokens 9", 1.0, 9),
+        ("drift --temperature 0", 0.0, 400),
+    ],
+)
+def test_models_that_people_use_are_sampled_at_a_temperature_of_their_own(
+    words, temperature, tokens
+):
+    _, arguments = read_command(words.split())
+    sampling = arguments.sampling_for(arguments.model)
+    assert (sampling.temperature, sampling.max_new_tokens) == (temperature, tokens)
+    assert getattr(arguments, "conversations", None) in (None, 40)
+
+
+def test_usual_user_messages_are_named(tmp_path, folder, capsys):
+    (tmp_path / "own.yaml").write_text(OWN)
+    words = f"drift --model {folder} --suite {tmp_path / 'own.yaml'} --rounds 1 --conversations 1"
+    command = [*words.split(), "--max-new-tokens", "4", "--out", str(tmp_path / "run")]
+    assert main(command) == 1  # its one reply is cut
+    assert "those of --user-turns everyday, as the suite is your own" in capsys.readouterr().err
+    assert read_run(tmp_path / "run").identity_as(ConversationsIdentity).user_turns.name == (
+        "everyday.jsonl"
+    )
+
+
+def test_a_check_says_that_the_earlier_conversations_were_held_otherwise(tmp_path, folder, capsys):
+    suite, before = tmp_path / "own.yaml", tmp_path / "before"
+    suite.write_text(OWN.replace("ends_with, word: Tony", "contains, words: [Tony]"))
+    words = f"--model {folder} --rounds 1 --max-new-tokens 4"
+    as_in_0_3 = "--temperature 1 --user-turns none --conversations 1"
+    drifted = f"drift --suite {suite} {words} {as_in_0_3} --out {before}"
+    assert main(drifted.split()) == 0
+    main(f"check {suite} {words} --against {before} --budget 1 --out {tmp_path / 'now'}".split())
+    said = capsys.readouterr().err
+    assert "(--temperature 1.0 there, 0.7 here; --user-turns none there, everyday.jsonl" in said

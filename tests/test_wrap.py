@@ -45,7 +45,7 @@ def wrapped(upstream, tally=None, kind=openai.OpenAI, method=EVERY, **options):
 
 
 def kept(tally):
-    return {row.cell.rule: (row.kept, row.scored) for row in tally.rules}
+    return {row.cell.rule: (row.kept, row.scored) for row in tally.counts().rules}
 
 
 def test_a_chat():
@@ -58,7 +58,7 @@ def test_a_chat():
     (sent,) = upstream.seen
     assert sent.json["messages"] == REMINDED and CHAT[1]["content"] == "Hi."
     assert sent.header("authorization") == f"Bearer {KEY}"
-    assert kept(tally) == {"signs": (1, 1), "short": (1, 1)} and tally.reminders == 1
+    assert kept(tally) == {"signs": (1, 1), "short": (1, 1)} and tally.counts().reminders == 1
     assert [(score.rule, score.kept) for score in seen[0].scores] == [
         ("signs", True),
         ("short", True),
@@ -72,7 +72,7 @@ def test_a_stream():
         stream = wrapped(upstream, tally).chat.completions.create(
             model="m", messages=CHAT, stream=True
         )
-        assert not tally.rules
+        assert not tally.counts().rules
         assert "".join(chunk.choices[0].delta.content or "" for chunk in stream) == "Fine. Tony"
     assert upstream.seen[0].json["messages"] == REMINDED
     assert kept(tally) == {"signs": (1, 1), "short": (0, 1)}
@@ -85,7 +85,7 @@ def test_a_stream_that_is_left_has_no_scores():
         with client.chat.completions.create(model="m", messages=CHAT, stream=True) as stream:
             next(stream)
     assert not kept(tally) or kept(tally)["signs"] == (1, 1)  # all of it may have come at once
-    assert sum(tally.unscored.values()) + len(tally.rules) // 2 == 1
+    assert sum(tally.counts().unscored.values()) + len(tally.counts().rules) // 2 == 1
 
 
 def test_responses():
@@ -153,7 +153,7 @@ def test_a_retry_is_edited_once():
         client = wrapped(upstream, tally).with_options(max_retries=1)
         client.chat.completions.create(model="m", messages=CHAT)
     assert [seen.json["messages"] for seen in upstream.seen] == [REMINDED] * 2
-    assert kept(tally)["signs"] == (1, 1) and tally.unscored == {Unscored.FAILED: 1}
+    assert kept(tally)["signs"] == (1, 1) and tally.counts().unscored == {Unscored.FAILED: 1}
 
 
 def test_the_client_itself_stays_as_it_is():

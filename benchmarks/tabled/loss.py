@@ -73,7 +73,7 @@ def lost_sentences() -> str:
         every = _group(model, Grouping.ALL, "")
         assert every is not None
         sentences = [
-            f"In {dialogs} dialogs of work with `{name}`, under 48 prompts as people write them,"
+            f"In {dialogs} dialogs of work with `{name}`, under prompts as people write them,"
             f" the rules as a whole {_verb(every)} ({_ends(every.first, every.last)} of them kept)."
         ]
         for polarity, meaning in _POLARITIES.items():

@@ -49,6 +49,18 @@ def as_argument(name: str, value: Any = None) -> str:
     return name if value is None else f"{name}={value!r}"
 
 
+def worded(message: str, wording: Wording) -> str:
+    """A message, with its options as the users of an interface write them."""
+
+    def word(match: re.Match[str]) -> str:
+        try:
+            return wording(match[1], json.loads(match[2]))
+        except ValueError:  # none of ours, but a client's text
+            return match[0]
+
+    return _OPTION.sub(word, message)
+
+
 class HoldfastError(Exception):
     """An error whose message is one sentence that names the value seen and the cure.
 
@@ -69,9 +81,14 @@ class HoldfastError(Exception):
     def __str__(self) -> str:
         return self.worded(as_argument)
 
+    @property
+    def message(self) -> str:
+        """The message, with its options by their neutral names."""
+        return super().__str__()
+
     def worded(self, wording: Wording) -> str:
         """The message, with its options as the users of an interface write them."""
-        return _OPTION.sub(lambda match: wording(match[1], json.loads(match[2])), super().__str__())
+        return worded(self.message, wording)
 
 
 class UsageError(HoldfastError):

@@ -45,7 +45,7 @@ def tally(tmp_path, monkeypatch):
 
 
 def scored(tally):
-    return {row.cell.rule: (row.kept, row.scored) for row in tally.rules}
+    return {row.cell.rule: (row.kept, row.scored) for row in tally.counts().rules}
 
 
 async def until(holds) -> None:
@@ -65,7 +65,7 @@ def call(url, **more):
 def test_a_chat_is_edited_and_its_reply_scored(tally, run):
     async def ask(url):
         reply = await call(url)
-        await until(lambda: tally.rules)
+        await until(lambda: tally.counts().rules)
         return reply
 
     with FakeUpstream(reply_json(completion("Fine. Tony"))) as upstream:
@@ -73,14 +73,14 @@ def test_a_chat_is_edited_and_its_reply_scored(tally, run):
     assert reply.choices[0].message.content == "Fine. Tony"
     assert upstream.seen[0].json["messages"] == REMINDED and CHAT[1]["content"] == "Hi."
     assert scored(tally) == {"signs": (1, 1), "short": (0, 1)}
-    assert tally.requests == {Outcome.EDITED: 1} and tally.reminders == 1
+    assert tally.counts().requests == {Outcome.EDITED: 1} and tally.counts().reminders == 1
 
 
 def test_a_stream_is_scored_once_it_is_over(tally, run):
     async def ask(url):
         stream = await call(url, stream=True)
         text = "".join([part.choices[0].delta.content or "" async for part in stream])
-        await until(lambda: tally.rules)
+        await until(lambda: tally.counts().rules)
         return text
 
     with FakeUpstream(reply_events(*chunks("Fine, ", "Tony"))) as upstream:
@@ -96,11 +96,11 @@ def test_a_refused_call_is_counted(tally, run):
     async def ask(url):
         with pytest.raises(litellm.AuthenticationError):
             await call(url)
-        await until(lambda: tally.unscored)
+        await until(lambda: tally.counts().unscored)
 
     with FakeUpstream(refuse) as upstream:
         run(ask(upstream.url))
-    assert tally.unscored == {Unscored.FAILED: 1} and not tally.rules
+    assert tally.counts().unscored == {Unscored.FAILED: 1} and not tally.counts().rules
 
 
 def test_the_router_edits_each_attempt_once(tally, run):
@@ -117,7 +117,7 @@ def test_the_router_edits_each_attempt_once(tally, run):
             [{"model_name": "bot", "litellm_params": served}], num_retries=1, retry_after=0
         )
         await router.acompletion(model="bot", messages=CHAT)
-        await until(lambda: tally.rules)
+        await until(lambda: tally.counts().rules)
 
     with FakeUpstream(answer) as upstream:
         run(ask(upstream.url))
@@ -128,12 +128,12 @@ def test_the_router_edits_each_attempt_once(tally, run):
 def test_fallbacks_are_edited_once(tally, run):
     async def ask(url):
         await call(url, fallbacks=["openai/other"])
-        await until(lambda: tally.rules)
+        await until(lambda: tally.counts().rules)
 
     with FakeUpstream(reply_json(completion("Fine, Tony"))) as upstream:
         run(ask(upstream.url))
     assert upstream.seen[0].json["messages"] == REMINDED
-    assert tally.requests == {Outcome.EDITED: 1} and scored(tally)["signs"] == (1, 1)
+    assert tally.counts().requests == {Outcome.EDITED: 1} and scored(tally)["signs"] == (1, 1)
 
 
 def test_a_chat_that_the_hook_cannot_see_is_counted(tally, run):
@@ -143,7 +143,7 @@ def test_a_chat_that_the_hook_cannot_see_is_counted(tally, run):
     with FakeUpstream(reply_json(completion("Fine, Tony"))) as upstream:
         run(ask(upstream.url))
     assert upstream.seen[0].json["messages"] == CHAT
-    assert tally.requests == {Outcome.UNREADABLE: 1}
+    assert tally.counts().requests == {Outcome.UNREADABLE: 1}
 
 
 def test_retries_are_refused(tmp_path):

@@ -87,13 +87,13 @@ class Series:
     def until(self, rounds: int) -> Series:
         return replace(self, matrices={name: m[:, :rounds] for name, m in self.matrices.items()})
 
-    def rows(self, keep: np.ndarray) -> Series:
-        """The series of the conversations where keep, [n] bool, is true."""
+    def rows(self, rows: np.ndarray) -> Series:
+        """The series of some conversations: where [n] bool is true, or with these row numbers."""
         return replace(
             self,
-            records=tuple(self.records[i] for i in np.flatnonzero(keep)),
-            conversations=self.conversations[keep],
-            matrices={name: matrix[keep] for name, matrix in self.matrices.items()},
+            records=tuple(self.records[row] for row in np.arange(len(self.records))[rows]),
+            conversations=self.conversations[rows],
+            matrices={name: matrix[rows] for name, matrix in self.matrices.items()},
         )
 
 

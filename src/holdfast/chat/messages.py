@@ -28,16 +28,13 @@ def has_prompt(messages: Messages) -> bool:
 
 
 def dialog_seed(messages: Sequence[Message]) -> int:
-    """A seed shared by all turns of a dialog, so that methods repeat their edits of messages."""
+    """A seed shared by all turns of a dialog, so that methods repeat their edits of messages.
+
+    It depends on what no later turn changes: the system prompts, and the user's first message.
+    """
     first = next((m["content"] for m in messages if m["role"] == "user"), "")
     system = [m["content"] for m in messages if m["role"] == "system"]
     return int.from_bytes(hashlib.sha256(repr((system, first)).encode()).digest()[:8], "big")
-
-
-def _is_misspelt(role: str) -> bool:
-    """Whether a role is nearly one of `ROLES`; others may be known to the chat template."""
-    near = difflib.get_close_matches(role.strip().lower(), ROLES, 1, 0.8)
-    return role not in ROLES and bool(near)
 
 
 def read_message(number: int, message: object) -> Message:
@@ -86,7 +83,7 @@ def _check_message(number: int, message: object) -> None:
             option="messages",
             value=message,
         )
-    role, content = message.get("role"), message.get("content")
+    role = message.get("role")
     if not isinstance(role, str) or not role.strip() or _is_misspelt(role):
         raise UsageError(
             f"Message {number} has the role {shortened(role)}; use {', '.join(ROLES[:-1])} or"
@@ -95,6 +92,28 @@ def _check_message(number: int, message: object) -> None:
             value=role,
             allowed=ROLES,
         )
+    _check_content(number, message)
+    calls = message.get("tool_calls") or ()
+    for call in calls if isinstance(calls, (list, tuple)) else [calls]:
+        _check_call(number, call)
+
+
+def _is_misspelt(role: str) -> bool:
+    """Whether a role is nearly one of `ROLES`; others may be known to the chat template."""
+    near = difflib.get_close_matches(role.strip().lower(), ROLES, 1, 0.8)
+    return role not in ROLES and bool(near)
+
+
+def _check_content(number: int, message: Message) -> None:
+    content = message.get("content")
+    if isinstance(content, str):
+        return
+    if "content" not in message:
+        raise UsageError(
+            f"Message {number} has no 'content' ({shortened(message)}); give its text there.",
+            option="content",
+            value=message,
+        )
     if isinstance(content, list):
         raise UsageError(
             f"Message {number} has a list as its content ({shortened(content)}), and only text is"
@@ -102,29 +121,23 @@ def _check_message(number: int, message: object) -> None:
             option="content",
             value=content,
         )
-    if "content" not in message:
+    raise UsageError(
+        f"Message {number} has the content {shortened(content)}, and only text is supported;"
+        " give a string.",
+        option="content",
+        value=content,
+    )
+
+
+def _check_call(number: int, call: object) -> None:
+    function = _function_of(call)
+    if function is None or not isinstance(function.get("arguments"), dict):
         raise UsageError(
-            f"Message {number} has no 'content' ({shortened(message)}); give its text there.",
-            option="content",
-            value=message,
+            f"Message {number} has the tool call {shortened(call)}; write it as {{'id': '1',"
+            " 'type': 'function', 'function': {'name': 'add', 'arguments': {'a': 2}}}.",
+            option="tool_calls",
+            value=call,
         )
-    if not isinstance(content, str):
-        raise UsageError(
-            f"Message {number} has the content {shortened(content)}, and only text is supported;"
-            " give a string.",
-            option="content",
-            value=content,
-        )
-    calls = message.get("tool_calls") or ()
-    for call in calls if isinstance(calls, (list, tuple)) else [calls]:
-        function = _function_of(call)
-        if function is None or not isinstance(function.get("arguments"), dict):
-            raise UsageError(
-                f"Message {number} has the tool call {shortened(call)}; write it as {{'id': '1',"
-                " 'type': 'function', 'function': {'name': 'add', 'arguments': {'a': 2}}}.",
-                option="tool_calls",
-                value=call,
-            )
 
 
 def check_tool(tool: object) -> None:
@@ -139,6 +152,7 @@ def check_tool(tool: object) -> None:
 
 
 def _function_of(value: object) -> dict[str, Any] | None:
+    """The function of a tool or of a call; None if it has no name."""
     function = value.get("function") if isinstance(value, dict) else None
     named = isinstance(function, dict) and isinstance(function.get("name"), str)
     return function if named else None

@@ -20,7 +20,12 @@ from holdfast.cli import options
 from holdfast.cli.drift_run import DriftRun
 from holdfast.cli.dry_run import WorkItem, check_prices, estimate_run
 from holdfast.cli.json_output import write_run_document
-from holdfast.cli.loading import load_model, load_user_turns, warn_of_small_model
+from holdfast.cli.loading import (
+    load_model,
+    load_user_turns,
+    note_usual_user_turns,
+    warn_of_small_model,
+)
 from holdfast.cli.options import Arg, Command, OutFolder, Specs, SuiteName
 from holdfast.cli.output import command_line, command_with, page_path, write_page
 from holdfast.cli.progress import Bar, note
@@ -117,7 +122,7 @@ def run(arguments: CalibrateArguments) -> None:
         draws = usual_draws(suite, out) if arguments.draws is None else arguments.draws
         plan = dataclasses.replace(plan, draws=draws)
     capability = load_capability(spec, arguments.questions, arguments.seed)
-    plan = dataclasses.replace(plan, user_turns=load_user_turns(arguments))
+    plan = dataclasses.replace(plan, user_turns=load_user_turns(arguments, suite))
     check_before_loading(out, suite, capability, plan)
     cast, methods = drift.Cast(user_turns=plan.user_turns), plan.settings
     questions = len(capability.items)
@@ -133,6 +138,7 @@ def run(arguments: CalibrateArguments) -> None:
         unit = "passages" if capability.is_text else "questions"
         note(f"{spec} has only {questions} {unit}; all are asked.")
     model = load_model(arguments)
+    note_usual_user_turns(arguments, plan.user_turns)
     arguments.keep_work_in(out)
     settings = calibration_plan.settings_for(suite, plan)
     planned = DriftRun(model, suite, out / "stability", settings, methods, cast)
@@ -187,7 +193,7 @@ def _plan_of(arguments: CalibrateArguments) -> Plan:
         reading=arguments.reading,
         seed=arguments.seed,
         system_as=arguments.system_as,
-        sampling=arguments.sampling,
+        sampling=arguments.sampling_for(arguments.model),
         conversations=arguments.conversations,
         sweeps=tuple(arguments.sweep or DEFAULT_SWEEPS),
     )

@@ -64,7 +64,12 @@ class ChatArguments(ModelOptions, SystemOptions, DrawOptions):
 def run(arguments: ChatArguments) -> None:
     check_extra("chat", ["prompt_toolkit"])
     parse(arguments.method)  # refused before the model loads
-    chat = Chat(load_model(arguments), arguments.sampling, arguments.seed, arguments.system_as)
+    chat = Chat(
+        load_model(arguments),
+        arguments.sampling_for(arguments.model),
+        arguments.seed,
+        arguments.system_as,
+    )
     if arguments.messages:
         chat.load(arguments.messages)
     if arguments.system is not None:

@@ -39,8 +39,9 @@ from holdfast.cli.progress import Bar, note
 from holdfast.common.model_names import is_served, is_url
 from holdfast.drift import Settings
 from holdfast.drift.benchmark import check_before_loading
+from holdfast.drift.recorded_dialogs import UserTurns
 from holdfast.errors import UsageError
-from holdfast.records import Run
+from holdfast.records import Run, read_run
 from holdfast.records.identity import ConversationsIdentity
 from holdfast.report.check_sentences import counted, lines_of
 from holdfast.report.context_section import truncation_lines
@@ -127,7 +128,7 @@ def run(arguments: CheckArguments) -> int:
         arguments, endpoint, arguments.suite, suite, "smoke" if arguments.smoke else "check"
     )
     page_path(arguments, out)  # refused before anything runs
-    user_turns = loading.load_user_turns(arguments)
+    user_turns = loading.load_user_turns(arguments, suite)
     if user_turns is None:
         suite, settings = loading.with_user_prompt(suite, settings, arguments.persona)
     before = None
@@ -138,12 +139,14 @@ def run(arguments: CheckArguments) -> int:
                 f"{arguments.against} has no conversation of {', '.join(new)}, so there is nothing"
                 " to compare it with."
             )
+        _note_other_conversations(arguments, settings, user_turns)
         if bar is None:  # more conversations than there are to compare with are no use
             most = max(map(len, before.values()))
             terms = dataclasses.replace(terms, budget=min(terms.budget, most))
     every = settings_for(suite, settings, terms)
     check_before_loading(suite, out, every, [method], user_turns, command_line())
     model, user_model = loading.load_both(arguments, endpoint)
+    loading.note_usual_user_turns(arguments, user_turns)
     loading.warn_of_default_steering(model, [method])
     arguments.keep_work_in(out)
     cast = drift.Cast(
@@ -160,6 +163,28 @@ def run(arguments: CheckArguments) -> int:
         arguments = arguments.model_copy(update={"endpoint_model": endpoint.name})
     _print_result(arguments, results, verdicts, time.monotonic() - began)
     return check_exit_code(verdicts.prompts, verdicts.terms)
+
+
+def _note_other_conversations(
+    arguments: CheckArguments, settings: Settings, user_turns: UserTurns | None
+) -> None:
+    """Says how the conversations of --against were held, where it is not as those of this check."""
+    assert arguments.against is not None
+    earlier = read_run(arguments.against).identity_as(ConversationsIdentity)
+    drawn, sampling = earlier.settings.sampling, settings.sampling
+    scripts = earlier.user_turns.name if earlier.user_turns else "none"
+    pairs = {
+        "--temperature": (drawn.temperature, sampling.temperature),
+        "--top-p": (drawn.top_p, sampling.top_p),
+        "--max-new-tokens": (drawn.max_new_tokens, sampling.max_new_tokens),
+        "--user-turns": (scripts, user_turns.name if user_turns else "none"),
+    }
+    other = [f"{name} {old} there, {new} here" for name, (old, new) in pairs.items() if old != new]
+    if other:
+        note(
+            f"the conversations of {arguments.against} were held otherwise ({'; '.join(other)}), so"
+            " a difference may be due to that; give the options of that run."
+        )
 
 
 def _as_smoke(arguments: CheckArguments) -> CheckArguments:

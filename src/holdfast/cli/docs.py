@@ -1,10 +1,14 @@
-"""`holdfast docs`: the pages of the documentation, as Markdown."""
+"""`holdfast docs`: the pages of the documentation, in the terminal or in a browser."""
 
 from pathlib import Path
 from typing import Annotated
 
+from holdfast.cli.browser import has_display, open_in_browser
+from holdfast.cli.docs_site import write_site
 from holdfast.cli.json_output import write_document
 from holdfast.cli.options import Arg, Command, Options
+from holdfast.common.files import user_cache
+from holdfast.common.version import __version__
 from holdfast.errors import UnknownName
 from holdfast.report.wording import aligned
 
@@ -16,6 +20,8 @@ _FOLDERS = (_PACKAGE / "assets" / "docs", _PACKAGE.parents[1] / "docs")
 class DocsArguments(Options):
     page: Annotated[str | None, Arg("PAGE", positional=True, nargs="?")] = None
     """print this page (default: the list of pages)"""
+    open: bool = False
+    """open the pages in a browser instead: HTML files, which need no network"""
 
 
 def pages() -> dict[str, Path]:
@@ -26,25 +32,49 @@ def pages() -> dict[str, Path]:
 
 def _run(arguments: DocsArguments) -> None:
     known = pages()
+    if arguments.page is not None:
+        _check_page(arguments.page, known)
+    if arguments.open:
+        _open(arguments.page, known)
+        return
     if arguments.page is None:
         titles = {name: path.read_text(encoding="utf-8") for name, path in known.items()}
         rows = [(name, text.splitlines()[0].removeprefix("# ")) for name, text in titles.items()]
         print("\n".join(aligned(rows)))
         write_document(dict(rows))
         return
-    name = arguments.page.removesuffix(".md")
-    if name not in known:
-        raise UnknownName("page", name, known)
+    name = _name_of(arguments.page)
     text = known[name].read_text(encoding="utf-8")
     print(text, end="")
     write_document({"page": name, "text": text})
 
 
+def _name_of(page: str) -> str:
+    return page.removesuffix(".md")
+
+
+def _check_page(page: str, known: dict[str, Path]) -> None:
+    if _name_of(page) not in known:
+        raise UnknownName("page", _name_of(page), known)
+
+
+def _open(page: str | None, known: dict[str, Path]) -> None:
+    """Writes the pages as HTML into the user's cache, prints where, and opens a browser."""
+    folder = user_cache() / f"docs-{__version__}"
+    first = write_site(known, folder)
+    opened = first if page is None else folder / f"{_name_of(page)}.html"
+    print(f"Page: {opened}")
+    write_document({"page": opened})
+    if has_display():
+        open_in_browser(opened)
+
+
 COMMAND = Command(
     "docs",
-    "print a page of the documentation",
+    "read the documentation, in the terminal or in a browser",
     _run,
     DocsArguments,
-    "Lists the pages of the documentation; with a name, prints that page as Markdown.",
-    "examples:\n  holdfast docs\n  holdfast docs logs",
+    "Lists the pages of the documentation; with a name, prints that page as Markdown. With --open,"
+    " opens them in a browser.",
+    "examples:\n  holdfast docs\n  holdfast docs logs\n  holdfast docs --open",
 )

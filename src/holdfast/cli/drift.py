@@ -28,6 +28,8 @@ from holdfast.models.protocol import ChatModel
 from holdfast.report.terminal import next_line
 from holdfast.report.wording import count_of
 
+CONVERSATIONS = 40  # twice the fewest for verdicts; the papers' 200 take hours on a real model
+
 EXAMPLES = """examples:
   holdfast drift                               the model in the package on its own prompts
   holdfast drift --method none --method split-softmax:exponent=0.5 --out runs/fix
@@ -64,7 +66,7 @@ class DriftArguments(options.BenchmarkOptions, options.ReportOptions):
     scoring: Literal["strict", "released", "loose"] = "strict"
     """for li2024: strict corrects the published measures, released keeps them; for verifiable
     instructions: loose takes the best of eight readings of a reply"""
-    conversations: int = Settings.conversations
+    conversations: int = CONVERSATIONS
     """number of conversations"""
     method: Specs = None
     """none, split-softmax:exponent=0.5, ...; repeat to compare on the same pairs (default:
@@ -107,13 +109,14 @@ def run(arguments: DriftArguments) -> None:
     page = page_path(arguments, out)
     for line in suite.notes:
         note(line)
-    user_turns = loading.load_user_turns(arguments)
+    user_turns = loading.load_user_turns(arguments, suite)
     dialogs = loading.load_dialogs(arguments, arguments.dialogs, suite, settings)
     given = dialogs or user_turns
     if given is None:
         suite, settings = loading.with_user_prompt(suite, settings, arguments.persona)
     check_before_loading(suite, out, settings, chosen, given, command_line())
     model, user_model = loading.load_both(arguments, endpoint)
+    loading.note_usual_user_turns(arguments, user_turns)
     _warn_of_foreign_files(arguments.method or (), model)
     loading.warn_of_default_steering(model, chosen)
     given, settings = prepare(model, suite, settings, given)
@@ -174,7 +177,7 @@ def settings_of(
         rounds=arguments.rounds,
         conversations=conversations,
         seed=arguments.seed,
-        sampling=arguments.sampling,
+        sampling=arguments.sampling_for(arguments.model),
         user_prompt=arguments.user_prompt,
         system_as=arguments.system_as,
         probes_per_round=arguments.probes_per_round,
@@ -230,9 +233,10 @@ COMMAND = Command(
     run,
     DriftArguments,
     description=(
-        "Two copies of a model talk under different system prompts; at every round a probe asks,"
-        " and a measure scores, whether the agent still follows its own (stability) or follows the"
-        " other's (adoption). Li et al. 2024, Figure 3."
+        "Holds conversations under each system prompt of a suite; at every round a probe asks, and"
+        " a measure scores, whether the agent still follows its prompt (stability). The user's"
+        " messages are scripted, or a copy of the model plays the user under another prompt, which"
+        " the agent may take over (adoption), as in Li et al. 2024, Figure 3."
     ),
     examples=EXAMPLES,
     common=("model", "suite", "user_turns", "method", "conversations", "out"),

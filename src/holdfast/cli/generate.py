@@ -69,7 +69,7 @@ def run(arguments: GenerateArguments) -> None:
     request = Request(
         _messages(arguments),
         chosen,
-        arguments.sampling,
+        arguments.sampling_for(arguments.model),
         arguments.seed,
         system_as=arguments.system_as,
         emphasis=tuple(map(_emphasis, arguments.emphasis or ())),

@@ -4,6 +4,7 @@ import dataclasses
 import functools
 import importlib.util
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from holdfast.cli.options import (
@@ -25,7 +26,13 @@ from holdfast.drift import Settings, Suite
 from holdfast.drift.cases import personas_of
 from holdfast.drift.judges import Judging, load_judge
 from holdfast.drift.pairing import case_of, user_prompt_of
-from holdfast.drift.recorded_dialogs import read_dialogs, read_user_turns
+from holdfast.drift.recorded_dialogs import (
+    SHIPPED_SCRIPTS,
+    UserTurns,
+    read_dialogs,
+    read_user_turns,
+)
+from holdfast.drift.suites import PUBLISHED, SHIPPED
 from holdfast.errors import NoSuchModel, UsageError
 from holdfast.integrations.ray import Specification, connect
 from holdfast.methods import Method, parse, spec_of
@@ -39,6 +46,7 @@ from holdfast.models.protocol import ChatModel
 from holdfast.records.judge_records import Agreement
 from holdfast.report.judge_agreement import agreement_line
 
+NO_SCRIPTS = "none"  # as --user-turns: a model plays the user
 _ROWS_OF_A_CHAT = 2  # streams of one reply, under guidance
 
 
@@ -319,12 +327,43 @@ def _warn_of_short_context(arguments: Options, model: ChatModel) -> None:
         )
 
 
-def load_user_turns(arguments: UserTurnsOptions):
-    """The scripts of `--user-turns`; None if not given."""
+def load_user_turns(arguments: UserTurnsOptions, suite: Suite):
+    """The scripts of `--user-turns`, or the usual ones of the suite; None: a model is the user."""
     if arguments.user_turns is None:
+        return _usual_user_turns(arguments, suite)
+    if arguments.user_turns == NO_SCRIPTS:
         return None
     _refuse_users(arguments, "user_turns", ("persona", "user_model", "dialogs"))
     return read_user_turns(arguments.user_turns)
+
+
+def _usual_user_turns(arguments: UserTurnsOptions, suite: Suite) -> UserTurns | None:
+    """The bundled scripts for a suite of the user's own, if nothing else says what the user says.
+
+    In a talk with itself, a model that people use soon repeats itself.
+    """
+    named = str(getattr(arguments, "suite", ""))
+    shipped = named in SHIPPED or named.partition(":")[0] in PUBLISHED
+    says_who = ("dialogs", "persona", "user_model", "user_prompt")
+    given = any(not arguments.is_default(name) for name in says_who)
+    given = given or getattr(arguments, "pairs", "") == "all"  # pairs of an agent and a user
+    if shipped or given or suite.personas:
+        return None
+    rounds = getattr(arguments, "rounds", Settings.rounds)
+    for name in SHIPPED_SCRIPTS:
+        turns = read_user_turns(name)
+        if len(turns.shortest.messages) >= rounds:
+            return turns
+    return None
+
+
+def note_usual_user_turns(arguments: UserTurnsOptions, user_turns: UserTurns | None) -> None:
+    """Says which scripts the user's messages are from, if no option chose them."""
+    if arguments.user_turns is None and user_turns is not None:
+        note(
+            f"the user's messages are those of --user-turns {Path(user_turns.name).stem}, as the"
+            f" suite is your own; with --user-turns {NO_SCRIPTS}, a model plays the user."
+        )
 
 
 def _refuse_users(arguments: Options, given: str, others: Sequence[str]) -> None:

@@ -296,4 +296,5 @@ COMMAND = Command(
     ),
     examples=EXAMPLES,
     failed=COULD_NOT,
+    common=("files", "suite", "min_adherence", "against", "watch", "list_formats", "out"),
 )

@@ -23,6 +23,7 @@ Spec = Annotated[str, Arg("SPEC")]
 Specs = Annotated[list[str] | None, Arg("SPEC")]
 _SUITES = "starter|everyday|bots|core|bot|luna|li2024:PATH|sys-ifeval:PATH|FILE.yaml"
 SuiteName = Annotated[str, Arg(_SUITES)]
+TEMPERATURE = 0.7  # of models that people use, if none is given
 
 
 class PlacementOptions(Options):
@@ -110,17 +111,19 @@ class DrawOptions(SeedOptions):
 
     title = "replies"
 
-    temperature: float = Sampling.temperature
-    """sampling temperature; 0 takes the likeliest token"""
+    temperature: float | None = None
+    """sampling temperature; 0 takes the likeliest token (default: 0.7; 1 for the bundled model)"""
     top_p: float = Sampling.top_p
     """probability mass of nucleus sampling"""
     max_new_tokens: int = Sampling.max_new_tokens
     """the most tokens of a reply"""
 
-    @property
-    def sampling(self) -> Sampling:
-        """How replies are drawn."""
-        return Sampling(self.temperature, self.top_p, self.max_new_tokens)
+    def sampling_for(self, model: str) -> Sampling:
+        """How replies of a model, as it is named on the command line, are drawn."""
+        # the bundled model was trained for the settings of Li et al. (2024)
+        usual = Sampling.temperature if model == "default" else TEMPERATURE
+        temperature = usual if self.temperature is None else self.temperature
+        return Sampling(temperature, self.top_p, self.max_new_tokens)
 
 
 class SystemOptions(Options):
@@ -154,10 +157,11 @@ class UserTurnsOptions(Options):
 
     title = "the user's side"
 
-    user_turns: Annotated[str | None, Arg("everyday|work|long|FILE.jsonl")] = None
-    """scripted user messages in place of a user model: a JSON list per line, one dialog each;
-    everyday is 40 bundled dialogs of 8 messages, work 8 of 16 and long 8 of 32 with pasted texts,
-    tool results and pushes"""
+    user_turns: Annotated[str | None, Arg("everyday|work|long|FILE.jsonl|none")] = None
+    """scripted user messages: a JSON list per line, one dialog each; everyday is 40 bundled dialogs
+    of 8 messages, work 8 of 16 and long 8 of 32 with pasted texts, tool results and pushes. With
+    none, a model plays the user (default: for a FILE.yaml as suite, the bundled dialogs that are
+    long enough, unless another option or the suite says who the user is; else none)"""
 
 
 class UserOptions(UserTurnsOptions):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from holdfast import report
 from holdfast.analysis.summary import DriftResults, summary_of, write
-from holdfast.cli.options import ReportOptions, option_of
+from holdfast.cli.options import Options, ReportOptions, option_of
 from holdfast.cli.progress import duration
 from holdfast.common.files import write_whole
 from holdfast.records import Run
@@ -26,6 +26,20 @@ def command_with(**options: object) -> str:
     """The command as it was typed, with some options set to other values."""
     given = {option_of(name): str(value) for name, value in options.items()}
     return repeated(["holdfast", *sys.argv[1:]], given)
+
+
+def command_of(name: str, arguments: Options) -> str:
+    """The command with these options, the model and the suite first, as it is typed."""
+    words = ["holdfast", name]
+    options = type(arguments).model_fields
+    first = [option for option in ("model", "endpoint_model", "suite") if option in options]
+    for option in dict.fromkeys([*first, *options]):
+        if arguments.is_default(option):
+            continue
+        value = getattr(arguments, option)
+        for item in value if isinstance(value, list) else [value]:
+            words += [option_of(option)] if item is True else [option_of(option), str(item)]
+    return shlex.join(words)
 
 
 def page_path(arguments: ReportOptions, folder: Path) -> Path:

@@ -1,26 +1,36 @@
 """`holdfast suite`: drafts a suite from a rules file, and tests one on labelled turns."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from pydantic import BaseModel
 
 from holdfast.cli.json_output import write_document
-from holdfast.cli.options import Arg, Command, Options, option_of
-from holdfast.cli.progress import note
+from holdfast.cli.loading import check_endpoint_options, load_asked_model
+from holdfast.cli.options import Arg, Command, EndpointOptions, option_of
+from holdfast.cli.progress import Bar, note
 from holdfast.common.files import write_whole
 from holdfast.common.plurals import plural
 from holdfast.errors import UsageError
 
+if TYPE_CHECKING:
+    from holdfast.drafting.suite_text import DraftedFile
+
 ACTIONS = ("init", "test")
-_FOREIGN = {"init": ("turns", "allow_code"), "test": ("out", "force")}
+_FOREIGN = {
+    "init": ("turns", "allow_code"),
+    "test": ("out", "force", "model", *EndpointOptions.model_fields),
+}
 
 
 class DraftedDocument(BaseModel):
-    """A rules file: how many rules were drafted, and how many lines became none, by reason."""
+    """A rules file: how many rules were drafted, how many of these a model proposed, and how many
+    lines became none, by reason.
+    """
 
     file: Path
     rules: int
+    proposed: int
     no_rule: dict[str, int]
 
 
@@ -32,7 +42,7 @@ class SuiteDocument(BaseModel):
     files: list[DraftedDocument]
 
 
-class SuiteArguments(Options):
+class SuiteArguments(EndpointOptions):
     action: Annotated[str, Arg("ACTION", positional=True, choices=ACTIONS)]
     """init: draft a suite from rules files; test: score a suite's labelled turns"""
     files: Annotated[list[str], Arg("FILE", positional=True, nargs="+", action="store")]
@@ -41,6 +51,8 @@ class SuiteArguments(Options):
     """init: write the suite here (default: print it)"""
     force: bool = False
     """init: overwrite the file of --out"""
+    model: Annotated[str | None, Arg("MODEL|URL")] = None
+    """init: let this model propose rules for the lines that are not decided without one"""
     turns: Annotated[Path | None, Arg("FILE.jsonl")] = None
     """test: more labelled turns, one JSON object per line"""
     allow_code: bool = False
@@ -58,32 +70,64 @@ def run(arguments: SuiteArguments) -> int:
 
 
 def _init(arguments: SuiteArguments) -> int:
-    from holdfast.drafting import draft_file, suite_text
+    from holdfast.drafting import suite_text
+    from holdfast.drafting.suite_text import draft_lines, with_rules
 
     out = arguments.out
     if out is not None and out.exists() and not arguments.force:
         raise UsageError(f"{out} exists; choose another file, or overwrite it with --force.")
-    drafted = [draft_file(file) for file in arguments.files]
-    text = suite_text(drafted)
+    check_endpoint_options(arguments)
+    drafted = [draft_lines(file) for file in arguments.files]
+    if arguments.model is not None:
+        drafted = _with_proposals(drafted, arguments)
+    text = suite_text([with_rules(file) for file in drafted])
     if out is None:
         print(text, end="")
     else:
         write_whole(out, text, "another file with --out")
     for file in drafted:
         count = plural(len(file.rules), "rule")
+        by_model = f" ({_proposed(file)} proposed by the model)" if arguments.model else ""
         others = ", ".join(f"{reason} ({number})" for reason, number in file.reasons.items())
-        note(f"{file.path}: {count}{f'; lines without a rule: {others}' if others else ''}.")
+        rest = f"; lines without a rule: {others}" if others else ""
+        note(f"{file.path}: {count}{by_model}{rest}.")
     write_document(
         SuiteDocument(
             out=out,
             suite=text,
             files=[
-                DraftedDocument(file=file.path, rules=len(file.rules), no_rule=dict(file.reasons))
+                DraftedDocument(
+                    file=file.path,
+                    rules=len(file.rules),
+                    proposed=_proposed(file),
+                    no_rule=dict(file.reasons),
+                )
                 for file in drafted
             ],
         )
     )
     return 0
+
+
+def _with_proposals(drafted: "list[DraftedFile]", arguments: SuiteArguments) -> "list[DraftedFile]":
+    """The files with the rules that the model of --model proposes."""
+    from holdfast.common.model_names import is_url
+    from holdfast.drafting.proposals import propose, undecided_lines
+
+    name = arguments.model or ""
+    count = sum(len(undecided_lines(file)) for file in drafted)
+    if not count:
+        note(f"--model {name} is not asked: every line is decided without it.")
+        return drafted
+    model = load_asked_model(name, arguments)
+    with Bar(count, "line", f"asking {model.name} for rules") as bar:
+        return [
+            propose(file, model, constrained=not is_url(name), progress=bar) for file in drafted
+        ]
+
+
+def _proposed(file: "DraftedFile") -> int:
+    return sum(bool(rule.draft.proposed_by) for rule in file.rules)
 
 
 def _test(arguments: SuiteArguments) -> int:
@@ -119,10 +163,12 @@ COMMAND = Command(
         "`init` drafts a suite from AGENTS.md, CLAUDE.md, .cursorrules, .mdc or a prompt: each line"
         " that a measure decides becomes a rule, and every other line a comment with the reason."
         " `test` scores the replies and turns under `follows` and `breaks`, and says how often each"
-        " measure agrees with these labels. No model is needed."
+        " measure agrees with these labels. No model is needed; with --model, `init` asks one about"
+        " the lines that are left, and keeps what tells apart the examples that it gives."
     ),
     examples=(
-        "examples:\n  holdfast suite init AGENTS.md --out rules.yaml\n  holdfast suite test"
+        "examples:\n  holdfast suite init AGENTS.md --out rules.yaml\n  holdfast suite init"
+        " prompt.md --model qwen-1.5b --out rules.yaml\n  holdfast suite test"
         " rules.yaml\n  holdfast suite test rules.yaml --turns labelled.jsonl --json\n\n"
         "Exit codes:\n  0  the suite is drafted, or every labelled turn is scored as labelled\n"
         "  1  a labelled turn is scored otherwise\n"

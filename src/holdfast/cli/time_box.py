@@ -6,10 +6,11 @@ from dataclasses import dataclass, field
 
 from holdfast.common.progress import GROWTH
 
-ROUNDS = (8, 6, 4)  # the lengths of conversations to choose from, best first
+ROUNDS = (8, 6, 4, 3, 2)  # the lengths of conversations to choose from, best first
+LONG = 4  # rounds; shorter conversations are for models that are too slow for these
 FEWEST = 2  # conversations of the first group, however slow the model is
 ENOUGH = 8  # conversations that should fit, or they become shorter
-_WORTH = 0.5  # a smaller group takes at least this share of the time of the one before
+_SHARE = 0.5  # of a group's time, which a smaller one takes too, as its rounds take turns
 
 
 @dataclass(frozen=True)
@@ -32,9 +33,15 @@ class Pilot:
         return self.per_round * rounds * (1 + GROWTH / 2) * seconds / max(self.replies, 1)
 
     def rounds_within(self, seconds: float) -> int:
-        """The longest conversations of which enough fit into a time; else the shortest."""
-        fitting = (rounds for rounds in ROUNDS if ENOUGH * self.seconds_of(rounds) <= seconds)
-        return next(fitting, ROUNDS[-1])
+        """The longest conversations of which enough fit into a time; else the shortest.
+
+        Below `LONG` rounds, the fewest conversations are enough.
+        """
+        for rounds in ROUNDS:
+            count = ENOUGH if rounds > LONG else FEWEST
+            if count * self.seconds_of(rounds) <= seconds:
+                return rounds
+        return ROUNDS[-1]
 
     def first_group(self, rounds: int, seconds: float, most: int) -> int:
         """How many conversations to begin with."""
@@ -66,6 +73,9 @@ class TimeBox:
             yield group
             now = self.clock()
             took, left = now - group_began, self.seconds - (now - began)
-            if left < _WORTH * took:
+            ratio = left / max(took, 1e-9)
+            if ratio < 1:
+                ratio = (ratio - _SHARE) / (1 - _SHARE)
+            size = int(len(group) * ratio)
+            if size < 1:
                 return
-            size = max(1, int(len(group) * left / max(took, 1e-9)))

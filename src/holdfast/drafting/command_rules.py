@@ -104,20 +104,64 @@ def command_below(clause: str, statement: Statement, prohibits: bool) -> list[Dr
     return None
 
 
+_SIGN_OFF = (
+    r"(?:(?:DCO|developer certificate of origin) )?(?:sign(?:ed)?[ -]?offs?|signed-off-by)"
+    r"(?: \((?:DCO|developer certificate of origin)\))?"
+)
+_COMMITS = (
+    r"(?:(?:all|every|each|any|your|the|git|of|its|their|own) )*commits?(?: messages?| logs?)?"
+)
+_WITH_OPTION = r" ?(?:with|using|via|by|\(| - |:)?(?: (?:passing|using|adding|the))*"
+_OPTION = r"(?-i:--signoff|-[a-z]{0,3}s[a-z]{0,3})(?: [^`]*)?`"
+_SIGNING = rf"`(?:git commit )?{_OPTION}"
+_FOR = (
+    r"(?: (?:flag|option))?\)?(?: (?:to|for|so|per|as|under|in) "
+    r"(?:(?!\b(?:if|when|unless|only|not)\b).)*| \(DCO\))?"
+)
+_SIGNED_OFF = (
+    rf"(?:when committing,? )?{ADVERBS}(?:use|run) (?:the )?`git commit {_OPTION}"
+    rf"(?: (?:when committing|(?:to|for|on|with|in) {_COMMITS}))?{_FOR}",
+    rf"(?:when committing,? )?{ADVERBS}commit (?:with|using) (?:the )?{_SIGNING}{_FOR}",
+    rf"{ADVERBS}(?:use|pass|add|include) (?:the )?{_SIGNING}(?: (?:flag|option))?"
+    rf" (?:when committing|(?:to|for|on|with|in) {_COMMITS}|to sign[ -]?off {_COMMITS}){_FOR}",
+    rf"{ADVERBS}sign[ -]?off(?: on)? {_COMMITS}(?:{_WITH_OPTION} ?{_SIGNING})?{_FOR}",
+    rf"{ADVERBS}sign {_COMMITS}(?:{_WITH_OPTION}(?: the)? DCO)?{_WITH_OPTION} ?{_SIGNING}{_FOR}",
+    rf"{_COMMITS} (?:must|should|need to|have to|are required to) (?:always )?be"
+    rf" (?:DCO )?(?:signed[ -]?off(?:{_WITH_OPTION} ?{_SIGNING})?"
+    rf"|signed{_WITH_OPTION} ?{_SIGNING}){_FOR}",
+    rf"{_COMMITS} (?:(?:must|should) (?:have|include|contain|carry)|(?:need|require)s?)"
+    rf" (?:an? |the )?[`\"]?{_SIGN_OFF}:?[`\"]?(?: (?:lines?|trailers?|footers?|tags?))?"
+    rf"(?:{_WITH_OPTION} ?{_SIGNING})?{_FOR}",
+    rf"{_SIGN_OFF} (?:is |are )?(?:required|mandatory)(?: (?:on|for|in) {_COMMITS})?"
+    rf"(?:{_WITH_OPTION} ?{_SIGNING})?{_FOR}",
+    rf"{_SIGN_OFF}{_WITH_OPTION} ?{_SIGNING}",
+)
+_NOT_SIGNED_OFF = (
+    rf"(?:add|include|use|put|append|insert|write|forge)(?: an?| any| the| your)? "
+    rf"(?:[`\"]?{_SIGN_OFF}:?[^`\"]{{0,40}}[`\"]?(?: (?:lines?|trailers?|footers?|tags?))?"
+    rf"|{_SIGNING}(?: (?:flag|option))?)(?: (?:to|in|on|for|with) {_COMMITS})?{TAIL}",
+    rf"(?:run|use) {_SIGNING}{TAIL}",
+    rf"sign[ -]?off(?: on)? {_COMMITS}(?:{_WITH_OPTION} ?{_SIGNING})?{TAIL}",
+)
+
+
 def signed_off(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
-    """Always use `git commit -s`."""
-    form = rf"(?:always |you must |must )+(?:use|run) `git commit (?:-s|--signoff)`{TAIL}.*"
-    form += (
-        r"|(?:always )?sign(?:[ -]off)?(?: on)?(?: all| your| every| each)? commits?"
-        r" (?:with|using|via|by) `(?:git commit )?(?:-s|--signoff)`.*"
-        r"|(?:all |every )?commits? (?:must|should|need to) be signed[ -]off.*"
+    """Sign off every commit (`git commit -s`); never add `Signed-off-by` lines."""
+    trailer = {"trailer": "(?i)^Signed-off-by:"}
+    rest = re.sub(r"^(?:AI|coding|automated) (?=(?:agents?|assistants?)\b)", "", clause, flags=re.I)
+    for form in _NOT_SIGNED_OFF:
+        left = after_never(f"{rest} ", "", prohibits)
+        if left is not None and re.fullmatch(form, left.strip(), re.I):
+            return [Draft("commit", "prohibition", {"name": "commit_excludes", **trailer})]
+    signs = re.fullmatch(
+        rf"(?:sign(?:[ -]?off)?(?: {_COMMITS})?|{_SIGN_OFF}(?: required)?|DCO)",
+        statement.label,
+        re.I,
     )
-    signs = re.fullmatch("sign(?:[ -]off)?(?: all| your)? commits?", statement.label, re.I)
-    signed = signs and re.fullmatch("`git commit (?:-s|--signoff)`", clause)
-    if prohibits or not (signed or re.fullmatch(form, clause, re.I)):
+    says = signs and re.fullmatch(rf"(?:always |use |run )*{_SIGNING}{_FOR}", clause, re.I)
+    if prohibits or not (says or any(re.fullmatch(form, clause, re.I) for form in _SIGNED_OFF)):
         return None
-    pattern = r"git commit(?!.* (?:-\w*s\w*|--signoff)(?!\S))(?!\S)"
-    return [Draft("command", "requirement", {"name": "command_not_run", "command": pattern})]
+    return [Draft("commit", "requirement", {"name": "commit_includes", **trailer})]
 
 
 _PURPOSE = re.compile(

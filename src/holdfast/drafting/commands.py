@@ -35,13 +35,22 @@ _INSTALLS = {
 }
 # options with the same effect, by the program and subcommand
 _SAME = {
-    ("git", "push", "--force"): "(?:--force|-f)",
-    ("git", "push", "-f"): "(?:--force|-f)",
+    **dict.fromkeys(
+        (("git", "push", "--force"), ("git", "push", "-f")),
+        r"(?:--force|-[a-zA-Z]*f[a-zA-Z]*|\+\S+)",  # also of a ref such as `+main`
+    ),
     ("git", "commit", "--no-verify"): "(?:--no-verify|-n)",
+    **dict.fromkeys(
+        (("git", "commit", "-s"), ("git", "commit", "--signoff")), "(?:--signoff|-[a-z]*s[a-z]*)"
+    ),
     ("git", "commit", "-n"): "(?:--no-verify|-n)",
     ("git", "add", "-A"): "(?:-A|--all)",
     ("git", "add", "--all"): "(?:-A|--all)",
     ("git", "commit", "-a"): "(?:-a|--all|-[a-z]*a[a-z]*)",
+}
+_OF_RM = {
+    **dict.fromkeys("rR", r"(?=.* (?:-\w*[rR]|--recursive))"),
+    "f": r"(?=.* (?:-\w*f|--force))",
 }
 _PLACEHOLDER = re.compile(r"<[^>]*>|\[[^\]]*\]|\.\.\.|…|\{[^}]*\}|\$\w|\bYOUR_|\bpath/to\b")
 _ENDS = r"(?!\S)"
@@ -97,7 +106,7 @@ def command_pattern(text: str) -> str:
 
 _RUNNERS = (
     r"(?:(?:uv|poetry|hatch|pipenv|pdm|rye) run (?:-\S+ )*|(?:npx|bunx|uvx|pnpm|yarn)(?:"
-    r" exec| dlx)? )?"
+    r" exec| dlx)? )?(?:python3? -m )?"
 )
 
 
@@ -136,7 +145,8 @@ def command_pattern_of(words: Sequence[str], before: tuple[str, ...]) -> str:
             if same:
                 options += rf"(?=.* {same}{_ENDS})"
             elif letters and positional[0] == "rm":
-                options += "".join(rf"(?=.* -\w*{letter})" for letter in letters[1])
+                found = (_OF_RM.get(name, rf"(?=.* -\w*{name})") for name in letters[1])
+                options += "".join(found)
             else:
                 options += rf"(?=.* {_escaped(word)}(?:=|{_ENDS}))"
         else:
@@ -165,22 +175,37 @@ def other_installs(manager: str) -> str | None:
     return any_of(f"{name} {_INSTALLS[name]}{_ENDS}" for name in others) if others else None
 
 
+_OF_THE_SYSTEM = r"/(?:bin|dev|etc|home|opt|proc|root|sys|tmp|usr|var|Users)"
+# names of files and folders that have no ending, and are hardly anything else
+_NAMES = frozenset(
+    """Makefile Dockerfile Jenkinsfile Procfile Gemfile Rakefile Podfile Brewfile Vagrantfile
+    Justfile justfile LICENSE NOTICE CODEOWNERS AUTHORS VERSION BUILD WORKSPACE node_modules vendor
+    third_party __pycache__ __snapshots__ __generated__""".split()
+)
+
+
 def path_glob(text: str) -> str | None:
-    """The glob of a code span that names a file or a folder; None if it names none."""
-    if re.search(r"[\s<>(){}$=;,|'\"]|^-|://|^@|\\", text):
-        return None
-    if text.startswith("~"):
-        return None  # logs have the whole path of a home folder
-    if not re.match(r"/(?:bin|dev|etc|home|opt|proc|root|sys|tmp|usr|var|Users)\b", text):
+    """The glob of a code span that names a file or a folder; None if it names none, or if it is not
+    clear which.
+    """
+    plain = re.sub(r"\{[\w.*/-]+(?:,[\w.*/-]+)+\}", "", text)  # of `*.{ts,tsx}`
+    if re.search(r"[\s<>(){}$=;,|'\"]|^[-!]|//|^@|\\|^~|(?:^|/)\.\.(?:/|$)", plain):
+        return None  # `~` and `..` are not what they are called in a log, which has whole paths
+    if text in ("/bin", "/bin/"):
+        return None  # of the repository, or of the system
+    is_path = "/" in text or text in _NAMES
+    if not re.match(rf"{_OF_THE_SYSTEM}\b", text):
         text = text.removeprefix("./").removeprefix("/")  # `/lib` is a folder of the repository
-    has_extension = re.search(r"(?:^|[\w*/.-])\.[A-Za-z][\w]{0,9}$", text)
-    if not ("/" in text or has_extension) or text in ("/", "."):
+    has_extension = re.search(r"(?:^|[\w*/.}-])\.(?:[A-Za-z]\w{0,9}|\{[\w,.]+\})$", text)
+    if not (is_path or has_extension) or re.fullmatch(r"[*./]*", text):
         return None
     if text.endswith("/"):
         return f"{text}*"
     if text.endswith("/**"):
         return text[:-1]
     last = text.rpartition("/")[2]
-    if "/" in text and "." not in last and "*" not in last and not last.isupper():
+    is_hidden = re.fullmatch(r"\.[\w-]+", last)
+    may_be_folder = is_path and not has_extension and "*" not in last and not last.isupper()
+    if (may_be_folder and not re.search("[a-z]file$", last)) or is_hidden:
         return f"{text}{{,/*}}"  # a folder, or a file without an ending
     return text

@@ -17,6 +17,8 @@ class Draft:
         measure: the spec of the measure that decides it.
         when: the turns that it applies to, as a suite has them; {} for all.
         probes: questions to which it applies; () if it does to any.
+        follows, breaks: replies or turns that do and do not keep it, as a suite has them.
+        proposed_by: the name of the model that proposed it; "" if a form did.
     """
 
     kind: RuleKind
@@ -24,6 +26,9 @@ class Draft:
     measure: Spec
     when: Mapping[str, str] = field(default_factory=dict)
     probes: tuple[str, ...] = ()
+    follows: tuple[str | dict[str, Any], ...] = ()
+    breaks: tuple[str | dict[str, Any], ...] = ()
+    proposed_by: str = ""
 
 
 @dataclass(frozen=True)

@@ -57,12 +57,20 @@ def draft_file(path: Path | str) -> DraftedFile:
         UsageError: the file is missing, empty or no text, or no line of it is a rule that a
             measure decides.
     """
-    drafted = draft_lines(path)
+    return with_rules(draft_lines(path))
+
+
+def with_rules(drafted: DraftedFile) -> DraftedFile:
+    """A drafted file that has rules.
+
+    Raises:
+        UsageError: it has none.
+    """
     if not drafted.rules:
         raise UsageError(
-            f"{path} has no line that a measure decides ({in_words(drafted.reasons)}); write a"
-            " suite by hand, as `holdfast docs suites` shows.",
-            value=str(path),
+            f"{drafted.path} has no line that a measure decides ({in_words(drafted.reasons)});"
+            " write a suite by hand, as `holdfast docs suites` shows.",
+            value=str(drafted.path),
         )
     return drafted
 
@@ -117,6 +125,11 @@ def _lines(
             yield DraftedRule(_free_id(name, ids), statement, rule)
 
 
+def new_rule_id(statement: Statement, taken: set[str]) -> str:
+    """An id for a rule of a statement, which is added to those that are taken."""
+    return _free_id(_name_of(statement), taken)
+
+
 _SMALL = frozenset(
     "a an the and or not to in of for with on at by is are be do does it its this that you your we"
     " always never please must should all any every each use run don".split()
@@ -164,7 +177,9 @@ def suite_text(files: Sequence[DraftedFile], probes: Sequence[str] = ()) -> str:
                 lines.append(f"      # {_shown(line[0])} ({line[1].reason})")
                 continue
             if line.statement is not shown:  # a line may say several rules
-                lines.append(f"      # {_shown(line.statement)}")
+                by = line.draft.proposed_by
+                proposed = f" (proposed by {by}: check that it says this)" if by else ""
+                lines.append(f"      # {_shown(line.statement)}{proposed}")
                 shown = line.statement
             lines += _rule_lines(line, probes)
     return "\n".join(lines) + "\n"
@@ -211,6 +226,8 @@ def _rule_lines(rule: DraftedRule, probes: Sequence[str]) -> list[str]:
         **({"when": dict(rule.draft.when)} if rule.draft.when else {}),
         **({"probes": list(rule.draft.probes or probes)} if probes else {}),
         "measure": rule.draft.measure,
+        **({"follows": list(rule.draft.follows)} if rule.draft.follows else {}),
+        **({"breaks": list(rule.draft.breaks)} if rule.draft.breaks else {}),
     }
     written = [f"{name}: {_flow(value)}" for name, value in fields.items()]
     first, *others = written

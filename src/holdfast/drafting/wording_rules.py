@@ -4,38 +4,43 @@ said.
 
 import re
 
-from holdfast.drafting.bot_prompts import QUOTE, QUOTES, REPLY, Clause, patterns
+from holdfast.drafting.bot_prompts import QUOTE, QUOTES, REPLY, Clause, one_of, patterns
 from holdfast.drafting.drafts import Draft, Spec
 
-_WITH = (
-    r"(?:with|by saying|by|as|mit|par|con|por)(?: (?:the|exactly|these|this|exact|following|words?"
-    r"|phrase|sentence|line|greeting|sign-?off|text|prefix|tag|les mots|la frase|den Worten"
-    r"|:))*:? ?"
+# "with the exact words: "
+_BEFORE_WORDS = one_of(
+    *"the exactly these this exact following words? phrase sentence line greeting".split(),
+    *("sign-?off", "text", "prefix", "tag", "les mots", "la frase", "den Worten", ":"),
 )
-_END = (
-    r"(?:end|ends|ending|close|closes|finish|finishes|finishing|conclude|concludes|sign off|sign"
-    r"|signs off|say goodbye|endet|beende|terminez|termine|termina|terminas|termina siempre"
-    r"|finis|finissez|schließe|concludi)"
+_BY = one_of("with", "by saying", "by", "as", "mit", "par", "con", "por")
+_WITH = f"{_BY}(?: {_BEFORE_WORDS})*:? ?"
+_END = one_of(
+    *"end ends ending close closes finish finishes finishing conclude concludes".split(),
+    *("sign off", "sign", "signs off", "say goodbye"),
+    *("endet", "beende", "terminez", "termine", "termina", "terminas", "termina siempre"),
+    *("finis", "finissez", "schließe", "concludi"),
 )
-_BEGIN = (
-    r"(?:start|starts|starting|begin|begins|beginning|open|opens|opening|beginnt|beginne|commencez"
-    r"|commence|empieza|empiezas|comienza|inizia)"
+_BEGIN = one_of(
+    *"start starts starting begin begins beginning open opens opening".split(),
+    *"beginnt beginne commencez commence empieza empiezas comienza inizia".split(),
 )
-_WHOLE = (
-    rf"(?: (?:{REPLY}|jede \w+|jeden? \w+|chaque \w+|cada \w+|siempre|toujours|immer|it"
-    r"|everything|ogni \w+))?"
+# "end each reply with"
+_WHOLE_REPLY = one_of(
+    *(REPLY, r"jede \w+", r"jeden? \w+", r"chaque \w+", r"cada \w+", "siempre", "toujours"),
+    *("immer", "it", "everything", r"ogni \w+"),
 )
+_WHOLE = f"(?: {_WHOLE_REPLY})?"
+_MUST = one_of("must", "should", "always", "will", "has to", "have to")
+# a quotation with no second one beside it, of which either would do
 _SOLE = rf"(?P<quote>{QUOTE})(?!(?:,| or| and|/)? ?(?:or |and )?⟪)"
 _OPENINGS = patterns(
     rf"\b(?P<verb>{_BEGIN}){_WHOLE}(?: always)? {_WITH}{_SOLE}",
     rf"{_SOLE},? (?:is|are) (?:always |how )?(?:your |the |every )?(?:first (?:sentence|words?"
     rf"|line|thing)|{REPLY} (?:begins|starts))",
     rf"{_SOLE} (?:opens|begins|starts) {REPLY}",
-    rf"\bfirst (?:words?|sentence|line) of {REPLY}[^:⟪]{{0,30}}(?:is|are"
-    rf"|:)(?: always)? ?{_SOLE}",
-    rf"\b(?:put|write|add) {_SOLE} (?:in front of|before|at the (?:start"
-    rf"|beginning) of) {REPLY}",
-    rf"\b{REPLY} (?:(?:must|should|always|will|has to|have to) )*{_BEGIN} {_WITH}{_SOLE}",
+    rf"\bfirst (?:words?|sentence|line) of {REPLY}[^:⟪]{{0,30}}(?:is|are|:)(?: always)? ?{_SOLE}",
+    rf"\b(?:put|write|add) {_SOLE} (?:in front of|before|at the (?:start|beginning) of) {REPLY}",
+    rf"\b{REPLY} (?:{_MUST} )*{_BEGIN} {_WITH}{_SOLE}",
     rf"\bprefix {REPLY} with {_SOLE}",
     rf"{_SOLE} first(?=,|$)",
 )
@@ -47,18 +52,19 @@ _CLOSINGS = patterns(
     rf"\blast (?:\w+ )?(?:words?|sentence|line|thing)(?: you say| that you say| of it"
     rf"| of {REPLY})?(?: is| are|:)(?: always)? ?{_SOLE}",
     rf"\b(?:has|have) {_SOLE} as (?:the|its|their) last (?:words?|sentence|line) of {REPLY}",
-    rf"\b{REPLY} (?:(?:must|should|always|will|has to|have to) )*{_END} {_WITH}{_SOLE}",
+    rf"\b{REPLY} (?:{_MUST} )*{_END} {_WITH}{_SOLE}",
     rf"\b(?:put|write|add|append) {_SOLE} (?:at|to) the (?:very )?end of {REPLY}",
     rf"\bsigns? (?:it|them|{REPLY}) (?:with|as) {_SOLE}",
     rf"(?<=first, ){_SOLE} last(?=,|$)",
     rf"\bit ends with {_SOLE}|\bsie endet mit (?P<quote2>{QUOTE})",
 )
-_ONCE = re.compile(
-    r"\b(?:conversation|chat session|session|dialog(?:ue)?|first|interaction|(?:the|each|every"
-    r"|a) calls?|story|email"
-    r"|e-mail|intro\w*|summary|section|poem|article|post)\b",
-    re.I,
+# what happens once, and is no reply: "end the conversation with"
+_OCCASION = one_of(
+    *("conversation", "chat session", "session", "dialog(?:ue)?", "first", "interaction"),
+    *("(?:the|each|every|a) calls?", "story", "email", "e-mail", r"intro\w*", "summary"),
+    *("section", "poem", "article", "post"),
 )
+_ONCE = re.compile(rf"\b{_OCCASION}\b", re.I)
 # "every line of a reply starts with", "never start with"
 _NOT_OF_THE_REPLY = re.compile(
     r"\b(?:never|not|n't|avoid|without|lines?|sentences?|paragraphs?|bullets?|items?"
@@ -72,7 +78,7 @@ _BRACKETED = re.compile(r"^\W*[\[\]{}<>#*~|-]|[\[\]{}<>#*~|]\W*$")
 
 def wording_rules(clause: Clause) -> list[Draft]:
     """The words that a reply begins or ends with, has or lacks."""
-    return [*_edges(clause), *_address(clause), *_forbidden(clause), *_included(clause)]
+    return [*_edges(clause), *_names_for_people(clause), *_forbidden(clause), *_included(clause)]
 
 
 def _edges(clause: Clause) -> list[Draft]:
@@ -107,12 +113,14 @@ def _edge_spec(quote: str, opens: bool) -> Spec:
     return {"name": "starts_with" if opens else "ends_with", "word": words}
 
 
-_PERSON = (
-    r"(?:(?:the|your|our|whoever|every|each|all) )?(?:users?|customers?|guests?|persons?|people"
-    r"|child(?:ren)?|pupils?|students?|everybody|everyone|them|her|him|clients?|visitors?|callers?"
-    r"|readers?|players?|whoever writes to you|me)"
+_WHOSE = one_of("the", "your", "our", "whoever", "every", "each", "all")
+_SOMEBODY = one_of(
+    *"users? customers? guests? persons? people child(?:ren)? pupils? students?".split(),
+    *"everybody everyone them her him clients? visitors? callers? readers? players?".split(),
+    *("whoever writes to you", "me"),
 )
-_ADDRESSES = patterns(
+_PERSON = f"(?:{_WHOSE} )?{_SOMEBODY}"
+_NAMES_FOR_PEOPLE = patterns(
     rf"\baddress(?:es)? {_PERSON}(?: (?:always|only))? (?:as|by|with|using) (?P<quote>{QUOTE})",
     rf"\bcalls? {_PERSON} (?P<quote>{QUOTE})",
     rf"\brefer to {_PERSON} (?:only )?as (?P<quote>{QUOTE})",
@@ -120,14 +128,13 @@ _ADDRESSES = patterns(
     rf"\b{_PERSON} is (?P<quote>{QUOTE}) to you",
     rf"\bsay (?P<quote>{QUOTE}) (?:to {_PERSON}|somewhere)",
 )
+_NOT_FOR_PEOPLE = re.compile(r"\b(?:never|not|n't|instead of)\b[^,]*$", re.I)
 
 
-def _address(clause: Clause) -> list[Draft]:
-    for form in _ADDRESSES:
+def _names_for_people(clause: Clause) -> list[Draft]:
+    for form in _NAMES_FOR_PEOPLE:
         match = form.search(clause.text)
-        if match is None or re.search(
-            r"\b(?:never|not|n't|instead of)\b[^,]*$", clause.text[: match.start()], re.I
-        ):
+        if match is None or _NOT_FOR_PEOPLE.search(clause.text[: match.start()]):
             continue
         (quote,) = clause.quoted(match["quote"])
         if quote.lower() not in _FORMS_OF_ADDRESS and not _PLACEHOLDER.search(quote):
@@ -148,26 +155,30 @@ def _contains(word: str) -> Spec:
 _FORMS_OF_ADDRESS = frozenset("sie du vous tu usted tú lei".split())  # see `language_rules`
 
 _NAMED = r"(?P<name>[A-Z][\w&'-]*[a-z][\w&-]*(?: [A-Z][\w&-]+){0,2})"
-_KIND_OF_WORD = (
-    r"(?:(?:the|any|our|words?|phrases?|terms?|names?|expressions?|things|filler|clichés?"
-    r"|sentences?|anything|something|like|such as|to call|as|or|similar|it|competitors?"
-    r"|brand|company) )*"
+# "never use filler phrases such as"
+_ABOUT_WORDS = one_of(
+    *"the any our words? phrases? terms? names? expressions? things filler clichés?".split(),
+    *"sentences? anything something like".split(),
+    *("such as", "to call", "as", "or", "similar", "it", "competitors?", "brand", "company"),
 )
-_NEVER = (
-    r"(?:\bnever(?: ever)?|\b(?:do|does|must|should|will|shall|may|can) not|\b(?:do|does|must|"
-    r"should|ca|wo)n't|\bnor)"
+_KIND_OF_WORD = f"(?:{_ABOUT_WORDS} )*"
+_NEVER = one_of(
+    r"\bnever(?: ever)?",
+    r"\b(?:do|does|must|should|will|shall|may|can) not",
+    r"\b(?:do|does|must|should|ca|wo)n't",
+    r"\bnor",
 )
-_SAY = (
-    r"(?:say|use|write|mention|utter|include|call|reply with|respond with|answer with|type"
-    r"|start with|begin with|output)"
+_SAY = one_of(
+    *"say use write mention utter include call".split(),
+    *("reply with", "respond with", "answer with", "type", "start with", "begin with", "output"),
 )
+_NOT_ALLOWED = one_of("banned", "forbidden", "not allowed", "off limits", "prohibited", "taboo")
 _FORBIDDEN = patterns(
     rf"{_NEVER}(?: (?:ever|you|we|be))* {_SAY} {_KIND_OF_WORD}(?P<quotes>{QUOTES})",
     rf"\b(?:avoid|ban|bans|banned|without)(?: (?:saying|using|writing))? {_KIND_OF_WORD}"
     rf"(?P<quotes>{QUOTES})",
     rf"\b(?:ban|banned)\b[^⟪]{{0,60}}: ?(?P<quotes>{QUOTES})",
-    rf"\bwords? (?P<quotes>{QUOTES}) (?:do not exist|does not exist|(?:is|are) (?:banned"
-    r"|forbidden|not allowed|off limits|prohibited|taboo))",
+    rf"\bwords? (?P<quotes>{QUOTES}) (?:do not exist|does not exist|(?:is|are) {_NOT_ALLOWED})",
     rf"^(?:the )?words? (?P<quotes>{QUOTES}) is on (?:our|the) list of",
     rf"(?:^|[,:] )(?:and )?no (?:words? |phrases? )?(?P<quotes>{QUOTES})(?=$|[,.:]| and | or )",
     rf"(?:{_NEVER} {_SAY}|\bavoid) (?:any of )?(?:these|the following|this)[^⟪:]{{0,40}}: ?"
@@ -181,14 +192,17 @@ _NAME = re.compile(
 )
 
 
+# after a word: "never say "no" to a customer" forbids something else than the word
+_OF_SOMETHING = re.compile(r" (?:to|about|for|at the|as your|more than)\b", re.I)
+
+
 def _forbidden(clause: Clause) -> list[Draft]:
     words: list[str] = []
     for form in _FORBIDDEN:
         if match := form.search(clause.text):
             words = clause.quoted(match["quotes"])
-            lasting = not re.match(r" (?:to|about|for|at the|as your|more than)\b",
-                                   clause.text[match.end() :], re.I)  # fmt: skip
-            words = words if lasting else []
+            if _OF_SOMETHING.match(clause.text[match.end() :]):
+                words = []
             break
     if not words and (match := _NAME.search(clause.text)):
         words = [match["name"]]
@@ -200,15 +214,17 @@ def _forbidden(clause: Clause) -> list[Draft]:
     return [Draft("forbidden", "prohibition", {"name": "never_contains", "words": words})]
 
 
+_NOT_INCLUDED = re.compile(r"\b(?:never|not|n't)\b[^,]*$", re.I)
+_INCLUDE = one_of("include", "mention", "use", "add", "say", "write", "have", "contain") + "s?"
+_INCLUDES = one_of("includes?", "contains?", "mentions?", "have", "has")
+_LINE = r"(?:words? |phrase |line |sentence |disclaimer )"
+_LINE_OR_LINK = r"(?:words? |phrase |line |sentence |disclaimer |link )"
 _INCLUDED = patterns(
-    rf"\b(?:include|mention|use|add|say|write|have|contain)s? (?:the )?(?:words? |phrase |line "
-    rf"|sentence |disclaimer |link )*:? ?{_SOLE}(?: at least once)? (?:in|to) "
+    rf"\b{_INCLUDE} (?:the )?{_LINE_OR_LINK}*:? ?{_SOLE}(?: at least once)? (?:in|to) "
     rf"(?:every|each|all)(?: of)?(?: your)? ?{REPLY}",
     rf"\b(?:every|each) (?:reply|response|answer|message) (?:(?:must|should|has to|will) )?"
-    rf"(?:includes?|contains?|mentions?|have|has) (?:the )?(?:words? |phrase |line |sentence "
-    rf"|disclaimer )*:? ?{_SOLE}",
-    rf"\balways (?:include|mention|add|use) (?:the )?(?:words? |phrase |line |sentence "
-    rf"|disclaimer )+:? ?{_SOLE}$",
+    rf"{_INCLUDES} (?:the )?{_LINE}*:? ?{_SOLE}",
+    rf"\balways (?:include|mention|add|use) (?:the )?{_LINE}+:? ?{_SOLE}$",
 )
 
 
@@ -216,9 +232,7 @@ def _included(clause: Clause) -> list[Draft]:
     for form in _INCLUDED:
         if match := form.search(clause.text):
             (quote,) = clause.quoted(match["quote"])
-            if _PLACEHOLDER.search(quote) or re.search(
-                r"\b(?:never|not|n't)\b[^,]*$", clause.text[: match.start()], re.I
-            ):
+            if _PLACEHOLDER.search(quote) or _NOT_INCLUDED.search(clause.text[: match.start()]):
                 continue
             spec = {"name": "contains", "words": [quote.strip(" .,!?")]}
             return [Draft("format", "requirement", spec)]

@@ -110,7 +110,7 @@ def load_suite(
         return parse_suite(text, spec, path.stem, allow_code, folder, check=check, probed=probed)
     if Path(spec).is_dir():
         raise UsageError(
-            f"{spec} is a folder; name the suite's file in it, such as {Path(spec) / 'rules.yaml'}.",
+            f"{spec} is a folder; name the suite's file, such as {Path(spec) / 'rules.yaml'}.",
             option="suite",
             value=spec,
         )

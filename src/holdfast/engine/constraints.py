@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 import torch
@@ -36,6 +35,8 @@ class DrawsTokens(Protocol):
 
     @property
     def token_ids(self) -> list[int]: ...
+    @property
+    def token_counts(self) -> Mapping[int, int]: ...
     @property
     def penalties(self) -> tuple[float, float]: ...
     @property
@@ -80,13 +81,12 @@ def _penalise(rows: Sequence[tuple[int, DrawsTokens]], logits: Tensor) -> None:
 
     `frequency * count + presence`, for each token that the row has drawn `count` > 0 times.
     """
-    numbers, ids, amounts = list[int](), list[int](), list[float]()
+    numbers, ids, amounts = list[int](), list[int](), list[Tensor]()
     for number, state in rows:
         frequency, presence = state.penalties
-        counts = Counter(state.token_ids)
+        counts = torch.tensor([*state.token_counts.values()], dtype=torch.float64)
         numbers += [number] * len(counts)
-        ids += counts
-        amounts += [frequency * count + presence for count in counts.values()]
+        ids += state.token_counts
+        amounts.append(frequency * counts + presence)
     where = torch.tensor([numbers, ids], dtype=torch.long).to(logits.device)
-    less = torch.tensor(amounts, dtype=torch.float64).to(logits.device, logits.dtype)
-    logits[where[0], where[1]] -= less
+    logits[where[0], where[1]] -= torch.cat(amounts).to(logits.device, logits.dtype)

@@ -9,6 +9,7 @@ Continuation  the result of a row
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -153,12 +154,15 @@ class StreamState:
 class RowState:
     """A submitted row: what is generated so far, and how it ended.
 
-    The per-token lists, except `token_ids`, also have an entry for the token that ended the reply.
+    The lists that have an entry per token, except `token_ids`, also have one for the token that
+    ended the reply.
     """
 
     row: Row
     submitted: int = 0  # steps that the scheduler had made before it was submitted
     token_ids: list[int] = field(default_factory=list)  # shared with its streams
+    # how often each token is in `token_ids`, counted as they are drawn
+    token_counts: Counter[int] = field(default_factory=Counter)
     masses: list[Tensor] = field(default_factory=list)  # on the span, per token, [layer, head]
     uniform_masses: list[Tensor] = field(default_factory=list)  # for even attention, [layer]
     log_probabilities: list[LogProbability] = field(default_factory=list)  # if requested
@@ -237,6 +241,7 @@ class RowState:
         if token in stop_ids:
             return "stop"
         self.token_ids.append(token)
+        self.token_counts[token] += 1
         if len(self.token_ids) >= self.row.sampling.max_new_tokens:
             return "length"
         if self.matcher is not None:
@@ -263,5 +268,6 @@ class RowState:
         lists = self.token_ids, self.masses, self.uniform_masses, self.log_probabilities
         for per_token in lists:
             del per_token[self._settled :]
+        self.token_counts = Counter(self.token_ids)
         self.continuation = self.error = None
         self.known, self.forwarded = [], 0

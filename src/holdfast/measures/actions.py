@@ -4,10 +4,11 @@ that each of these changed.
 
 import fnmatch
 import json
+import posixpath
 import re
 import shlex
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from typing import Annotated, Any
 
@@ -70,8 +71,27 @@ def actions_of(calls: Sequence[ToolCall]) -> Iterator[Action]:
             arguments = json.dumps(dict(call.arguments), ensure_ascii=False)
             command = Command((Reading((call.name, arguments)),))
             yield Action(command, tuple(edits_by_call(call)), position, False)
+        folder = ""  # where `cd` went to in the script
         for command in _read_script(script) if script else ():
-            yield Action(command, tuple(edits_by_command(command)), position, True)
+            edits = tuple(_in_folder(edit, folder) for edit in edits_by_command(command))
+            yield Action(command, edits, position, True)
+            if command.arguments[0] == "cd" and "(" not in script:  # a subshell would keep it
+                folder = _folder_after(folder, command.arguments[1:])
+
+
+def _folder_after(folder: str, words: Sequence[str]) -> str:
+    """The folder after a `cd`; "" if it is not known."""
+    target = words[0] if len(words) == 1 else ""
+    if not target or target.startswith(("-", "~")) or "$" in target or "`" in target:
+        return ""
+    return posixpath.normpath(posixpath.join(folder, target))
+
+
+def _in_folder(edit: FileEdit, folder: str) -> FileEdit:
+    """An edit with its path as seen from where the script began."""
+    if not folder or not edit.path or edit.path.startswith(("/", "~", "$")):
+        return edit
+    return replace(edit, path=posixpath.normpath(posixpath.join(folder, edit.path)))
 
 
 _read_script = lru_cache(maxsize=1024)(read_script)  # several rules read the same turns
@@ -104,8 +124,13 @@ def files_changed(calls: Sequence[ToolCall]) -> list[str]:
 
 
 def is_commit(action: Action) -> bool:
-    """Whether an action is a commit to Git."""
-    return action.is_shell and action.command.arguments[:2] == ("git", "commit")
+    """Whether an action is a commit to Git, by the command or by a tool such as `git_commit`."""
+    if not action.is_shell:
+        return _COMMITS.search(action.command.words[0]) is not None
+    return action.command.arguments[:2] == ("git", "commit")
+
+
+_COMMITS = re.compile(r"(?:\A|_)git_?commit\Z", re.IGNORECASE)
 
 
 def calls_since_commit(calls: Sequence[ToolCall]) -> Sequence[ToolCall]:
@@ -127,6 +152,14 @@ def is_among(path: str, globs: Globs) -> bool:
     excluded = [glob[1:] for glob in listed if glob.startswith("!")]
     included = [glob for glob in listed if not glob.startswith("!")] or ["*"]
     return _is_like(path, included) and not _is_like(path, excluded)
+
+
+def touches(edit: FileEdit, globs: Globs) -> bool:
+    """Whether an edit changes a file that globs match, perhaps with the folder that it is in."""
+    path = edit.path.rstrip("/")
+    return bool(path) and (
+        is_among(path, globs) or (edit.is_folder and is_among(f"{path}/", globs))
+    )
 
 
 def _is_like(path: str, globs: Sequence[str]) -> bool:

@@ -1,5 +1,7 @@
 """Measures of the commits that an agent makes: their messages, and the files in them."""
 
+import json
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -29,6 +31,7 @@ class Commit:
         message: None if the log does not show it.
         is_worded: whether the agent gives a message, or opens an editor for it.
         trailers: those that options add to the message.
+        is_signed_off: whether `--signoff` adds the committer's, whose name no log shows.
         paths: the files and folders that were staged for it.
         is_all_shown: whether these are all, as far as commands say.
     """
@@ -36,9 +39,35 @@ class Commit:
     message: str | None
     is_worded: bool
     trailers: tuple[str, ...]
+    is_signed_off: bool
     paths: tuple[str, ...]
     is_all_shown: bool
 
+    def message_for(self, pattern: str) -> str | None:
+        """The message with its trailers; None if the log does not show it.
+
+        The line of `--signoff` is left out for a pattern that does not name it, so that a rule
+        about messages of one line can be kept together with it.
+        """
+        if self.message is None:
+            return None
+        signs = self.is_signed_off and _names_sign_off(pattern)
+        added = "\n".join([*self.trailers, *([_SIGN_OFF] if signs else [])])
+        message = self.message.strip()
+        separator = "\n" if _ENDS_WITH_TRAILER.search(message) else "\n\n"
+        return f"{message}{separator}{added}" if added else message
+
+    def may_fit(self, pattern: str) -> bool:
+        """Whether a pattern that does not match could, for the name of the committer."""
+        return self.is_signed_off and _names_sign_off(pattern)
+
+
+def _names_sign_off(pattern: str) -> bool:
+    return "signed-off" in pattern.lower().replace("\\-", "-")
+
+
+_SIGN_OFF = "Signed-off-by: Author <author@example.com>"
+_ENDS_WITH_TRAILER = re.compile(r"\n[A-Za-z][\w-]*: [^\n]*\Z")
 
 _VALUED = {
     **{"--message": "m", "--file": "F", "--author": "", "--date": "", "--trailer": ""},
@@ -46,6 +75,7 @@ _VALUED = {
     **{"--template": "t", "--cleanup": "", "--pathspec-from-file": ""},
 }
 _EVERYTHING = (".", "*", ":/", "./")
+_KEY_OR_MODE = re.compile(r"^(-[aeinpqsvz]*[Su]).+")  # of `-SKEY` and `-uno`
 
 
 @dataclass
@@ -95,9 +125,26 @@ def commits_in(turn: AssistantTurn) -> Iterator[Commit]:
             index = _Index()
 
 
+def _commit_by_tool(action: Action, index: _Index) -> Commit:
+    """The commit of a tool, whose message is an argument."""
+    arguments = json.loads(action.command.words[1])
+    message = arguments.get("message", arguments.get("commit_message"))
+    paths = (*index.staged, *(p for p in arguments.get("files") or () if isinstance(p, str)))
+    return Commit(
+        message=message if isinstance(message, str) else None,
+        is_worded=True,
+        trailers=(),
+        is_signed_off=False,
+        paths=paths,
+        is_all_shown=False,
+    )
+
+
 def _commit(action: Action, index: _Index, texts: WrittenTexts) -> Commit:
-    words = action.command.arguments[2:]
-    options = options_of(words, _VALUED, {"--all": "a", "--no-verify": "n"})
+    if not action.is_shell:
+        return _commit_by_tool(action, index)
+    words = [_KEY_OR_MODE.sub(r"\1", word) for word in action.command.arguments[2:]]
+    options = options_of(words, _VALUED, {"--all": "a", "--no-verify": "n", "--signoff": "s"})
     messages = [shown_text(text, texts) for text in options.values.get("--message", [])]
     message = "\n\n".join(text or "" for text in messages) if all(messages) else None
     if (file := options.last("--file")) is not None:
@@ -111,7 +158,14 @@ def _commit(action: Action, index: _Index, texts: WrittenTexts) -> Commit:
     is_worded = given or not (reused or "--no-edit" in options.flags)
     trailers = tuple(options.values.get("--trailer", []))
     is_all_shown = bool(paths) and not has_more and "--amend" not in options.flags
-    return Commit(message if given else None, is_worded, trailers, tuple(paths), is_all_shown)
+    return Commit(
+        message=message if given else None,
+        is_worded=is_worded,
+        trailers=trailers,
+        is_signed_off="--signoff" in options.flags and "--no-signoff" not in options.flags,
+        paths=tuple(paths),
+        is_all_shown=is_all_shown,
+    )
 
 
 @measure(
@@ -121,10 +175,12 @@ def commit_message(turn: AssistantTurn, pattern: Pattern) -> Score | Undecided |
     """Share of the turn's commit messages that match the regular expression; turns without a
     commit do not count.
     """
-    messages = [commit.message for commit in commits_in(turn) if commit.is_worded]
-    shown = [message.strip() for message in messages if message is not None]
-    broken = [message for message in shown if not matches(pattern, message)]
-    if len(shown) < len(messages) and not broken:
+    commits = [commit for commit in commits_in(turn) if commit.is_worded]
+    messages = [(commit, commit.message_for(pattern)) for commit in commits]
+    shown = [message for _, message in messages if message is not None]
+    others = [(commit, text) for commit, text in messages if text and not matches(pattern, text)]
+    broken = [text for commit, text in others if not commit.may_fit(pattern)]
+    if len(shown) - len(others) + len(broken) < len(messages) and not broken:
         return Undecided("the log does not show the message of a commit")
     if not messages:
         return None
@@ -208,9 +264,10 @@ def _has_path(commit: Commit, paths: Globs) -> bool | None:
 
 def _has_trailer(commit: Commit, trailer: str) -> bool | None:
     below = (commit.message or "").strip().splitlines()[1:]
-    if any(matches(trailer, line.strip()) for line in (*below, *commit.trailers)):
+    added = [*commit.trailers, *([_SIGN_OFF] if commit.is_signed_off else [])]
+    if any(matches(trailer, line.strip()) for line in (*below, *added)):
         return True
-    return None if commit.message is None else False
+    return None if commit.message is None or commit.may_fit(trailer) else False
 
 
 def _short(text: str) -> str:

@@ -16,8 +16,8 @@ from holdfast.measures.actions import (
     Pattern,
     actions_of,
     commands_of,
-    files_changed,
-    is_among,
+    edits_of,
+    touches,
 )
 from holdfast.measures.arguments import takes
 from holdfast.measures.patterns import compiled, matches
@@ -125,10 +125,10 @@ def command_run(turn: AssistantTurn, command: Pattern) -> Score | None:
 def file_not_touched(turn: AssistantTurn, path: Glob) -> Score | None:
     """0 if a file with this path (* and ? match any text, also /) was written, moved or deleted;
     turns that change no file do not count."""
-    changed = files_changed(turn.calls)
-    if not changed:
+    edits = [edit for edit in edits_of(turn.calls) if edit.path]
+    if not edits:
         return None
-    touched = next((name for name in changed if is_among(name, path)), None)
+    touched = next((edit.path for edit in edits if touches(edit, path)), None)
     return Score(1.0, "not touched") if touched is None else Score(0.0, f"changed {touched}")
 
 

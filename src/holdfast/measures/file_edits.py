@@ -20,6 +20,7 @@ class FileEdit:
         removed: likewise the text that it takes away, as far as it is shown.
         is_whole: whether what is added is all that the file then has.
         is_shown: whether the log shows what is added.
+        is_folder: whether it may be a folder that is moved or deleted with all that is in it.
     """
 
     path: str
@@ -27,6 +28,7 @@ class FileEdit:
     removed: tuple[str, ...] = ()
     is_whole: bool = False
     is_shown: bool = True
+    is_folder: bool = False
 
     @property
     def writes(self) -> bool:
@@ -80,6 +82,8 @@ def _first_text(fields: Mapping[str, Any], names: Sequence[str]) -> str | None:
 
 def _edits_among(tool: str, arguments: Mapping[str, Any], path: str) -> list[FileEdit]:
     fields = _named(arguments)
+    if "source" in fields and "destination" in fields and _DELETES.search(tool):
+        return [FileEdit(str(fields[name])) for name in ("source", "destination")]
     path = _first_text(fields, _PATHS) or path
     lists = (fields.get(name) for name in _SEVERAL)
     several = next((value for value in lists if isinstance(value, list) and value), None)
@@ -249,14 +253,27 @@ def edits_by_command(command: Command) -> list[FileEdit]:
     options = [word for word in words[1:] if word.startswith("-")]
     if program == "tee":
         edits += [_to_file(path, text, _is_among(("-a", "--append"), options)) for path in rest]
-    elif program in _MOVERS:
-        paths = rest[-1:] if program in ("cp", "ln", "install") else rest
-        edits += [FileEdit(path) for path in paths]
+    elif program in _MOVERS or (program == "git" and words[1:2] in (("mv",), ("rm",))):
+        paths = rest[-1:] if program in ("cp", "ln", "install") else rest[program == "git" :]
+        edits += [FileEdit(path, is_folder=_may_be_folder(path, words)) for path in paths]
+    elif words[:2] == ("git", "restore") and not _is_among(("--staged", "-S"), options):
+        edits += [FileEdit(path, is_shown=False) for path in rest[1:]]
+    elif words[:2] == ("git", "checkout") and "--" in words:
+        named = words[words.index("--") + 1 :]
+        edits += [FileEdit(path, is_shown=False) for path in named]
     elif program in _CHANGED_IN_PLACE and any(
         re.match("-[a-z]*i|--in-place", option) for option in options
     ):
         edits += [FileEdit(path, is_shown=False) for path in _changed_in_place(words)]
     return edits
+
+
+def _may_be_folder(path: str, words: Sequence[str]) -> bool:
+    """Whether a path that is moved or deleted may be that of a folder, with all that is in it."""
+    if not {"rm", "mv"} & {*words[:2]} or "--cached" in words:
+        return False
+    recursive = any(re.match("-[a-zA-Z]*[rR]|--recursive", word) for word in words)
+    return recursive or "." not in path.rpartition("/")[2]
 
 
 def _changed_in_place(words: Sequence[str]) -> list[str]:

@@ -2,7 +2,7 @@
 
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -12,7 +12,8 @@ from typing import Any
 from holdfast.errors import UsageError
 
 _PATIENCE = 5.0  # seconds of computing that one search may take
-_ESCAPED = re.compile(r"\\[^zZ]|\[\^?\]?(?:\\.|[^\]\\])*\]", re.DOTALL)  # or in a character class
+# what is no anchor: a character after a backslash, and a character class
+_LITERAL = re.compile(r"\\[^zZ]|\[\^?\]?(?:\\.|[^\]\\])*\]", re.DOTALL)
 _END = re.compile(r"\$|\\[zZ]")
 
 
@@ -56,23 +57,31 @@ def searches_end_within(seconds: float) -> Iterator[SearchTime]:
 
 
 def find(pattern: str, text: str, flags: str = "") -> Any:
-    """The first match of a user's regular expression; a `UsageError` if it takes too long."""
-    return _searched("search", pattern, text, flags)
+    """The first match of a user's regular expression, or None; a `UsageError` if it takes too
+    long.
+    """
+    return _timed(compiled(pattern, flags).search, pattern, text)
+
+
+def matches(pattern: str, text: str, flags: str = "") -> bool:
+    """Whether a user's regular expression occurs, as `find` finds it."""
+    return find(pattern, text, flags) is not None
 
 
 def count(pattern: str, text: str, flags: str = "") -> int:
     """How often a user's regular expression occurs; a `UsageError` if it takes too long."""
-    return len(_searched("findall", pattern, text, flags))
+    return len(_timed(compiled(pattern, flags).findall, pattern, text))
 
 
-def _searched(method: str, pattern: str, text: str, flags: str) -> Any:
+def _timed(search: Callable[..., Any], pattern: str, text: str) -> Any:
+    """The result of a search within its time limit, or within the one that several share."""
     allowed = _search_time.get()
     patience = _PATIENCE if allowed is None else allowed.left
     started = time.process_time()
     try:
         if patience <= 0:
             raise TimeoutError
-        return getattr(compiled(pattern, flags), method)(text, timeout=patience)
+        return search(text, timeout=patience)
     except TimeoutError as error:
         raise UsageError(
             f"The regular expression {shown(pattern)} took more than {max(patience, 0):.3g} s on a"
@@ -85,11 +94,6 @@ def _searched(method: str, pattern: str, text: str, flags: str) -> Any:
             allowed.left -= time.process_time() - started
 
 
-def matches(pattern: str, text: str, flags: str = "") -> bool:
-    """Whether a user's regular expression occurs, as `find` finds it."""
-    return find(pattern, text, flags) is not None
-
-
 def looks_at_end(pattern: str) -> bool:
     """Whether a regular expression has an anchor for the end of the text, or of a line."""
-    return _END.search(_ESCAPED.sub("", pattern)) is not None
+    return _END.search(_LITERAL.sub("", pattern)) is not None

@@ -24,7 +24,7 @@ class WrittenTexts:
         text: str | None = None
         calls = [call for call in self._calls if mentions(call, path)]
         for edit in [*edits_of(calls), *self._edits]:
-            if edit.path == path:
+            if edit.path == path or edit.path.endswith(f"/{path.removeprefix('./')}"):
                 text = "\n".join(edit.added) if edit.is_whole and edit.is_shown else None
         return text
 

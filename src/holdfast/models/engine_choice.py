@@ -27,8 +27,8 @@ from holdfast.models.gguf import GGUF, megabytes
 ENGINES = ("auto", "torch", "llama")
 INSTALL = "pip install 'holdfast-llm[llama]'"
 Work = Literal["chat", "loop", "server"]
-# Loading takes the weights twice; libraries, keys and values of a loop take the rest.
-_COPIES, _BESIDE = 2, 1_500_000_000
+_COPIES = 2  # of the weights in memory, while they are loaded without a GPU
+_BESIDE = 1_500_000_000  # bytes of libraries, and of keys and values
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class Machine:
     gpu_memory: int = 0
 
     @classmethod
-    def here(cls) -> Machine:
+    def current(cls) -> Machine:
         """This machine; imports torch."""
         import torch
 
@@ -125,9 +125,9 @@ def choose_engine(
     """
     if engine == "torch" or (engine == "auto" and gguf is None):
         return Choice("torch")
-    abilities = abilities_in("llama")
+    abilities = abilities_in("llama")  # None: it is not installed
     why_not = _why_not(gguf, abilities, wanted)
-    if engine == "llama":
+    if engine == "llama":  # rule 1
         if abilities is None and gguf is not None:
             raise ModelError(
                 f"--engine llama needs holdfast-llama, which is not installed here; {INSTALL}, or"
@@ -143,40 +143,65 @@ def choose_engine(
             )
         return Choice("llama")
     assert gguf is not None
-    machine = machine or Machine.here()
-    dequantised = machine.itemsize * sum(int(tensor.n_elements) for tensor in gguf.header.tensors)
-    on_gpu = machine.gpu_memory > 0
-    needed = dequantised * (1 if on_gpu else _COPIES) + _BESIDE
-    offered = machine.gpu_memory or machine.memory
-    on_disk = megabytes(gguf.path.stat().st_size)
-    fits = needed <= offered
-    short = (
-        f"its weights, dequantised, need about {megabytes(needed)} of memory, and this"
-        f" {'GPU' if on_gpu else 'machine'} has {megabytes(offered)}"
-    )
-    ours = f"{name} runs in Holdfast's own engine, dequantised to {megabytes(dequantised)}"
-    theirs = f"{name} runs in llama.cpp, on its weights as they are ({on_disk})"
-    if abilities is None:
-        cure = f"{INSTALL} runs them as they are ({on_disk})"
-        return Choice("torch", "" if fits else f"{ours}: {short}; {cure}.")
+    machine = machine or Machine.current()
+    memory = _Memory.of(gguf, machine)
+    ours = f"{name} runs in Holdfast's own engine, dequantised to {megabytes(memory.dequantised)}"
+    theirs = f"{name} runs in llama.cpp, on its weights as they are ({megabytes(memory.on_disk)})"
+    if abilities is None:  # rule 2
+        cure = f"{INSTALL} runs them as they are ({megabytes(memory.on_disk)})"
+        sentence = "" if memory.fits else f"{ours}: {memory.shortage}; {cure}."
+        return Choice("torch", sentence)
     if why_not:
         return Choice("torch", f"{ours}, as {why_not}.")
-    if not fits:
-        return Choice("llama", f"{theirs}: {short}; --engine torch tries it.")
-    if on_gpu:
+    if not memory.fits:  # rule 3
+        return Choice("llama", f"{theirs}: {memory.shortage}; --engine torch tries it.")
+    if memory.on_gpu:  # rule 4
         return Choice("torch", f"{ours}, as there is a GPU; --engine llama chooses llama.cpp.")
-    if wanted.work == "chat":
+    if wanted.work == "chat":  # rule 5
         why = "a single chat is answered faster there"
         return Choice("llama", f"{theirs}: {why}; --engine torch chooses Holdfast's own engine.")
-    why = "many replies at a time are generated faster there"
+    why = "many replies at a time are generated faster there"  # rule 6
     return Choice("torch", f"{ours}: {why}; --engine llama needs less memory.")
+
+
+@dataclass(frozen=True)
+class _Memory:
+    """The memory that a GGUF file's weights take, and that a machine offers, in bytes."""
+
+    on_disk: int
+    dequantised: int
+    needed: int  # by our engine, while it loads and runs the model
+    offered: int
+    on_gpu: bool
+
+    @classmethod
+    def of(cls, gguf: GGUF, machine: Machine) -> _Memory:
+        weights = sum(int(tensor.n_elements) for tensor in gguf.header.tensors)
+        dequantised = machine.itemsize * weights
+        on_gpu = machine.gpu_memory > 0
+        needed = dequantised * (1 if on_gpu else _COPIES) + _BESIDE
+        offered = machine.gpu_memory or machine.memory
+        return cls(gguf.path.stat().st_size, dequantised, needed, offered, on_gpu)
+
+    @property
+    def fits(self) -> bool:
+        return self.needed <= self.offered
+
+    @property
+    def shortage(self) -> str:
+        """That it does not fit, as a clause."""
+        return (
+            f"its weights, dequantised, need about {megabytes(self.needed)} of memory, and this"
+            f" {'GPU' if self.on_gpu else 'machine'} has {megabytes(self.offered)}"
+        )
 
 
 def _why_not(gguf: GGUF | None, abilities: frozenset[Ability] | None, wanted: Wanted) -> str:
     """Why llama.cpp cannot do what is wanted, as a clause; "" if it can."""
     if gguf is None:
         return "it is no GGUF file"
-    for option, value in wanted.options.items():
+    if wanted.options:
+        option, value = next(iter(wanted.options.items()))
         return f"{option} {value} is for Holdfast's own engine"
     if abilities is None:
         return ""
@@ -187,6 +212,6 @@ def _why_not(gguf: GGUF | None, abilities: frozenset[Ability] | None, wanted: Wa
             check_requirements(methods, abilities, "llama.cpp", "")
         except ModelError as error:
             return str(error).rstrip(" ;.")
-        except HoldfastError:  # whatever the engine is
+        except HoldfastError:  # no engine can; loading the model says so
             return ""
     return ""

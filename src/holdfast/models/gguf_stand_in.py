@@ -1,4 +1,4 @@
-"""Lends transformers what was read of a GGUF file, which it would read again and more slowly.
+"""Gives transformers what was read of a GGUF file, which it would read again and more slowly.
 
 transformers offers no way to pass it a header or weights. While `standing_in` is open, the
 functions by which it reads a file give, for this one, what Holdfast has read:
@@ -25,14 +25,15 @@ from holdfast.models.gguf_header import ARRAY, STRING, Header, Value
 from holdfast.models.gguf_tokenizer import kept_in_cache
 
 _TOKENS = "tokenizer.ggml.tokens"
-_LENDING = threading.Lock()
+_PATCHING = threading.Lock()
 
 
 @contextlib.contextmanager
 def standing_in(header: Header) -> Iterator[None]:
     """Within this context, transformers reads this file by Holdfast's functions.
 
-    Loads in other threads wait.
+    They replace transformers' for the whole process, which give other files what they did, so one
+    thread at a time is in such a context.
     """
     import gguf
     from transformers import modeling_gguf_pytorch_utils as older
@@ -42,9 +43,11 @@ def standing_in(header: Header) -> Iterator[None]:
     from holdfast.models.gguf_weights import read_weights
 
     def reader(path: str | Path, *arguments: Any) -> Any:
+        """In place of `gguf.GGUFReader`."""
         return _Reader(header) if header.path.samefile(path) else read(path, *arguments)
 
     def metadata(content: np.ndarray, path: str, whole: Container[str] = ()) -> Any:
+        """In place of `_read_metadata`: the keys, the number of tensors, and where they begin."""
         if not header.path.samefile(path):
             return read_metadata(content, path, whole)
         return _metadata(header, whole), len(header.tensors), header.table_start
@@ -52,16 +55,17 @@ def standing_in(header: Header) -> Iterator[None]:
     def checkpoint(
         path: str, return_tensors: bool = False, model_to_load: Any = None, torch_dtype: Any = None
     ) -> dict[str, Any]:
-        if not header.path.samefile(path):
-            elsewhere: dict[str, Any] = load(path, return_tensors, model_to_load, torch_dtype)
-            return elsewhere
-        parsed: dict[str, Any] = load(path)
-        if return_tensors:
+        """In place of `load_gguf_checkpoint`: the configuration and, if wanted, the weights."""
+        is_ours = header.path.samefile(path)
+        parsed: dict[str, Any] = (
+            load(path) if is_ours else load(path, return_tensors, model_to_load, torch_dtype)
+        )
+        if is_ours and return_tensors:
             config = parsed["config"]
             parsed["tensors"] = read_weights(header, model_to_load, config, torch_dtype)
         return parsed
 
-    with _LENDING:
+    with _PATCHING:
         read, read_metadata = gguf.GGUFReader, newer._read_metadata
         load: Any = older.load_gguf_checkpoint
         convert = kept_in_cache(header, tokenizers.convert_gguf_tokenizer)
@@ -75,7 +79,12 @@ def standing_in(header: Header) -> Iterator[None]:
 
 
 def _metadata(header: Header, whole: Container[str]) -> dict[str, Any]:
-    """The keys as transformers reads them: of a list of strings that is not `whole`, its length."""
+    """The keys as transformers reads them.
+
+    Args:
+        header: the file's.
+        whole: keys of lists of strings that are read; of others, transformers wants the length.
+    """
     return {
         key: len(value.raw) if _is_list_of_strings(value) and key not in whole else value.content
         for key, value in header.values.items()
@@ -104,8 +113,12 @@ class _Reader:
 
 @dataclass(frozen=True)
 class _Field:
-    """A key in the form of `gguf.ReaderField`: `data` lists the indices of its values in `parts`,
-    and `types` is its type, with that of its elements if it is an array.
+    """A key in the form of `gguf.ReaderField`.
+
+    Attributes:
+        parts: its values, each as an array or as the bytes of a text.
+        data: the indices of the values in `parts`.
+        types: its type; of an array, followed by that of the elements.
     """
 
     parts: Sequence[Any]

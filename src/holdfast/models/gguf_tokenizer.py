@@ -28,11 +28,13 @@ _Convert = Callable[[str, dict[str, Any]], "tuple[Tokenizer, dict[str, Any]]"]
 
 
 def kept_in_cache(header: Header, convert: _Convert) -> _Convert:
-    """A function that converts this file's tokenizer as `convert` does, once.
+    """A function like `convert` that converts the tokenizer of a file once, and keeps it.
 
     Args:
-        convert: `convert_gguf_tokenizer` of transformers; from an architecture and the vocabulary
-            to a tokenizer, and options for the class around it.
+        header: the file's.
+        convert: `convert_gguf_tokenizer` of transformers, which takes an architecture and the
+            vocabulary, and returns a tokenizer, and options for the class around it; a tokenizer
+            with options is not kept.
     """
 
     def converted(architecture: str, vocabulary: dict[str, Any]) -> Any:
@@ -41,8 +43,7 @@ def kept_in_cache(header: Header, convert: _Convert) -> _Convert:
         if len(tokens) < _LARGE or tokens != header.values[_TOKENS].content:
             return convert(architecture, vocabulary)
         path = cache_file(header)
-        kept = _read(path)
-        if kept is not None:
+        if (kept := _read(path)) is not None:
             return kept, {}
         tokenizer, options = convert(architecture, vocabulary)
         if not options:
@@ -75,5 +76,6 @@ def _read(path: Path) -> Tokenizer | None:
 
 
 def _with_digest(text: str) -> bytes:
+    """The content of a file in the cache: a digest of the text, and the text on the next line."""
     content = text.encode()
     return hashlib.sha256(content).hexdigest().encode() + b"\n" + content

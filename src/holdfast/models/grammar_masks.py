@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 
 from holdfast.common.extras import import_extra
-from holdfast.errors import ModelError, UsageError, cut
+from holdfast.errors import ModelError, UsageError, cut, option
 from holdfast.models.grammars import Grammar
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ class GrammarCompiler:
         start = LLMatcher(self._tokenizer, LLMatcher.grammar_from_lark(grammar.source), log_level=0)
         if start.is_error():
             raise UsageError(
-                f"{grammar.option} asks for {grammar.about}, which cannot be enforced"
+                f"{option(grammar.option)} asks for {grammar.about}, which cannot be enforced"
                 f" ({_reason(start.get_error())}); leave out what it names.",
                 option=grammar.option,
                 value=grammar.about,

@@ -1,14 +1,14 @@
-"""The texts that a reply may be, as a grammar: JSON, JSON that a schema describes, or tool calls.
+"""The texts that a reply may be, as a grammar: any JSON object, or JSON that a schema describes.
 
 A grammar is in the language of llguidance, which compiles it for a tokenizer when it is used
-(`holdfast.models.grammar_masks`); nothing here imports it.
+(`holdfast.models.grammar_masks`); nothing here imports it. Grammars of tool calls are in
+`holdfast.models.call_grammars`.
 """
 
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,11 +35,10 @@ class Grammar:
     option: str = "response_format"
 
 
-def json_rule(schema: Mapping[str, Any] | bool) -> str:
-    """A rule of a grammar: the JSON texts that a JSON Schema describes."""
+def json_rule(schema: Mapping[str, Any]) -> str:
+    """The body of a rule: the JSON texts that a JSON Schema describes."""
     options = {"x-guidance": {"whitespace_pattern": _WHITESPACE}}
-    described = dict(schema) if isinstance(schema, Mapping) else {"allOf": [schema]}
-    return f"%json {json.dumps(described | options)}"
+    return f"%json {json.dumps({**schema, **options})}"
 
 
 def read_response_format(given: Mapping[str, Any] | None) -> Grammar | None:
@@ -78,95 +77,3 @@ def read_response_format(given: Mapping[str, Any] | None) -> Grammar | None:
         )
     name = described.get("name") or "json_schema"
     return Grammar(f"start: {json_rule(schema)}", f"JSON by the schema {str(name)[:60]!r}")
-
-
-@dataclass(frozen=True)
-class Function:
-    """A function that may be called, and the JSON Schema of its arguments."""
-
-    name: str
-    parameters: Mapping[str, Any]
-
-
-@dataclass(frozen=True)
-class CallForm:
-    """How a chat template writes the call of a tool, whose arguments are a JSON object.
-
-    `before` and `after` are the text around the arguments; `name` stands in one of them.
-
-    Args:
-        space: whitespace in front of the first call.
-        opening: how every call begins, by which it is told from other text.
-        special: of tokens in these texts that no other tokens spell, the ids.
-    """
-
-    space: str
-    before: str
-    after: str
-    name: str
-    opening: str
-    special: Mapping[str, int]
-
-    def call(self, function: Function) -> str:
-        """The text of a call after its opening, as the body of a grammar's rule."""
-        schema = {**function.parameters, "type": "object"}
-        before = self._around(self.before.removeprefix(self.opening), function.name)
-        after = self._around(self.after, function.name)
-        return " ".join(filter(None, (before, json_rule(schema), after)))
-
-    def _around(self, text: str, name: str) -> str:
-        """A text around the arguments in a grammar, with the name of a function in its place."""
-        parts = text.split(self.name)
-        # a name is plain text, also one that has the letters of a special token
-        named = f" {json.dumps(name, ensure_ascii=False)} "
-        return named.join(self.literal(part) for part in parts).strip()
-
-    def literal(self, text: str) -> str:
-        """A text in a grammar, whose special tokens are tokens; "" for none."""
-        if not self.special:
-            return json.dumps(text, ensure_ascii=False) if text else ""
-        longest_first = sorted(self.special, key=len, reverse=True)
-        parts = re.split(f"({'|'.join(map(re.escape, longest_first))})", text)
-        return " ".join(
-            f"<[{self.special[part]}]>"
-            if part in self.special
-            else json.dumps(part, ensure_ascii=False)
-            for part in parts
-            if part
-        )
-
-
-def forced_call(form: CallForm, functions: Sequence[Function]) -> Grammar:
-    """The grammar of exactly one call, of one of these functions."""
-    opening = form.literal(form.space + form.opening)
-    rules = _call_rules(form, functions)
-    calls = " | ".join(f"call_{number}" for number in range(len(functions)))
-    source = "\n".join([f"start: {opening} ({calls})", *rules])
-    return Grammar(source, f"a call of {_named(functions)}", "tool_choice")
-
-
-def strict_calls(form: CallForm, functions: Sequence[Function]) -> Grammar:
-    """The grammar of a text with any number of calls, each of one of these functions."""
-    if any(token in form.opening for token in form.special):
-        opening = [f"opening: TEXT {form.literal(form.opening)}"]
-    else:
-        opening = [f"opening[lazy]: TEXT {form.literal(form.opening)}"]
-    calls = " | ".join(f"call_{number}" for number in range(len(functions)))
-    source = "\n".join(
-        [
-            f"start: (opening ({calls}))* rest",
-            *opening,
-            "rest: TEXT",
-            r"TEXT: /(.|\n)*/",
-            *_call_rules(form, functions),
-        ]
-    )
-    return Grammar(source, f"strict calls of {_named(functions)}", "tools")
-
-
-def _call_rules(form: CallForm, functions: Sequence[Function]) -> list[str]:
-    return [f"call_{number}: {form.call(function)}" for number, function in enumerate(functions)]
-
-
-def _named(functions: Sequence[Function]) -> str:
-    return " or ".join(repr(function.name[:60]) for function in functions[:3])

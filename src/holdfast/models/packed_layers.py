@@ -3,6 +3,10 @@
 PyTorch lays a weight out for oneDNN's bfloat16 kernels at every product. With few rows, as in a
 decode step, that takes as long as the product itself; laid out once, the products of a step of 16
 rows take two thirds of the time at 0.5 billion parameters (benchmarks/faster_layers.py).
+
+A packed layer has no `weight`, so whatever needs one, such as an adapter, an optimiser or a copy,
+first makes the layer an `nn.Linear` again, in place: `PackedLinear.unpack` sets its class. The
+methods that are overridden here are the ways by which PyTorch gets at the weight.
 """
 
 from __future__ import annotations
@@ -19,32 +23,46 @@ _UNPACKING = threading.Lock()
 
 
 @dataclass(frozen=True)
-class _Packing:
-    weight: Tensor  # in oneDNN's layout
-    requires_grad: bool
-    tied: nn.Parameter | None  # the plain weight, if another module has it too
-    state: _State  # of the plain weight when it was packed
+class _WeightState:
+    """The state of a weight, by which a later edit of it is noticed.
 
-    @property
-    def is_current(self) -> bool:
-        return self.tied is None or _State.of(self.tied) == self.state
-
-    def plain(self) -> Tensor:
-        return self.weight.to_dense() if self.tied is None else self.tied.detach()
-
-
-@dataclass(frozen=True)
-class _State:
-    """The state of a weight, by which an edit is noticed; one through `.data` by its values."""
+    An edit in place raises the version, but not one through `.data`, which a few values show.
+    """
 
     address: int
     version: int
-    values: bytes
+    values: bytes  # 16 to 32 of them, float32
 
     @classmethod
-    def of(cls, weight: Tensor) -> _State:
+    def of(cls, weight: Tensor) -> _WeightState:
         few = weight.detach().flatten()[:: max(1, weight.numel() // 16)]
         return cls(weight.data_ptr(), weight._version, few.float().numpy().tobytes())
+
+
+@dataclass(frozen=True)
+class _Packing:
+    """What a packed layer has in place of its weight.
+
+    Attributes:
+        weight: the weight in oneDNN's layout, [out, in].
+        requires_grad: whether the plain weight did.
+        tied: the plain weight, if another module has it too; edits of it have to count here.
+        state: of the plain weight when it was packed.
+    """
+
+    weight: Tensor
+    requires_grad: bool
+    tied: nn.Parameter | None
+    state: _WeightState
+
+    @property
+    def is_current(self) -> bool:
+        """Whether the plain weight is still as it was packed; one of its own cannot change."""
+        return self.tied is None or _WeightState.of(self.tied) == self.state
+
+    def plain(self) -> Tensor:
+        """The weight in PyTorch's layout, [out, in]."""
+        return self.weight.to_dense() if self.tied is None else self.tied.detach()
 
 
 class PackedLinear(nn.Linear):
@@ -55,24 +73,29 @@ class PackedLinear(nn.Linear):
     any model, at the speed that they have there.
     """
 
-    _packing: _Packing
+    _packing: _Packing  # missing once another thread has unpacked the layer
 
     @classmethod
     def of(cls, linear: nn.Linear, is_tied: bool) -> PackedLinear:
-        """A packed form of a layer; `is_tied`: whether another module has the weight too."""
+        """The packed form of a layer, which shares everything but the weight with it.
+
+        Args:
+            linear: the layer, in bfloat16 on the CPU.
+            is_tied: whether another module has its weight too.
+        """
         packed = cls.__new__(cls)
         packed.__dict__.update(linear.__dict__)
         packed._parameters = dict(linear._parameters)
         weight: Any = packed._parameters.pop("weight")
         laid_out = torch.ops.mkldnn._reorder_linear_weight(weight.detach())
         tied = weight if is_tied else None
-        packed._packing = _Packing(laid_out, weight.requires_grad, tied, _State.of(weight))
+        packed._packing = _Packing(laid_out, weight.requires_grad, tied, _WeightState.of(weight))
         return packed
 
     def forward(self, input: Tensor) -> Tensor:
         """The product, [..., in] to [..., out]."""
-        packing: _Packing | None = vars(self).get("_packing")
-        if packing is None:  # another thread has just unpacked it
+        packing = _packing_of(self)
+        if packing is None:
             return nn.Linear.forward(self, input)
         needs_gradients = torch.is_grad_enabled() and (packing.requires_grad or input.requires_grad)
         is_plain = input.dtype is not torch.bfloat16 or torch.is_autocast_enabled("cpu")
@@ -87,7 +110,7 @@ class PackedLinear(nn.Linear):
     def unpack(self) -> None:
         """Makes it a plain layer."""
         with _UNPACKING, torch.inference_mode(False), torch.no_grad():
-            packing: _Packing | None = vars(self).get("_packing")
+            packing = _packing_of(self)
             if packing is None:
                 return
             weight = packing.tied
@@ -97,7 +120,7 @@ class PackedLinear(nn.Linear):
             self.__class__ = nn.Linear  # type: ignore[assignment]
             self.weight = weight
             if packing.is_current:
-                vars(self)["_unpacked"] = _State.of(weight)
+                vars(self)["_state_as_packed"] = _WeightState.of(weight)
 
     def __getattr__(self, name: str) -> Any:
         if name == "weight":
@@ -131,6 +154,12 @@ class PackedLinear(nn.Linear):
         destination[f"{prefix}weight"] = self._packing.plain()
 
 
+def _packing_of(layer: nn.Linear) -> _Packing | None:
+    """The packing of a layer; None if another thread has just unpacked it."""
+    packing: _Packing | None = vars(layer).get("_packing")
+    return packing
+
+
 def pack_layers(model: nn.Module) -> None:
     """Packs the linear layers of a model that are in bfloat16 on the CPU.
 
@@ -146,10 +175,11 @@ def is_as_packed(module: nn.Module) -> bool:
     """Whether a module has the weight that it was packed with, whatever its form is now."""
     if isinstance(module, PackedLinear):
         return module._packing.is_current
-    unpacked, weight = vars(module).get("_unpacked"), module._parameters.get("weight")
-    return unpacked is not None and weight is not None and _State.of(weight) == unpacked
+    state, weight = vars(module).get("_state_as_packed"), module._parameters.get("weight")
+    return state is not None and weight is not None and _WeightState.of(weight) == state
 
 
 def _fits(weight: Tensor) -> bool:
-    here = weight.dtype is torch.bfloat16 and weight.device.type == "cpu"
-    return here and bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
+    """Whether this processor has a kernel for a weight."""
+    on_cpu = weight.dtype is torch.bfloat16 and weight.device.type == "cpu"
+    return on_cpu and bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())

@@ -130,7 +130,7 @@ class ProxyApp:
 
     def _live(self) -> LiveNumbers:
         """The numbers of the page."""
-        tally = self._tally.snapshot()
+        counts = self._tally.counts()
         rules = [
             LiveRule(
                 case=row.cell.case,
@@ -140,18 +140,18 @@ class ProxyApp:
                 kept=row.kept,
                 scored=row.scored,
             )
-            for row in tally.rules
+            for row in counts.rules
         ]
         return LiveNumbers(
             title=self._title,
             last_turn=LAST_TURN,
             open=self._forwarding.open,
-            requests={outcome.value: n for outcome, n in tally.requests.items()},
-            unscored={reason.value: n for reason, n in tally.unscored.items()},
-            reminders=tally.reminders,
-            added_tokens=tally.added_tokens,
-            left_out=tally.left_out,
-            retries=tally.retries,
+            requests={outcome.value: n for outcome, n in counts.requests.items()},
+            unscored={reason.value: n for reason, n in counts.unscored.items()},
+            reminders=counts.reminders,
+            added_tokens=counts.added_tokens,
+            left_out=counts.left_out,
+            retries=counts.retries,
             rules=rules,
         )
 

@@ -59,35 +59,35 @@ class _Tallied(Collector):
         self._tally = tally
 
     def collect(self) -> Iterator[CounterMetricFamily]:
-        tally = self._tally.snapshot()
+        counts = self._tally.counts()
         chats = CounterMetricFamily(
             "holdfast_proxy_chats", "Chats, by what became of the request.", labels=["outcome"]
         )
-        for outcome, count in tally.requests.items():
+        for outcome, count in counts.requests.items():
             chats.add_metric([outcome.value], count)
         yield chats
         yield CounterMetricFamily(
-            "holdfast_proxy_reminders", "User messages with added text.", value=tally.reminders
+            "holdfast_proxy_reminders", "User messages with added text.", value=counts.reminders
         )
         yield CounterMetricFamily(
             "holdfast_proxy_added_tokens",
             "Tokens added to requests, estimated from bytes.",
-            value=tally.added_tokens,
+            value=counts.added_tokens,
         )
         yield CounterMetricFamily(
             "holdfast_proxy_left_out_messages",
             "Messages that were not sent, in all requests.",
-            value=tally.left_out,
+            value=counts.left_out,
         )
         yield CounterMetricFamily(
             "holdfast_proxy_retries",
             "Requests that were sent again, as the reply broke a rule.",
-            value=tally.retries,
+            value=counts.retries,
         )
         unscored = CounterMetricFamily(
             "holdfast_proxy_unscored", "Replies without scores, by reason.", labels=["reason"]
         )
-        for reason, count in tally.unscored.items():
+        for reason, count in counts.unscored.items():
             unscored.add_metric([reason.value], count)
         yield unscored
         rules = CounterMetricFamily(
@@ -95,7 +95,7 @@ class _Tallied(Collector):
             "Replies scored by a rule, by turn of the dialog.",
             labels=["case", "rule", "turn", "outcome"],
         )
-        for row in tally.rules:
+        for row in counts.rules:
             cell = row.cell
             turn = str(cell.turn) if cell.turn <= LAST_TURN else f"{cell.turn}+"
             rules.add_metric([cell.case, cell.rule, turn, "kept"], row.kept)

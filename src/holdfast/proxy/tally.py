@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import threading
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from holdfast.proxy.reply_scores import ScoredReply, Unscored
 from holdfast.proxy.request_edits import Edit, Outcome
@@ -30,8 +31,9 @@ class RuleCount:
     scored: int
 
 
-class Tally:
-    """The counts of one middleware; any thread may add to them.
+@dataclass
+class Counts:
+    """The counts of a middleware at one moment.
 
     Attributes:
         requests: by what became of them.
@@ -42,54 +44,57 @@ class Tally:
         left_out: messages that were not sent, in all requests.
         retries: requests that were sent again, as the reply broke a rule; their tokens count as
             added.
+        scored: replies with a score of a rule.
+        kept: those of them that kept it.
     """
 
+    requests: Counter[Outcome] = field(default_factory=Counter)
+    unscored: Counter[Unscored] = field(default_factory=Counter)
+    reminders: int = 0
+    added_tokens: int = 0
+    left_out: int = 0
+    retries: int = 0
+    scored: Counter[RuleCell] = field(default_factory=Counter)
+    kept: Counter[RuleCell] = field(default_factory=Counter)
+
+    @property
+    def rules(self) -> list[RuleCount]:
+        """The rules that were scored, by turn."""
+        return [RuleCount(cell, self.kept[cell], scored) for cell, scored in self.scored.items()]
+
+
+class Tally:
+    """The counts of one middleware; any thread may add to them."""
+
     def __init__(self) -> None:
-        self.requests = Counter[Outcome]()
-        self.unscored = Counter[Unscored]()
-        self.reminders = self.added_tokens = self.left_out = self.retries = 0
-        self._scored, self._kept = Counter[RuleCell](), Counter[RuleCell]()
-        self._lock = threading.Lock()
+        self._counts, self._lock = Counts(), threading.Lock()
+
+    def counts(self) -> Counts:
+        """The counts so far, as a copy."""
+        with self._lock:
+            return copy.deepcopy(self._counts)
 
     def note_edit(self, edit: Edit) -> None:
         """Counts a request."""
         with self._lock:
-            self.requests[edit.outcome] += 1
-            self.reminders += edit.reminds
-            self.added_tokens += edit.added_tokens
-            self.left_out += edit.left_out
+            self._counts.requests[edit.outcome] += 1
+            self._counts.reminders += edit.reminds
+            self._counts.added_tokens += edit.added_tokens
+            self._counts.left_out += edit.left_out
 
     def note_retry(self, tokens: int) -> None:
         """Counts a request that is sent again, with its length."""
         with self._lock:
-            self.retries += 1
-            self.added_tokens += tokens
+            self._counts.retries += 1
+            self._counts.added_tokens += tokens
 
     def note_reply(self, reply: ScoredReply | Unscored) -> None:
         """Counts a reply."""
         with self._lock:
             if isinstance(reply, Unscored):
-                self.unscored[reply] += 1
+                self._counts.unscored[reply] += 1
                 return
             for score in reply.scores:
                 cell = RuleCell(reply.case, score.rule, min(reply.turn, LAST_TURN + 1))
-                self._scored[cell] += 1
-                self._kept[cell] += score.kept
-
-    def snapshot(self) -> Tally:
-        """A copy that counts no further."""
-        copy = Tally()
-        with self._lock:
-            copy.requests, copy.unscored = self.requests.copy(), self.unscored.copy()
-            copy.reminders, copy.added_tokens = self.reminders, self.added_tokens
-            copy.left_out, copy.retries = self.left_out, self.retries
-            copy._scored, copy._kept = self._scored.copy(), self._kept.copy()
-        return copy
-
-    @property
-    def rules(self) -> list[RuleCount]:
-        """The rules that were scored, by turn."""
-        with self._lock:
-            return [
-                RuleCount(cell, self._kept[cell], scored) for cell, scored in self._scored.items()
-            ]
+                self._counts.scored[cell] += 1
+                self._counts.kept[cell] += score.kept

@@ -227,6 +227,10 @@ def looks(series: Sequence[Series]) -> list[Curve]:
     ]
 
 
+# label, kind, conversations, and a cell per round: mean, interval and standard deviation
+NumberRow = tuple[str, str, int, list[tuple[str, str, str] | None]]
+
+
 @dataclass(frozen=True)
 class Panel:
     """A chart by round; `readings` (JSON) lists [colour, label, value, interval, sd] by round."""
@@ -256,10 +260,8 @@ def panel(series: Sequence[Series], kind: str) -> Panel:
     return Panel(title, meaning, chart.rounds, json.dumps(readings), chart)
 
 
-def number_rows(
-    series: Sequence[Series], kinds: Sequence[str]
-) -> list[tuple[str, str, int, list[tuple[str, str, str] | None]]]:
-    """Panels as a table: label, kind, conversations, and a cell per round."""
+def number_rows(series: Sequence[Series], kinds: Sequence[str]) -> list[NumberRow]:
+    """Panels as a table, with a row for each kind and series."""
     rows = [row_of(item, kind) for kind in kinds for item in series if item.measured(kind)]
     return [
         (row.series.label, row.measure, row.n, [cell_of(p, row.measure) for p in row.points])

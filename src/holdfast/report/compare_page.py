@@ -1,6 +1,13 @@
 """The page and the JSON of runs side by side."""
 
-from holdfast.analysis.run_comparison import MethodComparison, RowComparison, RunComparison
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from holdfast.analysis.compared_scores import RowComparison
+from holdfast.analysis.run_comparison import MethodComparison, RunComparison
+from holdfast.analysis.series import Series
 from holdfast.analysis.statistics import Estimate
 from holdfast.analysis.summary import estimated, judged
 from holdfast.analysis.verdicts import MIN_SAMPLES
@@ -26,10 +33,32 @@ from holdfast.report.how_measured import about_runs
 from holdfast.report.page import Table, render
 
 
+@dataclass(frozen=True)
+class ComparisonFigure:
+    """The rounds of the first run and of another, with the numbers behind the curves."""
+
+    title: str
+    legend: list[charts.Curve]
+    panel: charts.Panel
+    number_rows: list[charts.NumberRow]
+
+    @classmethod
+    def of(cls, series: Sequence[Series]) -> ComparisonFigure:
+        runs = dict.fromkeys(item.run for item in series)
+        return cls(
+            " and ".join(runs),
+            charts.looks(series),
+            charts.panel(series, "stability"),
+            charts.number_rows(series, ["stability"]),
+        )
+
+
 def comparison_page(comparison: RunComparison) -> str:
     """The HTML of runs side by side."""
-    series = comparison.series
-    drawn = [item for item in series if item.measured("stability")]
+    measured = [
+        [item for item in series if item.measured("stability")] for series in comparison.figures
+    ]
+    figures = [ComparisonFigure.of(series) for series in measured if series]
     differences = [
         value
         for item in comparison.methods
@@ -47,10 +76,7 @@ def comparison_page(comparison: RunComparison) -> str:
         methods=comparison.methods,
         contrasts=contrasts,
         limits=comparison.limits,
-        looks=charts.looks(drawn),
-        panel=charts.panel(drawn, "stability") if drawn else None,
-        number_rows=charts.number_rows(drawn, ["stability"]),
-        rounds=max((item.rounds for item in drawn), default=0),
+        figures=figures,
         reach=charts.round_top([abs(end) for end in ends if end is not None]),
         pair_name=pair_name,
         row_name=row_name,

@@ -3,14 +3,9 @@
 import textwrap
 from collections.abc import Iterator, Sequence
 
-from holdfast.analysis.run_comparison import (
-    Contrast,
-    Grouping,
-    MethodComparison,
-    RowComparison,
-    RunComparison,
-    unsteered,
-)
+from holdfast.analysis.compared_scores import Grouping, RowComparison
+from holdfast.analysis.run_comparison import MethodComparison, RunComparison, unsteered
+from holdfast.analysis.run_contrasts import Contrast
 from holdfast.analysis.series import Series
 from holdfast.analysis.statistics import Estimate
 from holdfast.analysis.verdicts import INCLUDES_ZERO, MIN_SAMPLES

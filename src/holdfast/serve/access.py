@@ -78,7 +78,7 @@ class AccessControl:
         except ClientLeft:
             sender.status = CLIENT_CLOSED
         except Exception as error:
-            await sender.refuse(_refusal(error))
+            await sender.refuse(_refusal(error), scope["path"])
         path = scope["path"] if scope["path"] in self.paths else "other"
         self.metrics.requests.labels(path, str(sender.status)).inc()
         self.metrics.seconds.observe(time.monotonic() - arrived)
@@ -103,13 +103,14 @@ class _Sender:
             self._more = message.get("more_body", False)
         await self._send(message)
 
-    async def refuse(self, refusal: Refusal) -> None:
+    async def refuse(self, refusal: Refusal, path: str) -> None:
         """Sends an error as the answer, or as the last event if a stream has already started."""
+        body = refusal.body(path)
         if not self.status:
-            await send_json(self.send, refusal.body(), refusal.status, refusal.headers)
+            await send_json(self.send, body, refusal.status, refusal.headers)
         elif self._more:
             self.status = refusal.status
-            await send_event(self.send, refusal.body())
+            await send_event(self.send, body)
             await end_events(self.send, b"")
 
 

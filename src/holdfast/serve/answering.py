@@ -17,7 +17,7 @@ from holdfast.errors import Busy, Draining, HoldfastError, PromptError
 from holdfast.models.rendering import Resolved, Unresolved
 from holdfast.serve.decoding import Delta, TextDecoder, decode_reply, joined
 from holdfast.serve.metrics import Stopwatch
-from holdfast.serve.refusals import Refusal, refusal_of, sentence_of, too_slow
+from holdfast.serve.refusals import Refusal, refusal_of, too_slow
 from holdfast.serve.responses import AppliedSteering, Cached, Details, Shapes, Usage
 from holdfast.serve.service import Service
 from holdfast.serve.submissions import Submission
@@ -92,7 +92,7 @@ async def _admitted(
         try:
             yield chats
         except HoldfastError as error:
-            raise Refusal(sentence_of(error), code="generation_failed", status=500) from None
+            raise Refusal(error.message, code="generation_failed", status=500) from None
 
 
 @dataclass(frozen=True)

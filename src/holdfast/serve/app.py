@@ -26,9 +26,10 @@ from holdfast.models.grammar_masks import compile_grammar
 from holdfast.serve import status_routes
 from holdfast.serve.access import AccessControl, AccessRules
 from holdfast.serve.answering import answer, write_choices
-from holdfast.serve.bodies import ChatBody, CompletionBody, TokenizeBody, within_limits
-from holdfast.serve.refusals import Refusal, refusal_of, refusal_of_problem
-from holdfast.serve.response_bodies import ResponseChat, ResponsesBody, chat_of, renamed
+from holdfast.serve.bodies import ChatBody, CompletionBody, TokenizeBody
+from holdfast.serve.body_model import within_limits
+from holdfast.serve.refusals import refusal_of, refusal_of_problem
+from holdfast.serve.response_bodies import ResponsesBody, chat_of
 from holdfast.serve.response_objects import ResponseAnswer, write_response
 from holdfast.serve.responses import (
     ChatAnswer,
@@ -188,15 +189,12 @@ def _add_generating(app: FastAPI, service: Service) -> None:
         write = functools.partial(write_choices, ChatShapes())
         return CancellableResponse(functools.partial(answer, service, submission, write, arrived))
 
-    response_chat = within_limits(ResponseChat, limits)
+    bounded_chat = within_limits(ChatBody, limits)
 
     async def response(body: ResponsesBody, arrived: float) -> Response:
         check_model(body.model, service.name)
-        check_template(service.name, tokenizer, "input")
-        try:
-            submission = await read(chat_of(body, response_chat))
-        except Refusal as refusal:
-            raise renamed(refusal) from None
+        check_template(service.name, tokenizer)
+        submission = await read(chat_of(body, bounded_chat))
         write = functools.partial(write_response, body)
         return CancellableResponse(functools.partial(answer, service, submission, write, arrived))
 

@@ -4,12 +4,13 @@
 """
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from holdfast.common.validation import Problem
-from holdfast.errors import HoldfastError, NoSystemRole, PromptTooLong, UnknownName
+from holdfast.errors import HoldfastError, NoSystemRole, PromptTooLong, UnknownName, worded
 from holdfast.serve.responses import ErrorResponse
 
 _LONGEST = 600  # characters of a message: it quotes client input, which may be long
@@ -32,13 +33,24 @@ _CODES = {
     "unsupported": "unsupported",
 }
 
-# fields of requests whose option has another name in Python and on the command line
-_FIELDS = {"max_new_tokens": "max_tokens"}
+# options and fields of a chat that have another name in an API, by its path
+_CHAT_FIELDS = {"max_new_tokens": "max_tokens"}
+_FIELDS = {
+    "/v1/responses": {
+        "max_new_tokens": "max_output_tokens",
+        "messages": "input",
+        "response_format": "text",
+    }
+}
 
 
 @dataclass
 class Refusal(Exception):
-    """The refusal of a request."""
+    """The refusal of a request.
+
+    Fields whose names depend on the API stand in the message as `errors.option` writes them, and in
+    `param` as in a chat; `sentence` and `body` give them the names of the API at a path.
+    """
 
     message: str  # one sentence that names the value seen and the cure
     param: str | None = None  # the field that it concerns
@@ -46,19 +58,35 @@ class Refusal(Exception):
     status: int = 400  # HTTP status of the answer
     headers: Mapping[str, str] = field(default_factory=dict)  # in addition to the usual ones
 
-    def body(self) -> ErrorResponse:
-        """The refusal as JSON."""
-        message = self.message
+    def sentence(self, path: str = "") -> str:
+        """The message, with fields as requests to a path have them."""
+        names = _FIELDS.get(path, _CHAT_FIELDS)
+
+        def as_field(name: str, value: Any) -> str:
+            field_name = names.get(name, name)
+            return field_name if value is None else f'"{field_name}": {json.dumps(value)}'
+
+        return worded(self.message, as_field)
+
+    def body(self, path: str = "") -> ErrorResponse:
+        """The refusal as JSON, with fields as requests to a path have them."""
+        message = self.sentence(path)
         if len(message) > _LONGEST:
             message = f"{message[: _LONGEST - _END]} … {message[-_END:]}"
         return {
             "error": {
                 "message": message,
                 "type": _TYPES.get(self.status, "invalid_request_error"),
-                "param": self.param,
+                "param": _param(self.param, _FIELDS.get(path, {})),
                 "code": self.code,
             }
         }
+
+
+def _param(param: str | None, names: Mapping[str, str]) -> str | None:
+    """A field in an API; of one that has another name there, parts have other paths too."""
+    outermost = re.split(r"[.\[]", param or "")[0]
+    return names.get(outermost, param)
 
 
 def refused_field(param: str, message: str, code: str = _INVALID) -> Refusal:
@@ -74,21 +102,11 @@ def refusal_of_problem(problem: Problem) -> Refusal:
 def refusal_of(error: HoldfastError, param: str | None = None) -> Refusal:
     """The refusal that reports an error of Holdfast."""
     if isinstance(error, PromptTooLong):
-        return Refusal(sentence_of(error), param, "context_length_exceeded")
+        return Refusal(error.message, param, "context_length_exceeded")
     if isinstance(error, NoSystemRole):
-        return Refusal(sentence_of(error), "system_as", _INVALID)
+        return Refusal(error.message, "system_as", _INVALID)
     code = "unknown_name" if isinstance(error, UnknownName) else _INVALID
-    return Refusal(sentence_of(error), param, code)
-
-
-def sentence_of(error: HoldfastError) -> str:
-    """The message of an error, with options as fields of a request."""
-    return error.worded(_as_field)
-
-
-def _as_field(name: str, value: Any) -> str:
-    field_name = _FIELDS.get(name, name)
-    return field_name if value is None else f'"{field_name}": {json.dumps(value)}'
+    return Refusal(error.message, param, code)
 
 
 def too_slow(seconds: float) -> Refusal:

@@ -5,32 +5,28 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import ConfigDict, Field, field_validator, model_validator
 
 from holdfast.common.sampling import TEMPERATURES
 from holdfast.errors import shortened
 from holdfast.serve.bodies import (
     MAX_SPEC,
     MAX_TOOLS,
-    Body,
     ChatBody,
     ChatFields,
     FunctionDefinition,
     Name,
     Seed,
+)
+from holdfast.serve.body_model import (
+    Body,
+    check_arguments,
     check_object,
     ignored,
     read_body,
     unsupported,
 )
-from holdfast.serve.refusals import Refusal, refused_field
-
-# fields of a chat, by their names here
-_FIELDS = {
-    "messages": "input",
-    "max_completion_tokens": "max_output_tokens",
-    "response_format": "text",
-}
+from holdfast.serve.refusals import refused_field
 
 
 class ContentPart(Body):
@@ -68,6 +64,11 @@ class InputItem(Body):
         "function_call": ("call_id", "name", "arguments"),
         "function_call_output": ("call_id", "output"),
     }
+
+    @field_validator("arguments")
+    @classmethod
+    def _check_arguments(cls, text: str | None) -> str | None:
+        return None if text is None else check_arguments(text)
 
     @model_validator(mode="after")
     def _check_needed(self) -> Self:
@@ -224,31 +225,9 @@ class ResponsesBody(ChatFields):
         return messages
 
 
-class ResponseChat(ChatBody):
-    """The chat of a response, whose text is in `input`."""
-
-    text_field: ClassVar[str] = "input"
-
-
-def chat_of(body: ResponsesBody, bounded: type[ResponseChat]) -> ResponseChat:
-    """The chat that a body asks to answer; refusals name the fields of the body.
-
-    Args:
-        bounded: `ResponseChat` within the limits of the server.
-    """
-    try:
-        return read_body(bounded, body.chat_fields())
-    except Refusal as refusal:
-        raise renamed(refusal) from None
-
-
-def renamed(refusal: Refusal) -> Refusal:
-    """A refusal of a chat with the names that fields have in the Responses API."""
-    field = (refusal.param or "").split("[")[0].split(".")[0]
-    if field in _FIELDS:
-        refusal.param = _FIELDS[field]
-        refusal.message = refusal.message.replace(field, _FIELDS[field])
-    return refusal
+def chat_of(body: ResponsesBody, bounded: type[ChatBody]) -> ChatBody:
+    """The chat that a body asks to answer, within the limits of the server."""
+    return read_body(bounded, body.chat_fields())
 
 
 def _text_of(content: Content | None) -> Any:

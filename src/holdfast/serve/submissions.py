@@ -9,9 +9,10 @@ from transformers import PreTrainedTokenizerFast
 
 from holdfast.chat.messages import Message, Tool, check_end, dialog_seed, has_prompt
 from holdfast.common.sampling import Penalties, Sampling
-from holdfast.errors import HoldfastError
+from holdfast.errors import HoldfastError, option
 from holdfast.methods import Method, compile_methods, parse, spec_of
-from holdfast.models.grammars import Function, Grammar, forced_call, strict_calls
+from holdfast.models.call_grammars import Function, forced_call, strict_calls
+from holdfast.models.grammars import Grammar
 from holdfast.models.requests import Request
 from holdfast.serve import bodies
 from holdfast.serve.limits import Limits
@@ -76,8 +77,8 @@ def read_chat(
     if grammar is not None and body.continue_final_message:
         raise refused_field(
             "continue_final_message",
-            f"{grammar.option} asks for {grammar.about}, and continue_final_message for the end of"
-            " a message; leave one of them out.",
+            f"{option(grammar.option)} asks for {grammar.about}, and continue_final_message for the"
+            " end of a message; leave one of them out.",
         )
     request = _request(messages, body, _sampling(body, limits), limits, tools=tools)
     request = replace(request, grammar=grammar, penalties=_penalties(body))
@@ -173,11 +174,11 @@ def check_model(name: str | None, served: str) -> None:
         raise Refusal(message, "model", "model_not_found", 404)
 
 
-def check_template(name: str, tokenizer: PreTrainedTokenizerFast, field: str = "messages") -> None:
-    """Refuses a chat, which is in a field of the body, if the model has no template for one."""
+def check_template(name: str, tokenizer: PreTrainedTokenizerFast) -> None:
+    """Refuses a chat if the model has no template for one."""
     if not tokenizer.chat_template:
         raise refused_field(
-            field,
+            "messages",
             f"The model {name!r} has no chat template, so it continues texts; send a prompt to"
             " /v1/completions, or have the server started with --chat-template plain.",
             "no_chat_template",

@@ -13,16 +13,17 @@ from typing import TYPE_CHECKING, Any
 from typing_extensions import TypedDict
 
 from holdfast.chat.messages import Message, Tool
-from holdfast.models.grammars import CallForm
+from holdfast.models.call_grammars import CallForm
 
 if TYPE_CHECKING:
     from holdfast.models.local import LocalModel
 
 
-# a call that the chat template writes, to see how it does
+# the example of a call that the chat template writes, to see how it does
 _NAME = "holdfast_name"
 _TOOL = {"type": "function", "function": {"name": _NAME, "parameters": {}}}
 _ARGUMENTS = {"holdfast_key": "holdfast_value"}
+_EXAMPLE = {"name": _NAME, "arguments": _ARGUMENTS}
 _CALL_ID = "holdfast0"  # nine characters, as Mistral's templates require
 
 
@@ -54,8 +55,12 @@ class CallParser:
         return template
 
     def parse(self, text: str, prompt: str, tools: Sequence[Tool]) -> list[ParsedCall]:
-        """The calls in a reply with its special tokens; [] if any call is malformed. The prompt
-        may end with the beginning of the reply; tools declare the types of arguments.
+        """The calls in a reply; [] if any call is malformed.
+
+        Args:
+            text: the reply, with its special tokens.
+            prompt: may end with the beginning of the reply.
+            tools: declare the types of arguments.
         """
         calls = []
         for function in self._read(text, prompt, tools)[1]:
@@ -76,33 +81,46 @@ class CallParser:
         """How the chat template writes a call; None unless its arguments are a JSON object and the
         response template reads it back.
         """
+        written = self._written_example()
+        if written is None:
+            return None
+        prompt, reply = written
+        arguments = re.search(r'\{\s*"holdfast_key"\s*:\s*"holdfast_value"\s*\}', reply)
+        if arguments is None:
+            return None
+        before = reply[: arguments.start()]
+        after = self._until_stop(reply[arguments.end() :])
+        read_back = self._read(before + json.dumps(_ARGUMENTS) + after, prompt, [_TOOL])[1]
+        if read_back != [_EXAMPLE]:
+            return None
+        space = before[: len(before) - len(before.lstrip())]
+        before = before.lstrip()
+        # up to the first line break, or the end of the first tag or bracket
+        opening = re.split(r"\n|(?<=>)|(?<=\])", before, maxsplit=1)[0]
+        return CallForm(space, before, after, _NAME, opening, self._added(before + after))
+
+    def _written_example(self) -> tuple[str, str] | None:
+        """A prompt, and a reply that calls a tool, as the chat template writes them; None if it
+        writes no such reply, or another prompt in front of it.
+        """
         asked: list[Message] = [{"role": "user", "content": "?"}]
-        function = {"name": _NAME, "arguments": _ARGUMENTS}
-        call = {"id": _CALL_ID, "type": "function", "function": function}
+        call = {"id": _CALL_ID, "type": "function", "function": _EXAMPLE}
         called = [*asked, {"role": "assistant", "content": "", "tool_calls": [call]}]
         try:
             prompt = self._rendered(asked, add_generation_prompt=True)
             rendered = self._rendered(called)
         except Exception:  # whatever a template raises
             return None
-        if not rendered.startswith(prompt):  # a reply begins otherwise, such as with reasoning
-            return None
-        reply = rendered.removeprefix(prompt)
-        arguments = re.search(r'\{\s*"holdfast_key"\s*:\s*"holdfast_value"\s*\}', reply)
-        if arguments is None:
-            return None
-        before, after = reply[: arguments.start()], reply[arguments.end() :]
+        # a reply may begin otherwise, such as with reasoning
+        return (prompt, rendered.removeprefix(prompt)) if rendered.startswith(prompt) else None
+
+    def _until_stop(self, text: str) -> str:
+        """A text up to the first token that ends a reply."""
         ends = [str(self.model.tokenizer.decode([token])) for token in self.model.stop_ids]
-        after = re.split("|".join(map(re.escape, ends)), after)[0] if ends else after
-        functions = self._read(before + json.dumps(_ARGUMENTS) + after, prompt, [_TOOL])[1]
-        if functions != [function]:
-            return None
-        space = before[: len(before) - len(before.lstrip())]
-        before = before.lstrip()
-        opening = re.split(r"\n|(?<=>)|(?<=\])", before, maxsplit=1)[0]
-        return CallForm(space, before, after, _NAME, opening, self._added(before + after))
+        return re.split("|".join(map(re.escape, ends)), text)[0] if ends else text
 
     def _rendered(self, messages: Sequence[Message], **more: Any) -> str:
+        """The chat with the example's tool, as the chat template writes it."""
         return str(
             self.model.tokenizer.apply_chat_template(
                 list(messages), tools=[_TOOL], tokenize=False, **more
@@ -119,7 +137,7 @@ class CallParser:
         }
 
     def without_calls(self, message: Message, tools: Sequence[Tool]) -> Message:
-        """Removes from an assistant's content the calls that `tool_calls` has too."""
+        """A message of the assistant whose content has no calls that `tool_calls` has too."""
         if not message.get("tool_calls") or not message["content"] or self.template is None:
             return message
         beside, functions = self._read(message["content"], "", tools)
@@ -129,7 +147,9 @@ class CallParser:
     def _read(
         self, text: str, prompt: str, tools: Sequence[Tool]
     ) -> tuple[Message, list[dict[str, Any]]]:
-        """The fields other than calls, such as text and reasoning, and each called function."""
+        """The fields of a reply other than its calls, such as text and reasoning, and the function
+        of each call, with its name, and its arguments as an object; {} and [] if a call lacks one.
+        """
         template = self.template or {}
         anchors = template.get("start_anchor", [])
         anchors = [anchors] if isinstance(anchors, str) else anchors

@@ -6,7 +6,6 @@ are run depends on the verdicts; their content does not.
 """
 
 import dataclasses
-import itertools
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -26,6 +25,8 @@ from holdfast.records import Conversation, Run, read_earlier, read_run
 SMOKE_FIRST = 2  # of each prompt in the first batch of a smoke test
 FIRST = 8  # conversations of each prompt in the first batch
 GROWTH = 1.5  # of a prompt's conversations so far, from one look to the next
+# a prompt without a single reply has as many conversations as this many first batches at most
+BATCHES_IN_OUTAGE = 3
 
 Earlier = Mapping[str, Sequence[Conversation]]  # an earlier run's conversations by prompt
 
@@ -80,15 +81,21 @@ def check(
         for total in looks(terms.budget, SMOKE_FIRST if terms.smoke else FIRST):
             checks = judge()
             options.looked(finished, checks)
-            wanted = [_wanted(checked, terms, before) for checked in checks]
-            for at, checked in enumerate(checks):
-                if _is_unscored(checked):  # more of the same replies will not decide
-                    wanted[at] = 0
-            every = itertools.product(range(finished, total), enumerate(wanted))
-            numbers = [lap * len(prompts) + at for lap, (at, count) in every if lap < count]
-            if not numbers or not clock.has_time_for(len(numbers)):
+            wanted = [
+                range(len(checked.records), _wanted(checked, terms, before)) for checked in checks
+            ]
+            if not any(wanted):
                 return
-            yield numbers
+            numbers = sorted(
+                lap * len(prompts) + at
+                for at, laps in enumerate(wanted)
+                for lap in laps
+                if lap < total
+            )
+            if not clock.has_time_for(len(numbers)):
+                return
+            if numbers:  # a run that is resumed may have more already
+                yield numbers
             clock.took(len(numbers))
             finished = total
 
@@ -166,6 +173,10 @@ def looks(budget: int, first: int = FIRST) -> list[int]:
 
 
 def _wanted(checked: PromptCheck, terms: Terms, before: Earlier) -> int:
+    """How many conversations a prompt is to have, by its verdict so far."""
+    if _is_unscored(checked):  # more of the same replies will not decide, but an outage may end
+        first = SMOKE_FIRST if terms.smoke else FIRST
+        return min(terms.budget, BATCHES_IN_OUTAGE * first) if checked.unavailable else 0
     if checked.undecided_rules(terms):
         return terms.budget
     if checked.verdict == FAIL and not terms.all_rules:

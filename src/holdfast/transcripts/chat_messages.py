@@ -17,6 +17,7 @@ from holdfast.measures.turns import ToolCall
 from holdfast.transcripts.content_blocks import (
     CALL_TYPES,
     HIDDEN_TYPES,
+    Block,
     TextBlock,
     ToolResult,
     blocks_of,
@@ -178,7 +179,15 @@ def _events_of_message(item: Mapping[str, Any]) -> Iterator[Event]:
     text = "\n".join(texts)
     if not text and isinstance(item.get("refusal"), str):  # OpenAI's, in place of a content
         text = item["refusal"]
+    spoken = item.get("audio")
+    if not text and isinstance(spoken, Mapping) and isinstance(spoken.get("transcript"), str):
+        text = spoken["transcript"]
     calls = _calls_of(item, in_content=calls)
+    for block in _invocations(item):
+        if isinstance(block, ToolCall) and block.id not in {call.id for call in calls}:
+            calls.append(block)
+        elif isinstance(block, ToolResult):
+            yield from message_events("tool", block.text, call_id=block.call_id)
     if role != "assistant":
         calls = []  # in Vercel's SDK, a tool's result repeats the call, which is the assistant's
     if text or calls or not has_results:
@@ -206,6 +215,14 @@ def _calls_of(item: Mapping[str, Any], in_content: list[ToolCall]) -> list[ToolC
     if isinstance(item.get("function_call"), Mapping):
         calls = [*calls, read_call(item["function_call"])]
     return calls
+
+
+def _invocations(item: Mapping[str, Any]) -> list[Block]:
+    """The calls that Vercel's AI SDK 4 has beside the content, where there are no `parts`."""
+    listed = item.get("toolInvocations")
+    if not isinstance(listed, list) or isinstance(item.get("parts"), list):
+        return []
+    return [*blocks_of([{"type": "tool-invocation", "toolInvocation": entry} for entry in listed])]
 
 
 def _unwrapped(call: Any) -> Any:

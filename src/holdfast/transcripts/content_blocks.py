@@ -15,13 +15,18 @@ from holdfast.measures.turns import ToolCall
 from holdfast.transcripts.transcript import Malformed
 
 # types of tool calls: items of the Responses API, and blocks of Anthropic's
-CALL_TYPES = ("function_call", "custom_tool_call", "local_shell_call", "mcp_call")
-CALL_BLOCK_TYPES = ("tool_use", *CALL_TYPES)
+CALL_TYPES = (
+    *("function_call", "custom_tool_call", "local_shell_call", "mcp_call", "shell_call"),
+    *("apply_patch_call", "web_search_call", "file_search_call", "computer_call"),
+    *("code_interpreter_call", "image_generation_call", "tool_search_call"),
+)
+CALL_BLOCK_TYPES = ("tool_use", "server_tool_use", "mcp_tool_use", *CALL_TYPES)
 # types of what is in a log and is no text of the reply
 HIDDEN_TYPES = (
     "reasoning",
     "thinking",
     "redacted_thinking",
+    "think",
     # items of the Responses API about the dialog itself, and about tools that its server runs
     "item_reference",
     "compaction",
@@ -92,10 +97,9 @@ def read_call(call: Any) -> ToolCall:
     """
     if not isinstance(call, Mapping):
         raise Malformed(f"{shortened(call)} is not a tool call")
-    if call.get("type") == "local_shell_call":
-        action = call.get("action")
-        return ToolCall("local_shell", action if isinstance(action, Mapping) else {}, id_of(call))
-    name = call.get("name")
+    name, kind = call.get("name"), call.get("type")
+    if name is None and kind in CALL_TYPES:
+        return ToolCall(kind.removesuffix("_call"), _arguments_of_item(call), id_of(call))
     if not isinstance(name, str):
         raise Malformed(f"the tool call {shortened(dict(call))} has no name")
     arguments = first_of(call, "arguments", "input", "parameters", "args", default={})
@@ -108,6 +112,31 @@ def read_call(call: Any) -> ToolCall:
     elif not isinstance(arguments, Mapping):
         arguments = {"input": arguments}
     return ToolCall(name, arguments, id_of(call))
+
+
+def _arguments_of_item(item: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The arguments of a call in the Responses API whose type is the name of the tool."""
+    action, operation = item.get("action"), item.get("operation")
+    if isinstance(operation, Mapping):
+        return {"input": _patch_of(operation)}
+    if not isinstance(action, Mapping):
+        known = ("code", "queries", "arguments")
+        return {name: item[name] for name in known if item.get(name) is not None}
+    commands = action.get("commands")
+    if isinstance(commands, list) and all(isinstance(command, str) for command in commands):
+        return {**action, "command": "\n".join(commands)}
+    return action
+
+
+_PATCHES = {"create_file": "Add", "update_file": "Update", "delete_file": "Delete"}
+
+
+def _patch_of(operation: Mapping[str, Any]) -> str:
+    """An operation on a file as the patch that tools named `apply_patch` take."""
+    verb = _PATCHES.get(str(operation.get("type")), "Update")
+    header = f"*** Begin Patch\n*** {verb} File: {operation.get('path')}\n"
+    diff = operation.get("diff")
+    return f"{header}{diff}\n*** End Patch" if diff else f"{header}*** End Patch"
 
 
 def _parts_of(content: Any) -> list[Any]:
@@ -129,6 +158,8 @@ def _text_in(part: Any) -> str | None:
     if isinstance(part.get("message_content"), Mapping):  # OpenInference
         part = part["message_content"]
     text = first_of(part, "text", "refusal")
+    if isinstance(text, Mapping):  # LibreChat, and OpenAI's Assistants
+        text = text.get("value")
     return text if isinstance(text, str) and part.get("type") not in HIDDEN_TYPES else None
 
 
@@ -149,10 +180,11 @@ def _read_gemini(part: Mapping[str, Any]) -> list[Block] | None:
     """Gemini's API."""
     if part.get("thought") is True:
         return []
-    if isinstance(part.get("functionCall"), Mapping):
-        return [read_call(part["functionCall"])]
-    if isinstance(part.get("functionResponse"), Mapping):
-        response = part["functionResponse"]
+    call = first_of(part, "functionCall", "function_call")
+    if isinstance(call, Mapping):
+        return [read_call(call)]
+    response = first_of(part, "functionResponse", "function_response")
+    if isinstance(response, Mapping):
         return [ToolResult(_as_text(response.get("response")), id_of(response))]
     return None
 
@@ -200,8 +232,10 @@ def _read_anthropic(part: Mapping[str, Any]) -> list[Block] | None:
     kind = part.get("type")
     if kind in CALL_BLOCK_TYPES:
         return [read_call(part)]
-    if kind == "tool_result":
-        return [ToolResult(text_of(part.get("content")), id_of(part))]
+    if isinstance(kind, str) and kind.endswith("tool_result"):  # also of a tool that runs there
+        content = part.get("content")
+        text = _as_text(content) if isinstance(content, Mapping) else text_of(content)
+        return [ToolResult(text, id_of(part))]
     return None
 
 

@@ -183,6 +183,31 @@ def input_messages(value: Any) -> list[Event]:
     return read_messages(value if isinstance(value, list) else [value])
 
 
+_PROMPT_FIELDS = ("system", "instructions", "systemInstruction", "system_instruction")
+
+
+def request_messages(value: Any) -> list[Event]:
+    """The input of a model's call as `input_messages` takes it, or an API's whole request, whose
+    system prompt may stand beside the messages.
+    """
+    value = decoded(value)
+    if not isinstance(value, Mapping) or is_message(value):
+        return input_messages(value)
+    messages = decoded(field_of(value, "messages", "input", "prompt", "contents"))
+    if "contents" in value and isinstance(messages, list):  # of Gemini, without a role perhaps
+        messages = [{"role": "user", **mapping(item)} for item in messages]
+    return [*prompt_of(value), *input_messages(messages)]
+
+
+def prompt_of(request: Mapping[str, Any]) -> list[Event]:
+    """The system prompt that stands beside the messages of an API's request; [] without one."""
+    for fields in (request, fields_of(request.get("config"))):  # Google's SDK has it there
+        for name in _PROMPT_FIELDS:
+            if prompt := decoded(fields.get(name)):
+                return system_prompt(at(prompt, "parts") or prompt)
+    return []
+
+
 def output_messages(value: Any) -> list[Event]:
     """The output of a model's call: text, a message, or an API's whole response."""
     value = decoded(value)

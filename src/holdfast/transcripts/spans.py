@@ -22,11 +22,15 @@ def span_of(span: Mapping[str, Any]) -> str:
     return f"{trace}/{own}" if trace and own else ""
 
 
+# `llm.` alone does not tell: OpenLLMetry has `llm.request.type` beside attributes of `gen_ai`
+_OPENINFERENCE = ("openinference", "llm.input_messages", "llm.output_messages", "llm.model_name")
+
+
 def is_gen_ai(value: Any) -> bool:
     """Whether a span has `gen_ai` attributes, and none of OpenInference."""
     names = [*fields_of(at(value, "attributes"))]
     names += [str(name).removeprefix("attributes.") for name in fields_of(value)]
-    inference = any(str(name).startswith(("openinference", "llm.")) for name in names)
+    inference = any(str(name).startswith(_OPENINFERENCE) for name in names)
     return not inference and any(str(name).startswith("gen_ai") for name in names)
 
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from holdfast_llama.block import SteeringBlock, steering
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 __all__ = ["SteeringBlock", "steering"]
 
 

@@ -30,4 +30,4 @@ package imports nothing else and changes nothing; `plugin.register` does.
 
 from __future__ import annotations
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"

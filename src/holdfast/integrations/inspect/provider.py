@@ -40,7 +40,8 @@ from holdfast.models.loading import load
 from holdfast.models.local import LocalModel
 from holdfast.models.rendering import Resolved, Unresolved
 from holdfast.models.requests import ReplyTokens
-from holdfast.serve.bodies import ChatBody, read_body
+from holdfast.serve.bodies import ChatBody
+from holdfast.serve.body_model import read_body
 from holdfast.serve.decoding import Delta, TextDecoder, decode_reply, joined
 from holdfast.serve.limits import Limits
 from holdfast.serve.refusals import Refusal
@@ -251,7 +252,7 @@ def read_call(
             )
         submission = read_chat(chat, default, LIMITS, CallParser(model.name, model))
     except Refusal as refusal:
-        raise UsageError(refusal.message) from None
+        raise UsageError(refusal.sentence()) from None
     # a seed names the draws of one call here; a method's edits are decided once per dialog
     identity: dict[str, Any] = {
         "conversation_seed": dialog_seed(chat.chat),

@@ -48,24 +48,38 @@ _QUESTIONS = (
 
 
 def triplets() -> tuple[Triplet, ...]:
-    """Notes of four kinds: six of each kind for every rotation of the lists."""
+    """Notes of four kinds, one of each for every name and rotation of the lists: 144."""
     made: list[Triplet] = []
     for turn in range(len(_NAMES)):
-        for name, index in zip(_NAMES, itertools.count(turn), strict=False):
-            town, job = _TOWNS[index % 6], _JOBS[(index + 1) % 6]
-            thing, rule, hour = _THINGS[(index + 2) % 6], _RULES[index % 6], _HOURS[index % 6]
+        notes = zip(
+            _NAMES,
+            _rotated(_TOWNS, turn),
+            _rotated(_JOBS, turn + 1),
+            _rotated(_THINGS, turn + 2),
+            _rotated(_RULES, turn),
+            _rotated(_HOURS, turn),
+            strict=True,
+        )
+        for name, town, job, thing, rule, hour in notes:
             lives = f"{name} lives in {town}. The shop opens at {hour}."
             works = f"{name} works as {job}. The train was late."
             bought = f"{name} bought {thing}. It rained all day."
             wrote = f"{rule}. {name} wrote this at {hour}."
-            obeyed = "Which rule do I have to follow?"
             made += (
                 Triplet(lives, town, f"Where does {name} live?", "Who won the game?"),
                 Triplet(works, job, f"What is the job of {name}?", "How deep is the river?"),
                 Triplet(bought, thing, f"What did {name} buy?", "Which song was played?"),
-                Triplet(wrote, rule, obeyed, "What colour is the house?"),
+                Triplet(
+                    wrote, rule, "Which rule do I have to follow?", "What colour is the house?"
+                ),
             )
     return tuple(made)
+
+
+def _rotated(items: tuple[str, ...], by: int) -> tuple[str, ...]:
+    """The items from number `by` on, then those before it."""
+    first = by % len(items)
+    return items[first:] + items[:first]
 
 
 def contrasts() -> tuple[Contrast, ...]:

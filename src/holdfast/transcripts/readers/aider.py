@@ -1,7 +1,8 @@
 """aider's `.aider.chat.history.md`: Markdown, to which each session is appended.
 
 A line that begins with `#### ` is the user's, one with `> ` is aider's, and the rest is the
-model's. In a fenced block of the model's, only the user's lines have a meaning.
+model's. So are its quotations, since aider's lines end with two spaces. In a fenced block of the
+model's, only the user's lines have a meaning.
 """
 
 import re
@@ -63,12 +64,14 @@ def _blocks(text: str) -> Iterator[tuple[str, list[str]]]:
     """Runs of lines by the same author; an empty line alone is nobody's."""
     author, lines = "", list[str]()
     fence = ""  # what closes the block of code that the model opened
+    marks_ends = any(line.startswith(_AIDER) and line.endswith("  ") for line in text.split("\n"))
     for line in text.split("\n"):
         is_code = bool(fence) and not line.startswith(_USER)
         by = next((mark for mark in (_USER, _AIDER) if line.startswith(mark)), "")
         if line in (_USER.strip(), _AIDER.strip()):  # an empty line of theirs
             by = f"{line} "
-        by = "" if is_code else by
+        quotes = marks_ends and author == "" and bool(lines) and not line.endswith("  ")
+        by = "" if is_code or (by == _AIDER and quotes) else by
         if by != author and (by or line.strip()):
             if "".join(lines).strip():
                 yield author, lines

@@ -1,15 +1,19 @@
 """ChatGPT's export: a conversation is a tree of nodes, `mapping`."""
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from holdfast.measures.turns import ToolCall
 from holdfast.transcripts.chat_messages import read_message
 from holdfast.transcripts.exports import Export, parents_in, transcripts_of_exports
 from holdfast.transcripts.reader import Format, at, entries, field_of, fields_of, mapping
-from holdfast.transcripts.transcript import Event, message_events
+from holdfast.transcripts.transcript import Event, Kind, message_events
 
-_HIDDEN = ("thoughts", "reasoning_recap", "user_editable_context", "model_editable_context")
+_HIDDEN = ("thoughts", "reasoning_recap", "model_editable_context")
+_CUSTOM = ("user_profile", "user_instructions")  # the user's custom instructions
+_CITATION = re.compile("[ \\t]*\ue200[^\ue200\ue201]*\ue201")  # which ChatGPT shows as a link
 
 
 def _recognises(value: Any) -> bool:
@@ -25,18 +29,32 @@ def _events(node: Mapping[str, Any]) -> list[Event]:
     logged = node.get("message")
     content = at(logged, "content")
     kind = at(content, "content_type")
+    if kind == "user_editable_context":
+        texts = [content[name] for name in _CUSTOM if isinstance(content.get(name), str)]
+        return [Event(Kind.REMINDER, text) for text in texts if text.strip()]
     if not content or at(logged, "metadata", "is_visually_hidden_from_conversation"):
         return []
     if kind in _HIDDEN:
         return []
-    parts = [part for part in entries(at(content, "parts")) if isinstance(part, str)]
-    text = "\n".join(parts) or at(content, "text") or at(content, "result") or ""
+    parts = "\n".join(_texts(entries(at(content, "parts"))))
+    text = _CITATION.sub("", parts) or at(content, "text") or at(content, "result") or ""
     role, recipient = at(logged, "author", "role"), at(logged, "recipient") or "all"
     if role == "assistant" and recipient != "all":  # a tool's name
         return message_events("assistant", "", [ToolCall(recipient, {"input": text})])
     if role == "system" and not text:
         return []
-    return read_message({"role": role, "content": text})
+    events = read_message({"role": role, "content": text})
+    is_cut = at(logged, "metadata", "finish_details", "type") == "max_tokens"
+    return [replace(event, is_cut=is_cut) for event in events]
+
+
+def _texts(parts: list[Any]) -> Iterator[str]:
+    """The texts of a message's parts, also of those that were spoken."""
+    for part in parts:
+        spoken = at(part, "content_type") == "audio_transcription"
+        text = at(part, "text") if spoken else part
+        if isinstance(text, str):
+            yield text
 
 
 FORMAT = Format("chatgpt", _recognises, transcripts_of_exports(_export, _events))

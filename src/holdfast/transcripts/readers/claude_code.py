@@ -11,11 +11,14 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from holdfast.transcripts.chat_messages import read_messages
+from holdfast.transcripts.content_blocks import text_of
 from holdfast.transcripts.injected import element_text, without_elements
 from holdfast.transcripts.reader import (
     Format,
     Unread,
     Values,
+    at,
+    entries,
     field_of,
     fields_of,
     file_of,
@@ -28,6 +31,7 @@ from holdfast.transcripts.transcript import Event, Kind, Malformed, Transcript, 
 _INJECTED = (  # elements in the user's messages that the program writes
     *("system-reminder", "local-command-stdout", "local-command-stderr", "local-command-caveat"),
     *("bash-input", "bash-stdout", "bash-stderr", "task-notification", "user-prompt-submit-hook"),
+    "teammate-message",
     *("ide_opened_file", "ide_selection", "ide_diagnostics", "new-diagnostics"),
 )
 _COMMAND = ("command-name", "command-message", "command-args", "command-contents")
@@ -317,7 +321,10 @@ def _events(lines: Sequence[_Line]) -> Iterator[tuple[_Line, Event | Unread]]:
             kept = _kept_texts(line, lines)
             yield line, Event(Kind.COMPACTION, kept)
         elif line.kind == "attachment":
-            yield from ((line, event) for event in _queued(line))
+            try:
+                yield from ((line, event) for event in _attached(line))
+            except Malformed as error:
+                yield line, Unread(f"{line.where}: {error}")
         elif line.is_message and _by_the_program(line):
             yield line, Event(Kind.ERROR, line.text)
         elif line.is_message:
@@ -352,15 +359,49 @@ def _by_the_program(event: _Line) -> bool:
     )
 
 
-def _queued(event: _Line) -> Iterator[Event]:
-    """The messages that the user typed while the assistant worked."""
-    attachment = event.fields.get("attachment")
-    if not isinstance(attachment, Mapping) or attachment.get("type") != "queued_command":
-        return
-    prompt = attachment.get("prompt")
-    if isinstance(prompt, str) and attachment.get("commandMode", "prompt") == "prompt":
-        text = without_elements(prompt, _INJECTED)
+def _attached(event: _Line) -> Iterator[Event]:
+    """What Claude Code put before the model beside the messages: what the user typed while the
+    assistant worked, the output of hooks, files of rules, and files that the user named.
+    """
+    attachment = fields_of(event.fields.get("attachment"))
+    kind = attachment.get("type")
+    if kind == "queued_command":
+        prompt = text_of(attachment.get("prompt"))
+        is_typed = attachment.get("commandMode", "prompt") == "prompt"
+        text = without_elements(prompt, _INJECTED) if is_typed else ""
         yield Event(Kind.MESSAGE, text, "user") if text else Event(Kind.REMINDER, prompt)
+    elif kind == "prompt_snapshot":
+        prompts = attachment.get("systemPrompt")
+        texts = prompts if isinstance(prompts, list) else [prompts]
+        prompt = "\n\n".join(text for text in texts if isinstance(text, str))
+        yield Event(Kind.MESSAGE, prompt, "system")
+    elif kind == "instructions":  # files of rules, which a compaction does not remove
+        for file in entries(attachment.get("files")):
+            if text := _text_within(at(file, "content")):
+                yield Event(Kind.MESSAGE, text, "system")
+    elif kind != "hook_success" or attachment.get("hookEvent") in _HOOKS_THAT_SAY:
+        parts = [attachment, *_listed(attachment, "skills"), *_listed(attachment, "memories")]
+        texts = [_text_within(at(part, "content")) for part in parts]
+        texts += [_text_within(attachment.get("snippet"))]
+        if text := "\n".join(filter(None, texts)):
+            yield Event(Kind.REMINDER, text)
+
+
+_HOOKS_THAT_SAY = ("SessionStart", "UserPromptSubmit", "UserPromptExpansion", "SubagentStart")
+
+
+def _listed(fields: Mapping[str, Any], name: str) -> list[Any]:
+    value = fields.get(name)
+    return value if isinstance(value, list) else []
+
+
+def _text_within(content: Any) -> str:
+    """The text of an attachment's content, which may be nested."""
+    if isinstance(content, list):
+        return "\n".join(text for text in content if isinstance(text, str))
+    while isinstance(content, Mapping):
+        content = content.get("content", content.get("file"))
+    return content if isinstance(content, str) else ""
 
 
 def _classified(event: Event, line: _Line, before: _Line | None, after: _Line | None) -> Event:

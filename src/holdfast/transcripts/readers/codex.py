@@ -6,6 +6,7 @@ from typing import Any
 
 from holdfast.errors import shortened
 from holdfast.transcripts.chat_messages import read_messages
+from holdfast.transcripts.content_blocks import CALL_TYPES
 from holdfast.transcripts.injected import element_around
 from holdfast.transcripts.reader import (
     Format,
@@ -34,12 +35,36 @@ _INTERRUPTED = "turn_aborted"  # the element that says that the user interrupted
 
 def _recognises(value: Any) -> bool:
     fields = fields_of(value)
-    return fields.get("type") in _KINDS and "payload" in fields
+    return (fields.get("type") in _KINDS and "payload" in fields) or _is_of_2025(fields)
+
+
+def _is_of_2025(fields: Mapping[str, Any]) -> bool:
+    """Whether a line is of the first rollouts, which had items and their header unwrapped."""
+    if "record_type" in fields:
+        return True
+    if {"id", "timestamp", "instructions"} <= fields.keys():
+        return fields.keys() <= {"id", "timestamp", "instructions", "git"}
+    kind, content = fields.get("type"), fields.get("content")
+    parts = content if isinstance(content, list) else []
+    is_message = kind == "message" and all(
+        at(part, "type") in ("input_text", "output_text", "input_image") for part in parts
+    )
+    is_call = kind in (*CALL_TYPES, "function_call_output", "custom_tool_call_output")
+    return bool(is_message and parts) or (is_call and "call_id" in fields)
+
+
+def _wrapped(fields: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A line as later versions write it."""
+    if "payload" in fields or not _is_of_2025(fields):
+        return fields
+    kind = "response_item" if "type" in fields else "session_meta"
+    return {"type": "state" if "record_type" in fields else kind, "payload": fields}
 
 
 def _read(values: Values) -> Iterator[Transcript | Unread]:
     """The events of a rollout; those for display, `event_msg`, repeat the messages."""
     records, others = objects(values)
+    records = [(where, _wrapped(fields)) for where, fields in records]
     yield from others
     typed = _typed_by_the_user(records)
     tree = Tree()

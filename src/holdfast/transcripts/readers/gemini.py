@@ -6,6 +6,7 @@ from typing import Any
 from holdfast.transcripts.chat_messages import read_messages
 from holdfast.transcripts.reader import (
     Format,
+    at,
     dialog_per_value,
     field_of,
     fields_of,
@@ -17,10 +18,12 @@ from holdfast.transcripts.transcript import Event
 
 
 def _recognises(value: Any) -> bool:
-    return "contents" in fields_of(value)
+    return "contents" in fields_of(value) or "contents" in fields_of(at(value, "request"))
 
 
 def _read(value: Any) -> list[Event]:
+    if "contents" not in value:  # a line of a batch
+        value = {**value["request"], "response": value.get("response")}
     instruction = next(
         (value[name] for name in ("systemInstruction", "system_instruction") if value.get(name)), ""
     )

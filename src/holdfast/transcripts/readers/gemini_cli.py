@@ -7,6 +7,7 @@ from typing import Any
 from holdfast.errors import shortened
 from holdfast.measures.turns import ToolCall
 from holdfast.transcripts.chat_messages import read_messages
+from holdfast.transcripts.content_blocks import text_of
 from holdfast.transcripts.injected import without_elements
 from holdfast.transcripts.reader import (
     Format,
@@ -25,6 +26,7 @@ from holdfast.transcripts.transcript import (
     Malformed,
     Transcript,
     branched,
+    linear,
     message_events,
 )
 
@@ -34,11 +36,36 @@ _INJECTED = ("session_context", "hook_context", "system-reminder")
 _TYPES = ("user", "gemini", "info", "warning", "error")
 
 
+# the first message of a saved chat, and where the texts of named files begin in a message
+_SETS_UP = ("This is the Gemini CLI. We are setting up the context", "<session_context>")
+_FILES = "--- Content from referenced files ---"
+
+
 def _recognises(value: Any) -> bool:
+    if _saved_messages(value):
+        return True
     fields = fields_of(value)
     if {"sessionId", "projectHash"} <= fields.keys() or {"$set", "$rewindTo"} & fields.keys():
         return True
     return fields.get("type") in _TYPES and {"id", "timestamp", "content"} <= fields.keys()
+
+
+def _saved_messages(value: Any) -> list[Any]:
+    """The messages of a chat that was saved with `/chat save`; [] for another value."""
+    listed = at(value, "history") if isinstance(value, Mapping) else value
+    parts = at(listed[0], "parts") if isinstance(listed, list) and listed else None
+    text = at(parts[0], "text") if isinstance(parts, list) and parts else None
+    is_saved = isinstance(text, str) and text.lstrip().startswith(_SETS_UP)
+    return listed if is_saved and isinstance(listed, list) else []
+
+
+def _saved(where: str, listed: list[Any]) -> Transcript:
+    """A saved chat, which begins with what the program says of its surroundings."""
+    first, *others = read_messages(listed)
+    events = [Event(Kind.REMINDER, first.text)]
+    if others and others[0].text.startswith("Got it. Thanks for the context"):
+        events.append(Event(Kind.REMINDER, others.pop(0).text))  # an answer of the program's
+    return linear(where, [*events, *(_by_whom(event) for event in others)])
 
 
 @dataclass
@@ -92,6 +119,15 @@ def _is_reply(record: Mapping[str, Any]) -> bool:
 
 
 def _read(values: Values) -> Iterator[Transcript | Unread]:
+    for where, value in values:
+        if saved := _saved_messages(value):
+            try:
+                yield _saved(where, saved)
+            except Malformed as error:
+                yield Unread(f"{where}: {error}")
+    values = [value for value in values if not _saved_messages(value.value)]
+    if not values:
+        return
     records, others = objects(values)
     yield from others
     session = _Session(file_of(values[0][0]))
@@ -156,6 +192,9 @@ def _events(record: Mapping[str, Any]) -> list[Event]:
         raise Malformed(f"Gemini CLI's message of the type {shortened(kind)} is not known")
     messages = read_messages([{"role": _ROLES[kind], "content": record.get("content") or ""}])
     if kind == "user":
+        shown = text_of(record.get("displayContent"))  # what was typed, without the named files
+        if shown.strip() and (whole := "\n".join(event.text for event in messages)) != shown:
+            return [_by_whom(Event(Kind.MESSAGE, shown, "user")), Event(Kind.REMINDER, whole)]
         return [_by_whom(event) for event in messages]
     calls = entries(record.get("toolCalls"))
     made = [
@@ -172,7 +211,7 @@ def _by_whom(event: Event) -> Event:
     """A message of the user without what Gemini CLI wrote into it."""
     if not event.is_by_user:
         return event
-    text = without_elements(event.text, _INJECTED)
+    text = without_elements(event.text, _INJECTED).partition(_FILES)[0].strip()
     if text or not event.text:
         return Event(Kind.MESSAGE, text, "user")
     return Event(Kind.REMINDER, event.text)

@@ -4,15 +4,13 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from holdfast.transcripts.calls import Call, transcripts_of_calls
-from holdfast.transcripts.chat_messages import is_message
 from holdfast.transcripts.reader import (
     Format,
-    decoded,
     field_of,
     fields_of,
-    input_messages,
     mapping,
     output_messages,
+    request_messages,
 )
 
 TYPES = ("GENERATION", "SPAN", "EVENT")  # of observations
@@ -31,16 +29,13 @@ def _calls(where: str, value: Any) -> Iterator[Call]:
             yield from _calls(where, {"sessionId": session, **mapping(observation)})
         return
     value = mapping(value)
-    if value.get("type") != "GENERATION":
+    if str(value.get("type")).upper() != "GENERATION":
         return
     trace = field_of(value, "traceId", "trace_id", "sessionId")
     session = value.get("sessionId") or value.get("session_id") or trace
-    inputs = decoded(value.get("input"))
-    if isinstance(inputs, Mapping) and not is_message(inputs):
-        inputs = field_of(inputs, "messages", "input", "prompt")
     start = str(value.get("startTime") or value.get("start_time") or "")
     outputs = output_messages(value.get("output"))
-    yield Call(where, str(session), start, input_messages(inputs), outputs)
+    yield Call(where, str(session), start, request_messages(value.get("input")), outputs)
 
 
 _DESCRIPTION = "of the type GENERATION, which Langfuse's model calls are"

@@ -1,9 +1,11 @@
 """LangSmith: runs of the type llm."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from holdfast.transcripts.calls import Call, transcripts_of_calls
+from holdfast.transcripts.chat_messages import is_cut
 from holdfast.transcripts.reader import (
     Format,
     at,
@@ -11,6 +13,7 @@ from holdfast.transcripts.reader import (
     input_messages,
     mapping,
     output_messages,
+    prompt_of,
 )
 
 
@@ -28,11 +31,11 @@ def _calls(where: str, value: Any) -> Iterator[Call]:
         chat = chat[0]
     if isinstance(chat, list) and all(isinstance(text, str) for text in chat):
         chat = "\n".join(chat)
-    answer = at(outputs, "generations")
+    answer, is_limited = at(outputs, "generations"), False
     if isinstance(answer, list) and answer:
         batch = answer[0] if isinstance(answer[0], list) else answer
         first = batch[0] if batch else None
-        answer = at(first, "message") or at(first, "text")
+        answer, is_limited = at(first, "message") or at(first, "text"), is_cut(first)
     else:
         answer = outputs
         for name in ("messages", "message"):
@@ -40,7 +43,10 @@ def _calls(where: str, value: Any) -> Iterator[Call]:
     thread = at(run, "extra", "metadata", "thread_id") or at(run, "extra", "metadata", "session_id")
     session = str(thread or run.get("trace_id") or run.get("id"))
     start = str(run.get("start_time", ""))
-    yield Call(where, session, start, input_messages(chat), output_messages(answer))
+    outputs = output_messages(answer)
+    if outputs and is_limited:
+        outputs[-1] = replace(outputs[-1], is_cut=True)
+    yield Call(where, session, start, [*prompt_of(inputs), *input_messages(chat)], outputs)
 
 
 FORMAT = Format(

@@ -1,9 +1,11 @@
 """LibreChat's export."""
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
 from holdfast.transcripts.chat_messages import read_message
+from holdfast.transcripts.content_blocks import text_of
 from holdfast.transcripts.exports import Export, parents_in, transcripts_of_exports
 from holdfast.transcripts.reader import (
     Format,
@@ -15,7 +17,9 @@ from holdfast.transcripts.reader import (
     mapping,
     system_prompt,
 )
-from holdfast.transcripts.transcript import Event, Malformed
+from holdfast.transcripts.transcript import Event, Kind, Malformed
+
+_THINKING = re.compile(r":::thinking\n.*?\n:::\s*", re.DOTALL)  # of versions before content parts
 
 
 def _recognises(value: Any) -> bool:
@@ -37,6 +41,10 @@ def _export(value: Mapping[str, Any]) -> Export:
 def _events(message: Mapping[str, Any]) -> list[Event]:
     role = "user" if message.get("isCreatedByUser") else "assistant"
     content = message.get("content") or message.get("text") or ""
+    if message.get("error") is True:
+        return [Event(Kind.ERROR, text_of(content))]
+    if isinstance(content, str) and role == "assistant":
+        content = _THINKING.sub("", content)
     return read_message({"role": role, "content": content})
 
 

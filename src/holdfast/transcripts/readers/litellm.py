@@ -7,13 +7,14 @@ from holdfast.transcripts.calls import Call, transcripts_of_calls
 from holdfast.transcripts.reader import (
     Format,
     at,
+    decoded,
     field_of,
     fields_of,
     has_messages,
     input_messages,
     mapping,
     output_messages,
-    system_prompt,
+    prompt_of,
 )
 from holdfast.transcripts.transcript import Malformed
 
@@ -22,6 +23,8 @@ _ANSWERS = ("response", "completion", "choices")  # the answer beside a request'
 
 def _recognises(value: Any) -> bool:
     fields = fields_of(value)
+    if "call_type" in fields and isinstance(decoded(fields.get("messages")), list):
+        return True  # in spend logs, the messages may be JSON in a string
     if has_messages(value):
         return "call_type" in fields or any(fields.get(name) for name in _ANSWERS)
     return isinstance(at(value, "request", "messages"), list) and any(
@@ -36,8 +39,8 @@ def _calls(where: str, value: Any) -> Iterator[Call]:
     answer = call if "choices" in call else next((call[n] for n in _ANSWERS if n in call), None)
     if call.get("status") == "failure" or not answer:
         raise Malformed("the call has no response, as when it failed")
-    prompt = system_prompt(request.get("system"))
-    inputs = input_messages(field_of(request, "messages"))
+    prompt = prompt_of(request) or prompt_of(fields_of(call.get("model_parameters")))
+    inputs = input_messages(decoded(field_of(request, "messages")))
     outputs = output_messages(answer)
     if inputs[-len(outputs) :] == outputs:  # the request has it too
         inputs = inputs[: -len(outputs)]

@@ -24,7 +24,9 @@ from holdfast.transcripts.transcript import Event
 
 def _read(value: Any) -> list[Event]:
     """A list of messages, or an object that has them and perhaps the system prompt."""
-    items = value if isinstance(value, list) else field_of(value, "messages", "conversations")
+    items = (
+        value if isinstance(value, list) else field_of(value, "messages", "conversations", "items")
+    )
     prompt = value.get("system") if isinstance(value, Mapping) else None
     return [*system_prompt(prompt), *read_messages(items)]
 
@@ -36,6 +38,9 @@ def _is_ai_sdk(value: Any) -> bool:
 
 def _is_sharegpt(value: Any) -> bool:
     listed = has_messages(value) or is_message_list(value)
+    items = fields_of(value).get("items")
+    if isinstance(items, list) and items and {"from", "value"} <= fields_of(items[0]).keys():
+        return True
     return "conversations" in fields_of(value) or (listed and "from" in first_message(value))
 
 

@@ -1,12 +1,32 @@
 """Open WebUI's export."""
 
+import html
+import json
+import re
 from collections.abc import Mapping
 from typing import Any
 
-from holdfast.transcripts.chat_messages import read_message
+from holdfast.measures.turns import ToolCall
+from holdfast.transcripts.chat_messages import is_cut, read_message
+from holdfast.transcripts.content_blocks import read_call, text_of
 from holdfast.transcripts.exports import Export, in_order, parents_in, transcripts_of_exports
-from holdfast.transcripts.reader import Format, at, entries, field_of, mapping, system_prompt
-from holdfast.transcripts.transcript import Event
+from holdfast.transcripts.reader import (
+    Format,
+    at,
+    decoded,
+    entries,
+    field_of,
+    mapping,
+    system_prompt,
+)
+from holdfast.transcripts.transcript import Event, Kind, message_events
+
+# reasoning and calls, which Open WebUI puts into the text of a reply
+_DETAILS = re.compile(
+    r"<details\s+type=\"(reasoning|tool_calls|code_interpreter)\"([^>]*)>.*?(?:</details>|\Z)\s*",
+    re.DOTALL,
+)
+_ATTRIBUTE = re.compile(r"(\w+)=\"([^\"]*)\"")
 
 
 def _recognises(value: Any) -> bool:
@@ -27,7 +47,46 @@ def _export(value: Mapping[str, Any]) -> Export:
 
 
 def _events(message: Mapping[str, Any]) -> list[Event]:
+    """The events of a message, of which those of a reply are parted from one another."""
+    text = message.get("content")
+    if message.get("role") != "assistant" or not isinstance(text, str):
+        return read_message(message)
+    events = []
+    for found in _DETAILS.finditer(text):
+        fields = {name: html.unescape(value) for name, value in _ATTRIBUTE.findall(found[2])}
+        if found[1] == "tool_calls" and fields.get("name"):
+            events += _called(fields)
+    said = _DETAILS.sub("", text).strip()
+    if said or events:
+        calls = message.get("tool_calls") or []
+        made = [read_call(at(call, "function") or call) for call in entries(calls)]
+        events += message_events("assistant", said, made, is_cut=is_cut(message)) if said else []
+        return events
+    error = message.get("error")
+    if error:
+        return [Event(Kind.ERROR, str(at(error, "content") or error))]
     return read_message(message)
+
+
+def _called(fields: Mapping[str, str]) -> list[Event]:
+    """A call and its result, which are attributes."""
+    call_id = fields.get("id", "")
+    arguments = decoded(_unquoted(fields.get("arguments", "")))
+    call: ToolCall = read_call({"name": fields["name"], "arguments": arguments, "id": call_id})
+    events = message_events("assistant", "", [call])
+    if "result" in fields:
+        result = _unquoted(fields["result"])
+        events.append(Event(Kind.TOOL_RESULT, text_of(result), call_id=call_id))
+    return events
+
+
+def _unquoted(value: str) -> str:
+    """A value without the quotes of JSON around it."""
+    try:
+        text = json.loads(value)
+    except ValueError:
+        return value
+    return text if isinstance(text, str) else value
 
 
 FORMAT = Format("open-webui", _recognises, transcripts_of_exports(_export, _events))

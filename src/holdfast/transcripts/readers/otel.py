@@ -1,13 +1,17 @@
 """OpenTelemetry: spans with `gen_ai` attributes."""
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from holdfast.transcripts.calls import Call, transcripts_of_calls
+from holdfast.transcripts.chat_messages import is_cut
 from holdfast.transcripts.reader import (
     Format,
     at,
     decoded,
+    fields_of,
     input_messages,
     mapping,
     output_messages,
@@ -21,7 +25,7 @@ _GENERATING = ("chat", "text_completion", "generate_content")  # operations that
 
 def calls_in_span(where: str, value: Any) -> Iterator[Call]:
     """The call of a model in a span."""
-    span = unflattened(mapping(value))
+    span = unflattened(_with_events(mapping(value)))
     attributes = mapping(at(span, "attributes", "gen_ai") or {})
     operation = at(attributes, "operation", "name")
     if operation is not None and operation not in _GENERATING:
@@ -30,13 +34,13 @@ def calls_in_span(where: str, value: Any) -> Iterator[Call]:
     inputs = decoded(at(attributes, "input", "messages"))
     outputs = decoded(at(attributes, "output", "messages"))
     if inputs is None and "prompt" in attributes:  # as OpenLLMetry has it
-        inputs, outputs = attributes["prompt"], attributes.get("completion")
+        inputs, outputs = decoded(attributes["prompt"]), decoded(attributes.get("completion"))
     if inputs is None:
         if operation is None:
             return
         raise Malformed(
             "its gen_ai span has no messages (gen_ai.input.messages), as their content was not"
-            " recorded, or was recorded as events, which are not read"
+            " recorded, or was recorded as log records, which are not read"
         )
     instructions = decoded(at(attributes, "system_instructions"))
     if isinstance(instructions, list):
@@ -45,7 +49,38 @@ def calls_in_span(where: str, value: Any) -> Iterator[Call]:
     else:
         prompt = system_prompt(instructions)
     inputs = [*prompt, *input_messages(inputs)]
-    yield Call(where, session_of(span), start, inputs, output_messages(outputs), span_of(span))
+    answer = output_messages(outputs)
+    ends = decoded(at(attributes, "response", "finish_reasons"))
+    ends = ends if isinstance(ends, list) else [ends]
+    if answer and any(is_cut({"finish_reason": end}) for end in ends):
+        answer[-1] = replace(answer[-1], is_cut=True)
+    yield Call(where, session_of(span), start, inputs, answer, span_of(span))
+
+
+def _with_events(span: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A span with the messages that are attributes of its events, as some exporters write them."""
+    events = span.get("events")
+    if not isinstance(events, list):
+        return span
+    found: dict[str, Any] = {}
+    said: list[dict[str, Any]] = []
+    for event in events:
+        name, attributes = str(at(event, "name")), fields_of(at(event, "attributes"))
+        role = _EVENT.fullmatch(name)
+        if name == "gen_ai.choice":
+            choice = attributes.get("message", attributes.get("content"))
+            found["gen_ai.completion"] = decoded(choice)
+        elif role is not None:
+            calls = decoded(attributes.get("tool_calls"))
+            content = decoded(attributes.get("content"))
+            said.append({"role": role[1], "content": content, "tool_calls": calls or []})
+        else:
+            found |= {k: v for k, v in attributes.items() if str(k).startswith("gen_ai.")}
+    prompt = {"gen_ai.prompt": said} if said else {}
+    return {**span, "attributes": {**prompt, **found, **fields_of(span.get("attributes"))}}
+
+
+_EVENT = re.compile(r"gen_ai\.(system|user|assistant|tool)\.message")
 
 
 _DESCRIPTION = "model calls (gen_ai spans of the operation chat or the like)"

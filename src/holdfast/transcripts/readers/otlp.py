@@ -18,6 +18,10 @@ def _calls(where: str, value: Any) -> Iterator[Call]:
         for scope in entries(mapping(resource).get("scopeSpans")):
             for span in entries(mapping(scope).get("spans")):
                 plain = {**mapping(span), "attributes": _plain(span.get("attributes"))}
+                plain["events"] = [
+                    {**mapping(event), "attributes": _plain(event.get("attributes"))}
+                    for event in entries(span.get("events"))
+                ]
                 reader = otel if is_gen_ai(plain) else phoenix
                 yield from reader.calls_in_span(where, plain)
 

@@ -1,19 +1,16 @@
 """Phoenix: spans with OpenInference attributes, nested or with dotted names."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 from holdfast.transcripts.calls import Call, transcripts_of_calls
-from holdfast.transcripts.chat_messages import is_message
 from holdfast.transcripts.reader import (
     Format,
     at,
-    decoded,
-    field_of,
     fields_of,
-    input_messages,
     mapping,
     output_messages,
+    request_messages,
 )
 from holdfast.transcripts.spans import is_gen_ai, session_of, span_of, unflattened
 
@@ -30,12 +27,10 @@ def calls_in_span(where: str, value: Any) -> Iterator[Call]:
     kind = span.get("span_kind") or at(attributes, "openinference", "span", "kind")
     if kind != "LLM":
         return
-    inputs = at(attributes, "llm", "input_messages") or decoded(at(attributes, "input", "value"))
-    if isinstance(inputs, Mapping) and not is_message(inputs):
-        inputs = field_of(inputs, "messages", "input")
+    inputs = at(attributes, "llm", "input_messages") or at(attributes, "input", "value")
     outputs = at(attributes, "llm", "output_messages") or at(attributes, "output", "value")
     start = str(span.get("start_time", ""))
-    messages = input_messages(inputs), output_messages(outputs)
+    messages = request_messages(inputs), output_messages(outputs)
     yield Call(where, session_of(span), start, *messages, span_of(span))
 
 

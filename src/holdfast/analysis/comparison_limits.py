@@ -1,0 +1,127 @@
+"""Sentences on what a comparison of runs leaves out, or on what needs care when it is read."""
+
+from collections.abc import Sequence
+
+from holdfast.analysis.check_file import read_check
+from holdfast.analysis.compared_scores import ComparedConversations, RuleKey, rules_of
+from holdfast.analysis.series import Series
+from holdfast.analysis.truncation import has_lost_prompt
+from holdfast.common.plurals import plural
+from holdfast.records import Run
+from holdfast.records.identity import ConversationsIdentity
+
+_MOST_NAMED = 8  # rules
+
+
+def state_of(run: Run, label: str) -> list[str]:
+    """The meaning of the state of a run for its numbers."""
+    identity = run.identity_as(ConversationsIdentity)
+    if read_check(run) is not None:
+        return [
+            f"{label} is a check, which stops a prompt as soon as its verdict is certain; that"
+            " moves its means a little towards the verdict, so take runs of `holdfast drift` where"
+            " a small difference matters."
+        ]
+    wanted = (identity.settings.conversations or 0) * max(1, len(identity.methods))
+    if len(run.conversations) >= wanted:
+        return []
+    return [
+        f"{label} is not finished: it has {len(run.conversations):,} of {wanted:,} conversations."
+        " Verdicts hold for a run that is read when it is finished; repeat its command first."
+    ]
+
+
+def lost_prompt(series: Sequence[Series], label: str) -> list[str]:
+    """Whether a server cut off the system prompt."""
+    if not has_lost_prompt(series):
+        return []
+    return [
+        f"The server of {label} cut the system prompt off in some rounds, so a fall there"
+        " says nothing about the model; its own report says where."
+    ]
+
+
+def methods_alone(first: Sequence[Series], others: Sequence[Series]) -> list[str]:
+    """The methods of one run alone, if they have others in common."""
+    methods = [{item.method for item in items} for items in (first, others)]
+    if not methods[0] & methods[1]:
+        return []
+    sentences = []
+    for items, theirs in ((first, methods[1]), (others, methods[0])):
+        if alone := [item.method for item in items if item.method not in theirs]:
+            sentences.append(f"Only {items[0].run} has {listing(alone)}, which is not compared.")
+    return sentences
+
+
+def other_method(before: Series, now: Series) -> list[str]:
+    """That each run has one method, and not the same."""
+    if before.method == now.method:
+        return []
+    return [
+        f"{before.run} was made with {before.method} and {now.run} with {now.method}, so"
+        " the difference is also that of the methods."
+    ]
+
+
+def rules_left_out(before: Series, now: Series) -> list[str]:
+    """Rules that either run has alone, or in another form, and those that were asked otherwise."""
+    old, new = rules_of(before), rules_of(now)
+    shared = [key for key in old if key in new]
+    ids = [{(key.prompt, key.rule) for key in keys} for keys in (old, new, shared)]
+    sentences = []
+    if changed := (ids[0] & ids[1]) - ids[2]:
+        rules = [RuleKey(*pair).name for pair in sorted(changed)]
+        sentences.append(
+            f"Not compared, as kind, polarity or judge is another: {'; '.join(rules)}."
+        )
+    for label, keys, theirs in ((before.run, old, ids[1]), (now.run, new, ids[0])):
+        alone = [key.name for key in keys if (key.prompt, key.rule) not in theirs]
+        if alone:
+            more = len(alone) - _MOST_NAMED
+            sentences.append(
+                f"Only {label} has a score of {'; '.join(alone[:_MOST_NAMED])}"
+                f"{f' and {more} more rules' if more > 0 else ''}."
+            )
+    if asked := [key.name for key in shared if not old[key] & new[key]]:
+        sentences.append(
+            f"Asked with other questions in each run, which may be harder or easier:"
+            f" {'; '.join(asked)}."
+        )
+    return sentences
+
+
+def samples_left_out(
+    before: Series, now: Series, conversations: ComparedConversations
+) -> list[str]:
+    """Conversations without a partner, and rounds that one run has alone."""
+    sentences = []
+    if not conversations.pairs:
+        sentences.append(
+            f"The conversations of {before.run} and {now.run} did not begin alike, so they are not"
+            " compared in pairs but as two samples, which shows less."
+        )
+    elif left_out := [
+        f"{plural(len(series.records) - conversations.pairs, 'conversation')} of {series.run}"
+        for series in (before, now)
+        if len(series.records) > conversations.pairs
+    ]:
+        sentences.append(
+            f"{' and '.join(left_out)} have no partner that began alike, and so are left out."
+        )
+    if before.rounds != now.rounds:
+        longer, shorter = sorted((before, now), key=lambda series: -series.rounds)
+        sentences.append(
+            f"Rounds after {shorter.rounds} are only in {longer.run}, and are not compared."
+        )
+    return sentences
+
+
+def prompts_of(series: Series) -> list[str]:
+    """The ids of the agents' prompts."""
+    return list(dict.fromkeys(record.agent.id for record in series.records))
+
+
+def listing(names: Sequence[str], most: int = 5) -> str:
+    """Names joined by commas, of which only the first are written out."""
+    listed = ", ".join(names[:most])
+    return f"{listed} and {len(names) - most} more" if len(names) > most else listed
