@@ -262,3 +262,29 @@ def test_a_rule_applies_to_the_turns_that_meet_all_its_conditions(when, applies)
 def test_a_malformed_argument_is_named(spec, named):
     with pytest.raises(UsageError, match=named.replace("(", r"\(").replace("[", r"\[")):
         build(spec)
+
+
+AFTER = {"name": "runs_after", "changed": "*.py", "run": r"make (?:lint|check)(?!\S)"}
+ASKS = {"name": "asks_before", "command": r"git push(?!\S)", "asking": r"(?i)\bpush"}
+WRITES = ToolCall("Write", {"file_path": "/app/a.py", "content": "x = 1"})
+REASONS = [
+    (TESTED, ran("git commit -m x"), "`git commit -m x` ran without `make test` before it"),
+    (TESTED, ran("make test", "git commit"), "`make test` came before `git commit`"),
+    (AFTER, Turn("", (WRITES,)), "`make lint/check` did not run after a change of /app/a.py"),
+    (
+        ASKS,
+        Turn("", ran("git push").calls, user="Go on.", previous="Done."),
+        "`git push` came without a question to the user before it",
+    ),
+    (COMMIT, ran("git commit -m wip"), "the message 'wip' does not have the required form"),
+    (
+        {"name": "commit_excludes", "paths": ".env"},
+        ran("git add .env && git commit -m x"),
+        "the commit was made with .env",
+    ),
+]
+
+
+@pytest.mark.parametrize(("spec", "turn", "reason"), REASONS)
+def test_reasons_are_in_words(spec, turn, reason):
+    assert build(spec).score_turn(turn).reason == reason

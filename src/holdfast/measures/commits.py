@@ -243,10 +243,12 @@ def _share(
     kept = sum(value is wanted for value in has)
     sought, broken = _sought(paths), len(has) - kept
     if not broken:
-        return Score(1.0, f"{'every' if wanted else 'no'} commit has {sought}")
+        return Score(1.0, f"{'every' if wanted else 'no'} commit includes {sought}")
     which = "the commit" if len(has) == 1 else f"{broken} of {len(has)} commits"
-    verb = "does not have" if wanted else "has"
-    return Score(kept / len(has), f"{which} {verb} {sought}")
+    verb = "without" if wanted else "with"
+    return Score(
+        kept / len(has), f"{which} {'was' if len(has) == 1 else 'were'} made {verb} {sought}"
+    )
 
 
 def _sought(paths: Globs | None) -> str:

@@ -200,5 +200,5 @@ def _regex_when_cut(text: str, regex: str, flags: str) -> WhenCut:
 def regex(text: str, regex: Text, flags: Flags = "") -> Score:
     """1 if the regular expression is found anywhere; flags are letters of 'aimsux'."""
     match = find(regex, text, flags)
-    missing = "no part of the reply has the required form"
+    missing = "the reply does not have the required form"
     return verdict(match, f"found {match[0][:60]!r}" if match else missing)

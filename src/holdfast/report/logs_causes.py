@@ -151,12 +151,16 @@ class ShownReason:
     evidence: tuple[tuple[str, str], ...]  # where it is, and its words
 
 
-def reason_of(cause: BreachCause | None) -> ShownReason | None:
-    """A cause for the page; None if none was looked for."""
+def reason_of(cause: BreachCause | None, words: str) -> ShownReason | None:
+    """A cause for the page; None if none was looked for. A quote of the rule's own words, which
+    stand above it, is left out.
+    """
     if cause is None:
         return None
     why = "" if cause.cause in ("unknown", "present") else cause.why
-    evidence = tuple((_where(item), item.quote) for item in cause.evidence)
+    evidence = tuple(
+        (_where(item), "" if item.quote == words else item.quote) for item in cause.evidence
+    )
     return ShownReason(_NAMES[cause.cause], why, evidence)
 
 

@@ -15,6 +15,7 @@ from holdfast.report.logs_sentences import (
     first_broken,
     headline,
     lines,
+    notes,
     rule_cells,
     verdict_cell,
     verdict_head,
@@ -45,6 +46,7 @@ def logs_page(run: Run, rows: Rows, shown: Rows, bar: float | None) -> str:
         why=causes_section(run),
         overview=_overview(run, list(dict.fromkeys([*shown, *rows])), bar),
         against=_against(run, rows),
+        notes=notes(run, rows),
         figures=strip_figures(run, shown),
         problems=_shown_problems(run.manifest.problems),
     )
@@ -177,7 +179,7 @@ def broken_turns(run: Run, row: Adherence) -> list[ShownTurn]:
                 user=probe.question,
                 reply=turn.text,
                 tools=", ".join(dict.fromkeys(turn.tools)),
-                why=reason_of(probe.cause),
+                why=reason_of(probe.cause, rule_words(run, row.rule)),
             )
         )
     return shown

@@ -31,7 +31,7 @@ _WHY = {
 KEY = (
     "turns kept: of those that the rule applies to. kept: the mean over dialogs, each counting once"
     " however long it is. first broken: how many dialogs break the rule, in which turn the"
-    " earliest does, and by which turn half of all have."
+    " earliest does, and by which half of all have (about, as some end before)."
 )
 
 
@@ -60,7 +60,8 @@ def logs_table(run: Run, rows: Rows, shown: Rows, bar: float | None) -> str:
             line.append(name)
         cells.append(line)
     table = aligned(without_empty(cells))
-    return "\n".join([headline(run, rows), *lines(run, rows, bar), "", *table, KEY])
+    above = [headline(run, rows), *lines(run, rows, bar), *notes(run, rows)]
+    return "\n".join([*above, "", *table, KEY])
 
 
 def without_empty(rows: Sequence[Sequence[str]]) -> list[list[str]]:
@@ -112,7 +113,7 @@ def headline(run: Run, rows: Rows) -> str:
     if not least.broken:
         return f"{subject} never broken, but kept only in part: {_share(least.overall)}."
     first = min(turn.turn for turn in least.broken)
-    when = f"turn {first}" if len(least.broken) == 1 else f"the earliest turn {first}"
+    when = f"as early as turn {first}" if least.overall.n > 1 else f"first in turn {first}"
     return (
         f"{subject} broken in {len(least.broken):,} of the {applied} it applies to,"
         f" {when}{_why(run, least)}."
@@ -159,8 +160,13 @@ def unjudged_rules(run: Run, why: str = "") -> dict[str, int]:
 
 
 def lines(run: Run, rows: Rows, bar: float | None) -> list[str]:
-    """The lines below the headline: when its rule is lost, verdicts, and what was left out."""
-    return [*_on_least(rows), *_on_rules(run, rows), *_on_verdicts(rows, bar), *_left_out(run)]
+    """The lines below the headline: on its rule, and the verdicts."""
+    return [*_on_least(rows), *_on_verdicts(rows, bar)]
+
+
+def notes(run: Run, rows: Rows) -> list[str]:
+    """What the headline leaves out, and what was not scored."""
+    return [*_on_rules(run, rows), *_left_out(run)]
 
 
 def _on_least(rows: Rows) -> list[str]:
@@ -173,7 +179,7 @@ def _on_least(rows: Rows) -> list[str]:
             f"On average over {count_of(least.overall.n, 'dialog')}, each counting once however"
             f" long it is, {_share(least.overall)} of its turns keep it."
         )
-    if least.survival.broken:
+    if least.survival.broken and least.overall.n > 1:
         sentences.append(_first_breaks(least))
     if least.overall.n < MIN_SAMPLES:
         sentences.append(
@@ -261,8 +267,6 @@ def _listed(names: Sequence[str]) -> str:
 def _first_breaks(row: Adherence) -> str:
     """How many dialogs break a rule, and when half have; an estimate if some ended before that."""
     survival, total = row.survival, row.overall.n
-    if total == 1:
-        return f"The dialog breaks it first in turn {survival.turns[0]}."
     verb = "breaks" if survival.broken == 1 else "break"
     broken = f"{survival.broken} of {total} dialogs {verb} it at least once"
     if survival.median is None:
@@ -302,6 +306,6 @@ def first_broken(row: Adherence) -> str:
     if row.overall.n == 1:
         return f"in turn {survival.turns[0]}"
     broken = f"{survival.broken} of {row.overall.n} dialogs, earliest turn {survival.turns[0]}"
-    if survival.median is None or survival.estimated:
+    if survival.median is None or 2 * survival.broken < row.overall.n:
         return broken
-    return f"{broken}, half by turn {survival.median}"
+    return f"{broken}, half by {'about ' if survival.estimated else ''}turn {survival.median}"

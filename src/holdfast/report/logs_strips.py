@@ -24,12 +24,14 @@ class StripCell:
         label: of the bin, such as "9–16".
         share: of these turns that keep the rule, over dialogs; None if there are none.
         text: the share as percent; "" if there is none.
+        count: of dialogs; "" if there are none.
         meaning: in full, for a screen reader and under the pointer.
     """
 
     label: str
     share: float | None
     text: str
+    count: str
     meaning: str
 
 
@@ -89,9 +91,9 @@ def _figure(
                 *(f"{plain(line[n])}, n = {line[n].n}" if line[n].n else "–" for n in used),
             )
         )
-    note = "Below each cell stands the turn."
+    note = "Below each cell: the turn, and n, the number of dialogs."
     if unit == "tokens":
-        note = "Below each cell stand the tokens before the turn (4 bytes each)."
+        note = "Below each cell: the tokens before the turn (4 bytes each), and n, the dialogs."
     table = Table("Mean over dialogs, 95% interval, and number of dialogs", numbers)
     return StripFigure(title, note, tuple(strips), table)
 
@@ -99,9 +101,10 @@ def _figure(
 def _cell(item: Estimate, label: str, unit: str) -> StripCell:
     place = f"{unit} {label}"
     if item.mean is None:
-        return StripCell(label, None, "", f"{place}: the rule does not apply")
+        return StripCell(label, None, "", "", f"{place}: the rule does not apply")
     meaning = f"{place}: kept {plain(item)}, over {count_of(item.n, 'dialog')}"
-    return StripCell(label, item.mean, percent(item.mean).removesuffix("%"), meaning)
+    text = percent(item.mean).removesuffix("%")
+    return StripCell(label, item.mean, text, f"n {item.n:,}", meaning)
 
 
 def _bin_name(bins: Sequence[int], column: int) -> str:

@@ -160,9 +160,11 @@ def minus(text: str) -> str:
 
 
 def _whole(text: str) -> Markup:
-    """Escapes text; a number stays on one line with the word before it and its percent sign."""
-    words = r"(\b(?:round|scores|from|the same)) (?=[0-9])|(?<=[0-9]) (?=%)"
-    return Markup(re.sub(words, "\\1\N{NO-BREAK SPACE}", str(escape(text))))
+    """Escapes text; a number stays on one line with the word before it and its percent sign, and
+    what stands between backticks becomes code.
+    """
+    words = r"(\b(?:round|turn|scores|from|the same)) (?=[0-9])|(?<=[0-9]) (?=%)"
+    return Markup(re.sub(words, "\\1\N{NO-BREAK SPACE}", str(_ticked(text))))
 
 
 def _ticked(text: str) -> Markup:
