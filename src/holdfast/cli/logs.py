@@ -93,8 +93,8 @@ class LogsArguments(options.ReportOptions, options.EndpointOptions):
     list_formats: Annotated[bool, Arg(action=_ListFormats)] = False
     """print each format, where its logs lie and how to export them, and exit"""
     loaded: Annotated[list[Path] | None, Arg("FILE")] = None
-    """a file of rules that the agent loaded into every context and its transcripts leave out, such
-    as CLAUDE.md: then breaches have causes"""
+    """a file of rules, such as CLAUDE.md, that the agent loads into every context and transcripts
+    leave out; then breaches have causes"""
     min_adherence: Annotated[float | None, Arg("SHARE")] = None
     """fail if a rule's mean over dialogs is certainly below this"""
     error: Annotated[float, Arg("SHARE")] = 0.05

@@ -59,7 +59,7 @@ def why_table(run: Run) -> str:
     total = sum(counts.values())
     listed = ", ".join(f"{_NAMES[cause]} {counts[cause]}" for cause in counts if counts[cause])
     lines = ["", f"Why: {total:,} {'breach' if total == 1 else 'breaches'}: {listed}."]
-    if len(by_rule) > 1:
+    if len(by_rule) > 1 and sum(map(bool, counts.values())) > 1:
         lines += ["", *aligned(_by_rule(run, by_rule, _MOST_IN_A_COLUMN))]
     around = context_effects(run).around
     return "\n".join(

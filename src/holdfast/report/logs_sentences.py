@@ -29,9 +29,10 @@ _WHY = {
     "present_not_recalled": "the model could not state the rule",
 }
 KEY = (
-    "turns kept: of those that the rule applies to. kept: the mean over dialogs, each counting once"
-    " however long it is. first broken: how many dialogs break the rule, in which turn the"
-    " earliest does, and by which half of all have (about, as some end before)."
+    "turns kept    of those that the rule applies to",
+    "kept          the mean over dialogs, each counting once however long it is",
+    "first broken  how many dialogs break the rule, in which turn the earliest does, and by which",
+    "              half have (about: an estimate, as some end before they break it)",
 )
 
 
@@ -61,7 +62,7 @@ def logs_table(run: Run, rows: Rows, shown: Rows, bar: float | None) -> str:
         cells.append(line)
     table = aligned(without_empty(cells))
     above = [headline(run, rows), *lines(run, rows, bar), *notes(run, rows)]
-    return "\n".join([*above, "", *table, KEY])
+    return "\n".join([*above, "", *table, "", *KEY])
 
 
 def without_empty(rows: Sequence[Sequence[str]]) -> list[list[str]]:
@@ -112,6 +113,8 @@ def headline(run: Run, rows: Rows) -> str:
         subject = f"Of {len(rows)} rules, {name} is kept least: it is"
     if not least.broken:
         return f"{subject} never broken, but kept only in part: {_share(least.overall)}."
+    if least.applied == 1:
+        return f"{subject} broken in the only turn it applies to{_why(run, least)}."
     first = min(turn.turn for turn in least.broken)
     when = f"as early as turn {first}" if least.overall.n > 1 else f"first in turn {first}"
     return (
