@@ -5,6 +5,7 @@ import re
 from html import unescape
 
 import pytest
+from browsing import js, needs_browser, open_browser, set_screen
 
 from holdfast.analysis.adherence import adherence
 from holdfast.cli import main
@@ -192,3 +193,22 @@ def test_a_log_that_shows_its_prompt_ignores_a_loaded_file(logs):
     (logs / "rules.yaml").write_text("cases: [{id: a, system_prompt: x, measure: one_word}]")
     run = scored(logs, loaded=["CLAUDE.md"])
     assert read_run(run.folder).dialogs[0].turns[0].tokens == len("Hi.") // 4
+
+
+browser = pytest.fixture(scope="module")(open_browser)
+
+
+@needs_browser
+@pytest.mark.parametrize("dark", [False, True])
+@pytest.mark.parametrize("width", [1200, 400, 320])
+def test_nothing_of_the_page_is_cut_off_or_needs_scrolling(browser, logs, width, dark):
+    run = scored(logs)
+    rows = adherence(run)
+    (logs / "report.html").write_text(logs_page(run, rows, rows, None), encoding="utf-8")
+    set_screen(browser, width, dark)
+    browser.get((logs / "report.html").as_uri())
+    assert js(browser, "document.documentElement.scrollWidth <= innerWidth")
+    assert js(browser, "document.querySelectorAll('.heat li').length") == 2 * 5
+    wide = "[...document.querySelectorAll('.kept, .heat ol, .breaches')].filter(node =>"
+    wide += " node.scrollWidth > node.clientWidth + 1).length"
+    assert js(browser, wide) == 0

@@ -102,7 +102,6 @@ def test_the_command_prints_new_breaches_and_ends_with_the_verdict(
         _append(path, *chats(20, lambda n: 9), *(_breaking(n) for n in range(len(waits))))
 
     monkeypatch.setattr(log_watch.time, "sleep", wait)
-    monkeypatch.setattr(logs, "write_logs_figures", lambda rows, folder: None)  # which take long
     words = ["logs", str(path.parent), "--suite", str(suite), "--out", str(tmp_path / "run")]
     assert main([*words, "--watch", "--min-adherence", "0.99"]) == 3
     lines = [line for line in capsys.readouterr().out.splitlines() if ", turn 1: short" in line]
