@@ -5,7 +5,7 @@ import json
 import pytest
 from logged_dialogs import SHORT, asked_and_answered, chats, lines_of
 
-from holdfast.cli import log_watch, logs, main
+from holdfast.cli import log_watch, main
 from holdfast.drift import load_suite
 from holdfast.logs import read_logs, scanning, score_logs
 from holdfast.logs.scanning import Scan

@@ -268,7 +268,11 @@ AFTER = {"name": "runs_after", "changed": "*.py", "run": r"make (?:lint|check)(?
 ASKS = {"name": "asks_before", "command": r"git push(?!\S)", "asking": r"(?i)\bpush"}
 WRITES = ToolCall("Write", {"file_path": "/app/a.py", "content": "x = 1"})
 REASONS = [
-    (TESTED, ran("git commit -m x"), "`git commit -m x` ran without `make test` before it"),
+    (
+        TESTED,
+        ran("git commit -m 'csv stuff'"),
+        "`git commit -m 'csv stuff'` ran without `make test` before it",
+    ),
     (TESTED, ran("make test", "git commit"), "`make test` came before `git commit`"),
     (AFTER, Turn("", (WRITES,)), "`make lint/check` did not run after a change of /app/a.py"),
     (

@@ -52,7 +52,7 @@ class Action:
     def shown(self) -> str:
         """The command as it was run, cut short, or the name of another tool; in backticks."""
         words = self.command.words if self.is_shell else self.command.words[:1]
-        return f"`{cut(' '.join(' '.join(words).split()), _SHOWN)}`"
+        return f"`{cut(' '.join(shlex.join(words).split()), _SHOWN)}`"
 
     def matches(self, pattern: str) -> bool:
         """Whether the command begins with a match of a regular expression."""

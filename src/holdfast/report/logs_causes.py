@@ -89,7 +89,7 @@ def hint_of(run: Run) -> str:
     return (
         f"Why is not shown for {unknown:,} of {total:,} breaches, as transcripts of"
         f" {AGENTS[agents[0]]} leave out the rules that it loads. If it loads them into every"
-        f" session from a file, add --loaded {file}, with the file's path, and another --out."
+        f" session from a file, add `--loaded {file}`, with the file's path, and another `--out`."
     )
 
 
