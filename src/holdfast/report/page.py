@@ -130,7 +130,6 @@ def environment() -> Environment:
     made.filters |= {function.__name__: function for function in named}
     made.filters |= {
         "whole": _whole,
-        "ticked": _ticked,
         "sentence": lambda text: text[:1].upper() + text[1:],
         "counts": counts_text,
         "spaced": lambda name: name.replace("_", " "),
@@ -160,16 +159,9 @@ def minus(text: str) -> str:
 
 
 def _whole(text: str) -> Markup:
-    """Escapes text; a number stays on one line with the word before it and its percent sign, and
-    what stands between backticks becomes code.
-    """
+    """Escapes text; a number stays on one line with the word before it and its percent sign."""
     words = r"(\b(?:round|turn|scores|from|the same)) (?=[0-9])|(?<=[0-9]) (?=%)"
-    return Markup(re.sub(words, "\\1\N{NO-BREAK SPACE}", str(_ticked(text))))
-
-
-def _ticked(text: str) -> Markup:
-    """Escapes text; what stands between backticks becomes code."""
-    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))
+    return Markup(re.sub(words, "\\1\N{NO-BREAK SPACE}", str(escape(text))))
 
 
 def _file(*names: str) -> Markup:
