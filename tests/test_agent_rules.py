@@ -562,4 +562,4 @@ def test_turns_that_do_not_show_what_decides_are_counted_and_not_scored(tmp_path
     assert ("typed", 0.0) in [(probe.rule, probe.score) for probe in broken.probes]
     assert "typed" not in [probe.rule for probe in (*hidden.probes, *other.answered)]
     printed = capsys.readouterr().out
-    assert "Not shown, not judged: 1 score" in printed and "Cut" not in printed
+    assert "Not judged: 1 score, as the logs do not show" in printed and "cut at" not in printed

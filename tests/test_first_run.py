@@ -168,7 +168,7 @@ def test_an_edited_suite_is_kept(bot, capsys):
     (suite,) = Path("runs").glob("try-bot-*.yaml")
     suite.write_text(suite.read_text().replace("count: 59", "count: 40"))
     assert main([*bot[:-2], "--minutes", "0.0001"]) == 0
-    assert "as it is there" in capsys.readouterr().out
+    assert "used unchanged" in capsys.readouterr().out
     assert "count: 40" in suite.read_text()
     assert len([path for path in Path("runs").iterdir() if path.is_dir()]) == 2
 

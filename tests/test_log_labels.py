@@ -28,6 +28,16 @@ from holdfast.logs.rereading import LogsAgain
 LONG = "It rains in Rome. " * 60  # longer than a record keeps
 
 
+GATE = r"""
+cases:
+  - id: shop
+    system_prompt: Test before you commit.
+    rules:
+      - id: gate
+        measure: {name: runs_before, first: 'make test(?!-)', then: 'git( -C \S+)? commit'}
+"""
+
+
 @pytest.fixture
 def suite(tmp_path):
     (tmp_path / "luna.yaml").write_text(PROBED)
@@ -109,6 +119,34 @@ def test_a_turn_before_is_labelled_again_and_the_last_label_counts(run, suite, l
     assert dict(labels.items()) == {tasks[0].key: "breaks"}
     (turn,) = measure_tests.read_labelled_turns(labels.path, suite)
     assert not turn.labelled.follows
+
+
+def test_a_rule_is_skipped_and_another_key_is_named(run, suite, logs, capsys):
+    tasks = label_tasks(run, sample_turns(run, 0), suite, LogsAgain([logs]))
+    first, second, *_ = dict.fromkeys(task.rule for task in tasks)
+    labels = LabelFile(run.folder)
+    label_turns(tasks, labels, _keys("yrnxq"))
+    assert [key.rule for key, _ in labels.items()] == [first, second]
+    printed = capsys.readouterr().out
+    assert f"the rest of {first} is skipped" in printed and "'x' is no key here" in printed
+    assert "r skip the rule" in printed
+
+
+def test_what_is_labelled_is_shown_in_words(tmp_path, capsys):
+    (tmp_path / "rules.yaml").write_text(GATE)
+    call = {"name": "Bash", "arguments": json.dumps({"command": "git commit -m x"})}
+    messages = [
+        {"role": "user", "content": "Commit."},
+        {"role": "assistant", "tool_calls": [{"id": "1", "type": "function", "function": call}]},
+    ]
+    (tmp_path / "a.jsonl").write_text(lines_of([{"messages": messages}]))
+    suite = load_suite(str(tmp_path / "rules.yaml"), probed=False)
+    run = scan_logs([tmp_path / "a.jsonl"], suite, tmp_path / "run")
+    tasks = label_tasks(run, sample_turns(run, 0), suite, LogsAgain([tmp_path / "a.jsonl"]))
+    label_turns(tasks, LabelFile(run.folder), _keys("q"))
+    printed = capsys.readouterr().out
+    assert "[measured by] runs_before: first `make test`, then `git commit`\n" in printed
+    assert "[call] Bash command: git commit -m x\n" in printed and "{" not in printed
 
 
 def test_labelling_goes_on_after_a_torn_line(run, suite, logs, capsys):

@@ -5,7 +5,7 @@ import json
 import pytest
 from logged_dialogs import SHORT, asked_and_answered, chats, lines_of
 
-from holdfast.cli import log_watch, logs, main
+from holdfast.cli import log_watch, main
 from holdfast.drift import load_suite
 from holdfast.logs import read_logs, scanning, score_logs
 from holdfast.logs.scanning import Scan
@@ -82,7 +82,7 @@ def test_what_was_followed_is_scored_as_what_is_read_at_once(tmp_path, watch, su
         watch.poll()
     loaded = load_suite(str(suite), probed=False)
     whole = score_logs(read_logs([tmp_path / "logs"]), loaded, tmp_path / "whole")
-    read = watch.logs(loaded)
+    read = watch.logs()
     assert read.fingerprint == whole.manifest.identity.logs
     assert [json.loads(read.scored(n))["source"] for n in range(len(read.cases))] == [
         record.source for record in whole.dialogs
@@ -102,7 +102,6 @@ def test_the_command_prints_new_breaches_and_ends_with_the_verdict(
         _append(path, *chats(20, lambda n: 9), *(_breaking(n) for n in range(len(waits))))
 
     monkeypatch.setattr(log_watch.time, "sleep", wait)
-    monkeypatch.setattr(logs, "write_logs_figures", lambda rows, folder: None)  # which take long
     words = ["logs", str(path.parent), "--suite", str(suite), "--out", str(tmp_path / "run")]
     assert main([*words, "--watch", "--min-adherence", "0.99"]) == 3
     lines = [line for line in capsys.readouterr().out.splitlines() if ", turn 1: short" in line]

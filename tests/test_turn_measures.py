@@ -286,3 +286,33 @@ def test_what_is_piped_into_tee_is_written(script):
 def test_what_a_script_pipes_into_tee_without_showing_it_is_not_shown(script):
     edits = [e for command in read_script(script) for e in edits_by_command(command)]
     assert [(edit.path, edit.is_shown) for edit in edits] == [("x.py", False)]
+
+
+AFTER = {"name": "runs_after", "changed": "*.py", "run": r"make (?:lint|check)(?!\S)"}
+ASKS = {"name": "asks_before", "command": r"git push(?!\S)", "asking": r"(?i)\bpush"}
+WRITES = ToolCall("Write", {"file_path": "/app/a.py", "content": "x = 1"})
+REASONS = [
+    (
+        TESTED,
+        ran("git commit -m 'csv stuff'"),
+        "`git commit -m 'csv stuff'` ran without `make test` before it",
+    ),
+    (TESTED, ran("make test", "git commit"), "`make test` came before `git commit`"),
+    (AFTER, Turn("", (WRITES,)), "`make lint/check` did not run after a change of /app/a.py"),
+    (
+        ASKS,
+        Turn("", ran("git push").calls, user="Go on.", previous="Done."),
+        "`git push` came without a question to the user before it",
+    ),
+    (COMMIT, ran("git commit -m wip"), "the message 'wip' does not have the required form"),
+    (
+        {"name": "commit_excludes", "paths": ".env"},
+        ran("git add .env && git commit -m x"),
+        "the commit was made with .env",
+    ),
+]
+
+
+@pytest.mark.parametrize(("spec", "turn", "reason"), REASONS)
+def test_reasons_are_in_words(spec, turn, reason):
+    assert build(spec).score_turn(turn).reason == reason

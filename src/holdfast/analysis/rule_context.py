@@ -16,21 +16,12 @@ from holdfast.analysis.adherence import TOKEN_BINS, label_of
 from holdfast.analysis.statistics import Estimate
 from holdfast.records import CAUSES, Run
 from holdfast.records.cause_records import RECALL_CAUSES
-from holdfast.records.log_scores import ALL_CAUSES, NONE, KeptRule, ScoredRule
+from holdfast.records.log_scores import ALL_CAUSES, NONE, KeptRule
 
 CALL_BINS = (0, 1, 5, 10, 20, 50, 100, 200, 500, 1_000)
 COMPACTION_BINS = (0, 1, 2, 3, 5, 9)
 
 Estimates = tuple[Estimate, ...]
-
-
-@dataclass(frozen=True)
-class Breach:
-    """A turn that broke a rule, and whose cause was looked for."""
-
-    dialog: int  # the row in the run's records
-    rule: ScoredRule
-    turn: int
 
 
 @dataclass(frozen=True)
@@ -97,16 +88,6 @@ def total_causes(counts: Mapping[str, Mapping[str, int]]) -> dict[str, int]:
         cause: None for of_rule in counts.values() for cause in of_rule
     }
     return {cause: sum(of_rule[cause] for of_rule in counts.values()) for cause in causes}
-
-
-def first_breaches(run: Run, cause: str, most: int) -> list[Breach]:
-    """The first breaches that have a cause."""
-    columns = _columns(run)
-    rules = list(run.log_scores.rules)
-    found = np.flatnonzero(columns.cause == ALL_CAUSES.index(cause))[:most]
-    return [
-        Breach(int(columns.dialog[n]), rules[columns.rule[n]], int(columns.turn[n])) for n in found
-    ]
 
 
 def context_effects(run: Run) -> ContextEffects:

@@ -54,7 +54,7 @@ def write_suite(drafted: DraftedFile, folder: Path) -> Path:
     digest = hashlib.sha256(drafted.text.encode("utf-8", "surrogatepass")).hexdigest()[:8]
     file = folder / f"try-{plain_name(drafted.path.stem)}-{digest}.yaml"
     if file.exists():
-        print(f"Suite: {file}, as it is there.")
+        print(f"Suite: {file}, which exists already and is used unchanged.")
     else:
         folder.mkdir(parents=True, exist_ok=True)
         write_whole(file, suite_text([drafted], PROBES), "another folder with --out")

@@ -5,16 +5,22 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
 from holdfast.cli.progress import note, printable
 from holdfast.common.plurals import plural
 from holdfast.errors import UsageError
 from holdfast.logs.labelling import Agreement, Label, LabelFile, LabelTask
+from holdfast.measures.command_words import in_words
+from holdfast.measures.registry import inner_specs, read_spec
 from holdfast.report.wording import aligned, plain
 
-_KEYS = "y follows, n breaks, s skip, b back, q quit"
+_KEYS = "y follows, n breaks, s skip the turn, r skip the rule, b back, q quit"
+_COMMANDS = frozenset("command first then run after use rather_than".split())  # are patterns
+_REGEX = re.compile(r"\\\\|[*+?^$|\\[({]")
 _LABELS: dict[str, Label] = {"y": "follows", "n": "breaks"}
 _MOST_SHOWN = 4_000  # characters of a message that the terminal shows
 
@@ -26,7 +32,7 @@ def require_terminal() -> None:
 
 
 def label_turns(tasks: Sequence[LabelTask], labels: LabelFile, read_key: Callable[[], str]) -> None:
-    """Shows the turns that have no label yet, and keeps the label of each at once.
+    """Shows the turns that have no label yet, rule after rule, and keeps the label of each at once.
 
     Args:
         read_key: gives the next key; "" if there is none.
@@ -42,10 +48,22 @@ def label_turns(tasks: Sequence[LabelTask], labels: LabelFile, read_key: Callabl
         if key == "b":
             position = max(0, position - 1)
             continue
+        if key == "r":
+            print(f"the rest of {task.rule} is skipped", flush=True)
+            position = _after_rule(asked, position)
+            continue
         if key in _LABELS:
             labels.add(task, _LABELS[key])
         print(_LABELS.get(key, "skipped"), flush=True)
         position += 1
+
+
+def _after_rule(asked: Sequence[LabelTask], position: int) -> int:
+    """The position of the next turn of another rule."""
+    rule = asked[position].rule
+    while position < len(asked) and asked[position].rule == rule:
+        position += 1
+    return position
 
 
 def _answer(read_key: Callable[[], str]) -> str:
@@ -53,24 +71,52 @@ def _answer(read_key: Callable[[], str]) -> str:
     while True:
         print(f"{_KEYS}: ", end="", flush=True)
         key = read_key().lower() or "q"
-        if key in "ynsbq":
+        if key in "ynsrbq":
             return key
-        print()
+        print(f"\n{key!r} is no key here.")
 
 
 def _shown(task: LabelTask, number: int, count: int) -> str:
     """A turn with its rule, and nothing of how it was scored."""
     done = task.turn.done
-    calls = [f"{call.name} {json.dumps(dict(call.arguments))}" for call in done.calls]
+    calls = [f"{call.name} {_arguments(call.arguments)}" for call in done.calls]
     parts = [
         f"\n{number} of {count}: {task.source}",
         _part("user", task.turn.user),
         *(_part("call", call) for call in calls),
         _part("reply", done.text),
         _part("rule", f"{task.rule}: {task.text}"),
-        _part("measure", json.dumps(task.spec, ensure_ascii=False)),
+        _part("measured by", _measure(task.spec)),
     ]
     return "\n".join(part for part in parts if part)
+
+
+def _measure(spec: Any) -> str:
+    """A measure as "runs_before: first `make test`, then `git commit`"; other regular expressions
+    than those for commands are left out.
+    """
+    name, arguments = read_spec(spec)
+    inner = [_measure(part) for part in inner_specs(arguments)]
+    if inner:
+        return f"{name} of ({'; '.join(inner)})"
+    shown = []
+    for key, value in arguments.items():
+        if isinstance(value, str) and _REGEX.search(value):
+            value = in_words(value) if key in _COMMANDS else ""
+        elif isinstance(value, list | tuple):
+            value = " or ".join(map(str, value))
+        if isinstance(value, str | int | float) and value != "":
+            shown.append(f"{key} {value}")
+    return f"{name}: {', '.join(shown)}" if shown else name
+
+
+def _arguments(arguments: Mapping[str, Any]) -> str:
+    """A call's arguments, as "command: git push; description: ..."."""
+    written = [
+        f"{name}: {value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)}"
+        for name, value in arguments.items()
+    ]
+    return "; ".join(written)
 
 
 def _part(name: str, text: str) -> str:

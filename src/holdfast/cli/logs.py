@@ -31,6 +31,7 @@ from holdfast.errors import UsageError
 from holdfast.logs import scan_logs
 from holdfast.logs.dialogs import NoDialog
 from holdfast.logs.labelling import LabelFile, agreements, label_tasks, sample_turns
+from holdfast.logs.loaded_files import read_loaded
 from holdfast.logs.recalled_causes import Asked, ask_recall
 from holdfast.logs.rereading import LogsAgain
 from holdfast.logs.scanning import Scan, has_code, scratch_folder
@@ -40,7 +41,6 @@ from holdfast.records import Run, read_earlier
 from holdfast.report.log_formats import formats_list
 from holdfast.report.logs_causes import asked_sentence, why_table
 from holdfast.report.logs_export import check_export, write_logs_export
-from holdfast.report.logs_figures import write_logs_figures
 from holdfast.report.logs_junit import write_logs_junit
 from holdfast.report.logs_page import logs_page
 from holdfast.report.logs_sentences import logs_table
@@ -92,6 +92,9 @@ class LogsArguments(options.ReportOptions, options.EndpointOptions):
     """one of the formats below, such as claude-code (default: detected)"""
     list_formats: Annotated[bool, Arg(action=_ListFormats)] = False
     """print each format, where its logs lie and how to export them, and exit"""
+    loaded: Annotated[list[Path] | None, Arg("FILE")] = None
+    """a file of rules, such as CLAUDE.md, that the agent loads into every context and transcripts
+    leave out; then breaches have causes"""
     min_adherence: Annotated[float | None, Arg("SHARE")] = None
     """fail if a rule's mean over dialogs is certainly below this"""
     error: Annotated[float, Arg("SHARE")] = 0.05
@@ -143,11 +146,12 @@ def run(arguments: LogsArguments) -> int:
         require_terminal()
     page = page_path(arguments, arguments.out)
     suite = load_suite(arguments.suite, allow_code=arguments.allow_code, probed=False)
+    loaded = read_loaded(arguments.loaded or ())
     before = read_earlier(arguments.against, "logs") if arguments.against else None
     judging = judging_of(arguments.force_judge)
     if arguments.watch:
         with scratch_folder(arguments.out) as folder:
-            watch = LogWatch(arguments.files, Scan(suite, arguments.format, folder))
+            watch = LogWatch(arguments.files, Scan(suite, arguments.format, folder, loaded))
 
             def rewrite() -> None:
                 with contextlib.suppress(NoDialog):  # there may be one later
@@ -169,10 +173,12 @@ def run(arguments: LogsArguments) -> int:
                 judging=judging,
                 command=command_line(),
                 watch=show,
+                loaded=loaded,
             )
+    again = LogsAgain(arguments.files, arguments.format, loaded)
     if arguments.label:
-        return _label(arguments, scored, suite)
-    scored, asked = _with_recall(arguments, scored, suite)
+        return _label(arguments, scored, suite, again)
+    scored, asked = _with_recall(arguments, scored, suite, again)
     return _report(arguments, scored, asked, before, page, started)
 
 
@@ -182,10 +188,10 @@ def _refuse_beside_label(arguments: LogsArguments) -> None:
             raise UsageError(f"{option_of(name)} plays no part beside --label; leave it out.")
 
 
-def _label(arguments: LogsArguments, scored: Run, suite: Suite) -> int:
+def _label(arguments: LogsArguments, scored: Run, suite: Suite, logs: LogsAgain) -> int:
     """Asks for labels of the scored turns, and prints how well they agree with the scores."""
     places = sample_turns(scored, arguments.seed)
-    tasks = label_tasks(scored, places, suite, LogsAgain(arguments.files, arguments.format))
+    tasks = label_tasks(scored, places, suite, logs)
     if missing := len(places) - len(tasks):
         note(f"{plural(missing, 'turn')} of the sample not in the logs as scored, so left out.")
     labels = LabelFile(arguments.out)
@@ -199,7 +205,7 @@ def _label(arguments: LogsArguments, scored: Run, suite: Suite) -> int:
 
 def _scored_now(arguments: LogsArguments, watch: LogWatch, suite: Suite, judging: Judging) -> Run:
     """The scores of what has been read so far, in place of the earlier ones."""
-    logs = watch.logs(suite)
+    logs = watch.logs()
     replace_run(arguments.out)
     return write_scores(logs, suite, arguments.out, judging, command_line())
 
@@ -249,15 +255,16 @@ def _report(
 
 
 def _write_results(arguments: LogsArguments, scored: Run, rows: _Rows, page: Path) -> None:
-    """Writes the summary, the figures and the page."""
+    """Writes the summary and the page."""
     bar = arguments.min_adherence
     write_logs_summary(scored, rows.rules, bar, arguments.error)
-    write_logs_figures(rows.shown, scored.folder / "figures")
     html = logs_page(scored, rows.rules, rows.shown, bar)
     write_whole(page, html, f"another place with {page_option(arguments)}")
 
 
-def _with_recall(arguments: LogsArguments, scored: Run, suite: Suite) -> tuple[Run, Asked | None]:
+def _with_recall(
+    arguments: LogsArguments, scored: Run, suite: Suite, logs: LogsAgain
+) -> tuple[Run, Asked | None]:
     """The run with what the model of `--model` recalls, if there is one."""
     if arguments.model is None:
         return scored, None
@@ -265,7 +272,6 @@ def _with_recall(arguments: LogsArguments, scored: Run, suite: Suite) -> tuple[R
     if not count:
         note(f"--model {arguments.model} is not asked: no broken rule was in the context.")
         return scored, None
-    logs = LogsAgain(arguments.files, arguments.format)
     model = load_asked_model(arguments.model, arguments)
     with Bar(count, "breach", f"asking {model.name} for its rules") as bar:
         return ask_recall(scored, logs, suite, model, arguments.ask, bar)

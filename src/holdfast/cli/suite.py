@@ -71,7 +71,7 @@ def run(arguments: SuiteArguments) -> int:
 
 def _init(arguments: SuiteArguments) -> int:
     from holdfast.drafting import suite_text
-    from holdfast.drafting.suite_text import draft_lines, in_words, with_rules
+    from holdfast.drafting.suite_text import draft_lines, with_rules
 
     out = arguments.out
     if out is not None and out.exists() and not arguments.force:
@@ -90,7 +90,9 @@ def _init(arguments: SuiteArguments) -> int:
     for file in drafted:
         count = plural(len(file.rules), "rule")
         by_model = f" ({_proposed(file)} proposed by the model)" if arguments.model else ""
-        note(f"{file.path}: {count}{by_model}; no rule: {in_words(file.reasons)}.")
+        others = ", ".join(f"{reason} ({number})" for reason, number in file.reasons.items())
+        rest = f"; lines without a rule: {others}" if others else ""
+        note(f"{file.path}: {count}{by_model}{rest}.")
     write_document(
         SuiteDocument(
             out=out,

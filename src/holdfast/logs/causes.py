@@ -393,7 +393,9 @@ class _RuleInDialog:
                 cause="unknown", why=why, evidence=(self._evidence("said", said[-1]),)
             )
         why = "not shown in this transcript, which has no system prompt"
-        if agent:
+        if self._format in WITHOUT_PROMPTS and self._reading.prompts:
+            why = "not shown: the files that were loaded do not say it, nor does the transcript"
+        elif agent:
             why = (
                 "not shown in this transcript: it lacks the system prompt and the rule files of"
                 f" {agent}"

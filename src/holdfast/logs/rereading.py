@@ -8,6 +8,7 @@ from pathlib import Path
 
 from holdfast.errors import cut
 from holdfast.logs.dialogs import LoggedDialog, dialog_of
+from holdfast.logs.loaded_files import LoadedFile, with_loaded
 from holdfast.logs.turn_scoring import SHOWN
 from holdfast.records import LogDialog
 from holdfast.transcripts.containers import Contents
@@ -18,10 +19,11 @@ from holdfast.transcripts.transcript import Transcript
 
 @dataclass(frozen=True)
 class LogsAgain:
-    """The logs that a run was scored from; `paths` and `form` are those of `read_logs`."""
+    """The logs that a run was scored from; the fields are those of `scan_logs`."""
 
     paths: Sequence[Path | str]
     form: str | None = None
+    loaded: tuple[LoadedFile, ...] = ()
 
     def dialogs(self, records: Mapping[int, LogDialog]) -> dict[int, LoggedDialog]:
         """The dialogs of these records, by the records' rows; those that the logs no longer have,
@@ -35,7 +37,7 @@ class LogsAgain:
             rows.setdefault(record.source, []).append(row)
         found: dict[int, LoggedDialog] = {}
         for transcript in self._transcripts(rows):
-            dialog = dialog_of(transcript)
+            dialog = dialog_of(with_loaded(transcript, self.loaded))
             for row in rows[transcript.source]:
                 if _has(dialog, records[row]):
                     found[row] = dialog

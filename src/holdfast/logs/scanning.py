@@ -41,6 +41,7 @@ from holdfast.logs.dialogs import (
     silent,
     turn_events,
 )
+from holdfast.logs.loaded_files import LoadedFile, with_loaded
 from holdfast.logs.log_fingerprint import log_fingerprint
 from holdfast.logs.turn_scoring import (
     METHOD,
@@ -141,6 +142,7 @@ def scan_logs(
     judging: Judging | None = None,
     command: str = "",
     watch: Callable[[ScanProgress], None] = lambda progress: None,
+    loaded: Sequence[LoadedFile] = (),
 ) -> Run:
     """Reads and scores log files into a run folder, as `score_logs(read_logs(paths))` does.
 
@@ -153,6 +155,7 @@ def scan_logs(
         judging: as in `score_logs`.
         command: as in `score_logs`.
         watch: is given the progress after each part.
+        loaded: files of rules that the agent put into every context, which its transcripts lack.
 
     Raises:
         UsageError: a file cannot be read, or no dialog has one of the suite's prompts.
@@ -163,9 +166,9 @@ def scan_logs(
     refuse_early(out, identity_of(suite), {"command": METHOD, "argv": command})
     found = [log for path in paths for log in find_logs(Path(path))]
     with scratch_folder(Path(out)) as folder:
-        scan = Scan(suite, form, folder)
+        scan = Scan(suite, form, folder, tuple(loaded))
         files = _scan_files(found, scan, workers, watch)
-        logs = scored_logs(paths, files, suite)
+        logs = scored_logs(paths, files, scan)
         return write_scores(logs, suite, out, judging, command)
 
 
@@ -205,6 +208,7 @@ class Scan:
     suite: Suite
     form: str | None
     folder: Path  # for the records
+    loaded: tuple[LoadedFile, ...] = ()  # into every context
 
 
 def _scan_files(
@@ -355,7 +359,8 @@ def _scan_into(file: IO[bytes], records: Path, scan: Scan, part: FilePart) -> Sc
         if isinstance(item, Unread):
             unread.append(item)
             continue
-        dialog = replace(dialog_of(item), before=before.of_next())
+        dialog = dialog_of(with_loaded(item, scan.loaded))
+        dialog = replace(dialog, before=before.of_next())
         before.add(item)
         if not dialog.turns:
             nothing_said.append(silent(dialog))
@@ -400,7 +405,7 @@ def _content_of(scored: ScoredDialog) -> _Content:
 
 
 def scored_logs(
-    paths: Sequence[Path | str], files: Sequence[ScannedPart], suite: Suite
+    paths: Sequence[Path | str], files: Sequence[ScannedPart], scan: Scan
 ) -> ScoredLogs:
     """The dialogs of files, without the turns that are copies."""
     problems = [problem for file in files for problem in file.problems]
@@ -418,7 +423,7 @@ def scored_logs(
     store = _RecordStore()
     return ScoredLogs(
         dialogs=len(kept),
-        cases=tuple(suite.cases[item.dialog.case or 0] for item in scored),
+        cases=tuple(scan.suite.cases[item.dialog.case or 0] for item in scored),
         other_prompts=sum(item.dialog.has_other_prompt for item in scored),
         reasoning_turns=sum(len({*item.dialog.reasoning} - item.copied) for item in scored),
         formats=formats,
@@ -427,6 +432,7 @@ def scored_logs(
             (file.digest for file in files), formats, (dialog.digest for dialog in dialogs)
         ),
         scored=lambda number: _without_copies(store.read(scored[number].dialog), scored[number]),
+        loaded=tuple(file.name for file in scan.loaded),
     )
 
 

@@ -18,6 +18,7 @@ from holdfast.drift.probe_outcomes import (
     ProbeOutcome,
     ProbeResults,
 )
+from holdfast.drift.rule_texts import sentence_of
 from holdfast.errors import cut
 from holdfast.logs.causes import DialogCauses
 from holdfast.logs.dialogs import LoggedDialog, LoggedTurn, Logs, NoDialog
@@ -79,6 +80,7 @@ class ScoredLogs:
         formats, problems, fingerprint: as in `Logs`.
         scored: given the number of a dialog that is scored, its scores; or its record as the JSON
             of a line, if nothing in it awaits a judge.
+        loaded: the names of files that were put into every context, which the logs lack.
     """
 
     dialogs: int
@@ -89,6 +91,7 @@ class ScoredLogs:
     problems: tuple[str, ...]
     fingerprint: str
     scored: Callable[[int], ScoredDialog | bytes]
+    loaded: tuple[str, ...] = ()
 
 
 def score_logs(
@@ -146,7 +149,9 @@ def write_scores(
         "formats": dict(logs.formats),
         "problems": list(logs.problems),
         "rules": rules_of(cases),
+        "rule_texts": rule_texts(cases),
         "probe_rules": probe_rules(cases),
+        "loaded": list(logs.loaded),
     }
     judging = judging or Judging()
     models = load_judges(suite, None, judging)
@@ -305,6 +310,18 @@ def rules_of(cases: Sequence[Case]) -> dict[str, Any]:
         for case in cases
         for rule in case.all_rules
     }
+
+
+def rule_texts(cases: Sequence[Case]) -> dict[str, str]:
+    """The words of the rules that have a text, or a sentence of their prompt, named as
+    `Adherence.rule` is.
+    """
+    named = {
+        f"{case.id}/{rule.id}" if rule.id else case.id: rule.text or sentence_of(case, rule)
+        for case in cases
+        for rule in case.all_rules
+    }
+    return {name: text for name, text in named.items() if text}
 
 
 def probe_rules(cases: Sequence[Case]) -> list[str]:

@@ -13,7 +13,6 @@ from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
-from holdfast.drift.cases import Suite
 from holdfast.drift.suites import FOLLOWED
 from holdfast.errors import UsageError
 from holdfast.logs.scanning import (
@@ -88,13 +87,13 @@ class LogWatch:
                 new.append(breach)
         return new
 
-    def logs(self, suite: Suite) -> ScoredLogs:
+    def logs(self) -> ScoredLogs:
         """The dialogs read so far, as they are scored now.
 
         Raises:
             UsageError: there is no dialog.
         """
-        return scored_logs(self.paths, [self._files[log] for log in sorted(self._files)], suite)
+        return scored_logs(self.paths, [self._files[log] for log in sorted(self._files)], self.scan)
 
     def _found(self) -> Iterator[FoundLog]:
         for path in self.paths:

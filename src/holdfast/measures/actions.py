@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from typing import Annotated, Any
 
+from holdfast.errors import cut
 from holdfast.measures.arguments import takes
 from holdfast.measures.file_edits import (
     EDITOR_COMMANDS,
@@ -31,6 +32,9 @@ Globs = Annotated[
 ]
 
 
+_SHOWN = 60  # characters of a command in a reason
+
+
 @dataclass(frozen=True)
 class Action:
     """A command, or the call of another tool, whose command is its name and its arguments in JSON.
@@ -43,6 +47,12 @@ class Action:
     edits: tuple[FileEdit, ...]
     position: int
     is_shell: bool
+
+    @property
+    def shown(self) -> str:
+        """The command as it was run, cut short, or the name of another tool; in backticks."""
+        words = self.command.words if self.is_shell else self.command.words[:1]
+        return f"`{cut(' '.join(shlex.join(words).split()), _SHOWN)}`"
 
     def matches(self, pattern: str) -> bool:
         """Whether the command begins with a match of a regular expression."""

@@ -113,6 +113,20 @@ def runner_words(command: str) -> str:
     return _any_of(forms)
 
 
+def in_words(pattern: str) -> str:
+    """A regular expression for commands as a person would write it; "" if it has no words.
+
+    >>> in_words(r"(?:npm|pnpm) run lint(?!\\S)|make lint")
+    '`npm/pnpm run lint` or `make lint`'
+    """
+    plain = re.sub(r"\(\?[a-zA-Z]+\)", "", pattern)  # flags
+    commands = []
+    for words in _commands(plain):
+        names = ["/".join(name.lstrip(":") for name in alternatives) for alternatives in words]
+        commands.append(f"`{' '.join(names)}`")
+    return " or ".join(commands)
+
+
 def _commands(command: str) -> list[list[list[str]]]:
     """The literal words of a regular expression for commands: per alternative, those in order, each
     with its own alternatives.

@@ -184,7 +184,9 @@ def commit_message(turn: AssistantTurn, pattern: Pattern) -> Score | Undecided |
         return Undecided("the log does not show the message of a commit")
     if not messages:
         return None
-    reason = f"{_short(broken[0])} does not match" if broken else "all messages match"
+    reason = "every message has the required form"
+    if broken:
+        reason = f"the message {_short(broken[0])} does not have the required form"
     return Score(1 - len(broken) / len(shown), reason)
 
 
@@ -239,9 +241,21 @@ def _share(
         what = "files" if paths is not None else "message"
         return Undecided(f"the log does not show the {what} of a commit")
     kept = sum(value is wanted for value in has)
-    sought = paths if paths is not None else trailer
-    verb = "do not have" if wanted else "have"
-    return Score(kept / len(has), f"{len(has) - kept} of {len(has)} commits {verb} {sought}")
+    sought, broken = _sought(paths), len(has) - kept
+    if not broken:
+        return Score(1.0, f"{'every' if wanted else 'no'} commit includes {sought}")
+    which = "the commit" if len(has) == 1 else f"{broken} of {len(has)} commits"
+    verb = "without" if wanted else "with"
+    return Score(
+        kept / len(has), f"{which} {'was' if len(has) == 1 else 'were'} made {verb} {sought}"
+    )
+
+
+def _sought(paths: Globs | None) -> str:
+    """What a rule wants or forbids in a commit, in words."""
+    if paths is None:
+        return "a line of the form that the rule names"
+    return " or ".join([paths] if isinstance(paths, str) else paths)
 
 
 def _has_path(commit: Commit, paths: Globs) -> bool | None:

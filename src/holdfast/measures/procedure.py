@@ -14,6 +14,7 @@ from holdfast.measures.actions import (
     check_patterns,
     touches,
 )
+from holdfast.measures.command_words import in_words
 from holdfast.measures.patterns import matches
 from holdfast.measures.registry import Score, Undecided, WhenCut, measure, verdict
 from holdfast.measures.turns import AssistantTurn, ToolCall
@@ -31,16 +32,18 @@ def runs_before(turn: AssistantTurn, first: Pattern, then: Pattern) -> Score | N
     actions = list(actions_of(turn.calls))
     if not any(action.matches(then) for action in actions):
         return None
-    ready, kept = _came_last(turn.earlier, first, then), list[bool]()
+    ready, late, ran = _came_last(turn.earlier, first, then), "", ""
     for action in actions:
         if action.matches(first):
             ready = True
         if action.matches(then):
-            kept.append(ready)
+            ran = action.shown
+            late = late or ("" if ready else ran)
             ready = False
-    return Score(
-        float(all(kept)), f"{first} {'came' if all(kept) else 'did not come'} before {then}"
-    )
+    required = in_words(first) or "the command that has to come first"
+    if late:
+        return Score(0.0, f"{late} ran without {required} before it")
+    return Score(1.0, f"{required} came before {ran}")
 
 
 def _came_last(calls: Sequence[ToolCall], first: str, then: str) -> bool:
@@ -95,15 +98,19 @@ def runs_after(
         return _UNKNOWN_FILES
     if not cause:
         return None
-    return verdict(not is_due, f"{run} {'did not come' if is_due else 'came'} after {cause}")
+    required = in_words(run) or "the command that has to follow"
+    return verdict(not is_due, f"{required} {'did not run' if is_due else 'ran'} after {cause}")
 
 
 def _event(action: Action, command: str | None, changed: Globs | None) -> str:
-    """The command or the file that a rule is about, if this action runs or changes it, or ""."""
+    """What this action does that a rule is about, such as "`git push`" or "a change of src/a.ts";
+    "" if it is none of it.
+    """
     if command is not None:
-        return command if action.matches(command) else ""
+        return action.shown if action.matches(command) else ""
     edits = action.edits if changed is not None else ()
-    return next((edit.path for edit in edits if touches(edit, changed or "*")), "")
+    path = next((edit.path for edit in edits if touches(edit, changed or "*")), "")
+    return f"a change of {path}" if path else ""
 
 
 # a message that does not begin by saying no
@@ -146,11 +153,13 @@ def asks_before(
     if not turn.user:
         return Undecided("the log does not show what the user said")
     if asked_by_tool:
-        return Undecided(f"the answer to the question of {asked_by_tool} is not read")
+        return Undecided(f"the answer to the question that {asked_by_tool} asked is not read")
     if not matches(asking, _last_question(turn.previous), "i"):
-        return Score(0.0, f"{event} without a question before")
+        return Score(0.0, f"{event} came without a question to the user before it")
     is_agreed = matches(agreed, turn.user)
-    return verdict(is_agreed, f"{event} after {'a yes' if is_agreed else 'no yes'} of the user")
+    if is_agreed:
+        return Score(1.0, f"{event} came after the user agreed")
+    return Score(0.0, f"{event} came although the user had not agreed")
 
 
 _CLAUSES = re.compile(

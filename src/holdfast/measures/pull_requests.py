@@ -91,15 +91,15 @@ def _checks(
         if pattern is not None and text is None:
             yield _Check(None, f"the log does not show the {name} of the pull request")
         elif pattern is not None and text is not None:
-            problem = f"the {name} {_short(text)} does not match"
+            problem = f"the {name} {_short(text)} does not have the required form"
             yield _Check(matches(pattern, text), problem)
     for section in sections or ():
         if request.body is None:
             yield _Check(None, "the log does not show the body of the pull request")
         else:
-            yield _Check(_has_heading(section, request.body), f"no section {section!r}")
+            yield _Check(_has_heading(section, request.body), f"it has no section {section!r}")
     if draft is not None:
-        yield _Check(request.draft is draft, f"it is {'no' if draft else 'a'} draft")
+        yield _Check(request.draft is draft, f"it is {'not ' if draft else ''}a draft")
 
 
 def _has_heading(heading: str, body: str) -> bool:

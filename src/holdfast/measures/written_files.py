@@ -86,7 +86,7 @@ def code_written(
             return hidden
     if not by_file:
         return None
-    reason = f"not in {next(iter(lacking))}" if lacking else "written"
+    reason = f"{next(iter(lacking))} lacks the required text" if lacking else "written"
     return Score(1 - len(lacking) / len(by_file), reason)
 
 
@@ -161,7 +161,7 @@ def text_kept(
         texts.note(action.edits)
     removed = next((path for path, number in lost.items() if number > 0), None)
     if removed is not None:
-        return Score(0.0, f"a match was removed from {removed}")
+        return Score(0.0, f"text that the rule protects was removed from {removed}")
     return hidden or (Score(1.0, "kept") if lost else None)
 
 
@@ -181,9 +181,7 @@ def _matches_lost(
     if added:
         return 0
     if any(mentions(call, edit.path) for call in before):
-        return Undecided(
-            f"the log does not show the text of {edit.path} before it was written anew"
-        )
+        return Undecided(f"the log does not show the text of {edit.path} before it was rewritten")
     return None  # nothing mentioned the file before
 
 

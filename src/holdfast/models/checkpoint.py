@@ -196,11 +196,11 @@ def _check_json(path: Path) -> None:
         content = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
         raise ModelError(
-            f"Cannot read {str(path)!r} ({shorten(error)}); get the file anew."
+            f"Cannot read {str(path)!r} ({shorten(error)}); download it again."
         ) from None
     if not isinstance(content, dict):
         raise ModelError(
-            f"{str(path)!r} holds no JSON object but {cut(repr(content), 60)}; get the file anew."
+            f"{str(path)!r} holds no JSON object but {cut(repr(content), 60)}; download it again."
         )
 
 
@@ -211,8 +211,8 @@ def _check_header(path: Path) -> None:
             pass
     except (OSError, SafetensorError) as error:
         raise ModelError(
-            f"The weights {str(path)!r} are cut off or damaged ({shorten(error)}); get the file"
-            " anew.",
+            f"The weights {str(path)!r} are cut off or damaged ({shorten(error)}); download"
+            " it again.",
             option="model",
             value=str(path),
         ) from None

@@ -161,8 +161,8 @@ def _explain_status(error: APIStatusError, endpoint: Endpoint, retries: str) -> 
                 " it belongs there."
             )
         return (
-            f"{url} wants an API key (401); put it into the environment variable"
-            f" {endpoint.key_variable}."
+            f"{url} asks for an API key (401); set the environment variable"
+            f" {endpoint.key_variable} to it."
         )
     if status == 404 and "model" in words.lower():
         return f"{url} has no model {endpoint.model!r} (404: {words}); check its name there."

@@ -141,14 +141,14 @@ def read_gguf(source: str) -> GGUF:
     with path.open("rb") as file:
         if file.read(4) != _MAGIC:
             raise ModelError(
-                f"{source!r} is no GGUF file (it does not begin with {_MAGIC.decode()!r}); get the"
-                " file anew, or give the folder of a safetensors model."
+                f"{source!r} is no GGUF file (it does not begin with {_MAGIC.decode()!r}); download"
+                " it again, or give the folder of a safetensors model."
             )
     try:
         header = read_header(path)
     except (ValueError, struct.error) as error:
         raise ModelError(
-            f"{source!r} is cut off or damaged ({error}); get the file anew."
+            f"{source!r} is cut off or damaged ({error}); download it again."
         ) from None
     return _checked(GGUF(path, header))
 

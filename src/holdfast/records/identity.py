@@ -210,7 +210,9 @@ class Manifest(RecordModel):
     formats: dict[str, int] = Field(default_factory=dict)
     problems: List[str] = ()  # what was not read
     rules: dict[str, Any] = Field(default_factory=dict)  # how each was scored
+    rule_texts: dict[str, str] = Field(default_factory=dict)  # their words, of those that have any
     probe_rules: List[str] = ()  # those made for the answers to probes
+    loaded: List[str] = ()  # files that every context began with, as the command says
 
     @classmethod
     def read(cls, stored: Mapping[str, Any]) -> Self:

@@ -6,26 +6,27 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from holdfast.analysis.adherence import TOKEN_BINS, label_of
+from holdfast.analysis.adherence import TOKEN_BINS
 from holdfast.analysis.rule_context import (
     CALL_BINS,
     COMPACTION_BINS,
     AroundCompactions,
-    Breach,
     context_effects,
     count_causes,
-    first_breaches,
     total_causes,
 )
 from holdfast.analysis.statistics import Estimate
+from holdfast.logs.context import AGENTS, AUTOMATIC_FILES
 from holdfast.records import BreachCause, Evidence, Run
 from holdfast.report.page import Table
+from holdfast.report.rule_names import rule_words
 from holdfast.report.wording import aligned, count_of, plain, signed
 
 if TYPE_CHECKING:
     from holdfast.logs.recalled_causes import Asked
 
-_MOST_SHOWN = 5  # breaches that the page shows for each cause
+_MOST_IN_A_COLUMN = 44  # characters of a rule's words on the terminal
+_MOST_IN_A_TABLE = 80  # and on the page
 _NAMES = {
     "never_sent": "never sent",
     "removed": "removed",
@@ -56,14 +57,40 @@ def why_table(run: Run) -> str:
         return ""
     counts = total_causes(by_rule)
     total = sum(counts.values())
-    listed = ", ".join(f"{_NAMES[cause]} {counts[cause]}" for cause in counts)
+    listed = ", ".join(f"{_NAMES[cause]} {counts[cause]}" for cause in counts if counts[cause])
     lines = ["", f"Why: {total:,} {'breach' if total == 1 else 'breaches'}: {listed}."]
-    if len(by_rule) > 1:
-        cells = [["rule", *(_NAMES[cause] for cause in counts)]]
-        cells += [[rule, *map(str, of_rule.values())] for rule, of_rule in by_rule.items()]
-        lines += ["", *aligned(cells)]
+    if len(by_rule) > 1 and sum(map(bool, counts.values())) > 1:
+        lines += ["", *aligned(_by_rule(run, by_rule, _MOST_IN_A_COLUMN))]
     around = context_effects(run).around
-    return "\n".join([*lines, *_compactions(around)])
+    return "\n".join(
+        [*lines, *_compactions(around), *(["", hint] if (hint := hint_of(run)) else [])]
+    )
+
+
+def _by_rule(run: Run, counts: Mapping[str, Mapping[str, int]], most: int) -> list[tuple[str, ...]]:
+    """A row for each rule, with a column for each cause that some breach has."""
+    totals = total_causes(counts)
+    causes = [cause for cause in totals if totals[cause]]
+    rows: list[tuple[str, ...]] = [("rule", *(_NAMES[cause] for cause in causes))]
+    return rows + [
+        (rule_words(run, rule, most), *(str(of_rule[cause]) for cause in causes))
+        for rule, of_rule in counts.items()
+    ]
+
+
+def hint_of(run: Run) -> str:
+    """How to find the causes that the transcripts of an agent do not show, if most are such."""
+    counts = total_causes(count_causes(run))
+    unknown, total = counts["unknown"], sum(counts.values())
+    agents = [name for name in run.manifest.formats if name in AUTOMATIC_FILES]
+    if run.manifest.loaded or not agents or 2 * unknown <= total:
+        return ""
+    file = AUTOMATIC_FILES[agents[0]]
+    return (
+        f"Why is not shown for {unknown:,} of {total:,} breaches, as transcripts of"
+        f" {AGENTS[agents[0]]} leave out the rules that it loads. If it loads them into every"
+        f" session from a file, add `--loaded {file}`, with the file's path, and another `--out`."
+    )
 
 
 def asked_sentence(asked: Asked) -> str:
@@ -84,39 +111,23 @@ def _compactions(around: AroundCompactions) -> list[str]:
     total = sum(item.compactions for item in around.kept.values())
     dialogs = count_of(around.dialogs, "dialog")
     sentence = f"{count_of(around.compactions, 'compaction')} in {dialogs}"
-    sentence += f"; summaries kept {kept} of {total} rules that were in the context"
+    if total:
+        sentence += f"; summaries kept {kept} of {total} rules that were in the context"
     if around.change.n:
-        sentence += f"; kept {plain(around.before)} before and {plain(around.after)} after"
-        sentence += f", a change of {signed(around.change)}"
+        sentence += f"; from before to after, the share kept changed by {signed(around.change)}"
     return ["", f"{sentence}."]
 
 
 @dataclass(frozen=True)
-class ShownBreach:
-    """A breach as the page shows it."""
-
-    where: str  # its rule, file, line and turn
-    reason: str  # of its score
-    why: str
-    evidence: tuple[tuple[str, str], ...]  # where it is, and its words
-
-
-@dataclass(frozen=True)
-class ShownCause:
-    """The breaches of one cause, the first ones in full."""
-
-    name: str
-    meaning: str
-    count: int
-    shown: tuple[ShownBreach, ...]
-
-
-@dataclass(frozen=True)
 class CausesSection:
-    """The section of the page."""
+    """The section of the page: the causes of breaches by rule, what each cause that occurs means,
+    how to find those that are not shown ("" if most are), and how well rules are kept by what was
+    in the context.
+    """
 
     by_rule: Table
-    causes: tuple[ShownCause, ...]
+    meanings: tuple[tuple[str, str], ...]
+    hint: str
     tables: tuple[Table, ...]
 
 
@@ -126,39 +137,41 @@ def causes_section(run: Run) -> CausesSection | None:
     if not counts:
         return None
     totals = total_causes(counts)
-    rows: list[tuple[str, ...]] = [("rule", *(_NAMES[cause] for cause in totals))]
-    rows += [(rule, *map(str, of_rule.values())) for rule, of_rule in counts.items()]
-    causes = []
-    for cause, count in totals.items():
-        if count:
-            found = first_breaches(run, cause, _MOST_SHOWN)
-            shown = tuple(_shown(run, breach) for breach in found)
-            causes.append(ShownCause(_NAMES[cause], _MEANINGS[cause], count, shown))
-    by_rule = Table("Turns that broke a rule, by cause", rows)
-    return CausesSection(by_rule, tuple(causes), tuple(_tables(run)))
+    meanings = tuple((_NAMES[cause], _MEANINGS[cause]) for cause in totals if totals[cause])
+    by_rule = Table("Breaches by cause", _by_rule(run, counts, _MOST_IN_A_TABLE))
+    return CausesSection(by_rule, meanings, hint_of(run), tuple(_tables(run)))
 
 
-def _shown(run: Run, breach: Breach) -> ShownBreach:
-    record = run.dialogs[breach.dialog]
-    probe = next(
-        probe
-        for probe in record.probes
-        if probe.round == breach.turn and probe.rule == breach.rule.rule
+@dataclass(frozen=True)
+class ShownReason:
+    """Why a turn broke a rule, as the page shows it."""
+
+    name: str
+    why: str  # "" if the name says all
+    evidence: tuple[tuple[str, str], ...]  # where it is, and its words
+
+
+def reason_of(cause: BreachCause | None, words: str) -> ShownReason | None:
+    """A cause for the page; None if none was looked for. A quote of the rule's own words, which
+    stand above it, is left out.
+    """
+    if cause is None:
+        return None
+    why = "" if cause.cause in ("unknown", "present") else cause.why
+    evidence = tuple(
+        (_where(item), "" if item.quote == words else item.quote) for item in cause.evidence
     )
-    cause = probe.cause
-    assert isinstance(cause, BreachCause)
-    return ShownBreach(
-        where=f"{label_of(breach.rule)}, {record.source}, turn {breach.turn}",
-        reason=probe.reason,
-        why=cause.why,
-        evidence=tuple((_where(item), item.quote) for item in cause.evidence),
-    )
+    return ShownReason(_NAMES[cause.cause], why, evidence)
+
+
+def causes_of_rule(counts: Mapping[str, int] | None) -> str:
+    """'outweighed 1, not shown 2'; "" if no cause was looked for."""
+    return ", ".join(f"{_NAMES[name]} {count:,}" for name, count in (counts or {}).items() if count)
 
 
 def _where(item: Evidence) -> str:
     turn = f", turn {item.turn}" if item.turn else ""
-    event = f", event {item.event}" if item.event else ""
-    return f"{_VERBS[item.what]} {item.source}{turn}{event}"
+    return f"{_VERBS[item.what]} {item.source}{turn}"
 
 
 def _tables(run: Run) -> list[Table]:
@@ -173,14 +186,16 @@ def _tables(run: Run) -> list[Table]:
     ]
     around = effects.around
     if around.change.n:
-        cells = (plain(around.before), plain(around.after), signed(around.change))
-        rows = [("dialogs", "before", "after", "change"), (str(around.change.n), *cells)]
-        tables.append(Table("Kept before and after compactions", rows))
+        rows = [("dialogs", "change"), (str(around.change.n), signed(around.change))]
+        tables.append(Table("Kept after compactions, compared with before", rows))
     if around.kept:
         kept: list[tuple[str, ...]] = [
             ("rule", "compactions", "said by the summary", "still in the context")
         ]
-        kept += [(rule, *map(str, counts)) for rule, counts in around.kept.items()]
+        kept += [
+            (rule_words(run, rule, _MOST_IN_A_TABLE), *map(str, counts))
+            for rule, counts in around.kept.items()
+        ]
         tables.append(Table("What compactions kept of each rule", kept))
     return [table for table in tables if table is not None]
 

@@ -2,79 +2,105 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from holdfast.analysis.adherence import Adherence, label_of
+from holdfast.analysis.rule_context import count_causes
 from holdfast.records import Run
 from holdfast.records.log_scores import rule_of
-from holdfast.report.logs_causes import causes_section
+from holdfast.report.logs_causes import ShownReason, causes_of_rule, causes_section, reason_of
 from holdfast.report.logs_sentences import (
     Rows,
     first_broken,
     headline,
     lines,
+    notes,
     rule_cells,
     verdict_cell,
     verdict_head,
+    without_empty,
+    worst_first,
 )
-from holdfast.report.page import Table, pictures, render_study
+from holdfast.report.logs_strips import strip_figures
+from holdfast.report.page import render_study
+from holdfast.report.rule_names import rule_id, rule_words
 from holdfast.report.wording import count_of, plain, signed
 
 _MOST_PROBLEMS = 200  # with the files that the page shows
 _MOST_BROKEN = 50  # most turns that the page shows per rule
+_AT_ONCE = 3  # of these, those that are shown without unfolding
 
 
 def logs_page(run: Run, rows: Rows, shown: Rows, bar: float | None) -> str:
     """The HTML of the page; `shown` holds the rules or categories of the figures."""
-    folder = run.folder / "figures"
-    head = (
-        "rule",
-        "kept",
-        "dialogs",
-        "turns it applies to",
-        "first to last turn",
-        "first broken",
-        verdict_head(bar),
-    )
-    overview = [head]
-    for row in dict.fromkeys([*shown, *rows]):
-        verdict = verdict_cell(row, bar) if row.verdict else "–"
-        overview.append((*rule_cells(row), first_broken(row), verdict))
-    against = [("rule", "before", "now", "difference")]
-    against += [
-        (row.rule, plain(row.earlier.before), plain(row.overall), signed(row.earlier.difference))
-        for row in rows
-        if row.earlier
-    ]
     formats = ", ".join(f"{n} in {name}" for name, n in run.manifest.formats.items())
+    counts = count_causes(run)
     return render_study(
         "logs",
         headline(run, rows),
         {run.folder.name: run},
         (count_of(len(run.records), "dialog"), formats),
         lines(run, rows, bar),
-        overview=Table("Share of turns in which each rule is kept, over dialogs", overview),
-        against=Table("Against the earlier logs", against) if len(against) > 1 else None,
-        pictures=pictures(
-            folder,
-            by_turn="Kept, by turn",
-            by_tokens="Kept, by length of the dialog",
-            survival="Not yet broken, by turn",
-        ),
+        broken=[_broken_rule(run, row, counts.get(row.rule)) for row in worst_first(rows)],
         why=causes_section(run),
-        broken=[
-            {
-                "rule": row.rule,
-                "count": len(row.broken),
-                "counted": count_of(len(row.broken), "turn"),
-                "turns": broken_turns(run, row),
-            }
-            for row in rows
-            if row.broken
-        ],
+        overview=_overview(run, list(dict.fromkeys([*shown, *rows])), bar),
+        against=_against(run, rows),
+        notes=notes(run, rows),
+        figures=strip_figures(run, shown),
         problems=_shown_problems(run.manifest.problems),
     )
+
+
+@dataclass(frozen=True)
+class ShownRule:
+    """A row of the table of rules: its words, its id ("" if these are the same), and its cells."""
+
+    words: str
+    id: str
+    cells: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class RulesTable:
+    """A table of rules; `head` names the cells, without the rule itself."""
+
+    caption: str
+    head: tuple[str, ...]
+    rows: tuple[ShownRule, ...]
+
+
+def _rules_table(
+    run: Run, caption: str, rules: Rows, cells: Sequence[Sequence[str]]
+) -> RulesTable | None:
+    """A table whose first row of cells is the head; None without a rule."""
+    if not rules:
+        return None
+    head, *filled = without_empty(cells)
+    rows = [
+        ShownRule(rule_words(run, row.rule), rule_id(run, row.rule), tuple(line))
+        for row, line in zip(rules, filled, strict=True)
+    ]
+    return RulesTable(caption, tuple(head), tuple(rows))
+
+
+def _overview(run: Run, rules: Rows, bar: float | None) -> RulesTable | None:
+    names = ("turns kept", "kept", "dialogs", "first to last turn", "first broken")
+    cells: list[tuple[str, ...]] = [(*names, verdict_head(bar))]
+    for row in rules:
+        verdict = verdict_cell(row, bar) if row.verdict else "–"
+        cells.append((*rule_cells(row), first_broken(row), verdict))
+    return _rules_table(run, "How well each rule is kept", rules, cells)
+
+
+def _against(run: Run, rows: Rows) -> RulesTable | None:
+    compared = [row for row in rows if row.earlier]
+    cells: list[tuple[str, ...]] = [("before", "now", "difference")]
+    for row in compared:
+        assert row.earlier is not None
+        difference = signed(row.earlier.difference)
+        cells.append((plain(row.earlier.before), plain(row.overall), difference))
+    return _rules_table(run, "Against the earlier logs", compared, cells)
 
 
 def _shown_problems(problems: Sequence[str]) -> list[str]:
@@ -94,6 +120,44 @@ class ShownTurn:
     user: str  # the user's message before it
     reply: str
     tools: str  # the names of those it called
+    why: ShownReason | None
+
+
+@dataclass(frozen=True)
+class BrokenRule:
+    """A rule with the turns that broke it, the worst first.
+
+    Args:
+        id: "" if there are no words but the id.
+        summary: how many turns broke it, in how many dialogs, and why.
+        first, rest: the turns that are shown at once, and those that are folded.
+        hidden: how many more there are than the page has.
+    """
+
+    words: str
+    id: str
+    summary: str
+    first: tuple[ShownTurn, ...]
+    rest: tuple[ShownTurn, ...]
+    hidden: int
+
+
+def _broken_rule(run: Run, row: Adherence, causes: Mapping[str, int] | None) -> BrokenRule | None:
+    """None if no turn broke the rule."""
+    if not row.broken:
+        return None
+    shown = broken_turns(run, row)
+    dialogs = f"{row.survival.broken} of {count_of(row.overall.n, 'dialog')}"
+    summary = f"Broken in {len(row.broken):,} of {count_of(row.applied, 'turn')}, in {dialogs}"
+    why = causes_of_rule(causes)
+    return BrokenRule(
+        rule_words(run, row.rule),
+        rule_id(run, row.rule),
+        f"{summary}; why: {why}" if why else summary,
+        tuple(shown[:_AT_ONCE]),
+        tuple(shown[_AT_ONCE:]),
+        len(row.broken) - len(shown),
+    )
 
 
 def broken_turns(run: Run, row: Adherence) -> list[ShownTurn]:
@@ -114,7 +178,8 @@ def broken_turns(run: Run, row: Adherence) -> list[ShownTurn]:
                 reason=probe.reason,
                 user=probe.question,
                 reply=turn.text,
-                tools=", ".join(turn.tools),
+                tools=", ".join(dict.fromkeys(turn.tools)),
+                why=reason_of(probe.cause, rule_words(run, row.rule)),
             )
         )
     return shown

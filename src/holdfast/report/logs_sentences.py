@@ -6,16 +6,34 @@ from collections import Counter
 from collections.abc import Sequence
 
 from holdfast.analysis.adherence import Adherence, label_of
+from holdfast.analysis.rule_context import count_causes
 from holdfast.analysis.sequential import FAIL, PASS, UNDECIDED
 from holdfast.analysis.statistics import Estimate
 from holdfast.analysis.verdicts import MIN_SAMPLES, verdict_on
 from holdfast.drift.probe_outcomes import NOT_SHOWN
 from holdfast.records import Run
+from holdfast.report.rule_names import rule_id, rule_name, rule_words
 from holdfast.report.wording import aligned, count_of, plain, signed
 
 Rows = Sequence[Adherence]
 
 _MOST_NAMED = 3  # most rules that a sentence names
+_MOST_IN_A_COLUMN = 44  # characters of a rule's words
+_WHY = {
+    "never_sent": "the rule was never sent",
+    "removed": "the rule had left the context",
+    "outweighed": "something else had been ordered",
+    "present": "the rule was in the context",
+    "unknown": "the log does not show why",
+    "present_recalled": "the model could state the rule",
+    "present_not_recalled": "the model could not state the rule",
+}
+KEY = (
+    "turns kept    of those that the rule applies to",
+    "kept          the mean over dialogs, each counting once however long it is",
+    "first broken  how many dialogs break the rule, in which turn the earliest does, and by which",
+    "              half have (about: an estimate, as some end before they break it)",
+)
 
 
 def logs_table(run: Run, rows: Rows, shown: Rows, bar: float | None) -> str:
@@ -23,22 +41,34 @@ def logs_table(run: Run, rows: Rows, shown: Rows, bar: float | None) -> str:
     category that is shown.
     """
     compared = any(row.earlier for row in rows)
-    head = ["rule", "kept [95%]", "dialogs", "turns", "first to last turn", "median first break"]
+    head = ["rule", "turns kept", "kept [95%]", "dialogs", "first to last turn", "first broken"]
+    ids = [rule_id(run, row.rule) for row in shown]
     cells = [
         [
             *head,
             *(["against"] if compared else []),
             *([verdict_head(bar)] if _judged(rows) else []),
+            *(["id"] if any(ids) else []),
         ]
     ]
-    for row in shown:
-        line = [*rule_cells(row), _median(row)]
+    for row, name in zip(shown, ids, strict=True):
+        line = [rule_words(run, row.rule, _MOST_IN_A_COLUMN), *rule_cells(row), first_broken(row)]
         if compared:
             line.append(signed(row.earlier.difference) if row.earlier else "–")
         if _judged(rows):
             line.append(verdict_cell(row, bar))
+        if any(ids):
+            line.append(name)
         cells.append(line)
-    return "\n".join([headline(run, rows), *lines(run, rows, bar), "", *aligned(cells)])
+    table = aligned(without_empty(cells))
+    above = [headline(run, rows), *lines(run, rows, bar), *notes(run, rows)]
+    return "\n".join([*above, "", *table, "", *KEY])
+
+
+def without_empty(rows: Sequence[Sequence[str]]) -> list[list[str]]:
+    """The rows of a table without the columns in which every cell below the head is a dash."""
+    kept = [column for column in zip(*rows, strict=True) if len(rows) < 2 or {*column[1:]} != {"–"}]
+    return [list(row) for row in zip(*kept, strict=True)]
 
 
 def verdict_cell(row: Adherence, bar: float | None) -> str:
@@ -69,21 +99,38 @@ def headline(run: Run, rows: Rows) -> str:
             f"{-100 * (value or 0):.0f}" for value in (change.mean, change.high, change.low)
         )
         return (
-            f"{rule} is kept less than in the earlier logs: by {mean} points (95% interval {low} to"
-            f" {high})."
+            f"{rule_name(run, rule)} is kept less than in the earlier logs: by {mean} points (95%"
+            f" interval {low} to {high})."
         )
     if all(row.overall.mean == 1 for row in rows) and len(rows) > 1:
         return f"All {len(rows)} rules are kept in every turn that they apply to."
-    least, kept = _least(rows), _least(rows).overall
-    share, dialogs = _share(kept), count_of(kept.n, "dialog")
-    if len(rows) == 1:
-        return (
-            f"The rule {least.rule} is kept in {share} of the turns it applies to, over {dialogs}."
-        )
+    least = worst_first(rows)[0]
+    name, applied = rule_name(run, least.rule), count_of(least.applied, "turn")
+    if not least.broken and least.overall.mean == 1:
+        return f"The rule {name} is kept in every turn that it applies to: {applied}."
+    subject = f"The rule {name} is"
+    if len(rows) > 1:
+        subject = f"Of {len(rows)} rules, {name} is kept least: it is"
+    if not least.broken:
+        return f"{subject} never broken, but kept only in part: {_share(least.overall)}."
+    if least.applied == 1:
+        return f"{subject} broken in the only turn it applies to{_why(run, least)}."
+    first = min(turn.turn for turn in least.broken)
+    when = f"as early as turn {first}" if least.overall.n > 1 else f"first in turn {first}"
     return (
-        f"Of {len(rows)} rules, {least.rule} is kept least: in {share} of the turns it applies to,"
-        f" over {dialogs}."
+        f"{subject} broken in {len(least.broken):,} of the {applied} it applies to,"
+        f" {when}{_why(run, least)}."
     )
+
+
+def _why(run: Run, row: Adherence) -> str:
+    """'; the log does not show why', the most frequent cause of a rule's breaches; "" if none."""
+    counts = count_causes(run).get(row.rule)
+    if not counts:
+        return ""
+    total, cause = sum(counts.values()), max(counts, key=lambda name: counts[name])
+    some = f" in {counts[cause]:,} of them" if counts[cause] < total else ""
+    return f"; {_WHY[cause]}{some}"
 
 
 def _share(kept: Estimate) -> str:
@@ -94,10 +141,16 @@ def _share(kept: Estimate) -> str:
     return f"{mean} (95% interval {100 * kept.low:.0f} to {100 * kept.high:.0f})"
 
 
-def _least(rows: Rows) -> Adherence:
-    """The rule that is kept least, preferring rules with enough dialogs for a verdict."""
-    enough = [row for row in rows if row.overall.n >= MIN_SAMPLES] or rows
-    return min(enough, key=lambda row: row.overall.mean or 0)
+def worst_first(rows: Rows) -> list[Adherence]:
+    """The rules by how well they are kept, those with enough dialogs for a verdict before others,
+    and those that are made for probes last.
+    """
+
+    def place(row: Adherence) -> tuple[bool, bool, float, int]:
+        mean = 1.0 if row.overall.mean is None else row.overall.mean
+        return row.for_probes, row.overall.n < MIN_SAMPLES, mean, -len(row.broken)
+
+    return sorted(rows, key=place)
 
 
 def unjudged_rules(run: Run, why: str = "") -> dict[str, int]:
@@ -110,16 +163,26 @@ def unjudged_rules(run: Run, why: str = "") -> dict[str, int]:
 
 
 def lines(run: Run, rows: Rows, bar: float | None) -> list[str]:
-    """The lines below the headline: when its rule is lost, verdicts, and what was left out."""
-    return [*_on_least(rows), *_on_rules(run, rows), *_on_verdicts(rows, bar), *_left_out(run)]
+    """The lines below the headline: on its rule, and the verdicts."""
+    return [*_on_least(rows), *_on_verdicts(rows, bar)]
+
+
+def notes(run: Run, rows: Rows) -> list[str]:
+    """What the headline leaves out, and what was not scored."""
+    return [*_on_rules(run, rows), *_left_out(run)]
 
 
 def _on_least(rows: Rows) -> list[str]:
     """When the rule of the headline is lost, and whether other dialogs would lose it too."""
     if not (tested := [row for row in rows if row.is_judged and not row.for_probes]):
         return []
-    least, sentences = _least(tested), []
-    if least.survival.broken:
+    least, sentences = worst_first(tested)[0], []
+    if least.overall.n > 1:
+        sentences.append(
+            f"On average over {count_of(least.overall.n, 'dialog')}, each counting once however"
+            f" long it is, {_share(least.overall)} of its turns keep it."
+        )
+    if least.survival.broken and least.overall.n > 1:
         sentences.append(_first_breaks(least))
     if least.overall.n < MIN_SAMPLES:
         sentences.append(
@@ -133,9 +196,9 @@ def _on_rules(run: Run, rows: Rows) -> list[str]:
     sentences = []
     if names := [row.rule for row in rows if row.for_probes]:
         sentences.append(
-            f"Made for the answers to probes, and scored in every turn: {_listed(names)}. A turn"
-            " that has no occasion for them breaks them, so the first line leaves them out; say"
-            " with `when` which turns they are for ({user: '.'} for all)."
+            f"Rules for the answers to probes, scored here in every turn: {_listed(names)}. A turn"
+            " that gives no reason to follow them counts as broken, so the first line leaves them"
+            " out; `when` says which turns a rule is for ({user: '.'} for all)."
         )
     judged, unjudged = {row.rule for row in rows if row.is_judged}, unjudged_rules(run)
     seen = judged | set(unjudged)
@@ -143,13 +206,13 @@ def _on_rules(run: Run, rows: Rows) -> list[str]:
         sentences.append(f"Rules that apply to no turn: {_listed(rare)}.")
     if cut := unjudged_rules(run, "cut"):
         sentences.append(
-            f"Cut, not judged: {count_of(sum(cut.values()), 'score')}, as the turns were cut at the"
-            f" token limit and the rules need the end ({_listed(list(cut))})."
+            f"Not judged: {count_of(sum(cut.values()), 'score')} of turns that were cut at the"
+            f" token limit, by rules that need the end of a reply ({_listed(list(cut))})."
         )
     if hidden := unjudged_rules(run, NOT_SHOWN):
         sentences.append(
-            f"Not shown, not judged: {count_of(sum(hidden.values()), 'score')}, as the logs lack"
-            f" what decides, such as the text of a file ({_listed(list(hidden))})."
+            f"Not judged: {count_of(sum(hidden.values()), 'score')}, as the logs do not show what"
+            f" would decide, such as the text of a file ({_listed(list(hidden))})."
         )
     return sentences
 
@@ -207,45 +270,45 @@ def _listed(names: Sequence[str]) -> str:
 def _first_breaks(row: Adherence) -> str:
     """How many dialogs break a rule, and when half have; an estimate if some ended before that."""
     survival, total = row.survival, row.overall.n
-    if total == 1:
-        return f"The dialog breaks it first in turn {survival.turns[0]}."
     verb = "breaks" if survival.broken == 1 else "break"
     broken = f"{survival.broken} of {total} dialogs {verb} it at least once"
     if survival.median is None:
         return f"{broken}; the others had not when they ended."
     if survival.estimated:
         return (
-            f"{broken}; if none ended early, half would have by turn {survival.median} (an"
-            " estimate)."
+            f"{broken}; allowing for those that ended before they broke it, half do by turn"
+            f" {survival.median}."
         )
     return f"{broken}; half of all dialogs have broken it by turn {survival.median}."
 
 
-def rule_cells(row: Adherence) -> tuple[str, str, str, str, str]:
+def rule_cells(row: Adherence) -> tuple[str, str, str, str]:
+    """How many turns keep a rule, the mean over dialogs, the dialogs, and the change in them."""
     change = signed(row.change) if row.change.n else "–"
-    return row.rule, plain(row.overall), str(row.overall.n), f"{row.applied} of {row.turns}", change
+    return turns_kept(row), plain(row.overall), str(row.overall.n), change
+
+
+def turns_kept(row: Adherence) -> str:
+    """'8 of 10'."""
+    return f"{row.applied - len(row.broken):,} of {row.applied:,}" if row.is_judged else "–"
 
 
 def _judged(rows: Rows) -> bool:
     return any(row.verdict for row in rows)
 
 
-def _median(row: Adherence) -> str:
-    if not row.is_judged:
-        return "–"
-    if not row.survival.broken:
-        return "never broken"
-    return f"turn {row.survival.median}" if row.survival.median else "–"
-
-
 def first_broken(row: Adherence) -> str:
-    """'3 of 40 dialogs', with the turn by which half had broken the rule, if half did."""
+    """'3 of 40 dialogs, earliest turn 2', with the turn by which half of all dialogs have broken
+    the rule if they have.
+    """
     if not row.is_judged:
-        return "–"
-    broken = f"{row.survival.broken} of {count_of(row.overall.n, 'dialog')}"
-    if not row.survival.median:
-        return broken
-    about = " (estimated)" if row.survival.estimated else ""
+        return "not judged"
+    survival = row.survival
+    if not survival.broken:
+        return "never"
     if row.overall.n == 1:
-        return f"{broken}; in {_median(row)}{about}"
-    return f"{broken}; half by {_median(row)}{about}"
+        return f"in turn {survival.turns[0]}"
+    broken = f"{survival.broken} of {row.overall.n} dialogs, earliest turn {survival.turns[0]}"
+    if survival.median is None or 2 * survival.broken < row.overall.n:
+        return broken
+    return f"{broken}, half by {'about ' if survival.estimated else ''}turn {survival.median}"

@@ -130,6 +130,7 @@ def environment() -> Environment:
     made.filters |= {function.__name__: function for function in named}
     made.filters |= {
         "whole": _whole,
+        "sentence": lambda text: text[:1].upper() + text[1:],
         "counts": counts_text,
         "spaced": lambda name: name.replace("_", " "),
         "px": lambda number: f"{number:.1f}",
@@ -159,7 +160,7 @@ def minus(text: str) -> str:
 
 def _whole(text: str) -> Markup:
     """Escapes text; a number stays on one line with the word before it and its percent sign."""
-    words = r"(\b(?:round|scores|from|the same)) (?=[0-9])|(?<=[0-9]) (?=%)"
+    words = r"(\b(?:round|turn|scores|from|the same)) (?=[0-9])|(?<=[0-9]) (?=%)"
     return Markup(re.sub(words, "\\1\N{NO-BREAK SPACE}", str(escape(text))))
 
 

@@ -1,0 +1,55 @@
+"""Files of rules that an agent put into every context, which its transcripts do not show."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from holdfast.common.files import read_text
+from holdfast.errors import UsageError
+from holdfast.logs.context import WITHOUT_PROMPTS
+from holdfast.transcripts.transcript import Event, Kind, Transcript
+
+
+@dataclass(frozen=True)
+class LoadedFile:
+    """A file of rules, such as CLAUDE.md."""
+
+    name: str
+    text: str
+
+
+def read_loaded(paths: Sequence[Path]) -> tuple[LoadedFile, ...]:
+    """Reads files of rules.
+
+    Raises:
+        UsageError: a file cannot be read, or says nothing.
+    """
+    files = []
+    for path in paths:
+        text = read_text(path)
+        if not text.strip():
+            raise UsageError(
+                f"--loaded {path} is empty; name the file of rules that the agent loads.",
+                option="--loaded",
+                value=path,
+            )
+        files.append(LoadedFile(str(path), text))
+    return tuple(files)
+
+
+def with_loaded(transcript: Transcript, files: Sequence[LoadedFile]) -> Transcript:
+    """A transcript that begins with these files as system prompts, which stay through compactions,
+    as agents load such files again; the same one if its format records what precedes a dialog.
+    """
+    if not files or transcript.format not in WITHOUT_PROMPTS or transcript.last is None:
+        return transcript
+    count = len(files)
+    events = [Event(Kind.MESSAGE, file.text, "system", source=file.name) for file in files]
+    chain = [number - 1 if number else None for number in range(count)]
+    parents = [count - 1 if parent is None else parent + count for parent in transcript.parents]
+    return replace(
+        transcript,
+        events=(*events, *transcript.events),
+        parents=(*chain, *parents),
+        last=transcript.last + count,
+    )
