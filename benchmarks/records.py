@@ -112,6 +112,12 @@ RECORDS = (
         False,
         45,
     ),
+    Record(
+        "message_edits/qwen-1.5b",
+        "benchmarks/message_edits.py --model qwen-1.5b --fewer --seeds 2 --runs {runs} --out {out}",
+        False,
+        45,
+    ),
     Record("drift_loop", "benchmarks/drift_loop.py --out {out}", True, 6),
     Record(
         "drift_loop_smollm2",

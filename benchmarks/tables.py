@@ -34,7 +34,7 @@ from tabled.behaviour import (
 from tabled.catalogue import api_sections, catalogue_table
 from tabled.causes import causes_table
 from tabled.costs import chosen_page, confirmed_costs_table, stage_page
-from tabled.edits import edits_line, edits_table
+from tabled.edits import edits_line, edits_table, helping_sentence
 from tabled.house import house_drawing
 from tabled.large_logs import large_logs_table
 from tabled.loss import conversations_line, kinds_table, lost_sentences, recall_table
@@ -162,6 +162,7 @@ def documents() -> dict[Path, str]:
         "causes": causes_table(),
         "message_edits": edits_table(),
         "message_edits_conversations": edits_line(),
+        "helps": helping_sentence(),
         "log_formats": formats_table(),
     }
     for name, table in (

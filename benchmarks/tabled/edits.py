@@ -7,6 +7,7 @@ import json
 from tabled.reading import RESULTS, markdown
 
 FOLDER = RESULTS / "message_edits"
+HELPING = "check-and-retry:n=2"
 
 
 def edits_table() -> str:
@@ -42,6 +43,27 @@ def edits_line() -> str:
         f" {'seed' if len(record['seeds']) == 1 else 'seeds'}"
         f" {' and '.join(map(str, record['seeds']))}."
         for record in records
+    )
+
+
+def helping_sentence() -> str:
+    """What a method gains over no fix and over repetition on each model, if both are certain."""
+    records = [json.loads(file.read_text()) for file in sorted(FOLDER.glob("*.json"))]
+    found = [
+        (record["model"], row)
+        for record in records
+        for row in record["rows"]
+        if row["method"] == HELPING
+    ]
+    if not all(row["gain"]["all"]["low"] > 0 for _, row in found):
+        raise ValueError(f"{HELPING} does not help on every model, so README cannot say so")
+    if not all(row["against_repetition"]["certain"] for _, row in found):
+        raise ValueError(f"{HELPING} does not beat repetition on every model")
+    gains = " and ".join(f"{row['gain']['all']['mean']:.2f} on `{model}`" for model, row in found)
+    return (
+        "What helps, with any API, if a program can check the rules: drawing a reply again that"
+        f" breaks one (`--method {HELPING}`). It raises the share of rules that are kept by"
+        f" {gains}, and certainly by more than repeating the whole prompt does."
     )
 
 
