@@ -314,7 +314,7 @@ def demo_real_caption() -> str:
         "*Qwen2.5-Coder 0.5B as [the bot of an outdoor shop](ROOT/examples/outdoor-shop.yaml):"
         f" over {rounds} rounds, {lost}.{said} {effects} Bands are 95% intervals;"
         " [all numbers](DOCS/quickstart.md#a-real-model). `make demo-real` repeats this; it"
-        f" takes {record['processor_seconds'] / 60:.0f} minutes of processor time"
+        f" took {record['seconds'] / 60:.0f} minutes on two cores"
         " ([record](RESULTS/demo_real.json),"
         " [page](RESULTS/demo_real/report.html)).*"
     )
@@ -323,12 +323,30 @@ def demo_real_caption() -> str:
 def _effects(rows: list[dict], methods: list[str]) -> str:
     """The rules that each fix clearly helps or harms, over all rounds, in sentences."""
     found = {method: _effect(rows, method) for method in methods}
-    if len(methods) > 1 and not any(found.values()):
-        named = " nor ".join(f"`{method}`" for method in methods)
-        return f"Neither {named} has a clear effect on so few conversations."
     return " ".join(
-        f"`{method}` {effect or 'has no clear effect on so few conversations'}."
+        f"`{method}` {effect}." if effect else _ends(rows, method)
         for method, effect in found.items()
+    )
+
+
+def _ends(rows: list[dict], method: str) -> str:
+    """Where the rules that fall without a fix end with one that has no clear effect."""
+    first = rows[0]["method"]
+    fallen = {
+        row["rule"]
+        for row in rows
+        if row["method"] == first and row["change"]["verdict"] == "lower"
+    }
+    ends = [
+        f"{row['by_round'][-1]['mean']:.2f}"
+        for row in rows
+        if row["method"] == method and row["rule"] in fallen
+    ]
+    if not ends:
+        return f"`{method}` has no clear effect on so few conversations."
+    return (
+        f"With `{method}` it ends at {' and '.join(ends)}; from so few conversations it cannot be"
+        " told whether that helps."
     )
 
 
