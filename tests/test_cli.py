@@ -167,7 +167,7 @@ def test_the_example_of_a_measure_can_be_built():
         (["--method", "split-softmax:exponent=1.5"], 2, ["exponent", "1.5", "0 to 1"]),
         (["--device", "nowhere"], 2, ["nowhere", "cpu"]),
         (["--suite", "nothing.yaml"], 2, ["nothing.yaml"]),
-        (["--model", "no/such-model"], 1, ["no/such-model", "hub"]),
+        (["--model", "no/such-model"], 2, ["no/such-model", "hub"]),
         (["--model", "./nowhere"], 2, ["./nowhere", "folder"]),
         (["--model", "http://localhost:1/v1"], 1, ["http://localhost:1/v1", "server"]),
         (["--frobnicate"], 2, ["no option --frobnicate; see `holdfast drift --help`."]),

@@ -34,7 +34,7 @@ from holdfast.models.requests import Request
 from holdfast.models.stepped_model import SteppedModel
 
 SYSTEM = "always talk about cheese"
-SHORT = Sampling(max_new_tokens=8)
+SHORT = Sampling(temperature=0.7, max_new_tokens=8)
 
 
 @pytest.fixture(autouse=True)

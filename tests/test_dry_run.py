@@ -126,6 +126,7 @@ def test_a_dry_run_of_a_check_on_an_endpoint(tmp_path, capsys):
     with Server(lambda body, number: completion("Fine.", usage=usage)) as server:
         words = ["check", str(suite), "--model", server.url, "--endpoint-model", "x"]
         words += ["--rounds", "2", "--budget", "50", "--out", str(tmp_path / "run")]
+        words += ["--user-turns", "none"]
         assert main([*words, "--dry-run", "--price-in", "1", "--price-out", "2"]) == 0
     told = capsys.readouterr().out
     assert told.splitlines()[1].split()[-3:] == ["100", "98", "500"]

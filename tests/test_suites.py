@@ -483,7 +483,7 @@ def test_unknown_suite_and_scoring_suggest_the_nearest():
     with pytest.raises(UnknownName) as raised:
         load_suite("core", scoring="strickt")
     assert (raised.value.name, raised.value.suggestion) == ("strickt", "strict")
-    with pytest.raises(UsageError, match="is a folder; name the suite's file"):
+    with pytest.raises(UsageError, match="is a folder; give a YAML file"):
         load_suite(str(Path(__file__).parent))
     with pytest.raises(UsageError, match=r"'released'.*'core'"):
         load_suite("core", scoring="released")

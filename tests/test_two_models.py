@@ -106,7 +106,7 @@ def test_a_missing_user_model_and_its_options_without_one_are_refused(tmp_path, 
         assert main(["drift", option, "x", "--out", str(tmp_path / "run")]) == 2
         told = capsys.readouterr().err
         assert f"{option} x" in told and "--user-model is not given" in told
-    assert main(["drift", "--user-model", "nowhere", "--out", str(tmp_path / "run")]) == 1
+    assert main(["drift", "--user-model", "nowhere", "--out", str(tmp_path / "run")]) == 2
     assert "nowhere" in capsys.readouterr().err
 
 

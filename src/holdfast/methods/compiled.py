@@ -117,6 +117,17 @@ class CompiledMethods:
         """Those that have a reply drawn again if it broke a rule."""
         return self._of_kinds(Kind.RETRIES)
 
+    @cached_property
+    def edits_requests(self) -> bool:
+        """Whether a proxy can apply them: they edit messages or draw replies again, all of them."""
+        kinds = set(map(kind_of, self.methods))
+        return bool(kinds) and kinds <= {Kind.MESSAGES, Kind.RETRIES}
+
+    @cached_property
+    def needs_rules(self) -> bool:
+        """Whether one needs the rules of a suite, which `holdfast serve` does not have."""
+        return any(isinstance(method, NeedsRules) and method.needs_rules for method in self.methods)
+
     def edit(self, messages: Messages, seed: int) -> tuple[Message, ...]:
         """The messages that the model is shown.
 

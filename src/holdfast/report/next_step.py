@@ -13,8 +13,7 @@ from holdfast.analysis.unscored import is_unmeasured, unscored_by_reason
 from holdfast.analysis.verdicts import MIN_SAMPLES, verdict_on
 from holdfast.common.model_names import is_served, is_url
 from holdfast.errors import UsageError
-from holdfast.methods import Method, parse
-from holdfast.methods.kinds import Kind
+from holdfast.methods import CompiledMethods, compile_methods, parse
 from holdfast.records import command_of
 from holdfast.records.identity import ConversationsIdentity, Manifest
 from holdfast.records.manifest import typed_command
@@ -124,7 +123,8 @@ def _mend_the_run(finding: Finding) -> str | None:
 
 def _use_the_fix(finding: Finding) -> str:
     """How to serve a model with the fix that helps, and how to measure its cost."""
-    if _edits_requests(finding.fix) and (finding.endpoint or _needs_rules(finding.fix)):
+    compiled = _compiled(finding.fix)
+    if compiled.edits_requests and (finding.endpoint or compiled.needs_rules):
         return _use_the_proxy(finding)
     if finding.endpoint:
         return (
@@ -155,23 +155,12 @@ def _use_the_proxy(finding: Finding) -> str:
     )
 
 
-def _edits_requests(fix: str) -> bool:
-    """Whether a proxy can apply the fix."""
-    kinds = {getattr(method, "kind", None) for method in _methods_of(fix)}
-    return bool(kinds) and kinds <= {Kind.MESSAGES, Kind.RETRIES}
-
-
-def _needs_rules(fix: str) -> bool:
-    """Whether the fix needs the rules of a suite, which `holdfast serve` does not have."""
-    return any(getattr(method, "needs_rules", False) for method in _methods_of(fix))
-
-
-def _methods_of(fix: str) -> tuple[Method, ...]:
+def _compiled(fix: str) -> CompiledMethods:
     """The methods of a spec string; none of a custom one, which only its own code can read."""
     try:
-        return parse(fix, files=False)
+        return compile_methods(parse(fix, files=False))
     except UsageError:
-        return ()
+        return compile_methods(())
 
 
 def _try_a_fix(finding: Finding) -> str:
