@@ -228,3 +228,10 @@ def test_long_lines_are_read_in_little_time(piece):
     started = time.process_time()
     drafted(f"You are a bot. {piece * 1000}\n")
     assert time.process_time() - started < 5
+
+
+@pytest.mark.parametrize("line", ["Address the customer formally.", "Speak kindly.", "Greet them."])
+def test_an_order_to_talk_in_some_way_is_an_instruction(line, tmp_path):
+    (tmp_path / "bot.txt").write_text(line)
+    ((_, undrafted),) = draft_lines(tmp_path / "bot.txt").lines
+    assert undrafted.reason == "needs a judge"

@@ -96,21 +96,23 @@ _EXCEPTION_AFTER = re.compile(
 )
 
 
+_BEGINS = (  # the verbs that an instruction may begin with
+    "use add run keep write follow check read update create include put place test document "
+    "name return handle format commit open set remove start end reply answer respond call "
+    "import export define declare fix verify review see ask wait do stop preserve match "
+    "install build edit mark pass treat store validate work delete apply make load state "
+    "inspect repeat provide resolve design generate consider try look stay be leave avoid "
+    "let implement explain describe change limit group split move rename wrap extract "
+    "report log throw raise catch pin bump push rebase merge squash reference link mention "
+    "assume confirm search find list reuse lead skip drop note remember understand address "
+    "speak talk say tell greet sign close begin finish refer offer recommend suggest thank "
+    "introduce express adopt maintain respect translate summarise summarize refuse decline "
+    "redirect guide help show give escalate hand transfer"
+)
 _INSTRUCTION = re.compile(
-    r"\b(?:always|never|must|should|shall|do not|don['’]t|cannot|can['’]t|avoid|only"
-    r"|ensure|make sure|"
-    r"required|forbidden|prohibited|banned|off[- ]limits|not (?:allowed|permitted)"
-    r"|prefer|no)\b|^(?:use|add|run|keep|write|follow"
-    r"|check|read|update|"
-    r"create|include|put|place|test|document|name|return|handle|format|commit|open"
-    r"|set|remove|start|"
-    r"end|reply|answer|respond|call|import|export|define|declare|fix|verify|review|see|ask|wait|do|"
-    r"stop|preserve|match|install|build|edit|mark|pass|treat|store|validate|work|delete|apply|make|"
-    r"load|state|inspect|repeat|provide|resolve|design|generate|consider|try|look|stay|be|leave|"
-    r"avoid|let|implement|explain|describe|update|change|change|limit|group|split|move|rename|wrap|"
-    r"extract|inspect|report|log|throw|raise|catch|pin|bump|push|rebase|merge|squash"
-    r"|reference|link|"
-    r"mention|assume|confirm|search|find|list|reuse|lead|skip|drop|note|remember|understand)\b",
+    r"\b(?:always|never|must|should|shall|do not|don['’]t|cannot|can['’]t|avoid|only|ensure"
+    r"|make sure|required|forbidden|prohibited|banned|off[- ]limits|not (?:allowed|permitted)"
+    rf"|prefer|no)\b|^(?:{'|'.join(_BEGINS.split())})\b",
     re.I,
 )
 
