@@ -229,6 +229,7 @@ def test_a_run_continues_when_one_of_two_real_servers_is_killed(processes, tmp_p
     (killed, _), urls = processes
     options = ["--conversations", "6", "--rounds", "2", "--max-new-tokens", "40"]
     options += ["--method", "boost:factor=4", "--out", str(tmp_path / "run"), "--concurrency", "2"]
+    options += ["--temperature", "1"]  # as `ONE`, with which the run is compared
     records = tmp_path / "run" / "records.jsonl"
 
     def kill():
