@@ -1,4 +1,4 @@
-"""What a reader of the page and the terminal lines of `holdfast logs` finds first, in words."""
+"""The page and the terminal lines of `holdfast logs` begin with what a reader looks for."""
 
 import json
 import re

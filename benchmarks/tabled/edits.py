@@ -47,7 +47,9 @@ def edits_line() -> str:
 
 
 def helping_sentence() -> str:
-    """What a method gains over no fix and over repetition on each model, if both are certain."""
+    """A method's gain over no fix on each model; a `ValueError` if it, or that over repetition, is
+    not certain.
+    """
     records = [json.loads(file.read_text()) for file in sorted(FOLDER.glob("*.json"))]
     found = [
         (record["model"], row)

@@ -1,6 +1,7 @@
-"""What is recorded of a dialog: its turns, the outcomes of its probes, and the conversation."""
+"""The records of a dialog: its turns, the outcomes of its probes, and the conversation."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from holdfast.chat.templates import common_length
 from holdfast.common.sampling import NO_CONTENT
@@ -35,11 +36,7 @@ def turn_of(number: int, speaker: Speaker, reply: Reply, shown: Shown) -> Turn:
         speaker=speaker,
         text=reply.text,
         stop_reason=reply.stop_reason,
-        mass=_mass(reply),
-        reasoning=reply.reasoning or None,
-        prompt_tokens=reply.billed[0] if reply.billed else None,
-        left_out=shown.first - 1 or None,
-        retries=len(reply.discarded) or None,
+        **_shared_fields(reply, shown),
     )
 
 
@@ -66,15 +63,22 @@ def outcomes_of(
             **dict(place_of(number, question, rule)),
             question=question.question,
             reply=reply.text,
-            mass=_mass(reply),
-            reasoning=reply.reasoning or None,
-            prompt_tokens=reply.billed[0] if reply.billed else None,
-            left_out=shown.first - 1 or None,
-            retries=len(reply.discarded) or None,
+            **_shared_fields(reply, shown),
             stop_reason=reply.stop_reason if reply.stop_reason in WORTH_NOTING else None,
         )
         outcomes.append(outcome_of(probe, rule.measure, reply.stop_reason))
     return outcomes
+
+
+def _shared_fields(reply: Reply, shown: Shown) -> dict[str, Any]:
+    """The fields on a reply that turns and probes have alike."""
+    return {
+        "mass": _mass(reply),
+        "reasoning": reply.reasoning or None,
+        "prompt_tokens": reply.billed[0] if reply.billed else None,
+        "left_out": shown.first - 1 or None,
+        "retries": len(reply.discarded) or None,
+    }
 
 
 def _mass(reply: Reply) -> float | None:

@@ -252,7 +252,7 @@ def _share(
 
 
 def _sought(paths: Globs | None) -> str:
-    """What a rule wants or forbids in a commit, in words."""
+    """The paths or the line that a rule wants or forbids in a commit, in words."""
     if paths is None:
         return "a line of the form that the rule names"
     return " or ".join([paths] if isinstance(paths, str) else paths)

@@ -103,8 +103,8 @@ def runs_after(
 
 
 def _event(action: Action, command: str | None, changed: Globs | None) -> str:
-    """What this action does that a rule is about, such as "`git push`" or "a change of src/a.ts";
-    "" if it is none of it.
+    """The part of this action that a rule is about, such as "`git push`" or "a change of src/a.ts";
+    "" if there is none.
     """
     if command is not None:
         return action.shown if action.matches(command) else ""

@@ -41,7 +41,7 @@ class _WeightState:
 
 @dataclass(frozen=True)
 class _Packing:
-    """What a packed layer has in place of its weight.
+    """The weight of a packed layer, in place of the plain one.
 
     Attributes:
         weight: the weight in oneDNN's layout, [out, in].

@@ -168,7 +168,7 @@ def lines(run: Run, rows: Rows, bar: float | None) -> list[str]:
 
 
 def notes(run: Run, rows: Rows) -> list[str]:
-    """What the headline leaves out, and what was not scored."""
+    """Sentences on whatever the headline leaves out and was not scored."""
     return [*_on_rules(run, rows), *_left_out(run)]
 
 

@@ -299,7 +299,7 @@ def first_fix(manifest: Manifest, *, endpoint: bool) -> str | None:
 
 
 def fixes_to_compare(manifest: Manifest, *, endpoint: bool) -> tuple[str, ...]:
-    """What a search for the best fix sweeps; () on the default model, which has its own sweeps."""
+    """Sweeps of a search for the best fix; () on the default model, which has its own."""
     if manifest.identity.model == "default":
         return ()
     retries = [_RETRY] if manifest.checkable else []

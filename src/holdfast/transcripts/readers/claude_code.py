@@ -360,8 +360,8 @@ def _by_the_program(event: _Line) -> bool:
 
 
 def _attached(event: _Line) -> Iterator[Event]:
-    """What Claude Code put before the model beside the messages: what the user typed while the
-    assistant worked, the output of hooks, files of rules, and files that the user named.
+    """Texts that Claude Code put before the model beside the messages: those that the user typed
+    while the assistant worked, the output of hooks, files of rules, and files that the user named.
     """
     attachment = fields_of(event.fields.get("attachment"))
     kind = attachment.get("type")
