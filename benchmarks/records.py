@@ -120,6 +120,21 @@ RECORDS = (
     ),
     Record("drift_loop", "benchmarks/drift_loop.py --out {out}", True, 6),
     Record(
+        "drift_loop_qwen",
+        "benchmarks/drift_loop.py --model qwen-0.5b --suite everyday --temperature 0.7"
+        " --max-new-tokens 60 --peers lock_step --repetitions 1 --out {out}",
+        False,
+        28,
+    ),
+    Record(
+        "drift_loop_qwen_few",
+        "benchmarks/drift_loop.py --model qwen-0.5b --suite everyday --temperature 0.7"
+        " --max-new-tokens 60 --peers lock_step --conversations 16 --rounds 4"
+        " --repetitions 2 --out {out}",
+        False,
+        12,
+    ),
+    Record(
         "drift_loop_smollm2",
         "benchmarks/drift_loop.py --model smollm2 --suite everyday --temperature 0.7"
         " --max-new-tokens 60 --peers lock_step --repetitions 2 --out {out}",

@@ -111,6 +111,12 @@ def real_speed_table() -> str:
 
     for name, words in (
         (
+            "drift_loop_qwen",
+            "Qwen2.5-Coder 0.5B: times as fast per token as lock-step `generate`, {conversations}"
+            " conversations of {rounds} rounds",
+        ),
+        ("drift_loop_qwen_few", "the same, {conversations} conversations of {rounds} rounds"),
+        (
             "drift_loop_smollm2",
             "SmolLM2: times as fast per token as lock-step `generate`, {conversations}"
             " conversations of {rounds} rounds",

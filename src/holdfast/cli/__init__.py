@@ -229,7 +229,7 @@ def _print_warning(message: Warning | str, category: type[Warning], *_: object) 
 _START = """Holdfast measures how a chat model drifts from its system prompt, and reduces it.
 
 Start here:
-  holdfast try                                   the bundled model: two minutes, no download
+  holdfast try                                   the default model: two minutes, no download
   holdfast try --model MODEL --prompt bot.txt    your model, and your bot's prompt
 
 MODEL is a folder, a GGUF file, a name on the Hugging Face hub, or the URL of an endpoint.

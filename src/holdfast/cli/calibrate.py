@@ -80,7 +80,7 @@ class CalibrateArguments(
     capability: Annotated[
         str | None, Arg("facts|knowledge|mmlu:PATH|mmlu:hub|perplexity:FILE|lm-eval:TASK")
     ] = None
-    """the ability that steering may cost (default: facts; with the bundled model or --reading
+    """the ability that steering may cost (default: facts; with the default model or --reading
     written, knowledge); if the model scores no better than guessing, a --budget is refused"""
     reading: Annotated[str, Arg(choices=READINGS)] = Plan.reading
     """read an answer as the likeliest option, or by its letter"""

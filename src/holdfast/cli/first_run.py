@@ -47,7 +47,7 @@ DEMO = "luna"  # the suite of real models without --prompt
 class TryArguments(options.ModelOptions, options.SeedOptions):
     prompt: Annotated[Path | None, Arg("FILE")] = None
     """a file with your bot's system prompt; its rules are drafted from it (default: the prompts of
-    --suite starter for the bundled model, and the bot of --suite luna for others)"""
+    --suite starter for the default model, and the bot of --suite luna for others)"""
     minutes: Annotated[float, Arg("MINUTES")] = 2.0
     """about how long to run"""
     max_new_tokens: int = Sampling.max_new_tokens
@@ -106,7 +106,7 @@ def _planned(
     """The run's folder, and the `holdfast drift` command whose conversations are run.
 
     A model that people use gets scripted user messages, as it would soon repeat itself in a talk
-    with itself; the bundled one was trained on such talks.
+    with itself; the default model was trained on such talks.
     """
     bundled = arguments.model == "default"
     given: dict[str, Any] = {
@@ -194,7 +194,7 @@ COMMAND = Command(
     ),
     examples=(
         "examples:\n"
-        "  holdfast try                                  the bundled model\n"
+        "  holdfast try                                  the default model\n"
         "  holdfast try --model smollm2                  a demo bot on a real model\n"
         "  holdfast try --model Qwen/Qwen2.5-0.5B-Instruct --prompt bot.txt\n"
         "  holdfast try --model http://localhost:8000/v1 --prompt bot.txt --minutes 5"

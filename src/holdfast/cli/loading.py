@@ -59,10 +59,10 @@ def check_extra(extra: str, packages: Sequence[str]) -> None:
 
 
 def warn_of_small_model(model: str, suite: str) -> None:
-    """Warns that the bundled model shows little with prompts that it was not trained on."""
+    """Warns that the default model shows little with prompts that it was not trained on."""
     if model == "default" and suite not in ("starter", "bot"):
         note(
-            "the bundled model follows only a few prompts (those of --suite starter and bot); with"
+            "the default model follows only a few prompts (those of --suite starter and bot); with"
             " others it only shows how the command works. For your bot, give --model."
         )
 

@@ -63,7 +63,7 @@ class _NamedModel(Options):
     model: Annotated[
         str, Arg("default|FOLDER|FILE.gguf|HUB_ID|URL[,URL]|vllm:MODEL|llama:FILE.gguf")
     ] = "default"
-    """the chat model (default: the bundled one; `python -m holdfast.models.install` adds smollm2,
+    """the chat model (without it, the default model; `python -m holdfast.models.install` adds smollm2,
     gemma-3-270m, qwen-0.5b and qwen-1.5b); several servers of one model share the conversations;
     vllm: and llama: run it in vLLM or llama.cpp, in process"""
     engine: EngineOptions = None
@@ -92,7 +92,7 @@ class ModelOptions(_NamedModel, EndpointOptions, PlacementOptions, _RowOptions):
 
 class _LocalModel(Options):
     model: Annotated[str, Arg("default|smollm2|PATH|HUB_ID")] = "default"
-    """the chat model (default: the bundled one)"""
+    """the chat model (without it, the default model)"""
 
 
 class LocalModelOptions(_LocalModel, PlacementOptions):
@@ -112,7 +112,7 @@ class DrawOptions(SeedOptions):
     title = "replies"
 
     temperature: float | None = None
-    """sampling temperature; 0 takes the likeliest token (default: 0.7; 1 for the bundled model)"""
+    """sampling temperature; 0 takes the likeliest token (default: 0.7; 1 for the default model)"""
     top_p: float = Sampling.top_p
     """probability mass of nucleus sampling"""
     max_new_tokens: int = Sampling.max_new_tokens
@@ -120,7 +120,7 @@ class DrawOptions(SeedOptions):
 
     def sampling_for(self, model: str) -> Sampling:
         """How replies of a model, as it is named on the command line, are drawn."""
-        # the bundled model was trained for the settings of Li et al. (2024)
+        # the default model was trained for the settings of Li et al. (2024)
         usual = Sampling.temperature if model == "default" else TEMPERATURE
         temperature = usual if self.temperature is None else self.temperature
         return Sampling(temperature, self.top_p, self.max_new_tokens)
