@@ -190,6 +190,7 @@ def load(
     gpu_layers: int = 0,
     prefix_memory: int | None = None,
     verbose: bool = False,
+    amx: bool = False,
 ) -> LlamaModel:
     """Loads a GGUF file into llama.cpp.
 
@@ -205,6 +206,7 @@ def load(
         prefix_memory: bytes of keys and values that a session keeps for its dialogs; None: a
             quarter of this machine's memory.
         verbose: whether llama.cpp writes its log to stderr.
+        amx: whether llama.cpp may use its AMX kernels, which crash on some processors.
 
     Raises:
         ModelError: the file is not GGUF, llama.cpp or transformers' tokenizer cannot read it, or
@@ -228,7 +230,7 @@ def load(
             " llama:model.gguf, or holdfast without llama:."
         )
     llama_cpp._logger.set_verbose(verbose)
-    native = NativeModel(source.location, gpu_layers)
+    native = NativeModel(source.location, gpu_layers, amx)
     tokens = ranges.whole_number(
         "a model", "context", context or min(native.trained_context, _CONTEXT), 1
     )

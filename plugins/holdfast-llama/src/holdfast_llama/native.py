@@ -93,12 +93,19 @@ def cache_type(name: str) -> int:
     )
 
 
+def has_amx() -> bool:
+    """Whether llama.cpp was built with AMX kernels, for a processor that has AMX."""
+    return b"AMX_INT8 = 1" in llama_cpp.llama_print_system_info()
+
+
 class NativeModel:
     """A GGUF file's weights, loaded by llama.cpp.
 
     Args:
         path: of the file.
         gpu_layers: how many layers go to the GPU, if llama.cpp was built for one; -1: all.
+        amx: whether llama.cpp may use its AMX kernels, which crash the process on some processors
+            (ggml-org/llama.cpp#26954). Without them an AMX build does not repack weights.
 
     Attributes:
         layers, heads: the number of layers, and of heads in the first layer.
@@ -109,9 +116,10 @@ class NativeModel:
         ModelError: llama.cpp cannot read the file, or the model is not a causal attention model.
     """
 
-    def __init__(self, path: str, gpu_layers: int = 0):
+    def __init__(self, path: str, gpu_layers: int = 0, amx: bool = False):
         check_library()
         parameters = llama_cpp.llama_model_default_params()
+        parameters.use_extra_bufts = amx or not has_amx()
         parameters.n_gpu_layers = gpu_layers
         self.gpu_layers = gpu_layers
         self.pointer = llama_cpp.llama_model_load_from_file(path.encode(), parameters)
