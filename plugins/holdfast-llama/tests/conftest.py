@@ -7,14 +7,17 @@ import os
 os.environ.update({"OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "PASSIVE", "HF_HUB_OFFLINE": "1"})
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
+import llama_cpp
 import pytest
 from gguf_files import write_default
 from holdfast_llama.model import LlamaModel, load
+from holdfast_llama.native import has_amx
 
 import holdfast
 
@@ -30,6 +33,15 @@ METHODS = (
     "hold",
     "boost:factor=2+split-softmax:exponent=0.7",
 )
+
+
+@pytest.fixture(scope="session", autouse=True)
+def stock_without_amx() -> Iterator[None]:
+    """llama-cpp-python's own models without AMX kernels, as ours are loaded by default."""
+    parameters = llama_cpp.llama_model_default_params()
+    parameters.use_extra_bufts = not has_amx()
+    with mock.patch("llama_cpp.llama_cpp.llama_model_default_params", lambda: parameters):
+        yield
 
 
 def chat(system: str, user: str) -> list[dict[str, str]]:

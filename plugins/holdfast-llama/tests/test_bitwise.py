@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from unittest import mock
-
 import llama_cpp
 import numpy as np
 import pytest
 from conftest import CHATS
 from gguf_files import bits
-from holdfast_llama.native import NativeContext, has_amx
+from holdfast_llama.native import NativeContext
 from holdfast_llama.weights import AttentionWeights, SteeredRow
 
 from holdfast.chat.prompt import render
@@ -39,14 +37,7 @@ def forward(context, stream, prompt, spec="none", trace=False, follow=()):
 
 
 def stock(path, prompt, follow, flash):
-    """The same logits from llama-cpp-python's own model, without AMX kernels, as ours."""
-    parameters = llama_cpp.llama_model_default_params()
-    parameters.use_extra_bufts = not has_amx()
-    with mock.patch("llama_cpp.llama_cpp.llama_model_default_params", lambda: parameters):
-        return _stock(path, prompt, follow, flash)
-
-
-def _stock(path, prompt, follow, flash):
+    """The same logits from llama-cpp-python's own model."""
     llama = llama_cpp.Llama(
         str(path), n_ctx=1024, n_batch=512, n_threads=1, n_threads_batch=1, logits_all=True,
         flash_attn=flash, verbose=False,
