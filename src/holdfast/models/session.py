@@ -181,19 +181,18 @@ class LocalSession:
         if not inputs:
             return []
         chats = [given.chat for given in inputs]
-        results, computed = score_rows(
+        rows = score_rows(
             self.model.runner,
             [chat.row for chat in chats],
             [given.replies for given in inputs],
             self.model.batch_size,
         )
-        for chat, keys_values in zip(chats, computed, strict=True):
-            thread = chat.request.thread
-            if chat.row.keep and thread is not None and keys_values:
-                self.threads.keep(thread, chat.as_dialog(keys_values))
+        for chat, row in zip(chats, rows, strict=True):
+            if chat.request.thread is not None and row.computed:
+                self.threads.keep(chat.request.thread, chat.as_dialog(row.computed))
         return [
-            replace(result, forwarded=result.forwarded + chat.rehearsed)
-            for result, chat in zip(results, chats, strict=True)
+            replace(row.scored, forwarded=row.scored.forwarded + chat.rehearsed)
+            for row, chat in zip(rows, chats, strict=True)
         ]
 
     def score_batch(
