@@ -124,8 +124,8 @@ class LocalModel(Generates):
         """Refuses methods that this model cannot apply.
 
         Raises:
-            ModelError: its attention, or what a method edits, cannot be reached; or the method was
-                fitted on another model.
+            Unsteerable: its attention, or what a method edits, cannot be reached.
+            ModelError: the method was fitted on another model.
             UsageError: something that is not a method, two that need a second stream each, or
                 heads or layers that the model does not have.
         """

@@ -26,7 +26,8 @@ from holdfast.methods import (
     spec_of,
 )
 from holdfast.models.capabilities import ENDPOINT_ABILITIES, check_requirements
-from holdfast.models.checkpoint import explained, find_source
+from holdfast.models.checkpoint import find_source
+from holdfast.models.loading_errors import explained
 from holdfast.models.protocol import Generates, stream_reply
 from holdfast.models.requests import Reply, Request
 from holdfast.models.session import LocalSession
