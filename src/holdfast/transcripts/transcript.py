@@ -23,9 +23,7 @@ class Kind(Enum):
     TOOL_CALL = "tool call"  # by the assistant
     TOOL_RESULT = "tool result"
     COMPACTION = "compaction"  # the text that replaced the context up to it
-    CLEARING = (
-        "clearing"  # that took events, such as old tool results, out of the context
-    )
+    CLEARING = "clearing"  # that took events, such as old tool results, out of the context
     REMINDER = "system reminder"  # text that a program put before the model, which nobody said
     ERROR = "error"  # that a program wrote in place of a reply; the model never saw it
     INTERRUPTION = "interruption"  # of the assistant by the user

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Any
 
 from holdfast.errors import shortened
@@ -73,6 +74,7 @@ class _Session:
     """A session's messages by id, in order; one that is written again takes its place."""
 
     name: str
+    is_of_subagent: bool = False
     records: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     sources: dict[str, str] = field(default_factory=dict)  # of each message, where it began
     # taken back: each with its id, and that of the message before it
@@ -145,7 +147,8 @@ def _read(values: Values) -> Iterator[Transcript | Unread]:
             elif "sessionId" in record:
                 if session.has_reply:  # another session, in a file that was put together
                     yield from _transcript(session)
-                session = _Session(f"{file_of(where)}, session {record['sessionId']}")
+                name = f"{file_of(where)}, session {record['sessionId']}"
+                session = _Session(name, record.get("kind") == "subagent")
                 session.add(record.get("messages") or [], where)
             else:
                 session.add([record], where)
@@ -173,7 +176,8 @@ def _transcript(session: _Session) -> Iterator[Transcript | Unread]:
             nodes[renamed[name]] = _events(record)
         except Malformed:
             nodes[renamed[name]] = []
-    yield branched(session.name, nodes, parents, active)
+    transcript = branched(session.name, nodes, parents, active)
+    yield replace(transcript, is_of_subagent=session.is_of_subagent)
 
 
 def _reaches_back(value: Any) -> bool:
@@ -202,9 +206,18 @@ def _events(record: Mapping[str, Any]) -> list[Event]:
         for c in calls
     ]
     text = "\n".join(event.text for event in messages)
-    results = [{"role": "tool", "parts": c["result"]} for c in calls if _is_list(c.get("result"))]
-    answers = [e for e in read_messages(results) if e.kind is Kind.TOOL_RESULT and e.text]
-    return [*message_events("assistant", text, made), *answers]
+    return [*message_events("assistant", text, made), *chain.from_iterable(map(_results, calls))]
+
+
+def _results(call: Mapping[str, Any]) -> list[Event]:
+    """The results of a call: what the model saw of them, in Gemini's parts or as text."""
+    result = call.get("result")
+    if isinstance(result, str):
+        return [Event(Kind.TOOL_RESULT, result, call_id=str(call.get("id") or ""))]
+    if not isinstance(result, list) or not result:
+        return []
+    events = read_messages([{"role": "tool", "parts": result}])
+    return [event for event in events if event.kind is Kind.TOOL_RESULT and event.text]
 
 
 def _by_whom(event: Event) -> Event:
@@ -215,10 +228,6 @@ def _by_whom(event: Event) -> Event:
     if text or not event.text:
         return Event(Kind.MESSAGE, text, "user")
     return Event(Kind.REMINDER, event.text)
-
-
-def _is_list(value: Any) -> bool:
-    return isinstance(value, list) and bool(value)
 
 
 FORMAT = Format("gemini-cli", _recognises, _read, has_events=True, reaches_back=_reaches_back)
