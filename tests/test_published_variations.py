@@ -805,3 +805,386 @@ test_sessions_of_gemini_cli = variations(
                           {"text": "\nContent from @src/price.py:\n"}, {"text": "price"}]), GA)},
         [[("Hi @src", "A.")]]),
 )  # fmt: skip
+
+
+# Copilot in VS Code, and Copilot CLI
+
+
+def asked(words: str, *response: Any, **fields: Any) -> dict:
+    return {"requestId": f"r-{words}", "message": {"text": words, "parts": []}, "variableData": {},
+            "response": [*response], **fields}  # fmt: skip
+
+
+def chat(*requests: dict, **fields: Any) -> dict:
+    return {"version": 3, "responderUsername": "GitHub Copilot", "initialLocation": "panel",
+            "sessionId": "v1", "creationDate": 1, "requests": [*requests], **fields}  # fmt: skip
+
+
+def shown(command: str = "ls", **fields: Any) -> dict:
+    return {"kind": "toolInvocationSerialized", "toolId": "run_in_terminal", "toolCallId": "c1",
+            "isComplete": True, "toolSpecificData": {"kind": "terminal",
+                                                     "commandLine": {"original": command}}, **fields}  # fmt: skip
+
+
+PART = {"value": "A.", "supportThemeIcons": False}
+HI_A = asked("Hi", PART)
+MORE_B = asked("More?", {"value": "B."})
+
+test_chats_of_vs_code = variations(
+    Variation("an export", {"chat.json": {n: v for n, v in chat(HI_A, MORE_B).items()
+                                          if n not in ("sessionId", "creationDate", "version")}},
+              TWO, format="copilot"),
+    Variation("a message as text", {"c.json": chat({**HI_A, "message": "Hi"})}, ONE),
+    Variation("a part as text", {"c.json": chat(asked("Hi", "A."))}, ONE),
+    Variation("parts of one text", {"c.json": chat(asked(
+        "Hi", {"value": "A"}, {"kind": "codeblockUri", "uri": {}}, {"value": "."}))}, ONE),
+    Variation("thinking", {"c.json": chat(asked("Hi", {"kind": "thinking", "value": ["hm."]}, PART))}, ONE),
+    Variation("a command", {"c.json": chat(asked("Hi", shown(), PART))}, ONE, calls=["ls"]),
+    Variation("a command that the user changed", {"c.json": chat(asked("Hi", shown(
+        toolSpecificData={"kind": "terminal", "commandLine": {"original": "rm x", "userEdited": "ls"}}),
+        PART))}, ONE, calls=["ls"]),
+    Variation("a request that was cancelled", {"c.json": chat(asked("Hi", isCanceled=True), HI_A)},
+              [[("Hi\n\nHi", "A.")]]),
+    Variation("a response that is null", {"c.json": chat({**HI_A, "response": None}, HI_A)},
+              [[("Hi\n\nHi", "A.")]]),
+    Variation("an error", {"c.json": chat(asked("Hi", result={"errorDetails": {"message": "429"}}), HI_A)},
+              [[("Hi\n\nHi", "A.")]]),
+    Variation("a restored checkpoint", {"c.json": chat(
+        HI_A, asked("Or?", {"value": "C."}, isHidden=True), MORE_B)}, TWO, problem="restored"),
+    Variation("a part of an unknown kind", {"c.json": chat(asked("Hi", {"kind": "new"}, PART))}, ONE,
+              problem="unknown kinds"),
+    Variation("an edit", {"c.json": chat(asked("Hi", {"kind": "textEditGroup", "edits": [], "uri": {
+        "path": "/x/a.py"}}, PART))}, ONE, calls=["/x/a.py"]),
+    Variation("a reference", {"c.json": chat(asked("Hi", {"value": "See "}, {
+        "kind": "inlineReference", "inlineReference": {"uri": {"path": "/x/a.py"}, "range": {}}}))},
+        [[("Hi", "See a.py")]]),
+    Variation("an empty session beside another", {"a.json": chat(), "b.json": chat(HI_A)}, ONE,
+              problem="the assistant says nothing"),
+    Variation("a log of changes", {"c.jsonl": lines(
+        {"kind": 0, "v": chat()}, {"kind": 2, "k": ["requests"], "v": [asked("Hi")]},
+        {"kind": 2, "k": ["requests", 0, "response"], "v": [PART]},
+        {"kind": 1, "k": ["customTitle"], "v": "x"}, {"kind": 2, "k": ["requests"], "v": [MORE_B]})},
+        TWO),
+    Variation("a log of changes that cuts a list", {"c.jsonl": lines(
+        {"kind": 0, "v": chat(HI_A, asked("Or?", {"value": "C."}))},
+        {"kind": 2, "k": ["requests"], "i": 1, "v": [MORE_B]})}, TWO),
+    Variation("a log of changes whose last line was cut", {"c.jsonl": lines(
+        {"kind": 0, "v": chat(HI_A)}, '{"kind": 2, "k": ["requ')}, ONE, problem="line 2:"),
+    Variation("a call of a model that was recorded", {"c.json": chat(asked(
+        "Hi", shown(), PART, result={"metadata": {"toolCallRounds": [
+            {"response": "", "toolCalls": [{"id": "c9", "name": "run_in_terminal",
+                                            "arguments": '{"command": "pwd"}'}]}],
+            "toolCallResults": {"c9": {"content": [{"value": "/x"}]}}}}))},
+        ONE, calls=["pwd"], results=["/x"]),
+)  # fmt: skip
+
+
+def ev(kind: str, **data: Any) -> dict:
+    ev.count += 1  # type: ignore[attr-defined]
+    name = f"e{ev.count}"  # type: ignore[attr-defined]
+    return {"type": kind, "data": data, "id": name, "timestamp": "t", "parentId": None}
+
+
+ev.count = 0  # type: ignore[attr-defined]
+CSTART = ev("session.start", sessionId="p1", version=1)
+CU1, CA1 = ev("user.message", content="Hi"), ev("assistant.message", content="A.", messageId="m1")
+CU2, CA2 = ev("user.message", content="More?"), ev("assistant.message", content="B.", messageId="m2")
+
+
+def cli(*events: dict) -> dict:
+    return {"events.jsonl": lines(CSTART, *events)}
+
+
+TRUNCATED = {"messagesRemovedDuringTruncation": 3, "performedBy": "BasicTruncator", "tokenLimit": 9}
+
+test_sessions_of_copilot_cli = variations(
+    Variation("a session", cli(CU1, CA1, CU2, CA2), TWO, format="copilot-cli"),
+    Variation("a truncation", cli(CU1, CA1, ev("session.truncation", **TRUNCATED), CU2, CA2), TWO,
+              problem="3 messages"),
+    Variation("events for display", cli(
+        CU1, ev("assistant.turn_start", turnId="0"), ev("assistant.reasoning", content="price"),
+        ev("session.info", message="price"), CA1, ev("assistant.turn_end", turnId="0"),
+        ev("session.idle"), ev("session.shutdown")), ONE, seen=[]),
+    Variation("a call and its result", cli(
+        CU1, ev("assistant.message", content="", toolRequests=[
+            {"toolCallId": "c1", "name": "bash", "arguments": {"command": "ls"}}]),
+        ev("tool.execution_start", toolCallId="c1", toolName="bash", arguments={"command": "ls"}),
+        ev("tool.execution_complete", toolCallId="c1", success=True, result={"content": "x"}), CA1),
+        ONE, calls=["ls"], results=["x"]),
+    Variation("a call that failed", cli(
+        CU1, ev("tool.execution_start", toolCallId="c1", toolName="bash", arguments={"command": "ls"}),
+        ev("tool.execution_complete", toolCallId="c1", success=False, error={"message": "no"}), CA1),
+        ONE, calls=["ls"], results=["no"]),
+    Variation("a session that is resumed", cli(CU1, CA1, ev("session.resume", eventCount=3), CU2, CA2), TWO),
+    Variation("a rewind", cli(CU1, CA1, CU2, CA2, ev("session.snapshot_rewind", upToEventId=CU2["id"],
+                                                     eventsRemoved=2),
+                              ev("user.message", content="Or?"), ev("assistant.message", content="C.")),
+              [[("Hi", "A."), ("Or?", "C.")]], problem="rewound"),
+    Variation("a compaction", cli(CU1, CA1, ev("session.compaction_start"), ev(
+        "session.compaction_complete", success=True, summaryContent="Summary."), CU2, CA2), TWO),
+    Variation("an interruption", cli(CU1, CA1, ev("abort", reason="user initiated"), CU2, CA2), TWO),
+    Variation("a subagent", cli(CU1, ev("user.message", content="Count.", parentToolCallId="c1"), ev(
+        "assistant.message", content="One.", parentToolCallId="c1"), CA1),
+        [ONE[0], [("Count.", "One.")]], subagents=1),
+    Variation("a user's attachments", cli(ev("user.message", content="Hi", attachments=[
+        {"type": "file", "path": "/x"}], transformedContent="<x>price</x> Hi"), CA1), ONE),
+    Variation("a message of autopilot", cli(CU1, CA1, ev("user.message", content="Go on.", source="autopilot"),
+                                            CA2), [[("Hi", "A.\n\nB.")]], seen=["Go on."]),
+    Variation("an unknown event", cli(CU1, CA1, ev("new.kind")), ONE, problem="new.kind"),
+    Variation("content that is null", cli(CU1, ev("assistant.message", content=None), CA1), ONE),
+    Variation("no start", {"events.jsonl": lines(CU1, CA1)}, ONE),
+)  # fmt: skip
+
+
+# Cline and Roo Code
+
+
+def task(*messages: dict) -> dict:
+    return {"api_conversation_history.json": [*messages]}
+
+
+def cu(*texts: Any, **fields: Any) -> dict:
+    blocks = [text(part) if isinstance(part, str) else part for part in texts]
+    return {"role": "user", "content": blocks, "ts": 1, **fields}
+
+
+def ca(*parts: Any, **fields: Any) -> dict:
+    blocks = [text(part) if isinstance(part, str) else part for part in parts]
+    return {"role": "assistant", "content": blocks, "ts": 2, **fields}
+
+
+ENV = "<environment_details>\nprice.py\n</environment_details>"
+TASK = cu("<task>\nHi\n</task>", ENV)
+
+test_tasks_of_cline = variations(
+    Variation("a task", task(TASK, ca("A.")), ONE, format="cline"),
+    Variation("a completion", task(TASK, ca("<attempt_completion>\n<result>\nA.\n</result>\n"
+                                            "</attempt_completion>")), ONE),
+    Variation("thinking in the text", task(TASK, ca("<thinking>hm.</thinking>\nA.")), ONE),
+    Variation("a command in the text", task(
+        TASK, ca("<execute_command>\n<command>ls</command>\n</execute_command>"),
+        cu("[execute_command for 'ls'] Result:", "a.py", ENV), ca("A.")),
+        ONE, calls=["ls"], results=["a.py"]),
+    Variation("a result in one text", task(
+        TASK, ca("<execute_command>\n<command>ls</command>\n</execute_command>"),
+        cu("[execute_command for 'ls'] Result:\na.py"), ca("A.")), ONE, calls=["ls"]),
+    Variation("feedback", task(TASK, ca("A."), cu("<feedback>\nMore?\n</feedback>", ENV), ca("B.")), TWO),
+    Variation("an answer", task(
+        TASK, ca("A."), cu("[ask_followup_question for 'x'] Result:", "<answer>\nMore?\n</answer>"),
+        ca("B.")), TWO),
+    Variation("a native call", task(
+        TASK, ca({"type": "tool_use", "id": "c1", "name": "execute_command", "input": {"command": "ls"}}),
+        cu({"type": "tool_result", "tool_use_id": "c1", "content": [text("a.py")]}, ENV), ca("A.")),
+        ONE, calls=["ls"], results=["a.py"]),
+    Variation("a task that is resumed", task(
+        TASK, ca("A."), cu("[TASK RESUMPTION] This task was interrupted.\n\nNew message to respond to"
+                           " with plan_mode_respond tool: \n<user_message>\nMore?\n</user_message>", ENV),
+        ca("B.")), TWO),
+    Variation("content as text", task({"role": "user", "content": f"<task>\nHi\n</task>\n{ENV}"},
+                                      {"role": "assistant", "content": "A."}), ONE),
+    Variation("reasoning between the messages", task(
+        TASK, {"type": "reasoning", "text": "hm.", "ts": 3}, ca("A.")), ONE),
+    Variation("no tool was used", task(
+        TASK, ca("A."), cu("[ERROR] You did not use a tool in your previous response!", ENV), ca("B.")),
+        [[("Hi", "A.\n\nB.")]]),
+    Variation("a summary", task(TASK, ca("A."), ca("Summary.", isSummary=True), cu(
+        "<feedback>More?</feedback>"), ca("B.")), TWO),
+    Variation("what is shown", {"ui_messages.json": [
+        {"ts": 1, "type": "say", "say": "text", "text": "Hi"}]}, refused="api_conversation_history.json"),
+)  # fmt: skip
+
+
+# Cursor
+
+
+def database(**rows: Any) -> bytes:
+    """A database of Cursor's."""
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "x.vscdb")
+        with sqlite3.connect(path) as db:
+            db.execute("CREATE TABLE cursorDiskKV (key TEXT UNIQUE, value BLOB)")
+            db.executemany("INSERT INTO cursorDiskKV VALUES (?, ?)",
+                           [(key.replace("__", ":"), json.dumps(v)) for key, v in rows.items()])  # fmt: skip
+        db.close()
+        return path.read_bytes()
+
+
+def heads(*names: str) -> list[dict]:
+    return [{"bubbleId": name, "type": 1} for name in names]
+
+
+B1, B2 = {"type": 1, "text": "Hi", "bubbleId": "b1"}, {"type": 2, "text": "A.", "bubbleId": "b2"}
+KEYS = {"bubbleId__k__b1": B1, "bubbleId__k__b2": B2}
+
+
+def cur(role: str, *blocks: Any) -> dict:
+    listed = [text(block) if isinstance(block, str) else block for block in blocks]
+    return {"role": role, "message": {"content": listed}}
+
+
+CS = {"session_id": "c1"}
+
+
+def cs(kind: str, words: str, **fields: Any) -> dict:
+    return {"type": kind, "message": {"role": kind, "content": [text(words)]}, **CS, **fields}
+
+
+def ctool(subtype: str, call: str = "t1", **result: Any) -> dict:
+    named = {"shellToolCall": {"args": {"command": "ls"}, **result}}
+    return {"type": "tool_call", "subtype": subtype, "call_id": call, "tool_call": named, **CS}
+
+
+CEND = {"type": "result", "subtype": "success", "result": "A.", **CS}
+CINIT = {"type": "system", "subtype": "init", "model": "x", "cwd": "/x", "apiKeySource": "env", **CS}
+
+test_chats_of_cursor = variations(
+    Variation("a database", {"state.vscdb": database(
+        composerData__k={"composerId": "k", "fullConversationHeadersOnly": heads("b1", "b2")}, **KEYS)},
+        ONE, format="cursor"),
+    Variation("a conversation within its composer", {"state.vscdb": database(
+        composerData__k={"composerId": "k", "conversation": [B1, B2]})}, ONE),
+    Variation("a message that is not there", {"state.vscdb": database(
+        composerData__k={"fullConversationHeadersOnly": heads("b1", "b9", "b2")}, **KEYS)},
+        ONE, problem="does not have"),
+    Variation("a message of no dialog", {"state.vscdb": database(
+        composerData__k={"fullConversationHeadersOnly": heads("b1", "b2")}, **KEYS,
+        bubbleId__k__b3={"type": 2, "text": "C."})}, ONE, problem="abandoned"),
+    Variation("a call", {"state.vscdb": database(
+        composerData__k={"fullConversationHeadersOnly": heads("b1", "b3", "b2")}, **KEYS,
+        bubbleId__k__b3={"type": 2, "text": "", "toolFormerData": {
+            "name": "run_terminal_cmd", "toolCallId": "t1", "rawArgs": '{"command": "ls"}',
+            "result": "a.py", "status": "completed"}})}, ONE, calls=["ls"], results=["a.py"]),
+    Variation("thinking", {"state.vscdb": database(
+        composerData__k={"fullConversationHeadersOnly": heads("b1", "b3", "b2")}, **KEYS,
+        bubbleId__k__b3={"type": 2, "text": "", "thinking": {"text": "hm."}})}, ONE),
+    Variation("a composer without messages beside another", {"state.vscdb": database(
+        composerData__j={"composerId": "j", "fullConversationHeadersOnly": []},
+        composerData__k={"fullConversationHeadersOnly": heads("b1", "b2")}, **KEYS)}, ONE),
+    Variation("a text that is null", {"state.vscdb": database(
+        composerData__k={"fullConversationHeadersOnly": heads("b1", "b3", "b2")}, **KEYS,
+        bubbleId__k__b3={"type": 2, "text": None})}, ONE),
+    Variation("a transcript of the agent", {"t.jsonl": lines(
+        cur("user", "<user_query>\nHi\n</user_query>"), cur("assistant", "A."))}, ONE, format="cursor"),
+    Variation("a transcript with surroundings", {"t.jsonl": lines(
+        cur("user", "<timestamp>t</timestamp>\n<user_query>\nHi\n</user_query>"),
+        cur("assistant", {"type": "tool_use", "name": "Shell", "input": {"command": "ls"}}),
+        cur("assistant", "A."))}, ONE, calls=["ls"]),
+    Variation("the agent's stream", {"o.jsonl": lines(CINIT, cs("user", "Hi"), cs("assistant", "A."), CEND)},
+              ONE, format="cursor"),
+    Variation("the agent's stream with a call", {"o.jsonl": lines(
+        CINIT, cs("user", "Hi"), ctool("started"), ctool("completed", result={"success": {"stdout": "x"}}),
+        cs("assistant", "A."), CEND)}, ONE, calls=["ls"], results=['{"success": {"stdout": "x"}}']),
+    Variation("the agent's stream with a call that did not end", {"o.jsonl": lines(
+        CINIT, cs("user", "Hi"), ctool("started"))}, [[("Hi", "")]], calls=["ls"]),
+    Variation("the agent's stream in parts", {"o.jsonl": lines(
+        CINIT, cs("user", "Hi"), cs("assistant", "A", timestamp_ms=1), cs("assistant", ".", timestamp_ms=2),
+        cs("assistant", "A."), CEND)}, ONE),
+    Variation("the agent's thinking", {"o.jsonl": lines(
+        CINIT, cs("user", "Hi"), {"type": "thinking", "subtype": "delta", "text": "price", **CS},
+        {"type": "thinking", "subtype": "completed", **CS}, cs("assistant", "A."), CEND)}, ONE),
+    Variation("an export with line breaks of Windows", {"cursor_x.md": (
+        "# T\r\n_Exported on 1/1/2026 at 1:00:00 GMT+2 from Cursor (2.0)_\r\n\r\n---\r\n\r\n**User**\r\n"
+        "\r\nHi\r\n\r\n---\r\n\r\n**Cursor**\r\n\r\nA.\r\n")}, ONE),
+    Variation("an export with a rule in a reply", {"cursor_x.md": (
+        "# T\n_Exported on 1/1/2026 at 1:00:00 GMT+2 from Cursor (2.0)_\n\n---\n\n**User**\n\nHi\n\n"
+        "---\n\n**Cursor**\n\nA.\n\n---\n\nB.\n")}, [[("Hi", "A.\n\n---\n\nB.")]]),
+    Variation("a chat of the first version", {"x.json": {"tabs": [{"tabId": "1", "bubbles": [
+        {"type": "user", "text": "Hi"}, {"type": "ai", "rawText": "A."}]}]}}, ONE),
+)  # fmt: skip
+
+
+# opencode
+
+
+def om(name: str, role: str, *parts: dict, created: int = 0, **info: Any) -> dict:
+    return {"info": {"id": name, "sessionID": "ses_1", "role": role, "time": {"created": created},
+                     **info}, "parts": [*parts]}  # fmt: skip
+
+
+def ot(words: str, **fields: Any) -> dict:
+    return {"id": f"prt_{words}", "type": "text", "text": words, **fields}
+
+
+def oc(command: str = "ls", status: str = "completed", **state: Any) -> dict:
+    return {"id": "prt_c", "type": "tool", "callID": "c1", "tool": "bash",
+            "state": {"status": status, "input": {"command": command}, **state}}  # fmt: skip
+
+
+def session(*messages: dict, **info: Any) -> dict:
+    return {"o.json": {"info": {"id": "ses_1", **info}, "messages": [*messages]}}
+
+
+OU, OA = om("msg_1", "user", ot("Hi"), created=1), om("msg_2", "assistant", ot("A."), created=2)
+OU2, OA2 = om("msg_3", "user", ot("More?"), created=3), om("msg_4", "assistant", ot("B."), created=4)
+COMPACTED = om("msg_5", "user", {"id": "prt_5", "type": "compaction", "auto": True}, created=5)
+SUMMARY = om("msg_6", "assistant", ot("Summary."), created=6, summary=True, finish="stop")
+
+test_sessions_of_opencode = variations(
+    Variation("a session", session(OU, OA, OU2, OA2), TWO, format="opencode"),
+    Variation("a list of messages", {"o.json": [OU, OA]}, ONE),
+    Variation("parts for display", session(OU, om("msg_2", "assistant", {"id": "p", "type": "step-start"},
+                                                  {"id": "q", "type": "reasoning", "text": "hm."}, ot("A."),
+                                                  {"id": "r", "type": "patch", "files": []})), ONE),
+    Variation("a call", session(OU, om("msg_2", "assistant", oc(output="x"), ot("A."))), ONE,
+              calls=["ls"], results=["x"]),
+    Variation("a call that is running", session(OU, om("msg_2", "assistant", oc(status="running"))),
+              [[("Hi", "")]], calls=["ls"]),
+    Variation("a call that failed", session(OU, om("msg_2", "assistant", oc(status="error", error="no"),
+                                                   ot("A."))), ONE, results=["no"]),
+    Variation("text that is synthetic", session(om("msg_1", "user", ot("Hi"), ot("price", synthetic=True)),
+                                                OA), ONE, seen=["price"]),
+    Variation("text that is ignored", session(om("msg_1", "user", ot("Hi"), ot("price", ignored=True)), OA),
+              ONE),
+    Variation("a revert", session(OU, OA, OU2, OA2, revert={"messageID": "msg_3"}), ONE,
+              problem="took back"),
+    Variation("a revert of a part", session(OU, om("msg_2", "assistant", ot("A."), ot("B.")),
+                                            revert={"messageID": "msg_2", "partID": "prt_B."}), ONE,
+              problem="took back"),
+    Variation("an interruption", session(OU, om("msg_2", "assistant", ot("A."), error={
+        "name": "MessageAbortedError", "data": {}}), OU2, OA2), TWO),
+    Variation("an error", session(OU, om("msg_x", "assistant", error={
+        "name": "APIError", "data": {"message": "429"}}), OA), ONE),
+    Variation("a compaction", session(OU, OA, COMPACTED, SUMMARY, om(
+        "msg_7", "user", ot("Continue if you have next steps", synthetic=True)), om(
+        "msg_8", "assistant", ot("B."))), [[("Hi", "A.\n\nB.")]]),
+    Variation("a message that is sent again after a compaction", session(
+        OU, OA, OU2, om("msg_4", "assistant", error={"name": "ContextOverflowError", "data": {}}),
+        COMPACTED, SUMMARY, om("msg_7", "user", ot("More?")), om("msg_8", "assistant", ot("B."))),
+        TWO, problem="sent again"),
+    Variation("a subagent", session(OU, OA, parentID="ses_0"), ONE, subagents=1),
+    Variation("a reply that was cut", session(OU, om("msg_2", "assistant", ot("A."), finish="length")), ONE,
+              is_cut=True),
+    Variation("a part of an unknown type", session(OU, om("msg_2", "assistant", {"type": "new"}, ot("A."))),
+              ONE, problem="unknown type"),
+    Variation("a file", session(om("msg_1", "user", ot("Hi"), {"type": "file", "mime": "text/plain"}), OA), ONE),
+    Variation("a subtask", session(om("msg_1", "user", ot("Hi"), {"type": "subtask", "prompt": "Count."}),
+                                   OA), ONE, seen=["Count."]),
+)  # fmt: skip
+
+
+# aider
+
+AIDER = "# aider chat started at 2026-05-01 10:00:00\n\n> Aider v0.86.1  \n\n"
+
+test_histories_of_aider = variations(
+    Variation("a session", {".aider.chat.history.md": AIDER + "#### Hi  \n\nA.\n\n> Tokens: 1k sent  \n"}, ONE),
+    Variation("a message of several lines", {
+        ".aider.chat.history.md": AIDER + "#### H  \n#### i  \n\nA.\n"}, [[("H\ni", "A.")]]),
+    Variation("a heading in a reply", {
+        ".aider.chat.history.md": AIDER + "#### Hi  \n\n## Price\n\nA.\n"}, [[("Hi", "## Price\n\nA.")]]),
+    Variation("commands of aider's", {
+        ".aider.chat.history.md": AIDER + "#### /add price.py  \n\n> Added  \n\n#### Hi  \n\nA.\n"}, ONE),
+    Variation("a question", {".aider.chat.history.md": AIDER + "#### /ask Hi  \n\nA.\n"}, ONE),
+    Variation("line breaks of Windows", {
+        ".aider.chat.history.md": (AIDER + "#### Hi  \n\nA.\n").replace("\n", "\r\n")}, ONE),
+    Variation("two sessions", {".aider.chat.history.md": (
+        f"{AIDER}#### Hi  \n\nA.\n\n{AIDER}#### More?  \n\nB.\n")}, [ONE[0], [("More?", "B.")]]),
+    Variation("an interruption", {".aider.chat.history.md": (
+        f"{AIDER}#### Hi  \n\nA.\n\n> ^C KeyboardInterrupt  \n\n#### More?  \n\nB.\n")}, TWO),
+    Variation("code with marks of aider's", {".aider.chat.history.md": (
+        f"{AIDER}#### Hi  \n\n```\n> x\n```\n")}, [[("Hi", "```\n> x\n```")]]),
+    Variation("a session without a message", {".aider.chat.history.md": (
+        f"{AIDER}{AIDER}#### Hi  \n\nA.\n")}, ONE, problem="the assistant says nothing"),
+)  # fmt: skip

@@ -1,5 +1,7 @@
 """Gemini CLI's sessions: `~/.gemini/tmp/*/chats/session-*`, one JSON document or JSON lines."""
 
+import hashlib
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import chain
@@ -161,8 +163,10 @@ def _transcript(session: _Session) -> Iterator[Transcript | Unread]:
     nodes: dict[str, list[Event]] = {}
     for name, record in session.records.items():
         try:
+            copies = _aliases(record)
             nodes[name] = [
-                replace(event, source=session.sources[name]) for event in _events(record)
+                replace(event, source=session.sources[name], aliases=copies)
+                for event in _events(record)
             ]
         except Malformed as error:
             yield Unread(f"{session.name}: {error}")
@@ -178,6 +182,15 @@ def _transcript(session: _Session) -> Iterator[Transcript | Unread]:
             nodes[renamed[name]] = []
     transcript = branched(session.name, nodes, parents, active)
     yield replace(transcript, is_of_subagent=session.is_of_subagent)
+
+
+def _aliases(record: Mapping[str, Any]) -> tuple[str, ...]:
+    """The id by which copies of a reply are known; its own may be a number."""
+    if not _is_reply(record) or not record.get("timestamp"):
+        return ()
+    said = json.dumps([record.get("content"), record.get("toolCalls")], sort_keys=True)
+    digest = hashlib.sha256(said.encode()).hexdigest()[:16]
+    return (f"{record.get('id')} {record['timestamp']} {digest}",)
 
 
 def _reaches_back(value: Any) -> bool:
