@@ -327,7 +327,7 @@ def test_a_thread_forwards_only_what_is_new_and_a_fork_leaves_no_trace():
     steering = BatchSteering(span[:, :last], [compile_methods(())], trace=True)
     with steered(steering) as state, torch.inference_mode():
         tiny.hf_model(whole[:, :last], use_cache=False)
-    seen = torch.stack([layer[0] for layer in state.seen]).cpu()
+    seen = torch.stack([layer[0] for layer in state.masses]).cpu()
     assert torch.allclose(seen, kept[1].trace.mass[:, :, 3], atol=ROUNDING)
 
 

@@ -353,11 +353,11 @@ def test_a_server_keeps_nothing_of_requests_that_have_ended():
                 session.stepped.step()
         gc.collect()
         kinds = Counter(type(each).__name__ for each in gc.get_objects())
-        return kinds["Tensor"], sum(kinds[name] for name in ("RowState", "Resolved"))
+        return kinds["Tensor"], sum(kinds[name] for name in ("RowState", "Rendered"))
 
     gc.collect()  # other tests may have left rows
     names = [type(each).__name__ for each in gc.get_objects()]
-    before = sum(name in ("RowState", "Resolved") for name in names)
+    before = sum(name in ("RowState", "Rendered") for name in names)
     some(0)
     counts = [some(50 * n) for n in range(1, 6)]
     assert session.stepped._scheduler.shared.size <= 100_000 and not session.stepped._open

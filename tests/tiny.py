@@ -155,6 +155,6 @@ def answered(session, requests, top_logprobs=None):
     chats = [session.render(request, top_logprobs) for request in requests]
     rows, outcomes_of = [session.stepped.submit(chat) for chat in chats], {}
     while not all(row.done for row in rows):
-        outcomes_of |= {ended.row: ended.outcome for ended in session.stepped.step()}
+        outcomes_of |= {row: update.outcome for row, update in session.stepped.step().items()}
     pairs = zip(chats, rows, strict=True)
     return [Answered(chat, row, outcomes_of[row]) for chat, row in pairs]

@@ -38,7 +38,7 @@ def attend_explicitly(
     query, key, value, mask = inputs.query, inputs.key, inputs.value, inputs.mask
     grouped = query.unflatten(1, (key.shape[1], -1))
     block = max(1, _SCORES // (query.shape[0] * query.shape[1] * key.shape[2]))
-    groups = None if state is None else _groups(state, query, key)
+    groups = None if state is None else _Groups.of(state, query, key)
     outputs = []
     for start in range(0, query.shape[2], block):
         scores = _scores(grouped[..., start : start + block, :], key, mask, scoring, start)
@@ -87,11 +87,13 @@ class _Groups:
     span: Tensor
     generated: Tensor
 
-
-def _groups(state: PassState, query: Tensor, key: Tensor) -> _Groups:
-    span, generated = state.columns(query.shape[0], key.shape[2])
-    generated = torch.zeros_like(span) if generated is None else generated
-    return _Groups(span[:, None, None], generated[:, None, None])
+    @classmethod
+    def of(cls, state: PassState, query: Tensor, key: Tensor) -> _Groups:
+        """The groups of a layer's keys."""
+        rows, keys = query.shape[0], key.shape[2]
+        span, generated = state.columns.span(rows, keys), state.columns.generated(rows, keys)
+        generated = torch.zeros_like(span) if generated is None else generated
+        return cls(span[:, None, None], generated[:, None, None])
 
 
 def _change(
@@ -129,11 +131,12 @@ def note_trace(state: PassState, layer: int, inputs: LayerInputs, scoring: Score
         places = state.last.to(query.device)
     else:
         places = torch.full((query.shape[0],), query.shape[2] - 1, device=query.device)
-    if not state.noted or (state.last is not None and query.shape[2] > 1):
+    if not state.has_noted or (state.last is not None and query.shape[2] > 1):
         state.note(_mass_at(state, layer, inputs, scoring, places))
-    state.uniform[layer] = state.plans.get(
+    uniform = state.plans.get(
         "uniform", inputs.size, mask, lambda: _uniform_at(state, keys, mask, inputs.causal, places)
     )
+    state.note_uniform(uniform)
 
 
 def _mass_at(
@@ -155,7 +158,7 @@ def _mass_at(
     scoring = ScoreFormula(scoring.scaling, scoring.softcap, chosen(scoring.bias), sink)
     grouped = query[rows, :, places][:, :, None].unflatten(1, (key.shape[1], -1))
     scores = _scores(grouped, key, chosen(mask), scoring, 0)
-    groups = _groups(state, query, key)
+    groups = _Groups.of(state, query, key)
     if state.steering.touches(layer):
         scores = scores + _change(state, layer, scores, groups, sink)
     return (_softmax(scores, sink) * groups.span)[:, :, 0].sum(-1).float()
@@ -173,7 +176,7 @@ def _uniform_at(
         seen = visible(mask[torch.arange(rows, device=places.device), :, last]).any(1)
     elif causal:
         seen = torch.arange(keys, device=places.device) <= places[:, None]
-    span = state.columns(rows, keys)[0].to(places.device)
+    span = state.columns.span(rows, keys).to(places.device)
     return (span & seen).sum(-1) / seen.sum(-1).clamp(min=1)
 
 

@@ -21,7 +21,7 @@ class StepOutputs:
     logits: Tensor  # of the streams that generate, [row, vocabulary]
     second_logits: Tensor  # of the second streams, [row with one, vocabulary]
     mass: Tensor | None  # mass on the span, [row, layer, head]; None unless traced
-    uniform: Tensor | None  # the mass if each layer attended evenly, [row, layer], or None
+    uniform: Tensor | None  # that of uniform attention, [row, layer]; None unless traced
 
 
 def process(step: StepOutputs) -> tuple[Tensor, dict[int, Exception]]:

@@ -5,7 +5,9 @@ and values.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import chain
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -42,15 +44,27 @@ class Scored:
 
 
 TokenIds = tuple[int, ...]
-# Per row, its scores, and the keys and values of each stream's prompt, () if there are none.
-Scores = tuple[list[Scored], list[tuple[KeysValues, ...]]]
+
+
+@dataclass(frozen=True)
+class ScoredRow:
+    """The scores of a row's replies, and what was computed of its prompts."""
+
+    scored: Scored
+    # keys and values of each stream's prompt; () unless the row is kept, or if there are none
+    computed: tuple[KeysValues, ...] = ()
 
 
 def score_rows(
     runner: Runner, rows: Sequence[Row], replies: Sequence[Sequence[TokenIds]], batch_size: int
-) -> Scores:
-    """Scores several replies, as token ids, to each of several chats; halves the batch whenever
-    memory runs out.
+) -> list[ScoredRow]:
+    """Scores several replies to each of several chats; halves the batch whenever memory runs out.
+
+    Args:
+        runner: the model.
+        rows: the chats; of their sampling, nothing is read.
+        replies: of each chat, as token ids.
+        batch_size: the most chats, or replies, forwarded together.
     """
     chats = max(len(rows), max(map(len, replies)))
     return in_memory(
@@ -61,76 +75,27 @@ def score_rows(
 @torch.inference_mode()
 def _score_rows(
     runner: Runner, rows: Sequence[Row], replies: Sequence[Sequence[TokenIds]], batch_size: int
-) -> Scores:
+) -> list[ScoredRow]:
     if not (runner.batched and runner.supports_chunked_prefill):
-        chats = zip(rows, replies, strict=True)
-        return [_score_alone(runner, *chat) for chat in chats], [()] * len(rows)
-    scored: list[Scored] = []
-    computed: list[tuple[KeysValues, ...]] = []
+        return [
+            _score_alone(runner, row, wanted) for row, wanted in zip(rows, replies, strict=True)
+        ]
+    scored: list[ScoredRow] = []
     lengths = [sum(len(stream.token_ids) for stream in row.streams) for row in rows]
     first = 0
     for end in range(1, len(rows) + 1):
         if end == len(rows) or sum(lengths[first : end + 1]) > _PROMPT_TOKENS:
-            some = rows[first:end]
-            scores, prompts = _score_some(runner, some, replies[first:end], batch_size)
-            scored += scores
-            pairs = zip(some, prompts, strict=True)
-            computed += [prompt if row.keep else () for row, prompt in pairs]
+            scored += _score_some(runner, rows[first:end], replies[first:end], batch_size)
             first = end
-    return scored, computed
+    return scored
 
 
-def _score_some(
-    runner: Runner, rows: Sequence[Row], replies: Sequence[Sequence[TokenIds]], batch_size: int
-) -> Scores:
-    streams = [StreamState(stream) for row in rows for stream in row.streams]
-    read = iter(list(_forward_all(runner, streams, batch_size, _PASS_TOKENS, keep=True)))
-    # per row and stream, the last logits of the prompt, and its keys and values
-    prompts = [[next(read) for _ in row.streams] for row in rows]
-    totals, greedy, forwarded = [], [], []
-    for row, prompt, wanted in zip(rows, prompts, replies, strict=True):
-        start = distribution([logits for logits, _ in prompt], row)[0]
-        likeliest = int(start.argmax())
-        totals.append([float(start[reply[0]]) for reply in wanted])
-        greedy.append([reply[0] == likeliest for reply in wanted])
-        forwarded.append(sum(len(stream.token_ids) - stream.cached for stream in row.streams))
-    # the last token of a reply has nothing to predict
-    continuations = [
-        (index, number, reply)
-        for index, wanted in enumerate(replies)
-        for number, reply in enumerate(wanted)
-        if len(reply) > 1
-    ]
-    # per reply and stream, its passes
-    passes = [
-        [
-            _passes(runner.rotary, _after_prompt(stream, computed), reply, 1)
-            for stream, (_, computed) in zip(rows[index].streams, prompts[index], strict=True)
-        ]
-        for index, _, reply in continuations
-    ]
-    continued = [part.state for of_reply in passes for of_stream in of_reply for part in of_stream]
-    later = _forward_all(runner, continued, batch_size, _PASS_TOKENS_WITH_LOGITS, keep=False)
-    for (index, number, reply), of_reply in zip(continuations, passes, strict=True):
-        logits = [
-            _joined([next(later)[0][-part.wanted :] for part in of_stream])
-            for of_stream in of_reply
-        ]
-        total, is_greedy = _score(distribution(logits, rows[index]), reply[1:])
-        totals[index][number] += total
-        greedy[index][number] &= is_greedy
-        forwarded[index] += sum(part.forwarded for of_stream in of_reply for part in of_stream)
-    scored = [
-        Scored(tuple(values), tuple(map(len, wanted)), count, tuple(likeliest))
-        for values, wanted, count, likeliest in zip(totals, replies, forwarded, greedy, strict=True)
-    ]
-    return scored, [tuple(computed for _, computed in prompt if computed) for prompt in prompts]
+@dataclass(frozen=True)
+class _Forwarded:
+    """A stream that was forwarded."""
 
-
-def _after_prompt(stream: Stream, computed: KeysValues | None) -> Stream:
-    """A stream whose whole prompt is already computed."""
-    prefix = Prefix(stream.token_ids, stream.span, stream.compiled, computed)
-    return Stream(stream.token_ids, stream.span, stream.compiled, prefix, len(stream.token_ids))
+    logits: Tensor  # of its last tokens, [token, vocabulary]
+    computed: KeysValues | None  # what was computed of it, if it is wanted
 
 
 @dataclass(frozen=True)
@@ -140,6 +105,84 @@ class _ReplyPass:
     state: StreamState
     wanted: int  # how many last tokens' logits are read
     forwarded: int  # how many tokens the pass forwards
+
+
+@dataclass
+class _Tally:
+    """The scores of a row's replies, as far as their tokens have been read."""
+
+    log_probabilities: list[float]
+    greedy: list[bool]
+    forwarded: int
+
+    @classmethod
+    def of_first_tokens(
+        cls, row: Row, prompt: Sequence[_Forwarded], replies: Sequence[TokenIds]
+    ) -> _Tally:
+        """The scores of the first tokens, from the last logits of the prompt in each stream."""
+        start = distribution([stream.logits for stream in prompt], row)[0]
+        likeliest = int(start.argmax())
+        return cls(
+            [float(start[reply[0]]) for reply in replies],
+            [reply[0] == likeliest for reply in replies],
+            sum(len(stream.token_ids) - stream.cached for stream in row.streams),
+        )
+
+    def scored(self, replies: Sequence[TokenIds]) -> Scored:
+        """The scores of these replies, all of whose tokens have been read."""
+        totals, greedy = tuple(self.log_probabilities), tuple(self.greedy)
+        return Scored(totals, tuple(map(len, replies)), self.forwarded, greedy)
+
+
+def _score_some(
+    runner: Runner, rows: Sequence[Row], replies: Sequence[Sequence[TokenIds]], batch_size: int
+) -> list[ScoredRow]:
+    """Scores rows whose prompts are in memory together."""
+    streams = [StreamState(stream) for row in rows for stream in row.streams]
+    read = iter(list(_forward_all(runner, streams, batch_size, _PASS_TOKENS, keep=True)))
+    prompts = [[next(read) for _ in row.streams] for row in rows]
+    tallies = list(map(_Tally.of_first_tokens, rows, prompts, replies))
+    # per row and reply, the passes of each stream over the other tokens
+    passes = [
+        [_later_passes(runner, row, prompt, reply) for reply in wanted]
+        for row, prompt, wanted in zip(rows, prompts, replies, strict=True)
+    ]
+    states = [part.state for part in chain(*chain(*chain(*passes)))]
+    later = _forward_all(runner, states, batch_size, _PASS_TOKENS_WITH_LOGITS, keep=False)
+    for row, wanted, tally, of_row in zip(rows, replies, tallies, passes, strict=True):
+        for number, (reply, of_reply) in enumerate(zip(wanted, of_row, strict=True)):
+            logits = [
+                _joined([next(later).logits[-part.wanted :] for part in of_stream])
+                for of_stream in of_reply
+            ]
+            if not logits:
+                continue
+            score = _score(distribution(logits, row), reply[1:])
+            tally.log_probabilities[number] += score.log_probability
+            tally.greedy[number] &= score.greedy
+            tally.forwarded += sum(part.forwarded for part in chain(*of_reply))
+    computed = [
+        tuple(stream.computed for stream in prompt if row.keep and stream.computed is not None)
+        for row, prompt in zip(rows, prompts, strict=True)
+    ]
+    scored = [tally.scored(wanted) for tally, wanted in zip(tallies, replies, strict=True)]
+    return list(map(ScoredRow, scored, computed))
+
+
+def _later_passes(
+    runner: Runner, row: Row, prompt: Sequence[_Forwarded], reply: TokenIds
+) -> list[list[_ReplyPass]]:
+    """The passes of each stream over a reply's tokens after its first, which the last logits of the
+    prompt predict; [] if there are none. The last token has nothing to predict.
+    """
+    if len(reply) == 1:
+        return []
+    passes = []
+    for stream, forwarded in zip(row.streams, prompt, strict=True):
+        prefix = Prefix(stream.token_ids, stream.span, stream.compiled, forwarded.computed)
+        whole = replace(stream, prefix=prefix, shared=len(stream.token_ids))
+        passes.append(_passes(runner.rotary, whole, reply, 1))
+    return passes
 
 
 def _passes(rotary: RotaryLengths, stream: Stream, reply: TokenIds, first: int) -> list[_ReplyPass]:
@@ -163,23 +206,25 @@ def _joined(logits: Sequence[Tensor]) -> Tensor:
     return logits[0] if len(logits) == 1 else torch.cat(list(logits))
 
 
-def _score_alone(runner: Runner, row: Row, wanted: Sequence[TokenIds]) -> Scored:
-    scores, forwarded = [], 0
-    for reply in wanted:
-        by_stream = [_passes(runner.rotary, stream, reply, 0) for stream in row.streams]
+def _score_alone(runner: Runner, row: Row, replies: Sequence[TokenIds]) -> ScoredRow:
+    """Scores a row whose model cannot continue after computed tokens: each reply with its chat."""
+    scores, forwarded = list[_Score](), 0
+    for reply in replies:
+        passes = [_passes(runner.rotary, stream, reply, 0) for stream in row.streams]
         logits = [
-            _joined([forward_alone(runner, part.state, part.wanted) for part in passes])
-            for passes in by_stream
+            _joined([forward_alone(runner, part.state, part.wanted) for part in of_stream])
+            for of_stream in passes
         ]
-        forwarded += sum(len(part.state) for passes in by_stream for part in passes)
+        forwarded += sum(len(part.state) for part in chain(*passes))
         scores.append(_score(distribution(logits, row), reply))
-    totals, greedy = zip(*scores, strict=True)
-    return Scored(totals, tuple(map(len, wanted)), forwarded, greedy)
+    totals = tuple(score.log_probability for score in scores)
+    greedy = tuple(score.greedy for score in scores)
+    return ScoredRow(Scored(totals, tuple(map(len, replies)), forwarded, greedy))
 
 
 def _forward_all(
     runner: Runner, states: Sequence[StreamState], batch_size: int, limit: int, *, keep: bool
-) -> Iterator[tuple[Tensor, KeysValues | None]]:
+) -> Iterator[_Forwarded]:
     """With `keep`, each stream's last logits, keys and values; else the logits of new tokens."""
     for group in _groups(states, batch_size, limit):
         slots = runner.slots()
@@ -193,7 +238,7 @@ def _forward_all(
         slots.commit(every, ends)
         for slot, (start, end) in enumerate(zip(starts, ends, strict=True)):
             wanted = 1 if keep else end - start
-            yield logits[slot, -wanted:], slots.computed(slot) if keep else None
+            yield _Forwarded(logits[slot, -wanted:], slots.computed(slot) if keep else None)
 
 
 def _groups(
@@ -221,8 +266,15 @@ def distribution(logits: Sequence[Tensor], row: Row) -> Tensor:
     return first.float().log_softmax(-1)
 
 
-def _score(distributions: Tensor, reply: Sequence[int]) -> tuple[float, bool]:
-    """The log-probability of a reply, and whether each token is the likeliest at its place."""
-    chosen = torch.tensor(reply, device=distributions.device)[:, None]
+class _Score(NamedTuple):
+    """The score of some tokens of a reply."""
+
+    log_probability: float  # the sum over them
+    greedy: bool  # whether each is the likeliest at its place
+
+
+def _score(distributions: Tensor, token_ids: Sequence[int]) -> _Score:
+    """The score of tokens under their distributions, [token, vocabulary]."""
+    chosen = torch.tensor(token_ids, device=distributions.device)[:, None]
     total = float(distributions.gather(-1, chosen).double().sum())
-    return total, distributions.argmax(-1).tolist() == list(reply)
+    return _Score(total, distributions.argmax(-1).tolist() == list(token_ids))

@@ -164,7 +164,7 @@ class RowState:
     # how often each token is in `token_ids`, counted as they are drawn
     token_counts: Counter[int] = field(default_factory=Counter)
     masses: list[Tensor] = field(default_factory=list)  # on the span, per token, [layer, head]
-    uniform_masses: list[Tensor] = field(default_factory=list)  # for even attention, [layer]
+    uniform_masses: list[Tensor] = field(default_factory=list)  # of uniform attention, [layer]
     log_probabilities: list[LogProbability] = field(default_factory=list)  # if requested
     # per stream, the computed pieces of its first tokens, in order, until they are in its slot
     known: list[tuple[KeysValues, ...]] = field(default_factory=list)

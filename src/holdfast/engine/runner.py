@@ -47,7 +47,7 @@ class Output:
     # mass on the span at the last token, float32 [row, layer, head]; None unless traced
     mass: Tensor | None
     cache: Cache | None  # what is computed after the pass
-    # the mass if each layer attended evenly, float32 [row, layer]; None unless traced
+    # the mass of uniform attention, float32 [row, layer]; None unless traced
     uniform: Tensor | None = None
     tokens: int = 0  # tokens forwarded of each row, padding included
 
@@ -174,8 +174,8 @@ class Runner:
             )
         mass = uniform = None
         if state is not None and state.steering.trace:
-            mass = torch.stack([layer.float() for layer in state.seen], 1)
-            uniform = torch.stack(list(state.uniform.values()), 1)
+            mass = torch.stack([layer.float() for layer in state.masses], 1)
+            uniform = torch.stack(list(state.passes[-1].uniform.values()), 1)
         cache = cache_of(output)
         logits = output.logits[:, -batch.logits :]
         return Output(logits, mass, cache, uniform, batch.ids.shape[1])

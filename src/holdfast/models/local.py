@@ -9,7 +9,7 @@ import torch
 import transformers
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
-from holdfast.attention import check_methods, why_unreached
+from holdfast.attention import check_heads, why_unreached
 from holdfast.chat.emphasis import Part
 from holdfast.chat.messages import Messages
 from holdfast.common.event_loop import run_sync
@@ -135,7 +135,7 @@ class LocalModel(Generates):
         cure = "use a prompt method such as repetition"
         model = f"{self.name} ({kind}){unreached}"
         check_requirements(compiled.methods, self.capabilities, model, cure)
-        check_methods(self.hf_model, (*compiled.attention, *compiled.rehearsed))
+        check_heads(self.hf_model, (*compiled.attention, *compiled.rehearsed))
         check_states(self.hf_model, compiled, self.fingerprint)
 
     @cached_property

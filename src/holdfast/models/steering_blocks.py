@@ -13,9 +13,9 @@ from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from holdfast.attention.batch_steering import BatchSteering
 from holdfast.attention.blocks import Steered, entered
-from holdfast.attention.pass_refusals import CacheOrigin
+from holdfast.attention.cache_origins import CacheOrigin
+from holdfast.attention.head_checks import check_heads
 from holdfast.attention.patching import open_block
-from holdfast.attention.reaching import check_methods
 from holdfast.chat.emphasis import Part
 from holdfast.chat.messages import Messages
 from holdfast.chat.prompt import render
@@ -71,11 +71,11 @@ def steering(
     span = _checked_span(span_mask)
     rows = _per_row(methods, len(span))
     shifting = [method for row in rows for method in row.attention]
-    check_methods(model, shifting)
+    check_heads(model, shifting)
     _check_states(model, rows, getattr(hf_model, "fingerprint", ""))
     block = _block(model, rows, span, trace)
     with open_block(model, block):
-        check_methods(model, shifting)  # again: the first block learns which layers have attention
+        check_heads(model, shifting)  # again: the first block learns which layers have attention
         yield block
     if block.running:
         _warn(

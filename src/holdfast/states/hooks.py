@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from holdfast.errors import ModelError
+from holdfast.errors import Unsteerable
 from holdfast.methods.compiled import CompiledMethods
 from holdfast.methods.protocols import EditsStates
 from holdfast.states.edits import EditGroup
@@ -38,7 +38,9 @@ def edited(model: PreTrainedModel, edits: Sequence[EditGroup]) -> Iterator[None]
     touched = _touched(edits)
     for site, layer in touched:
         if layer not in places[site]:
-            raise ModelError(f"Layer {layer} gives no {site.value} here, so they cannot be edited.")
+            raise Unsteerable(
+                f"Layer {layer} gives no {site.value} here, so they cannot be edited."
+            )
     handles = [
         places[site][layer].module.register_forward_hook(
             _hook(current, site, layer, places[site][layer])

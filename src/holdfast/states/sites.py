@@ -18,7 +18,7 @@ from weakref import WeakKeyDictionary
 import torch
 from torch import Tensor
 
-from holdfast.errors import ModelError, type_in_words
+from holdfast.errors import Unsteerable, type_in_words
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -256,7 +256,7 @@ def through(function: Callable[[Tensor], Tensor], output: Any) -> Any:
         return function(output)
     if isinstance(output, (tuple, list)) and output and isinstance(output[0], Tensor):
         return (function(output[0]), *output[1:])
-    raise ModelError(
+    raise Unsteerable(
         f"A layer gives {type_in_words(output)} and no tensor, so it cannot be edited; use a"
         " method of another kind."
     )

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
 
     from holdfast.engine.runner import Runner
-    from holdfast.models.session import SessionModel
+    from holdfast.models.session_model import SessionModel
 
 _CONTEXT = 4096  # default tokens per row for models that were trained on more
 _ROWS = 32

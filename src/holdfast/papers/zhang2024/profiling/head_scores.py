@@ -216,10 +216,8 @@ class Replies:
         if not (model.reuses_cache and model.runner.supports_chunked_prefill and count):
             return None
         stream = Stream(prompt.token_ids[:count], prompt.span[:count])
-        _, ((computed,),) = score_rows(
-            model.runner, [Row((stream,), keep=True)], [[(0,)]], model.batch_size
-        )
-        return Prefix(stream.token_ids, stream.span, UNSTEERED, computed)
+        (row,) = score_rows(model.runner, [Row((stream,), keep=True)], [[(0,)]], model.batch_size)
+        return Prefix(stream.token_ids, stream.span, UNSTEERED, row.computed[0])
 
 
 def scorer_of(material: Material, *, shares_passes: bool) -> Scorer:
