@@ -242,8 +242,9 @@ def test_the_journey_of_a_coding_agent_prints_what_its_page_shows(tmp_path, monk
     for words in commands_of(page):
         if "--install" in words or "~/.codex/sessions" in words:
             continue
-        monkeypatch.setattr("sys.stdin", Path("hook.json").open())
-        main(words)
+        with Path("hook.json").open() as hook:
+            monkeypatch.setattr("sys.stdin", hook)
+            main(words)
     output = capsys.readouterr()
     written = output.out + output.err + Path("rules.yaml").read_text()
     shown = [line for block in blocks_of(page, "text") for line in block.text.splitlines()]
