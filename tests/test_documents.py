@@ -148,7 +148,7 @@ def test_commands_parse(page, folder):
 def test_commands_are_found_on_the_pages():
     assert sum(len(commands_of(page)) for page in PAGES) > 50
     commands = [words for page in PAGES for words in commands_of(page)]
-    assert ["generate", "--system", "Always reply in French."] in commands
+    assert ["remind", "--suite", "rules.yaml"] in commands  # behind a pipe
 
 
 @pytest.mark.parametrize("page", with_code("json"), ids=lambda page: page.name)
