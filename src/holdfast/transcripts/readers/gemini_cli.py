@@ -1,7 +1,10 @@
 """Gemini CLI's sessions: `~/.gemini/tmp/*/chats/session-*`, one JSON document or JSON lines."""
 
+import hashlib
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Any
 
 from holdfast.errors import shortened
@@ -73,6 +76,7 @@ class _Session:
     """A session's messages by id, in order; one that is written again takes its place."""
 
     name: str
+    is_of_subagent: bool = False
     records: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     sources: dict[str, str] = field(default_factory=dict)  # of each message, where it began
     # taken back: each with its id, and that of the message before it
@@ -145,7 +149,8 @@ def _read(values: Values) -> Iterator[Transcript | Unread]:
             elif "sessionId" in record:
                 if session.has_reply:  # another session, in a file that was put together
                     yield from _transcript(session)
-                session = _Session(f"{file_of(where)}, session {record['sessionId']}")
+                name = f"{file_of(where)}, session {record['sessionId']}"
+                session = _Session(name, record.get("kind") == "subagent")
                 session.add(record.get("messages") or [], where)
             else:
                 session.add([record], where)
@@ -158,8 +163,10 @@ def _transcript(session: _Session) -> Iterator[Transcript | Unread]:
     nodes: dict[str, list[Event]] = {}
     for name, record in session.records.items():
         try:
+            copies = _aliases(record)
             nodes[name] = [
-                replace(event, source=session.sources[name]) for event in _events(record)
+                replace(event, source=session.sources[name], aliases=copies)
+                for event in _events(record)
             ]
         except Malformed as error:
             yield Unread(f"{session.name}: {error}")
@@ -173,7 +180,17 @@ def _transcript(session: _Session) -> Iterator[Transcript | Unread]:
             nodes[renamed[name]] = _events(record)
         except Malformed:
             nodes[renamed[name]] = []
-    yield branched(session.name, nodes, parents, active)
+    transcript = branched(session.name, nodes, parents, active)
+    yield replace(transcript, is_of_subagent=session.is_of_subagent)
+
+
+def _aliases(record: Mapping[str, Any]) -> tuple[str, ...]:
+    """The id by which copies of a reply are known; its own may be a number."""
+    if not _is_reply(record) or not record.get("timestamp"):
+        return ()
+    said = json.dumps([record.get("content"), record.get("toolCalls")], sort_keys=True)
+    digest = hashlib.sha256(said.encode()).hexdigest()[:16]
+    return (f"{record.get('id')} {record['timestamp']} {digest}",)
 
 
 def _reaches_back(value: Any) -> bool:
@@ -202,9 +219,18 @@ def _events(record: Mapping[str, Any]) -> list[Event]:
         for c in calls
     ]
     text = "\n".join(event.text for event in messages)
-    results = [{"role": "tool", "parts": c["result"]} for c in calls if _is_list(c.get("result"))]
-    answers = [e for e in read_messages(results) if e.kind is Kind.TOOL_RESULT and e.text]
-    return [*message_events("assistant", text, made), *answers]
+    return [*message_events("assistant", text, made), *chain.from_iterable(map(_results, calls))]
+
+
+def _results(call: Mapping[str, Any]) -> list[Event]:
+    """The results of a call: what the model saw of them, in Gemini's parts or as text."""
+    result = call.get("result")
+    if isinstance(result, str):
+        return [Event(Kind.TOOL_RESULT, result, call_id=str(call.get("id") or ""))]
+    if not isinstance(result, list) or not result:
+        return []
+    events = read_messages([{"role": "tool", "parts": result}])
+    return [event for event in events if event.kind is Kind.TOOL_RESULT and event.text]
 
 
 def _by_whom(event: Event) -> Event:
@@ -215,10 +241,6 @@ def _by_whom(event: Event) -> Event:
     if text or not event.text:
         return Event(Kind.MESSAGE, text, "user")
     return Event(Kind.REMINDER, event.text)
-
-
-def _is_list(value: Any) -> bool:
-    return isinstance(value, list) and bool(value)
 
 
 FORMAT = Format("gemini-cli", _recognises, _read, has_events=True, reaches_back=_reaches_back)
