@@ -23,9 +23,9 @@ from holdfast import (
     SplitSoftmax,
     methods,
 )
-from holdfast.engine.batch import batch_of, spans_of
-from holdfast.engine.rows import StreamState
 from holdfast.errors import Unsteerable, UsageError
+from holdfast.generation.batch import batch_of, spans_of
+from holdfast.generation.rows import StreamState
 from holdfast.methods import Ability, Kind, Spotlight, compile_methods
 from holdfast.methods.heads import HeadSet, with_heads
 from holdfast.methods.kinds import TRAITS, kind_of

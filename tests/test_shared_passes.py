@@ -10,13 +10,13 @@ import torch
 
 from holdfast import Boost, Sampling, steering
 from holdfast.attention import install
-from holdfast.engine.batch import spans_of
-from holdfast.engine.rows import Row, Stream, StreamState
-from holdfast.engine.runner import Runner
-from holdfast.engine.scheduler import Scheduler
-from holdfast.engine.slot_layers import Shared
-from holdfast.engine.state_layers import layers_like
 from holdfast.errors import ModelError
+from holdfast.generation.batch import spans_of
+from holdfast.generation.rows import Row, Stream, StreamState
+from holdfast.generation.runner import Runner
+from holdfast.generation.scheduler import Scheduler
+from holdfast.generation.slot_layers import Shared
+from holdfast.generation.state_layers import layers_like
 from holdfast.methods import compile_methods
 from holdfast.models.loading import reuses_cache
 

@@ -13,8 +13,8 @@ from transformers import PreTrainedModel, PreTrainedTokenizerFast
 from holdfast.attention import cache_of, install, layers_with_attention
 from holdfast.chat.templates import begin_with_bos, read_template
 from holdfast.common import ranges
-from holdfast.engine.state_layers import ATTENDING, SLOT_LAYERS
 from holdfast.errors import ModelError
+from holdfast.generation.state_layers import ATTENDING, SLOT_LAYERS
 from holdfast.models.checkpoint import DEFAULT, Source, find_source, hub_silence
 from holdfast.models.fingerprint import Fingerprint, is_split
 from holdfast.models.loading_errors import explained

@@ -13,11 +13,11 @@ from holdfast.attention import check_heads, why_unreached
 from holdfast.chat.emphasis import Part
 from holdfast.chat.messages import Messages
 from holdfast.common.event_loop import run_sync
-from holdfast.engine.memory import memory_of_this_process
-from holdfast.engine.reply_scoring import Scored
-from holdfast.engine.runner import Runner
-from holdfast.engine.scheduler import Scheduler, Serving
 from holdfast.errors import ModelError
+from holdfast.generation.memory import memory_of_this_process
+from holdfast.generation.reply_scoring import Scored
+from holdfast.generation.runner import Runner
+from holdfast.generation.scheduler import Scheduler, Serving
 from holdfast.methods import (
     Ability,
     Method,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from holdfast.engine.rows import RowState
+from holdfast.generation.rows import RowState
 from holdfast.models.requests import Token
 
 

@@ -14,9 +14,9 @@ import torch
 from holdfast.chat.emphasis import Part
 from holdfast.chat.messages import Message
 from holdfast.common import ranges
-from holdfast.engine.reply_scoring import Scored
-from holdfast.engine.scheduler import Scheduler, Serving
 from holdfast.errors import ModelError, UsageError
+from holdfast.generation.reply_scoring import Scored
+from holdfast.generation.scheduler import Scheduler, Serving
 from holdfast.methods import (
     Ability,
     Method,
@@ -38,7 +38,7 @@ from holdfast_llama.weights import SteeredRow
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
 
-    from holdfast.engine.runner import Runner
+    from holdfast.generation.runner import Runner
     from holdfast.models.session_model import SessionModel
 
 _CONTEXT = 4096  # default tokens per row for models that were trained on more

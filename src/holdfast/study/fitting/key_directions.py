@@ -12,9 +12,9 @@ import torch
 from torch import Tensor
 
 from holdfast.common.progress import Progress
-from holdfast.engine.batch import batch_of, spans_of
-from holdfast.engine.rows import StreamState
 from holdfast.errors import ModelError
+from holdfast.generation.batch import batch_of, spans_of
+from holdfast.generation.rows import StreamState
 from holdfast.models.local import LocalModel
 from holdfast.models.requests import Request
 from holdfast.states import Site, sites_of, watched

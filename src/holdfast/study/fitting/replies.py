@@ -14,9 +14,9 @@ from torch import Tensor
 from holdfast.chat.messages import Message
 from holdfast.common.progress import Progress
 from holdfast.common.sampling import Sampling
-from holdfast.engine.batch import batch_of, spans_of
-from holdfast.engine.rows import Stream, StreamState
 from holdfast.errors import ModelError
+from holdfast.generation.batch import batch_of, spans_of
+from holdfast.generation.rows import Stream, StreamState
 from holdfast.methods import UNSTEERED
 from holdfast.models.local import LocalModel
 from holdfast.models.requests import Request

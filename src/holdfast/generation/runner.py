@@ -23,13 +23,13 @@ from holdfast.attention import (
     steered,
 )
 from holdfast.common.threads import is_small
-from holdfast.engine.batch import Batch, batch_of, spans_of
-from holdfast.engine.cache import Slots
-from holdfast.engine.memory import ran_out_of_memory
-from holdfast.engine.rows import StreamState
-from holdfast.engine.slot_layers import DummyLayer
-from holdfast.engine.state_layers import RECURRENT
 from holdfast.errors import HoldfastError, ModelError
+from holdfast.generation.batch import Batch, batch_of, spans_of
+from holdfast.generation.cache import Slots
+from holdfast.generation.memory import ran_out_of_memory
+from holdfast.generation.rows import StreamState
+from holdfast.generation.slot_layers import DummyLayer
+from holdfast.generation.state_layers import RECURRENT
 from holdfast.states import edited
 
 if TYPE_CHECKING:

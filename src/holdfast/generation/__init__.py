@@ -1,5 +1,6 @@
-"""Forward passes of rows that join and leave. The engine knows only token ids and three kinds of
-steering: tables for attention, edits of states, and logits processors.
+"""Generates rows that join and leave, in shared forward passes: the engine of models that run here.
+It knows only token ids and three kinds of steering: tables for attention, edits of states, and
+logits processors.
 
     scheduler = Scheduler(Runner(hf_model), stop_ids, batch_size=192)
     state = scheduler.submit(Row((Stream(token_ids, span, compile_methods(methods)),)))

@@ -19,10 +19,10 @@ from torch import Tensor
 
 from holdfast.attention import AttentionTrace
 from holdfast.common.sampling import Penalties, Sampling
-from holdfast.engine.constraints import Matcher, TokenGrammar
-from holdfast.engine.drawing import Draw, DrawnToken, LogProbability, uniforms
-from holdfast.engine.prefixes import KeysValues, Prefix
 from holdfast.errors import ModelError
+from holdfast.generation.constraints import Matcher, TokenGrammar
+from holdfast.generation.drawing import Draw, DrawnToken, LogProbability, uniforms
+from holdfast.generation.prefixes import KeysValues, Prefix
 from holdfast.methods.compiled import UNSTEERED, CompiledMethods
 from holdfast.methods.protocols import EditsLogits
 

@@ -19,8 +19,8 @@ from torch import Tensor
 from transformers.cache_utils import Cache
 
 from holdfast.attention import EVERY_LENGTH, SAME_FACTORS, RotaryLengths, Starts
-from holdfast.engine.prefixes import KeysValues
-from holdfast.engine.slot_layers import (
+from holdfast.generation.prefixes import KeysValues
+from holdfast.generation.slot_layers import (
     CacheLayer,
     LayerColumns,
     Shared,
@@ -29,7 +29,7 @@ from holdfast.engine.slot_layers import (
     States,
     WindowLayer,
 )
-from holdfast.engine.state_layers import StateLayer, layers_like
+from holdfast.generation.state_layers import StateLayer, layers_like
 
 
 @dataclass(frozen=True)

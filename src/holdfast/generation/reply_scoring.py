@@ -13,11 +13,11 @@ import torch
 from torch import Tensor
 
 from holdfast.attention import RotaryLengths
-from holdfast.engine.batch import spans_of
-from holdfast.engine.memory import in_memory
-from holdfast.engine.prefixes import KeysValues, Prefix
-from holdfast.engine.rows import Row, Stream, StreamState
-from holdfast.engine.runner import Runner, forward_alone
+from holdfast.generation.batch import spans_of
+from holdfast.generation.memory import in_memory
+from holdfast.generation.prefixes import KeysValues, Prefix
+from holdfast.generation.rows import Row, Stream, StreamState
+from holdfast.generation.runner import Runner, forward_alone
 
 _PASS_TOKENS = 16_384  # tokens of one pass, padding included, unless a single row has more
 _PASS_TOKENS_WITH_LOGITS = 2_048  # the same if every token's logits are wanted

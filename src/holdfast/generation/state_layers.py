@@ -20,8 +20,9 @@ from transformers.cache_utils import (
     LinearAttentionLayer,
 )
 
-from holdfast.engine import slot_layers
-from holdfast.engine.slot_layers import (
+from holdfast.errors import ModelError
+from holdfast.generation import slot_layers
+from holdfast.generation.slot_layers import (
     CacheLayer,
     DummyLayer,
     KeyLayer,
@@ -30,7 +31,6 @@ from holdfast.engine.slot_layers import (
     Window,
     WindowLayer,
 )
-from holdfast.errors import ModelError
 
 _CONV, _RECURRENT = "conv", "recurrent"
 
