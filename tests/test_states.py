@@ -49,9 +49,9 @@ def made(kind: str):
 
 
 def written(local, tmp_path, method: str, seed: int = 0):
-    places = sites_of(local.hf_model).places
+    points = sites_of(local.hf_model).points
     site = {"capping": Site.HIDDEN, "vector": Site.HIDDEN}.get(method, Site.KEYS)
-    layers = tuple(sorted(places[site]))
+    layers = tuple(sorted(points[site]))
     file = tmp_path / f"{method}-{seed}.safetensors"
     return write_for(local, file, method, seed, layers=layers, chosen=layers[-2:])
 

@@ -83,9 +83,9 @@ def _scores(inputs: LayerInputs, extras: ScoreExtras, start: int, stop: int) -> 
         mask = mask if mask.shape[2] == 1 else mask[:, :, start : start + count]
         return scores + additive(mask, wide)
     if inputs.causal:
-        places = torch.arange(start, start + count, device=key.device)
+        queries = torch.arange(start, start + count, device=key.device)
         scores = scores.masked_fill(
-            torch.arange(key.shape[2], device=key.device) > places[:, None], -torch.inf
+            torch.arange(key.shape[2], device=key.device) > queries[:, None], -torch.inf
         )
     return scores
 
@@ -140,21 +140,21 @@ def note_trace(
     """Records the mass on the span, unless it already is, and that of uniform attention."""
     query, keys, mask = inputs.query, inputs.key.shape[2], inputs.mask
     if state.last is not None:
-        places = state.last.to(query.device)
+        queries = state.last.to(query.device)
     else:
-        places = torch.full((query.shape[0],), query.shape[2] - 1, device=query.device)
+        queries = torch.full((query.shape[0],), query.shape[2] - 1, device=query.device)
     if not state.has_noted or (state.last is not None and query.shape[2] > 1):
-        state.note(_mass_at(state, layer, inputs, extras, places))
+        state.note(_mass_at(state, layer, inputs, extras, queries))
     uniform = state.plans.get(
-        "uniform", inputs.size, mask, lambda: _uniform_at(state, keys, mask, inputs.causal, places)
+        "uniform", inputs.size, mask, lambda: _uniform_at(state, keys, mask, inputs.causal, queries)
     )
     state.note_uniform(uniform)
 
 
 def _mass_at(
-    state: PassState, layer: int, inputs: LayerInputs, extras: ScoreExtras, places: Tensor
+    state: PassState, layer: int, inputs: LayerInputs, extras: ScoreExtras, queries: Tensor
 ) -> Tensor:
-    """The mass on the span, [B, H], at the query `places` [B] of each row, after steering."""
+    """The mass on the span, [B, H], at one query of each row, `queries` [B], after steering."""
     query, key, mask = inputs.query, inputs.key, inputs.mask
     rows = torch.arange(query.shape[0], device=query.device)
 
@@ -162,15 +162,15 @@ def _mass_at(
         """Selects one query per row: [B, H or 1, 1, ...] of [B or 1, H or 1, Q or 1, ...]."""
         if states is None or states.shape[2] == 1:
             return states
-        return states.expand(query.shape[0], *states.shape[1:])[rows, :, places][:, :, None]
+        return states.expand(query.shape[0], *states.shape[1:])[rows, :, queries][:, :, None]
 
     if inputs.causal and mask is None:
-        mask = (torch.arange(key.shape[2], device=key.device) <= places[:, None])[:, None, None]
-    at_places = replace(
-        inputs, query=query[rows, :, places][:, :, None], mask=chosen(mask), causal=False
+        mask = (torch.arange(key.shape[2], device=key.device) <= queries[:, None])[:, None, None]
+    last_only = replace(
+        inputs, query=query[rows, :, queries][:, :, None], mask=chosen(mask), causal=False
     )
     extras = ScoreExtras(extras.softcap, chosen(extras.bias), chosen(extras.sinks))
-    scores = _scores(at_places, extras, 0, 1)
+    scores = _scores(last_only, extras, 0, 1)
     groups = _Groups.of(state, query, key)
     if state.steering.touches(layer):
         scores = scores + _change(state, layer, scores, groups, extras.sinks)
@@ -178,18 +178,20 @@ def _mass_at(
 
 
 def _uniform_at(
-    state: PassState, keys: int, mask: Tensor | None, causal: bool, places: Tensor
+    state: PassState, keys: int, mask: Tensor | None, causal: bool, queries: Tensor
 ) -> Tensor:
-    """The mass on the span, [B], of uniform attention to what any head sees at `places` [B]."""
-    rows = len(places)
-    seen = torch.ones(rows, keys, dtype=torch.bool, device=places.device)
+    """The mass on the span, [B], of uniform attention over what any head sees at one query of each
+    row, `queries` [B].
+    """
+    rows = len(queries)
+    seen = torch.ones(rows, keys, dtype=torch.bool, device=queries.device)
     if mask is not None:
         mask = mask.expand(rows, *mask.shape[1:])
-        last = places if mask.shape[2] > 1 else torch.zeros_like(places)
-        seen = visible(mask[torch.arange(rows, device=places.device), :, last]).any(1)
+        last = queries if mask.shape[2] > 1 else torch.zeros_like(queries)
+        seen = visible(mask[torch.arange(rows, device=queries.device), :, last]).any(1)
     elif causal:
-        seen = torch.arange(keys, device=places.device) <= places[:, None]
-    span = state.columns.span(rows, keys).to(places.device)
+        seen = torch.arange(keys, device=queries.device) <= queries[:, None]
+    span = state.columns.span(rows, keys).to(queries.device)
     return (span & seen).sum(-1) / seen.sum(-1).clamp(min=1)
 
 

@@ -84,7 +84,7 @@ def _read(
 ) -> tuple[tuple[int, ...], dict[Site, _Sums]]:
     """The layers, and the sums by site; refuses models without keys, and unusable examples."""
     sites = sites_of(model.hf_model)
-    layers = tuple(sorted(set(sites.places[Site.KEYS]) & set(sites.places[Site.VALUES])))
+    layers = tuple(sorted(set(sites.points[Site.KEYS]) & set(sites.points[Site.VALUES])))
     if not layers or not sites.key_heads:
         raise ModelError(
             f"{model.name} ({type(model.hf_model).__name__}) gives no keys and values of one form"

@@ -73,7 +73,7 @@ def _hidden(
     model: LocalModel, examples: Sequence[Contrast], done: Progress
 ) -> tuple[tuple[int, ...], list[Tensor], list[Tensor]]:
     """The layers, and each prompted and plain reply's hidden states, [layer, token, size]."""
-    layers = tuple(sorted(sites_of(model.hf_model).places[Site.HIDDEN]))
+    layers = tuple(sorted(sites_of(model.hf_model).points[Site.HIDDEN]))
     if not layers:
         raise ModelError(
             f"{model.name} ({type(model.hf_model).__name__}) gives no hidden states behind its"
