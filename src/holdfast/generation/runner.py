@@ -308,13 +308,6 @@ class Runner:
         return torch.zeros_like(seen, dtype=dtype).masked_fill_(~seen, torch.finfo(dtype).min)
 
 
-def forward_alone(runner: Runner, state: StreamState, logits: int) -> Tensor:
-    """The logits [token, vocabulary] of a row's last tokens, with the whole row forwarded alone."""
-    span = spans_of([state], runner.device)
-    batch = batch_of([state], [0], span, runner.device, logits=logits)
-    return runner.forward(batch).logits[0]
-
-
 def _in_order(outputs: Sequence[Output], groups: Sequence[Sequence[int]]) -> Output:
     """The outputs of several passes as one, in the order of the indices in their groups."""
     order = torch.tensor([index for group in groups for index in group]).argsort().tolist()

@@ -72,7 +72,9 @@ def steering(
     rows = _per_row(methods, len(span))
     shifting = [method for row in rows for method in row.attention]
     check_heads(model, shifting)
-    _check_states(model, rows, getattr(hf_model, "fingerprint", ""))
+    with entered(model, None):  # its first inspection is a plain pass, and so before the block
+        for compiled in rows:
+            check_states(model, compiled, getattr(hf_model, "fingerprint", ""))
     block = _block(model, rows, span, trace)
     with open_block(model, block):
         check_heads(model, shifting)  # again: the first block learns which layers have attention
@@ -120,17 +122,6 @@ def _spec(compiled: CompiledMethods) -> str:
     """The spec string of methods; for one without a spec string, its name."""
     names = [spec_of([m]) if type(m) in METHODS else m.name for m in compiled.methods]
     return "+".join(names) or spec_of(())
-
-
-def _check_states(
-    model: PreTrainedModel, rows: Sequence[CompiledMethods], fingerprint: str
-) -> None:
-    """Refuses edits besides attention that the model lacks; the first look at it is a plain pass,
-    and so comes before the block.
-    """
-    with entered(model, None):
-        for compiled in rows:
-            check_states(model, compiled, fingerprint)
 
 
 def causal_model(model: Any) -> PreTrainedModel:

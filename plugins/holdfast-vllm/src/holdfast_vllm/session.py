@@ -59,7 +59,7 @@ class Ongoing:
     @property
     def traced(self) -> bool:
         """Whether its mass is noted."""
-        return self.rendered.row.trace and any(self.rendered.row.streams[0].span)
+        return self.rendered.row.traces_span
 
 
 class VllmSession:
