@@ -285,7 +285,7 @@ def test_prompt_strength_contrasts_with_its_default_prompt():
 
 def test_keys_and_values_are_freed_with_the_call_not_when_cycles_are_collected(monkeypatch):
     """A process that answers batch after batch makes few objects for the collector to count."""
-    from holdfast.generation.cache import Slots
+    from holdfast.generation.slots import Slots
 
     alive, make = [], Slots.__init__
 

@@ -17,12 +17,12 @@ from transformers.cache_utils import DynamicLayer
 from holdfast import Guidance, Request, Sampling, SplitSoftmax, drift
 from holdfast.errors import ModelError, PromptError, UsageError
 from holdfast.generation import decoder, memory
-from holdfast.generation.cache import Slots
 from holdfast.generation.decoder import Decoder
 from holdfast.generation.prefixes import KeysValues
 from holdfast.generation.rows import RowState
 from holdfast.generation.scheduler import Serving
-from holdfast.generation.shared import SharedPrefixes
+from holdfast.generation.shared_prefixes import SharedPrefixes
+from holdfast.generation.slots import Slots
 from holdfast.models.session import LocalSession
 
 CPU_MESSAGE = (

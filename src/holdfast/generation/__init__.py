@@ -7,4 +7,16 @@ logits processors.
     while not state.done:
         scheduler.step()           # and with it the other rows; state.token_ids grows
     state.result()                 # a `Continuation`, or the row's own error
+
+rows           prompts with their spans and methods, and the replies to them so far
+scheduler      which rows join and leave when
+decoder        prefills and steps of the rows that run
+runner         the one place that calls the model; batch has the inputs of a pass
+slots          keys, values and states of running rows, in slot_layers and state_layers
+prefixes       the same of dialogs that go on; shared_prefixes of prompts that begin alike
+processors     change logits by a second stream; constraints by penalties and grammars
+drawing        tokens from logits
+reply_scoring  log-probabilities of given replies
+memory         smaller batches after memory ran out
+row_errors     the name of a row in its errors
 """

@@ -27,7 +27,7 @@ from holdfast.generation.prefixes import KeysValues
 from holdfast.generation.processors import StepOutputs, process
 from holdfast.generation.rows import RowState
 from holdfast.generation.runner import Output, Runner
-from holdfast.generation.shared import SharedPrefixes
+from holdfast.generation.shared_prefixes import SharedPrefixes
 
 
 class _Owner(NamedTuple):

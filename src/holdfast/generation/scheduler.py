@@ -18,7 +18,7 @@ from holdfast.generation.memory import halved, ran_out_of_memory
 from holdfast.generation.row_errors import name_error
 from holdfast.generation.rows import Continuation, Row, RowState
 from holdfast.generation.runner import Runner
-from holdfast.generation.shared import SharedPrefixes, beginning
+from holdfast.generation.shared_prefixes import SharedPrefixes, beginning
 
 # waiting rows join once there is more than one per this many running: a prefill costs ~1 step
 _RUNNING_PER_JOINING = 4

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from holdfast.generation.rows import RowState
 from holdfast.generation.scheduler import Scheduler, Serving
-from holdfast.generation.shared import SharedPrefixes
+from holdfast.generation.shared_prefixes import SharedPrefixes
 from holdfast.models.rendering import Rendered
 from holdfast.models.requests import Reply
 from holdfast.models.session_model import SessionModel

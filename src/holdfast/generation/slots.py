@@ -23,8 +23,8 @@ from holdfast.generation.prefixes import KeysValues
 from holdfast.generation.slot_layers import (
     CacheLayer,
     LayerColumns,
-    Shared,
     SlotPass,
+    SlotState,
     Sources,
     States,
     WindowLayer,
@@ -74,7 +74,7 @@ class Slots(Cache):
         device: torch.device,
         rotary: RotaryLengths = SAME_FACTORS,
     ):
-        self._shared = Shared()
+        self._shared = SlotState()
         self._layers = layers_like(layers, self._shared)
         self._recurrent = [layer for layer in self._layers if isinstance(layer, StateLayer)]
         self._windowed = [layer for layer in self._layers if isinstance(layer, WindowLayer)]
