@@ -16,7 +16,7 @@ from holdfast.attention import (
     layers,
     steered,
 )
-from holdfast.errors import ModelError, UsageError
+from holdfast.errors import Unsteerable, UsageError
 from holdfast.methods import compile_methods
 
 FLOAT32 = 1e-5  # tolerance of outputs and masses
@@ -397,7 +397,7 @@ def test_a_mask_longer_than_the_prompt_or_of_another_batch_size_is_refused():
 
 def test_dropout_is_refused_rather_than_ignored():
     model, (ids, _, span) = hugging_face(attention_dropout=0.1).train(), prompts()
-    with pytest.raises(ModelError, match=r"0\.1.*eval"), holdfast.steering(model, span, [SPLIT]):
+    with pytest.raises(Unsteerable, match=r"0\.1.*eval"), holdfast.steering(model, span, [SPLIT]):
         model(ids)
     assert model.training
 

@@ -12,9 +12,9 @@ from transformers.masking_utils import eager_mask
 
 from holdfast import Request, Sampling, SplitSoftmax, Spotlight
 from holdfast.common.event_loop import run_sync
-from holdfast.engine.reply_scoring import score_rows
-from holdfast.engine.rows import Row
-from holdfast.engine.runner import Runner
+from holdfast.generation.reply_scoring import score_rows
+from holdfast.generation.rows import Row
+from holdfast.generation.runner import Runner
 from holdfast.methods import Anchoring, Boost, Guidance, Pasta, PromptStrength
 
 # log-probabilities are float32; the smallest difference that the tests look for is 1e-2

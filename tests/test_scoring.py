@@ -10,9 +10,9 @@ from holdfast import Repetition, Request, Sampling, SplitSoftmax, Spotlight, met
 from holdfast.attention import BatchSteering, steered
 from holdfast.chat.prompt import render
 from holdfast.common.event_loop import run_sync
-from holdfast.engine.reply_scoring import score_rows
-from holdfast.engine.rows import Row
 from holdfast.errors import PromptError, UsageError
+from holdfast.generation.reply_scoring import score_rows
+from holdfast.generation.rows import Row
 from holdfast.methods import compile_methods
 
 # float32; the passes differ in splits and padding, so sums are taken in different orders

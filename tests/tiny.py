@@ -9,7 +9,7 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedTokenizerFast
 
 from holdfast.attention import install
-from holdfast.engine.rows import RowState
+from holdfast.generation.rows import RowState
 from holdfast.models.fingerprint import Fingerprint
 from holdfast.models.loading import reuses_cache, stop_ids
 from holdfast.models.local import LocalModel

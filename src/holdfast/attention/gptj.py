@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from holdfast.attention.blocks import pass_in
-from holdfast.attention.explicit import ScoreFormula, attend_explicitly, note_trace
+from holdfast.attention.explicit import attend_explicitly, note_trace
 from holdfast.attention.fused_kernels import LayerInputs
 from holdfast.attention.layers import refuse_dropout, state_in
 
@@ -44,10 +44,9 @@ class GPTJPatch:
         refuse_dropout(module, module.attn_dropout.p)
         wide = torch.promote_types(query.dtype, torch.float32)
         causal = attention_mask is None and query.shape[2] > 1
-        scoring = ScoreFormula(1 / float(module.scale_attn), causal=causal)
         given = query.to(wide), key.to(wide), value, attention_mask
-        inputs = LayerInputs(*given, causal, scoring.scaling)
-        output = attend_explicitly(state, layer, inputs, scoring)
+        inputs = LayerInputs(*given, causal, 1 / float(module.scale_attn))
+        output = attend_explicitly(state, layer, inputs)
         if state.steering.trace:
-            note_trace(state, layer, inputs, scoring)
+            note_trace(state, layer, inputs)
         return output, None

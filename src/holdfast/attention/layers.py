@@ -10,7 +10,7 @@ before.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -18,7 +18,12 @@ from transformers import AttentionInterface
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 
 from holdfast.attention.blocks import pass_in
-from holdfast.attention.explicit import ScoreFormula, attend_explicitly, note_trace
+from holdfast.attention.explicit import (
+    NO_EXTRAS,
+    ScoreExtras,
+    attend_explicitly,
+    note_trace,
+)
 from holdfast.attention.extent import additive
 from holdfast.attention.fused_kernels import LayerInputs, attend, is_fused
 from holdfast.attention.merge import LARGEST_MASK, attend_merged, attend_one, step_kernel
@@ -78,13 +83,12 @@ def holdfast_attention(
             "with attn_implementation='sdpa'."
         )
     inputs = _inputs_of(module, query, key, value, attention_mask, kwargs)
-    scoring = ScoreFormula(inputs.scaling, *(extras or _Extras()), inputs.causal)
     if state is not None and extras is None and _merges(state, layer, inputs):
         output = attend_merged(state, layer, inputs)
     else:
-        output = attend_explicitly(state, layer, inputs, scoring)
+        output = attend_explicitly(state, layer, inputs, extras or NO_EXTRAS)
     if state is not None and state.steering.trace:
-        note_trace(state, layer, inputs, scoring)
+        note_trace(state, layer, inputs, extras or NO_EXTRAS)
     if output is None:  # nothing is moved here
         given = inputs.query, inputs.key, inputs.value, inputs.mask
         return sdpa_attention_forward(module, *given, **kwargs)[0], None
@@ -121,16 +125,8 @@ def refuse_dropout(module: torch.nn.Module, dropout: float | None) -> None:
 # What the model asks for
 
 
-class _Extras(NamedTuple):
-    """Additions to scores that only some models have, as in `ScoreFormula`."""
-
-    softcap: float | None = None
-    bias: Tensor | None = None
-    sinks: Tensor | None = None
-
-
-def _extras_of(module: torch.nn.Module, kwargs: Mapping[str, Any]) -> _Extras | None:
-    """The additions of a model that has any; SDPA would ignore them or raise."""
+def _extras_of(module: torch.nn.Module, kwargs: Mapping[str, Any]) -> ScoreExtras | None:
+    """What the model does with its scores that SDPA would ignore, or raise on; None if nothing."""
     for refused in ("block_indices", "cache"):  # sparse blocks; paged caches of continuous batching
         if kwargs.get(refused) is not None:
             raise Unsteerable(
@@ -144,7 +140,7 @@ def _extras_of(module: torch.nn.Module, kwargs: Mapping[str, Any]) -> _Extras | 
         sinks = kwargs["sinks"][..., 0]
     if softcap is None and bias is None and sinks is None and kwargs.get("indices") is None:
         return None
-    return _Extras(softcap, bias, sinks)
+    return ScoreExtras(softcap, bias, sinks)
 
 
 def _inputs_of(

@@ -101,6 +101,7 @@ def _step_kernel(device: torch.device) -> StepKernel | None:
 
 
 def _rule(state: PassState, layer: int, inputs: LayerInputs) -> LogOddsRule:
+    """How the methods move log-odds in this layer."""
     rows, heads = inputs.query.shape[:2]
     return state.steering.rule(rows, layer, heads, inputs.query.dtype)
 
@@ -164,6 +165,7 @@ def _move_one(state: PassState, layer: int, inputs: LayerInputs) -> Tensor | Non
 
 
 def _plan(state: PassState, inputs: LayerInputs) -> StepPlan:
+    """The groups of keys, which layers of the same kind share."""
     return state.plans.get("step", inputs.size, inputs.mask, lambda: _make_plan(state, inputs))
 
 
@@ -414,6 +416,9 @@ def _blocks(state: PassState, inputs: LayerInputs, span: KeyRange) -> Sequence[B
 
 
 def _make_blocks(state: PassState, inputs: LayerInputs, span: KeyRange) -> list[Block]:
+    """The queries of the span itself, if they are causal and share it, and blocks of the others
+    whose masks stay small.
+    """
     rows, queries, keys = inputs.query.shape[0], inputs.query.shape[2], inputs.key.shape[2]
     members = None if span.uniform else state.columns.members(rows, keys)
     causal = inputs.causal and inputs.mask is None

@@ -128,9 +128,9 @@ class PassColumns:
 
     def _from(self, columns: Tensor, keys: int) -> Tensor:
         """The keys from a column [row] on, bool [row of the span, key]."""
-        first, places = self.first(keys), torch.arange(keys, device=columns.device)
-        places = places + (first.on_device if isinstance(first, Starts) else first)
-        return places >= columns[:, None]
+        first, offsets = self.first(keys), torch.arange(keys, device=columns.device)
+        key_columns = offsets + (first.on_device if isinstance(first, Starts) else first)
+        return key_columns >= columns[:, None]
 
     def _per_row(self, members: Tensor, rows: int) -> Tensor:
         """The same per row of the pass, which may be several for each row of the span."""

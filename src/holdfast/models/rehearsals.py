@@ -16,8 +16,8 @@ from typing import Any
 
 from holdfast.chat.emphasis import Range
 from holdfast.common.sampling import Penalties, Sampling
-from holdfast.engine.row_errors import naming_copies
 from holdfast.errors import PromptError, UsageError
+from holdfast.generation.row_errors import naming_copies
 from holdfast.methods import Method, ShiftsAttention
 from holdfast.models.rendering import Rendered
 from holdfast.models.requests import Reply, Request

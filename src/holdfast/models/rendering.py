@@ -17,10 +17,10 @@ from transformers import PreTrainedTokenizerFast
 from holdfast.chat.emphasis import Range, Span, put_marks, take_marks, unused_character
 from holdfast.chat.messages import Message
 from holdfast.chat.prompt import Prompt, render_with_spans, tokenize
-from holdfast.engine.prefixes import KeysValues, Prefix
-from holdfast.engine.row_errors import errors_named
-from holdfast.engine.rows import Row, Stream
 from holdfast.errors import PromptError, PromptTooLong
+from holdfast.generation.prefixes import KeysValues, Prefix
+from holdfast.generation.row_errors import errors_named
+from holdfast.generation.rows import Row, Stream
 from holdfast.methods import CompiledMethods
 from holdfast.models.requests import Request
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from holdfast.engine.row_errors import errors_named
+from holdfast.generation.row_errors import errors_named
 from holdfast.methods import Method
 from holdfast.models.grammar_masks import compile_grammar
 from holdfast.models.rehearsals import (

@@ -9,9 +9,9 @@ from transformers import PreTrainedTokenizerFast
 
 from holdfast.chat.prompt import Prompt, tokenize
 from holdfast.chat.templates import continues_text
-from holdfast.engine.row_errors import errors_named
-from holdfast.engine.rows import Stream
 from holdfast.errors import PromptError, PromptTooLong, UsageError, shortened
+from holdfast.generation.row_errors import errors_named
+from holdfast.generation.rows import Stream
 from holdfast.models.rendering import Rendered, token_at
 
 

@@ -9,8 +9,8 @@ from typing import Self
 
 from holdfast.common import ranges
 from holdfast.common.event_loop import run_sync, task_group
-from holdfast.engine.reply_scoring import Scored, score_rows
 from holdfast.errors import ModelError, UsageError
+from holdfast.generation.reply_scoring import Scored, score_rows
 from holdfast.models.protocol import checked_batch, generate_all
 from holdfast.models.rehearsals import GenerateRendered
 from holdfast.models.rendering import Rendered, check_room

@@ -7,8 +7,8 @@ from typing import Protocol
 
 from transformers import PreTrainedTokenizerFast
 
-from holdfast.engine.runner import Runner
-from holdfast.engine.scheduler import Scheduler, Serving
+from holdfast.generation.runner import Runner
+from holdfast.generation.scheduler import Scheduler, Serving
 from holdfast.methods import Method
 
 

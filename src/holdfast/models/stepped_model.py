@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from holdfast.engine.rows import RowState
-from holdfast.engine.scheduler import Scheduler, Serving
-from holdfast.engine.shared import SharedPrefixes
+from holdfast.generation.rows import RowState
+from holdfast.generation.scheduler import Scheduler, Serving
+from holdfast.generation.shared_prefixes import SharedPrefixes
 from holdfast.models.rendering import Rendered
 from holdfast.models.requests import Reply
 from holdfast.models.session_model import SessionModel

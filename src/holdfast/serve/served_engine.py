@@ -12,8 +12,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing, contextmanager, nullcontext
 
 from holdfast.common.threads import one_thread
-from holdfast.engine.rows import RowState
 from holdfast.errors import Busy, Draining, ModelError
+from holdfast.generation.rows import RowState
 from holdfast.models.local import LocalModel
 from holdfast.models.rendering import Rendered
 from holdfast.models.requests import Reply, Request, Token

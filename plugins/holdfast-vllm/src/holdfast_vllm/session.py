@@ -20,8 +20,8 @@ from vllm.v1.engine.exceptions import EngineDeadError
 
 from holdfast.attention import AttentionTrace
 from holdfast.common.event_loop import run_sync
-from holdfast.engine.row_errors import errors_named, name_error
 from holdfast.errors import ModelError, PromptTooLong
+from holdfast.generation.row_errors import errors_named, name_error
 from holdfast.methods import spec_of
 from holdfast.models.capabilities import require_free_reply
 from holdfast.models.protocol import checked_batch, generate_all
@@ -59,7 +59,7 @@ class Ongoing:
     @property
     def traced(self) -> bool:
         """Whether its mass is noted."""
-        return self.rendered.row.trace and any(self.rendered.row.streams[0].span)
+        return self.rendered.row.traces_span
 
 
 class VllmSession:

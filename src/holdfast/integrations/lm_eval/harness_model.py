@@ -19,9 +19,9 @@ from tqdm import tqdm
 
 from holdfast.chat.messages import Message
 from holdfast.common.seeds import seed_of
-from holdfast.engine.reply_scoring import score_rows
-from holdfast.engine.rows import Row, Stream
 from holdfast.errors import PromptTooLong, UnknownName, UsageError
+from holdfast.generation.reply_scoring import score_rows
+from holdfast.generation.rows import Row, Stream
 from holdfast.integrations.lm_eval.writing import Wanted, read_wanted, write
 from holdfast.methods import parse, spec_of
 from holdfast.models.loading import load

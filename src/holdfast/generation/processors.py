@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from holdfast.engine.memory import ran_out_of_memory
-from holdfast.engine.rows import RowState
+from holdfast.generation.memory import ran_out_of_memory
+from holdfast.generation.rows import RowState
 from holdfast.methods.protocols import EditsLogits
 
 

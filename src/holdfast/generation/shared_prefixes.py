@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from holdfast.attention import SAME_FACTORS, RotaryLengths
-from holdfast.engine.prefixes import KeysValues, common_length
-from holdfast.engine.rows import Stream
+from holdfast.generation.prefixes import KeysValues, common_length
+from holdfast.generation.rows import Stream
 
 _Tokens = np.ndarray[tuple[int], np.dtype[np.int64]]
 _BEGINNING = 32  # tokens

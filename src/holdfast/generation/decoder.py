@@ -19,15 +19,15 @@ from torch import Tensor
 from transformers.cache_utils import Cache
 
 from holdfast.common.threads import one_thread
-from holdfast.engine.batch import spans_of
-from holdfast.engine.constraints import constrain
-from holdfast.engine.drawing import DrawnToken, choose, log_probabilities
-from holdfast.engine.memory import ran_out_of_memory
-from holdfast.engine.prefixes import KeysValues
-from holdfast.engine.processors import StepOutputs, process
-from holdfast.engine.rows import RowState
-from holdfast.engine.runner import Output, Runner
-from holdfast.engine.shared import SharedPrefixes
+from holdfast.generation.batch import spans_of
+from holdfast.generation.constraints import constrain
+from holdfast.generation.drawing import DrawnToken, choose, log_probabilities
+from holdfast.generation.memory import ran_out_of_memory
+from holdfast.generation.prefixes import KeysValues
+from holdfast.generation.processors import StepOutputs, process
+from holdfast.generation.rows import RowState
+from holdfast.generation.runner import Output, Runner
+from holdfast.generation.shared_prefixes import SharedPrefixes
 
 
 class _Owner(NamedTuple):

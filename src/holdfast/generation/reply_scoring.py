@@ -13,11 +13,11 @@ import torch
 from torch import Tensor
 
 from holdfast.attention import RotaryLengths
-from holdfast.engine.batch import spans_of
-from holdfast.engine.memory import in_memory
-from holdfast.engine.prefixes import KeysValues, Prefix
-from holdfast.engine.rows import Row, Stream, StreamState
-from holdfast.engine.runner import Runner, forward_alone
+from holdfast.generation.batch import batch_of, spans_of
+from holdfast.generation.memory import in_memory
+from holdfast.generation.prefixes import KeysValues, Prefix
+from holdfast.generation.rows import Row, Stream, StreamState
+from holdfast.generation.runner import Runner
 
 _PASS_TOKENS = 16_384  # tokens of one pass, padding included, unless a single row has more
 _PASS_TOKENS_WITH_LOGITS = 2_048  # the same if every token's logits are wanted
@@ -212,7 +212,7 @@ def _score_alone(runner: Runner, row: Row, replies: Sequence[TokenIds]) -> Score
     for reply in replies:
         passes = [_passes(runner.rotary, stream, reply, 0) for stream in row.streams]
         logits = [
-            _joined([forward_alone(runner, part.state, part.wanted) for part in of_stream])
+            _joined([_forward_whole(runner, part.state, part.wanted) for part in of_stream])
             for of_stream in passes
         ]
         forwarded += sum(len(part.state) for part in chain(*passes))
@@ -220,6 +220,13 @@ def _score_alone(runner: Runner, row: Row, replies: Sequence[TokenIds]) -> Score
     totals = tuple(score.log_probability for score in scores)
     greedy = tuple(score.greedy for score in scores)
     return ScoredRow(Scored(totals, tuple(map(len, replies)), forwarded, greedy))
+
+
+def _forward_whole(runner: Runner, state: StreamState, wanted: int) -> Tensor:
+    """The last `wanted` logits [token, vocabulary] of a stream that is forwarded alone."""
+    span = spans_of([state], runner.device)
+    batch = batch_of([state], [0], span, runner.device, logits=wanted)
+    return runner.forward(batch).logits[0]
 
 
 def _forward_all(

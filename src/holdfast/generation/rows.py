@@ -19,10 +19,10 @@ from torch import Tensor
 
 from holdfast.attention import AttentionTrace
 from holdfast.common.sampling import Penalties, Sampling
-from holdfast.engine.constraints import Matcher, TokenGrammar
-from holdfast.engine.drawing import Draw, DrawnToken, LogProbability, uniforms
-from holdfast.engine.prefixes import KeysValues, Prefix
 from holdfast.errors import ModelError
+from holdfast.generation.constraints import Matcher, TokenGrammar
+from holdfast.generation.drawing import Draw, DrawnToken, LogProbability, uniforms
+from holdfast.generation.prefixes import KeysValues, Prefix
 from holdfast.methods.compiled import UNSTEERED, CompiledMethods
 from holdfast.methods.protocols import EditsLogits
 
@@ -96,6 +96,11 @@ class Row:
     def longest(self) -> int:
         """Tokens of the longest prompt."""
         return max(len(stream.token_ids) for stream in self.streams)
+
+    @property
+    def traces_span(self) -> bool:
+        """Whether the mass is recorded: it is wanted, and the first stream has a span."""
+        return self.trace and any(self.streams[0].span)
 
     def reusable_len(self, number: int) -> int | None:
         """How many first tokens of a stream a longer prompt can reuse; None: all computed ones."""
@@ -253,7 +258,7 @@ class RowState:
         if self.error is not None:
             return
         trace = None
-        if self.row.trace and any(self.row.streams[0].span):
+        if self.row.traces_span:
             mass, uniform = torch.stack(self.masses, -1), torch.stack(self.uniform_masses, -1)
             trace = AttentionTrace(mass.cpu(), uniform.cpu())
         ids = tuple(self.token_ids)

@@ -97,8 +97,8 @@ class Window:
 
 
 @dataclass
-class Shared:
-    """State that all layers share: the pass under way, the tokens computed by slot, the windows.
+class SlotState:
+    """What all layers of slots share: the pass under way, the tokens computed, and the windows.
 
     Layers refer to this and not to the slots, as a reference cycle would delay the release of
     memory until cycles are collected.
@@ -121,7 +121,7 @@ class Shared:
 class KeyLayer(DynamicLayer):
     """Keys and values of all tokens; a layer that uses another layer's keys keeps none."""
 
-    def __init__(self, like: CacheLayer, shared: Shared):
+    def __init__(self, like: CacheLayer, shared: SlotState):
         DynamicLayer.__init__(self)
         self.shared = shared
         self.store: list[Tensor] = []

@@ -19,17 +19,17 @@ from torch import Tensor
 from transformers.cache_utils import Cache
 
 from holdfast.attention import EVERY_LENGTH, SAME_FACTORS, RotaryLengths, Starts
-from holdfast.engine.prefixes import KeysValues
-from holdfast.engine.slot_layers import (
+from holdfast.generation.prefixes import KeysValues
+from holdfast.generation.slot_layers import (
     CacheLayer,
     LayerColumns,
-    Shared,
     SlotPass,
+    SlotState,
     Sources,
     States,
     WindowLayer,
 )
-from holdfast.engine.state_layers import StateLayer, layers_like
+from holdfast.generation.state_layers import StateLayer, layers_like
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class Slots(Cache):
         device: torch.device,
         rotary: RotaryLengths = SAME_FACTORS,
     ):
-        self._shared = Shared()
+        self._shared = SlotState()
         self._layers = layers_like(layers, self._shared)
         self._recurrent = [layer for layer in self._layers if isinstance(layer, StateLayer)]
         self._windowed = [layer for layer in self._layers if isinstance(layer, WindowLayer)]
