@@ -708,8 +708,19 @@ test_sessions_of_gemini_cli = variations(
         GHEAD, GU, GA, GU2, GA2, {"$rewindTo": "3"}, GU2, gem("4", "gemini", "C."))},
         [[("Hi", "A."), ("More?", "C.")]], problem="2 messages are left out"),
     Variation("a session that is compressed", {"s.jsonl": lines(
-        GHEAD, GU, GA, {"$set": {"messages": [gem("9", "user", "Summary")]}}, GU2, GA2)},
-        TWO, problem="$set"),
+        GHEAD, GU, GA, {"$set": {"messages": [gem("9", "user", "Summary")]}}, GU2, GA2)}, TWO),
+    Variation("a turn that was aborted", {"s.jsonl": lines(
+        GHEAD, GU, GA, gem("7", "user", "Or?"), gem("8", "gemini", "C"),
+        {"$set": {"messages": [GU, GA]}}, GU2, GA2)}, TWO, problem="2 messages are left out"),
+    Variation("messages that are set again as they are", {"s.jsonl": lines(
+        GHEAD, GU, GA, {"$set": {"messages": [GU, GA]}}, GU2, GA2)}, TWO),
+    Variation("a rewind to a message that is not there", {"s.jsonl": lines(
+        GHEAD, GU, GA, {"$rewindTo": "x"}, GU2, GA2)}, [[("More?", "B.")]],
+        problem="2 messages are left out"),
+    Variation("a copy of a session", {
+        "a.jsonl": lines(GHEAD, GU, GA), "b.jsonl": lines({**GHEAD, "sessionId": "g2"}, GU, GA,
+                                                          GU2, GA2)}, TWO,
+        problem="its only turn is in"),
     Variation("a session of a subagent", {"session-1.json": gjson(GU, GA, kind="subagent")}, ONE,
         subagents=1),
     Variation("sessions that were put into one file",
@@ -1257,6 +1268,17 @@ OLD = om("msg_2", "assistant", oc(output="price", time={"compacted": 25}), ot("A
 def test_what_opencode_had_in_the_context(messages, texts, tmp_path):
     content = session(*messages)["o.json"]
     assert in_context(tmp_path, "o.json", content) == texts
+
+
+@pytest.mark.parametrize(
+    ("replaced", "texts"),
+    [([gem("9", "user", "Summary")], ["Summary", "More?"]),
+     ([gem("9", "user", "Summary"), GA], ["A.", "Summary", "More?"])],
+    ids=["all", "all but the last message"],
+)  # fmt: skip
+def test_what_gemini_cli_had_in_the_context(replaced, texts, tmp_path):
+    log = lines(GHEAD, GU, GA, {"$set": {"messages": replaced}}, GU2, GA2)
+    assert in_context(tmp_path, "s.jsonl", log) == texts
 
 
 def test_copies_in_a_fork_of_opencode_count_once(tmp_path):
