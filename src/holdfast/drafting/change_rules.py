@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from holdfast.drafting.clauses import ADVERBS, CODE, CODES, NEVER, all_known, names_in
-from holdfast.drafting.code_rules import files_of_language
+from holdfast.drafting.code_tokens import files_of_language
 from holdfast.drafting.commands import (
     is_command,
     is_runnable,

@@ -45,6 +45,7 @@ OBJECTS = rf"{OBJECT}(?:(?:,? (?:or|and|nor)|,|/| /) ?{OBJECT})*"
 CODES = rf"{CODE}(?:(?:,? (?:then|and then|and|or|&&|&|\+|→|->)|,) ?{CODE})*"
 
 
+_QUOTATION = re.compile(r"\"[^\"]{1,80}\"|“[^”“]{1,80}”")
 _CIRCUMSTANCE = re.compile(r"(?:for|in|on|when|if|during|while|after|before|inside)\b", re.I)
 
 
@@ -60,9 +61,16 @@ _CUT_AT_COMMAS = (
 
 def clauses_of(statement: Statement) -> Iterator[tuple[str, list[str]]]:
     """Each clause of a statement, with the others."""
-    text = re.sub(r"\((not|never) ([^()]+)\)", r", \1 \2", statement.text).replace(" ,", ",")
+    text = re.sub(r"\((not|never) ([^()]+)\)", r", \1 \2", statement.text, flags=re.I)
+    text = text.replace(" ,", ",")
     text = re.sub(r"^(?:in particular|specifically|note|important),? ", "", text, flags=re.I)
     hidden = re.sub(r"`[^`]*`", lambda match: "\0" * len(match[0]), text)
+    # of a quotation, the marks stay, for words may depend on its being one
+    hidden = re.sub(
+        r"(?<=\")[^\"]{1,80}(?=\")|(?<=“)[^”“]{1,80}(?=”)",
+        lambda match: "x" * len(match[0]),
+        hidden,
+    )
     if re.search(rf"\({CODE}(?:(?:, | or | and |/){CODE})*\)", text):  # it says what is meant
         yield text.strip(" .!,:"), []
     if reason := re.search(

@@ -158,7 +158,7 @@ def _parts(modality: Modality, verbs: tuple[str, ...], text: str) -> Instruction
     text = " " + text
     ends = [*(cut.start() for cut in cuts), len(text)][1:]
     tails = tuple(
-        ((cut[1] or cut[2] or cut[3]).lower(), text[cut.end() : end].strip(" ,."))
+        ((cut[1] or cut[2] or cut[3]).lower(), text[cut.end() : end].strip(" ,").rstrip("."))
         for cut, end in zip(cuts, ends, strict=True)
     )
     head = text[: cuts[0].start()] if cuts else text
