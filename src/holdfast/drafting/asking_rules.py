@@ -47,7 +47,8 @@ _ACTS = (
     _act(rf"force[ -]?push(?:ing)?{_TO}|(?:use|using) `?--force`?",
          r"git push(?=.* (?:--force\S*|-f)(?!\S))", r"force"),
     _act(rf"(?:git |auto-?)?commit(?:ting|s)?{_THINGS}|(?:make|making|create|creating)"
-         r"(?: any| new| a| git)* commits?|`git commit`|run(?:ning)? `git commit`", r"git commit(?!\S)", r"\bcommit"),
+         r"(?: any| new| a| git)* commits?|`git commit`|run(?:ning)? `git commit`",
+         r"git commit(?!\S)", r"\bcommit"),
     _act(rf"(?:git |auto-?)?push(?:ing|es)?{_THINGS}{_TO}|`git push`|run(?:ning)? `git push`",
          r"git push(?!\S)", r"\bpush"),
     _act(rf"(?:open|opening|create|creating|submit|submitting|raise|raising|make|making|publish"

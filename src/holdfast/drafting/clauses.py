@@ -4,9 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import TypeVar
 
-from holdfast.drafting.commands import (
-    without_placeholder,
-)
+from holdfast.drafting.commands import without_placeholder
 from holdfast.drafting.rules_file import Statement
 
 T = TypeVar("T")
@@ -94,14 +92,9 @@ def clauses_of(statement: Statement) -> Iterator[tuple[str, list[str]]]:
         yield whole, aside
     for index, piece in enumerate(pieces):
         yield piece, [*pieces[:index], *pieces[index + 1 :], *aside]
-
-
-def after_never(clause: str, verbs: str, prohibits: bool) -> str | None:
-    """The words after "never VERB" in a clause, or "VERB" below a heading such as "Do not"."""
-    never = rf"(?:(?:always|please|important|strictly) )*{NEVER} "
-    start = rf"(?:{never})?" if prohibits else never
-    match = re.match(rf"{start}(?:{verbs})\b(?: the)?(?: commands?)?\s*", clause, re.I)
-    return clause[match.end() :] if match else None
+    for text in aside:  # "Yarn (do not use npm)"
+        if re.match(rf"{NEVER} ", text, re.I):
+            yield text.strip(" .!,:"), [other for other in [*pieces, *aside] if other != text]
 
 
 def _listed(objects: str) -> list[tuple[str, str]]:

@@ -47,6 +47,8 @@ _TO_SILENCE = re.compile(
 _PLACE_FIRST = forms(
     r"(?P<place>in [^,]{2,30}?),? (?P<rest>(?:never|do not|don['’]t|always|use) .+)"
 )
+# "no `active_sessions`" may be about a feature; a rule about a name says what is not done with it
+_MERE_NAME = re.compile(r"no `[a-z]+(?:_[a-z]+)+`.*", re.I)
 _PAIRS = re.compile(rf"{CODE} (?:instead of|rather than|over|not) ({CODE})")
 
 
@@ -63,6 +65,8 @@ def code_rule(clause: str, statement: Statement, prohibits: bool) -> list[Draft]
         return None
     if "call" in instruction.verbs and "(" not in objects + clause:
         return None  # a name alone may be that of a tool
+    if _MERE_NAME.fullmatch(clause):
+        return None
     pairs = _PAIRS.findall(clause)
     tokens = _tokens(", ".join(pairs) if len(pairs) > 1 else objects, statement)
     files = _files(instruction, statement)
@@ -155,6 +159,10 @@ _IN_TEXTS = forms(
     r"(?:(?:, |,? or |,? and )"
     r"(?:code|comments?|docs|documentation|commits?|commit messages|logs))*"
 )
+_OF_TESTS = forms(
+    r"(?:writing |unit |e2e )*tests?(?:ing)?(?: (?:conventions|guidelines|rules|standards|style"
+    r"|practices|patterns|quality))*:?"
+)
 _MOST_WORDS = 3  # of a place that is a language: "in TypeScript files"
 
 
@@ -198,6 +206,8 @@ def _drafts(tokens: Sequence[CodeToken], files: Sequence[str], statement: Statem
     """A prohibition of tokens for each set of files that may have them."""
     about = " ".join((statement.text, statement.label, *statement.under))
     included = [glob for glob in files if not glob.startswith("!")]
+    if not included and any(whole_match(_OF_TESTS, name) for name in statement.under[-2:]):
+        included = list(TESTS)
     excluded = [glob for glob in files if glob.startswith("!")]
     by_files: dict[tuple[str, ...], list[str]] = {}
     for token in tokens:

@@ -70,6 +70,7 @@ _TOKENS: tuple[tuple[tuple[str, ...], str, tuple[str, ...]], ...] = (
     (("default export", "default exports"), r"^\s*export\s+default\b|\bas default\b", SCRIPT),
     (("export default",), r"^\s*export\s+default\b", SCRIPT),
     (("==",), r"(?<![=!<>])==(?!=)", SCRIPT),
+    (("!=",), r"(?<![=!])!=(?!=)", SCRIPT),
     (
         ("inline styles", "inline style attributes", "inline css"),
         r"\bstyle=[\"'{]",
@@ -178,6 +179,7 @@ _CONSTANT = re.compile(r"null|None|nil|true|false|True|False|undefined|-?\d+")
 _METAVARIABLE = re.compile(r"(?<![\w$])(?:[A-Z]|Foo|Bar|Baz|My[A-Z]\w*|foo|bar|baz)(?![\w$])")
 _NO_CODE = re.compile(
     r"\s--?\w|^-|^[A-Z][A-Z0-9_]*$|^[\w-]+:$|^\w+\.\w+\.[\w.]+$|[$%]"  # options, constants, keys
+    r"|^\W+$|[\"']/[\"']"  # marks alone, and several values in one span
     r"|^#\s|^@?[a-z]\w*-[\w-]+$|-name$|^\w+: ?\w+$"  # headings, names of packages, settings
 )
 
@@ -187,6 +189,7 @@ def code_token(text: str) -> CodeToken | None:
     for names, pattern, files in _TOKENS:
         if text in names:
             return CodeToken(pattern, files)
+    text = re.sub(r"=\{\{?(?:\.\.\.|…)?\}\}?$", "={", text)  # `style={{}}`
     text = re.sub(r"\s*=\s*(?:[\"'](?:\.\.\.|…)[\"']|\.\.\.|…)$", " =", text)  # `version = "..."`
     if re.search(r"[\n]|\.\.\.|…", re.sub(r"[(\[<{](?:\.\.\.|…)[)\]>}]", "", text)):
         return None

@@ -34,6 +34,12 @@ def _no_match(pattern: str) -> list[Draft]:
     return [Draft("command", "prohibition", {"name": "command_not_run", "command": pattern})]
 
 
+# what packages are managed for, and no purpose that would narrow a rule
+_PURPOSE = re.compile(
+    r"(?:all |any )?(?:package|dependency|dependencies|installing|everything|installs)[\w\s]*"
+    r"|(?:this|the) (?:project|repo|repository)",
+    re.I,
+)
 _NEVER_BARE = forms(rf"never (?:bare|plain|raw) (?P<commands>{OBJECTS})")
 _SCRIPT = re.compile(r"`([a-z][\w-]*(?::[\w-]+)+)`")  # of package.json, such as `test:all`
 _COMMANDS = forms(
@@ -62,15 +68,17 @@ def command_never(clause: str, statement: Statement, prohibits: bool) -> list[Dr
         instruction is None
         or instruction.modality is not Modality.NEVER
         or not instruction.does(RUN | {"introduce"})
-        or not instruction.has_only()
+        or not instruction.has_only("for")
+        or not _PURPOSE.fullmatch(instruction.tail("for") or "everything")
     ):
         return None
     script = _SCRIPT.fullmatch(instruction.object)
     if script and "run" in instruction.verbs:
         return _no_match(rf"(?:npm|pnpm|yarn|bun)(?: run)? {re.escape(script[1])}(?!\S)")
-    if match := whole_match(_COMMANDS, instruction.object):
-        if commands := commands_in(match["commands"]):
-            return not_run(commands)
+    match = whole_match(_COMMANDS, instruction.object)
+    commands = commands_in(match["commands"]) if match else None
+    if commands:
+        return not_run(commands)
     if whole_match(_ALL_OF_GIT, instruction.object):
         return not_run(["git"])
     bare = _BARE_COMMAND.fullmatch(instruction.object)
@@ -99,9 +107,6 @@ def command_below(clause: str, statement: Statement, prohibits: bool) -> list[Dr
     return not_run([code[1]]) if says_so or _RUN_NONE.search(above) else None
 
 
-_PURPOSE = re.compile(
-    r"(?:all |any )?(?:package|dependency|dependencies|installing|everything|installs)[\w\s]*", re.I
-)
 _AGAINST = ("instead of", "in place of", "rather than", "not", "never")
 _PAIRS = re.compile(rf"{CODE} (?:instead of|rather than|over|not) ({CODE})")
 _WANTED = forms(rf"(?:{CODE}|[\w.-]+)(?: \w+)?")
