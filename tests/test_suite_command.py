@@ -158,6 +158,18 @@ RULES = [  # a line, a turn that follows it, one that breaks it
     ("Do not use `datetime.now()`, use `datetime.now(timezone.utc)`",
      wrote("a.py", "datetime.now(timezone.utc)"), wrote("a.py", "datetime.now()")),
     ("No inline styles", wrote("a.twig", "<p class=x>"), wrote("a.twig", '<p style="x">')),
+    ("`gen/` and `out.exe` are built by CI — never commit them.",
+     wrote("a.py", "x", "git add a.py", "git commit -m x"),
+     wrote("out.exe", "x", "git add out.exe", "git commit -m x")),
+    ("Do not change the application's dependencies without approval.",
+     asked("Add zod.", "npm install zod"), asked("Fix it.", "npm install zod")),
+    ("If you have modified any PHP files, you must run `vendor/bin/pint` before finalizing changes",
+     wrote("a.php", "x", "vendor/bin/pint"), wrote("a.php")),
+    ("### PR Title Format\n\n`<type>(<scope>): <title>`",
+     ran("gh pr create -t 'fix(x): it' -b y"), ran("gh pr create -t 'Fix it' -b y")),
+    ("- **4-space indentation** — no tabs", wrote("a.ps1", "    x"), wrote("a.ps1", "\tx")),
+    ("Use explicit loops instead of `Array.zipWith3` (not available)",
+     wrote("a.lean", "for x in y"), wrote("a.lean", "Array.zipWith3 x")),
     ("Prefer `rg` over `grep`.", ran("rg x"), ran("grep x .")),
     ("Never run `git push --force` unless you are asked to.", ran("git push"),
      asked("Fix it.", "git push --force")),
@@ -260,6 +272,9 @@ def test_a_line_with_several_commands_becomes_a_rule_for_each():
         ("Use `git commit -s` only for releases.", "measure"),
         ("Sign off with 'Regards'.", ""),
         ("Call `fetch('api/apps')`, not `fetch('/api/apps')`.", "measure"),  # an example
+        ("Use `fn({ name })`, not `fn(name: string)`.", "measure"),
+        ("Never use `!important`. Refactor it. Exceptions to this are libraries.", "exception"),
+        ("Run `npm run build` after changes.", "measure"),  # of what?
         ("No `active_sessions`, no `/list`, no topic routing.", "measure"),  # features
         ('Never `variant="default"/"secondary"`.', ""),
         ("`afl-cmin`: Do not use `@@`.", "measure"),

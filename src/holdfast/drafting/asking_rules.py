@@ -67,7 +67,8 @@ _ACTS = (
          r"\bbranch"),
     _act(rf"(?:create|creating|switch|switching|make|making){_NEW}(?: git)? branch(?:es)?",
          r"git (?:checkout -[bB]|switch -[cC]|branch [^-\s])", r"\bbranch"),
-    _act(rf"(?:add|adding|install|installing|introduc(?:e|ing))(?: or (?:use|add|install))?{_NEW}"
+    _act(rf"(?:add|adding|install|installing|introduc(?:e|ing)|chang(?:e|ing))"
+         rf"(?: or (?:use|add|install))?{_NEW}(?: (?:application|project|app)['’]s)?"
          r"(?: (?:third-party|npm|external|production|runtime|python|project|major|heavy|package))*"
          r" (?:dependency|dependencies|packages?|librar(?:y|ies)|modules)",
          _INSTALLS, r"\b(?:depend|packag|librar|instal|add)"),

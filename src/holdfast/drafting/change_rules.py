@@ -60,7 +60,8 @@ _RUN = (
 _THESE = r"(?: (?:these|the following|all|both)[\w ]*)?"
 _RUN_AFTER = forms(
     rf"{ADVERBS}{_AFTER},? {_RUN} ?(?P<codes>{CODES})(?: to .+| from .+| in .+"
-    r"| and (?:fix|commit|check|make sure|ensure|verify|confirm).+| again)?",
+    r"| and (?:fix|commit|check|make sure|ensure|verify|confirm).+"
+    r"| before (?:finaliz|finalis|finish|complet|committ|submitt)ing.+| again)?",
     rf"{_RUN} ?(?P<codes>{CODES})(?: to [\w\s-]+?| and [\w\s-]+?| from [\w\s-]+?)?,?"
     rf" {_AFTER}(?: if you (?:changed|modified|edited) .+| to [\w\s-]+)?",
     rf"{ADVERBS}{_AFTER},? {_RUN}{_THESE}",
@@ -81,7 +82,6 @@ _LISTED = forms(
     r"(?:(?! (?:if|when|unless|or|only)\b).)*)?"
 )
 _PLACE = re.compile(r"\b(?:from|in|inside|under|at) $")  # after which code is no command
-_SAYS_RUN = re.compile(r"(?:always |please )?run\b", re.I)
 
 
 def run_after(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
@@ -112,8 +112,7 @@ def _is_about_a_change(match: re.Match[str]) -> bool:
     if codes and (joined_by_or(codes) or _PLACE.search(match.string[: match.start("codes")])):
         return False
     if (groups.get("noun") or "").lower() in ("changes", "edits"):
-        # "regenerate `x` after changes": of what, the line does not say
-        return _SAYS_RUN.match(match.string) is not None
+        return False  # of what, the line does not say
     return _changed(match) is not None
 
 

@@ -43,6 +43,10 @@ OBJECTS = rf"{OBJECT}(?:(?:,? (?:or|and|nor)|,|/| /) ?{OBJECT})*"
 CODES = rf"{CODE}(?:(?:,? (?:then|and then|and|or|&&|&|\+|→|->)|,) ?{CODE})*"
 
 
+# "Use X (not Y)", but not "X (not available)"
+_NOT_IN_BRACKETS = re.compile(
+    r"\((not|never) (?!(?:available|required|recommended|supported|needed|yet)\b)([^()]+)\)", re.I
+)
 _QUOTATION = re.compile(r"\"[^\"]{1,80}\"|“[^”“]{1,80}”")
 _CIRCUMSTANCE = re.compile(r"(?:for|in|on|when|if|during|while|after|before|inside)\b", re.I)
 
@@ -59,7 +63,7 @@ _CUT_AT_COMMAS = (
 
 def clauses_of(statement: Statement) -> Iterator[tuple[str, list[str]]]:
     """Each clause of a statement, with the others."""
-    text = re.sub(r"\((not|never) ([^()]+)\)", r", \1 \2", statement.text, flags=re.I)
+    text = _NOT_IN_BRACKETS.sub(r", \1 \2", statement.text)
     text = text.replace(" ,", ",")
     text = re.sub(r"^(?:in particular|specifically|note|important),? ", "", text, flags=re.I)
     hidden = re.sub(r"`[^`]*`", lambda match: "\0" * len(match[0]), text)
@@ -74,7 +78,7 @@ def clauses_of(statement: Statement) -> Iterator[tuple[str, list[str]]]:
     if reason := re.search(
         r",? (?:so that|because|otherwise)\b|, (?:so|since|which|as|it|they|these|this)\b"
         r"| so (?:the|it|we|you|they|a|all)\b"
-        r"|, (?:instead|(?:always |please )?(?:re-?run|regenerate|edit|change|update|modify) )",
+        r"|, (?:instead|simply|just|(?:always |please )?(?:re-?run|regenerate|edit|change|update|modify) )",
         hidden,
     ):
         yield text[: reason.start()].strip(" .!,:"), [text[reason.start() :]]

@@ -27,7 +27,7 @@ _NOUNS = (
     r"types?|casts?|casting|calls?|statements?|assertions?|comments?|imports?|exports?|blocks?"
     r"|hooks?|keyword|declarations?|clauses?|loops?|directives?|annotations?|classes|macro"
     r"|functions?|methods?|API|fields?|syntax|operator|suppressions?|attributes?|utilities|tags?"
-    r"|elements?|components?|decorators?|expressions?|modules?|librar(?:y|ies)|interface"
+    r"|chains?|chaining|elements?|components?|decorators?|expressions?|modules?|librar(?:y|ies)|interface"
 )
 _IN_CODE = re.compile(
     r"(?:this |the |our |any |all |new |your )*(?:(?:repo|repository|project|codebase)"
@@ -110,6 +110,7 @@ def _is_scoped(statement: Statement) -> bool:
     words = statement.label.split()
     general = (
         r"code|style|types?|rules?|imports?|exports?|typescript|python|strict|no|not|never|use"
+        r"|indentation|spaces|formatting"
     )
     return len(words) > 1 and not re.search(rf"\b(?:{general})\b", statement.label, re.I)
 
@@ -142,13 +143,14 @@ def _tokens(objects: str, statement: Statement) -> list[CodeToken] | None:
 
 
 def _token_beside(code: str, text: str) -> CodeToken | None:
-    """The token of a code span; `now()` is only the call without arguments where the sentence asks
-    for one with: "use `now(utc)`".
+    """The token of a code span. Where the sentence has another call of the same function, as in "use
+    `now(utc)`, not `now()`", only a call without arguments is told from it.
     """
     token = code_token(code)
-    if token and code.endswith("()") and re.search(rf"`{re.escape(code[:-1])}[^)`]", text):
-        return CodeToken(rf"{token.pattern}\s*\)", token.files)
-    return token
+    name, bracket, _ = code.partition("(")
+    if not token or not bracket or text.count(f"`{name}(") < 2:
+        return token
+    return CodeToken(rf"{token.pattern}\s*\)", token.files) if code.endswith("()") else None
 
 
 _IN_TESTS = forms(r"(?:the |any |all )?(?:unit )?tests?(?: files?| code)?")

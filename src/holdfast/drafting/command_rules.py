@@ -52,6 +52,10 @@ _BARE_COMMAND = re.compile(
     rf"{TAIL}"
 )
 _THINGS_OF_TOOLS = re.compile(r" (?:hooks?|commands?|operations?|packages?|history|state|files?)\b")
+_OTHERS_IN_BRACKETS = forms(
+    rf"(?:(?:always|please) )*{NEVER} (?:run|use) (?:any )?other [\w -]+"
+    rf" \((?:e\.g\.,? |such as |like )?(?P<commands>{CODES})(?:,? etc\.?)?\)"
+)
 _RUN_THESE_WITH = forms(
     rf"(?:(?:always|please) )*{NEVER} (?:run|execute|start|test|build) (?:it|this|them|these"
     rf"|the tests|tests)(?: directly)? (?:with|using|via|through|by running) (?P<commands>{CODES})"
@@ -60,7 +64,7 @@ _RUN_THESE_WITH = forms(
 
 def command_never(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
     """Never run `git push --force`."""
-    if match := whole_match(_NEVER_BARE + _RUN_THESE_WITH, clause):
+    if match := whole_match(_NEVER_BARE + _RUN_THESE_WITH + _OTHERS_IN_BRACKETS, clause):
         commands = commands_in(match["commands"])
         return not_run(commands) if commands else None
     instruction = instruction_of(clause, prohibits)

@@ -367,12 +367,16 @@ _NEVER_COMMITTED = forms(
     r"(?: (?:is|are) [\w -]{3,30}(?:,| and))? (?:must|should|may|can) (?:never|not) be"
     rf" (?:committed|checked in|added to git){TAIL}",
 )
+_FILES_FIRST = re.compile(rf"(?:the )?(?P<files>{CODES}){_FILES} (?:is|are)\b", re.I)
+_NOT_THEM = forms(rf"{NEVER} (?:commit|check in|stage) (?:it|them|this|these)(?: files?)?{TAIL}")
 _COMMITTED = forms(rf"{_COMMITTING}{_AND_MORE}")  # below "Do not"
 
 
 def not_committed(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
     """Never commit `.env`."""
     match = whole_match(_NEVER_COMMITTED + (_COMMITTED if prohibits else ()), clause)
+    if match is None and whole_match(_NOT_THEM, clause):  # "`gen/` is built - never commit it"
+        match = _FILES_FIRST.match(statement.text)
     if match is None:
         return None
     names = [name for name, _ in names_in(match["files"])]

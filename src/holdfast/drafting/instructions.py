@@ -58,7 +58,7 @@ class Instruction:
 RUN = frozenset("run execute invoke call type issue use".split())
 WRITE = frozenset(
     "use add include introduce write leave insert put import call invoke throw return declare"
-    " define export have cast create keep reintroduce commit rely employ".split()
+    " define export have cast create keep reintroduce commit rely employ hardcode hard-code".split()
 )
 EDIT_VERBS = frozenset(
     "edit hand-edit modify touch change alter update delete remove rename move overwrite create"

@@ -87,8 +87,8 @@ _EXCEPTION = re.compile(
 
 
 _EXCEPTION_AFTER = re.compile(
-    r"^(?:the (?:only|sole|one) exception|exceptions?\b|except\b|unless\b|however\b|but\b|only\b"
-    r"|if you (?:need|must|have)|allowed\b|it['’]s (?:fine|ok))",
+    r"(?:^|[.!] )(?:the (?:only|sole|one) exception|exceptions?\b|except\b|unless\b|however\b"
+    r"|but\b|only\b|if you (?:need|must|have)|allowed\b|it['’]s (?:fine|ok))",
     re.I,
 )
 

@@ -55,7 +55,8 @@ def pr_title(clause: str, statement: Statement, prohibits: bool) -> list[Draft] 
     if prohibits:
         return None
     above = (statement.label, *statement.under[-1:])
-    labelled = whole_match(_TITLE_LABEL, statement.label) and any(map(_ABOUT_PRS.search, above))
+    labelled = any(whole_match(_TITLE_LABEL, name) for name in above)
+    labelled = labelled and any(map(_ABOUT_PRS.search, (*above, *statement.under[-2:])))
     if (labelled or _NAMES_TITLE.search(clause)) and whole_match(_CONVENTIONAL_TITLES, clause):
         return _required(title=conventional_pattern(statement.text))
     if match := whole_match(_TITLE_STARTS, clause):
