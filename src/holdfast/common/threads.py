@@ -35,7 +35,7 @@ def limit_spinning() -> None:
 def is_small(model: Any) -> bool:
     """Whether a step of a model on the CPU is too short to be split among threads.
 
-    With the packaged model, steps of 4 to 48 rows take twice the CPU time on two threads, and on a
+    With the default model, steps of 4 to 48 rows take twice the CPU time on two threads, and on a
     busy machine twice the wall time; prefills of many tokens gain from a second thread.
     """
     if model.device.type != "cpu" or "OMP_NUM_THREADS" in os.environ:

@@ -40,7 +40,9 @@ _WHENEVER_CODE_CHANGES = (
 # a heading that says when, and is no condition
 UNCONDITIONAL = re.compile(
     rf"^{_WHENEVER_CODE_CHANGES}"
-    r"(?:[^`]*\bbefore\b|when(?:ever)? (?:you )?(?:commit|push)(?:ting|ing)?\b)",
+    r"(?:[^`]*\bbefore\b|when(?:ever)? (?:you )?(?:commit|push)(?:ting|ing)?\b"
+    r"|(?:when|once|after) (?:the|a|your|you are|you['’]re) ?[\w ]*\b(?:finished|done|completed?"
+    r"|ready)\b)",
     re.I,
 )
 
@@ -66,7 +68,8 @@ _GATES = tuple(
         rf" (?P<codes>{CODES}),? before {_EVENT}",
         rf"{_RUN}(?: [\w'/-]+){{0,5}}[: ]+(?P<codes>{CODES}),? before {_EVENT}",
         rf"before {_EVENT},? (?:always |please |you must |must )*(?:run|execute|{_ENSURE})"
-        rf"(?: that| all)?(?: [\w'/-]+){{0,5}}[: ]+(?P<codes>{CODES})(?: (?:{_PASSES}|{_WAS_RUN}))?",
+        rf"(?: that| all)?(?: [\w'/-]+){{0,5}}[: ]+(?P<codes>{CODES})"
+        rf"(?: (?:{_PASSES}|{_WAS_RUN}))?",
         rf"{_RUN} (?P<codes>{CODES})(?: and [\w\s-]{{1,40}})?,? before {_EVENT}",
         rf"before {_EVENT},? {_RUN} (?P<codes>{CODES})",
         rf"(?P<codes>{CODES}) (?:must|should|need to|has to|have to) (?:pass|succeed"
@@ -212,7 +215,7 @@ def _below_before(clause: str, statement: Statement) -> list[Draft] | None:
 
 
 _HEADING_OF_BLOCK = re.compile(rf"#*\s*\**before {_EVENT}[\s:*]*", re.I)
-_MOST_COMMANDS = 8  # of a block that is a list of steps, and no script
+MOST_COMMANDS = 8  # of a block that is a list of steps, and no script
 
 
 def heading_before(statement: Statement) -> list[Draft] | None:
@@ -244,6 +247,6 @@ def _steps(block: Sequence[str], event: re.Match[str]) -> list[Draft] | None:
         if re.match(r"\s*git (?:add|commit|push)\b", line):
             break
         commands += parts_of(line)
-    if not 1 <= len(commands) <= _MOST_COMMANDS:
+    if not 1 <= len(commands) <= MOST_COMMANDS:
         return None
     return gates(commands, _command_of(event["event"]))

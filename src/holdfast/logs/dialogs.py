@@ -259,17 +259,13 @@ def turns_of(
                     exchange.size // _BYTES_PER_TOKEN,
                     AssistantTurn(text, calls, earlier, is_cut, user, previous),
                     "\n\n".join(reasoning for reasoning, _ in split if reasoning.strip()),
-                    tuple(filter(None, map(_ids_of, replies))),
+                    tuple(event.copy_ids for event in replies if event.copy_ids),
                     next((event.span for event in reversed(replies) if event.span), ""),
                     tuple(exchange.positions),
                 )
             )
             earlier, previous = earlier + calls, text
     return tuple(turns)
-
-
-def _ids_of(event: Event) -> EventIds:
-    return (event.id, *event.aliases) if event.id else event.aliases
 
 
 def _prompts(path: Sequence[Event]) -> list[str]:

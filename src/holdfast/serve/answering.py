@@ -15,10 +15,10 @@ from starlette.types import Send
 from holdfast.common.event_loop import task_group
 from holdfast.errors import Busy, Draining, HoldfastError, PromptError
 from holdfast.models.rendering import Rendered
+from holdfast.serve.answer_formats import AppliedSteering, Cached, Details, Shapes, Usage
 from holdfast.serve.decoding import Delta, TextDecoder, decode_reply, joined
 from holdfast.serve.metrics import Stopwatch
 from holdfast.serve.refusals import Refusal, refusal_of, too_slow
-from holdfast.serve.responses import AppliedSteering, Cached, Details, Shapes, Usage
 from holdfast.serve.service import Service
 from holdfast.serve.submissions import Submission
 from holdfast.serve.tool_calls import CallParser
@@ -193,7 +193,7 @@ async def _send_events(answer: Answer, shapes: Shapes, send: Send) -> None:
 
     await start_events(send)
     for choice in answer.choices:
-        # the first chunk of all says how the answer is steered
+        # the very first chunk says how the answer is steered
         more = {} if choice.index else {"holdfast": answer.steering}
         await send_chunk(choice, Delta(), first=True, **more)
     async with task_group() as group:

@@ -88,7 +88,7 @@ def _read(
     for number, name in enumerate(active, start=1):
         try:
             events = events_of(export.messages[name])
-            nodes[name] = [replace(event, aliases=_aliases(name, event)) for event in events]
+            nodes[name] = [replace(event, copy_ids=_copy_ids(name, event)) for event in events]
         except Malformed as error:
             raise Malformed(f"message {number}: {error}") from error
     for name in known - {*active}:
@@ -99,7 +99,7 @@ def _read(
     return branched(where, ordered, tree, [_PROMPT, *active]), left_out
 
 
-def _aliases(name: str, event: Event) -> tuple[str, ...]:
+def _copy_ids(name: str, event: Event) -> tuple[str, ...]:
     """The id by which copies of a message in another export are known."""
     if len(name) < _UNIQUE:
         return ()

@@ -37,14 +37,14 @@ class Event:
         role: of a message: system, user or assistant.
         call: of a tool call.
         call_id: of a tool result: the call whose result it is, if logged.
-        id: of the event in the log; a copy of the event has the same.
+        id: of the event in the log.
         source: of the value that it was read from, such as `july.jsonl, line 3`; "" in formats
             whose values are whole dialogs.
         is_cut: whether it ended at the token limit, as far as the log says how it ended.
         span: of the call of a model that it is an output of: the ids of its trace and of itself,
             with a slash between; "" if the log has none.
-        aliases: further ids by which copies of it are known, such as that of the event it was
-            copied from.
+        copy_ids: the ids by which copies of it in other logs are known: a copy has at least one of
+            them.
         keeps: of a compaction: the ids of earlier events that stay in the context as they are.
         clears: of a clearing: the ids of the calls whose results leave the context, and those of
             other events that do.
@@ -59,7 +59,7 @@ class Event:
     source: str = field(default="", compare=False)
     is_cut: bool = field(default=False, compare=False)
     span: str = field(default="", compare=False)
-    aliases: tuple[str, ...] = field(default=(), compare=False)
+    copy_ids: tuple[str, ...] = field(default=(), compare=False)
     keeps: frozenset[str] = field(default=frozenset(), compare=False)
     clears: frozenset[str] = field(default=frozenset(), compare=False)
 

@@ -101,7 +101,7 @@ def _read(values: Values) -> Iterator[Transcript | Unread]:
             elif kind == "response_item" and at(payload, "type") not in _NOT_MESSAGES:
                 for message in read_messages([payload]):
                     events = [replace(e, source=where) for e in _classified(message, typed)]
-                    tree.add(replace(event, aliases=copies.of(event)) for event in events)
+                    tree.add(replace(event, copy_ids=copies.of(event)) for event in events)
         except Malformed as error:
             yield Unread(f"{where}: {error}")
     transcript = tree.transcript(file_of(values[0][0]))

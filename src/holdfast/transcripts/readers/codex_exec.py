@@ -86,8 +86,8 @@ def _item(item: Mapping[str, Any]) -> list[Event]:
         case "agent_message" | "assistant_message":
             return message_events("assistant", str(field_of(item, "text")))
         case "command_execution":
-            arguments = {"command": str(field_of(item, "command"))}
-            return _called("shell", arguments, call_id, item.get("aggregated_output") or "")
+            command = {"command": str(field_of(item, "command"))}
+            return _called("shell", command, call_id, item.get("aggregated_output") or "")
         case "file_change":
             changes = [mapping(change) for change in entries(field_of(item, "changes"))]
             calls = [ToolCall("apply_patch", change, call_id) for change in changes]
@@ -97,8 +97,8 @@ def _item(item: Mapping[str, Any]) -> list[Event]:
             name, arguments = str(field_of(item, "tool")), fields_of(item.get("arguments"))
             return _called(name, arguments, call_id, result)
         case "collab_tool_call":  # of subagents
-            arguments = {"prompt": item["prompt"]} if item.get("prompt") else {}
-            return _called(str(field_of(item, "tool")), arguments, call_id)
+            asked = {"prompt": item["prompt"]} if item.get("prompt") else {}
+            return _called(str(field_of(item, "tool")), asked, call_id)
         case "web_search":
             return _called("web_search", {"query": str(item.get("query") or "")}, call_id)
         case "todo_list":

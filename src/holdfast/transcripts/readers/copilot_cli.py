@@ -119,7 +119,10 @@ def _add(record: Mapping[str, Any], dialog: _Dialog, where: str) -> Iterator[Unr
             )
         else:
             events = _events(kind, data, dialog.called)
-            dialog.tree.add(replace(event, id=identity, source=where) for event in events)
+            copies = (identity,) if identity else ()
+            dialog.tree.add(
+                replace(event, id=identity, copy_ids=copies, source=where) for event in events
+            )
     except Malformed as error:
         yield Unread(f"{where}: {error}")
 

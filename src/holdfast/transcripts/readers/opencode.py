@@ -218,18 +218,26 @@ def _events(message: Mapping[str, Any], strange: Counter[str]) -> list[Event]:
     if role not in ("user", "assistant"):
         raise Malformed(f"it has the role {shortened(role)}; known are user and assistant")
     said = _of_user(parts) if role == "user" else _of_assistant(info, parts)
-    identity, aliases = str(info.get("id") or ""), _aliases(info, parts)
-    events = [replace(event, id=identity, aliases=aliases) for event in said]
+    identity, copy_ids = str(info.get("id") or ""), _copy_ids(info, parts)
+    events = [replace(event, id=identity, copy_ids=copy_ids) for event in said]
     return [*_prompt(info), *events]
 
 
-def _aliases(info: Mapping[str, Any], parts: list[Mapping[str, Any]]) -> tuple[str, ...]:
-    """The id by which copies in a forked session are known, as they have ids of their own."""
-    created = at(info, "time", "created")
-    if info.get("role") != "assistant" or not created:
+def _copy_ids(info: Mapping[str, Any], parts: list[Mapping[str, Any]]) -> tuple[str, ...]:
+    """The ids by which copies of a reply are known; those in a forked session have ids of their
+    own.
+    """
+    if info.get("role") != "assistant":
         return ()
+    own = (str(info["id"]),) if info.get("id") else ()
+    created = at(info, "time", "created")
+    if not created:
+        return own
     said = [(at(part, "type"), at(part, "text"), at(part, "callID")) for part in parts]
-    return (f"{created} {hashlib.sha256(repr(said).encode()).hexdigest()[:16]}",)
+    return (
+        *own,
+        f"{created} {hashlib.sha256(repr(said).encode()).hexdigest()[:16]}",
+    )
 
 
 def _prompt(info: Mapping[str, Any]) -> list[Event]:

@@ -55,29 +55,29 @@ def _read_path(lines: Sequence[SessionLine]) -> Iterator[tuple[SessionLine, list
             yield line, Unread(f"{line.where}: {error}")
             continue
         identity = line.id if line.has_uuid else ""
-        aliases = _aliases(line, digest.hexdigest())
+        copy_ids = _copy_ids(line, digest.hexdigest())
         yield (
             line,
-            [replace(event, source=line.where, id=identity, aliases=aliases) for event in events],
+            [replace(event, source=line.where, id=identity, copy_ids=copy_ids) for event in events],
         )
 
 
-def _aliases(line: SessionLine, digest: str) -> tuple[str, ...]:
-    """The ids by which copies of a reply are known that have a uuid of their own: that of the line
-    it was copied from, and that of the reply with its content, or else its time with all messages
-    up to it.
+def _copy_ids(line: SessionLine, digest: str) -> tuple[str, ...]:
+    """The ids by which copies of a reply are known: its uuid; and for copies with a uuid of their
+    own, that of the line they were copied from, and that of the reply with its content, or else its
+    time with all messages up to it.
     """
     if line.kind != "assistant":
         return ()
-    aliases: list[str] = []
+    ids = [line.id] if line.has_uuid else []
     if copied_from := at(line.fields, "forkedFrom", "messageUuid"):
-        aliases.append(str(copied_from))
+        ids.append(str(copied_from))
     if line.reply_id:  # which has a line for each of its blocks
         content = json.dumps(line.content, sort_keys=True).encode()
-        aliases.append(f"{line.reply_id} {hashlib.sha256(content).hexdigest()[:16]}")
+        ids.append(f"{line.reply_id} {hashlib.sha256(content).hexdigest()[:16]}")
     elif written := line.fields.get("timestamp"):
-        aliases.append(f"{written} {digest[:16]}")
-    return tuple(aliases)
+        ids.append(f"{written} {digest[:16]}")
+    return tuple(ids)
 
 
 def _events(

@@ -1,131 +1,16 @@
-"""Variations of logs, as published versions of the tools write them: each is read as it should be.
-
-A variation is a row: its name, its files, what was said in each dialog, and where it matters the
-calls, the system prompt, what was put before the model, and what is reported as not read.
-"""
+"""Logs of coding agents, in the variations of `log_variations`."""
 
 import json
 import sqlite3
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
+from log_variations import IMAGE, ONE, TWO, Variation, check, lines, text, variations, written
 
-from holdfast.errors import UsageError
 from holdfast.logs import read_logs
-from holdfast.transcripts import Kind
-
-Said = list[tuple[str, str]]
-
-
-@dataclass(frozen=True)
-class Variation:
-    """A variation of a log.
-
-    Args:
-        files: the values of each file: a list is written as lines, other JSON as a document, text
-            as it is.
-        said: in each dialog: the user's message and the reply of each turn.
-        calls: the texts of all commands and arguments, in order, if they matter.
-        seen: the texts that a program put before the model.
-        problem: a part of the only problem; "" if there has to be none.
-        refused: a part of the refusal, if nothing can be read.
-    """
-
-    name: str
-    files: Mapping[str, Any]
-    said: list[Said] = field(default_factory=list)
-    calls: Sequence[str] | None = None
-    system: str | None = None
-    seen: Sequence[str] | None = None
-    results: Sequence[str] | None = None
-    problem: str = ""
-    refused: str = ""
-    format: str = ""
-    is_cut: bool = False
-    subagents: int = 0
-
-
-def check(variation: Variation, folder: Path) -> None:
-    for name, content in variation.files.items():
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        if isinstance(content, bytes):
-            path.write_bytes(content)
-        else:
-            path.write_text(_written(content), encoding="utf-8", newline="")
-    paths = [folder / name for name in variation.files]
-    if variation.refused:
-        with pytest.raises(UsageError) as refusal:
-            read_logs(paths)
-        assert variation.refused in str(refusal.value)
-        return
-    logs = read_logs(paths)
-    said = [[(turn.user, turn.done.text) for turn in dialog.turns] for dialog in logs.dialogs]
-    assert said == variation.said
-    events = [event for dialog in logs.dialogs for event in dialog.transcript.path]
-    if variation.calls is not None:
-        made = [call for d in logs.dialogs for turn in d.turns for call in turn.done.calls]
-        assert [" ".join(map(str, call.arguments.values())) for call in made] == variation.calls
-    if variation.system is not None:
-        assert [dialog.system for dialog in logs.dialogs] == [variation.system] * len(said)
-    if variation.seen is not None:
-        assert [e.text for e in events if e.kind is Kind.REMINDER] == variation.seen
-    if variation.results is not None:
-        assert [e.text for e in events if e.kind is Kind.TOOL_RESULT] == variation.results
-    if variation.format:
-        assert [*logs.formats] == [variation.format]
-    if variation.subagents:
-        of_subagent = [dialog.transcript.is_of_subagent for dialog in logs.dialogs]
-        assert sum(of_subagent) == variation.subagents
-    assert variation.is_cut is any(turn.done.is_cut for d in logs.dialogs for turn in d.turns)
-    if variation.problem:
-        assert len(logs.problems) == 1 and variation.problem in logs.problems[0], logs.problems
-    else:
-        assert not logs.problems
-
-
-class Lines(list):
-    """Values that are written one a line."""
-
-
-def lines(*values: Any) -> Lines:
-    return Lines(values)
-
-
-def _written(content: Any) -> str:
-    if isinstance(content, str):
-        return content
-    if isinstance(content, Lines):
-        return "".join(
-            (value if isinstance(value, str) else json.dumps(value)) + "\n" for value in content
-        )
-    return json.dumps(content)
-
-
-def variations(*rows: Variation) -> Any:
-    """A test of these variations."""
-    names = [row.name for row in rows]
-    assert len(set(names)) == len(names)
-
-    @pytest.mark.parametrize("row", rows, ids=names)
-    def test(row: Variation, tmp_path: Path) -> None:
-        check(row, tmp_path)
-
-    return test
-
-
-HI = {"role": "user", "content": "Hi"}
-A = {"role": "assistant", "content": "A."}
-BRIEF = {"role": "system", "content": "Be brief."}
-ONE = [[("Hi", "A.")]]
-
-
-def text(words: str) -> dict:
-    return {"type": "text", "text": words}
-
+from holdfast.logs.context import Contexts
 
 # Claude Code
 
@@ -180,8 +65,6 @@ A1 = a("a1", "u1", "A.", mid="msg_1", timestamp="2026-05-01T10:00:01.000Z")
 U2 = u("u2", "a1", "More?", timestamp="2026-05-01T10:00:02.000Z")
 A2 = a("a2", "u2", "B.", mid="msg_2", timestamp="2026-05-01T10:00:03.000Z")
 S1 = [U1, A1, U2, A2]
-TWO = [[("Hi", "A."), ("More?", "B.")]]
-IMAGE = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AA=="}}
 WORKED = [U1, a("a0", "u1", use("t1"), mid="m0"), res("r1", "a0", "t1")]
 
 
@@ -200,7 +83,8 @@ def unnamed(events: Sequence[dict]) -> list[dict]:
 test_sessions_of_claude_code = variations(
     Variation(
         "thinking and text are lines of one reply",
-        {"s.jsonl": lines(U1, a("a0", "u1", {"type": "thinking", "thinking": "hm.", "signature": "x"},
+        {"s.jsonl": lines(U1, a("a0", "u1", {"type": "thinking", "thinking": "hm.",
+            "signature": "x"},
                                 mid="msg_1"), {**A1, "parentUuid": "a0"})},
         ONE,
     ),
@@ -226,7 +110,8 @@ test_sessions_of_claude_code = variations(
     ),
     Variation(
         "a result without content",
-        {"s.jsonl": lines(*WORKED[:2], u("r1", "a0", [{"type": "tool_result", "tool_use_id": "t1"}]),
+        {"s.jsonl": lines(*WORKED[:2], u("r1", "a0", [{"type": "tool_result",
+            "tool_use_id": "t1"}]),
                           {**A1, "parentUuid": "r1"})},
         ONE, results=[""],
     ),
@@ -237,7 +122,8 @@ test_sessions_of_claude_code = variations(
                           {**A1, "parentUuid": "r1"})},
         ONE,
     ),
-    Variation("an image and a text", {"s.jsonl": lines(u("u1", None, [IMAGE, text("Hi")]), A1)}, ONE),
+    Variation("an image and a text", {"s.jsonl": lines(u("u1", None, [IMAGE, text("Hi")]), A1)},
+        ONE),
     Variation("an image alone", {"s.jsonl": lines(u("u1", None, [IMAGE]), A1)}, [[("", "A.")]]),
     Variation(
         "the source of an image is a meta message",
@@ -360,15 +246,18 @@ test_sessions_of_claude_code = variations(
                           {**U1, "parentUuid": "c1"}, A1)},
         ONE,
     ),
-    Variation("a message without content", {"s.jsonl": lines(u("u0", None, None), {**U1, "parentUuid": "u0"}, A1)}, ONE),
+    Variation("a message without content", {"s.jsonl": lines(u("u0", None, None), {**U1,
+        "parentUuid": "u0"}, A1)}, ONE),
     Variation(
         "times that are numbers",
-        {"s.jsonl": lines(*({**event, "timestamp": 1789380000000 + n} for n, event in enumerate(S1)))},
+        {"s.jsonl": lines(*({**event, "timestamp": 1789380000000 + n} for n,
+            event in enumerate(S1)))},
         TWO,
     ),
     Variation(
         "lines with more usage are written again",
-        {"s.jsonl": lines(U1, A1, {**A1, "message": {**A1["message"], "usage": {"output_tokens": 9}}},
+        {"s.jsonl": lines(U1, A1, {**A1, "message": {**A1["message"],
+            "usage": {"output_tokens": 9}}},
                           U2, A2)},
         TWO, problem="written again",
     ),
@@ -391,7 +280,8 @@ test_sessions_of_claude_code = variations(
         {"s.jsonl": ("\ufeff" + "\r\n".join(map(json.dumps, S1)) + "\r\n")}, TWO,
     ),
     Variation("a last line that was cut",
-              {"s.jsonl": lines(*S1, json.dumps(u("u3", "a2", "Bye"))[:50])}, TWO, problem="line 5:"),
+              {"s.jsonl": lines(*S1, json.dumps(u("u3", "a2", "Bye"))[:50])}, TWO,
+                  problem="line 5:"),
     Variation("no line break at the end", {"s.jsonl": "\n".join(map(json.dumps, S1))}, TWO),
     Variation(
         "two rewinds to one place",
@@ -419,8 +309,10 @@ test_sessions_of_claude_code = variations(
     Variation(
         "calls at once, whose results are one message",
         {"s.jsonl": lines(U1, a("a0", "u1", use("t1", "ls a"), use("t2", "ls b")),
-                          u("r1", "a0", [{"type": "tool_result", "tool_use_id": "t1", "content": "x"},
-                                         {"type": "tool_result", "tool_use_id": "t2", "content": "y"}],
+                          u("r1", "a0", [{"type": "tool_result", "tool_use_id": "t1",
+                        "content": "x"},
+                                         {"type": "tool_result", "tool_use_id": "t2",
+                        "content": "y"}],
                             toolUseResult="x"), {**A1, "parentUuid": "r1"})},
         ONE, calls=["ls a", "ls b"], results=["x", "y"],
     ),
@@ -490,7 +382,8 @@ test_streams_of_claude_code = variations(
     Variation(
         "a stream with all kinds of lines",
         {"o.jsonl": lines(
-            {"type": "system", "subtype": "init", "session_id": "s1", "tools": ["Bash"], "uuid": "i1",
+            {"type": "system", "subtype": "init", "session_id": "s1", "tools": ["Bash"],
+                "uuid": "i1",
              "model": "claude-x", "cwd": "/x"},
             {"type": "system", "subtype": "hook_started", "session_id": "s1", "uuid": "h1"},
             streamed("user", "Hi", uuid="u1", isReplay=True),
@@ -536,7 +429,8 @@ test_streams_of_claude_code = variations(
     Variation(
         "an error of the interface in a stream",
         {"o.jsonl": lines(streamed("user", "Hi"), streamed("assistant", [text("A.")]),
-                          streamed("assistant", [text("API Error")], message={"model": "<synthetic>"}))},
+                          streamed("assistant", [text("API Error")],
+                        message={"model": "<synthetic>"}))},
         ONE,
     ),
 )  # fmt: skip
@@ -577,7 +471,8 @@ IDE = (
 test_rollouts_of_codex = variations(
     Variation("a prompt as an object", {"r.jsonl": lines(META, CU, CA)}, ONE, system="Be brief."),
     Variation("a prompt that is null",
-              {"r.jsonl": lines(cx("session_meta", id="x", instructions=None), CU, CA)}, ONE, system=""),
+              {"r.jsonl": lines(cx("session_meta", id="x", instructions=None), CU, CA)}, ONE,
+                  system=""),
     Variation(
         "events for display", {"r.jsonl": lines(
             META, cx("event_msg", type="task_started"), CU,
@@ -587,16 +482,20 @@ test_rollouts_of_codex = variations(
                  encrypted_content="x"),
             cx("event_msg", type="agent_message", message="A."), CA,
             cx("event_msg", type="token_count", info=None))}, ONE, seen=[]),
-    Variation("a message with a phase", {"r.jsonl": lines(META, CU, says("assistant", "A.", phase="final"))}, ONE),
+    Variation("a message with a phase", {"r.jsonl": lines(META, CU, says("assistant", "A.",
+        phase="final"))}, ONE),
     Variation("the context of an editor", {"r.jsonl": lines(META, says("user", IDE), CA)}, ONE),
     Variation(
         "files that the user named",
-        {"r.jsonl": lines(META, says("user", "# Files mentioned by the user:\n\n## price.png: /x\n\n"
+        {"r.jsonl": lines(META, says("user",
+            "# Files mentioned by the user:\n\n## price.png: /x\n\n"
                                      "## My request for Codex:\nHi"), CA)}, ONE),
     Variation(
         "an image", {"r.jsonl": lines(META, item(type="message", role="user", content=[
-            {"type": "input_text", "text": "<image>"}, {"type": "input_image", "image_url": "data:"},
-            {"type": "input_text", "text": "</image>"}, {"type": "input_text", "text": "Hi"}]), CA)},
+            {"type": "input_text", "text": "<image>"}, {"type": "input_image",
+                "image_url": "data:"},
+            {"type": "input_text", "text": "</image>"}, {"type": "input_text", "text": "Hi"}]),
+                CA)},
         ONE),
     Variation("a command as a list",
               {"r.jsonl": lines(META, CU, calls("shell", {"command": ["bash", "-lc", "ls"]}),
@@ -607,31 +506,39 @@ test_rollouts_of_codex = variations(
                                                      output("a.py"), CA)}, ONE, calls=["ls"]),
     Variation("an output in parts",
               {"r.jsonl": lines(META, CU, calls("f", {}), output([
-                  {"type": "input_text", "text": "x"}, {"type": "input_image", "image_url": "data:"}]),
+                  {"type": "input_text", "text": "x"}, {"type": "input_image",
+                      "image_url": "data:"}]),
                   CA)}, ONE, results=["x"]),
     Variation("an output as an object",
               {"r.jsonl": lines(META, CU, calls("f", {}), output({"content": "x", "success": True}),
                                 CA)}, ONE, results=["x"]),
     Variation("a local command",
-              {"r.jsonl": lines(META, CU, item(type="local_shell_call", call_id="c1", status="completed",
+              {"r.jsonl": lines(META, CU, item(type="local_shell_call", call_id="c1",
+                  status="completed",
                                                action={"type": "exec", "command": ["ls"]}),
                                 output("x"), CA)}, ONE, calls=["exec ['ls']"]),
-    Variation("a patch", {"r.jsonl": lines(META, CU, item(type="custom_tool_call", name="apply_patch",
+    Variation("a patch", {"r.jsonl": lines(META, CU, item(type="custom_tool_call",
+        name="apply_patch",
                                                           input="*** Begin Patch", call_id="c1"),
                                            output("ok", kind="custom_tool_call_output"), CA)},
               ONE, calls=["*** Begin Patch"], results=["ok"]),
-    Variation("a search", {"r.jsonl": lines(META, CU, item(type="web_search_call", status="completed",
+    Variation("a search", {"r.jsonl": lines(META, CU, item(type="web_search_call",
+        status="completed",
                                                            action={"type": "search", "query": "x"}),
                                             CA)}, ONE, calls=["search x"]),
-    Variation("a ghost snapshot", {"r.jsonl": lines(META, CU, CA, item(type="ghost_snapshot"))}, ONE),
+    Variation("a ghost snapshot", {"r.jsonl": lines(META, CU, CA, item(type="ghost_snapshot"))},
+        ONE),
     Variation("a subagent", {"r.jsonl": lines(
-        cx("session_meta", id="x2", source={"subagent": {"thread_spawn": {"parent_thread_id": "x1"}}}),
+        cx("session_meta", id="x2", source={"subagent": {"thread_spawn": {
+            "parent_thread_id": "x1"}}}),
         CU, CA)}, ONE, subagents=1),
     Variation("an interruption", {"r.jsonl": lines(
-        META, CU, CA, says("user", "<turn_aborted>\nThe user interrupted the turn.\n</turn_aborted>"),
+        META, CU, CA, says("user",
+            "<turn_aborted>\nThe user interrupted the turn.\n</turn_aborted>"),
         cx("event_msg", type="turn_aborted", reason="interrupted"), says("user", "More?"),
         says("assistant", "B."))}, TWO),
-    Variation("an error", {"r.jsonl": lines(META, CU, cx("event_msg", type="error", message="429"), CA)},
+    Variation("an error", {"r.jsonl": lines(META, CU, cx("event_msg", type="error", message="429"),
+        CA)},
               ONE),
     Variation("a fork", {"r.jsonl": lines(
         cx("session_meta", id="x2", forked_from_id="x1"), META, CU, CA, says("user", "More?"),
@@ -648,7 +555,8 @@ test_rollouts_of_codex = variations(
         TWO, problem="its only turn is in"),
     Variation("two rollouts that look alike", {
         "a.jsonl": lines(META, CU, CA),
-        "b.jsonl": lines(cx("session_meta", id="x2", base_instructions={"text": "Be brief."}), CU, CA)},
+        "b.jsonl": lines(cx("session_meta", id="x2", base_instructions={"text": "Be brief."}), CU,
+            CA)},
         [ONE[0], ONE[0]]),
     Variation("a compaction with a summary", {"r.jsonl": lines(
         META, CU, CA, cx("compacted", message="Summary."), says("user", "More?"),
@@ -659,14 +567,18 @@ test_rollouts_of_codex = variations(
         says("user", "More?"), says("assistant", "B."))}, TWO),
     Variation("records of unknown types", {"r.jsonl": lines(
         META, cx("world_state", x=1), CU, CA, cx("inter_agent_communication", x=1))}, ONE),
-    Variation("line breaks of Windows", {"r.jsonl": "\r\n".join(map(json.dumps, (META, CU, CA)))}, ONE),
-    Variation("several texts", {"r.jsonl": lines(META, says("user", "H", "i"), CA)}, [[("H\ni", "A.")]]),
+    Variation("line breaks of Windows", {"r.jsonl": "\r\n".join(map(json.dumps, (META, CU, CA)))},
+        ONE),
+    Variation("several texts", {"r.jsonl": lines(META, says("user", "H", "i"), CA)}, [[("H\ni",
+        "A.")]]),
     Variation("rules of AGENTS.md and words in one message", {"r.jsonl": lines(
         META, says("user", "# AGENTS.md instructions for /x\n\n<INSTRUCTIONS>\nUse pnpm.\n"
-                   "</INSTRUCTIONS>", "<environment_context>\n<cwd>/x</cwd>\n</environment_context>"),
+                   "</INSTRUCTIONS>",
+                       "<environment_context>\n<cwd>/x</cwd>\n</environment_context>"),
         CU, CA)}, ONE),
     Variation("all turns are taken back", {"r.jsonl": lines(
-        META, CU, CA, cx("event_msg", type="thread_rolled_back", num_turns=5), says("user", "More?"),
+        META, CU, CA, cx("event_msg", type="thread_rolled_back", num_turns=5), says("user",
+            "More?"),
         says("assistant", "B."))}, [[("More?", "B.")]], problem="rewound"),
 )  # fmt: skip
 
@@ -714,12 +626,14 @@ test_output_of_codex_exec = variations(
         *BEGIN, *END[:1], ex("turn.failed", error={"message": "429"}))}, SAID_A),
     Variation("an error", {"o.jsonl": lines(*BEGIN, ex("error", message="stream"), *END)}, SAID_A),
     Variation("items of the first version", {"o.jsonl": lines(
-        *BEGIN, ex("item.completed", item={"id": "i", "item_type": "assistant_message", "text": "A."}))},
+        *BEGIN, ex("item.completed", item={"id": "i", "item_type": "assistant_message",
+            "text": "A."}))},
         SAID_A),
     Variation("a subagent's call", {"o.jsonl": lines(
         *BEGIN, done("collab_tool_call", tool="spawn_agent", prompt="Count."), *END)},
         SAID_A, calls=["Count."]),
-    Variation("two turns", {"o.jsonl": lines(*BEGIN, *END, BEGIN[1], done("agent_message", text="B."))},
+    Variation("two turns", {"o.jsonl": lines(*BEGIN, *END, BEGIN[1], done("agent_message",
+        text="B."))},
               [[("", "A."), ("", "B.")]]),
     Variation("an item of an unknown type", {"o.jsonl": lines(*BEGIN, done("new_thing"), *END)},
               SAID_A, problem="new_thing"),
@@ -757,9 +671,11 @@ test_sessions_of_gemini_cli = variations(
     Variation("a document", {"session-1.json": gjson(GU, GA)}, ONE, format="gemini-cli"),
     Variation("contents as parts", {"session-1.json": gjson(
         gem("1", "user", [{"text": "Hi"}]), gem("2", "gemini", [{"text": "A."}]))}, ONE),
-    Variation("contents as one part", {"session-1.json": gjson(gem("1", "user", {"text": "Hi"}), GA)}, ONE),
+    Variation("contents as one part", {"session-1.json": gjson(gem("1", "user", {"text": "Hi"}),
+        GA)}, ONE),
     Variation("an image", {"session-1.json": gjson(
-        gem("1", "user", [{"text": "Hi"}, {"inlineData": {"mimeType": "image/png", "data": "AA=="}}]),
+        gem("1", "user", [{"text": "Hi"}, {"inlineData": {"mimeType": "image/png",
+            "data": "AA=="}}]),
         GA)}, ONE),
     Variation("a call whose result is a list", {"session-1.json": gjson(
         GU, gem("2", "gemini", "A.", toolCalls=[gcall(result=[{"functionResponse": {
@@ -775,13 +691,16 @@ test_sessions_of_gemini_cli = variations(
         GU, gem("2", "gemini", "", toolCalls=[gcall()]), gem("3", "gemini", "A."))},
         ONE, calls=["ls"]),
     Variation("lines for display", {"session-1.json": gjson(
-        GU, gem("5", "info", "Update"), GA, gem("6", "warning", "price"), gem("7", "error", "429"))}, ONE),
+        GU, gem("5", "info", "Update"), GA, gem("6", "warning", "price"), gem("7", "error",
+            "429"))}, ONE),
     Variation("thoughts", {"session-1.json": gjson(
         GU, {**GA, "thoughts": [{"subject": "x", "description": "y", "timestamp": "t"}]})}, ONE),
     Variation("content that is null", {"session-1.json": gjson(
         GU, gem("9", "gemini", None), GA)}, ONE),
-    Variation("lines", {"s.jsonl": lines(GHEAD, GU, GA, {"$set": {"lastUpdated": "t"}}, GU2, GA2)}, TWO),
-    Variation("a message that grows", {"s.jsonl": lines(GHEAD, GU, gem("2", "gemini", ""), GA)}, ONE),
+    Variation("lines", {"s.jsonl": lines(GHEAD, GU, GA, {"$set": {"lastUpdated": "t"}}, GU2, GA2)},
+        TWO),
+    Variation("a message that grows", {"s.jsonl": lines(GHEAD, GU, gem("2", "gemini", ""), GA)},
+        ONE),
     Variation("a rewind", {"s.jsonl": lines(GHEAD, GU, GA, GU2, GA2, {"$rewindTo": "3"},
                                             gem("5", "user", "Or?"), gem("6", "gemini", "C."))},
               [[("Hi", "A."), ("Or?", "C.")]], problem="2 messages are left out"),
@@ -789,9 +708,21 @@ test_sessions_of_gemini_cli = variations(
         GHEAD, GU, GA, GU2, GA2, {"$rewindTo": "3"}, GU2, gem("4", "gemini", "C."))},
         [[("Hi", "A."), ("More?", "C.")]], problem="2 messages are left out"),
     Variation("a session that is compressed", {"s.jsonl": lines(
-        GHEAD, GU, GA, {"$set": {"messages": [gem("9", "user", "Summary")]}}, GU2, GA2)},
-        TWO, problem="$set"),
-    Variation("a session of a subagent", {"session-1.json": gjson(GU, GA, kind="subagent")}, ONE, subagents=1),
+        GHEAD, GU, GA, {"$set": {"messages": [gem("9", "user", "Summary")]}}, GU2, GA2)}, TWO),
+    Variation("a turn that was aborted", {"s.jsonl": lines(
+        GHEAD, GU, GA, gem("7", "user", "Or?"), gem("8", "gemini", "C"),
+        {"$set": {"messages": [GU, GA]}}, GU2, GA2)}, TWO, problem="2 messages are left out"),
+    Variation("messages that are set again as they are", {"s.jsonl": lines(
+        GHEAD, GU, GA, {"$set": {"messages": [GU, GA]}}, GU2, GA2)}, TWO),
+    Variation("a rewind to a message that is not there", {"s.jsonl": lines(
+        GHEAD, GU, GA, {"$rewindTo": "x"}, GU2, GA2)}, [[("More?", "B.")]],
+        problem="2 messages are left out"),
+    Variation("a copy of a session", {
+        "a.jsonl": lines(GHEAD, GU, GA), "b.jsonl": lines({**GHEAD, "sessionId": "g2"}, GU, GA,
+                                                          GU2, GA2)}, TWO,
+        problem="its only turn is in"),
+    Variation("a session of a subagent", {"session-1.json": gjson(GU, GA, kind="subagent")}, ONE,
+        subagents=1),
     Variation("sessions that were put into one file",
               {"s.jsonl": lines(GHEAD, GU, GA, {**GHEAD, "sessionId": "g2"}, GU2, GA2)},
               [ONE[0], [("More?", "B.")]]),
@@ -823,7 +754,8 @@ def chat(*requests: dict, **fields: Any) -> dict:
 def shown(command: str = "ls", **fields: Any) -> dict:
     return {"kind": "toolInvocationSerialized", "toolId": "run_in_terminal", "toolCallId": "c1",
             "isComplete": True, "toolSpecificData": {"kind": "terminal",
-                                                     "commandLine": {"original": command}}, **fields}  # fmt: skip
+                                                     "commandLine": {"original": command}},
+                        **fields}  # fmt: skip
 
 
 PART = {"value": "A.", "supportThemeIcons": False}
@@ -838,20 +770,24 @@ test_chats_of_vs_code = variations(
     Variation("a part as text", {"c.json": chat(asked("Hi", "A."))}, ONE),
     Variation("parts of one text", {"c.json": chat(asked(
         "Hi", {"value": "A"}, {"kind": "codeblockUri", "uri": {}}, {"value": "."}))}, ONE),
-    Variation("thinking", {"c.json": chat(asked("Hi", {"kind": "thinking", "value": ["hm."]}, PART))}, ONE),
+    Variation("thinking", {"c.json": chat(asked("Hi", {"kind": "thinking", "value": ["hm."]},
+        PART))}, ONE),
     Variation("a command", {"c.json": chat(asked("Hi", shown(), PART))}, ONE, calls=["ls"]),
     Variation("a command that the user changed", {"c.json": chat(asked("Hi", shown(
-        toolSpecificData={"kind": "terminal", "commandLine": {"original": "rm x", "userEdited": "ls"}}),
+        toolSpecificData={"kind": "terminal", "commandLine": {"original": "rm x",
+            "userEdited": "ls"}}),
         PART))}, ONE, calls=["ls"]),
     Variation("a request that was cancelled", {"c.json": chat(asked("Hi", isCanceled=True), HI_A)},
               [[("Hi\n\nHi", "A.")]]),
     Variation("a response that is null", {"c.json": chat({**HI_A, "response": None}, HI_A)},
               [[("Hi\n\nHi", "A.")]]),
-    Variation("an error", {"c.json": chat(asked("Hi", result={"errorDetails": {"message": "429"}}), HI_A)},
+    Variation("an error", {"c.json": chat(asked("Hi", result={"errorDetails": {"message": "429"}}),
+        HI_A)},
               [[("Hi\n\nHi", "A.")]]),
     Variation("a restored checkpoint", {"c.json": chat(
         HI_A, asked("Or?", {"value": "C."}, isHidden=True), MORE_B)}, TWO, problem="restored"),
-    Variation("a part of an unknown kind", {"c.json": chat(asked("Hi", {"kind": "new"}, PART))}, ONE,
+    Variation("a part of an unknown kind", {"c.json": chat(asked("Hi", {"kind": "new"}, PART))},
+        ONE,
               problem="unknown kinds"),
     Variation("an edit", {"c.json": chat(asked("Hi", {"kind": "textEditGroup", "edits": [], "uri": {
         "path": "/x/a.py"}}, PART))}, ONE, calls=["/x/a.py"]),
@@ -863,7 +799,8 @@ test_chats_of_vs_code = variations(
     Variation("a log of changes", {"c.jsonl": lines(
         {"kind": 0, "v": chat()}, {"kind": 2, "k": ["requests"], "v": [asked("Hi")]},
         {"kind": 2, "k": ["requests", 0, "response"], "v": [PART]},
-        {"kind": 1, "k": ["customTitle"], "v": "x"}, {"kind": 2, "k": ["requests"], "v": [MORE_B]})},
+        {"kind": 1, "k": ["customTitle"], "v": "x"}, {"kind": 2, "k": ["requests"],
+            "v": [MORE_B]})},
         TWO),
     Variation("a log of changes that cuts a list", {"c.jsonl": lines(
         {"kind": 0, "v": chat(HI_A, asked("Or?", {"value": "C."}))},
@@ -888,7 +825,10 @@ def ev(kind: str, **data: Any) -> dict:
 ev.count = 0  # type: ignore[attr-defined]
 CSTART = ev("session.start", sessionId="p1", version=1)
 CU1, CA1 = ev("user.message", content="Hi"), ev("assistant.message", content="A.", messageId="m1")
-CU2, CA2 = ev("user.message", content="More?"), ev("assistant.message", content="B.", messageId="m2")
+CU2, CA2 = (
+    ev("user.message", content="More?"),
+    ev("assistant.message", content="B.", messageId="m2"),
+)
 
 
 def cli(*events: dict) -> dict:
@@ -912,23 +852,31 @@ test_sessions_of_copilot_cli = variations(
         ev("tool.execution_complete", toolCallId="c1", success=True, result={"content": "x"}), CA1),
         ONE, calls=["ls"], results=["x"]),
     Variation("a call that failed", cli(
-        CU1, ev("tool.execution_start", toolCallId="c1", toolName="bash", arguments={"command": "ls"}),
-        ev("tool.execution_complete", toolCallId="c1", success=False, error={"message": "no"}), CA1),
+        CU1, ev("tool.execution_start", toolCallId="c1", toolName="bash",
+            arguments={"command": "ls"}),
+        ev("tool.execution_complete", toolCallId="c1", success=False, error={"message": "no"}),
+            CA1),
         ONE, calls=["ls"], results=["no"]),
-    Variation("a session that is resumed", cli(CU1, CA1, ev("session.resume", eventCount=3), CU2, CA2), TWO),
-    Variation("a rewind", cli(CU1, CA1, CU2, CA2, ev("session.snapshot_rewind", upToEventId=CU2["id"],
+    Variation("a session that is resumed", cli(CU1, CA1, ev("session.resume", eventCount=3), CU2,
+        CA2), TWO),
+    Variation("a rewind", cli(CU1, CA1, CU2, CA2, ev("session.snapshot_rewind",
+        upToEventId=CU2["id"],
                                                      eventsRemoved=2),
-                              ev("user.message", content="Or?"), ev("assistant.message", content="C.")),
+                              ev("user.message", content="Or?"), ev("assistant.message",
+                        content="C.")),
               [[("Hi", "A."), ("Or?", "C.")]], problem="rewound"),
     Variation("a compaction", cli(CU1, CA1, ev("session.compaction_start"), ev(
         "session.compaction_complete", success=True, summaryContent="Summary."), CU2, CA2), TWO),
-    Variation("an interruption", cli(CU1, CA1, ev("abort", reason="user initiated"), CU2, CA2), TWO),
-    Variation("a subagent", cli(CU1, ev("user.message", content="Count.", parentToolCallId="c1"), ev(
+    Variation("an interruption", cli(CU1, CA1, ev("abort", reason="user initiated"), CU2, CA2),
+        TWO),
+    Variation("a subagent", cli(CU1, ev("user.message", content="Count.", parentToolCallId="c1"),
+        ev(
         "assistant.message", content="One.", parentToolCallId="c1"), CA1),
         [ONE[0], [("Count.", "One.")]], subagents=1),
     Variation("a user's attachments", cli(ev("user.message", content="Hi", attachments=[
         {"type": "file", "path": "/x"}], transformedContent="<x>price</x> Hi"), CA1), ONE),
-    Variation("a message of autopilot", cli(CU1, CA1, ev("user.message", content="Go on.", source="autopilot"),
+    Variation("a message of autopilot", cli(CU1, CA1, ev("user.message", content="Go on.",
+        source="autopilot"),
                                             CA2), [[("Hi", "A.\n\nB.")]], seen=["Go on."]),
     Variation("an unknown event", cli(CU1, CA1, ev("new.kind")), ONE, problem="new.kind"),
     Variation("content that is null", cli(CU1, ev("assistant.message", content=None), CA1), ONE),
@@ -968,29 +916,35 @@ test_tasks_of_cline = variations(
     Variation("a result in one text", task(
         TASK, ca("<execute_command>\n<command>ls</command>\n</execute_command>"),
         cu("[execute_command for 'ls'] Result:\na.py"), ca("A.")), ONE, calls=["ls"]),
-    Variation("feedback", task(TASK, ca("A."), cu("<feedback>\nMore?\n</feedback>", ENV), ca("B.")), TWO),
+    Variation("feedback", task(TASK, ca("A."), cu("<feedback>\nMore?\n</feedback>", ENV), ca("B.")),
+        TWO),
     Variation("an answer", task(
         TASK, ca("A."), cu("[ask_followup_question for 'x'] Result:", "<answer>\nMore?\n</answer>"),
         ca("B.")), TWO),
     Variation("a native call", task(
-        TASK, ca({"type": "tool_use", "id": "c1", "name": "execute_command", "input": {"command": "ls"}}),
+        TASK, ca({"type": "tool_use", "id": "c1", "name": "execute_command",
+            "input": {"command": "ls"}}),
         cu({"type": "tool_result", "tool_use_id": "c1", "content": [text("a.py")]}, ENV), ca("A.")),
         ONE, calls=["ls"], results=["a.py"]),
     Variation("a task that is resumed", task(
-        TASK, ca("A."), cu("[TASK RESUMPTION] This task was interrupted.\n\nNew message to respond to"
-                           " with plan_mode_respond tool: \n<user_message>\nMore?\n</user_message>", ENV),
+        TASK, ca("A."), cu(
+            "[TASK RESUMPTION] This task was interrupted.\n\nNew message to respond to"
+                           " with plan_mode_respond tool: \n<user_message>\nMore?\n</user_message>",
+                        ENV),
         ca("B.")), TWO),
     Variation("content as text", task({"role": "user", "content": f"<task>\nHi\n</task>\n{ENV}"},
                                       {"role": "assistant", "content": "A."}), ONE),
     Variation("reasoning between the messages", task(
         TASK, {"type": "reasoning", "text": "hm.", "ts": 3}, ca("A.")), ONE),
     Variation("no tool was used", task(
-        TASK, ca("A."), cu("[ERROR] You did not use a tool in your previous response!", ENV), ca("B.")),
+        TASK, ca("A."), cu("[ERROR] You did not use a tool in your previous response!", ENV),
+            ca("B.")),
         [[("Hi", "A.\n\nB.")]]),
     Variation("a summary", task(TASK, ca("A."), ca("Summary.", isSummary=True), cu(
         "<feedback>More?</feedback>"), ca("B.")), TWO),
     Variation("what is shown", {"ui_messages.json": [
-        {"ts": 1, "type": "say", "say": "text", "text": "Hi"}]}, refused="api_conversation_history.json"),
+        {"ts": 1, "type": "say", "say": "text", "text": "Hi"}]},
+            refused="api_conversation_history.json"),
 )  # fmt: skip
 
 
@@ -1006,7 +960,8 @@ def database(**rows: Any) -> bytes:
         with sqlite3.connect(path) as db:
             db.execute("CREATE TABLE cursorDiskKV (key TEXT UNIQUE, value BLOB)")
             db.executemany("INSERT INTO cursorDiskKV VALUES (?, ?)",
-                           [(key.replace("__", ":"), json.dumps(v)) for key, v in rows.items()])  # fmt: skip
+                           [(key.replace("__", ":"), json.dumps(v)) for key,
+                        v in rows.items()])  # fmt: skip
         db.close()
         return path.read_bytes()
 
@@ -1037,11 +992,19 @@ def ctool(subtype: str, call: str = "t1", **result: Any) -> dict:
 
 
 CEND = {"type": "result", "subtype": "success", "result": "A.", **CS}
-CINIT = {"type": "system", "subtype": "init", "model": "x", "cwd": "/x", "apiKeySource": "env", **CS}
+CINIT = {
+    "type": "system",
+    "subtype": "init",
+    "model": "x",
+    "cwd": "/x",
+    "apiKeySource": "env",
+    **CS,
+}
 
 test_chats_of_cursor = variations(
     Variation("a database", {"state.vscdb": database(
-        composerData__k={"composerId": "k", "fullConversationHeadersOnly": heads("b1", "b2")}, **KEYS)},
+        composerData__k={"composerId": "k", "fullConversationHeadersOnly": heads("b1", "b2")},
+            **KEYS)},
         ONE, format="cursor"),
     Variation("a conversation within its composer", {"state.vscdb": database(
         composerData__k={"composerId": "k", "conversation": [B1, B2]})}, ONE),
@@ -1066,29 +1029,35 @@ test_chats_of_cursor = variations(
         composerData__k={"fullConversationHeadersOnly": heads("b1", "b3", "b2")}, **KEYS,
         bubbleId__k__b3={"type": 2, "text": None})}, ONE),
     Variation("a transcript of the agent", {"t.jsonl": lines(
-        cur("user", "<user_query>\nHi\n</user_query>"), cur("assistant", "A."))}, ONE, format="cursor"),
+        cur("user", "<user_query>\nHi\n</user_query>"), cur("assistant", "A."))}, ONE,
+            format="cursor"),
     Variation("a transcript with surroundings", {"t.jsonl": lines(
         cur("user", "<timestamp>t</timestamp>\n<user_query>\nHi\n</user_query>"),
         cur("assistant", {"type": "tool_use", "name": "Shell", "input": {"command": "ls"}}),
         cur("assistant", "A."))}, ONE, calls=["ls"]),
-    Variation("the agent's stream", {"o.jsonl": lines(CINIT, cs("user", "Hi"), cs("assistant", "A."), CEND)},
+    Variation("the agent's stream", {"o.jsonl": lines(CINIT, cs("user", "Hi"), cs("assistant",
+        "A."), CEND)},
               ONE, format="cursor"),
     Variation("the agent's stream with a call", {"o.jsonl": lines(
-        CINIT, cs("user", "Hi"), ctool("started"), ctool("completed", result={"success": {"stdout": "x"}}),
+        CINIT, cs("user", "Hi"), ctool("started"), ctool("completed",
+            result={"success": {"stdout": "x"}}),
         cs("assistant", "A."), CEND)}, ONE, calls=["ls"], results=['{"success": {"stdout": "x"}}']),
     Variation("the agent's stream with a call that did not end", {"o.jsonl": lines(
         CINIT, cs("user", "Hi"), ctool("started"))}, [[("Hi", "")]], calls=["ls"]),
     Variation("the agent's stream in parts", {"o.jsonl": lines(
-        CINIT, cs("user", "Hi"), cs("assistant", "A", timestamp_ms=1), cs("assistant", ".", timestamp_ms=2),
+        CINIT, cs("user", "Hi"), cs("assistant", "A", timestamp_ms=1), cs("assistant", ".",
+            timestamp_ms=2),
         cs("assistant", "A."), CEND)}, ONE),
     Variation("the agent's thinking", {"o.jsonl": lines(
         CINIT, cs("user", "Hi"), {"type": "thinking", "subtype": "delta", "text": "price", **CS},
         {"type": "thinking", "subtype": "completed", **CS}, cs("assistant", "A."), CEND)}, ONE),
     Variation("an export with line breaks of Windows", {"cursor_x.md": (
-        "# T\r\n_Exported on 1/1/2026 at 1:00:00 GMT+2 from Cursor (2.0)_\r\n\r\n---\r\n\r\n**User**\r\n"
+        "# T\r\n_Exported on 1/1/2026 at 1:00:00 GMT+2 from Cursor (2.0)_\r\n\r\n---\r\n\r\n"
+        "**User**\r\n"
         "\r\nHi\r\n\r\n---\r\n\r\n**Cursor**\r\n\r\nA.\r\n")}, ONE),
     Variation("an export with a rule in a reply", {"cursor_x.md": (
-        "# T\n_Exported on 1/1/2026 at 1:00:00 GMT+2 from Cursor (2.0)_\n\n---\n\n**User**\n\nHi\n\n"
+        "# T\n_Exported on 1/1/2026 at 1:00:00 GMT+2 from Cursor (2.0)_\n\n---\n\n**User**\n\n"
+        "Hi\n\n"
         "---\n\n**Cursor**\n\nA.\n\n---\n\nB.\n")}, [[("Hi", "A.\n\n---\n\nB.")]]),
     Variation("a chat of the first version", {"x.json": {"tabs": [{"tabId": "1", "bubbles": [
         {"type": "user", "text": "Hi"}, {"type": "ai", "rawText": "A."}]}]}}, ONE),
@@ -1117,25 +1086,33 @@ def session(*messages: dict, **info: Any) -> dict:
 
 
 OU, OA = om("msg_1", "user", ot("Hi"), created=1), om("msg_2", "assistant", ot("A."), created=2)
-OU2, OA2 = om("msg_3", "user", ot("More?"), created=3), om("msg_4", "assistant", ot("B."), created=4)
+OU2, OA2 = (
+    om("msg_3", "user", ot("More?"), created=3),
+    om("msg_4", "assistant", ot("B."), created=4),
+)
 COMPACTED = om("msg_5", "user", {"id": "prt_5", "type": "compaction", "auto": True}, created=5)
 SUMMARY = om("msg_6", "assistant", ot("Summary."), created=6, summary=True, finish="stop")
 
 test_sessions_of_opencode = variations(
     Variation("a session", session(OU, OA, OU2, OA2), TWO, format="opencode"),
     Variation("a list of messages", {"o.json": [OU, OA]}, ONE),
-    Variation("parts for display", session(OU, om("msg_2", "assistant", {"id": "p", "type": "step-start"},
-                                                  {"id": "q", "type": "reasoning", "text": "hm."}, ot("A."),
+    Variation("parts for display", session(OU, om("msg_2", "assistant", {"id": "p",
+        "type": "step-start"},
+                                                  {"id": "q", "type": "reasoning", "text": "hm."},
+                        ot("A."),
                                                   {"id": "r", "type": "patch", "files": []})), ONE),
     Variation("a call", session(OU, om("msg_2", "assistant", oc(output="x"), ot("A."))), ONE,
               calls=["ls"], results=["x"]),
     Variation("a call that is running", session(OU, om("msg_2", "assistant", oc(status="running"))),
               [[("Hi", "")]], calls=["ls"]),
-    Variation("a call that failed", session(OU, om("msg_2", "assistant", oc(status="error", error="no"),
+    Variation("a call that failed", session(OU, om("msg_2", "assistant", oc(status="error",
+        error="no"),
                                                    ot("A."))), ONE, results=["no"]),
-    Variation("text that is synthetic", session(om("msg_1", "user", ot("Hi"), ot("price", synthetic=True)),
+    Variation("text that is synthetic", session(om("msg_1", "user", ot("Hi"), ot("price",
+        synthetic=True)),
                                                 OA), ONE, seen=["price"]),
-    Variation("text that is ignored", session(om("msg_1", "user", ot("Hi"), ot("price", ignored=True)), OA),
+    Variation("text that is ignored", session(om("msg_1", "user", ot("Hi"), ot("price",
+        ignored=True)), OA),
               ONE),
     Variation("a revert", session(OU, OA, OU2, OA2, revert={"messageID": "msg_3"}), ONE,
               problem="took back"),
@@ -1154,12 +1131,16 @@ test_sessions_of_opencode = variations(
         COMPACTED, SUMMARY, om("msg_7", "user", ot("More?")), om("msg_8", "assistant", ot("B."))),
         TWO, problem="sent again"),
     Variation("a subagent", session(OU, OA, parentID="ses_0"), ONE, subagents=1),
-    Variation("a reply that was cut", session(OU, om("msg_2", "assistant", ot("A."), finish="length")), ONE,
+    Variation("a reply that was cut", session(OU, om("msg_2", "assistant", ot("A."),
+        finish="length")), ONE,
               is_cut=True),
-    Variation("a part of an unknown type", session(OU, om("msg_2", "assistant", {"type": "new"}, ot("A."))),
+    Variation("a part of an unknown type", session(OU, om("msg_2", "assistant", {"type": "new"},
+        ot("A."))),
               ONE, problem="unknown type"),
-    Variation("a file", session(om("msg_1", "user", ot("Hi"), {"type": "file", "mime": "text/plain"}), OA), ONE),
-    Variation("a subtask", session(om("msg_1", "user", ot("Hi"), {"type": "subtask", "prompt": "Count."}),
+    Variation("a file", session(om("msg_1", "user", ot("Hi"), {"type": "file",
+        "mime": "text/plain"}), OA), ONE),
+    Variation("a subtask", session(om("msg_1", "user", ot("Hi"), {"type": "subtask",
+        "prompt": "Count."}),
                                    OA), ONE, seen=["Count."]),
 )  # fmt: skip
 
@@ -1169,13 +1150,16 @@ test_sessions_of_opencode = variations(
 AIDER = "# aider chat started at 2026-05-01 10:00:00\n\n> Aider v0.86.1  \n\n"
 
 test_histories_of_aider = variations(
-    Variation("a session", {".aider.chat.history.md": AIDER + "#### Hi  \n\nA.\n\n> Tokens: 1k sent  \n"}, ONE),
+    Variation("a session", {
+        ".aider.chat.history.md": AIDER + "#### Hi  \n\nA.\n\n> Tokens: 1k sent  \n"}, ONE),
     Variation("a message of several lines", {
         ".aider.chat.history.md": AIDER + "#### H  \n#### i  \n\nA.\n"}, [[("H\ni", "A.")]]),
     Variation("a heading in a reply", {
-        ".aider.chat.history.md": AIDER + "#### Hi  \n\n## Price\n\nA.\n"}, [[("Hi", "## Price\n\nA.")]]),
+        ".aider.chat.history.md": AIDER + "#### Hi  \n\n## Price\n\nA.\n"}, [[("Hi",
+            "## Price\n\nA.")]]),
     Variation("commands of aider's", {
-        ".aider.chat.history.md": AIDER + "#### /add price.py  \n\n> Added  \n\n#### Hi  \n\nA.\n"}, ONE),
+        ".aider.chat.history.md": AIDER + "#### /add price.py  \n\n> Added  \n\n#### Hi  \n\nA.\n"},
+            ONE),
     Variation("a question", {".aider.chat.history.md": AIDER + "#### /ask Hi  \n\nA.\n"}, ONE),
     Variation("line breaks of Windows", {
         ".aider.chat.history.md": (AIDER + "#### Hi  \n\nA.\n").replace("\n", "\r\n")}, ONE),
@@ -1188,3 +1172,118 @@ test_histories_of_aider = variations(
     Variation("a session without a message", {".aider.chat.history.md": (
         f"{AIDER}{AIDER}#### Hi  \n\nA.\n")}, ONE, problem="the assistant says nothing"),
 )  # fmt: skip
+
+
+# what left the context
+
+
+def in_context(folder: Path, name: str, content: Any) -> list[str]:
+    """The texts in the context before the last reply."""
+    path = folder / name
+    path.write_text(written(content))
+    (dialog,) = read_logs([path]).dialogs
+    events = dialog.transcript.path
+    last = max(n for n, event in enumerate(events) if event.is_by_assistant)
+    return [event.text for event in Contexts(events).before(last).events if event.text]
+
+
+def cleared(uuid: str, parent: str, *tools: str, attachments: Sequence[str] = ()) -> dict:
+    metadata = {"trigger": "auto", "preTokens": 9, "tokensSaved": 5, "compactedToolIds": [*tools],
+                "clearedAttachmentUUIDs": [*attachments]}  # fmt: skip
+    return sysline(uuid, parent, "microcompact_boundary", microcompactMetadata=metadata)
+
+
+def kept(head: str, tail: str) -> dict:
+    segment = {"headUuid": head, "anchorUuid": "c1", "tailUuid": tail}
+    return {"compactMetadata": {"trigger": "auto", "preTokens": 9, "preservedSegment": segment}}
+
+
+READ = [U1, a("a0", "u1", use("t1"), use("t2", "pwd")), res("r1", "a0", "t1", "price"),
+        res("r2", "r1", "t2", "folder")]  # fmt: skip
+END_OF_CC = [u("u9", "r2", "More?"), a("a9", "u9", "B.")]
+ATTACHED = {"type": "attachment", "uuid": "at1", "parentUuid": "r2", "sessionId": "s1",
+            "attachment": {"type": "file", "content": {"file": {"content": "notes"}}}}  # fmt: skip
+COMPACTION = [sysline("b1", None, "compact_boundary", logicalParentUuid="r2", **kept("r1", "r2")),
+              u("c1", "b1", "Summary.", isCompactSummary=True)]  # fmt: skip
+AFTER = [u("u9", "c1", "More?"), a("a9", "u9", "B.")]
+SNAKE = {"pre_tokens": 9, "preserved_segment": {"head_uuid": "r1", "anchor_uuid": "c1",
+                                                "tail_uuid": "r2"}}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("events", "texts"),
+    [
+        ([*READ, *END_OF_CC], ["Hi", "price", "folder", "More?"]),
+        ([*READ, cleared("m1", "r2", "t1"), {**END_OF_CC[0], "parentUuid": "m1"}, END_OF_CC[1]],
+         ["Hi", "folder", "More?"]),
+        ([*READ, cleared("m1", "r2", "t1"), cleared("m2", "m1", "t2"),
+          {**END_OF_CC[0], "parentUuid": "m2"}, END_OF_CC[1]], ["Hi", "More?"]),
+        ([*READ, ATTACHED, cleared("m1", "at1", attachments=["at1"]),
+          {**END_OF_CC[0], "parentUuid": "m1"}, END_OF_CC[1]], ["Hi", "price", "folder", "More?"]),
+        ([*READ, *COMPACTION, *AFTER], ["price", "folder", "Summary.", "More?"]),
+        ([*READ, cleared("m1", "r2", "t1"), {**COMPACTION[0], **kept("r1", "m1")}, COMPACTION[1],
+          *AFTER], ["folder", "Summary.", "More?"]),
+        ([*READ, {**COMPACTION[0], "compactMetadata": {"preservedMessages": {"uuids": ["r1"]}}},
+          COMPACTION[1], *AFTER], ["price", "Summary.", "More?"]),
+        ([*READ, {**without(COMPACTION[:1], "compactMetadata")[0], "compact_metadata": SNAKE},
+          COMPACTION[1], *AFTER], ["price", "folder", "Summary.", "More?"]),
+        ([*READ, {**COMPACTION[0], "compactMetadata": {"trigger": "manual"}}, COMPACTION[1],
+            *AFTER],
+         ["Summary.", "More?"]),
+    ],
+    ids=["all", "a result is cleared", "two clearings", "an attachment is cleared", "kept results",
+         "kept, but cleared before", "kept messages", "kept in a stream", "nothing is kept"],
+)  # fmt: skip
+def test_what_claude_code_had_in_the_context(events, texts, tmp_path):
+    assert in_context(tmp_path, "s.jsonl", lines(*events)) == texts
+
+
+def test_a_cleared_result_is_not_counted_among_the_tokens_before_a_turn(tmp_path):
+    long = [*READ[:2], res("r1", "a0", "t1", "x" * 4000), READ[3]]
+    for events, least in (([*long, *END_OF_CC], 1000), (
+        [*long, cleared("m1", "r2", "t1"), {**END_OF_CC[0], "parentUuid": "m1"}, END_OF_CC[1]], 0),
+    ):  # fmt: skip
+        (tmp_path / "s.jsonl").write_text(written(lines(*events)))
+        (dialog,) = read_logs([tmp_path / "s.jsonl"]).dialogs
+        assert least <= dialog.turns[1].tokens < least + 50
+
+
+OLD = om("msg_2", "assistant", oc(output="price", time={"compacted": 25}), ot("A."), created=20)
+
+
+@pytest.mark.parametrize(
+    ("messages", "texts"),
+    [
+        ([OU, OLD, om("msg_3", "user", ot("More?"), created=30),
+          om("msg_4", "assistant", ot("B."), created=40)], ["Hi", "A.", "More?"]),
+        ([OU, OLD], ["Hi", "price"]),
+        ([OU, OA, om("msg_5", "user", {"type": "compaction", "tail_start_id": "msg_2"}), SUMMARY,
+          om("msg_7", "user", ot("More?")), om("msg_8", "assistant", ot("B."))],
+         ["A.", "Summary.", "More?"]),
+        ([OU, OA, COMPACTED, SUMMARY, om("msg_7", "user", ot("More?")),
+          om("msg_8", "assistant", ot("B."))], ["Summary.", "More?"]),
+    ],
+    ids=["a result is cleared", "cleared after the turn", "a kept tail", "no tail"],
+)  # fmt: skip
+def test_what_opencode_had_in_the_context(messages, texts, tmp_path):
+    content = session(*messages)["o.json"]
+    assert in_context(tmp_path, "o.json", content) == texts
+
+
+@pytest.mark.parametrize(
+    ("replaced", "texts"),
+    [([gem("9", "user", "Summary")], ["Summary", "More?"]),
+     ([gem("9", "user", "Summary"), GA], ["A.", "Summary", "More?"])],
+    ids=["all", "all but the last message"],
+)  # fmt: skip
+def test_what_gemini_cli_had_in_the_context(replaced, texts, tmp_path):
+    log = lines(GHEAD, GU, GA, {"$set": {"messages": replaced}}, GU2, GA2)
+    assert in_context(tmp_path, "s.jsonl", log) == texts
+
+
+def test_copies_in_a_fork_of_opencode_count_once(tmp_path):
+    fork = [{**message, "info": {**message["info"], "id": f"{message['info']['id']}_new"}}
+            for message in (OU, OA, OU2, OA2)]  # fmt: skip
+    check(Variation("", {"a.json": session(OU, OA)["o.json"],
+                         "b.json": {"info": {"id": "ses_2"}, "messages": fork}},
+                    TWO, problem="its only turn is in"), tmp_path)  # fmt: skip
