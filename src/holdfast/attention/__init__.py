@@ -17,7 +17,8 @@ pass_columns     where the keys of a pass are in the text, and which are the spa
 extent           ranges of keys that contain span, generated tokens and rest; their masks
 pass_masks       the mask that a layer gets
 
-blocks           a block of `holdfast.steering`, and the passes that belong to it
+steered_block    the handle of a block of `holdfast.steering`, and the code inside it
+open_model       a model with an open block, and its passes that belong to it
 pass_refusals    passes that a block cannot steer
 cache_origins    the steering under which a cache was filled
 patching         switches a loaded model to this attention and back

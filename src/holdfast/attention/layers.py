@@ -17,7 +17,6 @@ from torch import Tensor
 from transformers import AttentionInterface
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 
-from holdfast.attention.blocks import pass_in
 from holdfast.attention.explicit import (
     NO_EXTRAS,
     ScoreExtras,
@@ -27,6 +26,7 @@ from holdfast.attention.explicit import (
 from holdfast.attention.extent import additive
 from holdfast.attention.fused_kernels import LayerInputs, attend, is_fused
 from holdfast.attention.merge import LARGEST_MASK, attend_merged, attend_one, step_kernel
+from holdfast.attention.open_model import pass_in
 from holdfast.attention.passes import Pass, PassState
 from holdfast.attention.plain_attention import IMPLEMENTATION, plain_attention, plain_name
 from holdfast.errors import Unsteerable
