@@ -4,9 +4,10 @@ Every attention method moves the log-odds x = lse(scores on the span) - lse(scor
 x' and keeps the ratios inside each group, so a head's output becomes sigmoid(x') * O_span +
 sigmoid(-x') * O_rest: no attention matrix is needed.
 
-layers           computes a steered layer, by one of the next three
-merge            span and rest apart, by fused kernels, merged by their log-sum-exps
-gpu_step         a decode step on a GPU, in one kernel; gpu_table is the formula there
+layers           computes a steered layer, by one of the next four
+decode_step      one query per row: span and rest apart, merged by their log-sum-exps
+gpu_step         the same on a GPU, in one kernel; gpu_table is the formula there
+merge            several queries per row
 explicit         scores, a block of queries at a time, where the fused kernels cannot do it
 fused_kernels    the calls of PyTorch's kernels
 rules            methods that no three numbers per head express
