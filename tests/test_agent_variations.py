@@ -1287,3 +1287,37 @@ def test_copies_in_a_fork_of_opencode_count_once(tmp_path):
     check(Variation("", {"a.json": session(OU, OA)["o.json"],
                          "b.json": {"info": {"id": "ses_2"}, "messages": fork}},
                     TWO, problem="its only turn is in"), tmp_path)  # fmt: skip
+
+
+# files that were put together, or written twice
+
+OTHER_META = cx("session_meta", id="x9", base_instructions={"text": "Be kind."})
+CP2 = ev("session.start", sessionId="p2", version=1)
+
+test_files_that_were_put_together = variations(
+    Variation("two rollouts of Codex", {"r.jsonl": lines(META, CU, CA, OTHER_META, says("user",
+        "More?"),
+                                                         says("assistant", "B."))},
+              [ONE[0], [("More?", "B.")]]),
+    Variation("a rollout of Codex that was resumed", {"r.jsonl": lines(
+        META, CU, CA, META, says("user", "More?"), says("assistant", "B."))}, TWO),
+    Variation("items of Codex that are written again", {"r.jsonl": lines(
+        META, CU, says("assistant", "A.", id="msg_1"), says("assistant", "A.", id="msg_1"))}, ONE),
+    Variation("calls of Codex that are written again", {"r.jsonl": lines(
+        META, CU, calls("f", {"x": 1}), calls("f", {"x": 1}), output("y"), output("y"), CA)}, ONE,
+        calls=["1"], results=["y"]),
+    Variation("two sessions of Copilot CLI", {"e.jsonl": lines(CSTART, CU1, CA1, CP2, CU2, CA2)},
+              [ONE[0], [("More?", "B.")]]),
+    Variation("events of Copilot CLI that are written again", {"e.jsonl": lines(
+        CSTART, CU1, CA1, CU1, CA1, CU2, CA2)}, TWO),
+    Variation("two sessions of VS Code", {"c.jsonl": lines(
+        {"kind": 0, "v": chat(HI_A)}, {"kind": 0, "v": chat(MORE_B, sessionId="v2")})},
+        [ONE[0], [("More?", "B.")]]),
+    Variation("a session of VS Code that is written anew", {"c.jsonl": lines(
+        {"kind": 0, "v": chat(HI_A)}, {"kind": 0, "v": chat(HI_A, MORE_B)})}, TWO),
+    Variation("messages of two sessions of opencode", {"o.jsonl": lines(
+        OU, OA, *({**m, "info": {**m["info"], "sessionID": "ses_2"}} for m in (OU2, OA2)))},
+        [ONE[0], [("More?", "B.")]]),
+    Variation("a session of Claude Code whose message is null", {"s.jsonl": lines(
+        U1, A1, {**U2, "message": None})}, ONE, problem="is not an object"),
+)  # fmt: skip

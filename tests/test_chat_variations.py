@@ -730,3 +730,55 @@ test_logs_of_inspect = variations(
     Variation("an image", inspected(sample({**IH, "content": [text("Hi"), {
         "type": "image", "image": "data:", "detail": "auto"}]}, IA)), ONE),
 )  # fmt: skip
+
+
+# what is written twice, or in another order
+
+SAME = span(**io())
+
+test_order_and_repetition = variations(
+    Variation("a span that was exported twice", spans(SAME, SAME), ONE),
+    Variation("an observation that was exported twice", {"x.jsonl": lines(gen([HI], A), gen([HI],
+        A))}, ONE),
+    Variation("times with fewer digits", spans(
+        span("s2", start=10, **io(MORE, OUT_B)), span(start=9, **io())), TWO),
+    Variation("times of two zones", spans(
+        span("s2", start="2026-05-01T10:00:00+00:00", **io(MORE, OUT_B)),
+        span(start="2026-05-01T11:00:00+02:00", **io())), TWO),
+    Variation("equal calls of users without sessions", {"x.jsonl": lines(lite(), lite())}, [*ONE,
+        *ONE]),
+    Variation("another answer to the same question", {"x.jsonl": lines(
+        lite(), lite(startTime=2.0, response={"choices": [{"message": {**A, "content": "B."}}]}))},
+        [ONE[0], [("Hi", "B.")]]),
+    Variation("a call that goes on from the second answer", {"x.jsonl": lines(
+        lite(), lite(startTime=2.0, response={"choices": [{"message": {**A, "content": "B."}}]}),
+        lite(startTime=3.0, messages=[HI, {**A, "content": "B."}, {"role": "user", "content": "?"}],
+             response={"choices": [{"message": {**A, "content": "C."}}]}))},
+        [ONE[0], [("Hi", "B."), ("?", "C.")]]),
+    Variation("a failure, and again", spans(span(start=1, **io(outputs=[])), span("s2", start=2,
+        **io())),
+              ONE),
+    Variation("a fork in a trace", spans(span(**io()), span("s2", start=2, **io(MORE, OUT_B)), span(
+        "s3", start=3, **io([*MORE[:2], msg("user", part("Or?"))], [msg("assistant",
+            part("C."))]))),
+        [TWO[0], [("Or?", "C.")]], problem="1 of its 2 turns"),
+    Variation("a session in two exports", {
+        "a.jsonl": lines(gen([HI], A, sessionId="s")),
+        "b.jsonl": lines(gen([HI, A, {"role": "user", "content": "More?"}], {**A, "content": "B."},
+                             sessionId="s", startTime="2"))}, TWO, problem="its only turn is in"),
+    Variation("spans without a trace", spans(
+        {"attributes": span(**io())["attributes"]},
+        {"attributes": span(**io(outputs=OUT_B))["attributes"]}), [ONE[0], [("Hi", "B.")]]),
+    Variation("two chats of SillyTavern", {"x.jsonl": lines(
+        TAVERN, ST1, ST2, TAVERN, st("Ada", True, "More?"), st("Luna", False, "B."))},
+        [ONE[0], [("More?", "B.")]]),
+    Variation("an error of ChatGPT", {"c.json": gpt("3", n1=N1, n2={
+        "parent": "1", "message": {"author": {"role": "assistant"}, "recipient": "all", "content": {
+            "content_type": "system_error", "name": "x", "text": "429"}}},
+        n3=node("assistant", "A.", "2"))}, ONE),
+    Variation("a batch of an older OTLP", {"o.json": {"resourceSpans": [{
+        "instrumentationLibrarySpans": [{"spans": [ospan(**io())]}]}]}}, ONE),
+    Variation("a compaction of Anthropic's interface", chatfile(
+        HI, A, {"role": "user", "content": "More?"}, {"role": "assistant", "content": [
+            {"type": "compaction", "content": "Summary."}, text("B.")]}, system="x"), TWO),
+)  # fmt: skip

@@ -77,13 +77,21 @@ def _read(values: Values) -> Iterator[Transcript | Unread]:
     records, others = objects(values)
     yield from others
     dialogs: dict[str, _Dialog] = {"": _Dialog()}
+    seen: set[str] = set()  # the ids of the events so far: a history may be written again
     unknown: Counter[str] = Counter()
     source = file_of(values[0][0])
     for where, record in records:
         kind, data = str(record.get("type")), fields_of(record.get("data"))
         agent = str(record.get("agentId") or data.get("parentToolCallId") or "")
+        if str(record.get("id")) in seen:
+            continue
+        seen |= {record["id"]} if isinstance(record.get("id"), str) else set()
         if kind == "session.start" and data.get("sessionId"):
-            source = f"{file_of(where)}, session {data['sessionId']}"
+            name = f"{file_of(where)}, session {data['sessionId']}"
+            if name != source and dialogs[""].tree.tip is not None:
+                yield from _transcripts(dialogs, source)
+                dialogs = {"": _Dialog()}
+            source = name
         if kind in _DIALOG:
             yield from _add(record, dialogs.setdefault(agent, _Dialog()), where)
         elif not kind.startswith(_BOOKKEEPING):

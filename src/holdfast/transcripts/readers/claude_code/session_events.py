@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from holdfast.transcripts.chat_messages import read_messages
 from holdfast.transcripts.injected import element_text, without_elements
-from holdfast.transcripts.reader import Unread, at, field_of, fields_of
+from holdfast.transcripts.reader import Unread, at, field_of, fields_of, mapping
 from holdfast.transcripts.readers.claude_code.attachments import events_of_attachment
 from holdfast.transcripts.readers.claude_code.injected_elements import COMMAND, INJECTED
 from holdfast.transcripts.readers.claude_code.session_lines import MICRO_BOUNDARY, SessionLine
@@ -51,7 +51,7 @@ def _read_path(lines: Sequence[SessionLine]) -> Iterator[tuple[SessionLine, list
         after = messages[number + 1] if 0 <= number < len(messages) - 1 else None
         try:
             events = _events(line, lines, before, after)
-        except (Malformed, TypeError) as error:
+        except Malformed as error:
             yield line, Unread(f"{line.where}: {error}")
             continue
         identity = line.id if line.has_uuid else ""
@@ -97,7 +97,7 @@ def _events(
         return []
     if line.is_by_the_program:
         return [Event(Kind.ERROR, line.text)]
-    message = field_of(line.fields, "message")
+    message = mapping(field_of(line.fields, "message"))
     read = read_messages([{"role": line.kind, **message}])
     return [_classified(event, line, before, after) for event in read]
 
