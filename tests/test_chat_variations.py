@@ -1,9 +1,14 @@
 """Exports of chats, messages, traces and evaluations, in the variations of `log_variations`."""
 
+import gzip
 import json
+from pathlib import Path
 from typing import Any
 
+import pytest
 from log_variations import BRIEF, HI, IMAGE, ONE, TWO, A, Variation, lines, text, variations
+
+from holdfast.logs import read_logs
 
 # exports of chats
 
@@ -782,3 +787,52 @@ test_order_and_repetition = variations(
         HI, A, {"role": "user", "content": "More?"}, {"role": "assistant", "content": [
             {"type": "compaction", "content": "Summary."}, text("B.")]}, system="x"), TWO),
 )  # fmt: skip
+
+
+# how a file is written
+
+FIXTURES = sorted((Path(__file__).parent / "data" / "logs").glob("*.jsonl"))
+
+
+def as_read(path: Path) -> tuple[list, int]:
+    """What is said in the dialogs of a file, and how many problems it has."""
+    logs = read_logs([path])
+    said = [[(turn.user, turn.done) for turn in dialog.turns] for dialog in logs.dialogs]
+    return said, len(logs.problems)
+
+
+@pytest.mark.parametrize("fixture", FIXTURES, ids=lambda path: path.stem)
+def test_how_a_file_is_written_changes_nothing(fixture, tmp_path):
+    content = fixture.read_text(encoding="utf-8")
+    expected = as_read(fixture)
+    forms = {
+        "mark.jsonl": ("\ufeff" + content).encode(),
+        "windows.jsonl": content.replace("\n", "\r\n").encode(),
+        "open.jsonl": content.rstrip("\n").encode(),
+        "spaced.jsonl": ("\n\n" + content.replace("\n", "\n \n")).encode(),
+        "escaped.jsonl": "".join(
+            json.dumps(json.loads(line)) + "\n" for line in content.splitlines()
+        ).encode(),
+        "packed.jsonl.gz": gzip.compress(content.encode()),
+    }
+    for name, form in forms.items():
+        (tmp_path / name).write_bytes(form)
+        assert as_read(tmp_path / name) == expected, name
+
+
+@pytest.mark.parametrize("fixture", FIXTURES, ids=lambda path: path.stem)
+def test_a_last_line_that_was_cut_is_named(fixture, tmp_path):
+    content = fixture.read_text(encoding="utf-8")
+    said, problems = as_read(fixture)
+    path = tmp_path / "cut.jsonl"
+    path.write_text(content + content.splitlines()[-1][:-9], encoding="utf-8")
+    assert as_read(path) == (said, problems + 1)
+
+
+@pytest.mark.parametrize("fixture", FIXTURES, ids=lambda path: path.stem)
+def test_a_line_of_no_format_is_named(fixture, tmp_path):
+    content = fixture.read_text(encoding="utf-8")
+    said, problems = as_read(fixture)
+    path = tmp_path / "other.jsonl"
+    path.write_text(content + '{"weather": "fine"}\n', encoding="utf-8")
+    assert as_read(path) == (said, problems + 1)
