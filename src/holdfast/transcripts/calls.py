@@ -4,7 +4,6 @@ Every call repeats the dialog so far, so one that continues an earlier one of it
 it.
 """
 
-import hashlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -47,23 +46,10 @@ def transcripts_of_calls(
         for call in _last_of_each_dialog(calls):
             file = file_of(call.where)
             source = f"{file}, session {call.session}" if call.session else call.where
-            yield linear(source, _with_copy_ids(call))
+            transcript = linear(source, [*call.input, *call.output])
+            yield replace(transcript, history=call.session)
 
     return transcripts
-
-
-def _with_copy_ids(call: Call) -> Iterator[Event]:
-    """The events of a call. Those of the model's in a session are known again in a call with the
-    same beginning, such as one from which the user went on otherwise.
-    """
-    history = hashlib.sha256(call.session.encode())
-    for event in (*call.input, *call.output):
-        if event.is_prompt:
-            yield event
-            continue
-        history.update(repr((event.kind, event.role, event.text, event.call)).encode())
-        is_known = bool(call.session) and event.is_by_assistant
-        yield replace(event, copy_ids=(history.hexdigest()[:32],)) if is_known else event
 
 
 def _sharing_events(call: Call, known: dict[Any, Event]) -> Call:

@@ -21,7 +21,7 @@ CALL_TYPES = (
     *("code_interpreter_call", "image_generation_call", "tool_search_call"),
 )
 CALL_BLOCK_TYPES = ("tool_use", "server_tool_use", "mcp_tool_use", *CALL_TYPES)
-# types of what is in a log and is no text of the reply
+# types of what is in a log and not part of the reply's text
 HIDDEN_TYPES = (
     "reasoning",
     "thinking",

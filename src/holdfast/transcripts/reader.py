@@ -53,7 +53,7 @@ class Format:
         recognises: whether a value is in this format.
         read: reads the values of a file.
         has_events: whether a value is an event of a session; a file of them has other lines with a
-            `type`, such as snapshots of files, which are of no dialog.
+            `type`, such as snapshots of files, which are outside the dialog.
         reaches_back: whether a value changes what was read before it, such as a rewind, so that
             those from somewhere in the middle on cannot be read alone.
         streams: whether `read` takes any iterable, once, and does not keep the values, so that a
@@ -141,7 +141,7 @@ def field_of(value: Any, *names: str) -> Any:
 
 
 def mapping(value: Any) -> Mapping[str, Any]:
-    """A value that has to be an object; raises `Malformed` if it is none."""
+    """A value that has to be an object; raises `Malformed` if it is not."""
     if not isinstance(value, Mapping):
         raise Malformed(f"{shortened(value)} is not an object")
     return value

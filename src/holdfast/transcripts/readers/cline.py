@@ -238,7 +238,7 @@ def _events_of_user(message: Mapping[str, Any], task: _Task) -> Iterator[Event]:
                     yield from _words_in_result(text, header[1] if header else tool)
                     tool = ""
                 else:
-                    yield _by_whom(text, task)
+                    yield _classified(text, task)
 
 
 def _words_in_result(text: str, tool: str) -> Iterator[Event]:
@@ -249,8 +249,8 @@ def _words_in_result(text: str, tool: str) -> Iterator[Event]:
         yield Event(Kind.MESSAGE, "\n\n".join(filter(None, words)), "user")
 
 
-def _by_whom(text: str, task: _Task) -> Event:
-    """A text in a turn of the user as what it is."""
+def _classified(text: str, task: _Task) -> Event:
+    """A text in a user turn: the user's words, or what Cline put there."""
     if text.lstrip().startswith(_SUMMARY):
         return Event(Kind.COMPACTION, text)
     kept = without_elements(text, _INJECTED)

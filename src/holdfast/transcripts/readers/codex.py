@@ -1,6 +1,5 @@
 """Codex CLI's rollouts, `~/.codex/sessions/**/rollout-*.jsonl`."""
 
-import hashlib
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -108,7 +107,6 @@ def _session(name: str, records: _Records) -> Iterator[Transcript | Unread]:
     typed = _typed_by_the_user(records)
     tree = Tree()
     begun = False
-    copies = _CopyIds(_origin(records))
     written: set[str] = set()  # the items that have an id
     last: Any = None
     for where, fields in records:
@@ -136,12 +134,11 @@ def _session(name: str, records: _Records) -> Iterator[Transcript | Unread]:
                 if is_again or _is_written_again(mapping(payload), written):
                     continue
                 for message in read_messages([payload]):
-                    events = [replace(e, source=where) for e in _classified(message, typed)]
-                    tree.add(replace(event, copy_ids=copies.of(event)) for event in events)
+                    tree.add(replace(event, source=where) for event in _classified(message, typed))
         except Malformed as error:
             yield Unread(f"{where}: {error}")
-    transcript = tree.transcript(name)
-    yield replace(transcript, is_of_subagent=_is_of_subagent(records))
+    is_of_subagent, history = _is_of_subagent(records), _origin(records)
+    yield replace(tree.transcript(name), is_of_subagent=is_of_subagent, history=history)
 
 
 def _is_written_again(item: Mapping[str, Any], written: set[str]) -> bool:
@@ -172,23 +169,6 @@ def _origin(records: _Records) -> str:
     return str(headers[-1].get("forked_from_id") or headers[-1].get("id") or "") if headers else ""
 
 
-class _CopyIds:
-    """Ids of replies, which Codex gives none: a fork has the same, as they follow the same history
-    of the same session.
-    """
-
-    def __init__(self, origin: str) -> None:
-        self._history = hashlib.sha256(origin.encode())
-        self._has_origin = bool(origin)
-
-    def of(self, event: Event) -> tuple[str, ...]:
-        if not (event.is_by_user or event.is_by_assistant):
-            return ()
-        self._history.update(repr((event.role, event.text, event.call)).encode())
-        is_known = self._has_origin and event.is_by_assistant
-        return (self._history.hexdigest()[:32],) if is_known else ()
-
-
 def _reaches_back(value: Any) -> bool:
     """Whether an event takes back turns."""
     kind = at(value, "payload", "type")
@@ -203,7 +183,7 @@ def _typed_by_the_user(events: _Records) -> set[str]:
 
 
 def _classified(event: Event, typed: set[str]) -> list[Event]:
-    """A message of the user as what it is: Codex writes some of them itself."""
+    """A user message, or what Codex wrote in its place."""
     if not event.is_by_user:
         return [event]
     text = event.text.strip()
@@ -248,7 +228,7 @@ def _last_messages(said: Sequence[str]) -> list[str]:
 def _roll_back(tree: Tree, count: Any) -> bool:
     """Goes back to before the user's last `count` messages; returns whether there are any."""
     if not isinstance(count, int) or count < 1:
-        raise Malformed(f"it takes back {shortened(count)} turns, which is no number")
+        raise Malformed(f"it takes back {shortened(count)} turns, which is not a number")
     path = tree.path()
     events = [event for _, event in path]
     starts = [number for number, event in enumerate(events) if event.is_by_user]

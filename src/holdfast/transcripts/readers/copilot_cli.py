@@ -29,7 +29,7 @@ from holdfast.transcripts.transcript import (
     message_events,
 )
 
-# what an event's type begins with, of events that are of no dialog: progress, usage, permissions
+# what an event's type begins with, of events outside the dialog: progress, usage, permissions
 _BOOKKEEPING = (
     *("session.", "assistant.", "tool.", "hook.", "permission.", "subagent.", "user_input."),
     *("elicitation.", "sampling.", "mcp.", "mcp_app.", "command.", "commands.", "tool_search."),
@@ -158,7 +158,7 @@ def _events(kind: str, data: Mapping[str, Any], called: set[str]) -> list[Event]
         case "system.message":
             return message_events("system", str(field_of(data, "content")))
         case "user.message":
-            return _by_whom(data)
+            return _classified(data)
         case "assistant.message":
             return _reply(data, called)
         case "tool.execution_start":
@@ -177,11 +177,11 @@ def _events(kind: str, data: Mapping[str, Any], called: set[str]) -> list[Event]
     return [Event(Kind.REMINDER, str(data.get("content") or ""))]
 
 
-def _by_whom(data: Mapping[str, Any]) -> list[Event]:
+def _classified(data: Mapping[str, Any]) -> list[Event]:
     """A message of the user, or what Copilot or another agent put in its place."""
     text = field_of(data, "content")
     if not isinstance(text, str):
-        raise Malformed(f"the content {shortened(text)} is no text")
+        raise Malformed(f"the content {shortened(text)} is not text")
     source = data.get("source")
     if data.get("isAutopilotContinuation") is True or source not in (None, "", "user"):
         return [Event(Kind.REMINDER, text)]

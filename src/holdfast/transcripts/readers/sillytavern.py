@@ -88,7 +88,7 @@ def _chat(
 def _events(record: Mapping[str, Any]) -> list[Event]:
     text = record.get("mes")
     if not isinstance(text, str):
-        raise Malformed(f"the message is {shortened(text)}, which is no text")
+        raise Malformed(f"the message is {shortened(text)}, which is not text")
     is_user, extra = record.get("is_user"), fields_of(record.get("extra"))
     if not isinstance(is_user, bool):
         raise Malformed(f"is_user is {shortened(is_user)}, which is neither true nor false")

@@ -35,7 +35,7 @@ from holdfast.transcripts.transcript import (
 _VERSIONS = (1, 2, 3)
 _INITIAL, _SET, _PUSH, _DELETE = range(4)  # the kinds of changes
 _CANCELLED = 2  # the state of a response
-_OF_DISPLAY = (  # parts of a response that are no text of the model
+_OF_DISPLAY = (  # parts of a response that are not the model's text
     *("thinking", "codeblockUri", "undoStop", "command", "confirmation", "warning", "extensions"),
     *("progressMessage", "progressTask", "progressTaskSerialized", "prepareToolInvocation"),
     *("mcpServersStarting", "elicitation", "elicitationSerialized", "pullRequest", "treeData"),

@@ -125,7 +125,7 @@ def _cleared(boundary: SessionLine) -> frozenset[str]:
 def _classified(
     event: Event, line: SessionLine, before: SessionLine | None, after: SessionLine | None
 ) -> Event:
-    """A message as what it is, given its line and the messages around that."""
+    """A message, or what Claude Code put in its place; the lines around it tell them apart."""
     text = event.text
     if not event.is_by_user:
         return event
