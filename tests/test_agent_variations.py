@@ -363,6 +363,27 @@ test_sessions_of_claude_code = variations(
         ONE, problem="it begins as there, and what follows here is left out",
     ),
     Variation(
+        "a context that was cleared",
+        {"s.jsonl": lines(U1, A1, u("c1", None, "<command-name>/clear</command-name>"),
+                          u("c2", "c1", "<local-command-stdout></local-command-stdout>"),
+                          {**U2, "parentUuid": "c2"}, A2)},
+        [ONE[0], [("More?", "B.")]],
+    ),
+    Variation(
+        "a call that the user refused in words",
+        {"s.jsonl": lines(*WORKED[:2], res("r1", "a0", "t1", "The user doesn't want to proceed with"
+                                           " this tool use. To tell you how to proceed, the user"
+                                           " said:\nMore?"), {**A2, "parentUuid": "r1"})},
+        [[("Hi", ""), ("More?", "B.")]],
+    ),
+    Variation(
+        "a result beside words",
+        {"s.jsonl": lines(*WORKED[:2], u("r1", "a0", [
+            {"type": "tool_result", "tool_use_id": "t1", "content": "ok"}, text("More?")],
+            toolUseResult="ok"), {**A2, "parentUuid": "r1"})},
+        [[("Hi", ""), ("More?", "B.")]],
+    ),
+    Variation(
         "sessions that only look alike",
         {"a.jsonl": lines(*without(unnamed([U1, A1]), "timestamp")),
          "b.jsonl": lines(*without(unnamed(refreshed([U1, A1])), "timestamp"))},
@@ -426,6 +447,14 @@ test_streams_of_claude_code = variations(
         {"o.jsonl": lines(streamed("assistant", [text("A.")], message={"id": "msg_1"})),
          "s.jsonl": lines(*S1)},
         TWO, problem="its only turn is in",
+    ),
+    Variation(
+        "a stream that is written twice",
+        {"o.jsonl": lines(*2 * [streamed("assistant", [use("t1")], message={"id": "m0"}),
+                                streamed("user", [{"type": "tool_result", "tool_use_id": "t1",
+                                                   "content": "ok"}]),
+                                streamed("assistant", [text("A.")], message={"id": "m1"})])},
+        [[("", "A.")]], calls=["ls"], results=["ok"],
     ),
     Variation(
         "an error of the interface in a stream",

@@ -98,6 +98,11 @@ class SessionLine:
         return self.kind == "system" and self.fields.get("subtype") == BOUNDARY
 
     @property
+    def begins_anew(self) -> bool:
+        """Whether it is the command that clears the context."""
+        return "<command-name>/clear</command-name>" in self.text
+
+    @property
     def is_summary(self) -> bool:
         return self.fields.get("isCompactSummary") is True
 
@@ -133,9 +138,12 @@ def lines_of(
     ]
     identities = _identities([fields for _, fields in records])
     lines: dict[str, SessionLine] = {}
+    unnamed: set[str] = set()  # the contents of replies and results without a uuid
     written_again: list[Unread] = []
     for number, (where, fields) in enumerate(records):
         uuid = str(fields.get("uuid"))
+        if uuid == "None" and _is_in(unnamed, fields):
+            continue
         if uuid in identities and uuid in lines:
             if _content_of(fields) == _content_of(lines[uuid].fields):
                 continue  # the history, written again into the same file
@@ -157,6 +165,21 @@ def _identities(records: Sequence[Mapping[str, Any]]) -> set[str]:
             if counts[uuid := str(fields.get("uuid"))] > 1:
                 contents.setdefault(uuid, set()).add(_content_of(fields))
     return {uuid for uuid in counts if len(contents.get(uuid, ())) < 2} - {"None"}
+
+
+def _is_in(contents: set[str], fields: Mapping[str, Any]) -> bool:
+    """Whether a line without a uuid, but with the id of a reply or a call, is among those before
+    it; it is noted for the next.
+    """
+    content = at(fields, "message", "content")
+    blocks = content if isinstance(content, list) else []
+    is_result = any(at(block, "tool_use_id") for block in blocks)
+    if not (at(fields, "message", "id") or is_result):
+        return False
+    whole = _content_of(fields)
+    is_again = whole in contents
+    contents.add(whole)
+    return is_again
 
 
 def _content_of(fields: Mapping[str, Any]) -> str:
