@@ -514,6 +514,9 @@ test_rollouts_of_codex = variations(
             cx("event_msg", type="token_count", info=None))}, ONE, seen=[]),
     Variation("a message with a phase", {"r.jsonl": lines(META, CU, says("assistant", "A.",
         phase="final"))}, ONE),
+    Variation("surroundings and words", {"r.jsonl": lines(
+        META, says("user", "<environment_context>\n<cwd>/x</cwd>\n</environment_context>\n\nHi"),
+        CA)}, ONE),
     Variation("the context of an editor", {"r.jsonl": lines(META, says("user", IDE), CA)}, ONE),
     Variation(
         "files that the user named",
@@ -910,6 +913,11 @@ test_sessions_of_copilot_cli = variations(
                                             CA2), [[("Hi", "A.\n\nB.")]], seen=["Go on."]),
     Variation("an unknown event", cli(CU1, CA1, ev("new.kind")), ONE, problem="new.kind"),
     Variation("content that is null", cli(CU1, ev("assistant.message", content=None), CA1), ONE),
+    Variation("a command of the user's", cli(
+        ev("tool.user_requested", toolCallId="c1", toolName="bash", arguments={"command": "ls"}),
+        ev("tool.execution_start", toolCallId="c1", toolName="bash", arguments={"command": "ls"}),
+        ev("tool.execution_complete", toolCallId="c1", success=True, isUserRequested=True,
+           result={"content": "x"}), CU1, CA1), ONE, calls=[]),
     Variation("no start", {"events.jsonl": lines(CU1, CA1)}, ONE),
 )  # fmt: skip
 
@@ -964,6 +972,10 @@ test_tasks_of_cline = variations(
         ca("B.")), TWO),
     Variation("content as text", task({"role": "user", "content": f"<task>\nHi\n</task>\n{ENV}"},
                                       {"role": "assistant", "content": "A."}), ONE),
+    Variation("a notice of what was removed", task(
+        TASK, ca("[NOTE] Some previous conversation history with the user has been removed to"
+                 " maintain optimal context window length."), cu("<feedback>More?</feedback>"),
+        ca("B.")), [[("Hi\n\nMore?", "B.")]]),
     Variation("reasoning between the messages", task(
         TASK, {"type": "reasoning", "text": "hm.", "ts": 3}, ca("A.")), ONE),
     Variation("no tool was used", task(

@@ -774,6 +774,19 @@ test_order_and_repetition = variations(
     Variation("spans without a trace", spans(
         {"attributes": span(**io())["attributes"]},
         {"attributes": span(**io(outputs=OUT_B))["attributes"]}), [ONE[0], [("Hi", "B.")]]),
+    Variation("parts as JSON in a string", spans(span(**{
+        "prompt__0__role": "user", "prompt__0__content": json.dumps([text("Hi")]),
+        "completion__0__role": "assistant", "completion__0__content": "A."})), ONE),
+    Variation("two answers to choose from", spans(span(**io(outputs=[*OUT, {**OUT[0], "parts": [
+        part("B.")]}]))), ONE),
+    Variation("a chunk of a stream", {"x.jsonl": lines(lite(response={"choices": [
+        {"delta": {"role": "assistant", "content": "A."}}]}))}, ONE),
+    Variation("an output that is text", {"x.jsonl": lines(run({"messages": [HI]},
+        {"output": "A."}))},
+              ONE),
+    Variation("a response that goes on from another", responses(MSG, previous_response_id="r1"),
+        ONE,
+              problem="goes on from the response"),
     Variation("two chats of SillyTavern", {"x.jsonl": lines(
         TAVERN, ST1, ST2, TAVERN, st("Ada", True, "More?"), st("Luna", False, "B."))},
         [ONE[0], [("More?", "B.")]]),

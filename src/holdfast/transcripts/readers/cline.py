@@ -50,6 +50,7 @@ _RESULT = re.compile(r"\[(\w+)(?:\]| for .*?\]) Result:\s*", re.DOTALL)
 _FEEDBACK = re.compile(
     r"(?:feedback|message|input)[^<\n]*:\s*<(feedback|user_message)>(.*?)</\1>", re.DOTALL
 )
+_TRUNCATED = "[NOTE] Some previous conversation history with the user has been removed"
 _SUMMARY = "This session is being continued from a previous conversation"
 _TOOLS = (
     *("read_file", "write_to_file", "replace_in_file", "apply_diff", "insert_content", "edit_file"),
@@ -196,6 +197,11 @@ def _events_of_assistant(message: Mapping[str, Any], task: _Task) -> Iterator[Ev
         calls = [*chain.from_iterable(map(_calls_in, _CALL.finditer(text)))]
         text = _CALL.sub("", text)
     text = without_elements(text, _THINKING)
+    if text.startswith(_TRUNCATED):  # which Cline puts in the place of a reply
+        yield Event(Kind.REMINDER, text)
+        text = ""
+        if not calls:
+            return
     task.called.update({call.id: call.name for call in calls if call.id})
     said = [call.arguments.get(_SAYING.get(call.name, "")) for call in calls]
     texts = [text, *(words for words in said if isinstance(words, str))]

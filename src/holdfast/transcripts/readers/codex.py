@@ -9,7 +9,7 @@ from typing import Any
 from holdfast.errors import shortened
 from holdfast.transcripts.chat_messages import read_messages
 from holdfast.transcripts.content_blocks import CALL_TYPES
-from holdfast.transcripts.injected import element_around
+from holdfast.transcripts.injected import element_around, without_elements
 from holdfast.transcripts.reader import (
     Format,
     Unread,
@@ -196,7 +196,7 @@ def _classified(event: Event, typed: set[str]) -> list[Event]:
         return [Event(Kind.REMINDER, event.text)]
     surroundings = _BEFORE_REQUEST.match(event.text)
     words = event.text[surroundings.end() :].strip() if surroundings else event.text
-    words = _IMAGE.sub("", words)
+    words = _IMAGE.sub("", without_elements(words, _INJECTED) or words)
     before = [Event(Kind.REMINDER, surroundings[0])] if surroundings else []
     return [*before, Event(Kind.MESSAGE, words, "user")]
 

@@ -38,15 +38,9 @@ _BOOKKEEPING = (
 )
 _DIALOG = (
     *("session.start", "session.error", "session.compaction_complete", "session.context_cleared"),
-    *(
-        "session.snapshot_rewind",
-        "session.truncation",
-        "system.message",
-        "system.notification",
-        "user.message",
-    ),
-    *("assistant.message", "tool.execution_start", "tool.execution_complete", "skill.invoked"),
-    "abort",
+    *("session.snapshot_rewind", "session.truncation", "system.message", "system.notification"),
+    *("user.message", "assistant.message", "tool.user_requested", "tool.execution_start"),
+    *("tool.execution_complete", "skill.invoked", "abort"),
 )
 _VERSION = 1
 
@@ -161,6 +155,9 @@ def _events(kind: str, data: Mapping[str, Any], called: set[str]) -> list[Event]
             return _classified(data)
         case "assistant.message":
             return _reply(data, called)
+        case "tool.user_requested":  # a command of the user's, whose start follows
+            called.add(str(data.get("toolCallId") or ""))
+            return []
         case "tool.execution_start":
             return _started(data, called)
         case "tool.execution_complete":

@@ -48,13 +48,35 @@ def calls_in_span(where: str, value: Any) -> Iterator[Call]:
         prompt = input_messages(instructions)
     else:
         prompt = system_prompt(instructions)
-    inputs = [*prompt, *input_messages(inputs)]
-    answer = output_messages(outputs)
+    inputs = [*prompt, *input_messages(_with_parts(inputs))]
+    answer = output_messages(_first_choice(_with_parts(outputs)))
     ends = decoded(at(attributes, "response", "finish_reasons"))
     ends = ends if isinstance(ends, list) else [ends]
     if answer and any(is_cut({"finish_reason": end}) for end in ends):
         answer[-1] = replace(answer[-1], is_cut=True)
     yield Call(where, session_of(span), start, inputs, answer, span_of(span))
+
+
+def _with_parts(messages: Any) -> Any:
+    """Messages whose contents are parts, where OpenLLMetry has those as JSON in a string."""
+    if not isinstance(messages, list):
+        return messages
+    return [
+        {**message, "content": decoded(message["content"])}
+        if isinstance(message, Mapping) and _is_of_parts(decoded(message.get("content")))
+        else message
+        for message in messages
+    ]
+
+
+def _is_of_parts(content: Any) -> bool:
+    return isinstance(content, list) and bool(content) and all(at(p, "type") for p in content)
+
+
+def _first_choice(outputs: Any) -> Any:
+    """The first of several answers to choose from, as is taken of an API's choices."""
+    is_choices = isinstance(outputs, list) and all(at(o, "finish_reason") for o in outputs)
+    return outputs[:1] if is_choices else outputs
 
 
 def _with_events(span: Mapping[str, Any]) -> Mapping[str, Any]:
