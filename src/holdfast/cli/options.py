@@ -63,9 +63,9 @@ class _NamedModel(Options):
     model: Annotated[
         str, Arg("default|FOLDER|FILE.gguf|HUB_ID|URL[,URL]|vllm:MODEL|llama:FILE.gguf")
     ] = "default"
-    """the chat model (without it, the default model; `python -m holdfast.models.install` adds smollm2,
-    gemma-3-270m, qwen-0.5b and qwen-1.5b); several servers of one model share the conversations;
-    vllm: and llama: run it in vLLM or llama.cpp, in process"""
+    """the chat model (without it, the default model; `python -m holdfast.models.install` adds
+    smollm2, gemma-3-270m, qwen-0.5b and qwen-1.5b); several servers of one model share the
+    conversations; vllm: and llama: run it in vLLM or llama.cpp, in process"""
     engine: EngineOptions = None
     """for a GGUF file: torch (Holdfast's own engine, on dequantised weights), llama (llama.cpp, on
     the weights as they are; needs holdfast-llama) or auto (default: by the machine's memory and the
