@@ -260,7 +260,7 @@ test_sessions_of_claude_code = variations(
         {"s.jsonl": lines(U1, A1, {**A1, "message": {**A1["message"],
             "usage": {"output_tokens": 9}}},
                           U2, A2)},
-        TWO, problem="written again",
+        TWO,
     ),
     Variation(
         "a queued message of a task",
@@ -447,6 +447,13 @@ test_streams_of_claude_code = variations(
         {"o.jsonl": lines(streamed("assistant", [text("A.")], message={"id": "msg_1"})),
          "s.jsonl": lines(*S1)},
         TWO, problem="its only turn is in",
+    ),
+    Variation(
+        "a boundary without an id",
+        {"o.jsonl": lines(streamed("user", "x" * 4000), streamed("assistant", [text("A.")]),
+                          {"type": "system", "subtype": "compact_boundary", "session_id": "s1"},
+                          streamed("user", "Hi"), streamed("assistant", [text("A.")]))},
+        [[("x" * 4000, "A."), ("Hi", "A.")]], tokens=[1000, 0],
     ),
     Variation(
         "a stream that is written twice",

@@ -12,6 +12,7 @@ from holdfast.transcripts.reader import Unread, at, fields_of, position_of
 BOUNDARY = "compact_boundary"
 MICRO_BOUNDARY = "microcompact_boundary"
 BOUNDARIES = (BOUNDARY, MICRO_BOUNDARY)
+_TYPES = ("user", "assistant", "attachment")  # of lines that may lack a uuid
 _NOT_A_MODEL = "<synthetic>"  # in place of a model's name, in what Claude Code itself wrote
 
 
@@ -134,7 +135,7 @@ def lines_of(
     records = [
         (where, fields)
         for where, fields in records
-        if fields.get("uuid") or fields.get("type") in ("user", "assistant")
+        if fields.get("uuid") or fields.get("type") in _TYPES or _is_boundary(fields)
     ]
     identities = _identities([fields for _, fields in records])
     lines: dict[str, SessionLine] = {}
@@ -154,6 +155,10 @@ def lines_of(
         parent = str(parent) if parent else None
         lines[name] = SessionLine(where, name, uuid in identities, parent, fields)
     return list(lines.values()), written_again
+
+
+def _is_boundary(fields: Mapping[str, Any]) -> bool:
+    return fields.get("type") == "system" and fields.get("subtype") in BOUNDARIES
 
 
 def _identities(records: Sequence[Mapping[str, Any]]) -> set[str]:
@@ -183,4 +188,7 @@ def _is_in(contents: set[str], fields: Mapping[str, Any]) -> bool:
 
 
 def _content_of(fields: Mapping[str, Any]) -> str:
-    return json.dumps([fields.get("type"), fields.get("message")], sort_keys=True)
+    """The content of a line, without the reply's counts of tokens, which may come later."""
+    message = fields.get("message")
+    said = [at(message, "id"), at(message, "content")] if isinstance(message, Mapping) else message
+    return json.dumps([fields.get("type"), said], sort_keys=True)
