@@ -774,6 +774,13 @@ test_order_and_repetition = variations(
     Variation("spans without a trace", spans(
         {"attributes": span(**io())["attributes"]},
         {"attributes": span(**io(outputs=OUT_B))["attributes"]}), [ONE[0], [("Hi", "B.")]]),
+    Variation("a span of Vercel's AI SDK", spans({
+        "name": "ai.generateText.doGenerate", "traceId": "t", "spanId": "s", "attributes": {
+            "gen_ai.system": "openai", "ai.prompt.messages": json.dumps([
+                BRIEF, {"role": "user", "content": [text("Hi")]}]), "ai.response.text": "A.",
+            "ai.response.toolCalls": json.dumps([{"toolCallId": "c", "toolName": "f",
+                                                  "input": {"x": "ls"}}])}}),
+        ONE, calls=["ls"], system="Be brief."),
     Variation("parts as JSON in a string", spans(span(**{
         "prompt__0__role": "user", "prompt__0__content": json.dumps([text("Hi")]),
         "completion__0__role": "assistant", "completion__0__content": "A."})), ONE),

@@ -35,6 +35,9 @@ def calls_in_span(where: str, value: Any) -> Iterator[Call]:
     outputs = decoded(at(attributes, "output", "messages"))
     if inputs is None and "prompt" in attributes:  # as OpenLLMetry has it
         inputs, outputs = decoded(attributes["prompt"]), decoded(attributes.get("completion"))
+    if inputs is None and (prompt := at(span, "attributes", "ai", "prompt", "messages")):
+        inputs = decoded(prompt)
+        outputs = _answer_of_ai_sdk(fields_of(at(span, "attributes", "ai", "response")))
     if inputs is None:
         if operation is None:
             return
@@ -55,6 +58,14 @@ def calls_in_span(where: str, value: Any) -> Iterator[Call]:
     if answer and any(is_cut({"finish_reason": end}) for end in ends):
         answer[-1] = replace(answer[-1], is_cut=True)
     yield Call(where, session_of(span), start, inputs, answer, span_of(span))
+
+
+def _answer_of_ai_sdk(response: Mapping[str, Any]) -> dict[str, Any]:
+    """The answer in a span of Vercel's AI SDK, whose attributes are its own."""
+    calls = decoded(response.get("toolCalls"))
+    parts = [{"type": "text", "text": str(response.get("text") or "")}]
+    parts += [{"type": "tool-call", **call} for call in calls] if isinstance(calls, list) else []
+    return {"role": "assistant", "parts": parts}
 
 
 def _with_parts(messages: Any) -> Any:
