@@ -1250,6 +1250,16 @@ def kept(head: str, tail: str) -> dict:
 READ = [U1, a("a0", "u1", use("t1"), use("t2", "pwd")), res("r1", "a0", "t1", "price"),
         res("r2", "r1", "t2", "folder")]  # fmt: skip
 END_OF_CC = [u("u9", "r2", "More?"), a("a9", "u9", "B.")]
+
+
+def with_edits(*counts: int) -> dict:
+    """The last reply, before which the server cleared so many results."""
+    edits = [{"type": "clear_tool_uses_20250919", "cleared_tool_uses": n} for n in counts]
+    reply = a("a9", "u9", "B.")
+    return {**reply, "message": {**reply["message"],
+                                 "context_management": {"applied_edits": edits}}}  # fmt: skip
+
+
 ATTACHED = {"type": "attachment", "uuid": "at1", "parentUuid": "r2", "sessionId": "s1",
             "attachment": {"type": "file", "content": {"file": {"content": "notes"}}}}  # fmt: skip
 COMPACTION = [sysline("b1", None, "compact_boundary", logicalParentUuid="r2", **kept("r1", "r2")),
@@ -1263,6 +1273,8 @@ SNAKE = {"pre_tokens": 9, "preserved_segment": {"head_uuid": "r1", "anchor_uuid"
     ("events", "texts"),
     [
         ([*READ, *END_OF_CC], ["Hi", "price", "folder", "More?"]),
+        ([*READ, END_OF_CC[0], with_edits(1)], ["Hi", "folder", "More?"]),
+        ([*READ, END_OF_CC[0], with_edits()], ["Hi", "price", "folder", "More?"]),
         ([*READ, cleared("m1", "r2", "t1"), {**END_OF_CC[0], "parentUuid": "m1"}, END_OF_CC[1]],
          ["Hi", "folder", "More?"]),
         ([*READ, cleared("m1", "r2", "t1"), cleared("m2", "m1", "t2"),
@@ -1280,7 +1292,8 @@ SNAKE = {"pre_tokens": 9, "preserved_segment": {"head_uuid": "r1", "anchor_uuid"
             *AFTER],
          ["Summary.", "More?"]),
     ],
-    ids=["all", "a result is cleared", "two clearings", "an attachment is cleared", "kept results",
+    ids=["all", "the server cleared a result", "the server cleared none", "a result is cleared",
+         "two clearings", "an attachment is cleared", "kept results",
          "kept, but cleared before", "kept messages", "kept in a stream", "nothing is kept"],
 )  # fmt: skip
 def test_what_claude_code_had_in_the_context(events, texts, tmp_path):

@@ -105,7 +105,8 @@ def _events(
     events = [_classified(event, line, before, after) for event in read]
     results = [event.text for event in events if event.kind is Kind.TOOL_RESULT]
     said = [match[1].strip() for match in map(_REFUSED.match, results) if match]
-    return [*events, *(Event(Kind.MESSAGE, words, "user") for words in said if words)]
+    asked = [Event(Kind.MESSAGE, words, "user") for words in said if words]
+    return [*_cleared_by_server(line, lines), *events, *asked]
 
 
 def _kept(boundary: SessionLine, lines: Sequence[SessionLine]) -> frozenset[str]:
@@ -126,6 +127,22 @@ def _cleared(boundary: SessionLine) -> frozenset[str]:
     metadata = fields.get("microcompactMetadata", fields.get("microcompact_metadata"))
     listed = [at(metadata, name) for name in _CLEARED]
     return frozenset(str(name) for ids in listed if isinstance(ids, list) for name in ids)
+
+
+def _cleared_by_server(line: SessionLine, lines: Sequence[SessionLine]) -> list[Event]:
+    """What the API cleared from the context before a reply, which says how many of the oldest
+    results it did (`clear_tool_uses`).
+    """
+    edits = at(line.fields, "message", "context_management", "applied_edits")
+    counts = [at(edit, "cleared_tool_uses") for edit in edits] if isinstance(edits, list) else []
+    count = max((count for count in counts if isinstance(count, int)), default=0)
+    if count < 1:
+        return []
+    before = lines[: lines.index(line)]
+    start = max((n for n, other in enumerate(before) if other.is_boundary), default=0)
+    blocks = (block for other in before[start:] for block in other.blocks)
+    results = [str(b.get("tool_use_id")) for b in blocks if b.get("type") == "tool_result"]
+    return [Event(Kind.CLEARING, clears=frozenset(results[:count]))]
 
 
 def _classified(
