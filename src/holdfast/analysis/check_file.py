@@ -72,7 +72,7 @@ def write_check(
         rounds=rounds,
         **asdict(terms),
         prompts=tuple(checked.id for checked in checks),
-        comparisons={checked.id: checked.comparison for checked in checks if checked.comparison},
+        falls={checked.id: checked.comparison for checked in checks if checked.comparison},
     )
     fields = stored.model_dump(by_alias=True)
     text = json.dumps(fields, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
