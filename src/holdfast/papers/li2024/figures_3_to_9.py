@@ -197,7 +197,7 @@ def _figure_4(setup: Li2024Setup) -> Figure:
     return Figure(
         "4",
         "attention to the system prompt over a conversation",
-        "One line per round; dashed: attention spread evenly over the tokens in view.",
+        "One line per round; dashed: uniform attention over the tokens in view.",
         pngs(write_trace_figures(trace, setup.figures("4")), "decay"),
         (
             *_decay_claims(f"head {layer}.{head}, chosen on other dialogs", trace.head),
@@ -223,9 +223,9 @@ def _decay_claims(who: str, decay: Decay) -> tuple[Claim, Claim]:
     slower = decay.within_turns.difference
     falls = f"{who}: attention to the system prompt falls between turns."
     falls_less = (
-        f"{who}: within a turn it falls less than even attention, which decays hyperbolically."
+        f"{who}: within a turn it falls less than uniform attention, which decays hyperbolically."
     )
-    measured = f"Log of the mass within turns {in_words(within)}; less that of even attention"
+    measured = f"Log of the mass within turns {in_words(within)}; less that of uniform attention"
     return (
         claim_that(falls, between, -1, "Log of the mass, all turns:"),
         claim_that(falls_less, slower, +1, measured),
