@@ -37,8 +37,8 @@ from holdfast.errors import (
     UsageError,
 )
 from holdfast.report import calibration_page as calibration_report
+from holdfast.report.calibration_figures import write_calibration_figures
 from holdfast.report.calibration_page import answer, chance_line, next_step, sizes_needed, table
-from holdfast.report.study_figures import write_calibration_figures
 from holdfast.study.calibrating import calibrate
 from holdfast.study.calibration_plan import DEFAULT_SWEEPS, Plan, choose_prompts
 from holdfast.study.capability import Capability, Item, load_capability, usual_capability

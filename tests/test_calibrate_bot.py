@@ -20,6 +20,7 @@ from holdfast.drift.cases import Persona
 from holdfast.drift.pairing import draw_pairing
 from holdfast.errors import AnotherRun, ParameterOutOfRange, UsageError
 from holdfast.records import read_run
+from holdfast.report.calibration_figures import write_calibration_figures
 from holdfast.report.calibration_page import (
     answer,
     detail_lines,
@@ -27,7 +28,6 @@ from holdfast.report.calibration_page import (
     sizes_needed,
     unprompted_lines,
 )
-from holdfast.report.study_figures import write_calibration_figures
 from holdfast.study.calibration_plan import (
     Plan,
     choose_prompts,

@@ -14,14 +14,14 @@ import holdfast
 from holdfast import drift
 from holdfast.analysis.check_file import Check, read_check
 from holdfast.analysis.check_verdicts import Terms, budget_needed, check_prompts, closest_mean
-from holdfast.analysis.falls import compare_runs
+from holdfast.analysis.prompt_comparison import compare_runs
 from holdfast.analysis.sequential import FAIL, PASS, UNDECIDED
 from holdfast.cli import main
 from holdfast.cli.exit_codes import exit_code
 from holdfast.drift.pairing import draw_pairing
 from holdfast.errors import RecordsError, UsageError
 from holdfast.records import read_run
-from holdfast.report.check_sentences import fall_text, how_to_decide, lines_of, sentence
+from holdfast.report.check_sentences import comparison_text, how_to_decide, lines_of, sentence
 from holdfast.report.junit import ALL_RULES, write_junit
 from holdfast.serve.limits import Limits
 from holdfast.study.checking import CheckOptions, check, earlier_conversations, looks
@@ -246,12 +246,14 @@ def test_a_fall_against_an_earlier_run_fails(checked, tmp_path):
     options = CheckOptions(before=earlier)
     _, (good, _, edge) = check(Scripted(lower), SUITE, tmp_path / "run", settings, low_bar, options)
     assert good.verdict == FAIL and good.first_failure is None
-    assert good.fall.fell and good.fall.alike == good.fall.pairs
-    assert [(rule.rule, rule.fell, rule.round) for rule in good.fall.rules] == [(None, True, 4)]
+    assert good.comparison.fell and good.comparison.alike == good.comparison.pairs
+    assert [(rule.rule, rule.fell, rule.round) for rule in good.comparison.rules] == [
+        (None, True, 4)
+    ]
     told = "\n".join(lines_of([good], low_bar))
     assert "most in round 4" in told and "from 1.00 to 0." in told
-    assert edge.verdict == PASS and not edge.fall.fell
-    assert edge.fall.pairs == len(earlier["edge"]), "all pairs that the earlier run has"
+    assert edge.verdict == PASS and not edge.comparison.fell
+    assert edge.comparison.pairs == len(earlier["edge"]), "all pairs that the earlier run has"
 
 
 def test_without_a_bar_only_a_fall_fails(checked, tmp_path):
@@ -266,8 +268,8 @@ def test_without_a_bar_only_a_fall_fails(checked, tmp_path):
 
     same = against("a", SHARES, earlier)
     assert [(one.verdict, one.first_failure) for one in same] == [(PASS, None)] * 3
-    assert [one.fall.pairs for one in same] == [len(earlier[one.id]) for one in same]
-    assert all(rule.now == rule.before for one in same for rule in one.fall.rules)
+    assert [one.comparison.pairs for one in same] == [len(earlier[one.id]) for one in same]
+    assert all(rule.now == rule.before for one in same for rule in one.comparison.rules)
     text = "\n".join(lines_of(same, no_bar))
     assert "no mean is lower" in text and "(60 pairs" in text
     assert "3 of 3 prompts passed" in text
@@ -276,7 +278,7 @@ def test_without_a_bar_only_a_fall_fails(checked, tmp_path):
     shown = "\n".join(lines_of(fell[:1], no_bar))
     assert "probe of round 4" in shown and "reply lost" in shown, "where it fell"
     _, _, edge = against("c", SHARES, {name: earlier[name] for name in ("good", "late")})
-    assert edge.verdict == PASS and edge.fall is None and len(edge.records) == 60
+    assert edge.verdict == PASS and edge.comparison is None and len(edge.records) == 60
     assert "not in the earlier run, so there is nothing to compare" in lines_of([edge], no_bar)[0]
     with pytest.raises(UsageError, match="a bar"):
         check(Scripted(SHARES), SUITE, tmp_path / "d", settings, no_bar)
@@ -311,7 +313,7 @@ def test_a_lost_rule_does_not_hide_behind_one_that_gains():
     fell = [("signs", True), ("brief", False), ("polite", False)]
     assert [(rule.rule, rule.fell) for rule in fall.rules] == fell
     told = "fell against the earlier run: rule signs, most in round 2, from 1.00 to 0.00 (30 pairs"
-    assert fall_text(fall).startswith(told)
+    assert comparison_text(fall).startswith(told)
     assert not compare_runs(before, before, 2, 30, 0.05).fell
 
 
@@ -319,10 +321,10 @@ def test_a_rule_that_only_one_run_has_is_not_compared():
     kept = [[1.0, 1.0]] * 30
     fall = compare_runs(talks({"a": kept, "b": kept}), talks({"a": kept, "c": kept}), 2, 30, 0.05)
     assert [rule.rule for rule in fall.rules] == ["a"] and fall.not_compared == ("b", "c")
-    assert fall_text(fall).endswith("; not compared: b, c")
+    assert comparison_text(fall).endswith("; not compared: b, c")
     fall = compare_runs(talks({"a": kept}), talks({"b": kept}), 2, 30, 0.05)
     assert not fall.rules and not fall.fell
-    assert fall_text(fall) == "nothing to compare with the earlier run; not compared: a, b"
+    assert comparison_text(fall) == "nothing to compare with the earlier run; not compared: a, b"
 
 
 def test_an_earlier_run_without_these_prompts_is_refused(checked, tmp_path):

@@ -9,8 +9,9 @@ from chat_server import Server, completion, refusal
 from synthetic_run import conversation_of
 
 from holdfast.analysis import sequential
+from holdfast.analysis.cell_scores import cell_scores
 from holdfast.analysis.check_verdicts import Terms, check_prompts
-from holdfast.analysis.falls import cell_scores, compare_runs
+from holdfast.analysis.prompt_comparison import compare_runs
 from holdfast.analysis.sequential import FAIL, PASS, UNDECIDED
 from holdfast.cli import main
 from holdfast.cli.exit_codes import check_exit_code
@@ -207,7 +208,7 @@ def test_without_a_bar_an_outage_is_no_pass_of_a_prompt_that_the_earlier_run_lac
     records = [talk(n, [1.0, 1.0], lost=lost_rounds) for n in range(40)]
     terms = Terms(None, ERROR, 40)
     (checked,) = check_prompts(records, ["A"], 2, terms, earlier)
-    assert checked.fall is None and checked.verdict == verdict
+    assert checked.comparison is None and checked.verdict == verdict
     assert checked.unavailable == bool(lost_rounds)
     assert check_exit_code([checked], terms) == (5 if lost_rounds else 0)
 
@@ -219,7 +220,7 @@ def test_without_a_bar_a_comparison_of_the_few_replies_that_an_outage_left_is_no
     earlier = {"A": [talk(n, [1.0]) for n in range(40)]}
     records = [talk(n, [1.0], lost=(1,) if n < lost else ()) for n in range(40)]
     (checked,) = check_prompts(records, ["A"], 1, Terms(None, ERROR, 40), earlier)
-    assert checked.fall.complete and not checked.fall.fell
+    assert checked.comparison.complete and not checked.comparison.fell
     assert (checked.verdict, checked.unavailable) == (verdict, verdict == UNDECIDED)
 
 

@@ -153,8 +153,8 @@ def test_a_fall_is_on_the_page_without_the_earlier_run(checked, tmp_path):
     settings = drift.Settings(rounds=ROUNDS)
     options = CheckOptions(before=earlier)
     run, checks = check(Scripted(lower), SUITE, tmp_path, settings, low_bar, options)
-    falls = [(one.verdict, one.fall) for one in checks]
-    assert [(one.verdict, one.fall) for one in read_check(run).prompts] == falls
+    falls = [(one.verdict, one.comparison) for one in checks]
+    assert [(one.verdict, one.comparison) for one in read_check(run).prompts] == falls
     text = text_of(run)
     assert "most in round 4" in text and "from 1.00 to 0." in text
     assert "no mean is lower" in text
@@ -173,7 +173,7 @@ def test_the_page_without_a_bar_names_the_rule_that_fell(tmp_path):
     write_check(tmp_path, "none", terms, checks, 3)
     run = Run(tmp_path, Manifest(), tuple(records_of(lost, names)))
     again = read_check(run)
-    assert again.terms == terms and again.prompts[0].fall == checks[0].fall
+    assert again.terms == terms and again.prompts[0].comparison == checks[0].comparison
     told = check_headline(again)
     assert told.startswith("bot fails: fell against the earlier run: rule signs, most in round")
     assert told.endswith("The chance that this verdict is wrong is at most 5%.")

@@ -22,8 +22,9 @@ from holdfast.analysis.series import read_series
 from holdfast.analysis.statistics import Estimate
 from holdfast.records import read_run
 from holdfast.records.identity import CalibrationIdentity
-from holdfast.report.figures import write_figures
-from holdfast.report.study_figures import write_calibration_figures, write_trace_figures
+from holdfast.report.calibration_figures import write_calibration_figures
+from holdfast.report.run_figures import write_figures
+from holdfast.report.trace_figures import write_trace_figures
 
 TOUCH = 0.5  # pixels at 100 dots per inch: boxes include a little padding
 ROUNDS = [(8, "rounds 1 to 4", "rounds 5 to 8"), (3, "round 1", "rounds 2 to 3")]

@@ -15,7 +15,7 @@ from holdfast.analysis.study_summary import write_geometry_summaries
 from holdfast.chat.prompt import render
 from holdfast.errors import ModelError
 from holdfast.papers.li2024 import geometry
-from holdfast.report.study_figures import write_geometry_figures
+from holdfast.report.geometry_figures import write_geometry_figures
 from holdfast.report.trace import geometry_page
 
 SMALL = drift.Settings(conversations=2, rounds=2, adoption=False)

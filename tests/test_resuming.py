@@ -19,13 +19,13 @@ def work(folder: Path, alone: bool, stop: int | None = None) -> list[tuple[int, 
     with open_run(folder, IDENTITY, ABOUT) as run:
         for name in METHODS:
             for batch in resume(run, name, batches(NUMBERS, SIZE), alone=alone):
-                assert batch.kept == len(batch.numbers) - len(batch.again)
-                if batch.again:
-                    done.append(batch.again)
-                for number in reversed(batch.again):  # records may finish in any order
+                assert batch.num_finished == len(batch.numbers) - len(batch.to_run)
+                if batch.to_run:
+                    done.append(batch.to_run)
+                for number in reversed(batch.to_run):  # records may finish in any order
                     if written == stop:
                         raise KeyboardInterrupt
-                    batch.keep(record(number, name))
+                    batch.append(record(number, name))
                     written += number in batch.missing
     return done
 
@@ -55,8 +55,8 @@ def test_whole_batches_are_rerun_unless_results_are_independent(tmp_path):
         for number in (0, 1, 2, 3, 5):
             run.append(record(number))
     with open_run(tmp_path, IDENTITY, ABOUT) as run:
-        whole = [batch.again for batch in resume(run, "none", batches(NUMBERS, SIZE))]
-        alone = [batch.again for batch in resume(run, "none", batches(NUMBERS, SIZE), alone=True)]
+        whole = [batch.to_run for batch in resume(run, "none", batches(NUMBERS, SIZE))]
+        alone = [batch.to_run for batch in resume(run, "none", batches(NUMBERS, SIZE), alone=True)]
     assert whole == [(), (4, 5, 6, 7), (8, 9, 10)] and alone == [(), (4, 6, 7), (8, 9, 10)]
 
 

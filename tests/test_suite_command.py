@@ -275,6 +275,7 @@ def test_a_line_with_several_commands_becomes_a_rule_for_each():
         ("Use `fn({ name })`, not `fn(name: string)`.", "measure"),
         ("Never use `!important`. Refactor it. Exceptions to this are libraries.", "exception"),
         ("Run `npm run build` after changes.", "measure"),  # of what?
+        ("- `main` deploys. Do not push directly.", ""),  # to where?
         ("No `active_sessions`, no `/list`, no topic routing.", "measure"),  # features
         ('Never `variant="default"/"secondary"`.', ""),
         ("`afl-cmin`: Do not use `@@`.", "measure"),

@@ -422,10 +422,20 @@ def bot_table() -> str:
     )
 
 
+# the groups of sets that were drafted at first sight, latest first, and what was special of each
+_FIRST_SIGHT = {
+    "with_forms": "On {files} files, half of them of small repositories at random, in two sets,"
+    " each labelled by hand before it was drafted (November 2026)",
+    "with_lists": "On {files} files of small repositories, in two sets before these",
+    "with_the_grammar": "On {files} files in two sets before these, mostly of known repositories",
+    "before_the_grammar": "On {files} files in four sets before these, with an earlier version and"
+    " fewer measures",
+}
+
+
 def suite_init_line() -> str:
     """How many drafted rules were right at first sight, and how many lines were found."""
-    first = read("suite_init")["at_first_sight"]
-    now = read("suite_init")["now"]["all"]["recall"]
+    record = read("suite_init")
 
     def shown(share: dict) -> str:
         return (
@@ -433,25 +443,23 @@ def suite_init_line() -> str:
             f" ({share['share']:.2f}; 95% interval {share['low']:.2f} to {share['high']:.2f})"
         )
 
-    def of_group(group: str, first_set: str, second_set: str) -> str:
-        parts = [first[name]["precision"] for name in (first_set, second_set)]
-        by_set = " and ".join(f"{row['count']} of {row['of']}" for row in parts)
-        return f"{shown(first[group]['precision'])} drafted rules were right, {by_set} in the two"
-
-    latest, grammar, before = (
-        first[name] for name in ("with_lists", "with_the_grammar", "before_the_grammar")
-    )
-    return (
-        f"On {latest['files']} files of small repositories, in two sets taken at random, each"
-        " labelled by hand before it was drafted (November 2026):"
-        f" {of_group('with_lists', 'seventh', 'eighth')}; {shown(latest['recall'])} lines that a"
-        f" measure can decide became right rules. On {grammar['files']} files in two sets before"
-        f" these, mostly of known repositories: {of_group('with_the_grammar', 'fifth', 'sixth')};"
-        f" {shown(grammar['recall'])} lines became right rules. On {before['files']} files in four"
-        f" sets before these, with an earlier version and fewer measures, it was"
-        f" {shown(before['precision'])} and {shown(before['recall'])}. After each set the forms"
-        f" that it had shown were added; of the same lines, {now['count']} of {now['of']} are now"
-        " found, which says nothing about other files."
+    sentences = []
+    for group, where in _FIRST_SIGHT.items():
+        row = record["at_first_sight"][group]
+        sentences.append(
+            f"{where.format(files=row['files'])}: {shown(row['precision'])} drafted rules were"
+            f" right, and {shown(row['recall'])} lines that a measure can decide became right"
+            " rules."
+        )
+    now = record["now"]["all"]
+    return " ".join(
+        [
+            *sentences,
+            "After each set the forms that it had shown were added; in the"
+            f" {now['files']} files of all sets that were at hand for this version, it finds"
+            f" {now['recall']['count']} of {now['recall']['of']} such lines, which says nothing"
+            " about other files.",
+        ]
     )
 
 

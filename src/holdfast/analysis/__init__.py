@@ -8,7 +8,8 @@ series.py        a drift run as matrices [conversation, round]
 estimates.py     the table of a drift run: a row per method, measure, and category or rule
 prompt_effect.py the same probes with and without a system prompt
 collapse.py      conversations and replies that broke down
-check_verdicts.py verdicts of `check`, using sequential.py; falls.py: against an earlier run
+check_verdicts.py verdicts of `check`, using sequential.py
+cell_scores.py   a prompt's scores by rule and round; prompt_comparison.py: against an earlier run
 task_results.py  the results of a `tasks` run
 profile.py       a profile of attention heads
 candidates.py    the gain and cost of each setting of a sweep; choosing.py chooses among them

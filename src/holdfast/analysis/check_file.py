@@ -14,7 +14,7 @@ from typing import Any, Literal
 from pydantic import ConfigDict, Field, ValidationError
 
 from holdfast.analysis.check_verdicts import Cell, PromptCheck, Terms, check_again
-from holdfast.analysis.falls import Fall, RuleFall
+from holdfast.analysis.prompt_comparison import PromptComparison, RuleComparison
 from holdfast.common.files import write_whole
 from holdfast.errors import ParameterOutOfRange, RecordsError, reason_of
 from holdfast.records import Run
@@ -56,7 +56,7 @@ class StoredCheck(RecordModel):
     all_rules: bool = False  # files of 0.2 do not have it
     smoke: bool = False  # nor do files of 0.3 have this
     prompts: List[str]
-    falls: dict[str, Fall]  # by prompt
+    comparisons: dict[str, PromptComparison] = Field(alias="falls")  # by prompt
 
     @property
     def terms(self) -> Terms:
@@ -72,7 +72,7 @@ def write_check(
         rounds=rounds,
         **asdict(terms),
         prompts=tuple(checked.id for checked in checks),
-        falls={checked.id: checked.fall for checked in checks if checked.fall},
+        falls={checked.id: checked.comparison for checked in checks if checked.comparison},
     )
     fields = stored.model_dump(by_alias=True)
     text = json.dumps(fields, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
@@ -96,7 +96,7 @@ def read_check(run: Run) -> Check | None:
     except (OSError, ParameterOutOfRange) as error:
         raise _unreadable(path, f"cannot be read ({reason_of(error)})") from error
     records = [record for record in run.conversations if record.method == stored.method]
-    checks = check_again(records, stored.prompts, stored.rounds, terms, stored.falls)
+    checks = check_again(records, stored.prompts, stored.rounds, terms, stored.comparisons)
     return Check(stored.method, terms, tuple(checks))
 
 
@@ -123,7 +123,7 @@ def _prompt(checked: PromptCheck) -> CheckedPrompt:
         lost=checked.lost,
         let_go=_cell(checked.first_failure),
         lowest=_cell(checked.lowest),
-        fall=_fall(checked.fall),
+        fall=_fall(checked.comparison),
         rules=tuple(
             CheckedRule(rule=rule.rule, verdict=rule.verdict, decided_by=_cell(rule.cell))
             for rule in checked.rules
@@ -136,21 +136,20 @@ def _cell(cell: Cell | None) -> CheckedCell | None:
     return None if cell is None else CheckedCell(**_plain(cell))
 
 
-def _fall(fall: Fall | None) -> FallSummary | None:
-    if fall is None:
+def _fall(comparison: PromptComparison | None) -> FallSummary | None:
+    if comparison is None:
         return None
-    rules = tuple(FallenRule(**_plain(rule)) for rule in fall.rules)
     return FallSummary(
-        pairs=fall.pairs,
-        expected=fall.expected,
-        alike=fall.alike,
-        fell=fall.fell,
-        rules=rules,
-        not_compared=fall.not_compared,
+        pairs=comparison.pairs,
+        expected=comparison.expected,
+        alike=comparison.alike,
+        fell=comparison.fell,
+        rules=tuple(FallenRule(**_plain(rule)) for rule in comparison.rules),
+        not_compared=comparison.not_compared,
     )
 
 
-def _plain(item: Cell | RuleFall) -> dict[str, Any]:
+def _plain(item: Cell | RuleComparison) -> dict[str, Any]:
     """Its fields, rounded, with None for what was not measured."""
     values = {name: None if value != value else value for name, value in asdict(item).items()}
     return {

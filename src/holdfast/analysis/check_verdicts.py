@@ -10,14 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from holdfast.analysis.falls import (
-    CellScores,
-    Fall,
-    RuleFall,
-    RuleRound,
-    cell_scores,
-    compare_runs,
-)
+from holdfast.analysis.cell_scores import CellScores, RuleRound, cell_scores
+from holdfast.analysis.prompt_comparison import PromptComparison, RuleComparison, compare_runs
 from holdfast.analysis.sequential import (
     FAIL,
     PASS,
@@ -115,7 +109,7 @@ class RuleCheck:
     rule: str
     verdict: str
     cell: Cell | None
-    fall: RuleFall | None
+    comparison: RuleComparison | None
 
 
 @dataclass(frozen=True)
@@ -131,7 +125,7 @@ class PromptCheck:
     cells: tuple[Cell, ...]  # round by round; certainty is never lost, as no end moves back
     lowest: Cell | None  # the one with the lowest mean; None if nothing was measured
     first_failure: Cell | None  # the first that certainly fails, if the prompt fails the bar
-    fall: Fall | None  # None without an earlier run that has the prompt
+    comparison: PromptComparison | None  # None without an earlier run that has the prompt
     unanswered: int  # probes that were not asked or not answered
     lost: int  # scores that are missing because the server gave no reply
     error: float  # bound on the probability that an end of a cell's interval is ever wrong
@@ -166,12 +160,12 @@ def check_prompts(
     """The verdicts on all prompts, in order; `before` has an earlier run's records by prompt."""
     by_prompt = _by_prompt(records, prompts, terms.budget)
     error = terms.error_each(len(prompts), bool(before))
-    falls = {
+    comparisons = {
         name: compare_runs(mine, earlier, rounds, terms.budget, error)
         for name, mine in by_prompt.items()
         if (earlier := (before or {}).get(name, ()))
     }
-    return check_again(records, prompts, rounds, terms, falls)
+    return check_again(records, prompts, rounds, terms, comparisons)
 
 
 def check_again(
@@ -179,12 +173,12 @@ def check_again(
     prompts: Sequence[str],
     rounds: int,
     terms: Terms,
-    falls: Mapping[str, Fall],
+    comparisons: Mapping[str, PromptComparison],
 ) -> list[PromptCheck]:
     """Like `check_prompts`, with the comparisons with an earlier run already made, by prompt."""
-    error = terms.error_each(len(prompts), bool(falls))
+    error = terms.error_each(len(prompts), bool(comparisons))
     return [
-        _check(name, mine, rounds, terms, error, falls.get(name))
+        _check(name, mine, rounds, terms, error, comparisons.get(name))
         for name, mine in _by_prompt(records, prompts, terms.budget).items()
     ]
 
@@ -237,7 +231,7 @@ def _check(
     rounds: int,
     terms: Terms,
     error: float,
-    fall: Fall | None,
+    comparison: PromptComparison | None,
 ) -> PromptCheck:
     scores = cell_scores(records, rounds)
     values, bar = scores.values, terms.min_stability
@@ -263,14 +257,16 @@ def _check(
         first_failure = next(certain, cells[int(np.argmax(decision.below))])
     return PromptCheck(
         id=name,
-        verdict=_verdict(decision, fall, scores),
+        verdict=_verdict(decision, comparison, scores),
         records=tuple(records),
         # falls are tested over all conversations
-        decided_after=len(records) if decision is None or fall is not None else decision.after,
+        decided_after=len(records)
+        if decision is None or comparison is not None
+        else decision.after,
         cells=tuple(cells),
         lowest=_lowest(cells),
         first_failure=first_failure,
-        fall=fall,
+        comparison=comparison,
         unanswered=int(np.isnan(values).sum()),
         lost=int(scores.lost.sum()),
         error=error,
@@ -279,7 +275,7 @@ def _check(
                 rule,
                 cells,
                 bar,
-                fall,
+                comparison,
                 first_failure is not None,
                 by_rule.get(rule),
                 _is_measured(scores.of_rule(rule)),
@@ -298,12 +294,14 @@ def _together(values: np.ndarray, bar: float, rules: Sequence[Decision]) -> Deci
     return Decision(verdict, after, last)
 
 
-def _verdict(decision: Decision | None, fall: Fall | None, scores: CellScores) -> str:
-    if fall is not None and fall.fell:
+def _verdict(
+    decision: Decision | None, comparison: PromptComparison | None, scores: CellScores
+) -> str:
+    if comparison is not None and comparison.fell:
         return FAIL
     if decision is not None:
         return decision.verdict
-    is_compared = fall is None or (bool(fall.rules) and fall.complete)
+    is_compared = comparison is None or (bool(comparison.rules) and comparison.complete)
     return PASS if is_compared and _is_measured(scores) else UNDECIDED
 
 
@@ -335,7 +333,7 @@ def _check_rule(
     rule: str,
     cells: Sequence[Cell],
     bar: float | None,
-    fall: Fall | None,
+    comparison: PromptComparison | None,
     below: bool,
     decision: Decision | None,
     is_measured: bool,
@@ -343,18 +341,19 @@ def _check_rule(
     """The verdict on a rule; `decision` is the rule's own, if every rule is to be decided."""
     cells = [cell for cell in cells if cell.rule == rule]
     lowest = _lowest(cells)
-    fallen = next((item for item in fall.rules if item.rule == rule), None) if fall else None
+    compared = comparison.rules if comparison else ()
+    of_rule = next((item for item in compared if item.rule == rule), None)
     verdicts = [] if bar is None else [cell.verdict(bar) for cell in cells]
     # one interval among many says too little by itself: the prompt or this rule has to fail too
     if below and (decision is None or decision.verdict == FAIL) and FAIL in verdicts:
-        return RuleCheck(rule, FAIL, cells[verdicts.index(FAIL)], fallen)
-    if fallen is not None and fallen.fell:
-        return RuleCheck(rule, FAIL, lowest, fallen)
+        return RuleCheck(rule, FAIL, cells[verdicts.index(FAIL)], of_rule)
+    if of_rule is not None and of_rule.fell:
+        return RuleCheck(rule, FAIL, lowest, of_rule)
     if decision is not None:
-        return RuleCheck(rule, decision.verdict, lowest, fallen)
+        return RuleCheck(rule, decision.verdict, lowest, of_rule)
     if bar is None:
-        is_compared = fall is None or (fallen is not None and fall.complete)
+        is_compared = comparison is None or (of_rule is not None and comparison.complete)
         passes = is_compared and is_measured
     else:
         passes = all(verdict == PASS for verdict in verdicts)
-    return RuleCheck(rule, PASS if passes else UNDECIDED, lowest, fallen)
+    return RuleCheck(rule, PASS if passes else UNDECIDED, lowest, of_rule)

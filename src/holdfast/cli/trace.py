@@ -21,7 +21,8 @@ from holdfast.errors import UsageError
 from holdfast.methods import Ability
 from holdfast.papers.li2024 import geometry
 from holdfast.report import trace as report
-from holdfast.report.study_figures import write_geometry_figures, write_trace_figures
+from holdfast.report.geometry_figures import write_geometry_figures
+from holdfast.report.trace_figures import write_trace_figures
 from holdfast.report.wording import count_of
 from holdfast.study import attention_decay
 

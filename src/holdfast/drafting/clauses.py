@@ -15,90 +15,75 @@ NEVER = (
     r"|can['’]t)(?: ever)?"
     r")"
 )
-
-
 ADVERBS = (
     r"(?:(?:always|please|also|only|then|instead|and|you must|must|make sure to|be sure to) )*"
 )
-
-
 REASON = (
     r"directly|locally|manually|by hand|here|anywhere|at all|ever|yourself|under any circumstances?"
     r"|for any reason|in this (?:repo|repository|project|codebase|workspace|monorepo)|in the repo"
 )
-
-
 TAIL = rf"(?: (?:{REASON}))*"
-
-
 CODE = r"`[^`]+`"
-
-
 OBJECT = rf"(?:{CODE}|[\w./@:+-]+)"
-
-
 OBJECTS = rf"{OBJECT}(?:(?:,? (?:or|and|nor)|,|/| /) ?{OBJECT})*"
-
-
 CODES = rf"{CODE}(?:(?:,? (?:then|and then|and|or|&&|&|\+|→|->)|,) ?{CODE})*"
-
-
+_BRACKETS = r"\(((?:[^()]|\([^()]*\))*)\)"
 # "Use X (not Y)", but not "X (not available)"
 _NOT_IN_BRACKETS = re.compile(
     r"\((not|never) (?!(?:available|required|recommended|supported|needed|yet)\b)([^()]+)\)", re.I
 )
+_CODES_IN_BRACKETS = re.compile(rf"\({CODE}(?:(?:, | or | and |/){CODE})*\)")
+_CALLS_ATTENTION = re.compile(r"^(?:in particular|specifically|note|important),? ", re.I)
 _QUOTATION = re.compile(r"\"[^\"]{1,80}\"|“[^”“]{1,80}”")
+# from here on, a sentence says why, or what to do instead
+_REASON_OR_CURE = re.compile(
+    r",? (?:so that|because|otherwise)\b|, (?:so|since|which|as|it|they|these|this)\b"
+    r"| so (?:the|it|we|you|they|a|all)\b|, (?:instead|simply|just) "
+    r"|, (?:always |please )?(?:re-?run|regenerate|edit|change|update|modify) "
+)
 _CIRCUMSTANCE = re.compile(r"(?:for|in|on|when|if|during|while|after|before|inside)\b", re.I)
-
-
+# code is hidden as \0
 _CUT = (
     r"\s+[—–]\s*|\s+-{1,2}\s+|;\s+|,? and (?=(?:never|do not|don['’]t) )| with (?=no \0)|: (?=\S)"
-    r"|\s*\(((?:[^()]|\([^()]*\))*)\)"
+    rf"|\s*{_BRACKETS}"
 )
+_CUTS = re.compile(_CUT)
 # in "For builds, never use X", what is before the comma limits what is after it
-_CUT_AT_COMMAS = (
+_CUTS_AND_COMMAS = re.compile(
     rf"{_CUT}|,(?: and| but)? (?=(?:never|no) (?:[\w-]+ )?\0)|, (?=(?:do not|don['’]t|never) )"
 )
+_CODE_OR_BRACKETS = re.compile(rf"(`[^`]*`)|\s*{_BRACKETS}")
+_PROHIBITION = re.compile(rf"{NEVER} ", re.I)
+_MARKS = " .!,:"
 
 
 def clauses_of(statement: Statement) -> Iterator[tuple[str, list[str]]]:
-    """Each clause of a statement, with the others."""
-    text = _NOT_IN_BRACKETS.sub(r", \1 \2", statement.text)
-    text = text.replace(" ,", ",")
-    text = re.sub(r"^(?:in particular|specifically|note|important),? ", "", text, flags=re.I)
-    hidden = re.sub(r"`[^`]*`", lambda match: "\0" * len(match[0]), text)
-    # of a quotation, the marks stay, for words may depend on its being one
-    hidden = re.sub(
-        r"(?<=\")[^\"]{1,80}(?=\")|(?<=“)[^”“]{1,80}(?=”)",
-        lambda match: "x" * len(match[0]),
-        hidden,
-    )
-    if re.search(rf"\({CODE}(?:(?:, | or | and |/){CODE})*\)", text):  # it says what is meant
-        yield text.strip(" .!,:"), []
-    if reason := re.search(
-        r",? (?:so that|because|otherwise)\b|, (?:so|since|which|as|it|they|these|this)\b"
-        r"| so (?:the|it|we|you|they|a|all)\b"
-        r"|, (?:instead|simply|just|(?:always |please )?(?:re-?run|regenerate|edit|change|update|modify) )",
-        hidden,
-    ):
-        yield text[: reason.start()].strip(" .!,:"), [text[reason.start() :]]
-    cuts = [0]
-    aside: list[str] = []
-    for match in re.finditer(_CUT if _CIRCUMSTANCE.match(text) else _CUT_AT_COMMAS, hidden):
-        cuts += [match.start(), match.end()]
-        if match[1] is not None:
-            aside.append(text[match.start(1) : match.end(1)])
-    pieces = [text[a:b] for a, b in zip(cuts[::2], [*cuts[1::2], len(text)], strict=True)]
-    pieces = [piece.strip(" .!,:") for piece in pieces if piece.strip(" .!,:")]
-    aside_or_code = r"(`[^`]*`)|\s*\((?:[^()]|\([^()]*\))*\)"
-    whole = re.sub(aside_or_code, lambda match: match[1] or "", text).strip(" .!,:")
+    """Each clause of a statement, with the others; first the whole of it, or most."""
+    text = _NOT_IN_BRACKETS.sub(r", \1 \2", statement.text).replace(" ,", ",")
+    text = _CALLS_ATTENTION.sub("", text)
+    hidden = _without_code_and_quotations(text)
+    if _CODES_IN_BRACKETS.search(text):  # they say what is meant
+        yield text.strip(_MARKS), []
+    if reason := _REASON_OR_CURE.search(hidden):
+        yield text[: reason.start()].strip(_MARKS), [text[reason.start() :]]
+    cuts = list((_CUTS if _CIRCUMSTANCE.match(text) else _CUTS_AND_COMMAS).finditer(hidden))
+    starts, ends = [0, *(cut.end() for cut in cuts)], [*(cut.start() for cut in cuts), len(text)]
+    pieces = [text[start:end].strip(_MARKS) for start, end in zip(starts, ends, strict=True)]
+    pieces = [piece for piece in pieces if piece]
+    asides = [text[cut.start(1) : cut.end(1)] for cut in cuts if cut[1] is not None]
+    whole = _CODE_OR_BRACKETS.sub(lambda match: match[1] or "", text).strip(_MARKS)
     if whole not in pieces:
-        yield whole, aside
+        yield whole, asides
     for index, piece in enumerate(pieces):
-        yield piece, [*pieces[:index], *pieces[index + 1 :], *aside]
-    for text in aside:  # "Yarn (do not use npm)"
-        if re.match(rf"{NEVER} ", text, re.I):
-            yield text.strip(" .!,:"), [other for other in [*pieces, *aside] if other != text]
+        yield piece, [*pieces[:index], *pieces[index + 1 :], *asides]
+    for aside in filter(_PROHIBITION.match, asides):  # "Yarn (do not use npm)"
+        yield aside.strip(_MARKS), [other for other in [*pieces, *asides] if other != aside]
+
+
+def _without_code_and_quotations(text: str) -> str:
+    """A text of the same length in which code spans and quotations cannot be cut."""
+    hidden = re.sub(r"`[^`]*`", lambda match: "\0" * len(match[0]), text)
+    return _QUOTATION.sub(lambda match: f'"{"x" * (len(match[0]) - 2)}"', hidden)
 
 
 def _listed(objects: str) -> list[tuple[str, str]]:

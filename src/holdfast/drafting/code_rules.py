@@ -143,8 +143,8 @@ def _tokens(objects: str, statement: Statement) -> list[CodeToken] | None:
 
 
 def _token_beside(code: str, text: str) -> CodeToken | None:
-    """The token of a code span. Where the sentence has another call of the same function, as in "use
-    `now(utc)`, not `now()`", only a call without arguments is told from it.
+    """The token of a code span. Where the sentence has another call of the function, as in "use
+    `now(utc)`, not `now()`", only one without arguments can be told from it.
     """
     token = code_token(code)
     name, bracket, _ = code.partition("(")

@@ -191,9 +191,9 @@ _NO_CODE = re.compile(
 
 def code_token(text: str) -> CodeToken | None:
     """The token that a code span writes; None if it may be no code, or only an example of some."""
-    for names, pattern, files in _TOKENS:
+    for names, named_pattern, named_files in _TOKENS:
         if text in names:
-            return CodeToken(pattern, files)
+            return CodeToken(named_pattern, named_files)
     text = re.sub(r"=\{\{?(?:\.\.\.|…)?\}\}?$", "={", text)  # `style={{}}`
     text = re.sub(r"\s*=\s*(?:[\"'](?:\.\.\.|…)[\"']|\.\.\.|…)$", " =", text)  # `version = "..."`
     if re.search(r"[\n]|\.\.\.|…", re.sub(r"[(\[<{](?:\.\.\.|…)[)\]>}]", "", text)):

@@ -34,12 +34,7 @@ def _no_match(pattern: str) -> list[Draft]:
     return [Draft("command", "prohibition", {"name": "command_not_run", "command": pattern})]
 
 
-# what packages are managed for, and no purpose that would narrow a rule
-_PURPOSE = re.compile(
-    r"(?:all |any )?(?:package|dependency|dependencies|installing|everything|installs)[\w\s]*"
-    r"|(?:this|the) (?:project|repo|repository)",
-    re.I,
-)
+_IN_THIS_PROJECT = re.compile(r"(?:this|the) (?:project|repo|repository)", re.I)
 _NEVER_BARE = forms(rf"never (?:bare|plain|raw) (?P<commands>{OBJECTS})")
 _SCRIPT = re.compile(r"`([a-z][\w-]*(?::[\w-]+)+)`")  # of package.json, such as `test:all`
 _COMMANDS = forms(
@@ -73,7 +68,7 @@ def command_never(clause: str, statement: Statement, prohibits: bool) -> list[Dr
         or instruction.modality is not Modality.NEVER
         or not instruction.does(RUN | {"introduce"})
         or not instruction.has_only("for")
-        or not _PURPOSE.fullmatch(instruction.tail("for") or "everything")
+        or not _IN_THIS_PROJECT.fullmatch(instruction.tail("for") or "this project")
     ):
         return None
     script = _SCRIPT.fullmatch(instruction.object)
@@ -111,6 +106,10 @@ def command_below(clause: str, statement: Statement, prohibits: bool) -> list[Dr
     return not_run([code[1]]) if says_so or _RUN_NONE.search(above) else None
 
 
+# what packages are managed for, and no purpose that would narrow a rule
+_PURPOSE = re.compile(
+    r"(?:all |any )?(?:package|dependency|dependencies|installing|everything|installs)[\w\s]*", re.I
+)
 _AGAINST = ("instead of", "in place of", "rather than", "not", "never")
 _PAIRS = re.compile(rf"{CODE} (?:instead of|rather than|over|not) ({CODE})")
 _WANTED = forms(rf"(?:{CODE}|[\w.-]+)(?: \w+)?")
@@ -279,6 +278,10 @@ _WHEN_PUSHING = (
 )
 
 
+# "do not push directly" is about a branch that another sentence names
+_PUSH_DIRECTLY = re.compile(r"\bpush directly\b", re.I)
+
+
 def _git_acts(never: str) -> tuple[tuple[tuple[re.Pattern[str], ...], tuple[str, ...]], ...]:
     return tuple((forms(f"{never}{act}{TAIL}"), commands) for act, commands in _GIT_ACTS)
 
@@ -291,6 +294,8 @@ _FORCED_TO = forms(f"{_FORCE_PUSH_TO}{TAIL}")  # below "Do not"
 
 def git_never(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
     """Never force-push."""
+    if _PUSH_DIRECTLY.search(clause):
+        return None
     # with a lease is what a line that names it recommends
     forced = _FORCED[:1] if "--force-with-lease" in statement.text else _FORCED
     for ways, commands in _NEVER_DONE + (_DONE if prohibits else ()):

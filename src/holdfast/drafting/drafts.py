@@ -39,21 +39,9 @@ class Undrafted:
 
 
 NOT_AN_INSTRUCTION = Undrafted("not an instruction")
-
-
 NO_MEASURE = Undrafted("no measure reads this, or not from these words")
-
-
 NEEDS_A_JUDGE = Undrafted("needs a judge")
-
-
 A_PREFERENCE = Undrafted("a preference, which allows exceptions")
-
-
 CONDITIONAL = Undrafted("it holds only under a condition, which `when:` cannot express")
-
-
 ON_OCCASION = Undrafted("it is for an occasion; write it by hand, with `when:` and its own probes")
-
-
 AN_EXCEPTION = Undrafted("it names an exception, which no measure reads")

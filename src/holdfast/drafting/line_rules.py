@@ -58,25 +58,17 @@ _SOFT = re.compile(
     r" probably|may want)\b",
     re.I,
 )
-
-
 _CONDITION = re.compile(
     r"\b(?:if|when|whenever|while|during|once|in case|depending|for (?:new|existing"
     r"|complex|large))\b",
     re.I,
 )
-
-
 _OCCASION = re.compile(
     r"(?:if|when|whenever|before|once|asked|should (?:a|an|the|some\w*|any\w*)|(?:for|to) questions"
     r"|wenn|falls|bevor|si|quand|cuando|quando)\b",
     re.I,
 )
-
-
 _KIND_OF_CHANGE = re.compile(r"\b(?:changes?|files?|code|only)$", re.I)  # as in "Rust changes: ..."
-
-
 _EXCEPTION = re.compile(
     r"\b(?:unless|except|exceptions?(?! (?:types?|class|handl|messag))|exempt"
     r"|other than|apart from|aside from|however"
@@ -84,15 +76,11 @@ _EXCEPTION = re.compile(
     r"|permitted|until|without|fine|okay|ok|may|might|rarely|sparingly|directly in)\b",
     re.I,
 )
-
-
 _EXCEPTION_AFTER = re.compile(
     r"(?:^|[.!] )(?:the (?:only|sole|one) exception|exceptions?\b|except\b|unless\b|however\b"
     r"|but\b|only\b|if you (?:need|must|have)|allowed\b|it['’]s (?:fine|ok))",
     re.I,
 )
-
-
 _BEGINS = (  # the verbs that an instruction may begin with
     "use add run keep write follow check read update create include put place test document "
     "name return handle format commit open set remove start end reply answer respond call "
@@ -112,8 +100,6 @@ _INSTRUCTION = re.compile(
     rf"|prefer|no)\b|^(?:{'|'.join(_BEGINS.split())})\b",
     re.I,
 )
-
-
 # headings and introductions of lists that turn what is below into prohibitions
 _PROHIBITS = re.compile(
     r"^(?:(?:things|what) (?:you )?(?:(?:must|should) )?(?:not|never)(?: to)?(?: do)?"
@@ -124,8 +110,6 @@ _PROHIBITS = re.compile(
     r"|(?:hard )?(?:nevers|don['’]ts)|never do this)[\s:!.—-]*$",
     re.I,
 )
-
-
 _EXAMPLES = re.compile(
     r"\b(?:examples?|for instance)\b[^.]{0,12}:?$"
     r"|^(?:wrong|bad|incorrect|good|correct|before|after)\b[^.\w]{0,3}$",
@@ -238,8 +222,6 @@ def _names_exception(text: str) -> bool:
 
 
 Form = Callable[[str, Statement, bool], list[Draft] | None]
-
-
 _FORMS: tuple[Form, ...] = (
     ask_rule,
     run_before,

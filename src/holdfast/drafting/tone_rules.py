@@ -20,18 +20,22 @@ _BOUNDARY = rf"(?= *(?:$|[,:.]| (?:in|at all|ever|or|and|nor|because|when|please
 class _Tone:
     """The words that ask for a manner of writing, and the pattern of the replies that have it."""
 
-    words: str
+    words: re.Pattern[str]
     polarity: Polarity
     regex: str
 
 
+def _tone(words: str, polarity: Polarity, regex: str) -> _Tone:
+    return _Tone(re.compile(words, re.I), polarity, regex)
+
+
 _TONES = (
-    _Tone(
+    _tone(
         rf"{_NO} (?:or )?emojis?{_BOUNDARY}",
         "prohibition",
         r"\A\P{Extended_Pictographic}*\Z",
     ),
-    _Tone(
+    _tone(
         rf"(?:\b(?:at least )?(?:one|an|un) ?'?emojis? (?:in(?:to)?|per|in each of"
         rf"|to) (?:{REPLY}|ogni"
         r" \w+|chaque \w+|cada \w+)|\bno message without an emoji|\balmeno un'emoji in ogni"
@@ -40,21 +44,21 @@ _TONES = (
         "requirement",
         r"\p{Extended_Pictographic}",
     ),
-    _Tone(
+    _tone(
         rf"{_NO} {_ITEMS}(?:exclamation (?:marks?|points?)|signos de exclamación"
         r"|points? d'exclamation|Ausrufezeichen)|\bthere is no exclamation mark in"
         r"|^exclamation marks?,.{0,80}\bleave them out",
         "prohibition",
         r"(?s)\A(?!.*[!！¡]).*\S",
     ),
-    _Tone(
+    _tone(
         rf"\b{_NO} contractions\b|\bin place of contractions\b|\bdon't use contractions"
         r"|\bfull forms only\b|\b(?:you )?write in full\b|\bwrite ⟪\d+⟫(?: and ⟪\d+⟫)?, not ⟪",
         "prohibition",
         r"(?si)\A(?!.*\b(?:\w+n['’]t|\w+['’](?:re|ve|ll|m|d)|(?:it|that|what|there|here|he|she|who"
         r"|how|where|let)['’]s)\b).*\S",
     ),
-    _Tone(
+    _tone(
         rf"{LEAD}(?:write|type|reply|respond|answer|speak|use)(?: (?:everything|only|always|all"
         r"|entirely|exclusively))*(?: in)?(?: all)?(?: only)? lower ?-?case(?: letters)?(?= only|$"
         r"|[,.:])"
@@ -63,14 +67,14 @@ _TONES = (
         "requirement",
         r"(?s)\A(?!.*\p{Lu}).*\p{Ll}",
     ),
-    _Tone(
+    _tone(
         rf"{LEAD}(?:write|type|reply|respond|answer|speak)(?: (?:everything|only|always|all"
         r"|entirely|exclusively))*(?: in)?(?: all)? (?:upper ?-?case|capitals|caps|capital letters)"
         r"(?: letters)?(?= only|$|[,.:])",
         "requirement",
         r"(?s)\A(?!.*\p{Ll}).*\p{Lu}",
     ),
-    _Tone(
+    _tone(
         r"\b(?:never|not|n't) ask(?: the \w+)?(?: any)?(?: follow-up| further)? questions?"
         rf"(?= *(?:$|[,:.]|in {REPLY}|back|ever))|^no (?:follow-up )?questions$",
         "prohibition",
@@ -91,7 +95,7 @@ def tone_rules(clause: Clause) -> list[Draft]:
     """Emojis, exclamation marks, contractions, capitals and questions."""
     drafts = []
     for tone in _TONES:
-        if re.search(tone.words, clause.text, re.I):
+        if tone.words.search(clause.text):
             spec = {"name": "regex", "regex": tone.regex}
             drafts.append(Draft("tone", tone.polarity, spec))
     last = _QUESTION_LAST.search(clause.text)

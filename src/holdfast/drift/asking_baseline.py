@@ -90,7 +90,7 @@ def ask_baseline(
             watch = OutageWatch(note, "conversation")
             async with open_judges(suite, judged, Path(out)) as judges, model.session() as engine:
                 for batch in left:
-                    pairings = [draw(suite, settings, given, number) for number in batch.again]
+                    pairings = [draw(suite, settings, given, number) for number in batch.to_run]
                     began = time.monotonic()
                     answered = await _ask(engine, pairings, settings, watch)
                     seconds = round((time.monotonic() - began) / len(pairings), 3)
@@ -108,7 +108,7 @@ def ask_baseline(
                             unscored=results.unscored,
                             unanswered=results.unanswered,
                         )
-                        batch.keep(record)
+                        batch.append(record)
                     running.progress(len(batch.numbers), sum(a.forwarded for a in answered))
                 await watch.finish(engine)
 

@@ -141,12 +141,12 @@ class _Benchmark:
         self, batch: records.PendingBatch, methods: Sequence[Method], judges: Judges
     ) -> None:
         """Runs the conversations of a batch that are not recorded yet, and records them."""
-        if batch.kept:
-            kept = set(batch.numbers).difference(batch.again)
+        if batch.num_finished:
+            kept = set(batch.numbers).difference(batch.to_run)
             self.running.progress(count_replies(self.suite, self.settings, self.given, kept), 0)
-        if not batch.again:
+        if not batch.to_run:
             return
-        pairings = [draw(self.suite, self.settings, self.given, n) for n in batch.again]
+        pairings = [draw(self.suite, self.settings, self.given, n) for n in batch.to_run]
         # a model that computes nothing here limits its requests itself
         is_remote = self.model.independent and self.cast.user_model is None
         concurrency = None if is_remote else self.settings.batch
@@ -188,7 +188,7 @@ class Recorder:
         if self.traces and number in self.batch.missing:
             # before the record, which thus always has its trace
             write_traces(self.batch.run.folder, self.batch.name, number, dialog.traces)
-        self.batch.keep(conversation)
+        self.batch.append(conversation)
 
 
 def check_before_loading(

@@ -163,8 +163,8 @@ def write_scores(
                 await judges.check(judging)
                 numbers = batches(range(len(logs.cases)), size)
                 for batch in resume(run, METHOD, numbers, alone=True):
-                    if batch.again:
-                        lines = {(METHOD, n): await _line(logs, n, judges) for n in batch.again}
+                    if batch.to_run:
+                        lines = {(METHOD, n): await _line(logs, n, judges) for n in batch.to_run}
                         run.append_lines(lines)
 
         run_sync(score_all())

@@ -84,8 +84,8 @@ class ProbePlace(RecordModel):
     polarity: Optional[str] = None
 
 
-# These three repeat what they share, so that a line has the score beside the reply: the fields of
-# a base class would come first.
+# The next three repeat the fields that they share: inherited ones would come first in a line, and
+# runs are written in the order of 0.2, with the score beside the reply.
 
 
 class ProbeReply(ProbePlace):

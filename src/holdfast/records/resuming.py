@@ -1,9 +1,9 @@
-"""Resumes a run where it stopped: the one place that decides what part of a batch to run (again).
+"""Resumes a run where it stopped: decides what part of each batch has to run.
 
 for batch in resume(run, "none", batches(range(200), 48)):
-    if batch.again:
-        for record in work(batch.again):
-            batch.keep(record)
+    if batch.to_run:
+        for record in work(batch.to_run):
+            batch.append(record)
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -17,24 +17,29 @@ from holdfast.records.folder import OpenRun
 class PendingBatch:
     """Conversations or samples that run side by side, and which of them are left to do.
 
-    `again` are those to run: the whole batch as long as any of it is missing, so that its
-    arithmetic is that of an uninterrupted run; or only the missing ones, if no result depends on
-    what runs beside it.
+    Attributes:
+        run: the run that their records are appended to.
+        name: the first part of their keys: a method, a task and variant, or a stage.
+        numbers: the second part of each key, for the whole batch.
+        missing: the numbers that are not recorded.
+        to_run: the whole batch as long as any of it is missing, so that its arithmetic is that of
+            an uninterrupted run; or only the missing ones, if no result depends on what runs
+            beside it.
     """
 
-    run: OpenRun  # where their records go
-    name: str  # the first part of their keys: a method, a task and variant, or a stage
-    numbers: tuple[int, ...]  # the second parts, for the whole batch
-    missing: frozenset[int]  # those that are not recorded
-    again: tuple[int, ...]
+    run: OpenRun
+    name: str
+    numbers: tuple[int, ...]
+    missing: frozenset[int]
+    to_run: tuple[int, ...]
 
     @property
-    def kept(self) -> int:
-        """How many need no more work."""
-        return len(self.numbers) - len(self.again)
+    def num_finished(self) -> int:
+        """How many conversations or samples need no more work."""
+        return len(self.numbers) - len(self.to_run)
 
-    def keep(self, record: Record) -> None:
-        """Appends a record of the batch, unless the run has it."""
+    def append(self, record: Record) -> None:
+        """Appends a record of the batch to the run, unless the run has it."""
         if record.conversation in self.missing:
             self.run.append(record)
 
@@ -51,17 +56,21 @@ def resume(
     """
     for numbers in batches:
         missing = [number for number in numbers if (name, number) not in run]
-        again = missing if alone or not missing else numbers
-        yield PendingBatch(run, name, tuple(numbers), frozenset(missing), tuple(again))
+        to_run = missing if alone or not missing else numbers
+        yield PendingBatch(run, name, tuple(numbers), frozenset(missing), tuple(to_run))
 
 
 def unfinished(
     batches: Iterable[PendingBatch], report: Callable[[int, int], None]
 ) -> list[PendingBatch]:
-    """The batches of which anything is left to do; `report` receives how many others are kept."""
+    """The batches of which anything is left to do.
+
+    Args:
+        report: receives the size of each finished batch, and 0.
+    """
     left = []
     for batch in batches:
-        if batch.again:
+        if batch.to_run:
             left.append(batch)
         else:
             report(len(batch.numbers), 0)

@@ -68,7 +68,7 @@ def write_page(results: Sequence[DriftResults], out: Path, option: str = "--out"
     import numpy as np
 
     from holdfast.report.drift_page import render_page
-    from holdfast.report.figures import write_figures
+    from holdfast.report.run_figures import write_figures
 
     series = [item for result in results for item in result.series]
     if all(np.isnan(item.stability).all() for item in series):

@@ -12,7 +12,7 @@ from holdfast.report.charts import Chart, Curve, NamedChart
 from holdfast.report.check_sentences import (
     NO_CLEAR_FAILURE,
     caveats,
-    fall_text,
+    comparison_text,
     missing_text,
     numbers_text,
     percentage,
@@ -122,8 +122,8 @@ def _ordered(check: Check) -> list[PromptCheck]:
 def _rows(checked: PromptCheck, check: Check, index: int) -> Iterator[VerdictRow]:
     counts = (len(checked.records), checked.decided_after, index)
     why = reason(checked, check.terms)
-    if checked.fall is not None and why != fall_text(checked.fall):
-        why = f"{why}; {fall_text(checked.fall)}"
+    if checked.comparison is not None and why != comparison_text(checked.comparison):
+        why = f"{why}; {comparison_text(checked.comparison)}"
     if missing := missing_text(checked):
         why = f"{why}; {missing}"
     yield VerdictRow(checked.id, "", checked.verdict, why, *counts)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from holdfast.analysis.check_verdicts import Cell, PromptCheck, RuleCheck, Terms
-from holdfast.analysis.falls import Fall, RuleFall
+from holdfast.analysis.prompt_comparison import PromptComparison, RuleComparison
 from holdfast.analysis.sequential import FAIL, PASS, UNDECIDED
 from holdfast.analysis.unscored import WITHOUT_SCORE
 from holdfast.records import Conversation, Probe
@@ -154,8 +154,8 @@ def reason(checked: PromptCheck, terms: Terms) -> str:
         if others:
             return f"below {terms.min_stability:g} in {failure}; also below: {', '.join(others)}"
         return f"below {terms.min_stability:g} in {failure}"
-    if checked.fall is not None and (checked.fall.fell or terms.min_stability is None):
-        return fall_text(checked.fall)
+    if checked.comparison is not None and (checked.comparison.fell or terms.min_stability is None):
+        return comparison_text(checked.comparison)
     if checked.lowest is None:
         return nothing_measured(checked.records) or "no probe was answered"
     lowest = _cell_text(checked.lowest, checked, terms)
@@ -214,9 +214,9 @@ def rule_text(rule: RuleCheck, checked: PromptCheck, terms: Terms) -> str:
     if rule.cell is None:
         return missing_text(checked, rule.rule) or "no probe was answered"
     text = _cell_text(rule.cell, checked, terms, with_rule=False)
-    if rule.fall is None or not rule.fall.fell:
+    if rule.comparison is None or not rule.comparison.fell:
         return text
-    most = _rule_fall_text(replace(rule.fall, rule=None))
+    most = _rule_comparison_text(replace(rule.comparison, rule=None))
     return f"{text}; fell against the earlier run, {most}"
 
 
@@ -239,35 +239,40 @@ def numbers_text(cell: Cell) -> str:
     return f"{cell.mean:.2f} [{low / 100:.2f}, {high / 100:.2f}]"
 
 
-def fall_text(fall: Fall) -> str:
+def comparison_text(comparison: PromptComparison) -> str:
     """The result of the comparison with an earlier run."""
-    if fall.not_compared:
-        return f"{_fall_result(fall)}; not compared: {', '.join(fall.not_compared)}"
-    return _fall_result(fall)
+    result = _result_of(comparison)
+    if comparison.not_compared:
+        return f"{result}; not compared: {', '.join(comparison.not_compared)}"
+    return result
 
 
-def _fall_result(fall: Fall) -> str:
-    if not fall.rules:
+def _result_of(comparison: PromptComparison) -> str:
+    if not comparison.rules:
         return "nothing to compare with the earlier run"
-    shown = [rule for rule in fall.rules if rule.fell]
+    shown = [rule for rule in comparison.rules if rule.fell]
     if shown:
         template = _FELL
     else:
-        shown = [fall.rules[0]]  # the largest fall
-        if fall.fell:
+        shown = [comparison.rules[0]]  # the largest fall
+        if comparison.fell:
             template = _FELL_TOGETHER
         elif shown[0].now >= shown[0].before:
             template = _NOT_LOWER
         else:
             template = _NO_CERTAIN_FALL
-    rules = "; ".join(map(_rule_fall_text, shown))
-    return template.format(rules=rules, pairs=count_of(fall.pairs, "pair"), alike=fall.alike)
+    return template.format(
+        rules="; ".join(map(_rule_comparison_text, shown)),
+        pairs=count_of(comparison.pairs, "pair"),
+        alike=comparison.alike,
+    )
 
 
-def _rule_fall_text(fall: RuleFall) -> str:
+def _rule_comparison_text(comparison: RuleComparison) -> str:
     """'rule brief, most in round 3, from 0.86 to 0.40'."""
-    most = f"most in round {fall.round}, from {fall.before:.2f} to {fall.now:.2f}"
-    return most if fall.rule is None else f"rule {fall.rule}, {most}"
+    means = f"from {comparison.before:.2f} to {comparison.now:.2f}"
+    most = f"most in round {comparison.round}, {means}"
+    return most if comparison.rule is None else f"rule {comparison.rule}, {most}"
 
 
 def how_to_decide(verdict: str, lowest: Cell | None, terms: Terms) -> str | None:
@@ -284,20 +289,20 @@ def details(checked: PromptCheck) -> list[str]:
     width = max(map(len, lines[1:]))
     for index, rule in enumerate(checked.rules, start=1):
         lines[index] = f"{lines[index].ljust(width)}  {rule.verdict}"
-    if checked.fall is not None:
-        lines += textwrap.wrap(fall_text(checked.fall), _WIDTH)
+    if checked.comparison is not None:
+        lines += textwrap.wrap(comparison_text(checked.comparison), _WIDTH)
     if missing := missing_text(checked):
         lines += textwrap.wrap(f"{missing}.", _WIDTH)
     cell = checked.first_failure or checked.lowest
-    if checked.first_failure is None and checked.fall is not None and checked.fall.fell:
-        cell = _cell_at(checked, checked.fall.rules[0])
+    if checked.first_failure is None and checked.comparison is not None and checked.comparison.fell:
+        cell = _cell_at(checked, checked.comparison.rules[0])
     return lines + _worst(checked, cell, 1)
 
 
 def rule_details(rule: RuleCheck, checked: PromptCheck) -> list[str]:
     """The stability of a prompt's rule by round, and its worst conversations."""
-    fell = rule.fall is not None and rule.fall.fell
-    cell = _cell_at(checked, rule.fall) if fell and rule.fall else rule.cell
+    fell = rule.comparison is not None and rule.comparison.fell
+    cell = _cell_at(checked, rule.comparison) if fell and rule.comparison else rule.cell
     by_round = ["stability by round:", _by_round(checked, rule.rule)]
     return by_round + _worst(checked, cell, _MOST_SHOWN)
 
@@ -336,10 +341,9 @@ def _transcript(record: Conversation, probe: Probe) -> list[str]:
     return [*lines, *_quoted("score", f"{probe.score:.2f}: {probe.reason}")]
 
 
-def _cell_at(checked: PromptCheck, fall: RuleFall) -> Cell:
-    return next(
-        cell for cell in checked.cells if (cell.rule, cell.round) == (fall.rule, fall.round)
-    )
+def _cell_at(checked: PromptCheck, comparison: RuleComparison) -> Cell:
+    place = comparison.rule, comparison.round
+    return next(cell for cell in checked.cells if (cell.rule, cell.round) == place)
 
 
 def _quoted(who: str, text: str) -> list[str]:

@@ -15,9 +15,9 @@ from holdfast.analysis.task_results import (
 from holdfast.analysis.verdicts import MIN_SAMPLES, verdict_on
 from holdfast.records import Run, read_run
 from holdfast.records.identity import TasksIdentity
+from holdfast.report.head_map import write_head_map
 from holdfast.report.how_measured import failure_lines
 from holdfast.report.page import Table, pictures, render_study
-from holdfast.report.study_figures import write_heat_map
 from holdfast.report.wording import aligned, plain, signed, with_interval
 
 _SHOWN = 5  # best heads of a profile
@@ -140,7 +140,7 @@ def tasks_page(run: Run) -> str:
 
 def write_profile(folder: Path) -> list[Path]:
     """Writes `profile.json` and the heat map (SVG, PNG) of a profile; returns the files."""
-    return [write_ranking(folder), *write_heat_map(read_profile(folder), folder)]
+    return [write_ranking(folder), *write_head_map(read_profile(folder), folder)]
 
 
 def profile_lines(folder: Path) -> list[str]:

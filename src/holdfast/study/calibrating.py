@@ -112,7 +112,7 @@ def calibrate(
 
         left: list[records.PendingBatch] = []
         for batch in every_batch:
-            if batch.again:
+            if batch.to_run:
                 left.append(batch)
             else:
                 running.progress(questions_in(batch.numbers), 0)
@@ -128,9 +128,9 @@ def calibrate(
             for batch in left:
                 setting = methods[batch.name]
                 questioner = Questioner(model, setting, cases, capability, plan, count, watch)
-                rows = await questioner.ask([dialogs[batch.name, n] for n in batch.again])
+                rows = await questioner.ask([dialogs[batch.name, n] for n in batch.to_run])
                 for row in rows:
-                    batch.keep(row)
+                    batch.append(row)
                 tokens = sum(row.tokens.forwarded for row in rows)
                 running.progress(questions_in(batch.numbers), tokens)
             async with model.session() as engine:

@@ -184,13 +184,13 @@ def run(
             watch = OutageWatch(note, "conversation")
             for name, setting in chosen.items():
                 for batch in records.resume(folder, name, groups, alone=model.independent):
-                    running.progress(batch.kept, 0)
-                    if not batch.again:
+                    running.progress(batch.num_finished, 0)
+                    if not batch.to_run:
                         continue
                     known = histories_in(Path(out))
                     async with model.session() as engine, task_group() as group:
                         study = Precedent(engine, settings, setting, name, watch)
-                        for number in batch.again:
+                        for number in batch.to_run:
                             group.create_task(
                                 run_one(batch, study, number, known.get(number)), name=str(number)
                             )
@@ -211,7 +211,7 @@ def run(
                 study.watch.over(number, FailedRequest((batch.name, number), error.why, str(error)))
             else:
                 seconds = round(time.monotonic() - begun, 3)
-                batch.keep(record.model_copy(update={"seconds": seconds}))
+                batch.append(record.model_copy(update={"seconds": seconds}))
             running.progress(1, 0)
 
         run_sync(run_all())

@@ -33,8 +33,10 @@ from holdfast.models.protocol import ChatModel
 from holdfast.papers.findings import Claim, Figure, claim_that, in_words, not_run, pngs
 from holdfast.papers.li2024.geometry import embedding_norms
 from holdfast.records import Run, read_run
-from holdfast.report import study_figures
-from holdfast.report.figures import write_figures
+from holdfast.report.calibration_figures import write_calibration_figures
+from holdfast.report.geometry_figures import write_norms
+from holdfast.report.run_figures import write_figures
+from holdfast.report.trace_figures import write_trace_figures
 from holdfast.study import attention_decay
 from holdfast.study.calibrating import calibrate, units_of
 from holdfast.study.calibration_plan import Plan, choose_prompts
@@ -196,7 +198,7 @@ def _figure_4(setup: Li2024Setup) -> Figure:
         "4",
         "attention to the system prompt over a conversation",
         "One line per round; dashed: uniform attention to the tokens in view.",
-        pngs(study_figures.write_trace_figures(trace, setup.figures("4")), "decay"),
+        pngs(write_trace_figures(trace, setup.figures("4")), "decay"),
         (
             *_decay_claims(f"head {layer}.{head}, chosen on other dialogs", trace.head),
             *_decay_claims("the average over heads", trace.average),
@@ -221,9 +223,9 @@ def _decay_claims(who: str, decay: Decay) -> tuple[Claim, Claim]:
     slower = decay.within_turns.difference
     falls = f"{who}: attention to the system prompt falls between turns."
     falls_less = (
-        f"{who}: within a turn it falls less than even attention, which decays hyperbolically."
+        f"{who}: within a turn it falls less than uniform attention, which decays hyperbolically."
     )
-    measured = f"Log of the mass within turns {in_words(within)}; less that of even attention"
+    measured = f"Log of the mass within turns {in_words(within)}; less that of uniform attention"
     return (
         claim_that(falls, between, -1, "Log of the mass, all turns:"),
         claim_that(falls_less, slower, +1, measured),
@@ -246,7 +248,7 @@ def _figure_7(setup: Li2024Setup) -> Figure:
         f" concentrated, from {_WIDE} on not). Their scale has no meaning in a model that"
         " normalises its input.",
     )
-    images = pngs(study_figures.write_norms(setup.model.name, norms, setup.figures("7")))
+    images = pngs(write_norms(setup.model.name, norms, setup.figures("7")))
     return Figure(
         "7", "norms of the embedding vectors", "Every token of the vocabulary.", images, (claim,)
     )
@@ -271,7 +273,7 @@ def _figure_8(setup: Li2024Setup) -> Figure:
         "8",
         title,
         f"{setup.base.name} and {setup.model.name}, the same pairs of prompts.",
-        pngs(study_figures.write_trace_figures(chat, setup.figures("8"), [base]), "models"),
+        pngs(write_trace_figures(chat, setup.figures("8"), [base]), "models"),
         (
             claim_that(raises, more, +1, less),
             claim_that(
@@ -311,7 +313,7 @@ def _figures_5_and_6(setup: Li2024Setup) -> list[Figure]:
         running = drift.Running(progress=progress)
         calibrate(setup.model, suite, capability, out, plan, running)
     calibration = read_calibration(out)
-    images = study_figures.write_calibration_figures(calibration, _BUDGET, setup.figures("5-and-6"))
+    images = write_calibration_figures(calibration, _BUDGET, setup.figures("5-and-6"))
     return [_figure_5(setup, calibration, images), _figure_6(calibration, images)]
 
 

@@ -214,9 +214,9 @@ def run(
             async with model.session() as engine:
                 for batch in left:
                     every = whole[batch.name]
-                    some = {number: every.samples[number] for number in batch.again}
+                    some = {number: every.samples[number] for number in batch.to_run}
                     asked = dataclasses.replace(every, samples=some)
-                    await _ask(engine, asked, settings.generate, watch, batch.keep)
+                    await _ask(engine, asked, settings.generate, watch, batch.append)
                     running.progress(len(batch.numbers), 0)
                 await watch.finish(engine)
 

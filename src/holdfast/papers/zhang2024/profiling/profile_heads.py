@@ -139,7 +139,7 @@ async def _profile(
             slots = asyncio.Semaphore(replicas_of(engine))
 
             async def score_and_keep(batch: PendingBatch) -> None:
-                numbers = batch.again
+                numbers = batch.to_run
                 task = GroupTask(
                     numbers, pick(samples, numbers), plan, prepared.heads, prepared.shares_passes
                 )
@@ -148,7 +148,7 @@ async def _profile(
                 except RequestFailed as error:
                     raise ModelError(_failure(numbers, error)) from error
                 for record in scored.records:
-                    batch.keep(record)
+                    batch.append(record)
                 progress(len(numbers), scored.tokens)
                 slots.release()
 

@@ -1,0 +1,90 @@
+"""The scores of a prompt's conversations by rule and round."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from holdfast.analysis.statistics import cell_means
+from holdfast.analysis.unscored import without_score
+from holdfast.records import Conversation, ProbePlace
+
+# why there is no score: the server failed, or it or its filter withheld the reply
+_OUTAGES = ("failure", "filter", "empty", "refusal")
+
+
+class RuleRound(NamedTuple):
+    """A rule (None if it is the prompt's only one) in a round: a cell."""
+
+    rule: str | None
+    round: int
+
+
+@dataclass(frozen=True, eq=False)
+class CellScores:
+    """The mean scores of a prompt's conversations by rule and round.
+
+    Attributes:
+        cells: every rule in every round, by round.
+        values: [conversation, cell], NaN where no probe has a score.
+        lost: [conversation, cell] bool, where there is none because the server gave no reply.
+    """
+
+    cells: tuple[RuleRound, ...]
+    values: np.ndarray
+    lost: np.ndarray
+
+    @property
+    def at_best(self) -> np.ndarray:
+        """The values, and 1 where a reply was lost: the best that it can have been. A verdict
+        against a prompt goes by these, so that no outage can be taken for one.
+        """
+        return np.where(self.lost, 1.0, self.values)
+
+    @property
+    def rules(self) -> tuple[str | None, ...]:
+        """The rules of the prompt."""
+        return tuple(dict.fromkeys(cell.rule for cell in self.cells))
+
+    def of_rule(self, rule: str | None) -> "CellScores":
+        """The scores of one rule."""
+        columns = [column for column, cell in enumerate(self.cells) if cell.rule == rule]
+        cells = tuple(self.cells[column] for column in columns)
+        return CellScores(cells, self.values[:, columns], self.lost[:, columns])
+
+
+def cell_scores(records: Sequence[Conversation], rounds: int) -> CellScores:
+    """The scores of a prompt's conversations in its first rounds."""
+    probes = [
+        (row, probe)
+        for row, record in enumerate(records)
+        for probe in record.probes
+        if probe.kind == "stability" and probe.round <= rounds
+    ]
+    # a rule without any score is still one that the prompt has to keep
+    all_probes: list[ProbePlace] = [probe for _, probe in probes]
+    all_probes += [probe for record in records for probe in without_score(record)]
+    rules = dict.fromkeys(probe.rule for probe in all_probes if probe.kind == "stability")
+    cells = [RuleRound(rule, number) for number in range(1, rounds + 1) for rule in rules or [None]]
+    columns = {cell: column for column, cell in enumerate(cells)}
+    scores = (
+        (row, columns[RuleRound(probe.rule, probe.round)], probe.score) for row, probe in probes
+    )
+    values = cell_means(scores, (len(records), len(cells)))
+    lost = np.array([[_is_lost(record, cell) for cell in cells] for record in records], dtype=bool)
+    return CellScores(tuple(cells), values, lost.reshape(values.shape) & np.isnan(values))
+
+
+def _is_lost(record: Conversation, cell: RuleRound) -> bool:
+    """Whether the server gave no reply to a rule's probe, or had ended the dialog before it."""
+    if (
+        record.ended is not None
+        and record.ended.why in _OUTAGES
+        and cell.round >= record.ended.round
+    ):
+        return True
+    return any(
+        probe.why in _OUTAGES and (probe.kind, probe.rule, probe.round) == ("stability", *cell)
+        for probe in without_score(record)
+    )

@@ -1,0 +1,132 @@
+"""A prompt compared with an earlier run of it: which rules fell."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from holdfast.analysis.cell_scores import CellScores, cell_scores
+from holdfast.analysis.sequential import falls
+from holdfast.records import Conversation
+
+
+@dataclass(frozen=True)
+class RuleComparison:
+    """A rule compared with an earlier run.
+
+    Attributes:
+        rule: None if it is the prompt's only one.
+        fell: whether its mean score is certainly lower in some round.
+        round: the round in which the mean fell most.
+        before: the mean of the earlier run in that round, over the pairs that have both scores.
+        now: that of the current run.
+    """
+
+    rule: str | None
+    fell: bool
+    round: int
+    before: float
+    now: float
+
+
+@dataclass(frozen=True)
+class PromptComparison:
+    """The comparison of a prompt with an earlier run.
+
+    Attributes:
+        pairs: how many conversations of both runs were compared, in their order.
+        expected: how many pairs the earlier run and the budget allow.
+        alike: how many pairs have the same number, user model's prompt and starter.
+        fell: whether some rule certainly fell, even if no single one can be named.
+        rules: those in both runs; certain falls first, then the largest.
+        not_compared: rules without a pair of scores.
+    """
+
+    pairs: int
+    expected: int
+    alike: int
+    fell: bool
+    rules: tuple[RuleComparison, ...]
+    not_compared: tuple[str, ...] = ()
+
+    @property
+    def complete(self) -> bool:
+        """Whether all pairs are compared."""
+        return self.pairs >= self.expected
+
+
+def compare_runs(
+    current: Sequence[Conversation],
+    earlier: Sequence[Conversation],
+    rounds: int,
+    budget: int,
+    error: float,
+) -> PromptComparison:
+    """Compares a prompt's conversations with those of an earlier run, in order.
+
+    Args:
+        rounds: how many rounds are compared, from the first.
+        budget: the most conversations of a prompt.
+        error: upper bound on the probability that a rule which has not fallen is reported as
+            fallen.
+    """
+    pairs = list(zip(current, earlier, strict=False))
+    now = _scores_by_rule([new for new, _ in pairs], rounds)
+    before = _scores_by_rule([old for _, old in pairs], rounds)
+    compared = [rule for rule in now if rule in before and _have_pair(now[rule], before[rule])]
+    fell = False
+    rules: list[RuleComparison] = []
+    if compared:
+        prompt_fell, rules_fell = falls(
+            np.stack([now[rule].at_best for rule in compared]),
+            np.stack([before[rule].values for rule in compared]),
+            error,
+        )
+        fell = bool(prompt_fell.any())
+        rules = [
+            _compare_rule(rule, bool(rule_fell.any()), now[rule].values, before[rule].values)
+            for rule, rule_fell in zip(compared, rules_fell, strict=True)
+        ]
+    one_sided = [rule for rule in (*now, *before) if rule is not None and rule not in compared]
+    return PromptComparison(
+        pairs=len(pairs),
+        expected=min(budget, len(earlier)),
+        alike=sum(_opening(new) == _opening(old) for new, old in pairs),
+        fell=fell,
+        rules=tuple(sorted(rules, key=lambda rule: (not rule.fell, rule.now - rule.before))),
+        not_compared=tuple(dict.fromkeys(one_sided)),
+    )
+
+
+def _scores_by_rule(records: Sequence[Conversation], rounds: int) -> dict[str | None, CellScores]:
+    scores = cell_scores(records, rounds)
+    return {rule: scores.of_rule(rule) for rule in scores.rules}
+
+
+def _have_pair(now: CellScores, before: CellScores) -> bool:
+    """Whether a conversation has a score of the same rule and round in both runs."""
+    return not bool(np.isnan(now.values - before.values).all())
+
+
+def _compare_rule(
+    rule: str | None, fell: bool, now: np.ndarray, before: np.ndarray
+) -> RuleComparison:
+    """Compares a rule in the round in which it fell most; scores are [conversation, round]."""
+    is_paired = ~np.isnan(now - before)
+    by_round = [
+        RuleComparison(
+            rule,
+            fell,
+            round=column + 1,
+            before=float(before[is_paired[:, column], column].mean()),
+            now=float(now[is_paired[:, column], column].mean()),
+        )
+        for column in np.flatnonzero(is_paired.any(axis=0)).tolist()
+    ]
+    return min(by_round, key=lambda fall: fall.now - fall.before)
+
+
+def _opening(record: Conversation) -> tuple[int, str, str | None]:
+    """The number, the user model's prompt and the starter: equal if the draws are the same."""
+    starter = record.turns[0].text if record.turns else None
+    return record.conversation, record.user.system_prompt, starter

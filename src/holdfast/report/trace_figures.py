@@ -1,0 +1,129 @@
+"""The figures of a trace: attention mass by token and by head, and the score beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from holdfast.analysis.decay import Rows, Trace
+from holdfast.report import figures
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_BINS = 6  # of the probes, by their mass
+_LEAST_IN_BIN = 5  # probes
+
+
+def write_trace_figures(trace: Trace, folder: Path, compared: Sequence[Trace] = ()) -> list[Path]:
+    """Writes `decay` (Li et al. 2024, Figures 4, 8), `heads`, `mass_and_behaviour`, `models`."""
+    layer, head = trace.shown_head
+    with figures.styled():
+        drawn = {
+            "decay": _decay(
+                [
+                    _Panel(f"head {layer}.{head}", trace.curves.head),
+                    _Panel("average over heads", trace.curves.average, trace.curves.uniform),
+                ]
+            ),
+            "heads": _heat_maps(
+                {
+                    "mass in round 1": trace.heads.first_round,
+                    f"drop from round 1 to {trace.rounds}": trace.heads.drop,
+                }
+            ),
+            "mass_and_behaviour": _mass_and_behaviour(trace),
+        }
+        if compared:
+            drawn["models"] = _decay(
+                [
+                    _Panel(model.model, model.curves.average, model.curves.uniform)
+                    for model in (trace, *compared)
+                ]
+            )
+        return figures.save(drawn, folder)
+
+
+@dataclass(frozen=True)
+class _Panel:
+    """The curves of one panel: the mass at each generated token, [round][step].
+
+    Args:
+        uniform: the mass under uniform attention; () for none.
+    """
+
+    title: str
+    curves: Rows
+    uniform: Rows = ()
+
+
+def _decay(panels: Sequence[_Panel]) -> Figure:
+    """One line per round, darker for later rounds; dashed lines show uniform attention."""
+    from matplotlib import colormaps
+    from matplotlib.ticker import MaxNLocator
+
+    figure, axes = figures.panels(len(panels), len(panels), 4.8, 3.2)
+    for axis, panel in zip(axes, panels, strict=True):
+        shades = colormaps["viridis_r"](np.linspace(0.3, 1, len(panel.curves)))
+        for number, (curve, colour) in enumerate(zip(panel.curves, shades, strict=True)):
+            steps, label = range(1, len(curve) + 1), f"round {number + 1}"
+            axis.plot(steps, curve, color=colour, linewidth=1.5, label=label)
+            if panel.uniform:
+                uniform = panel.uniform[number]
+                steps = range(1, len(uniform) + 1)
+                axis.plot(steps, uniform, "--", color=colour, linewidth=0.8, alpha=0.7)
+        axis.set(title=panel.title, xlabel="generated token", ylabel="mass on the system prompt")
+        axis.set_ylim(bottom=0)
+        axis.xaxis.set_major_locator(MaxNLocator(integer=True))
+    axes[-1].plot([], [], "--", color="#777777", linewidth=0.8, label="uniform attention")
+    figures.legend_below(figure, *axes[-1].get_legend_handles_labels(), columns=5)
+    return figure
+
+
+def _heat_maps(values_by_title: Mapping[str, Rows]) -> Figure:
+    figure, axes = figures.panels(len(values_by_title), len(values_by_title), 4.0, 2.8)
+    for axis, (title, rows) in zip(axes, values_by_title.items(), strict=True):
+        values = np.array(rows)
+        low, high = min(0.0, float(values.min())), float(values.max()) or 1.0
+        image = axis.imshow(values, aspect="auto", cmap="Greens", vmin=low, vmax=high)
+        axis.set(title=title, xlabel="head", ylabel="layer")
+        axis.grid(False)
+        for ticks, size in ((axis.set_xticks, values.shape[1]), (axis.set_yticks, values.shape[0])):
+            ticks(range(0, size, max(1, size // 8)))
+        figure.colorbar(image, ax=axis)
+    return figure
+
+
+def _mass_and_behaviour(trace: Trace) -> Figure:
+    """Mean scores of probes in equally full bins of mass, for all, early and late rounds."""
+    figure, (axis,) = figures.panels(1, 1, 5.2, 3.2)
+    probes, half = np.array(trace.behaviour.probes), trace.rounds // 2
+    groups = (
+        ("all rounds", probes),
+        (_rounds(1, half), probes[probes[:, 0] <= half]),
+        (_rounds(half + 1, trace.rounds), probes[probes[:, 0] > half]),
+    )
+    for colour, (label, rows) in zip(figures.COLOURS, groups, strict=False):
+        parts = np.array_split(
+            rows[rows[:, 1].argsort()], min(_BINS, max(1, len(rows) // _LEAST_IN_BIN))
+        )
+        x, y = np.array([part[:, 1:3].mean(0) for part in parts]).T
+        axis.plot(x, y, marker="o", markersize=3.5, color=colour, label=label)
+    within = trace.behaviour.within_rounds
+    note = (
+        "r not measurable"
+        if within.r is None
+        else f"r = {within.r:+.2f} [{within.low:+.2f}, {within.high:+.2f}] within rounds"
+    )
+    axis.set(title=note, ylabel="mean stability", ylim=(0, 1.02))
+    axis.set_xlabel("mean mass on the system prompt, equally full bins")
+    figures.legend_below(figure, *axis.get_legend_handles_labels(), columns=3)
+    return figure
+
+
+def _rounds(first: int, last: int) -> str:
+    return f"round {first}" if first == last else f"rounds {first} to {last}"
