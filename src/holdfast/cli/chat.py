@@ -13,7 +13,14 @@ from holdfast.cli.catalogue import example_of
 from holdfast.cli.generate import read_chat
 from holdfast.cli.json_output import write_document
 from holdfast.cli.loading import check_extra, load_model
-from holdfast.cli.options import Arg, Command, DrawOptions, ModelOptions, Spec, SystemOptions
+from holdfast.cli.options import (
+    Arg,
+    Command,
+    DrawOptions,
+    MethodOptions,
+    ModelOptions,
+    SystemOptions,
+)
 from holdfast.cli.progress import Terminated, printable
 from holdfast.common.files import write_whole
 from holdfast.common.sampling import Sampling
@@ -50,15 +57,13 @@ COMMANDS = {
 }
 
 
-class ChatArguments(ModelOptions, SystemOptions, DrawOptions):
+class ChatArguments(ModelOptions, MethodOptions, SystemOptions, DrawOptions):
     work: ClassVar[Work] = "chat"
 
     system: Annotated[str | None, Arg("TEXT")] = None
     """the system prompt (default: none)"""
     messages: Annotated[str | None, Arg("FILE")] = None
     """a dialog to continue, as /save writes it"""
-    method: Spec = "none"
-    """the initial steering, as for /method"""
 
 
 def run(arguments: ChatArguments) -> None:

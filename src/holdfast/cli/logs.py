@@ -17,7 +17,7 @@ from holdfast.cli.json_output import write_document, write_run_document
 from holdfast.cli.loading import check_endpoint_options, judging_of, load_asked_model
 from holdfast.cli.log_labels import key_reader, label_turns, print_agreements, require_terminal
 from holdfast.cli.log_watch import follow
-from holdfast.cli.options import Arg, Command, OutFolder, option_of
+from holdfast.cli.options import Arg, Command, RunFolder, option_of
 from holdfast.cli.output import command_line, page_option, page_path
 from holdfast.cli.progress import Bar, note
 from holdfast.cli.scan_bar import cores, scan_bar
@@ -113,7 +113,7 @@ class LogsArguments(options.ReportOptions, options.EndpointOptions):
     """the turns that --label draws"""
     workers: Annotated[int | None, Arg("N")] = None
     """processes that read and score (default: one for each core)"""
-    out: OutFolder = Path("runs/logs")
+    out: Annotated[Path, Arg(action=RunFolder)] = Path("runs/logs")
     """the run's folder"""
     force_judge: bool = False
     """use judges even if they agree poorly with the labelled replies of their rules"""
