@@ -311,11 +311,13 @@ class _Parser(argparse.ArgumentParser):
     argparse would silently keep the last.
     """
 
-    def __init__(self, **named):
+    def __init__(self, **named: Any):
         super().__init__(**{**named, "allow_abbrev": False})
         self._given: dict[str, list[str]] = {}  # options of one command, with their words
 
-    def parse_known_args(self, args=None, namespace=None):
+    def parse_known_args(  # type: ignore[override]
+        self, args: Sequence[str] | None = None, namespace: Any = None
+    ) -> tuple[argparse.Namespace, list[str]]:
         self._given = {}
         return super().parse_known_args(args, namespace)
 

@@ -21,16 +21,12 @@ from holdfast.cli.drift_run import DriftRun
 from holdfast.cli.dry_run import estimate_run
 from holdfast.cli.estimates import WorkItem, check_prices
 from holdfast.cli.json_output import write_run_document
-from holdfast.cli.loading import (
-    load_model,
-    load_user_turns,
-    note_usual_user_turns,
-    warn_of_small_model,
-)
+from holdfast.cli.model_loading import load_model, warn_of_small_model
 from holdfast.cli.options import Arg, Command, Specs
 from holdfast.cli.output import command_line, command_with, page_path, write_page
 from holdfast.cli.progress import Bar, note
 from holdfast.cli.run_names import model_of, run_folder
+from holdfast.cli.user_messages import load_user_turns, note_usual_user_turns
 from holdfast.common import ranges
 from holdfast.common.model_names import is_served
 from holdfast.drift.asking_baseline import read_baseline

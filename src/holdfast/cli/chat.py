@@ -12,7 +12,8 @@ from holdfast.chat.messages import Message, Messages, has_prompt, read_message
 from holdfast.cli.catalogue import example_of
 from holdfast.cli.generate import read_chat
 from holdfast.cli.json_output import write_document
-from holdfast.cli.loading import check_extra, load_model
+from holdfast.cli.model_loading import load_model
+from holdfast.cli.needed_packages import check_extra
 from holdfast.cli.options import (
     Arg,
     Command,

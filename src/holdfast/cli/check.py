@@ -15,7 +15,7 @@ from holdfast.analysis.check_file import Check
 from holdfast.analysis.check_verdicts import PromptCheck, Terms
 from holdfast.analysis.summary import DriftResults, results_of
 from holdfast.analysis.verdicts import MIN_SAMPLES
-from holdfast.cli import loading, options
+from holdfast.cli import options
 from holdfast.cli.drift import settings_of
 from holdfast.cli.drift_run import DriftRun
 from holdfast.cli.dry_run import estimate_run
@@ -28,6 +28,13 @@ from holdfast.cli.exit_codes import (
     check_exit_code,
 )
 from holdfast.cli.json_output import write_run_document
+from holdfast.cli.judge_loading import judging_of
+from holdfast.cli.model_loading import (
+    load_both,
+    load_model,
+    warn_of_default_steering,
+    warn_of_small_model,
+)
 from holdfast.cli.options import Arg, Command, option_of
 from holdfast.cli.output import (
     command_line,
@@ -38,6 +45,7 @@ from holdfast.cli.output import (
 )
 from holdfast.cli.progress import Bar, note
 from holdfast.cli.run_names import run_folder
+from holdfast.cli.user_messages import load_user_turns, note_usual_user_turns, with_user_prompt
 from holdfast.common.model_names import is_served, is_url
 from holdfast.drift import Settings
 from holdfast.drift.benchmark import check_before_loading
@@ -122,16 +130,16 @@ def run(arguments: CheckArguments) -> int:
     # `settings_for` says how many conversations there are
     settings = settings_of(arguments, conversations=1, pairs="in-turn", adoption=False)
     method = methods.parse(arguments.method)
-    endpoint = loading.load_model(arguments) if is_url(arguments.model) else None
+    endpoint = load_model(arguments) if is_url(arguments.model) else None
     suite = drift.load_suite(arguments.suite, allow_code=arguments.allow_code)
-    loading.warn_of_small_model(arguments.model, arguments.suite)
+    warn_of_small_model(arguments.model, arguments.suite)
     name = arguments.model if endpoint is None else endpoint.name
     kind = "smoke" if arguments.smoke else "check"
     out = arguments.out or run_folder(kind, name, arguments.suite, seed=arguments.seed)
     page_path(arguments, out)  # refused before anything runs
-    user_turns = loading.load_user_turns(arguments, suite)
+    user_turns = load_user_turns(arguments, suite)
     if user_turns is None:
-        suite, settings = loading.with_user_prompt(suite, settings, arguments.persona)
+        suite, settings = with_user_prompt(suite, settings, arguments.persona)
     before = None
     if arguments.against is not None:
         before = earlier_conversations(arguments.against, suite, methods.spec_of(method))
@@ -146,13 +154,11 @@ def run(arguments: CheckArguments) -> int:
             terms = dataclasses.replace(terms, budget=min(terms.budget, most))
     every = settings_for(suite, settings, terms)
     check_before_loading(suite, out, every, [method], user_turns, command_line())
-    model, user_model = loading.load_both(arguments, endpoint)
-    loading.note_usual_user_turns(arguments, user_turns)
-    loading.warn_of_default_steering(model, [method])
+    model, user_model = load_both(arguments, endpoint)
+    note_usual_user_turns(arguments, user_turns)
+    warn_of_default_steering(model, [method])
     typed.keep_work_in(out)  # an interruption asks these for it
-    cast = drift.Cast(
-        user_model, judging=loading.judging_of(arguments.force_judge), user_turns=user_turns
-    )
+    cast = drift.Cast(user_model, judging=judging_of(arguments.force_judge), user_turns=user_turns)
     run = DriftRun(model, suite, out, every, [method], cast)
     if arguments.dry_run:
         estimate_run(arguments, run)

@@ -6,7 +6,7 @@ which is what the command runs with.
 
 import argparse
 import types
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import (
@@ -45,6 +45,13 @@ class Options(BaseModel):
     def keep_work_in(self, folder: Path) -> None:
         """Notes that, from here on, repeating the command resumes it."""
         self._kept = folder
+
+    def refuse(self, names: Sequence[str], why: str) -> None:
+        """Refuses the first of these options that is given, with the reason."""
+        for name in names:
+            if (value := getattr(self, name, None)) is not None:
+                value = value[0] if isinstance(value, list) else value
+                raise UsageError(f"{option_of(name)} {value} {why}.")
 
     def is_default(self, name: str) -> bool:
         """Whether an option has its default value, or is no option of the command."""
@@ -109,7 +116,7 @@ class Command(Generic[AnyOptions]):
             raise UsageError(problem.sentence) from None
 
 
-def add_command(commands: argparse._SubParsersAction, command: Command) -> None:
+def add_command(commands: "argparse._SubParsersAction[Any]", command: Command[Any]) -> None:
     """Adds the parser of a command."""
     parser = commands.add_parser(
         command.name,
@@ -210,7 +217,9 @@ class HelpFormatter(argparse.HelpFormatter):
         lines = text.split("\n")
         return "\n".join(fill(line, width, "") if line[:1].strip() else line for line in lines)
 
-    def _format_usage(self, usage: str | None, actions: Iterable[Any], groups: Any, prefix: Any):
+    def _format_usage(
+        self, usage: str | None, actions: Iterable[Any], groups: Any, prefix: Any
+    ) -> str:
         if usage:
             return super()._format_usage(usage, actions, groups, prefix)
         needed = [action for action in actions if action.required or not action.option_strings]
@@ -260,7 +269,13 @@ def _parsing(annotation: Any) -> dict[str, Any]:
 class RunFolder(argparse.Action):
     """`--out` of a command that makes a run; takes a folder."""
 
-    def __call__(self, parser, namespace, values, option_string=None):
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: Any,
+        option_string: str | None = None,
+    ) -> None:
         folder = Path(values)
         if folder.is_file() or folder.suffix in (".yaml", ".yml"):
             what = "is a file" if folder.is_file() else f"ends in {folder.suffix}"

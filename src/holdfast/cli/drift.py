@@ -6,15 +6,28 @@ from typing import Annotated, Literal
 
 from holdfast import drift, methods
 from holdfast.analysis.summary import results_of
-from holdfast.cli import loading, options
+from holdfast.cli import options
 from holdfast.cli.drift_run import DriftRun
 from holdfast.cli.dry_run import estimate_run
 from holdfast.cli.estimates import check_prices
 from holdfast.cli.json_output import write_run_document
+from holdfast.cli.judge_loading import judging_of
+from holdfast.cli.model_loading import (
+    load_both,
+    load_model,
+    warn_of_default_steering,
+    warn_of_small_model,
+)
 from holdfast.cli.options import Arg, Command
 from holdfast.cli.output import command_line, page_path, print_run, write_run_page
 from holdfast.cli.progress import Bar, note
 from holdfast.cli.run_names import run_folder
+from holdfast.cli.user_messages import (
+    load_dialogs,
+    load_user_turns,
+    note_usual_user_turns,
+    with_user_prompt,
+)
 from holdfast.common.model_names import is_url
 from holdfast.drift.benchmark import check_before_loading
 from holdfast.drift.families import half_of
@@ -22,6 +35,7 @@ from holdfast.drift.pairing import prepare
 from holdfast.drift.recorded_dialogs import Dialogs
 from holdfast.drift.remaining import count_replies
 from holdfast.drift.settings import Settings
+from holdfast.models.protocol import ChatModel
 from holdfast.report.terminal import next_line
 from holdfast.report.wording import count_of
 
@@ -80,32 +94,32 @@ def run(arguments: DriftArguments) -> None:
     )
     chosen = [methods.parse(spec) for spec in arguments.method or ["none"]]
     # an endpoint reports its model's name, which is part of the folder's; a local model loads last
-    endpoint = loading.load_model(arguments) if is_url(arguments.model) else None
+    endpoint = load_model(arguments) if is_url(arguments.model) else None
     suite = drift.load_suite(
         arguments.suite, scoring=arguments.scoring, allow_code=arguments.allow_code
     )
     if arguments.families is not None:
         suite = half_of(suite, arguments.families)
-    loading.warn_of_small_model(arguments.model, arguments.suite)
+    warn_of_small_model(arguments.model, arguments.suite)
     name = arguments.model if endpoint is None else endpoint.name
     out = arguments.out or run_folder("drift", name, arguments.suite, seed=arguments.seed)
     page = page_path(arguments, out)
     for line in suite.notes:
         note(line)
-    user_turns = loading.load_user_turns(arguments, suite)
-    dialogs = loading.load_dialogs(arguments, arguments.dialogs, suite, settings)
+    user_turns = load_user_turns(arguments, suite)
+    dialogs = load_dialogs(arguments, arguments.dialogs, suite, settings)
     given = dialogs or user_turns
     if given is None:
-        suite, settings = loading.with_user_prompt(suite, settings, arguments.persona)
+        suite, settings = with_user_prompt(suite, settings, arguments.persona)
     check_before_loading(suite, out, settings, chosen, given, command_line())
-    model, user_model = loading.load_both(arguments, endpoint)
-    loading.note_usual_user_turns(arguments, user_turns)
+    model, user_model = load_both(arguments, endpoint)
+    note_usual_user_turns(arguments, user_turns)
     _warn_of_foreign_files(arguments.method or (), model)
-    loading.warn_of_default_steering(model, chosen)
+    warn_of_default_steering(model, chosen)
     given, settings = prepare(model, suite, settings, given)
     dialogs = given if isinstance(given, Dialogs) else None
     # shared by the run and its baseline, so that a judge loads once
-    cast = drift.Cast(user_model, dialogs, loading.judging_of(arguments.force_judge), user_turns)
+    cast = drift.Cast(user_model, dialogs, judging_of(arguments.force_judge), user_turns)
     arguments.keep_work_in(out)
     planned = DriftRun(model, suite, out, settings, chosen, cast)
     if arguments.dry_run:
@@ -138,7 +152,7 @@ def _title(settings: Settings, methods: int, replies: int) -> str:
     )
 
 
-def _warn_of_foreign_files(specs: Sequence[str], model) -> None:
+def _warn_of_foreign_files(specs: Sequence[str], model: ChatModel) -> None:
     """Warns if a method file was calibrated on another model."""
     for spec in filter(methods.is_file, specs):
         made_for = methods.read_method_file(spec.strip()).model_fingerprint

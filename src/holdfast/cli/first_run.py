@@ -13,12 +13,13 @@ from typing import Annotated, Any
 
 from holdfast import drift
 from holdfast.analysis.summary import results_of, summary_of, write
-from holdfast.cli import loading, options
+from holdfast.cli import options
 from holdfast.cli.browser import has_display, open_in_browser
 from holdfast.cli.drift import DriftArguments, settings_of
 from holdfast.cli.drift_run import DriftRun
 from holdfast.cli.first_suite import draft_rules, write_suite
 from holdfast.cli.json_output import write_run_document
+from holdfast.cli.model_loading import load_model, warn_of_small_model
 from holdfast.cli.options import Arg, Command, RunFolder
 from holdfast.cli.output import command_of
 from holdfast.cli.progress import Bar, duration, note
@@ -26,6 +27,7 @@ from holdfast.cli.progress import pace as pace_of
 from holdfast.cli.reply_timing import time_replies
 from holdfast.cli.run_names import FOLDER, run_folder
 from holdfast.cli.time_box import FEWEST, LONG, Pilot, Plan, TimeBox
+from holdfast.cli.user_messages import load_user_turns
 from holdfast.common.model_names import is_url
 from holdfast.common.sampling import Sampling
 from holdfast.drafting.suite_text import DraftedFile
@@ -70,12 +72,12 @@ def run(arguments: TryArguments) -> None:
         )
     began, allowed = time.monotonic(), 60 * arguments.minutes
     drafted = None if arguments.prompt is None else draft_rules(arguments.prompt)
-    endpoint = loading.load_model(arguments) if is_url(arguments.model) else None
+    endpoint = load_model(arguments) if is_url(arguments.model) else None
     out, planned = _planned(arguments, endpoint, drafted)
     suite = drift.load_suite(planned.suite)
-    loading.warn_of_small_model(planned.model, planned.suite)
-    user_turns = loading.load_user_turns(planned, suite)
-    model = endpoint or loading.load_model(planned)
+    warn_of_small_model(planned.model, planned.suite)
+    user_turns = load_user_turns(planned, suite)
+    model = endpoint or load_model(planned)
     pilot = time_replies(model, suite, _settings(planned), user_turns, _PILOT * allowed)
     # loading and timing the model count, up to half of the time
     seconds = max(allowed / 2, allowed - (time.monotonic() - began))
@@ -143,7 +145,7 @@ def _plan(arguments: TryArguments, out: Path, pilot: Pilot, seconds: float) -> P
     """The conversations to hold: like those in the folder, or what there is time for."""
     if (out / MANIFEST).is_file():
         recorded = read_run(out).identity_as(ConversationsIdentity).settings
-        tokens = recorded.sampling.max_new_tokens
+        tokens = recorded.sampling.max_new_tokens or arguments.max_new_tokens
         return Plan(recorded.rounds or Settings.rounds, tokens, FEWEST)
     may_shorten = arguments.is_default("max_new_tokens")
     return pilot.plan(seconds, arguments.max_new_tokens, may_shorten=may_shorten)

@@ -12,7 +12,7 @@ from holdfast import methods
 from holdfast.chat.emphasis import read_marks
 from holdfast.chat.messages import Message, has_prompt
 from holdfast.cli.json_output import write_document
-from holdfast.cli.loading import load_model
+from holdfast.cli.model_loading import load_model
 from holdfast.cli.options import (
     Arg,
     Command,

@@ -12,9 +12,10 @@ from holdfast.analysis.adherence import Adherence, adherence
 from holdfast.analysis.logs_summary import write_logs_summary
 from holdfast.analysis.rule_context import count_causes, total_causes
 from holdfast.cli import options
+from holdfast.cli.endpoint_options import check_endpoint_options
 from holdfast.cli.exit_codes import COULD_NOT, exit_code
 from holdfast.cli.json_output import write_document, write_run_document
-from holdfast.cli.loading import check_endpoint_options, judging_of, load_asked_model
+from holdfast.cli.judge_loading import judging_of, load_asked_model
 from holdfast.cli.log_labels import key_reader, label_turns, print_agreements, require_terminal
 from holdfast.cli.log_watch import follow
 from holdfast.cli.options import Arg, Command, RunFolder, option_of
@@ -76,7 +77,13 @@ class _ListFormats(argparse.Action):
     def __init__(self, option_strings: Sequence[str], dest: str, **more: Any):
         super().__init__(option_strings, dest, nargs=0, **more)
 
-    def __call__(self, parser, namespace, values, option_string=None):
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: object,
+        option_string: str | None = None,
+    ) -> None:
         print(formats_list())
         parser.exit()
 

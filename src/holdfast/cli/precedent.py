@@ -11,7 +11,7 @@ from holdfast.cli import options
 from holdfast.cli.dry_run import how_many
 from holdfast.cli.estimates import Measured, WorkItem, check_prices, print_estimate
 from holdfast.cli.json_output import write_document
-from holdfast.cli.loading import load_model
+from holdfast.cli.model_loading import load_model
 from holdfast.cli.options import Command
 from holdfast.cli.output import command_line, print_figures
 from holdfast.cli.progress import Bar

@@ -12,7 +12,7 @@ from holdfast.analysis.profile import choose_heads, read_profile
 from holdfast.analysis.summary import refuse_other_command
 from holdfast.cli import options
 from holdfast.cli.json_output import summary_in, write_document
-from holdfast.cli.loading import begin_loading, load_local, load_model
+from holdfast.cli.model_loading import begin_loading, load_local, load_model
 from holdfast.cli.options import Arg, Command, Spec
 from holdfast.cli.output import command_line, page_path, print_figures, write_page
 from holdfast.cli.progress import Bar, note

@@ -32,7 +32,7 @@ def time_replies(
     """How long the replies of a run take, by the beginnings of a few of them.
 
     Args:
-        seconds: in which to time them; only the first token of each is waited for in any case.
+        seconds: in which to time them, once the model has given the first token of each.
     """
     note(f"timing the model, for at most {duration(seconds)} ...")
     given, settings = prepare(model, suite, settings, user_turns)
@@ -41,16 +41,17 @@ def time_replies(
     pairings = [draw(suite, settings, given, number) for number in numbers]
 
     async def pilot() -> Pilot:
-        ends = time.monotonic() + seconds
         timed: list[_Timed] = []
+        ends, left = 0.0, None
         async with model.session() as engine:
             for length in _LENGTHS:
-                left = ends - time.monotonic() if timed else None
                 requests = [_request(pairing, settings, length) for pairing in pairings]
                 batch = await _timed(engine, requests, length, left)
                 if batch is None:
                     break
                 timed.append(batch)
+                ends = ends or time.monotonic() + seconds
+                left = ends - time.monotonic()
         return _pilot_of(timed, per_round)
 
     return run_sync(pilot())

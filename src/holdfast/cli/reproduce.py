@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar
 
 from holdfast import drift
 from holdfast.cli.json_output import write_document
-from holdfast.cli.loading import load_model
+from holdfast.cli.model_loading import load_layered_model, load_model
 from holdfast.cli.options import Arg, Command, ModelOptions, RunOptions, SeedOptions, option_of
 from holdfast.cli.progress import Bar
 from holdfast.cli.run_names import model_of, run_folder
@@ -67,14 +67,16 @@ def run(arguments: ReproduceArguments) -> None:
     write_document({"folder": out.resolve(), "page": page.resolve()})
 
 
-def _load(arguments: ReproduceArguments, name: str | None):
-    """A further model of the paper's, if it is given."""
-    return load_model(arguments, model=name) if name else None
+_LAYERS = "attention and embeddings"  # what the papers' figures need of a model
 
 
 def _reproduce_li2024(arguments: ReproduceArguments, out: Path) -> Path:
     scale, suite = scale_of(arguments.scale, li2024.SCALES), drift.load_suite(arguments.suite)
-    model, endpoint = load_model(arguments), _load(arguments, arguments.endpoint)
+    model, base, other = load_layered_model(arguments, _LAYERS), None, None
+    if arguments.endpoint is not None:
+        other = load_model(arguments, model=arguments.endpoint)
+    if arguments.base is not None:
+        base = load_layered_model(arguments, _LAYERS, model=arguments.base)
     setup = li2024.Li2024Setup(
         model=model,
         suite=suite,
@@ -82,8 +84,8 @@ def _reproduce_li2024(arguments: ReproduceArguments, out: Path) -> Path:
         scale=scale,
         seed=arguments.seed,
         capability=arguments.capability or usual_capability(arguments.model, "likeliest"),
-        base=_load(arguments, arguments.base),
-        other=endpoint,
+        base=base,
+        other=other,
         tell=print,
         watch=Bar.of("reply"),
     )
@@ -95,7 +97,7 @@ def _reproduce_zhang2024(arguments: ReproduceArguments, out: Path) -> Path:
 
     scale = scale_of(arguments.scale, zhang2024.SCALES)
     setup = zhang2024.Setup(
-        load_model(arguments),
+        load_layered_model(arguments, _LAYERS),
         out,
         scale,
         arguments.seed,

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from holdfast import methods
 from holdfast.cli import options
 from holdfast.cli.json_output import write_run_document
-from holdfast.cli.loading import load_model
+from holdfast.cli.model_loading import load_model
 from holdfast.cli.options import Arg, Command, Specs
 from holdfast.cli.output import command_line, page_path, write_page
 from holdfast.cli.progress import Bar

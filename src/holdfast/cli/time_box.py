@@ -22,9 +22,11 @@ class Plan:
 
 # what to choose from, best first: the first that fits is taken
 _ROUNDS = ((8, 8), (6, 8), (4, FEWEST))  # with replies of full length
-_SHORT = (  # for models that are too slow for these
-    *(Plan(4, 200, FEWEST), Plan(4, 100, FEWEST), Plan(3, 100, FEWEST), Plan(2, 100, FEWEST)),
-    *(Plan(2, 60, FEWEST), Plan(2, 60, 1)),
+# For models that are too slow for these; a reply that is cut shows few rules, so conversations
+# become fewer and shorter before replies do.
+_SHORT = (
+    *(Plan(4, 200, FEWEST), Plan(3, 200, FEWEST), Plan(2, 200, FEWEST)),
+    *(Plan(2, 200, 1), Plan(2, 100, 1), Plan(2, 60, 1)),
 )
 
 

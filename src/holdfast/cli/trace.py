@@ -11,7 +11,7 @@ from holdfast.analysis.decay import describe
 from holdfast.analysis.summary import refuse_other_command
 from holdfast.cli import options
 from holdfast.cli.json_output import write_run_document
-from holdfast.cli.loading import load_model
+from holdfast.cli.model_loading import load_layered_model
 from holdfast.cli.options import Arg, Command
 from holdfast.cli.output import command_line, page_path, print_figures, write_page
 from holdfast.cli.progress import Bar
@@ -26,6 +26,8 @@ from holdfast.report import trace as report
 from holdfast.report.study_figures import write_geometry_figures, write_trace_figures
 from holdfast.report.wording import count_of
 from holdfast.study import attention_decay
+
+_MASS = "layers, so there is no attention mass to read"  # what trace needs of a model
 
 
 class _StudyOptions(
@@ -69,11 +71,11 @@ def run(arguments: TraceArguments) -> None:
     folders = [out / name for name in study_summary.MODELS[: 2 if arguments.compare else 1]]
     for folder in folders:
         check_before_loading(suite, folder, settings, [chosen], command=command_line())
-    first = load_model(arguments)
+    first = load_layered_model(arguments, _MASS)
     attention_decay.check(first)
     models = [first]
     if arguments.compare:
-        models.append(load_model(arguments, model=arguments.compare))
+        models.append(load_layered_model(arguments, _MASS, model=arguments.compare))
         attention_decay.check(models[1])
         if models[1].fingerprint == first.fingerprint:
             raise UsageError(
@@ -112,7 +114,7 @@ def run_geometry(arguments: GeometryArguments) -> None:
     suite, folder = drift.load_suite(arguments.suite), out / study_summary.DIALOGS
     refuse_other_command(out, "geometry")
     check_before_loading(suite, folder, settings, [()], command=command_line())
-    model = load_model(arguments)
+    model = load_layered_model(arguments, "hidden states")
     arguments.keep_work_in(out)
     measured = geometry.study(model, suite, out, settings, Bar.of("reply"), command_line())
     printed = geometry.lines(measured, settings.conversations)
