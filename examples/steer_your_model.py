@@ -10,7 +10,7 @@ import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 import holdfast
-from holdfast.models.checkpoint import DEFAULT_FOLDER  # the model that ships with the package
+from holdfast.models.checkpoint import DEFAULT_FOLDER  # the default model
 
 QUESTIONS = ("Do you like the garden?", "What do you think about the city?")
 CHATS = [

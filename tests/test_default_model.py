@@ -1,4 +1,4 @@
-"""The bundled model: its size and licence, and that it does what its card says."""
+"""The default model: its size and licence, and that it does what its card says."""
 
 import json
 from pathlib import Path
@@ -80,7 +80,7 @@ def test_the_starter_suite_is_held_out():
         assert any(text.startswith(a) and text.endswith(b) for a, b in starts), text
 
 
-def test_the_bundled_bot_keeps_its_rules_at_first_and_its_measures_discriminate(default, tmp_path):
+def test_the_suite_bot_is_followed_at_first_and_its_measures_discriminate(default, tmp_path):
     (case,) = drift.load_suite("bot").cases
     for rule in case.rules:
         assert min(rule.measure.score(reply).value for reply in rule.follows) == 1

@@ -17,7 +17,7 @@ from fitted_files import METHODS, write_for
 from served import Served, served
 
 import holdfast
-from holdfast.cli import parser
+from holdfast.cli import main, parser
 from holdfast.drift import load_suite
 from holdfast.methods import parse, write_heads
 from holdfast.models.checkpoint import DEFAULT_FOLDER
@@ -148,7 +148,7 @@ def test_commands_parse(page, folder):
 def test_commands_are_found_on_the_pages():
     assert sum(len(commands_of(page)) for page in PAGES) > 50
     commands = [words for page in PAGES for words in commands_of(page)]
-    assert ["generate", "--system", "Always reply in French."] in commands
+    assert ["remind", "--suite", "rules.yaml"] in commands  # behind a pipe
 
 
 @pytest.mark.parametrize("page", with_code("json"), ids=lambda page: page.name)
@@ -230,3 +230,24 @@ def test_the_stations_of_a_journey_are_where_how_it_works_says(journey):
         assert all(f"\nclass {name}" in source for name in names), file
     assert len(stations) == 8 and sum(len(names) for _, names in types) == 6
     assert "Six types, then, in eight files." in section
+
+
+@pytest.mark.slow
+def test_the_journey_of_a_coding_agent_prints_what_its_page_shows(tmp_path, monkeypatch, capsys):
+    """Its commands run in order, as in examples/my-agent, but those that name other folders."""
+    shutil.copytree(ROOT / "examples/my-agent", tmp_path, dirs_exist_ok=True)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    page = ROOT / "docs" / "my_agent.md"
+    for words in commands_of(page):
+        if "--install" in words or "~/.codex/sessions" in words:
+            continue
+        with Path("hook.json").open() as hook:
+            monkeypatch.setattr("sys.stdin", hook)
+            main(words)
+    output = capsys.readouterr()
+    written = output.out + output.err + Path("rules.yaml").read_text()
+    shown = [line for block in blocks_of(page, "text") for line in block.text.splitlines()]
+    assert len(shown) > 15
+    for line in shown:
+        assert line == "[...]" or line.strip() in written, line

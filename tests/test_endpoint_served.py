@@ -78,7 +78,7 @@ def test_a_chat_with_a_server_matches_the_local_chat(url, monkeypatch, capsys): 
     for name in ("default", f"{url}/v1"):
         monkeypatch.setattr("sys.stdin", io.StringIO("\n".join(lines)))
         options = ["--system", "Always reply in French.", "--max-new-tokens", "60"]
-        options += ["--temperature", "1"]  # the default of the bundled model, but not of a URL
+        options += ["--temperature", "1"]  # as the default model has without it
         assert main(["chat", "--model", name, *options]) == 0
         printed.append(capsys.readouterr().out)
     assert (

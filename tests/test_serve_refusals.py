@@ -20,7 +20,7 @@ from holdfast.serve.bodies import ChatBody, CompletionBody, TokenizeBody
 from holdfast.serve.body_model import read_body
 from holdfast.serve.limits import Limits
 from holdfast.serve.refusals import Refusal
-from holdfast.serve.response_bodies import ResponsesBody
+from holdfast.serve.responses_body import ResponsesBody
 
 LIMITS = Limits(tokens=16, seconds=20, body_bytes=16_000_000, messages=20, choices=4)
 HELLO = [{"role": "user", "content": "hello there"}]

@@ -12,8 +12,8 @@ from test_scheduler import LONG, Broken, make_requests
 from tiny import chat, model
 
 from holdfast import Boost, Guidance, Request, Sampling, SplitSoftmax
-from holdfast.engine.decoder import Decoder
 from holdfast.errors import Busy, Draining, ModelError, PromptError, UsageError
+from holdfast.generation.decoder import Decoder
 from holdfast.models.requests import Reply
 from holdfast.models.session import LocalSession
 from holdfast.serve.served_engine import ServedEngine
@@ -316,7 +316,7 @@ def test_an_engine_whose_steps_always_fail_stops_with_its_error(monkeypatch):
                 with pytest.raises(ModelError, match="device lost"):
                     await ask(engine, request)
             assert not engine.ready and "device lost" in str(engine.error)
-            with pytest.raises(ModelError, match="does not run"):
+            with pytest.raises(ModelError, match="is not running"):
                 await ask(engine, request)
             assert engine.open == 0
 
@@ -364,7 +364,7 @@ def test_a_request_that_is_rendered_while_the_engine_ends_is_refused(monkeypatch
                 with pytest.raises(ModelError, match="device lost"):
                     [event async for event in engine.stream(chat)]
             go_on.set()
-            with pytest.raises(ModelError, match=r"does not run.*device lost"):
+            with pytest.raises(ModelError, match=r"is not running.*device lost"):
                 await waiting
             assert engine.open == 0
 

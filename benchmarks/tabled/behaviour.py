@@ -293,61 +293,30 @@ def demo_caption() -> str:
 def demo_real_caption() -> str:
     """The caption of the figure that `make demo-real` draws: what falls, and what helps."""
     record = read("demo_real")
-    rows, rounds = record["rules"], record["rounds"]
-    methods = list(dict.fromkeys(row["method"] for row in rows))
+    rows = record["rules"]
+    plain, *fixes = dict.fromkeys(row["method"] for row in rows)
     falls = [
         f"{_quoted(row)} falls from {row['by_round'][0]['mean']:.2f} to"
         f" {row['by_round'][-1]['mean']:.2f}"
         for row in rows
-        if row["method"] == methods[0] and row["change"]["verdict"] == "lower"
+        if row["method"] == plain and row["change"]["verdict"] == "lower"
     ]
     lost = " and ".join(falls) or "no rule clearly falls"
-    effects = _effects(rows, methods[1:])
-    said = ""
-    if quoted := record["quoted"]:
-        first, last = (" ".join(reply.split()) for reply in quoted["replies"][methods[0]])
-        said = (
-            f" Asked “{quoted['questions'][0]}”, in one of these conversations it answers “{first}”"
-            f" at first, and “{last}” at the end."
-        )
+    effects = "; ".join(
+        f"`{method}` {effect}"
+        if (effect := _effect(rows, method))
+        else f"a run of this size cannot tell whether `{method}` helps"
+        for method in fixes
+    )
     return (
         "*Qwen2.5-Coder 0.5B as [the bot of an outdoor shop](ROOT/examples/outdoor-shop.yaml):"
-        f" over {rounds} rounds, {lost}.{said} {effects} Bands are 95% intervals;"
-        " [all numbers](DOCS/quickstart.md#a-real-model). `make demo-real` repeats this; it"
-        f" took {record['seconds'] / 60:.0f} minutes on two cores"
-        " ([record](RESULTS/demo_real.json),"
-        " [page](RESULTS/demo_real/report.html)).*"
+        f" over {record['rounds']} rounds, {lost}. {_capitalised(effects)}"
+        " ([all numbers and a dialog](DOCS/quickstart.md#a-real-model)).*"
     )
 
 
-def _effects(rows: list[dict], methods: list[str]) -> str:
-    """The rules that each fix clearly helps or harms, over all rounds, in sentences."""
-    found = {method: _effect(rows, method) for method in methods}
-    return " ".join(
-        f"`{method}` {effect}." if effect else _ends(rows, method)
-        for method, effect in found.items()
-    )
-
-
-def _ends(rows: list[dict], method: str) -> str:
-    """Where the rules that fall without a fix end with one that has no clear effect."""
-    first = rows[0]["method"]
-    fallen = {
-        row["rule"]
-        for row in rows
-        if row["method"] == first and row["change"]["verdict"] == "lower"
-    }
-    ends = [
-        f"{row['by_round'][-1]['mean']:.2f}"
-        for row in rows
-        if row["method"] == method and row["rule"] in fallen
-    ]
-    if not ends:
-        return f"`{method}` has no clear effect on so few conversations."
-    return (
-        f"With `{method}` it ends at {' and '.join(ends)}; from so few conversations it cannot be"
-        " told whether that helps."
-    )
+def _capitalised(sentence: str) -> str:
+    return sentence[:1].upper() + sentence[1:]
 
 
 def _effect(rows: list[dict], method: str) -> str:
@@ -367,9 +336,9 @@ def _quoted(row: dict) -> str:
 
 def demo_real_table() -> str:
     """The scores of each rule of `make demo-real`, and what each fix changes."""
-    rows = {(row["rule"], row["method"]): row for row in read("demo_real")["rules"]}
+    record = read("demo_real")
+    rows = {(row["rule"], row["method"]): row for row in record["rules"]}
     rules, methods = (list(dict.fromkeys(key[at] for key in rows)) for at in (0, 1))
-    last = read("demo_real")["rounds"]
     table = [["rule", "without a fix", *(f"with `{method}`" for method in methods[1:])]]
     for rule in rules:
         plain = rows[rule, methods[0]]
@@ -383,8 +352,10 @@ def demo_real_table() -> str:
             )
         table.append(cells)
     note = (
-        f"Scores from 0 to 1, round 1 → round {last}; then the change over the rounds, or the gain"
-        " over all rounds, with its 95% interval."
+        f"Scores from 0 to 1, round 1 → round {record['rounds']}; then the change over the rounds,"
+        " or the gain over all rounds, with its 95% interval. `make demo-real` took"
+        f" {record['seconds'] / 60:.0f} minutes on two cores ([record](RESULTS/demo_real.json),"
+        " [page](RESULTS/demo_real/report.html))."
     )
     return "\n".join([*markdown(table), "", note])
 

@@ -63,9 +63,9 @@ def helping_sentence() -> str:
         raise ValueError(f"{HELPING} does not beat repetition on every model")
     gains = " and ".join(f"{row['gain']['all']['mean']:.2f} on `{model}`" for model, row in found)
     return (
-        "What helps, with any API, if a program can check the rules: drawing a reply again that"
-        f" breaks one (`--method {HELPING}`). It raises the share of rules that are kept by"
-        f" {gains}, and certainly by more than repeating the whole prompt does."
+        "With any API, if a program can check the rules, drawing a reply again that breaks one"
+        f" (`--method {HELPING}`) raises the share of rules kept by {gains}, more than repeating"
+        " the whole prompt does."
     )
 
 

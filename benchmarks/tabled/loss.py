@@ -72,19 +72,22 @@ def lost_sentences() -> str:
         dialogs = sum(run.conversations for run in model.runs)
         every = _group(model, Grouping.ALL, "")
         assert every is not None
-        sentences = [
-            f"In {dialogs} dialogs of work with `{name}`, under prompts as people write them,"
-            f" the rules as a whole {_verb(every)} ({_ends(every.first, every.last)} of them kept)."
+        falling = [
+            f"{polarity}s ({meaning}) fall from {row.first.mean:.2f} to {row.last.mean:.2f}"
+            for polarity, meaning in _POLARITIES.items()
+            if (row := _group(model, Grouping.POLARITY, polarity)) and row.verdict == "falls"
         ]
-        for polarity, meaning in _POLARITIES.items():
-            row = _group(model, Grouping.POLARITY, polarity)
-            if row is not None and row.verdict == "falls":
-                ends = _ends(row.first, row.last)
-                sentences.append(f"{polarity.capitalize()}s fall, {meaning}: {ends}.")
+        sentences = [
+            f"In {dialogs} dialogs of work with `{name}`, the rules as a whole {_verb(every)}"
+            f"{', but ' if falling else ''}{' and '.join(falling)}."
+        ]
         recall = next((row for row in model.recall if not row.kind), None)
         if recall is not None:
-            ends = _ends(recall.stated_first, recall.stated_last)
-            sentences.append(f"Asked for its rules, the model states {ends} of them.")
+            first, last = recall.stated_first, recall.stated_last
+            sentences.append(
+                f"Asked for its rules, it states {first.mean:.2f} of them in the first round and"
+                f" {last.mean:.2f} in the last."
+            )
         paragraphs.append(" ".join(sentences))
     return "\n\n".join(paragraphs)
 
@@ -92,16 +95,16 @@ def lost_sentences() -> str:
 _POLARITIES = {
     "requirement": "what every reply has to have",
     "prohibition": "what no reply may have",
-    "gate": "the rules that say what has to come first, above all a call of a tool",
+    "gate": "what has to come first, such as a call of a tool",
 }
 
 
 def _verb(row: LossRow) -> str:
-    return {"holds": "hold", "falls": "fall", "rises": "rise"}.get(row.verdict, "may change")
-
-
-def _ends(first: Estimate, last: Estimate) -> str:
-    return f"{first.mean:.2f} → {last.mean:.2f}"
+    return {
+        "holds": "are kept as often at the end as at first",
+        "falls": "are kept less often at the end than at first",
+        "rises": "are kept more often at the end than at first",
+    }.get(row.verdict, "show no clear change")
 
 
 def _group(model: ModelLoss, grouping: Grouping, group: str) -> LossRow | None:

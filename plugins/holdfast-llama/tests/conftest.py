@@ -1,4 +1,4 @@
-"""The model of the package as GGUF files, run by llama.cpp and by Holdfast itself."""
+"""The default model as GGUF files, run by llama.cpp and by Holdfast itself."""
 
 from __future__ import annotations
 

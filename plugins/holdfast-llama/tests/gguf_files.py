@@ -1,4 +1,4 @@
-"""GGUF files of models made here, with the tokenizer of the package's model."""
+"""GGUF files of models made here, with the tokenizer of the default model."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _OUTSIDE = {"model.embed_tokens": "token_embd", "model.norm": "output_norm", "lm
 
 
 def write_default(path: Path, kind: str = "F32") -> Path:
-    """Writes the package's model with its matrices as `kind`."""
+    """Writes the default model with its matrices as `kind`."""
     config = json.loads((FOLDER / "config.json").read_text())
     header = {
         "block_count": config["num_hidden_layers"],

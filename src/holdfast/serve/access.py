@@ -35,10 +35,10 @@ class AccessRules:
 
     key: str = ""  # required in every request; "" if none is needed
     open_paths: frozenset[str] = frozenset({"/health", "/ready"})  # need no key
-    # host names that a server without a key accepts, so that no page of another site can reach it
-    # under that site's name (DNS rebinding); () accepts any
+    # host names that a server without a key answers to, so that no page of another site can reach
+    # it under that site's name (DNS rebinding); () is any
     hosts: tuple[str, ...] = ()
-    to_open: str = "start it with --api-key-env"  # the cure for one that is reached otherwise
+    to_open: str = "start it with --api-key-env"  # the cure for an unknown host name
 
     def check(self, scope: Scope) -> None:
         """Raises a `Refusal` if the request is not allowed."""
@@ -135,7 +135,7 @@ def _refusal(error: Exception) -> Refusal:
             return Refusal("There is nothing at this path; see /openapi.json.", status=404)
         case HTTPException(status_code=405):
             allowed = (error.headers or {}).get("Allow", "")
-            message = f"This path takes {allowed} alone."
+            message = f"This path takes only {allowed}."
             return Refusal(message, status=405, headers={"Allow": allowed})
         case HTTPException():
             return Refusal(error.detail, status=error.status_code)

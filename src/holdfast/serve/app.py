@@ -25,13 +25,7 @@ from holdfast.errors import HoldfastError, PromptError
 from holdfast.models.grammar_masks import compile_grammar
 from holdfast.serve import status_routes
 from holdfast.serve.access import AccessControl, AccessRules
-from holdfast.serve.answering import answer, write_choices
-from holdfast.serve.bodies import ChatBody, CompletionBody, TokenizeBody
-from holdfast.serve.body_model import within_limits
-from holdfast.serve.refusals import refusal_of, refusal_of_problem
-from holdfast.serve.response_bodies import ResponsesBody, chat_of
-from holdfast.serve.response_objects import ResponseAnswer, write_response
-from holdfast.serve.responses import (
+from holdfast.serve.answer_formats import (
     ChatAnswer,
     ChatShapes,
     CompletionAnswer,
@@ -39,6 +33,12 @@ from holdfast.serve.responses import (
     ErrorResponse,
     TokensAnswer,
 )
+from holdfast.serve.answering import answer, write_choices
+from holdfast.serve.bodies import ChatBody, CompletionBody, TokenizeBody
+from holdfast.serve.body_model import within_limits
+from holdfast.serve.refusals import refusal_of, refusal_of_problem
+from holdfast.serve.responses_api import ResponseAnswer, write_response
+from holdfast.serve.responses_body import ResponsesBody, chat_of
 from holdfast.serve.service import Service
 from holdfast.serve.submissions import (
     Submission,

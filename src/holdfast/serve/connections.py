@@ -1,7 +1,7 @@
 """Connections whose requests have to arrive in time.
 
-uvicorn waits without end for the rest of a request. A client that sends it byte by byte, or stops,
-would hold its connection open for ever.
+uvicorn waits indefinitely for the rest of a request, so a client that sends it byte by byte, or
+stops, would keep its connection open for ever.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from holdfast.serve.limits import Limits
 from holdfast.serve.refusals import Refusal
 from holdfast.serve.wire import to_json
 
-# seconds beside those that a route has for reading a body, which it refuses in JSON
+# seconds on top of those that a route has for reading a body, which it refuses in JSON
 _GRACE = 5.0
 _SHUTDOWN = 5.0  # seconds for connections to close after the last answer
 
@@ -95,8 +95,8 @@ class _TimedProtocol(H11Protocol):
         if self.transport.is_closing() or self.conn.our_state is not h11.IDLE:
             return self._close()
         refusal = Refusal(
-            f"The headers did not arrive within {self._limits.header_seconds:g} s; send them at"
-            " once.",
+            f"The headers did not arrive within {self._limits.header_seconds:g} s; send them"
+            " without delay.",
             code="timeout",
             status=408,
         )

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
+from holdfast.serve.answer_formats import Usage
 from holdfast.serve.decoding import Delta
-from holdfast.serve.responses import Usage
 
 if TYPE_CHECKING:
     from holdfast.serve.served_engine import ServedEngine

@@ -1,4 +1,4 @@
-"""The engine of a server: which requests it takes, and what becomes of them if a step fails.
+"""The engine of a server: which requests it accepts, and how it handles a failed step.
 
 The model computes in one thread, and chats are rendered and tokenized in another, so that neither
 delays the event loop, and a long prompt does not delay the rows that are running.
@@ -12,10 +12,10 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing, contextmanager, nullcontext
 
 from holdfast.common.threads import one_thread
-from holdfast.engine.rows import RowState
 from holdfast.errors import Busy, Draining, ModelError
+from holdfast.generation.rows import RowState
 from holdfast.models.local import LocalModel
-from holdfast.models.rendering import Resolved, Unresolved
+from holdfast.models.rendering import Rendered
 from holdfast.models.requests import Reply, Request, Token
 from holdfast.models.step_loop import RowUpdate, StepLoop
 
@@ -31,8 +31,8 @@ class ServedEngine:
             async for event in engine.stream(chat): ...
 
     Attributes:
-        open: requests that were taken and have not ended.
-        error: why it has failed for good; None: it has not.
+        open: how many accepted requests have not ended.
+        error: why it has failed for good; None if it has not.
     """
 
     def __init__(self, model: LocalModel, queue: int = 64):
@@ -49,7 +49,7 @@ class ServedEngine:
 
     @property
     def ready(self) -> bool:
-        """Whether it takes requests: it is not draining, and has not failed for good."""
+        """Whether it accepts requests: it is not draining, and has not failed for good."""
         return not self._draining and self.error is None
 
     @property
@@ -59,12 +59,12 @@ class ServedEngine:
 
     @contextmanager
     def admit(self, count: int) -> Iterator[None]:
-        """Takes requests, which are open while the block runs.
+        """Accepts requests, which are open while the block runs.
 
         Raises:
-            Busy: there are too many.
+            Busy: too many requests are open.
             Draining: it is shutting down.
-            ModelError: it does not run.
+            ModelError: it is not running.
         """
         if self._draining:
             raise Draining("The server is shutting down and takes no more requests; ask another.")
@@ -82,17 +82,17 @@ class ServedEngine:
 
     async def render(
         self, requests: Sequence[Request], top_logprobs: int | None = None
-    ) -> list[Resolved | Unresolved]:
+    ) -> list[Rendered]:
         """The chats of requests as the engine reads them; see `LocalSession.render`."""
 
-        def render_all() -> list[Resolved | Unresolved]:
+        def render_all() -> list[Rendered]:
             return [self._session.render(request, top_logprobs) for request in requests]
 
         chats = await asyncio.get_running_loop().run_in_executor(self._renderer, render_all)
         self._check_running()  # it may have ended in the meantime
         return chats
 
-    async def stream(self, chat: Resolved | Unresolved) -> AsyncGenerator[Token | Reply]:
+    async def stream(self, chat: Rendered) -> AsyncGenerator[Token | Reply]:
         """Answers a chat; yields every token as it is drawn, and the reply last.
 
         Closing the stream frees its row within a step.
@@ -106,7 +106,7 @@ class ServedEngine:
                 yield event
 
     async def drain(self) -> None:
-        """Refuses new requests, and waits until all that were taken have ended."""
+        """Refuses new requests, and waits until all accepted ones have ended."""
         self._draining = True
         while self.open:
             await asyncio.sleep(0.02)
@@ -121,24 +121,24 @@ class ServedEngine:
     def _check_running(self) -> None:
         if self._closed or self.error is not None:
             why = self.error or "shut down"
-            raise ModelError(f"The engine does not run ({why}); restart it.")
+            raise ModelError(f"The engine is not running ({why}); restart it.")
 
-    # In the thread that computes, for the loop that steps it
+    # Called by the step loop, in the thread that computes
 
-    def submit(self, chat: Resolved, streamed: bool) -> RowState:
+    def submit(self, chat: Rendered, streamed: bool) -> RowState:
         """Queues a chat; refused once it has failed for good."""
         self._check_running()
         return self._session.stepped.submit(chat, streamed)
 
-    def step(self) -> list[RowUpdate[RowState]]:
+    def step(self) -> dict[RowState, RowUpdate]:
         """Makes a pass; reports the new tokens and the replies that have ended."""
         try:
-            # the other processors are left to the clients
+            # leaves the other processors to the clients
             with one_thread() if self.model.runner.small else nullcontext():
                 changed = self._session.stepped.step()
         except BaseException as error:
             raise self._failed(error) from error
-        if any(isinstance(progress.outcome, Reply) for progress in changed):
+        if any(isinstance(update.outcome, Reply) for update in changed.values()):
             self._failures = 0
         return changed
 
@@ -147,7 +147,7 @@ class ServedEngine:
         self._session.stepped.cancel(row)
 
     def _failed(self, error: BaseException) -> ModelError:
-        """The error of all requests whose step has failed; the engine may have failed for good."""
+        """The error for all requests of a failed step; after several, the engine gives up."""
         _LOG.error("A step of the engine has failed", exc_info=error)
         failure = ModelError(
             f"The engine failed before it had answered ({type(error).__name__}: {error}); ask"

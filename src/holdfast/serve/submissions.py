@@ -15,9 +15,9 @@ from holdfast.models.call_grammars import Function, forced_call, strict_calls
 from holdfast.models.grammars import Grammar
 from holdfast.models.requests import Request
 from holdfast.serve import bodies
+from holdfast.serve.answer_formats import AppliedSteering
 from holdfast.serve.limits import Limits
 from holdfast.serve.refusals import Refusal, refusal_of, refused_field
-from holdfast.serve.responses import AppliedSteering
 from holdfast.serve.tool_calls import CallParser
 
 
@@ -31,7 +31,7 @@ class Steering:
     def report(self, requests: Sequence[Request]) -> AppliedSteering:
         """Reports the steering of these requests, for their answer.
 
-        Methods that edit messages may draw no edit; if all methods did so, nothing was applied.
+        Methods that edit messages may leave this chat as it is; if all did, nothing was applied.
         """
         report = AppliedSteering(steering=spec_of(self.methods), applied=not self.why)
         if self.why:
@@ -42,7 +42,7 @@ class Steering:
         report["edited"] = [_edited(request) for request in requests]
         if len(editing) == len(self.methods) and not any(report["edited"]):
             report["applied"] = False
-            report["why"] = f"{spec_of(editing)} drew no edit of this chat's messages"
+            report["why"] = f"{spec_of(editing)} leaves the messages of this chat as they are"
         return report
 
 
@@ -126,7 +126,7 @@ def read_completion(
         raise refused_field(
             "n",
             f"{len(prompts)} prompts with n {body.n} are more than the {limits.choices} choices"
-            " that this server takes; send fewer at once.",
+            " that this server takes; send fewer in one request.",
         )
     sampling, seed = _sampling(body, limits), _seed(body)
     requests, steering = list[Request](), Steering(())

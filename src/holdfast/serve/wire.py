@@ -12,7 +12,7 @@ from starlette.types import Receive, Scope, Send
 from holdfast.serve.limits import Limits
 from holdfast.serve.refusals import Refusal
 
-CLIENT_CLOSED = 499  # nginx's number for a client that closed its connection
+CLIENT_CLOSED = 499  # nginx's status for a client that closed its connection
 
 
 class ClientLeft(Exception):
@@ -66,7 +66,7 @@ async def read_json(request: Request, limits: Limits) -> Any:
             raw = await _read_bytes(request, limits.body_bytes)
     except TimeoutError:
         raise Refusal(
-            f"The body did not arrive within {limits.upload_seconds:g} s; send it at once.",
+            f"The body did not arrive within {limits.upload_seconds:g} s; send it without delay.",
             code="timeout",
             status=408,
         ) from None

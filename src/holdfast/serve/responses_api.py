@@ -1,24 +1,25 @@
-"""Answers of `/v1/responses`: the response as one object, or as the events in which it grows."""
+"""Answers of `/v1/responses`: the response as one object, or as a stream of events."""
 
 from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import aclosing
 from typing import Any, Literal, NotRequired
 
 from starlette.types import Send
 from typing_extensions import TypedDict
 
+from holdfast.serve.answer_formats import AppliedSteering
 from holdfast.serve.answering import Answer
 from holdfast.serve.decoding import Delta, joined
-from holdfast.serve.response_bodies import ResponsesBody
-from holdfast.serve.responses import AppliedSteering
+from holdfast.serve.responses_body import ResponsesBody
 from holdfast.serve.tool_calls import ParsedCall
 from holdfast.serve.wire import end_events, send_event, send_json, start_events
 
 Status = Literal["in_progress", "completed", "incomplete"]
+Event = dict[str, Any]
 
 
 class OutputText(TypedDict):
@@ -56,7 +57,7 @@ class InputDetails(TypedDict):
 
 
 class OutputDetails(TypedDict):
-    """Output tokens that are reasoning, which is not told from text here."""
+    """Output tokens that are reasoning; this server counts reasoning as text."""
 
     reasoning_tokens: int
 
@@ -106,14 +107,9 @@ class ResponseAnswer(TypedDict):
 
 async def write_response(body: ResponsesBody, answer: Answer, send: Send) -> None:
     """Writes the answer to a request of the Responses API."""
-    (choice,) = answer.choices
     response = _begun(body, answer)
     if not body.stream:
-        reply = await joined(answer.deltas(choice))
-        message = None if _is_call_alone(answer, reply) else _message(_new_id("msg"))
-        output = [] if message is None else [_written(message, reply.text, _status(reply))]
-        output += [_call_item(call) for call in reply.calls]
-        await send_json(send, _ended(response, answer, reply, output))
+        await send_json(send, await _whole(response, answer))
         return
     await start_events(send)
     number = 0
@@ -123,50 +119,77 @@ async def write_response(body: ResponsesBody, answer: Answer, send: Send) -> Non
     await end_events(send, b"")
 
 
-async def _events(response: ResponseAnswer, answer: Answer) -> AsyncIterator[dict[str, Any]]:
+async def _whole(response: ResponseAnswer, answer: Answer) -> ResponseAnswer:
+    """The response once its reply is complete."""
+    reply = await joined(answer.deltas(answer.choices[0]))
+    output = [_call_item(call) for call in reply.calls]
+    is_call_alone = answer.submission.is_call_forced and reply.calls
+    if not is_call_alone:
+        output.insert(0, _written(_message(), reply.text, _status(reply)))
+    return _ended(response, answer, reply, output)
+
+
+async def _events(response: ResponseAnswer, answer: Answer) -> AsyncIterator[Event]:
     """The events of a response, without their numbers."""
     yield {"type": "response.created", "response": response}
     yield {"type": "response.in_progress", "response": response}
-    message, text, last, output = _message(_new_id("msg")), "", Delta(), list[OutputItem]()
-    in_message = {"item_id": message["id"], "output_index": 0, "content_index": 0}
-    begins = [
-        {"type": "response.output_item.added", "output_index": 0, "item": message},
-        {"type": "response.content_part.added"} | in_message | {"part": _part("")},
-    ]
-    with_message = not answer.submission.is_call_forced
-    for event in begins if with_message else ():
-        yield event
+    message, text, last, output = _message(), "", Delta(), list[OutputItem]()
+    has_message = not answer.submission.is_call_forced
+    if has_message:
+        for event in _message_begins(message):
+            yield event
     async with aclosing(answer.deltas(answer.choices[0])) as deltas:
         async for last in deltas:
             text += last.text
-            if last.text and with_message:
-                piece = {"delta": last.text, "logprobs": []}
-                yield {"type": "response.output_text.delta"} | in_message | piece
-    if not with_message and not last.calls:  # cut before the end of the call
-        with_message = True
-        for event in begins:
+            if last.text and has_message:
+                yield _text_event("delta", message, delta=last.text)
+    if not has_message and not last.calls:  # cut before the end of the call
+        has_message = True
+        for event in _message_begins(message):
             yield event
-        piece = {"delta": text, "logprobs": []}
-        yield {"type": "response.output_text.delta"} | in_message | piece
-    if with_message:
+        yield _text_event("delta", message, delta=text)
+    if has_message:
         output.append(_written(message, text, _status(last)))
-        whole = {"text": text, "logprobs": []}
-        yield {"type": "response.output_text.done"} | in_message | whole
-        yield {"type": "response.content_part.done"} | in_message | {"part": _part(text)}
-        yield {"type": "response.output_item.done", "output_index": 0, "item": output[0]}
+        for event in _message_ends(output[0], text):
+            yield event
     for call in last.calls:
-        item, index = _call_item(call), len(output)
+        item = _call_item(call)
+        for event in _call_events(item, len(output)):
+            yield event
         output.append(item)
-        where = {"item_id": item["id"], "output_index": index}
-        begun = item | {"arguments": "", "status": "in_progress"}
-        yield {"type": "response.output_item.added", "output_index": index, "item": begun}
-        arguments = call["function"]["arguments"]
-        yield {"type": "response.function_call_arguments.delta"} | where | {"delta": arguments}
-        whole = {"arguments": arguments, "name": item["name"]}
-        yield {"type": "response.function_call_arguments.done"} | where | whole
-        yield {"type": "response.output_item.done", "output_index": index, "item": item}
     ended = _ended(response, answer, last, output)
     yield {"type": f"response.{ended['status']}", "response": ended}
+
+
+def _message_begins(message: OutputItem) -> Iterator[Event]:
+    yield {"type": "response.output_item.added", "output_index": 0, "item": message}
+    yield {"type": "response.content_part.added", **_place(message), "part": _part("")}
+
+
+def _text_event(kind: Literal["delta", "done"], message: OutputItem, **text: str) -> Event:
+    return {"type": f"response.output_text.{kind}", **_place(message), **text, "logprobs": []}
+
+
+def _message_ends(message: OutputItem, text: str) -> Iterator[Event]:
+    yield _text_event("done", message, text=text)
+    yield {"type": "response.content_part.done", **_place(message), "part": _part(text)}
+    yield {"type": "response.output_item.done", "output_index": 0, "item": message}
+
+
+def _place(message: OutputItem) -> Event:
+    """Where the text of a message is: the message comes first, and its text is its only part."""
+    return {"item_id": message["id"], "output_index": 0, "content_index": 0}
+
+
+def _call_events(call: OutputItem, index: int) -> Iterator[Event]:
+    """The events of a tool call, which is complete when it is sent."""
+    arguments, place = call["arguments"], {"item_id": call["id"], "output_index": index}
+    added = {**call, "arguments": "", "status": "in_progress"}
+    yield {"type": "response.output_item.added", "output_index": index, "item": added}
+    yield {"type": "response.function_call_arguments.delta", **place, "delta": arguments}
+    done = {"arguments": arguments, "name": call["name"]}
+    yield {"type": "response.function_call_arguments.done", **place, **done}
+    yield {"type": "response.output_item.done", "output_index": index, "item": call}
 
 
 def _begun(body: ResponsesBody, answer: Answer) -> ResponseAnswer:
@@ -223,19 +246,14 @@ def _ended(
     }
 
 
-def _is_call_alone(answer: Answer, reply: Delta) -> bool:
-    """Whether a reply is nothing but a call, which needs no message."""
-    return answer.submission.is_call_forced and bool(reply.calls)
-
-
 def _status(last: Delta) -> Status:
     return "incomplete" if last.finish_reason == "length" else "completed"
 
 
-def _message(name: str) -> OutputItem:
+def _message() -> OutputItem:
     """A message without text."""
     return {
-        "id": name,
+        "id": _new_id("msg"),
         "type": "message",
         "status": "in_progress",
         "role": "assistant",
