@@ -70,6 +70,8 @@ class ChatArguments(ModelOptions, MethodOptions, SystemOptions, DrawOptions):
 def run(arguments: ChatArguments) -> None:
     check_extra("chat", ["prompt_toolkit"])
     parse(arguments.method)  # refused before the model loads
+    if arguments.messages not in (None, "-"):
+        read_chat(arguments.messages, "--messages")
     chat = Chat(
         load_model(arguments),
         arguments.sampling_for(arguments.model),
