@@ -138,7 +138,7 @@ def _service(arguments: ServeArguments) -> Service:
     for path, spec in zip(arguments.fitted or (), fitted, strict=True):
         print(f"{path}: {spec}", flush=True)
     default = parse(arguments.default_method)
-    # the page's own examples are those that the model in the package was trained to follow
+    # the page's own examples are those that the default model was trained to follow
     suite = arguments.suite or ("" if arguments.model == "default" else "bots")
     prompts = playground_prompts(suite) if suite else ()
     limits = Limits(
