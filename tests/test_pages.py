@@ -146,7 +146,7 @@ def no_model(monkeypatch):
     def load(arguments):
         raise AssertionError("the model was loaded before the page's place was looked at")
 
-    for module in ("calibrate", "loading", "profile", "tasks", "trace"):
+    for module in ("calibrate", "model_loading", "profile", "tasks"):
         monkeypatch.setattr(f"holdfast.cli.{module}.load_model", load)
 
 
