@@ -84,7 +84,7 @@ def test_results_of_a_handful_of_dialogs_are_called_an_example():
         return lines(decay.describe("tiny", records, dialogs))
 
     many = told(30)
-    assert "], falls (even attention" in many[0] and "they rise together" in many[-1]
+    assert "], falls (uniform attention" in many[0] and "they rise together" in many[-1]
     assert len(re.findall(r"0\.\d{3} \[0\.\d{3}, 0\.\d{3}\]", many[0])) == 2
     few = told(5)
     assert re.findall(r"\d+", few[-1]) == ["5", "20"] and len(few) == len(many) + 1

@@ -94,7 +94,7 @@ def real_drift_table() -> str:
 def real_decay_table() -> str:
     """Whether the mass on the prompt falls within the agent's turns or between them."""
     runs = [run for run in read("smollm2_drift")["runs"] if "decay" in run]
-    rows = [["the user's side", "seen in", "within turns", "between turns", "even attention"]]
+    rows = [["the user's side", "seen in", "within turns", "between turns", "uniform attention"]]
     lines = []
     for run in runs:
         decay = run["decay"]
@@ -113,7 +113,7 @@ def real_decay_table() -> str:
             lines += ["", by_layer(decay["heads"], side)]
     head = (
         "The change of the logarithm of the mass over eight rounds, summed within the agent's turns"
-        " and between them; even attention falls by the last column's two numbers."
+        " and between them; uniform attention falls by the last column's two numbers."
     )
     return "\n".join([head, "", *markdown(rows), *lines])
 

@@ -132,8 +132,8 @@ COMMAND = Command(
     run,
     TraceArguments,
     "Reads the attention mass on the system prompt at every generated token of self-chats, in every"
-    " head (Li et al. 2024, Figure 4), compares it with even attention, and says whether low mass"
-    " goes with lost probes.",
+    " head (Li et al. 2024, Figure 4), compares it with uniform attention, and says whether low"
+    " mass goes with lost probes.",
     "examples:\n  holdfast trace\n  holdfast trace --model chat-model --compare base-model "
     "     two models side by side (Figure 8)",
     common=("model", "suite", "compare", "conversations", "out"),

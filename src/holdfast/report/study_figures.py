@@ -220,7 +220,7 @@ class _Panel(NamedTuple):
 
 
 def _decay(panels: Sequence[_Panel]) -> Figure:
-    """One line per round, darker for later rounds; dashed lines show even attention."""
+    """One line per round, darker for later rounds; dashed lines show uniform attention."""
     from matplotlib import colormaps
     from matplotlib.ticker import MaxNLocator
 
@@ -237,7 +237,7 @@ def _decay(panels: Sequence[_Panel]) -> Figure:
         axis.set(title=panel.title, xlabel="generated token", ylabel="mass on the system prompt")
         axis.set_ylim(bottom=0)
         axis.xaxis.set_major_locator(MaxNLocator(integer=True))
-    axes[-1].plot([], [], "--", color="#777777", linewidth=0.8, label="even attention")
+    axes[-1].plot([], [], "--", color="#777777", linewidth=0.8, label="uniform attention")
     figures.legend_below(figure, *axes[-1].get_legend_handles_labels(), columns=5)
     return figure
 

@@ -14,14 +14,14 @@ from holdfast.report.wording import with_interval
 
 _ALL_HEADS = (
     "{model}, all heads: mass {first} in round 1, {last} in round {rounds}. Log of the mass"
-    " between turns {between} (even attention {between_even}); within turns {within} (even"
-    " attention {within_even})."
+    " between turns {between} (uniform attention {between_uniform}); within turns {within} (uniform"
+    " attention {within_uniform})."
 )
 _SHOWN_HEAD = (
     "{model}, head {layer}.{head}, whose mass falls most in half of the dialogs; in the others:"
     " mass {first:.3f} in round 1, {last:.3f} in round {rounds}. Log of the mass between turns"
-    " {between} (even attention {between_even}); within turns {within} (even attention"
-    " {within_even})."
+    " {between} (uniform attention {between_uniform}); within turns {within} (uniform attention"
+    " {within_uniform})."
 )
 _CORRELATIONS = (
     "Mass and score of the probes: over all r = {}; within rounds r = {}; within dialogs r = {};"
@@ -47,9 +47,9 @@ def _all_heads_line(trace: Trace) -> str:
         first=with_interval(decay.mass[0], "{:.3f}".format),
         last=with_interval(decay.mass[-1], "{:.3f}".format),
         between=_judged(decay.between_turns.real, "rises", "falls"),
-        between_even=_text(decay.between_turns.uniform),
+        between_uniform=_text(decay.between_turns.uniform),
         within=_judged(decay.within_turns.real, "rises", "falls"),
-        within_even=_text(decay.within_turns.uniform),
+        within_uniform=_text(decay.within_turns.uniform),
     )
 
 
@@ -64,9 +64,9 @@ def _shown_head_line(trace: Trace) -> str:
         first=decay.mass[0].mean,
         last=decay.mass[-1].mean,
         between=_judged(decay.between_turns.real, "rises", "falls"),
-        between_even=_text(decay.between_turns.uniform),
+        between_uniform=_text(decay.between_turns.uniform),
         within=_judged(decay.within_turns.real, "rises", "falls"),
-        within_even=_text(decay.within_turns.uniform),
+        within_uniform=_text(decay.within_turns.uniform),
     )
 
 
@@ -135,7 +135,7 @@ def _share(mass: Estimate) -> str:
 
 def _changes_table(traces: Sequence[Trace]) -> list[tuple[str, ...]]:
     rows: list[tuple[str, ...]] = [
-        ("model and heads", "change", "measured", "even attention", "difference")
+        ("model and heads", "change", "measured", "uniform attention", "difference")
     ]
     for trace in traces:
         for name, change in _changes_of(trace.average):
