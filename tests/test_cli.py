@@ -18,7 +18,7 @@ from command_lines import changed
 from refusals import refusal_in
 
 from holdfast import measures, methods
-from holdfast.cli import _collects, _parsers, main, read_command
+from holdfast.cli import _collects, _parsers, main
 from holdfast.cli.catalogue import measure_example, measure_lines, method_lines
 from holdfast.errors import UnknownName, UsageError
 from holdfast.measures.registry import REGISTRY
@@ -396,27 +396,10 @@ def test_a_template_without_a_system_role_names_the_option(folder, tmp_path, cap
     assert "(--system-as first-user)" in says(capsys, argv, 1)
 
 
-def test_the_default_folder_distinguishes_settings():
-    from holdfast.cli.drift import folder_name
-    from holdfast.drift import load_suite
-
-    starter = load_suite("starter")
-
-    def named(*options: str) -> str:
-        _, arguments = read_command(["drift", *options])
-        return folder_name(arguments, None, arguments.suite, starter)
-
-    first = "drift-default-starter-0"
-    assert named() == named("--conversations", "20", "--method", "boost:factor=2") == first
-    changed = named("--rounds", "4", "--user-prompt", "empty", "--no-adoption")
-    assert changed == f"{first}-rounds_4-user_prompt_empty-no_adoption"
-    long = named("--persona", "You are Ada, hungry and in a hurry.")
-    assert long.startswith(f"{first}-persona_") and len(long) < 50
-    assert long != named("--persona", "You are Bo, calm and old.")
-
-
 @pytest.mark.slow
-def test_an_edited_suite_gets_its_own_folder(folder, suite, tmp_path, monkeypatch, capsys):
+def test_an_edited_suite_is_refused_in_the_folder_of_the_earlier_one(
+    folder, suite, tmp_path, monkeypatch, capsys
+):
     monkeypatch.chdir(tmp_path)
     command = drift(folder, suite, tmp_path)
     at = command.index("--out")
@@ -426,7 +409,9 @@ def test_an_edited_suite_gets_its_own_folder(folder, suite, tmp_path, monkeypatc
     Path(suite).write_text(f"# no rule is another\n{text}")
     assert main(command) == 0 and len(list((tmp_path / "runs").iterdir())) == 1
     Path(suite).write_text(text.replace("system_prompt: ", "system_prompt: Be kind. ", 1))
-    assert main(command) == 0 and len(list((tmp_path / "runs").iterdir())) == 2
+    capsys.readouterr()
+    assert main(command) == 2 and "--out" in refusal_in(capsys)
+    assert len(list((tmp_path / "runs").iterdir())) == 1
 
 
 def test_a_changed_setting_of_a_resumed_run_is_named(folder, suite, tmp_path, capsys):

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from scripted_model import ScriptedModel
 
-from holdfast.cli import loading, main, read_command
+from holdfast.cli import main, model_loading, read_command
 
 RECORDED = Path(__file__).parent / "data" / "recorded" / "schema-3"
 
@@ -79,17 +79,19 @@ def test_device_map_dtype_and_batch_size_reach_the_model(folder, capsys, monkeyp
 
 def test_options_of_endpoints_may_be_for_a_model_other_than_the_first(monkeypatch):
     loaded = []
-    monkeypatch.setattr(loading, "_load_named", lambda arguments: loaded.append(arguments.model))
+    monkeypatch.setattr(
+        model_loading, "_load_named", lambda arguments: loaded.append(arguments.model)
+    )
     for words in (
         ["drift", "--user-model", "http://localhost:9/v1", "--api-key-env", "A_KEY"],
         ["reproduce", "li2024", "--endpoint", "http://localhost:9/v1", "--endpoint-model", "far"],
         ["trace", "--model", "http://localhost:9/v1", "--timeout", "5"],
         ["drift", "--concurrency", "8"],  # the default
     ):
-        loading.load_model(read_command(words)[1])
+        model_loading.load_model(read_command(words)[1])
     assert loaded == ["default", "default", "http://localhost:9/v1", "default"]
     loaded.clear()
-    loading.load_both(read_command(["drift", "--user-model", "http://localhost:9/v1"])[1])
+    model_loading.load_both(read_command(["drift", "--user-model", "http://localhost:9/v1"])[1])
     assert loaded == [
         "http://localhost:9/v1",
         "default",
@@ -97,10 +99,10 @@ def test_options_of_endpoints_may_be_for_a_model_other_than_the_first(monkeypatc
 
 
 def test_the_user_model_may_be_local_beside_an_endpoint(monkeypatch):
-    monkeypatch.setattr(loading, "_load_named", lambda arguments: arguments.model)
+    monkeypatch.setattr(model_loading, "_load_named", lambda arguments: arguments.model)
     words = ["drift", "--model", "http://localhost:9/v1", "--concurrency", "4"]
     arguments = read_command([*words, "--user-model", "default"])[1]
-    assert loading.load_user_model(arguments) == "default"
+    assert model_loading.load_user_model(arguments) == "default"
 
 
 def test_a_folder_without_a_model_is_refused_before_torch_is_imported(tmp_path):
@@ -153,9 +155,11 @@ def test_a_study_refuses_the_folder_of_another_command_before_a_model_loads(comm
 
 
 def test_loading_is_announced_before_it_starts(monkeypatch, capsys):
-    monkeypatch.setattr(loading, "load_local", lambda arguments, **more: capsys.readouterr().err)
+    monkeypatch.setattr(
+        model_loading, "load_local", lambda arguments, **more: capsys.readouterr().err
+    )
     for words in (["drift"], ["trace"], ["profile"]):
-        assert loading.load_model(read_command(words)[1]) == "holdfast: loading default ...\n"
+        assert model_loading.load_model(read_command(words)[1]) == "holdfast: loading default ...\n"
 
 
 def test_a_limit_above_the_context_is_reported(folder, capsys):

@@ -14,7 +14,8 @@ from test_drift import SUITE, Scripted
 from holdfast import drift
 from holdfast.cli import dry_run, main
 from holdfast.cli.drift_run import DriftRun
-from holdfast.cli.dry_run import Measured, WorkItem, estimate_lines, estimate_run
+from holdfast.cli.dry_run import estimate_run
+from holdfast.cli.estimates import Measured, WorkItem, estimate_lines
 from holdfast.drift.remaining import count_replies
 from holdfast.records import read_run
 from holdfast.report.how_measured import about_runs
@@ -34,7 +35,8 @@ def records(count=4, **tokens):
 
 def measured(made):
     """Whole conversations, of which four took 20 seconds."""
-    return Measured(made, len(made), 10 * len(made), 10 * len(made), 5.0 * len(made))
+    count = len(made)
+    return Measured([record.tokens for record in made], count, 10 * count, 10 * count, 5.0 * count)
 
 
 PARTS = [WorkItem("conversations", 100, 100, 1000), WorkItem("questions", 48, 48, 48)]

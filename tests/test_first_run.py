@@ -1,19 +1,25 @@
 """`holdfast try`: the rules of a prompt, the time, the folder that resumes, and what it prints."""
 
+import asyncio
 import json
 import shlex
+import time
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 from refusals import refusal_in
+from scripted_model import ScriptedModel
 
 from holdfast.analysis.summary import results_of
 from holdfast.cli import browser, first_run, main, read_command
-from holdfast.cli.time_box import FEWEST, ROUNDS, Pilot, TimeBox
+from holdfast.cli.first_suite import draft_rules, write_suite
+from holdfast.cli.reply_timing import time_replies
+from holdfast.cli.time_box import FEWEST, Pilot, Plan, TimeBox
 from holdfast.drafting.probing import ONLY_IN_LOGS, PROBES, probed
 from holdfast.drafting.suite_text import draft_lines, suite_text
-from holdfast.drift import load_suite
+from holdfast.drift import Settings, load_suite
+from holdfast.models.requests import Reply
 from holdfast.records import read_run
 from holdfast.records.identity import ConversationsIdentity
 from holdfast.report.terminal import next_line
@@ -51,14 +57,20 @@ def test_groups_fill_the_time_and_stop_with_it():
     assert (box.given, clock.now) == (10, 100)
 
 
+def pilot_of(seconds, cut=0.0, per_round=2.0):
+    """A pilot of four replies of at most 64 tokens, which took so long together."""
+    return Pilot(4, start=0, per_token=seconds / 64, limit=64, cut=cut, per_round=per_round)
+
+
 def test_a_clock_that_measured_no_time_plans_all_conversations():
-    assert Pilot(replies=4, seconds=0.0).first_group(4, 120, 40) == 40
+    assert pilot_of(0.0).first_group(Plan(4, 400, 2), 120, 40) == 40
 
 
 def test_a_bot_of_more_rules_gets_fewer_conversations():
-    one, five = (Pilot(4, 4.0, per_round=1 + rules) for rules in (1, 5))
-    assert five.seconds_of(8) == pytest.approx(3 * one.seconds_of(8))
-    assert five.first_group(8, 120, 40) < one.first_group(8, 120, 40)
+    one, five = (pilot_of(4.0, per_round=1 + rules) for rules in (1, 5))
+    assert five.seconds_of(8, 400) == pytest.approx(3 * one.seconds_of(8, 400))
+    plan = Plan(8, 400, 8)
+    assert five.first_group(plan, 120, 40) < one.first_group(plan, 120, 40)
 
 
 def test_groups_end_with_the_conversations():
@@ -79,13 +91,64 @@ def test_the_first_group_runs_even_if_it_takes_longer_than_the_time():
 
 
 def test_a_slow_model_gets_shorter_conversations_and_few_of_them():
-    fast, slow = Pilot(replies=4, seconds=0.4), Pilot(replies=4, seconds=400)
-    assert fast.rounds_within(120) == ROUNDS[0] == 8
-    assert slow.rounds_within(120) == ROUNDS[-1]
-    assert Pilot(replies=4, seconds=20).rounds_within(120) == 4  # two of 4 rounds take 118 seconds
-    assert Pilot(replies=4, seconds=24).rounds_within(120) == 3  # of 4 rounds, 142
-    assert fast.first_group(8, 120, most=40) == 40
-    assert slow.first_group(4, 120, most=40) == FEWEST
+    fast, slow = pilot_of(0.4), pilot_of(400)
+    assert fast.plan(120, 400) == Plan(8, 400, 8)
+    assert slow.plan(120, 400) == Plan(2, 60, 1)
+    assert fast.first_group(fast.plan(120, 400), 120, most=40) == 40
+    assert slow.first_group(slow.plan(120, 400), 120, most=40) == 1
+    # two of 4 rounds take 118 seconds, or 142
+    assert pilot_of(20).plan(120, 400) == Plan(4, 400, FEWEST)
+    assert pilot_of(24).plan(120, 400) == Plan(3, 200, FEWEST)
+
+
+def test_replies_that_are_cut_become_shorter_before_conversations_do():
+    pilot = pilot_of(10, cut=1.0)
+    assert pilot.seconds_of(4, 400) == pytest.approx(pilot.seconds_of(4, 64) * 400 / 2 / 64)
+    assert pilot.plan(120, 400) == Plan(4, 200, FEWEST)
+    assert pilot.plan(120, 400, may_shorten=False) == Plan(2, 400, FEWEST)
+
+
+@pytest.mark.parametrize("seconds", [0.01, 0.1, 1, 10, 30])
+@pytest.mark.parametrize("cut", [0.0, 0.5, 1.0])
+def test_what_is_planned_fits_unless_nothing_does(seconds, cut):
+    pilot = pilot_of(seconds, cut)
+    plan = pilot.plan(120, 400)
+    expected = plan.conversations * pilot.seconds_of(plan.rounds, plan.max_new_tokens)
+    assert expected <= 120 or plan == Plan(2, 60, 1)
+
+
+class Timed(ScriptedModel):
+    """A model that takes a while to load, to begin a reply, and for each token."""
+
+    def __init__(self, loading, start, per_token):
+        self.loading, self.start, self.per_token, self.begun = loading, start, per_token, 0
+
+    async def generate(self, request):
+        self.begun += 1
+        tokens = request.sampling.max_new_tokens
+        loading = self.loading if self.begun <= 4 else 0
+        await asyncio.sleep(loading + self.start + self.per_token * tokens)
+        return Reply("Well", (1,) * tokens, "length")
+
+
+@pytest.mark.parametrize(
+    ("per_token", "limit"),
+    [(0.001, 64), (0.04, 16), (0.2, 4)],
+)
+def test_the_pilot_ends_in_time_and_knows_how_fast_the_model_is(per_token, limit):
+    suite, settings = load_suite("starter"), Settings(rounds=4, conversations=4)
+    model, began = Timed(0.3, 0.1, per_token), time.monotonic()
+    pilot = time_replies(model, suite, settings, None, seconds=1.5)
+    assert time.monotonic() - began < 0.4 + 1.5 + 0.5
+    assert (pilot.replies, pilot.limit, pilot.cut) == (4, limit, 1.0)
+    whole = pilot.start + 64 * pilot.per_token
+    assert 0.1 + 64 * per_token <= whole < 2.5 * (0.1 + 64 * per_token)
+
+
+def test_a_model_that_ends_nothing_in_time_is_timed_by_its_first_token():
+    suite, settings = load_suite("starter"), Settings(rounds=4, conversations=4)
+    pilot = time_replies(Timed(0.2, 0.1, 0.3), suite, settings, None, seconds=0.5)
+    assert pilot.limit == 1 and pilot.per_token > 0.3
 
 
 def test_only_rules_that_a_reply_shows_are_probed(tmp_path):
@@ -124,7 +187,7 @@ def bot(tmp_path, monkeypatch, folder):
     monkeypatch.setattr(first_run, "MOST", 3)
     monkeypatch.setattr(first_run, "has_display", lambda: False)
     (tmp_path / "bot.txt").write_text(PROMPT)
-    slow = Pilot(replies=4, seconds=1e9)  # the shortest conversations, two at first
+    slow = pilot_of(1e9)  # the shortest conversations, one at first
     monkeypatch.setattr(first_run, "time_replies", lambda *_: slow)
     return [
         "try",
@@ -143,13 +206,13 @@ def bot(tmp_path, monkeypatch, folder):
 def test_a_run_can_be_gone_on_with_by_its_own_command(bot, capsys, monkeypatch):
     assert main([*bot, "--minutes", "0.0001"]) == 0
     printed = capsys.readouterr()
-    assert "n = 2, too few to tell (that takes 20)" in printed.out
+    assert "n = 1, too few to tell (that takes 20)" in printed.out
     assert "Always reply in French." in printed.out and "needs a judge" in printed.out
     run = read_run("runs/mine")
     step = next_line(results_of(run))  # the page's too
     assert printed.out.rstrip().endswith(step) and "--conversations 20" in step
     settings = run.identity_as(ConversationsIdentity).settings
-    assert len(run.conversations) == FEWEST and settings.rounds == ROUNDS[-1]
+    assert len(run.conversations) == 1 and settings.rounds == 2
     assert settings.sampling.temperature == 0.7 and settings.user_prompt == "scripted"
     words = shlex.split(run.manifest.argv)
     assert words[:2] == ["holdfast", "drift"] and read_command(words[1:])
@@ -165,12 +228,22 @@ def test_a_run_can_be_gone_on_with_by_its_own_command(bot, capsys, monkeypatch):
 
 def test_an_edited_suite_is_kept(bot, capsys):
     assert main([*bot[:-2], "--minutes", "0.0001"]) == 0
-    (suite,) = Path("runs").glob("try-bot-*.yaml")
+    (suite,) = Path("runs").glob("try-bot*.yaml")
     suite.write_text(suite.read_text().replace("count: 59", "count: 40"))
     assert main([*bot[:-2], "--minutes", "0.0001"]) == 0
     assert "used unchanged" in capsys.readouterr().out
     assert "count: 40" in suite.read_text()
-    assert len([path for path in Path("runs").iterdir() if path.is_dir()]) == 2
+    folders = sorted(path.name for path in Path("runs").iterdir() if path.is_dir())
+    assert len(folders) == 2 and folders[0].endswith("-bot-0")
+    assert folders[1].endswith("-bot_edited-0")
+
+
+def test_a_prompt_that_has_changed_gets_a_suite_with_the_next_number(tmp_path):
+    prompt, names = tmp_path / "bot.txt", []
+    for text in (PROMPT, PROMPT, PROMPT.replace("60", "40"), PROMPT):
+        prompt.write_text(text)
+        names.append(write_suite(draft_rules(prompt), tmp_path)[1])
+    assert names == ["bot", "bot", "bot-2", "bot"]
 
 
 def test_a_browser_that_fails_does_not_fail_the_run(monkeypatch, tmp_path):

@@ -13,7 +13,7 @@ from synthetic_run import NASTY, as_json, write_run
 from holdfast import report
 from holdfast.analysis.series import read_series
 from holdfast.analysis.statistics import SCORES, estimate_columns
-from holdfast.cli import main
+from holdfast.cli import command_named, main
 from holdfast.errors import RecordsError
 from holdfast.records import TaskSample, open_run, read_run
 from holdfast.records.lines import to_line, to_manifest
@@ -146,7 +146,9 @@ def no_model(monkeypatch):
     def load(arguments):
         raise AssertionError("the model was loaded before the page's place was looked at")
 
-    for module in ("calibrate", "loading", "profile", "tasks", "trace"):
+    for command in PAGES:
+        command_named(command)  # its imports are those of the module as it is
+    for module in ("calibrate", "drift", "model_loading", "profile", "tasks"):
         monkeypatch.setattr(f"holdfast.cli.{module}.load_model", load)
 
 

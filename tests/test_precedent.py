@@ -1,10 +1,15 @@
 """Precedent: what a model follows is told apart from what it merely repeats."""
 
+import json
+from dataclasses import replace
+
 import pytest
+from chat_server import Server, completion
 from scripted_model import ScriptedModel
 
 from holdfast import drift
 from holdfast.analysis.precedent_results import precedent_of
+from holdfast.cli import main
 from holdfast.errors import ParameterOutOfRange, UsageError
 from holdfast.models.requests import Request
 from holdfast.records import read_run
@@ -30,6 +35,16 @@ class Obedient(ScriptedModel):
 
     def follows(self, request: Request) -> bool:
         return request.messages[0]["content"] == PROMPT
+
+
+class Counted(Obedient):
+    """Says how many tokens each of its replies took."""
+
+    asked = 0
+
+    async def generate(self, request):
+        self.asked += 1
+        return replace(await super().generate(request), billed=(30, 5))
 
 
 class Imitator(Obedient):
@@ -142,3 +157,40 @@ def test_suites_and_settings_that_do_not_fit_are_refused(tmp_path):
     assert raised.value.option == "seen" and raised.value.value == (3, 1)
     with pytest.raises(UsageError):
         precedent.run(Obedient(), suite_of(), tmp_path, SETTINGS, ["boost:factor=4"])
+
+
+def test_every_reply_is_reported_and_its_tokens_are_counted(tmp_path):
+    model, reported = Counted(), []
+    running = drift.Running(progress=lambda replies, tokens=0: reported.append(replies))
+    run, _ = measured(
+        model, tmp_path, methods=["none", "repetition:probability=1"], running=running
+    )
+    each = [
+        precedent.count_replies(SETTINGS),
+        precedent.count_replies(SETTINGS, "repetition:probability=1"),
+    ]
+    assert each == [2 * 3 * 2 + 12, 6]
+    assert sum(reported) == model.asked == 24 * sum(each)
+    tokens = [chat.tokens for chat in run.precedents if chat.method == "none"]
+    assert {(count.read, count.written) for count in tokens} == {(30 * each[0], 5 * each[0])}
+
+
+def test_a_dry_run_records_a_few_pairs_and_estimates_the_rest(tmp_path, capsys):
+    suite = tmp_path / "bot.yaml"
+    case = {"id": "tony", "system_prompt": PROMPT, "probes": ["Hi?", "Menu?", "Price?"]}
+    case |= {"measure": {"name": "ends_with", "word": "Tony"}}
+    starters = ["Hello!", "Good evening!", "Hi there!", "Good morning!"]
+    suite.write_text(json.dumps({"cases": [case], "starters": starters}))
+    usage = {"prompt_tokens": 30, "completion_tokens": 5}
+    with Server(lambda body, number: completion("Well. Tony", usage=usage)) as server:
+        words = ["precedent", "--suite", str(suite), "--conversations", "10", "--draws", "1"]
+        words += ["--model", server.url, "--endpoint-model", "x", "--out", str(tmp_path / "run")]
+        assert main([*words, "--dry-run", "--price-in", "1"]) == 0
+        printed = capsys.readouterr().out
+        assert len(read_run(tmp_path / "run").precedents) == 2
+        # 12 replies of the histories and 16 next ones, for each of 10 pairs, of which 8 are left
+        assert printed.splitlines()[1].split()[-3:] == ["10", "8", "280"]
+        assert "6,700 read" in printed and "1,100 written" in printed and "224 requests" in printed
+        assert "Cost of these: about 0.0067" in printed
+        assert main(words) == 0
+    assert len(read_run(tmp_path / "run").precedents) == 10

@@ -11,7 +11,7 @@ from tiny import model
 
 from holdfast import drift
 from holdfast.cli import main, read_command
-from holdfast.cli.loading import load_user_turns
+from holdfast.cli.user_messages import load_user_turns
 from holdfast.drift.pairing import draw, resolve_settings
 from holdfast.drift.recorded_dialogs import read_user_turns
 from holdfast.drift.remaining import count_replies

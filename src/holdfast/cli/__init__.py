@@ -311,11 +311,13 @@ class _Parser(argparse.ArgumentParser):
     argparse would silently keep the last.
     """
 
-    def __init__(self, **named):
+    def __init__(self, **named: Any):
         super().__init__(**{**named, "allow_abbrev": False})
         self._given: dict[str, list[str]] = {}  # options of one command, with their words
 
-    def parse_known_args(self, args=None, namespace=None):
+    def parse_known_args(  # type: ignore[override]
+        self, args: Sequence[str] | None = None, namespace: Any = None
+    ) -> tuple[argparse.Namespace, list[str]]:
         self._given = {}
         return super().parse_known_args(args, namespace)
 
@@ -351,16 +353,19 @@ class _Parser(argparse.ArgumentParser):
 
     def _get_values(self, action: argparse.Action, words: list[str]) -> Any:
         if action.option_strings and action.nargs != 0 and not _collects(action):
-            self._refuse_second(action.option_strings[0], words)
+            self._refuse_second(action, words)
         return super()._get_values(action, words)
 
-    def _refuse_second(self, option: str, words: list[str]) -> None:
+    def _refuse_second(self, action: argparse.Action, words: list[str]) -> None:
+        option = action.option_strings[0]
         earlier = self._given.setdefault(option, words)
-        if earlier is not words:
-            values = " and ".join(
-                dict.fromkeys(" ".join(given) or "no value" for given in (earlier, words))
-            )
-            raise UsageError(f"{option} is given twice, with {values}; give it once.")
+        if earlier is words:
+            return
+        both = [" ".join(given) or "no value" for given in (earlier, words)]
+        cure = f"join them: --method {'+'.join(both)}" if option == "--method" else "give it once"
+        raise UsageError(
+            f"{option} is given twice, with {' and '.join(dict.fromkeys(both))}; {cure}."
+        )
 
     def _get_value(self, action: argparse.Action, text: str) -> Any:
         try:

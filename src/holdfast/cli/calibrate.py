@@ -18,17 +18,15 @@ from holdfast.analysis.choosing import (
 from holdfast.analysis.verdicts import MIN_SAMPLES
 from holdfast.cli import options
 from holdfast.cli.drift_run import DriftRun
-from holdfast.cli.dry_run import WorkItem, check_prices, estimate_run
+from holdfast.cli.dry_run import estimate_run
+from holdfast.cli.estimates import WorkItem, check_prices
 from holdfast.cli.json_output import write_run_document
-from holdfast.cli.loading import (
-    load_model,
-    load_user_turns,
-    note_usual_user_turns,
-    warn_of_small_model,
-)
-from holdfast.cli.options import Arg, Command, OutFolder, Specs, SuiteName
+from holdfast.cli.model_loading import load_model, warn_of_small_model
+from holdfast.cli.options import Arg, Command, Specs
 from holdfast.cli.output import command_line, command_with, page_path, write_page
 from holdfast.cli.progress import Bar, note
+from holdfast.cli.run_names import model_of, run_folder
+from holdfast.cli.user_messages import load_user_turns, note_usual_user_turns
 from holdfast.common import ranges
 from holdfast.common.model_names import is_served
 from holdfast.drift.asking_baseline import read_baseline
@@ -54,7 +52,7 @@ DESCRIPTION = (
 )
 
 EXAMPLES = """examples:
-  holdfast calibrate --budget 2
+  holdfast calibrate --budget 2 --out runs/calibrate
   holdfast calibrate --suite my_bot.yaml --sweep boost:factor=4 --sweep repetition:probability=0.5
   holdfast calibrate --sweep split-softmax:exponent=0.9,0.7,0.5 --sweep\
  repetition:probability=0.5,1 --capability mmlu:data/mmlu
@@ -64,6 +62,7 @@ Repeating a command resumes it."""
 
 
 class CalibrateArguments(
+    options.SuiteOptions,
     options.ModelOptions,
     options.RoundsOptions,
     options.DrawOptions,
@@ -71,10 +70,9 @@ class CalibrateArguments(
     options.UserTurnsOptions,
     options.RayOptions,
     options.DryRunOptions,
+    options.RunOptions,
     options.ReportOptions,
 ):
-    suite: SuiteName = "starter"
-    """where the prompts come from"""
     prompts: Annotated[str | None, Arg("ID,ID,...")] = None
     """the prompts to use (default: one of each category; with --conversations, all)"""
     capability: Annotated[
@@ -104,13 +102,13 @@ class CalibrateArguments(
     baseline: bool = False
     """ask the probes without a system prompt too, and name the prompts or rules that score as well
     without it; they still count in the stability"""
-    out: OutFolder = Path("runs/calibrate")
 
 
 def run(arguments: CalibrateArguments) -> None:
     check_prices(arguments)
     spec = _capability_spec(arguments)
-    out, page = arguments.out, page_path(arguments, arguments.out)
+    out = _folder(arguments)
+    page = page_path(arguments, out)
     budget = ranges.Range(0).check(
         "calibrate", "budget", 1.0 if arguments.budget is None else arguments.budget
     )
@@ -154,6 +152,11 @@ def run(arguments: CalibrateArguments) -> None:
     _print_result(arguments, read_calibration(out), budget, page)
 
 
+def _folder(arguments: CalibrateArguments) -> Path:
+    model = model_of(arguments)
+    return arguments.out or run_folder("calibrate", model, arguments.suite, seed=arguments.seed)
+
+
 def _capability_spec(arguments: CalibrateArguments) -> str:
     return arguments.capability or usual_capability(arguments.model, arguments.reading)
 
@@ -166,15 +169,16 @@ def _measure(
     def measure(plan: Plan, title: str) -> None:
         with Bar(units_of(run.suite, capability, plan), title=title) as bar:
             running = drift.Running(progress=bar, command=command_line())
-            calibrate(run.model, run.suite, capability, arguments.out, plan, running)
+            calibrate(run.model, run.suite, capability, out, plan, running)
 
-    folder = arguments.out / "capability"
+    out = _folder(arguments)
+    folder = out / "capability"
     begun = (folder / MANIFEST).is_file()
     is_swept = begun and read_run(folder).identity_as(CalibrationIdentity).sweeps
     if not capability.is_text and not is_swept:
         unswept = dataclasses.replace(plan, sweeps=())
         measure(unswept, f"{title}; the model as it is comes first")
-        _refuse_chance(read_calibration(arguments.out), arguments.budget)
+        _refuse_chance(read_calibration(out), arguments.budget)
         title = ""
     measure(plan, title)
 
@@ -212,7 +216,8 @@ def _refuse_chance(calibration: Calibration, budget: float | None) -> None:
 def _print_result(
     arguments: CalibrateArguments, calibration: Calibration, budget: float, page: Path
 ) -> None:
-    out, file = arguments.out, arguments.out / "method.json"
+    out = _folder(arguments)
+    file = out / "method.json"
     chosen, stability = pick(calibration, budget), read_run(out / "stability")
     write_calibration_figures(calibration, budget, out)
     study_summary.write_calibration_summaries(calibration, out)
@@ -242,7 +247,7 @@ def _print_result(
 
 
 def _next_step(arguments: CalibrateArguments, calibration: Calibration, chosen: Pick) -> str:
-    out = arguments.out
+    out = _folder(arguments)
     if chosen.recommended and arguments.budget is None:
         return f"to write it to {out / 'method.json'}:\n{command_with(budget=f'{chosen.budget:g}')}"
     if chosen.recommended and is_served(arguments.model):

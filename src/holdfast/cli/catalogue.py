@@ -1,5 +1,6 @@
 """`holdfast measures` and `holdfast methods`: list all of them, or describe one."""
 
+import difflib
 import inspect
 import itertools
 import json
@@ -105,7 +106,10 @@ def measure_lines(name: str) -> list[str]:
         described = textwrap.wrap(f"{name}: {summaries[name]}", _WIDTH)
         return [*described, "", f"example: measure: {SPEC_EXAMPLES[name]}", "source: ours"]
     if name not in REGISTRY:
-        raise UnknownName("measure", name, [*REGISTRY, *SPEC_EXAMPLES])
+        known = [*REGISTRY, *SPEC_EXAMPLES]
+        if not difflib.get_close_matches(name, known, 1):
+            raise UsageError(f"There is no measure {name!r}; `holdfast measures` lists them.")
+        raise UnknownName("measure", name, known)
     measure = REGISTRY[name]
     rows = [("argument", "takes", "default")]
     for argument, field in measure.arguments.items():

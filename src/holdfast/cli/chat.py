@@ -12,8 +12,16 @@ from holdfast.chat.messages import Message, Messages, has_prompt, read_message
 from holdfast.cli.catalogue import example_of
 from holdfast.cli.generate import read_chat
 from holdfast.cli.json_output import write_document
-from holdfast.cli.loading import check_extra, load_model
-from holdfast.cli.options import Arg, Command, DrawOptions, ModelOptions, Spec, SystemOptions
+from holdfast.cli.model_loading import load_model
+from holdfast.cli.needed_packages import check_extra
+from holdfast.cli.options import (
+    Arg,
+    Command,
+    DrawOptions,
+    MethodOptions,
+    ModelOptions,
+    SystemOptions,
+)
 from holdfast.cli.progress import Terminated, printable
 from holdfast.common.files import write_whole
 from holdfast.common.sampling import Sampling
@@ -50,20 +58,20 @@ COMMANDS = {
 }
 
 
-class ChatArguments(ModelOptions, SystemOptions, DrawOptions):
+class ChatArguments(ModelOptions, MethodOptions, SystemOptions, DrawOptions):
     work: ClassVar[Work] = "chat"
 
     system: Annotated[str | None, Arg("TEXT")] = None
     """the system prompt (default: none)"""
     messages: Annotated[str | None, Arg("FILE")] = None
     """a dialog to continue, as /save writes it"""
-    method: Spec = "none"
-    """the initial steering, as for /method"""
 
 
 def run(arguments: ChatArguments) -> None:
     check_extra("chat", ["prompt_toolkit"])
     parse(arguments.method)  # refused before the model loads
+    if arguments.messages not in (None, "-"):
+        read_chat(arguments.messages, "--messages")
     chat = Chat(
         load_model(arguments),
         arguments.sampling_for(arguments.model),

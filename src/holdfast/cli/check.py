@@ -15,10 +15,11 @@ from holdfast.analysis.check_file import Check
 from holdfast.analysis.check_verdicts import PromptCheck, Terms
 from holdfast.analysis.summary import DriftResults, results_of
 from holdfast.analysis.verdicts import MIN_SAMPLES
-from holdfast.cli import loading, options
-from holdfast.cli.drift import folder_name, settings_of
+from holdfast.cli import options
+from holdfast.cli.drift import settings_of
 from holdfast.cli.drift_run import DriftRun
-from holdfast.cli.dry_run import check_prices, estimate_run
+from holdfast.cli.dry_run import estimate_run
+from holdfast.cli.estimates import check_prices
 from holdfast.cli.exit_codes import (
     COULD_NOT,
     FAILED,
@@ -27,7 +28,14 @@ from holdfast.cli.exit_codes import (
     check_exit_code,
 )
 from holdfast.cli.json_output import write_run_document
-from holdfast.cli.options import Arg, Command, RunFolder, Spec, option_of
+from holdfast.cli.judge_loading import judging_of
+from holdfast.cli.model_loading import (
+    load_both,
+    load_model,
+    warn_of_default_steering,
+    warn_of_small_model,
+)
+from holdfast.cli.options import Arg, Command, option_of
 from holdfast.cli.output import (
     command_line,
     command_with,
@@ -36,6 +44,8 @@ from holdfast.cli.output import (
     write_run_page,
 )
 from holdfast.cli.progress import Bar, note
+from holdfast.cli.run_names import run_folder
+from holdfast.cli.user_messages import load_user_turns, note_usual_user_turns, with_user_prompt
 from holdfast.common.model_names import is_served, is_url
 from holdfast.drift import Settings
 from holdfast.drift.benchmark import check_before_loading
@@ -85,7 +95,9 @@ With --smoke, 0 says that no prompt clearly fails.
 `holdfast docs checking` says what a verdict means. Repeating a command resumes it."""
 
 
-class CheckArguments(options.BenchmarkOptions, options.ReportOptions):
+class CheckArguments(
+    options.MethodOptions, options.BenchmarkOptions, options.RunOptions, options.ReportOptions
+):
     suite: Annotated[str, Arg("SUITE", positional=True)]
     """FILE.yaml, or any suite that `holdfast drift` accepts"""
     min_stability: Annotated[float | None, Arg("SHARE")] = None
@@ -104,11 +116,6 @@ class CheckArguments(options.BenchmarkOptions, options.ReportOptions):
     """also write the verdicts as JUnit XML"""
     against: Annotated[Path | None, Arg("RUN")] = None
     """fail if a rule is kept less than in the run in this folder"""
-    method: Spec = "none"
-    """how the agent is steered"""
-    out: Annotated[Path | None, Arg(action=RunFolder)] = None
-    """the run's folder (default: runs/check-MODEL-SUITE-SEED, plus the settings that are not the
-    default)"""
 
 
 def run(arguments: CheckArguments) -> int:
@@ -123,16 +130,16 @@ def run(arguments: CheckArguments) -> int:
     # `settings_for` says how many conversations there are
     settings = settings_of(arguments, conversations=1, pairs="in-turn", adoption=False)
     method = methods.parse(arguments.method)
-    endpoint = loading.load_model(arguments) if is_url(arguments.model) else None
+    endpoint = load_model(arguments) if is_url(arguments.model) else None
     suite = drift.load_suite(arguments.suite, allow_code=arguments.allow_code)
-    loading.warn_of_small_model(arguments.model, arguments.suite)
-    out = arguments.out or Path("runs") / folder_name(
-        arguments, endpoint, arguments.suite, suite, "smoke" if arguments.smoke else "check"
-    )
+    warn_of_small_model(arguments.model, arguments.suite)
+    name = arguments.model if endpoint is None else endpoint.name
+    kind = "smoke" if arguments.smoke else "check"
+    out = arguments.out or run_folder(kind, name, arguments.suite, seed=arguments.seed)
     page_path(arguments, out)  # refused before anything runs
-    user_turns = loading.load_user_turns(arguments, suite)
+    user_turns = load_user_turns(arguments, suite)
     if user_turns is None:
-        suite, settings = loading.with_user_prompt(suite, settings, arguments.persona)
+        suite, settings = with_user_prompt(suite, settings, arguments.persona)
     before = None
     if arguments.against is not None:
         before = earlier_conversations(arguments.against, suite, methods.spec_of(method))
@@ -147,13 +154,11 @@ def run(arguments: CheckArguments) -> int:
             terms = dataclasses.replace(terms, budget=min(terms.budget, most))
     every = settings_for(suite, settings, terms)
     check_before_loading(suite, out, every, [method], user_turns, command_line())
-    model, user_model = loading.load_both(arguments, endpoint)
-    loading.note_usual_user_turns(arguments, user_turns)
-    loading.warn_of_default_steering(model, [method])
+    model, user_model = load_both(arguments, endpoint)
+    note_usual_user_turns(arguments, user_turns)
+    warn_of_default_steering(model, [method])
     typed.keep_work_in(out)  # an interruption asks these for it
-    cast = drift.Cast(
-        user_model, judging=loading.judging_of(arguments.force_judge), user_turns=user_turns
-    )
+    cast = drift.Cast(user_model, judging=judging_of(arguments.force_judge), user_turns=user_turns)
     run = DriftRun(model, suite, out, every, [method], cast)
     if arguments.dry_run:
         estimate_run(arguments, run)
@@ -311,5 +316,5 @@ COMMAND = Command(
     examples=EXAMPLES,
     failed=COULD_NOT,
     unavailable=UNAVAILABLE,
-    common=("suite", "model", "min_stability", "against", "budget", "smoke", "junit", "out"),
+    common=("suite", "model", "min_stability", "smoke", "against", "budget", "junit", "out"),
 )

@@ -6,7 +6,7 @@ which is what the command runs with.
 
 import argparse
 import types
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import (
@@ -45,6 +45,13 @@ class Options(BaseModel):
     def keep_work_in(self, folder: Path) -> None:
         """Notes that, from here on, repeating the command resumes it."""
         self._kept = folder
+
+    def refuse(self, names: Sequence[str], why: str) -> None:
+        """Refuses the first of these options that is given, with the reason."""
+        for name in names:
+            if (value := getattr(self, name, None)) is not None:
+                value = value[0] if isinstance(value, list) else value
+                raise UsageError(f"{option_of(name)} {value} {why}.")
 
     def is_default(self, name: str) -> bool:
         """Whether an option has its default value, or is no option of the command."""
@@ -109,7 +116,7 @@ class Command(Generic[AnyOptions]):
             raise UsageError(problem.sentence) from None
 
 
-def add_command(commands: argparse._SubParsersAction, command: Command) -> None:
+def add_command(commands: "argparse._SubParsersAction[Any]", command: Command[Any]) -> None:
     """Adds the parser of a command."""
     parser = commands.add_parser(
         command.name,
@@ -125,6 +132,7 @@ def add_command(commands: argparse._SubParsersAction, command: Command) -> None:
         text = "write the results to stdout as JSON, and all other lines to stderr"
         parser.add_argument("--json", action="store_true", dest=JSON, help=text)
     sections: dict[str, argparse._ActionsContainer] = {"": parser}
+    added: set[str] = set()
     for model, names in _parts_of(command.options):
         title = vars(model).get("title", "")
         if title not in sections:
@@ -133,7 +141,9 @@ def add_command(commands: argparse._SubParsersAction, command: Command) -> None:
         if vars(model).get("exclusive"):
             group = group.add_mutually_exclusive_group(required=True)
         for name in names:
-            _add_option(group, name, model.model_fields[name])
+            if name not in added:  # a class may change the default of an option that it inherits
+                _add_option(group, name, command.options.model_fields[name])
+            added.add(name)
 
 
 def _add_short_help(parser: argparse.ArgumentParser, common: tuple[str, ...]) -> None:
@@ -144,25 +154,40 @@ def _add_short_help(parser: argparse.ArgumentParser, common: tuple[str, ...]) ->
 
 
 class _ShortHelp(argparse.Action):
-    """Prints the help with the most common options, and says how many more there are."""
+    """Prints the help with the most common options, which come first, and counts the others."""
 
     def __init__(self, option_strings: list[str], dest: str, common: tuple[str, ...], help: str):
         super().__init__(option_strings, argparse.SUPPRESS, nargs=0, help=help)
-        self._common = {*common, "help", "help_all", JSON, argparse.SUPPRESS}
+        self._common = common
 
-    def __call__(self, parser, namespace, values, option_string=None):
-        listed = [action for action in parser._actions if action.option_strings]
-        others = [a for a in listed if a.dest not in self._common and not a.required]
-        texts = [action.help for action in others]
-        for action in others:
-            action.help = argparse.SUPPRESS
-        text = parser.format_help()
-        for action, help_text in zip(others, texts, strict=True):
-            action.help = help_text
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: object,
+        option_string: str | None = None,
+    ) -> None:
+        by_name = {action.dest: action for action in parser._actions}
+        shown = [by_name[name] for name in self._common]
+        shown += [action for action in parser._actions if action.required and action not in shown]
+        options = [action for action in shown if action.option_strings]
+        # the two helps have no name, as they set nothing
+        hidden = len(parser._actions) - len({action.dest for action in shown}) - 3
+        formatter = parser._get_formatter()
+        formatter.add_usage(parser.usage, parser._actions, parser._mutually_exclusive_groups)
+        formatter.add_text(parser.description)
+        sections = {
+            "positional arguments": [action for action in shown if not action.option_strings],
+            "options": [*options, by_name[JSON]],
+        }
+        for title, actions in sections.items():
+            formatter.start_section(title)
+            formatter.add_arguments(actions)
+            formatter.end_section()
         command = parser.prog.rpartition(" ")[2]
-        before, examples, after = text.partition("\nexamples:")
-        more = f"\n{len(others)} more options: holdfast {command} --help-all\n"
-        parser._print_message(before.rstrip("\n") + "\n" + more + examples + after)
+        formatter.add_text(f"{hidden} more options: holdfast {command} --help-all")
+        formatter.add_text(parser.epilog)
+        parser._print_message(formatter.format_help())
         parser.exit()
 
 
@@ -192,7 +217,9 @@ class HelpFormatter(argparse.HelpFormatter):
         lines = text.split("\n")
         return "\n".join(fill(line, width, "") if line[:1].strip() else line for line in lines)
 
-    def _format_usage(self, usage: str | None, actions: Iterable[Any], groups: Any, prefix: Any):
+    def _format_usage(
+        self, usage: str | None, actions: Iterable[Any], groups: Any, prefix: Any
+    ) -> str:
         if usage:
             return super()._format_usage(usage, actions, groups, prefix)
         needed = [action for action in actions if action.required or not action.option_strings]
@@ -208,7 +235,8 @@ def _add_option(parser: argparse._ActionsContainer, name: str, option: FieldInfo
     if (kind := more.get("type", more.get("action"))) in _METAVARS:
         more.setdefault("metavar", _METAVARS[kind])
     text, default = option.description or "", None if option.is_required() else option.default
-    if not (default is None or default is False or "(default" in text):
+    is_said = default is None or default is False or default == "default" or "(default" in text
+    if not is_said:
         shown = f"default: {f'{default:g}' if isinstance(default, float) else default}"
         text = f"{text} ({shown})" if text else shown
     more.setdefault("help", " ".join(text.split()))
@@ -241,7 +269,13 @@ def _parsing(annotation: Any) -> dict[str, Any]:
 class RunFolder(argparse.Action):
     """`--out` of a command that makes a run; takes a folder."""
 
-    def __call__(self, parser, namespace, values, option_string=None):
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: Any,
+        option_string: str | None = None,
+    ) -> None:
         folder = Path(values)
         if folder.is_file() or folder.suffix in (".yaml", ".yml"):
             what = "is a file" if folder.is_file() else f"ends in {folder.suffix}"

@@ -1,37 +1,46 @@
 """`holdfast drift`: measure drift in self-chats."""
 
-import hashlib
 import math
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Annotated, Literal
 
 from holdfast import drift, methods
 from holdfast.analysis.summary import results_of
-from holdfast.cli import loading, options
+from holdfast.cli import options
 from holdfast.cli.drift_run import DriftRun
-from holdfast.cli.dry_run import check_prices, estimate_run
+from holdfast.cli.dry_run import estimate_run
+from holdfast.cli.estimates import check_prices
 from holdfast.cli.json_output import write_run_document
-from holdfast.cli.options import Arg, Command, RunFolder, Specs, SuiteName
+from holdfast.cli.judge_loading import judging_of
+from holdfast.cli.model_loading import (
+    load_both,
+    load_model,
+    warn_of_default_steering,
+    warn_of_small_model,
+)
+from holdfast.cli.options import Arg, Command
 from holdfast.cli.output import command_line, page_path, print_run, write_run_page
 from holdfast.cli.progress import Bar, note
+from holdfast.cli.run_names import run_folder
+from holdfast.cli.user_messages import (
+    load_dialogs,
+    load_user_turns,
+    note_usual_user_turns,
+    with_user_prompt,
+)
 from holdfast.common.model_names import is_url
-from holdfast.drift import Suite
 from holdfast.drift.benchmark import check_before_loading
 from holdfast.drift.families import half_of
 from holdfast.drift.pairing import prepare
 from holdfast.drift.recorded_dialogs import Dialogs
 from holdfast.drift.remaining import count_replies
 from holdfast.drift.settings import Settings
-from holdfast.drift.suites import SHIPPED
 from holdfast.models.protocol import ChatModel
 from holdfast.report.terminal import next_line
 from holdfast.report.wording import count_of
 
-CONVERSATIONS = 40  # twice the fewest for verdicts; the papers' 200 take hours on a real model
-
 EXAMPLES = """examples:
-  holdfast drift                               the model in the package on its own prompts
+  holdfast drift                               the default model on its own prompts
   holdfast drift --method none --method split-softmax:exponent=0.5 --out runs/fix
   holdfast drift --model Qwen/Qwen2.5-0.5B-Instruct --suite core --rounds 8
   holdfast drift --model http://localhost:8000/v1 --endpoint-model my-model --suite core
@@ -48,29 +57,19 @@ Repeating a command resumes it; with more --conversations or another --method it
 Methods are listed by `holdfast methods`, measures by `holdfast measures`."""
 
 
-# settings that make a different run; those that are not the default are part of its folder's name
-_NAMED = (
-    *("device", "device_map", "dtype", "chat_template", "families", "scoring"),
-    *("rounds", "user_prompt", "persona", "pairs", "no_adoption", "baseline"),
-    *("system_as", "probes_per_round", "probe_at", "temperature", "top_p", "max_new_tokens"),
-    *("batch", "user_model", "user_endpoint_model", "user_turns", "context", "window", "dialogs"),
-    *("canary", "recall", "probe_every"),
-)
-
-
-class DriftArguments(options.BenchmarkOptions, options.ReportOptions):
-    suite: SuiteName = "starter"
-    """system prompts and probes (default: starter); li2024:hub reads the hub"""
+class DriftArguments(
+    options.SuiteOptions,
+    options.ConversationsOptions,
+    options.MethodsOptions,
+    options.BenchmarkOptions,
+    options.RunOptions,
+    options.ReportOptions,
+):
     families: Literal["explore", "confirm"] | None = None
     """only the families of prompts of one half: choose on the one, report on the other"""
     scoring: Literal["strict", "released", "loose"] = "strict"
     """for li2024: strict corrects the published measures, released keeps them; for verifiable
     instructions: loose takes the best of eight readings of a reply"""
-    conversations: int = CONVERSATIONS
-    """number of conversations"""
-    method: Specs = None
-    """none, split-softmax:exponent=0.5, ...; repeat to compare on the same pairs (default:
-    none)"""
     pairs: Literal["random", "balanced", "all"] = "random"
     """how prompts are paired: at random; balanced, so that each prompt is the agent equally often;
     or all ordered pairs, prompt after prompt"""
@@ -83,9 +82,6 @@ class DriftArguments(options.BenchmarkOptions, options.ReportOptions):
     """in place of self-chats, replay your own logs up to --rounds and probe at every round; one
     dialog per line (OpenAI's messages or ShareGPT, with tool calls if the model's chat template
     renders them)"""
-    out: Annotated[Path | None, Arg(action=RunFolder)] = None
-    """the run's folder (default: runs/drift-MODEL-SUITE-SEED, plus the settings that are not the
-    default)"""
 
 
 def run(arguments: DriftArguments) -> None:
@@ -98,31 +94,32 @@ def run(arguments: DriftArguments) -> None:
     )
     chosen = [methods.parse(spec) for spec in arguments.method or ["none"]]
     # an endpoint reports its model's name, which is part of the folder's; a local model loads last
-    endpoint = loading.load_model(arguments) if is_url(arguments.model) else None
+    endpoint = load_model(arguments) if is_url(arguments.model) else None
     suite = drift.load_suite(
         arguments.suite, scoring=arguments.scoring, allow_code=arguments.allow_code
     )
     if arguments.families is not None:
         suite = half_of(suite, arguments.families)
-    loading.warn_of_small_model(arguments.model, arguments.suite)
-    out = arguments.out or Path("runs") / folder_name(arguments, endpoint, arguments.suite, suite)
+    warn_of_small_model(arguments.model, arguments.suite)
+    name = arguments.model if endpoint is None else endpoint.name
+    out = arguments.out or run_folder("drift", name, arguments.suite, seed=arguments.seed)
     page = page_path(arguments, out)
     for line in suite.notes:
         note(line)
-    user_turns = loading.load_user_turns(arguments, suite)
-    dialogs = loading.load_dialogs(arguments, arguments.dialogs, suite, settings)
+    user_turns = load_user_turns(arguments, suite)
+    dialogs = load_dialogs(arguments, arguments.dialogs, suite, settings)
     given = dialogs or user_turns
     if given is None:
-        suite, settings = loading.with_user_prompt(suite, settings, arguments.persona)
+        suite, settings = with_user_prompt(suite, settings, arguments.persona)
     check_before_loading(suite, out, settings, chosen, given, command_line())
-    model, user_model = loading.load_both(arguments, endpoint)
-    loading.note_usual_user_turns(arguments, user_turns)
+    model, user_model = load_both(arguments, endpoint)
+    note_usual_user_turns(arguments, user_turns)
     _warn_of_foreign_files(arguments.method or (), model)
-    loading.warn_of_default_steering(model, chosen)
+    warn_of_default_steering(model, chosen)
     given, settings = prepare(model, suite, settings, given)
     dialogs = given if isinstance(given, Dialogs) else None
     # shared by the run and its baseline, so that a judge loads once
-    cast = drift.Cast(user_model, dialogs, loading.judging_of(arguments.force_judge), user_turns)
+    cast = drift.Cast(user_model, dialogs, judging_of(arguments.force_judge), user_turns)
     arguments.keep_work_in(out)
     planned = DriftRun(model, suite, out, settings, chosen, cast)
     if arguments.dry_run:
@@ -155,7 +152,7 @@ def _title(settings: Settings, methods: int, replies: int) -> str:
     )
 
 
-def _warn_of_foreign_files(specs: Sequence[str], model) -> None:
+def _warn_of_foreign_files(specs: Sequence[str], model: ChatModel) -> None:
     """Warns if a method file was calibrated on another model."""
     for spec in filter(methods.is_file, specs):
         made_for = methods.read_method_file(spec.strip()).model_fingerprint
@@ -190,40 +187,6 @@ def settings_of(
     )
 
 
-def folder_name(
-    arguments: options.BenchmarkOptions,
-    endpoint: ChatModel | None,
-    suite_name: str,
-    suite: Suite,
-    command: str = "drift",
-) -> str:
-    """Names a run's folder by the model, the suite, the seed, and every non-default setting.
-
-    For a custom suite, the name includes a hash of its contents: repeating the command after
-    editing a prompt starts a new run and keeps the old one.
-    """
-    model = arguments.model if endpoint is None else endpoint.name
-    names = [model, suite_name, str(arguments.seed)]
-    if suite_name not in SHIPPED:
-        names.insert(2, suite.fingerprint[:8])
-    parts = [plain_name(name.rstrip("/").split("/")[-1]) for name in names]
-    for option in _NAMED:
-        if arguments.is_default(option):
-            continue
-        value = getattr(arguments, option)
-        text = "_".join(map(str, value)) if isinstance(value, list) else str(value)
-        text = "" if value is True else plain_name(text)
-        if len(text) > 20:  # file names have a length limit, which a persona may exceed
-            text = hashlib.sha256(repr(value).encode("utf-8", "replace")).hexdigest()[:8]
-        parts.append(f"{option}_{text}".rstrip("_"))
-    return "-".join([command, *parts])
-
-
-def plain_name(text: str) -> str:
-    """A text as a part of a file's name."""
-    return "".join(ch if ch.isalnum() or ch == "." else "_" for ch in text)
-
-
 COMMAND = Command(
     "drift",
     "measure how a model drifts from its system prompts",
@@ -236,5 +199,5 @@ COMMAND = Command(
         " the agent may take over (adoption), as in Li et al. 2024, Figure 3."
     ),
     examples=EXAMPLES,
-    common=("model", "suite", "user_turns", "method", "conversations", "out"),
+    common=("model", "suite", "method", "conversations", "out"),
 )

@@ -13,23 +13,26 @@ from typing import Annotated, Any
 
 from holdfast import drift
 from holdfast.analysis.summary import results_of, summary_of, write
-from holdfast.cli import loading, options
+from holdfast.cli import options
 from holdfast.cli.browser import has_display, open_in_browser
-from holdfast.cli.drift import CONVERSATIONS, DriftArguments, plain_name, settings_of
+from holdfast.cli.drift import DriftArguments, settings_of
 from holdfast.cli.drift_run import DriftRun
 from holdfast.cli.first_suite import draft_rules, write_suite
 from holdfast.cli.json_output import write_run_document
+from holdfast.cli.model_loading import load_model, warn_of_small_model
 from holdfast.cli.options import Arg, Command, RunFolder
 from holdfast.cli.output import command_of
 from holdfast.cli.progress import Bar, duration, note
+from holdfast.cli.progress import pace as pace_of
 from holdfast.cli.reply_timing import time_replies
-from holdfast.cli.time_box import FEWEST, LONG, Pilot, TimeBox
+from holdfast.cli.run_names import FOLDER, run_folder
+from holdfast.cli.time_box import FEWEST, LONG, Pilot, Plan, TimeBox
+from holdfast.cli.user_messages import load_user_turns
 from holdfast.common.model_names import is_url
 from holdfast.common.sampling import Sampling
 from holdfast.drafting.suite_text import DraftedFile
 from holdfast.drift import Settings
 from holdfast.drift.pairing import prepare
-from holdfast.drift.recorded_dialogs import UserTurns
 from holdfast.drift.remaining import count_replies, missing_numbers
 from holdfast.errors import UsageError
 from holdfast.models.protocol import ChatModel
@@ -40,8 +43,9 @@ from holdfast.report.first_table import first_table
 from holdfast.report.terminal import next_line
 from holdfast.report.wording import count_of
 
-MOST = CONVERSATIONS  # as many as `holdfast drift` has, and as there are scripted dialogs
+MOST = options.CONVERSATIONS  # as many as `holdfast drift` has, and as there are scripted dialogs
 DEMO = "luna"  # the suite of real models without --prompt
+_PILOT = 1 / 6  # the share of the time in which the model is timed
 
 
 class TryArguments(options.ModelOptions, options.SeedOptions):
@@ -55,7 +59,8 @@ class TryArguments(options.ModelOptions, options.SeedOptions):
     no_open: bool = False
     """do not open the page in a browser"""
     out: Annotated[Path | None, Arg(action=RunFolder)] = None
-    """the run's folder (default: runs/try-MODEL-PROMPT)"""
+    """the folder of the run, to which repeating the command adds (default:
+    runs/try-MODEL-PROMPT-SEED)"""
 
 
 def run(arguments: TryArguments) -> None:
@@ -65,18 +70,21 @@ def run(arguments: TryArguments) -> None:
             option="minutes",
             value=arguments.minutes,
         )
-    began = time.monotonic()
+    began, allowed = time.monotonic(), 60 * arguments.minutes
     drafted = None if arguments.prompt is None else draft_rules(arguments.prompt)
-    endpoint = loading.load_model(arguments) if is_url(arguments.model) else None
+    endpoint = load_model(arguments) if is_url(arguments.model) else None
     out, planned = _planned(arguments, endpoint, drafted)
     suite = drift.load_suite(planned.suite)
-    loading.warn_of_small_model(planned.model, planned.suite)
-    user_turns = loading.load_user_turns(planned, suite)
-    model = endpoint or loading.load_model(planned)
-    pilot = time_replies(model, suite, _settings(planned), user_turns)
+    warn_of_small_model(planned.model, planned.suite)
+    user_turns = load_user_turns(planned, suite)
+    model = endpoint or load_model(planned)
+    pilot = time_replies(model, suite, _settings(planned), user_turns, _PILOT * allowed)
     # loading and timing the model count, up to half of the time
-    seconds = max(30 * arguments.minutes, 60 * arguments.minutes - (time.monotonic() - began))
-    planned = planned.model_copy(update={"rounds": _rounds(planned, out, pilot, seconds)})
+    seconds = max(allowed / 2, allowed - (time.monotonic() - began))
+    plan = _plan(arguments, out, pilot, seconds)
+    planned = planned.model_copy(
+        update={"rounds": plan.rounds, "max_new_tokens": plan.max_new_tokens}
+    )
     arguments.keep_work_in(out)
     conversations = DriftRun(
         model,
@@ -87,7 +95,7 @@ def run(arguments: TryArguments) -> None:
         drift.Cast(user_turns=user_turns),
         command_of("drift", planned),
     )
-    _converse(conversations, user_turns, planned, pilot, seconds)
+    _converse(conversations, planned, plan, pilot, seconds)
     results = results_of(read_run(out))
     write(out, summary_of(results))
     page = write_page([results], out / "report.html", "--out").resolve()
@@ -115,19 +123,13 @@ def _planned(
     }
     if not bundled or drafted is not None:
         given["user_turns"] = "everyday"
-    given["max_new_tokens"] = arguments.max_new_tokens
-    folder = arguments.out.parent if arguments.out else Path("runs")
-    given["suite"] = "starter" if bundled else DEMO
-    names = [arguments.model if endpoint is None else endpoint.name, given["suite"]]
+    suite = prompts = "starter" if bundled else DEMO
     if drafted is not None:
-        given["suite"] = str(write_suite(drafted, folder))
-        fingerprint = drift.load_suite(given["suite"]).fingerprint
-        names[1:] = [drafted.path.stem, fingerprint[:8]]
-    if arguments.seed:
-        names.append(str(arguments.seed))
-    plain = (plain_name(name.rstrip("/").split("/")[-1]) for name in names)
-    out = arguments.out or folder / "-".join(["try", *plain])
-    return out, DriftArguments(**given, conversations=MOST, out=out)
+        file, prompts = write_suite(drafted, arguments.out.parent if arguments.out else FOLDER)
+        suite = str(file)
+    model = arguments.model if endpoint is None else endpoint.name
+    out = arguments.out or run_folder("try", model, prompts, seed=arguments.seed)
+    return out, DriftArguments(**given, suite=suite, conversations=MOST, out=out)
 
 
 def _settings(planned: DriftArguments) -> Settings:
@@ -139,20 +141,18 @@ def _settings(planned: DriftArguments) -> Settings:
     )
 
 
-def _rounds(planned: DriftArguments, out: Path, pilot: Pilot, seconds: float) -> int:
-    """The length of the conversations: that of the run in the folder, or what there is time for."""
+def _plan(arguments: TryArguments, out: Path, pilot: Pilot, seconds: float) -> Plan:
+    """The conversations to hold: like those in the folder, or what there is time for."""
     if (out / MANIFEST).is_file():
-        recorded = read_run(out).identity_as(ConversationsIdentity).settings.rounds
-        return recorded or planned.rounds
-    return planned.rounds if planned.user_turns is None else pilot.rounds_within(seconds)
+        recorded = read_run(out).identity_as(ConversationsIdentity).settings
+        tokens = recorded.sampling.max_new_tokens or arguments.max_new_tokens
+        return Plan(recorded.rounds or Settings.rounds, tokens, FEWEST)
+    may_shorten = arguments.is_default("max_new_tokens")
+    return pilot.plan(seconds, arguments.max_new_tokens, may_shorten=may_shorten)
 
 
 def _converse(
-    run: DriftRun,
-    user_turns: UserTurns | None,
-    planned: DriftArguments,
-    pilot: Pilot,
-    seconds: float,
+    run: DriftRun, planned: DriftArguments, plan: Plan, pilot: Pilot, seconds: float
 ) -> None:
     """Runs the missing conversations until the time is up, and says how many these were."""
     most = planned.conversations
@@ -160,27 +160,37 @@ def _converse(
     if not missing:
         note(f"{run.out} has all {most} conversations; `holdfast drift` adds more.")
         return
-    given, settings = prepare(run.model, run.suite, run.settings, user_turns)
-    rounds = settings.rounds
-    first = pilot.first_group(rounds, seconds, len(missing))
-    expected = max(seconds, first * pilot.seconds_of(rounds))
-    if rounds < LONG:
-        minutes = math.ceil(2 * FEWEST * pilot.seconds_of(LONG) / 60)
-        note(
-            f"this model is slow here, so the conversations are short; --minutes {minutes} with"
-            f" another --out makes them {LONG} rounds long."
-        )
-    note(f"conversations of {count_of(rounds, 'round')}, for about {duration(expected)}.")
+    given, settings = prepare(run.model, run.suite, run.settings, run.cast.read())
+    first = pilot.first_group(plan, seconds, len(missing))
+    _note_plan(plan, pilot, first, seconds)
     if is_url(planned.model):
         replies = count_replies(run.suite, settings, given, missing)
         note(f"at most {replies:,} requests to {planned.model}.")
     for group in TimeBox(seconds, first).groups(missing):
-        title = f"{count_of(len(group), 'conversation')} side by side"
+        title = count_of(len(group), "conversation")
         total = count_replies(run.suite, settings, given, group)
         with Bar(total, title=title, waves=1) as bar:
             run.converse_some((), group, bar, lambda: False)
     done = most - len(missing_numbers(run.out, ["none"], most)["none"])
     note(f"{count_of(done, 'conversation')} recorded, of at most {most}, in {run.out}.")
+
+
+def _note_plan(plan: Plan, pilot: Pilot, first: int, seconds: float) -> None:
+    """Says how the conversations suit the model's speed."""
+    each = pilot.seconds_of(plan.rounds, plan.max_new_tokens)
+    note(
+        f"{pace_of(pilot.per_round * plan.rounds / each, 'reply')}: "
+        f"{count_of(first, 'conversation')} of {count_of(plan.rounds, 'round')} to begin with, with"
+        f" replies of at most {plan.max_new_tokens} tokens, for about"
+        f" {duration(max(seconds, first * each))}."
+    )
+    if plan.rounds < LONG or plan.max_new_tokens < Sampling.max_new_tokens:
+        longer = FEWEST * pilot.seconds_of(LONG, Sampling.max_new_tokens)
+        note(
+            "the model is slow here, so these are short; with --minutes"
+            f" {math.ceil(1.2 * longer / 60)} and another --out, they have {LONG} rounds, and"
+            f" replies of up to {Sampling.max_new_tokens} tokens."
+        )
 
 
 COMMAND = Command(
@@ -200,5 +210,5 @@ COMMAND = Command(
         "  holdfast try --model Qwen/Qwen2.5-0.5B-Instruct --prompt bot.txt\n"
         "  holdfast try --model http://localhost:8000/v1 --prompt bot.txt --minutes 5"
     ),
-    common=("model", "prompt", "minutes", "no_open", "endpoint_model", "out"),
+    common=("model", "prompt", "minutes", "endpoint_model", "out", "no_open"),
 )

@@ -1,9 +1,9 @@
 """The suite of a first run: the rules of a bot's prompt that a conversation can test."""
 
 import hashlib
+import itertools
 from pathlib import Path
 
-from holdfast.cli.drift import plain_name
 from holdfast.cli.progress import note_if_long
 from holdfast.common.files import write_whole
 from holdfast.common.plurals import plural
@@ -49,14 +49,25 @@ def _shortened(text: str) -> str:
     return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1].rstrip()}…"
 
 
-def write_suite(drafted: DraftedFile, folder: Path) -> Path:
-    """Writes the drafted suite; one that is there already, and may have been edited, stays."""
+def write_suite(drafted: DraftedFile, folder: Path) -> tuple[Path, str]:
+    """Writes the drafted suite, unless an earlier run wrote it; returns it, and its name.
+
+    Its first line identifies the draft, so that the user may edit the rest, and a prompt that has
+    changed since gets a suite with the next number.
+    """
+    text = suite_text([drafted], PROBES)
     digest = hashlib.sha256(drafted.text.encode("utf-8", "surrogatepass")).hexdigest()[:8]
-    file = folder / f"try-{plain_name(drafted.path.stem)}-{digest}.yaml"
-    if file.exists():
-        print(f"Suite: {file}, which exists already and is used unchanged.")
-    else:
-        folder.mkdir(parents=True, exist_ok=True)
-        write_whole(file, suite_text([drafted], PROBES), "another folder with --out")
-        print(f"Suite: {file}, to edit.")
-    return file
+    first_line = f"# `holdfast try` drafted this from version {digest} of {drafted.path.name}.\n"
+    for number in itertools.count(1):
+        name = drafted.path.stem if number == 1 else f"{drafted.path.stem}-{number}"
+        file = folder / f"try-{name}.yaml"
+        if not file.exists():
+            folder.mkdir(parents=True, exist_ok=True)
+            write_whole(file, first_line + text, "another folder with --out")
+            print(f"Suite: {file}, to edit.")
+            return file, name
+        there = file.read_text(encoding="utf-8", errors="replace")
+        if there.startswith(first_line):
+            print(f"Suite: {file}, which exists already and is used unchanged.")
+            return file, name if there == first_line + text else f"{name}-edited"
+    raise AssertionError("there is always a next number")

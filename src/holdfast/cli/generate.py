@@ -12,8 +12,15 @@ from holdfast import methods
 from holdfast.chat.emphasis import read_marks
 from holdfast.chat.messages import Message, has_prompt
 from holdfast.cli.json_output import write_document
-from holdfast.cli.loading import load_model
-from holdfast.cli.options import Arg, Command, DrawOptions, ModelOptions, Specs, SystemOptions
+from holdfast.cli.model_loading import load_model
+from holdfast.cli.options import (
+    Arg,
+    Command,
+    DrawOptions,
+    MethodOptions,
+    ModelOptions,
+    SystemOptions,
+)
 from holdfast.cli.progress import note, printable
 from holdfast.common.sampling import NO_CONTENT
 from holdfast.errors import HoldfastError, UsageError, reason_of
@@ -37,7 +44,7 @@ class ReplyDocument(BaseModel):
     model: str
 
 
-class GenerateArguments(ModelOptions, SystemOptions, DrawOptions):
+class GenerateArguments(ModelOptions, MethodOptions, SystemOptions, DrawOptions):
     work: ClassVar[Work] = "chat"
 
     system: Annotated[str | None, Arg("TEXT")] = None
@@ -54,18 +61,10 @@ class GenerateArguments(ModelOptions, SystemOptions, DrawOptions):
     r"""*like this* in a message is emphasis; \* is an asterisk"""
     continue_final_message: bool = False
     """continue the last message of --messages, the assistant's, in place of answering it"""
-    method: Specs = None
-    """split-softmax:exponent=0.5, ...; join several with + (default: none)"""
 
 
 def run(arguments: GenerateArguments) -> None:
-    given = arguments.method or ["none"]
-    if len(given) > 1:
-        raise UsageError(
-            f"--method is given {len(given)} times, and one reply has one setting; join them: "
-            f"--method {'+'.join(given)}"
-        )
-    chosen = methods.parse(given[0])
+    chosen = methods.parse(arguments.method)
     request = Request(
         _messages(arguments),
         chosen,

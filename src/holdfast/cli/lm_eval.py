@@ -5,7 +5,7 @@ import sys
 from typing import Annotated
 
 from holdfast.cli.json_output import write_document
-from holdfast.cli.loading import check_extra
+from holdfast.cli.needed_packages import check_extra
 from holdfast.cli.options import Arg, Command, Options
 from holdfast.integrations.lm_eval import NAME, register
 

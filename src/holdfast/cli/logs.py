@@ -12,12 +12,13 @@ from holdfast.analysis.adherence import Adherence, adherence
 from holdfast.analysis.logs_summary import write_logs_summary
 from holdfast.analysis.rule_context import count_causes, total_causes
 from holdfast.cli import options
+from holdfast.cli.endpoint_options import check_endpoint_options
 from holdfast.cli.exit_codes import COULD_NOT, exit_code
 from holdfast.cli.json_output import write_document, write_run_document
-from holdfast.cli.loading import check_endpoint_options, judging_of, load_asked_model
+from holdfast.cli.judge_loading import judging_of, load_asked_model
 from holdfast.cli.log_labels import key_reader, label_turns, print_agreements, require_terminal
 from holdfast.cli.log_watch import follow
-from holdfast.cli.options import Arg, Command, OutFolder, option_of
+from holdfast.cli.options import Arg, Command, RunFolder, option_of
 from holdfast.cli.output import command_line, page_option, page_path
 from holdfast.cli.progress import Bar, note
 from holdfast.cli.scan_bar import cores, scan_bar
@@ -76,7 +77,13 @@ class _ListFormats(argparse.Action):
     def __init__(self, option_strings: Sequence[str], dest: str, **more: Any):
         super().__init__(option_strings, dest, nargs=0, **more)
 
-    def __call__(self, parser, namespace, values, option_string=None):
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: object,
+        option_string: str | None = None,
+    ) -> None:
         print(formats_list())
         parser.exit()
 
@@ -113,7 +120,7 @@ class LogsArguments(options.ReportOptions, options.EndpointOptions):
     """the turns that --label draws"""
     workers: Annotated[int | None, Arg("N")] = None
     """processes that read and score (default: one for each core)"""
-    out: OutFolder = Path("runs/logs")
+    out: Annotated[Path, Arg(action=RunFolder)] = Path("runs/logs")
     """the run's folder"""
     force_judge: bool = False
     """use judges even if they agree poorly with the labelled replies of their rules"""

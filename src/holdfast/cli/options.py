@@ -17,13 +17,11 @@ from holdfast.drift.settings import CONTEXTS, PROBE_AT, Settings
 from holdfast.methods.kinds import Ability
 from holdfast.models.engine_choice import Work
 
-OutFolder = Annotated[Path, Arg(action=RunFolder)]
 EngineOptions = Annotated[list[str] | None, Arg("auto|torch|llama|NAME=VALUE")]
 Spec = Annotated[str, Arg("SPEC")]
 Specs = Annotated[list[str] | None, Arg("SPEC")]
-_SUITES = "starter|everyday|bots|core|bot|luna|li2024:PATH|sys-ifeval:PATH|FILE.yaml"
-SuiteName = Annotated[str, Arg(_SUITES)]
 TEMPERATURE = 0.7  # of models that people use, if none is given
+CONVERSATIONS = 40  # twice the fewest for verdicts; the papers' 200 take hours on a real model
 
 
 class PlacementOptions(Options):
@@ -60,12 +58,11 @@ class EndpointOptions(Options):
 
 
 class _NamedModel(Options):
-    model: Annotated[
-        str, Arg("default|FOLDER|FILE.gguf|HUB_ID|URL[,URL]|vllm:MODEL|llama:FILE.gguf")
-    ] = "default"
-    """the chat model (without it, the default model; `python -m holdfast.models.install` adds
-    smollm2, gemma-3-270m, qwen-0.5b and qwen-1.5b); several servers of one model share the
-    conversations; vllm: and llama: run it in vLLM or llama.cpp, in process"""
+    model: Annotated[str, Arg("MODEL")] = "default"
+    """the chat model: a folder, a GGUF file, a name on the Hugging Face hub, the URL of an endpoint
+    (URL,URL shares the work among several), or vllm:MODEL or llama:FILE.gguf, in those engines;
+    `python -m holdfast.models.install` adds smollm2, gemma-3-270m, qwen-0.5b and qwen-1.5b. Without
+    it, the default model, 7 MB in the package"""
     engine: EngineOptions = None
     """for a GGUF file: torch (Holdfast's own engine, on dequantised weights), llama (llama.cpp, on
     the weights as they are; needs holdfast-llama) or auto (default: by the machine's memory and the
@@ -91,8 +88,9 @@ class ModelOptions(_NamedModel, EndpointOptions, PlacementOptions, _RowOptions):
 
 
 class _LocalModel(Options):
-    model: Annotated[str, Arg("default|smollm2|PATH|HUB_ID")] = "default"
-    """the chat model (without it, the default model)"""
+    model: Annotated[str, Arg("MODEL")] = "default"
+    """the chat model: a folder, a GGUF file, or a name on the Hugging Face hub. Without it, the
+    default model, 7 MB in the package"""
 
 
 class LocalModelOptions(_LocalModel, PlacementOptions):
@@ -104,6 +102,44 @@ class SeedOptions(Options):
 
     seed: int = 0
     """seed of every random draw"""
+
+
+class SuiteOptions(Options):
+    """The system prompts."""
+
+    suite: Annotated[str, Arg("SUITE")] = "starter"
+    """the system prompts and their probes: starter, everyday, bots, core, bot, luna, a FILE.yaml of
+    your own, li2024:PATH (or li2024:hub) or sys-ifeval:PATH"""
+
+
+class ConversationsOptions(Options):
+    """How many conversations there are."""
+
+    conversations: int = CONVERSATIONS
+    """how many conversations to hold"""
+
+
+class MethodOptions(Options):
+    """How the agent is steered."""
+
+    method: Spec = "none"
+    """how the agent is steered, as in boost:factor=4; join several with +"""
+
+
+class MethodsOptions(Options):
+    """The steerings to compare."""
+
+    method: Specs = None
+    """how the agent is steered, as in boost:factor=4; join several with +; repeat to compare, also
+    with none (default: none)"""
+
+
+class RunOptions(Options):
+    """The folder of a run."""
+
+    out: Annotated[Path | None, Arg(action=RunFolder)] = None
+    """the folder of the run, which repeating the command resumes (default:
+    runs/COMMAND-MODEL-SUITE-SEED, such as runs/drift-smollm2-core-0)"""
 
 
 class DrawOptions(SeedOptions):

@@ -1,16 +1,26 @@
 """`holdfast precedent`: system prompt or earlier replies, which of them does a model follow?"""
 
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from holdfast import drift, methods
 from holdfast.analysis.precedent_results import precedent_of
 from holdfast.cli import options
+from holdfast.cli.dry_run import how_many
+from holdfast.cli.estimates import Measured, WorkItem, check_prices, print_estimate
 from holdfast.cli.json_output import write_document
-from holdfast.cli.loading import load_model
-from holdfast.cli.options import Command, OutFolder, Specs, SuiteName
+from holdfast.cli.model_loading import load_model
+from holdfast.cli.options import Command
 from holdfast.cli.output import command_line, print_figures
 from holdfast.cli.progress import Bar
-from holdfast.common.sampling import Sampling
+from holdfast.cli.run_names import model_of, run_folder
+from holdfast.drift import Suite
+from holdfast.drift.remaining import missing_numbers
+from holdfast.methods import Method, spec_of
+from holdfast.models.protocol import ChatModel
+from holdfast.records import Run
 from holdfast.report.precedent_tables import precedent_lines, write_precedent_figures
 from holdfast.report.wording import count_of
 from holdfast.study import precedent
@@ -20,47 +30,104 @@ EXAMPLES = """examples:
   holdfast precedent --model qwen-0.5b --suite everyday --method boost:factor=4"""
 
 
-class PrecedentArguments(options.ModelOptions, options.SeedOptions):
-    suite: SuiteName = "starter"
-    """the suite whose prompts are used; its rules need several probes, and no judge"""
+class PrecedentArguments(
+    options.SuiteOptions,
+    options.ModelOptions,
+    options.MethodsOptions,
+    options.DrawOptions,
+    options.RunOptions,
+    options.DryRunOptions,
+):
     conversations: int = precedent.Settings.conversations
-    """number of pairs of histories; the prompts take turns"""
-    method: Specs = None
-    """a method that steers the next reply; repeat to compare. Histories are made without one"""
+    """how many pairs of histories to make; the prompts take turns"""
+    max_new_tokens: int = precedent.Settings.sampling.max_new_tokens
+    """the most tokens of a reply"""
     draws: int = precedent.Settings.draws
     """every reply of a history is the best of so many draws"""
-    temperature: float = precedent.Settings.sampling.temperature
-    """of all replies"""
-    max_new_tokens: int = precedent.Settings.sampling.max_new_tokens
-    """the longest reply"""
     batch: int = precedent.Settings.batch
     """conversations that run side by side"""
-    out: OutFolder = Path("runs/precedent")
-    """the folder of the results"""
 
 
 def run(arguments: PrecedentArguments) -> None:
-    chosen = [methods.parse("none"), *map(methods.parse, arguments.method or ())]
+    check_prices(arguments)
+    given = dict.fromkeys(arguments.method or ())
+    chosen = [(), *(methods.parse(spec) for spec in given if spec != "none")]
     suite = drift.load_suite(arguments.suite)
     settings = precedent.Settings(
         conversations=arguments.conversations,
         seed=arguments.seed,
-        sampling=Sampling(arguments.temperature, 0.9, arguments.max_new_tokens),
+        sampling=arguments.sampling_for(arguments.model),
         draws=arguments.draws,
         batch=arguments.batch,
     )
     precedent.subjects_of(suite, settings)  # refuses a suite before the model is loaded
+    name = model_of(arguments)
+    out = arguments.out or run_folder("precedent", name, arguments.suite, seed=arguments.seed)
     model = load_model(arguments)
-    arguments.keep_work_in(arguments.out)
-    title = f"{count_of(settings.conversations, 'pair')} of histories, and the replies after them"
-    with Bar(len(chosen) * settings.conversations, "conversation", title) as bar:
-        running = drift.Running(progress=bar, command=command_line())
-        made = precedent.run(model, suite, arguments.out, settings, chosen, running)
+    arguments.keep_work_in(out)
+    study = PrecedentRun(model, suite, out, settings, chosen)
+    if arguments.dry_run:
+        _estimate(arguments, study)
+        return
+    made = study.run(
+        f"{count_of(settings.conversations, 'pair')} of histories, and the next replies"
+    )
     results = precedent_of(made.precedents)
     print(*precedent_lines(results), sep="\n")
-    figures = write_precedent_figures(results, arguments.out / "figures")
+    figures = write_precedent_figures(results, out / "figures")
     print_figures(figures)
-    write_document({"folder": arguments.out.resolve(), "results": results, "files": figures})
+    write_document({"folder": out.resolve(), "results": results, "files": figures})
+
+
+@dataclass(frozen=True)
+class PrecedentRun:
+    """The pairs of histories of a command, as arguments of `precedent.run`."""
+
+    model: ChatModel
+    suite: Suite
+    out: Path
+    settings: precedent.Settings
+    methods: Sequence[tuple[Method, ...]]
+
+    @property
+    def replies(self) -> int:
+        """How many replies there are in all."""
+        each = sum(precedent.count_replies(self.settings, method) for method in self.methods)
+        return self.settings.conversations * each
+
+    def run(self, title: str) -> Run:
+        """Makes the missing pairs of histories and asks for the next replies, with a bar."""
+        with Bar(self.replies, title=title) as bar:
+            running = drift.Running(progress=bar, command=command_line())
+            arguments = (self.model, self.suite, self.out, self.settings, self.methods, running)
+            return precedent.run(*arguments)
+
+
+def _estimate(arguments: PrecedentArguments, study: PrecedentRun) -> None:
+    """Makes the first missing pairs of histories without a method, and estimates the rest."""
+    settings, pairs = study.settings, study.settings.conversations
+    missing = missing_numbers(study.out, list(map(spec_of, study.methods)), pairs)
+    left = missing[spec_of(())]
+    few = how_many(arguments.model, len(left), settings.batch)
+    measured = Measured([], 0, 0, 0, 0.0)
+    if few:
+        first = replace(settings, conversations=left[few - 1] + 1)
+        began = time.monotonic()
+        some = replace(study, settings=first, methods=[()])
+        made = some.run(f"--dry-run: {few} of {count_of(pairs, 'pair')} of histories")
+        tokens = [chat.tokens for chat in made.precedents if chat.conversation in left[:few]]
+        replies = few * precedent.count_replies(settings)
+        measured = Measured(tokens, few, replies, replies, time.monotonic() - began)
+    parts = [
+        WorkItem(
+            f"pairs under {spec_of(method)}",
+            pairs,
+            len(missing[spec_of(method)]),
+            pairs * precedent.count_replies(settings, method),
+        )
+        for method in study.methods
+    ]
+    print_estimate(arguments, parts, measured, study.out)
 
 
 COMMAND = Command(
@@ -72,5 +139,5 @@ COMMAND = Command(
     " replies break them, and scores the reply to one more question after 0, 1, 3 or 6 of them,"
     " with the system prompt in view and without it. Repeating a command resumes it.",
     EXAMPLES,
-    common=("model", "suite", "out"),
+    common=("model", "suite", "method", "conversations", "out"),
 )

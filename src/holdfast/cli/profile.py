@@ -12,10 +12,11 @@ from holdfast.analysis.profile import choose_heads, read_profile
 from holdfast.analysis.summary import refuse_other_command
 from holdfast.cli import options
 from holdfast.cli.json_output import summary_in, write_document
-from holdfast.cli.loading import begin_loading, load_local, load_model
-from holdfast.cli.options import Arg, Command, OutFolder, Spec
+from holdfast.cli.model_loading import begin_loading, load_local, load_model
+from holdfast.cli.options import Arg, Command, Spec
 from holdfast.cli.output import command_line, page_path, print_figures, write_page
 from holdfast.cli.progress import Bar, note
+from holdfast.cli.run_names import model_of, run_folder
 from holdfast.common import ranges
 from holdfast.common.model_names import is_url
 from holdfast.errors import UnknownName, UsageError
@@ -62,6 +63,7 @@ class ProfileArguments(
     options.SystemOptions,
     options.SeedOptions,
     options.RayOptions,
+    options.RunOptions,
     options.ReportOptions,
 ):
     abilities: ClassVar[frozenset[methods.Ability]] = frozenset({methods.Ability.LAYERS})
@@ -83,8 +85,6 @@ class ProfileArguments(
     that gain nothing"""
     combine: Literal["intersection", "union"] = "intersection"
     """how the best K heads of several tasks are combined"""
-    out: OutFolder = Path("runs/profile")
-    """the folder of the results"""
 
 
 class FitArguments(options.LocalModelOptions):
@@ -105,30 +105,31 @@ def run(arguments: ProfileArguments) -> None:
 
     if arguments.top is not None:
         ranges.whole_number("profile", "top", arguments.top, 1)
-    page = page_path(arguments, arguments.out)
+    out = arguments.out or run_folder("profile", model_of(arguments), seed=arguments.seed)
+    page = page_path(arguments, out)
     plan, samples = _plan(arguments), _samples(arguments)
-    refuse_other_command(arguments.out, "profile")
+    refuse_other_command(out, "profile")
     for name, some in samples.items():
-        check_folder(arguments.out / name, some, plan, command_line())
+        check_folder(out / name, some, plan, command_line())
     model = load_model(arguments)
-    arguments.keep_work_in(arguments.out)
+    arguments.keep_work_in(out)
     rankings, lines_by_task = [], {}
     for name, some in samples.items():
         with Bar(len(some), "sample") as bar:
-            folder = arguments.out / name
+            folder = out / name
             result = profile(model, some, folder, plan, progress=bar, command=command_line())
         rankings.append(result.ranking)
-        ranking, *figures = write_profile(arguments.out / name)
-        lines_by_task[name] = profile_lines(arguments.out / name)
+        ranking, *figures = write_profile(out / name)
+        lines_by_task[name] = profile_lines(out / name)
         print(*lines_by_task[name], f"Ranking: {ranking.resolve()}", sep="\n")
         print_figures(figures)
-        write_summary(arguments.out / name)
-    write_page(arguments, profile_page(arguments.out, lines_by_task), page)
+        write_summary(out / name)
+    write_page(arguments, profile_page(out, lines_by_task), page)
     if arguments.top is not None:
-        _write_heads(arguments, rankings, list(samples))
-    summaries = {name: summary_in(arguments.out / name) for name in samples}
-    heads = None if arguments.top is None else (arguments.out / "heads.json").resolve()
-    folder = arguments.out.resolve()
+        _write_heads(arguments, out, rankings, list(samples))
+    summaries = {name: summary_in(out / name) for name in samples}
+    heads = None if arguments.top is None else (out / "heads.json").resolve()
+    folder = out.resolve()
     write_document(
         {"folder": folder, "page": page.resolve(), "summaries": summaries, "heads": heads}
     )
@@ -170,11 +171,11 @@ def _samples(arguments: ProfileArguments) -> dict[str, Any]:
 
 
 def _write_heads(
-    arguments: ProfileArguments, rankings: Sequence[Ranking], names: Sequence[str]
+    arguments: ProfileArguments, out: Path, rankings: Sequence[Ranking], names: Sequence[str]
 ) -> None:
     best = getattr(methods, arguments.combine)(rankings, arguments.top)
-    gains = [read_profile(arguments.out / name).gains for name in names]
-    file = arguments.out / "heads.json"
+    gains = [read_profile(out / name).gains for name in names]
+    file = out / "heads.json"
     file.unlink(missing_ok=True)  # from an earlier choice, which must not be mistaken for this one
     chosen = choose_heads(best, gains, arguments.combine)
     methods.write_heads(file, chosen.heads)

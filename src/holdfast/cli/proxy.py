@@ -10,7 +10,7 @@ from typing import Annotated
 from holdfast.cli import options
 from holdfast.cli.command import Arg, Command, Options
 from holdfast.cli.json_output import write_document
-from holdfast.cli.loading import check_extra
+from holdfast.cli.needed_packages import check_extra
 from holdfast.cli.progress import exiting_on_sigterm, note
 from holdfast.common.ranges import Range
 from holdfast.drift.suites import load_suite

@@ -1,50 +1,111 @@
 """Times a few replies of a model, to see how many conversations fit into a time."""
 
+import asyncio
 import time
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
-from holdfast.cli.progress import note
+from holdfast.cli.progress import duration, note
 from holdfast.cli.time_box import Pilot
-from holdfast.common.sampling import Sampling
+from holdfast.common.event_loop import run_sync
 from holdfast.common.seeds import seed_of
 from holdfast.drift import Settings, Suite
-from holdfast.drift.pairing import draw, prepare
+from holdfast.drift.pairing import Pairing, draw, prepare
 from holdfast.drift.recorded_dialogs import UserTurns
 from holdfast.drift.remaining import count_replies
-from holdfast.models.protocol import ChatModel
-from holdfast.models.requests import Request
+from holdfast.models.protocol import ChatModel, Engine
+from holdfast.models.requests import Reply, Request
 
-_REPLIES = 4  # that are timed
-_MAX_TOKENS = 64  # of each
+_REPLIES = 4  # that are timed side by side
+# the most tokens of each, in turn: the first reply of a model that runs here takes longer, and is
+# not timed; each further length is tried if it should end in time
+_LENGTHS = (1, 4, 16, 64)
 
 
 def time_replies(
-    model: ChatModel, suite: Suite, settings: Settings, user_turns: UserTurns | None
+    model: ChatModel,
+    suite: Suite,
+    settings: Settings,
+    user_turns: UserTurns | None,
+    seconds: float,
 ) -> Pilot:
-    """How long the replies of a run take, by the beginnings of a few of them."""
-    note("timing the model ...")
+    """How long the replies of a run take, by the beginnings of a few of them.
+
+    Args:
+        seconds: in which to time them, once the model has given the first token of each.
+    """
+    note(f"timing the model, for at most {duration(seconds)} ...")
     given, settings = prepare(model, suite, settings, user_turns)
-    pairings = [draw(suite, settings, given, number) for number in range(_REPLIES)]
-    requests = [
-        Request(
-            messages=[
-                {"role": "system", "content": pairing.agent.system_prompt},
-                {"role": "user", "content": pairing.probes[0]},
-            ],
-            sampling=replace(settings.sampling, max_new_tokens=_MAX_TOKENS),
-            seed=seed_of("pilot", settings.seed, pairing.number),
-            name=f"First reply {pairing.number + 1} of {_REPLIES}",
-        )
-        for pairing in pairings
-    ]
-    if not model.independent:  # what runs here takes longer the first time
-        model.generate_batch([replace(requests[0], sampling=Sampling(max_new_tokens=1))])
-    began = time.monotonic()
-    replies = model.generate_batch(requests)
-    seconds = time.monotonic() - began
-    cut = sum(reply.stop_reason == "length" for reply in replies)
-    # a reply that is cut here is taken to be half as long as the longest that the run allows
-    longer = max(1.0, settings.sampling.max_new_tokens / 2 / _MAX_TOKENS)
     numbers = range(_REPLIES)
     per_round = count_replies(suite, settings, given, numbers) / (_REPLIES * settings.rounds)
-    return Pilot(len(replies), seconds * (1 + cut / len(replies) * (longer - 1)), per_round)
+    pairings = [draw(suite, settings, given, number) for number in numbers]
+
+    async def pilot() -> Pilot:
+        timed: list[_Timed] = []
+        ends, left = 0.0, None
+        async with model.session() as engine:
+            for length in _LENGTHS:
+                requests = [_request(pairing, settings, length) for pairing in pairings]
+                batch = await _timed(engine, requests, length, left)
+                if batch is None:
+                    break
+                timed.append(batch)
+                ends = ends or time.monotonic() + seconds
+                left = ends - time.monotonic()
+        return _pilot_of(timed, per_round)
+
+    return run_sync(pilot())
+
+
+@dataclass(frozen=True)
+class _Timed:
+    """Replies of at most `length` tokens that ran side by side, and how long they took."""
+
+    length: int
+    replies: Sequence[Reply]
+    seconds: float
+
+
+async def _timed(
+    engine: Engine, requests: Sequence[Request], length: int, limit: float | None
+) -> _Timed | None:
+    """Times the replies to requests; None if they have not all ended within the limit."""
+    began = time.monotonic()
+    try:
+        async with asyncio.timeout(limit), asyncio.TaskGroup() as group:
+            tasks = [group.create_task(engine.generate(request)) for request in requests]
+    except TimeoutError:
+        return None
+    return _Timed(length, [task.result() for task in tasks], time.monotonic() - began)
+
+
+def _pilot_of(timed: Sequence[_Timed], per_round: float) -> Pilot:
+    """What the longest replies that ended in time say, and those before them of the start."""
+    last = timed[-1]
+    # the first of all took longer, and tells nothing of the start
+    before = timed[-2] if len(timed) > 2 else None
+    per_token = last.seconds / last.length
+    if before is not None:
+        further = (last.seconds - before.seconds) / (last.length - before.length)
+        per_token = min(per_token, max(further, 0.0))
+    return Pilot(
+        replies=len(last.replies),
+        start=last.seconds - per_token * last.length,
+        per_token=per_token,
+        limit=last.length,
+        cut=sum(reply.stop_reason == "length" for reply in last.replies) / len(last.replies),
+        per_round=per_round,
+    )
+
+
+def _request(pairing: Pairing, settings: Settings, length: int) -> Request:
+    """The first probe of a conversation, answered with at most so many tokens."""
+    return Request(
+        messages=[
+            {"role": "system", "content": pairing.agent.system_prompt},
+            {"role": "user", "content": pairing.probes[0]},
+        ],
+        sampling=replace(settings.sampling, max_new_tokens=length),
+        seed=seed_of("pilot", settings.seed, pairing.number),
+        name=f"First reply {pairing.number + 1} of {_REPLIES}",
+    )

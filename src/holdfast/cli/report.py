@@ -13,7 +13,8 @@ from holdfast.cli.output import print_run
 class ReportArguments(Options):
     folders: Annotated[list[Path], Arg("RUN", positional=True, nargs="+", action="store")]
     """a run's folder"""
-    out: Path = Path("report.html")
+    out: Annotated[Path, Arg("FILE.html")] = Path("report.html")
+    """the page"""
 
 
 def run(arguments: ReportArguments) -> None:

@@ -5,9 +5,10 @@ from typing import Annotated, ClassVar
 
 from holdfast import drift
 from holdfast.cli.json_output import write_document
-from holdfast.cli.loading import load_model
-from holdfast.cli.options import Arg, Command, ModelOptions, RunFolder, SeedOptions, option_of
+from holdfast.cli.model_loading import load_layered_model, load_model
+from holdfast.cli.options import Arg, Command, ModelOptions, RunOptions, SeedOptions, option_of
 from holdfast.cli.progress import Bar
+from holdfast.cli.run_names import model_of, run_folder
 from holdfast.common.model_names import is_url
 from holdfast.errors import UsageError
 from holdfast.methods import Ability
@@ -28,7 +29,7 @@ EXAMPLES = """examples:
       --scale paper"""
 
 
-class ReproduceArguments(ModelOptions, SeedOptions):
+class ReproduceArguments(ModelOptions, SeedOptions, RunOptions):
     abilities: ClassVar[frozenset[Ability]] = frozenset({Ability.LAYERS})
 
     paper: Annotated[str, Arg("PAPER", positional=True, choices=PAPERS)]
@@ -37,8 +38,8 @@ class ReproduceArguments(ModelOptions, SeedOptions):
     """li2024: the model before its chat training, for Figure 8"""
     endpoint: Annotated[str | None, Arg("URL")] = None
     """li2024: endpoint of Figure 9's model; with --endpoint-model (default: the model itself)"""
-    suite: str = "starter"
-    """li2024: the suite whose prompts are used"""
+    suite: Annotated[str, Arg("SUITE")] = "starter"
+    """li2024: the system prompts and their probes, as for holdfast drift"""
     capability: str | None = None
     """li2024: as for holdfast calibrate"""
     data: Annotated[list[str] | None, Arg("synthetic|PATH")] = None
@@ -46,8 +47,6 @@ class ReproduceArguments(ModelOptions, SeedOptions):
     task: Annotated[list[str] | None, Arg("json|pronouns|bios|counterfact")] = None
     """zhang2024: repeat for several (default: all four)"""
     scale: Annotated[str, Arg("smallest|brief|small|paper")] = "small"
-    out: Annotated[Path | None, Arg(action=RunFolder)] = None
-    """the folder of the results (default: runs/PAPER)"""
 
 
 def run(arguments: ReproduceArguments) -> None:
@@ -59,7 +58,8 @@ def run(arguments: ReproduceArguments) -> None:
             f"{arguments.model} is an endpoint, whose layers cannot be seen; give a local --model"
             f"{', and the endpoint as --endpoint' * (paper == 'li2024')}."
         )
-    out = arguments.out or Path("runs") / paper
+    named = run_folder("reproduce", model_of(arguments), paper, seed=arguments.seed)
+    out = arguments.out or named
     arguments.keep_work_in(out)
     reproduce = _reproduce_li2024 if paper == "li2024" else _reproduce_zhang2024
     page = reproduce(arguments, out)
@@ -67,14 +67,16 @@ def run(arguments: ReproduceArguments) -> None:
     write_document({"folder": out.resolve(), "page": page.resolve()})
 
 
-def _load(arguments: ReproduceArguments, name: str | None):
-    """A further model of the paper's, if it is given."""
-    return load_model(arguments, model=name) if name else None
+_LAYERS = "attention and embeddings"  # what the papers' figures need of a model
 
 
 def _reproduce_li2024(arguments: ReproduceArguments, out: Path) -> Path:
     scale, suite = scale_of(arguments.scale, li2024.SCALES), drift.load_suite(arguments.suite)
-    model, endpoint = load_model(arguments), _load(arguments, arguments.endpoint)
+    model, base, other = load_layered_model(arguments, _LAYERS), None, None
+    if arguments.endpoint is not None:
+        other = load_model(arguments, model=arguments.endpoint)
+    if arguments.base is not None:
+        base = load_layered_model(arguments, _LAYERS, model=arguments.base)
     setup = li2024.Li2024Setup(
         model=model,
         suite=suite,
@@ -82,8 +84,8 @@ def _reproduce_li2024(arguments: ReproduceArguments, out: Path) -> Path:
         scale=scale,
         seed=arguments.seed,
         capability=arguments.capability or usual_capability(arguments.model, "likeliest"),
-        base=_load(arguments, arguments.base),
-        other=endpoint,
+        base=base,
+        other=other,
         tell=print,
         watch=Bar.of("reply"),
     )
@@ -95,7 +97,7 @@ def _reproduce_zhang2024(arguments: ReproduceArguments, out: Path) -> Path:
 
     scale = scale_of(arguments.scale, zhang2024.SCALES)
     setup = zhang2024.Setup(
-        load_model(arguments),
+        load_layered_model(arguments, _LAYERS),
         out,
         scale,
         arguments.seed,

@@ -6,19 +6,19 @@ import argparse
 import os
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 from holdfast.cli import options
 from holdfast.cli.json_output import write_document
-from holdfast.cli.loading import (
+from holdfast.cli.model_loading import (
     begin_loading,
-    check_extra,
     chosen_engine,
     load_local,
     load_on_engine,
     refuse_engine,
     refuse_engine_options,
 )
+from holdfast.cli.needed_packages import check_extra
 from holdfast.cli.progress import exiting_on_sigterm, note
 from holdfast.common.model_names import engine_in, is_url
 from holdfast.common.ranges import Range, whole_number
@@ -31,6 +31,7 @@ from holdfast.methods.fitted import read_any_fitted
 from holdfast.models.engine_choice import read_engine
 
 if TYPE_CHECKING:
+    from holdfast.models.local import LocalModel
     from holdfast.serve.service import Service
 
 EXAMPLES = """examples:
@@ -137,7 +138,7 @@ def _service(arguments: ServeArguments) -> Service:
     for path, spec in zip(arguments.fitted or (), fitted, strict=True):
         print(f"{path}: {spec}", flush=True)
     default = parse(arguments.default_method)
-    # the page's own examples are those that the model in the package was trained to follow
+    # the page's own examples are those that the default model was trained to follow
     suite = arguments.suite or ("" if arguments.model == "default" else "bots")
     prompts = playground_prompts(suite) if suite else ()
     limits = Limits(
@@ -165,13 +166,14 @@ def _service(arguments: ServeArguments) -> Service:
 
     memory = arguments.prefix_memory
     if in_engine:
-        model = load_on_engine(
+        loaded = load_on_engine(
             arguments,
             engine_options,
             batch_size=arguments.batch_size,
             to_serve=True,
             prefix_memory=memory,
         )
+        model = cast("LocalModel", loaded)  # it has what the server uses of one
     else:
         model = load_local(
             arguments,

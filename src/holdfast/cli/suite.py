@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import BaseModel
 
+from holdfast.cli.endpoint_options import check_endpoint_options
 from holdfast.cli.json_output import write_document
-from holdfast.cli.loading import check_endpoint_options, load_asked_model
+from holdfast.cli.judge_loading import load_asked_model
 from holdfast.cli.options import Arg, Command, EndpointOptions, option_of
 from holdfast.cli.progress import Bar, note, note_if_long
 from holdfast.common.files import write_whole

@@ -1,15 +1,15 @@
 """`holdfast tasks`: PASTA's tasks."""
 
-from pathlib import Path
 from typing import Annotated, Literal
 
 from holdfast import methods
 from holdfast.cli import options
 from holdfast.cli.json_output import write_run_document
-from holdfast.cli.loading import load_model
-from holdfast.cli.options import Arg, Command, OutFolder, Specs
+from holdfast.cli.model_loading import load_model
+from holdfast.cli.options import Arg, Command, Specs
 from holdfast.cli.output import command_line, page_path, write_page
 from holdfast.cli.progress import Bar
+from holdfast.cli.run_names import model_of, run_folder
 from holdfast.papers import zhang2024 as tasks
 from holdfast.papers.zhang2024.evaluate import check_folder
 from holdfast.report import write_summary
@@ -29,7 +29,11 @@ EXAMPLES = """examples:
 
 
 class TasksArguments(
-    options.ModelOptions, options.SeedOptions, options.RayOptions, options.ReportOptions
+    options.ModelOptions,
+    options.SeedOptions,
+    options.RayOptions,
+    options.RunOptions,
+    options.ReportOptions,
 ):
     task: Annotated[list[str] | None, Arg("json|pronouns|bios|counterfact")] = None
     """repeat for several (default: all four)"""
@@ -51,12 +55,11 @@ class TasksArguments(
     """for bios and counterfact: compare only probabilities, without fluency"""
     batch: int = 32
     """samples that run side by side"""
-    out: OutFolder = Path("runs/tasks")
-    """the folder of the results"""
 
 
 def run(arguments: TasksArguments) -> None:
-    out, page = arguments.out, page_path(arguments, arguments.out)
+    out = arguments.out or run_folder("tasks", model_of(arguments), seed=arguments.seed)
+    page = page_path(arguments, out)
     settings = tasks.Settings(
         tasks=tuple(arguments.task or tasks.CATALOGUE),
         samples=arguments.samples,

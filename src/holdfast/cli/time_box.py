@@ -2,50 +2,85 @@
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from holdfast.common.progress import GROWTH
 
-ROUNDS = (8, 6, 4, 3, 2)  # the lengths of conversations to choose from, best first
 LONG = 4  # rounds; shorter conversations are for models that are too slow for these
-FEWEST = 2  # conversations of the first group, however slow the model is
-ENOUGH = 8  # conversations that should fit, or they become shorter
+FEWEST = 2  # conversations of the first group, unless the model is too slow even for these
 _SHARE = 0.5  # of a group's time, which a smaller one takes too, as its rounds take turns
 
 
 @dataclass(frozen=True)
+class Plan:
+    """The conversations of a run: how long they are, and how many should fit into the time."""
+
+    rounds: int
+    max_new_tokens: int
+    conversations: int
+
+
+# what to choose from, best first: the first that fits is taken
+_ROUNDS = ((8, 8), (6, 8), (4, FEWEST))  # with replies of full length
+# For models that are too slow for these; a reply that is cut shows few rules, so conversations
+# become fewer and shorter before replies do.
+_SHORT = (
+    *(Plan(4, 200, FEWEST), Plan(3, 200, FEWEST), Plan(2, 200, FEWEST)),
+    *(Plan(2, 200, 1), Plan(2, 100, 1), Plan(2, 60, 1)),
+)
+
+
+@dataclass(frozen=True)
 class Pilot:
-    """A few replies that were timed, and about how long whole ones take together.
+    """A few replies that were timed side by side, and about how long others take.
 
     Args:
-        replies: how many were timed.
-        seconds: how long they take.
+        replies: how many ran side by side.
+        start: the seconds until the first token of all of them.
+        per_token: the seconds for each further token of all of them.
+        limit: the tokens at which they were cut.
+        cut: the share of them that were cut.
         per_round: how many replies a round of a conversation has, turns and probes.
     """
 
     replies: int
-    seconds: float
+    start: float
+    per_token: float
+    limit: int
+    cut: float = 0.0
     per_round: float = 2
 
-    def seconds_of(self, rounds: int) -> float:
-        """About how long one conversation takes."""
-        seconds = max(self.seconds, 1e-3)  # a coarse clock may have measured none
-        return self.per_round * rounds * (1 + GROWTH / 2) * seconds / max(self.replies, 1)
+    def tokens_of(self, max_new_tokens: int) -> float:
+        """About how long a reply is: half of the longest possible, if the pilot's were cut."""
+        ended, cut = min(self.limit, max_new_tokens), max(self.limit, max_new_tokens / 2)
+        return (1 - self.cut) * ended + self.cut * min(cut, max_new_tokens)
 
-    def rounds_within(self, seconds: float) -> int:
+    def seconds_of(self, rounds: int, max_new_tokens: int) -> float:
+        """About how long one conversation takes, beside others."""
+        together = self.start + self.per_token * self.tokens_of(max_new_tokens)
+        seconds = max(together, 1e-3) / self.replies  # a coarse clock may have measured none
+        return self.per_round * rounds * (1 + GROWTH / 2) * seconds
+
+    def plan(self, seconds: float, max_new_tokens: int, *, may_shorten: bool = True) -> Plan:
         """The longest conversations of which enough fit into a time; else the shortest.
 
-        Below `LONG` rounds, the fewest conversations are enough.
+        Args:
+            max_new_tokens: of a reply at full length.
+            may_shorten: whether a reply may be shorter than that.
         """
-        for rounds in ROUNDS:
-            count = ENOUGH if rounds > LONG else FEWEST
-            if count * self.seconds_of(rounds) <= seconds:
-                return rounds
-        return ROUNDS[-1]
+        plans = [Plan(rounds, max_new_tokens, count) for rounds, count in _ROUNDS]
+        for plan in _SHORT:
+            tokens = min(plan.max_new_tokens, max_new_tokens) if may_shorten else max_new_tokens
+            plans.append(replace(plan, max_new_tokens=tokens))
+        for plan in plans:
+            if plan.conversations * self.seconds_of(plan.rounds, plan.max_new_tokens) <= seconds:
+                return plan
+        return plans[-1]
 
-    def first_group(self, rounds: int, seconds: float, most: int) -> int:
-        """How many conversations to begin with."""
-        return max(FEWEST, min(most, int(seconds / self.seconds_of(rounds))))
+    def first_group(self, plan: Plan, seconds: float, most: int) -> int:
+        """How many conversations to begin with: as many as should fit."""
+        fit = int(seconds / self.seconds_of(plan.rounds, plan.max_new_tokens))
+        return max(min(FEWEST, plan.conversations), min(most, fit))
 
 
 @dataclass

@@ -1,6 +1,7 @@
 """`holdfast trace`, `holdfast geometry`: attention to the prompt, the spread of hidden states."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, ClassVar
 
@@ -10,10 +11,11 @@ from holdfast.analysis.decay import describe
 from holdfast.analysis.summary import refuse_other_command
 from holdfast.cli import options
 from holdfast.cli.json_output import write_run_document
-from holdfast.cli.loading import load_model
-from holdfast.cli.options import Arg, Command, OutFolder, Spec
+from holdfast.cli.model_loading import load_layered_model
+from holdfast.cli.options import Arg, Command
 from holdfast.cli.output import command_line, page_path, print_figures, write_page
 from holdfast.cli.progress import Bar
+from holdfast.cli.run_names import model_of, run_folder
 from holdfast.common.files import write_whole
 from holdfast.drift.benchmark import check_before_loading
 from holdfast.drift.remaining import count_replies
@@ -26,58 +28,62 @@ from holdfast.report.trace_figures import write_trace_figures
 from holdfast.report.wording import count_of
 from holdfast.study import attention_decay
 
+_MASS = "layers, so there is no attention mass to read"  # what trace needs of a model
+
 
 class _StudyOptions(
-    options.ModelOptions, options.RoundsOptions, options.SeedOptions, options.ReportOptions
+    options.SuiteOptions,
+    options.ModelOptions,
+    options.ConversationsOptions,
+    options.RoundsOptions,
+    options.DrawOptions,
+    options.RunOptions,
+    options.ReportOptions,
 ):
-    suite: str = "starter"
-    """the suite whose prompts are used"""
+    """Self-chats that are read inside the model."""
 
 
-class TraceArguments(_StudyOptions):
+class TraceArguments(_StudyOptions, options.MethodOptions):
     compare: Annotated[str | None, Arg("MODEL")] = None
     """a second model, to compare with the first"""
-    conversations: int = 40
-    """number of conversations"""
-    method: Spec = "none"
-    """how the agent is steered"""
-    out: OutFolder = Path("runs/trace")
-    """the folder of the results"""
 
 
 class GeometryArguments(_StudyOptions):
     abilities: ClassVar[frozenset[Ability]] = frozenset({Ability.LAYERS})
 
     conversations: int = 12
-    """number of conversations"""
-    out: OutFolder = Path("runs/geometry")
-    """the folder of the results"""
+    """how many conversations to hold"""
+
+
+def _folder(command: str, arguments: _StudyOptions) -> Path:
+    model = model_of(arguments)
+    return arguments.out or run_folder(command, model, arguments.suite, seed=arguments.seed)
 
 
 def run(arguments: TraceArguments) -> None:
-    page = page_path(arguments, arguments.out)
-    settings = attention_decay.settings_for(
-        arguments.conversations, arguments.rounds, arguments.seed
+    out = _folder("trace", arguments)
+    page = page_path(arguments, out)
+    settings = replace(
+        attention_decay.settings_for(arguments.conversations, arguments.rounds, arguments.seed),
+        sampling=arguments.sampling_for(arguments.model),
     )
     chosen, suite = methods.parse(arguments.method), drift.load_suite(arguments.suite)
-    refuse_other_command(arguments.out, "trace")
-    folders = [
-        arguments.out / name for name in study_summary.MODELS[: 2 if arguments.compare else 1]
-    ]
+    refuse_other_command(out, "trace")
+    folders = [out / name for name in study_summary.MODELS[: 2 if arguments.compare else 1]]
     for folder in folders:
         check_before_loading(suite, folder, settings, [chosen], command=command_line())
-    first = load_model(arguments)
+    first = load_layered_model(arguments, _MASS)
     attention_decay.check(first)
     models = [first]
     if arguments.compare:
-        models.append(load_model(arguments, model=arguments.compare))
+        models.append(load_layered_model(arguments, _MASS, model=arguments.compare))
         attention_decay.check(models[1])
         if models[1].fingerprint == first.fingerprint:
             raise UsageError(
                 f"{arguments.compare!r} is the same model as the first; name another one to compare"
                 " it with."
             )
-    arguments.keep_work_in(arguments.out)
+    arguments.keep_work_in(out)
     traces = []
     for folder, model in zip(folders, models, strict=True):
         conversations = count_of(settings.conversations, "conversation")
@@ -89,36 +95,36 @@ def run(arguments: TraceArguments) -> None:
         traces.append(describe(model.name, *dialogs))
         write_whole(folder / "trace.json", json.dumps(traces[-1].to_json(), indent=1) + "\n")
         print(*report.lines(traces[-1]), sep="\n")
-    figures = write_trace_figures(traces[0], arguments.out / "figures", traces[1:])
+    figures = write_trace_figures(traces[0], out / "figures", traces[1:])
     print_figures(figures)
-    study_summary.write_trace_summaries(traces, arguments.out)
-    write_page(arguments, report.trace_page(traces, arguments.out), page)
-    write_run_document(arguments.out, page, figures)
+    study_summary.write_trace_summaries(traces, out)
+    write_page(arguments, report.trace_page(traces, out), page)
+    write_run_document(out, page, figures)
 
 
 def run_geometry(arguments: GeometryArguments) -> None:
-    page = page_path(arguments, arguments.out)
+    out = _folder("geometry", arguments)
+    page = page_path(arguments, out)
     settings = drift.Settings(
         rounds=arguments.rounds,
         conversations=arguments.conversations,
         seed=arguments.seed,
+        sampling=arguments.sampling_for(arguments.model),
         adoption=False,
     )
-    suite, folder = drift.load_suite(arguments.suite), arguments.out / study_summary.DIALOGS
-    refuse_other_command(arguments.out, "geometry")
+    suite, folder = drift.load_suite(arguments.suite), out / study_summary.DIALOGS
+    refuse_other_command(out, "geometry")
     check_before_loading(suite, folder, settings, [()], command=command_line())
-    model = load_model(arguments)
-    arguments.keep_work_in(arguments.out)
-    measured = geometry.study(
-        model, suite, arguments.out, settings, Bar.of("reply"), command_line()
-    )
+    model = load_layered_model(arguments, "hidden states")
+    arguments.keep_work_in(out)
+    measured = geometry.study(model, suite, out, settings, Bar.of("reply"), command_line())
     printed = geometry.lines(measured, settings.conversations)
     print(*printed, sep="\n")
-    figures = write_geometry_figures(measured, arguments.out)
+    figures = write_geometry_figures(measured, out)
     print_figures(figures)
-    study_summary.write_geometry_summaries(measured, arguments.out)
-    write_page(arguments, report.geometry_page(measured, printed, arguments.out), page)
-    write_run_document(arguments.out, page, figures)
+    study_summary.write_geometry_summaries(measured, out)
+    write_page(arguments, report.geometry_page(measured, printed, out), page)
+    write_run_document(out, page, figures)
 
 
 COMMAND = Command(
@@ -131,7 +137,7 @@ COMMAND = Command(
     " mass goes with lost probes.",
     "examples:\n  holdfast trace\n  holdfast trace --model chat-model --compare base-model "
     "     two models side by side (Figure 8)",
-    common=("model", "suite", "compare", "out"),
+    common=("model", "suite", "compare", "conversations", "out"),
 )
 GEOMETRY = Command(
     "geometry",
@@ -142,4 +148,5 @@ GEOMETRY = Command(
     " dimension and the opening angle of its hidden states over self-chats.",
     "examples:\n  holdfast geometry\n  holdfast geometry --model Qwen/Qwen2.5-0.5B-Instruct"
     " --conversations 40",
+    common=("model", "suite", "conversations", "rounds", "out"),
 )

@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from holdfast.records.conversation import Agent
+from holdfast.records.conversation import Agent, Tokens
 from holdfast.records.model import List, Number, RecordModel
 
 RuleScores = dict[str, float | None]  # by rule; None for a reply that cannot be scored
@@ -39,4 +39,5 @@ class PrecedentChat(RecordModel):
     kept: History
     broken: History
     next_replies: List[NextReply]
+    tokens: Tokens = Tokens()  # those read and written, where they are counted
     seconds: float = 0

@@ -11,7 +11,7 @@ import dataclasses
 import random
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
@@ -20,6 +20,7 @@ from holdfast import methods as steering
 from holdfast.chat.messages import Message
 from holdfast.common import ranges
 from holdfast.common.event_loop import run_sync, task_group
+from holdfast.common.progress import Progress
 from holdfast.common.sampling import Sampling
 from holdfast.common.seeds import seed_of
 from holdfast.drift.cases import Case, Rule, Suite
@@ -128,6 +129,16 @@ def subjects_of(suite: Suite, settings: Settings) -> list[Subject]:
     return subjects
 
 
+def count_replies(settings: Settings, methods: Methods = ()) -> int:
+    """How many replies a pair of histories has, with those of the histories, if no method made
+    them before.
+    """
+    next_replies = 2 * len(settings.seen)
+    if read_methods(methods):
+        return next_replies
+    return 2 * settings.seen[-1] * settings.draws + 2 * next_replies
+
+
 def run(
     model: ChatModel,
     suite: Suite | str,
@@ -184,13 +195,15 @@ def run(
             watch = OutageWatch(note, "conversation")
             for name, setting in chosen.items():
                 for batch in records.resume(folder, name, groups, alone=model.independent):
-                    running.progress(batch.num_finished, 0)
+                    running.progress(batch.num_finished * count_replies(settings, setting), 0)
                     if not batch.to_run:
                         continue
                     known = histories_in(Path(out))
                     async with model.session() as engine, task_group() as group:
-                        study = Precedent(engine, settings, setting, name, watch)
                         for number in batch.to_run:
+                            study = Precedent(
+                                engine, settings, setting, name, watch, running.progress
+                            )
                             group.create_task(
                                 run_one(batch, study, number, known.get(number)), name=str(number)
                             )
@@ -212,7 +225,6 @@ def run(
             else:
                 seconds = round(time.monotonic() - begun, 3)
                 batch.append(record.model_copy(update={"seconds": seconds}))
-            running.progress(1, 0)
 
         run_sync(run_all())
     return records.read_run(out)
@@ -229,13 +241,15 @@ def histories_in(folder: Path) -> dict[int, dict[Kind, History]]:
 
 @dataclass(frozen=True)
 class Precedent:
-    """The study of one model under one method."""
+    """One conversation with a model under one method."""
 
     engine: Engine
     settings: Settings
     methods: tuple[Method, ...]
     name: str  # the methods as a spec string
     watch: OutageWatch
+    progress: Progress
+    usage: list[tuple[int, int] | None] = field(default_factory=list)  # of every reply, if counted
 
     async def ask(
         self, number: int, subject: Subject, known: dict[Kind, History] | None
@@ -268,7 +282,15 @@ class Precedent:
             kept=known[KEPT],
             broken=known[BROKEN],
             next_replies=tuple(task.result() for task in tasks),
+            tokens=self._tokens(),
         )
+
+    def _tokens(self) -> records.Tokens:
+        counted = [usage for usage in self.usage if usage is not None]
+        if len(counted) < len(self.usage):
+            return records.Tokens()
+        read, written = (sum(tokens) for tokens in zip(*counted, strict=True))
+        return records.Tokens(read=read, written=written)
 
     async def make_history(self, number: int, subject: Subject, kind: Kind) -> History:
         """Replies to all questions but the last, each the best of several draws.
@@ -338,6 +360,8 @@ class Precedent:
                 "The chat leaves no room for a reply; use shorter prompts.", "context"
             )
         self.watch.answered(request)
+        self.usage.extend(each.usage for each in (reply, *reply.discarded))
+        self.progress(1, reply.forwarded)
         return reply
 
 

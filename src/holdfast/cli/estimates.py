@@ -1,0 +1,236 @@
+"""The estimate of a dry run: what is left of a command, by what was measured of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Protocol
+
+from pydantic import BaseModel
+
+from holdfast.cli.json_output import write_document
+from holdfast.cli.options import DryRunOptions
+from holdfast.cli.progress import duration
+from holdfast.common.model_names import is_url
+from holdfast.common.progress import GROWTH, cost_share
+from holdfast.errors import UsageError
+from holdfast.records import Tokens
+from holdfast.report.wording import aligned, count_of
+
+
+def check_prices(arguments: DryRunOptions) -> None:
+    """Refuses prices that have no effect or make no sense, before anything runs."""
+    for option, price in (("--price-in", arguments.price_in), ("--price-out", arguments.price_out)):
+        if price is not None and not arguments.dry_run:
+            raise UsageError(
+                f"{option} {price:g} is for --dry-run; add it, or leave this out.",
+                option=option.removeprefix("--"),
+                value=price,
+            )
+        if price is not None and not 0 <= price < float("inf"):
+            raise UsageError(
+                f"{option} takes a price from 0 upwards, not {price:g}.",
+                option=option.removeprefix("--"),
+                value=price,
+            )
+
+
+class PricedOptions(Protocol):
+    """The options that an estimate depends on: of `ModelOptions` and `DryRunOptions`."""
+
+    model: str
+    concurrency: int
+    requests_per_minute: float | None
+    price_in: float | None
+    price_out: float | None
+
+
+@dataclass(frozen=True)
+class WorkItem:
+    """Units of work: how many at most, how many are left, and the requests they take."""
+
+    name: str
+    units: int
+    left: int
+    requests: int  # that all `units` take
+
+
+@dataclass(frozen=True)
+class Measured:
+    """The conversations that a dry run ran.
+
+    Args:
+        tokens: of each conversation that ended, and is recorded.
+        count: how many conversations were begun.
+        replies: how many replies these have in all.
+        done: how many of the replies were answered.
+        seconds: how long that took.
+    """
+
+    tokens: Sequence[Tokens]
+    count: int
+    replies: int
+    done: int
+    seconds: float
+
+    @property
+    def ended(self) -> int:
+        return len(self.tokens)
+
+    @property
+    def is_whole(self) -> bool:
+        return self.ended == self.count
+
+    @property
+    def seconds_of_all(self) -> float:
+        """The seconds that whole conversations take; estimated, if time was up before the end."""
+        if self.is_whole:
+            return self.seconds
+        return self.seconds / cost_share(self.done / self.replies, GROWTH)
+
+
+class EstimateDocument(BaseModel):
+    """The rest of a command, as its dry run estimates it.
+
+    Attributes:
+        folder: of the run, in which the conversations that ended are kept.
+        measured: conversations that ended.
+        requests: at most.
+        seconds: at the pace of the dry run; None if nothing was measured.
+        tokens_read, tokens_written: None if unknown.
+        cost: at the prices given; None without prices or tokens.
+    """
+
+    folder: Path
+    measured: int
+    requests: int
+    seconds: float | None = None
+    tokens_read: float | None = None
+    tokens_written: float | None = None
+    cost: float | None = None
+
+
+def print_estimate(
+    arguments: PricedOptions, parts: Sequence[WorkItem], measured: Measured, out: Path
+) -> None:
+    """Prints the estimate of the parts of a command, of which the first was measured."""
+    print(*estimate_lines(arguments, parts, measured, out), sep="\n")
+    write_document(_estimate(arguments, parts, measured, out))
+
+
+def _estimate(
+    arguments: PricedOptions, parts: Sequence[WorkItem], measured: Measured, out: Path
+) -> EstimateDocument:
+    """The estimate for other programs."""
+    ended = measured.ended
+    if not measured.count:
+        requests = sum(part.requests * part.left // part.units for part in parts)
+        return EstimateDocument(folder=out.resolve(), measured=0, requests=requests)
+    left = remaining([replace(parts[0], left=parts[0].left - ended), *parts[1:]], measured)
+    price_in, price_out = arguments.price_in or 0.0, arguments.price_out or 0.0
+    return EstimateDocument(
+        folder=out.resolve(),
+        measured=ended,
+        requests=round(left.requests),
+        seconds=left.seconds,
+        tokens_read=left.read,
+        tokens_written=left.written,
+        cost=None if left.read is None else left.cost(price_in, price_out) or None,
+    )
+
+
+@dataclass(frozen=True)
+class Remaining:
+    """An estimate of what is left of a command, by what its dry run measured."""
+
+    requests: float  # at most
+    seconds: float  # at the pace of the dry run
+    read: float | None  # tokens; None if unknown
+    written: float | None
+
+    def cost(self, price_in: float, price_out: float) -> float:
+        """The price of its tokens, given those of a million."""
+        return ((self.read or 0.0) * price_in + (self.written or 0.0) * price_out) / 1e6
+
+
+def remaining(parts: Sequence[WorkItem], measured: Measured) -> Remaining:
+    """The estimate for parts of which the first was measured, and less is left by now."""
+    per_unit = [part.requests / part.units for part in parts]
+    requests = sum(count * part.left for count, part in zip(per_unit, parts, strict=True))
+    seconds = requests / (per_unit[0] * measured.count) * measured.seconds_of_all
+    tokens = measured.tokens
+    if not tokens or any(None in (counts.read, counts.written) for counts in tokens):
+        return Remaining(requests, seconds, None, None)
+    scale = requests / (per_unit[0] * len(tokens))
+    read = scale * sum(counts.read or 0 for counts in tokens)
+    written = scale * sum(counts.written or 0 for counts in tokens)
+    return Remaining(requests, seconds, read, written)
+
+
+def estimate_lines(
+    arguments: PricedOptions,
+    parts: Sequence[WorkItem],
+    measured: Measured,
+    out: Path,
+) -> list[str]:
+    """A table of the parts, and the tokens, cost and time left, going by what was just measured."""
+    first, ended = parts[0], measured.ended
+    parts = [replace(first, left=first.left - ended), *parts[1:]]
+    rows: list[tuple[str, ...]] = [("part", "at most", "left", "requests")]
+    for part in parts:
+        rows.append((part.name, *(f"{n:,}" for n in (part.units, part.left, part.requests))))
+    if not measured.count:
+        return [*aligned(rows), f"The {first.name} are recorded in {out}: nothing was measured."]
+    if measured.is_whole:
+        basis = f"Measured on {ended} of the {first.name}, recorded in {out}."
+    else:
+        basis = (
+            f"Measured on {measured.done} of the {count_of(measured.replies, 'reply')} of"
+            f" {measured.count} of the {first.name}; {ended} that ended are recorded in {out}."
+        )
+    left = remaining(parts, measured)
+    tokens = _token_lines(arguments, left, any_ended=ended > 0)
+    return [*aligned(rows), basis, *tokens, _time_line(arguments, left, measured)]
+
+
+def _token_lines(arguments: PricedOptions, left: Remaining, *, any_ended: bool) -> list[str]:
+    """The tokens left and, given prices, their cost."""
+    if not any_ended:
+        return ["Tokens left: unknown, as no conversation has ended."]
+    if left.read is None or left.written is None:
+        return ["Tokens left: unknown, as not every reply came with its tokens."]
+    read, written = (f"{float(f'{tokens:.2g}'):,.0f}" for tokens in (left.read, left.written))
+    lines = [
+        f"Tokens left: about {read} read and {written} written, in at most {left.requests:,.0f}"
+        " requests."
+    ]
+    price_in, price_out = arguments.price_in or 0.0, arguments.price_out or 0.0
+    if cost := left.cost(price_in, price_out):
+        lines.append(
+            f"Cost of these: about {cost:,.{2 if cost >= 1 else 4}f}, at {price_in:g} a million"
+            f" read and {price_out:g} a million written, with none of them cached."
+        )
+    return lines
+
+
+def _time_line(arguments: PricedOptions, left: Remaining, measured: Measured) -> str:
+    """The time left, at the pace of the conversations that were measured."""
+    seconds, ran = left.seconds, measured.count
+    if not is_url(arguments.model):
+        return (
+            f"Time left: about {duration(seconds)}, at the pace of {ran} side by side, without"
+            " loading the model."
+        )
+    at_once = arguments.concurrency
+    if left.requests:  # one conversation takes as long as before, however many are at work
+        seconds = max(seconds * min(1.0, ran / at_once), measured.seconds_of_all)
+    if (limit := arguments.requests_per_minute) is None:
+        return (
+            f"Time left: about {duration(seconds)}, if {at_once} at a time are each as fast as"
+            " those."
+        )
+    return (
+        f"Time left: about {duration(seconds)}, if {at_once} at a time are each as fast as those;"
+        f" at least {duration(60 * left.requests / limit)} at {limit:g} requests a minute."
+    )

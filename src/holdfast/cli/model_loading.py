@@ -1,0 +1,292 @@
+"""The models of --model and --user-model: where each runs, and how it is loaded."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, cast
+
+from holdfast.cli.endpoint_options import check_endpoint_options, check_name, connect_endpoint
+from holdfast.cli.options import (
+    BenchmarkOptions,
+    DrawOptions,
+    LocalModelOptions,
+    ModelOptions,
+    Options,
+    RayOptions,
+    option_of,
+)
+from holdfast.cli.progress import note
+from holdfast.common.model_names import endpoint_meant, engine_in, is_url
+from holdfast.common.ranges import whole_number
+from holdfast.common.sampling import Sampling
+from holdfast.errors import NoSuchModel, UsageError
+from holdfast.integrations.ray import Specification, connect
+from holdfast.methods import Method, parse, spec_of
+from holdfast.methods.kinds import Ability
+from holdfast.models.capabilities import require_layers
+from holdfast.models.checkpoint import find_source
+from holdfast.models.engine_choice import Wanted, Work, choose_engine, read_engine
+from holdfast.models.engine_plugins import load_in_engine, read_options
+from holdfast.models.protocol import ChatModel
+
+if TYPE_CHECKING:
+    from holdfast.models.local import LocalModel
+
+_ROWS_OF_A_CHAT = 2  # streams of one reply, under guidance
+
+
+def load_model(arguments: ModelOptions, **changed: Any) -> ChatModel:
+    """Loads the model that the options name; `changed` replaces values of some."""
+    check_endpoint_options(arguments)
+    return _load_named(arguments.model_copy(update=changed))
+
+
+def load_layered_model(arguments: ModelOptions, needed: str, **changed: Any) -> LocalModel:
+    """As `load_model`; refuses a model that does not show its layers, of which `needed` is read."""
+    model = load_model(arguments, **changed)
+    require_layers(model, needed)
+    return cast("LocalModel", model)  # no other kind of model has layers to show
+
+
+def load_both(
+    arguments: BenchmarkOptions, endpoint: ChatModel | None = None
+) -> tuple[ChatModel, ChatModel | None]:
+    """The models of `--model` (`endpoint`, if connected already) and `--user-model`, if any."""
+    if endpoint is None and is_url(arguments.user_model):
+        check_endpoint_options(arguments)
+        user_model = load_user_model(arguments)  # a wrong address is refused before a model loads
+        return load_model(arguments), user_model
+    return endpoint or load_model(arguments), load_user_model(arguments)
+
+
+def load_user_model(arguments: BenchmarkOptions) -> ChatModel | None:
+    """The model of `--user-model`, placed and rate-limited as `--model` is; None if not given.
+
+    With `--ray`, it is in this process.
+    """
+    if not is_url(arguments.user_model):
+        user_model = arguments.user_model or "not given"
+        why = f"is for a user model behind a URL, and --user-model is {user_model}; leave it out"
+        arguments.refuse(["user_endpoint_model", "user_api_key_env"], why)
+    if arguments.user_model is None:
+        return None
+    check_name(arguments, "user_model")
+    in_engine = engine_in(arguments.user_model)
+    elsewhere = in_engine or is_url(arguments.user_model)
+    changed = {
+        "model": arguments.user_model,
+        "endpoint_model": arguments.user_endpoint_model,
+        "api_key_env": arguments.user_api_key_env or arguments.api_key_env,
+        "engine": arguments.engine if in_engine else None,
+        "ray": None,
+        "replicas": None,
+        "chat_template": None if elsewhere else arguments.chat_template,
+    }
+    return _load_named(arguments.model_copy(update=changed))
+
+
+def _load_named(arguments: ModelOptions) -> ChatModel:
+    """As `load_model`, but does not check endpoint options."""
+    for name in ("batch_size", "replicas"):
+        if (value := getattr(arguments, name, None)) is not None:
+            whole_number("a run", name, value, 1)
+    model, on_engine = arguments.model, engine_in(arguments.model)
+    engine, engine_options = read_engine(arguments.engine)
+    ray = arguments if isinstance(arguments, RayOptions) and arguments.ray is not None else None
+    if on_engine or ray or is_url(model):
+        _refuse_chat_template(arguments)
+    if on_engine:
+        refuse_engine(arguments, engine)
+        return load_on_engine(arguments, engine_options, batch_size=arguments.batch_size)
+    if ray or is_url(model):
+        arguments.refuse(["engine"], "is for a model in this process; leave it out")
+    if ray and is_url(model):
+        raise UsageError(
+            f"--ray is for models that are loaded, and {model} is a server; to share"
+            " conversations out to several servers, give --model URL,URL."
+        )
+    check_name(arguments, "model")
+    if ray:
+        return _load_on_ray(arguments, ray)
+    why = "is for a run on Ray; give --ray too, or leave it out"
+    arguments.refuse(["replicas"], why)
+    if is_url(model):
+        return connect_endpoint(model, arguments)
+    if chosen_engine(arguments, engine, arguments.work, arguments.abilities) == "llama":
+        named = arguments.model_copy(update={"model": f"llama:{model}"})
+        rows = arguments.batch_size or (_ROWS_OF_A_CHAT if arguments.work == "chat" else None)
+        return load_on_engine(named, engine_options, batch_size=rows)
+    refuse_engine_options(arguments, engine_options)
+    begin_loading(model)
+    return load_local(
+        arguments, batch_size=arguments.batch_size, chat_template=arguments.chat_template
+    )
+
+
+def _load_on_ray(arguments: ModelOptions, ray: RayOptions) -> ChatModel:
+    why = "spreads a model over several devices, and an actor on Ray has one; leave it out"
+    arguments.refuse(["device_map"], why)
+    note(f"loading {arguments.model} ...")
+    specification = Specification(
+        arguments.model,
+        arguments.device,
+        arguments.dtype,
+        arguments.trust_remote_code,
+        arguments.batch_size,
+    )
+    model = connect(specification, ray.ray or "", ray.replicas)
+    note(f"{model}.")
+    return model
+
+
+def chosen_engine(
+    arguments: Options, engine: str, work: Work, abilities: frozenset[Ability] = frozenset()
+) -> str:
+    """The engine of a model without an engine in its name, "torch" or "llama"; says why.
+
+    Raises:
+        UsageError, ModelError: the engine that was chosen by hand cannot run it.
+    """
+    model = getattr(arguments, "model", "")
+    if endpoint_meant(model):
+        return "torch"  # and refused where it is loaded
+    gguf = find_source(model).gguf
+    given = getattr(arguments, "method", None) or getattr(arguments, "default_method", None) or []
+    specs = [given] if isinstance(given, str) else given
+    names = ("device", "device_map", "dtype", "chat_template", "fitted")
+    values = {option_of(name): getattr(arguments, name, None) for name in names}
+    options = {
+        name: str(value[0] if isinstance(value, list) else value)
+        for name, value in values.items()
+        if value is not None
+    }
+    wanted = Wanted(work, [parse(spec) for spec in specs if gguf], abilities, options)
+    choice = choose_engine(model, gguf, engine, wanted)
+    if choice.sentence:
+        note(choice.sentence)
+    return choice.engine
+
+
+def refuse_engine(arguments: Options, engine: str) -> None:
+    """Refuses the choice of an engine for a model whose name has one."""
+    if engine != "auto":
+        raise UsageError(
+            f"--engine {engine} chooses for a GGUF file, and {getattr(arguments, 'model', '')} has"
+            " its engine in its name; leave one of them out."
+        )
+
+
+def refuse_engine_options(arguments: Options, given: Sequence[str]) -> None:
+    """Refuses options of vLLM or llama.cpp for a model that runs in our engine."""
+    for option in given:
+        raise UsageError(
+            f"--engine {option} is for a model in an engine, as vllm:MODEL, which"
+            f" {getattr(arguments, 'model', '')} is not; leave it out."
+        )
+
+
+def _refuse_chat_template(arguments: Options) -> None:
+    model = getattr(arguments, "model", "")
+    why = f"is for a model loaded in this process, and {model} is not; leave it out"
+    arguments.refuse(["chat_template"], why)
+
+
+def load_on_engine(
+    arguments: LocalModelOptions | ModelOptions,
+    engine_options: Sequence[str] | None,
+    *,
+    batch_size: int | None,
+    **more: Any,
+) -> ChatModel:
+    """Loads a model that runs in another engine, as `vllm:MODEL`; `more` are options of that."""
+    engine = engine_in(arguments.model)
+    _refuse_chat_template(arguments)
+    why = f"is for models that holdfast places, and {engine} places its own; leave it out"
+    arguments.refuse(["device", "device_map", "ray"], why)
+    options = {**read_options(engine_options or ()), **more}
+    note(f"loading {arguments.model} ...")
+    model = load_in_engine(
+        arguments.model,
+        dtype=arguments.dtype,
+        batch_size=batch_size,
+        trust_remote_code=arguments.trust_remote_code,
+        **options,
+    )
+    _warn_of_short_context(arguments, model)
+    return model
+
+
+def begin_loading(model: str) -> None:
+    """Reports that a model is loading, before torch is imported; refuses a path without one."""
+    if endpoint_meant(model):
+        raise NoSuchModel(
+            f"--model {model} is no folder here, and this command takes no model behind an"
+            " endpoint; give a folder, a name on the hub, or default."
+        )
+    if not engine_in(model):  # `load_local` refuses engines
+        find_source(model)
+    note(f"loading {model} ...")
+
+
+def load_local(
+    arguments: LocalModelOptions | ModelOptions,
+    *,
+    batch_size: int | None = None,
+    chat_template: str | None = None,
+    **more: Any,
+) -> LocalModel:
+    """Loads a model in this process; `more` are arguments of `holdfast.load`."""
+    from transformers.utils import logging
+
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()  # the terminal shows our own
+    from holdfast.models.loading import load
+
+    if engine := engine_in(arguments.model):
+        raise UsageError(
+            f"{arguments.model} runs in {engine}, and this command needs a model that is loaded"
+            " here; give a folder or a name on the hub."
+        )
+    given = {"batch_size": batch_size, "chat_template": chat_template}
+    more |= {name: value for name, value in given.items() if value is not None}
+    model = load(
+        arguments.model,
+        arguments.device,
+        arguments.dtype,
+        device_map=arguments.device_map,
+        trust_remote_code=arguments.trust_remote_code,
+        **more,
+    )
+    _warn_of_short_context(arguments, model)
+    return model
+
+
+def warn_of_small_model(model: str, suite: str) -> None:
+    """Warns that the default model shows little with prompts that it was not trained on."""
+    if model == "default" and suite not in ("starter", "bot"):
+        note(
+            "the default model follows only a few prompts (those of --suite starter and bot); with"
+            " others it only shows how the command works. For your bot, give --model."
+        )
+
+
+def warn_of_default_steering(model: ChatModel, chosen: Sequence[Sequence[Method]]) -> None:
+    """Warns if a server steers by default, and no method of the command is that default."""
+    default = getattr(model, "default_steering", "")
+    if default and default not in map(spec_of, chosen):
+        note(
+            f"{model.name} is served with {default} by default, which this command switches off;"
+            f" --method {default} measures it."
+        )
+
+
+def _warn_of_short_context(arguments: Options, model: ChatModel) -> None:
+    """Warns if replies cannot become as long as the command asks for."""
+    if not isinstance(arguments, DrawOptions):
+        return
+    most, context = arguments.max_new_tokens, getattr(model, "context", None)
+    if context and most > context and most != Sampling.max_new_tokens:
+        note(
+            f"--max-new-tokens {most} is more than the context of {model.name}, {context:,} tokens;"
+            " a reply ends where that is full."
+        )

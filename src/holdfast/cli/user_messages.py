@@ -1,0 +1,127 @@
+"""Where the user's messages come from: scripts, recorded dialogs, or a model with a persona."""
+
+import dataclasses
+from collections.abc import Sequence
+from pathlib import Path
+
+from holdfast.cli.options import Options, UserTurnsOptions, option_of
+from holdfast.cli.progress import note
+from holdfast.drift import Settings, Suite
+from holdfast.drift.cases import personas_of
+from holdfast.drift.pairing import case_of, user_prompt_of
+from holdfast.drift.recorded_dialogs import (
+    SHIPPED_SCRIPTS,
+    Dialogs,
+    UserTurns,
+    read_dialogs,
+    read_user_turns,
+)
+from holdfast.drift.suites import PUBLISHED, SHIPPED
+from holdfast.errors import UsageError
+
+NO_SCRIPTS = "none"  # as --user-turns: a model plays the user
+
+
+def load_user_turns(arguments: UserTurnsOptions, suite: Suite) -> UserTurns | None:
+    """The scripts of `--user-turns`, or the usual ones of the suite; None: a model is the user."""
+    if arguments.user_turns is None:
+        return _usual_user_turns(arguments, suite)
+    if arguments.user_turns == NO_SCRIPTS:
+        return None
+    _refuse_users(arguments, "user_turns", ("persona", "user_model", "dialogs"))
+    return read_user_turns(arguments.user_turns)
+
+
+def _usual_user_turns(arguments: UserTurnsOptions, suite: Suite) -> UserTurns | None:
+    """The bundled scripts for a suite of the user's own, if nothing else says what the user says.
+
+    In a talk with itself, a model that people use soon repeats itself.
+    """
+    named = str(getattr(arguments, "suite", ""))
+    shipped = named in SHIPPED or named.partition(":")[0] in PUBLISHED
+    says_who = ("dialogs", "persona", "user_model", "user_prompt")
+    given = any(not arguments.is_default(name) for name in says_who)
+    given = given or getattr(arguments, "pairs", "") == "all"  # pairs of an agent and a user
+    if shipped or given or suite.personas:
+        return None
+    rounds = getattr(arguments, "rounds", Settings.rounds)
+    for name in SHIPPED_SCRIPTS:
+        turns = read_user_turns(name)
+        if len(turns.shortest.messages) >= rounds:
+            return turns
+    return None
+
+
+def note_usual_user_turns(arguments: UserTurnsOptions, user_turns: UserTurns | None) -> None:
+    """Says which scripts the user's messages are from, if no option chose them."""
+    if arguments.user_turns is None and user_turns is not None:
+        note(
+            f"the user's messages are those of --user-turns {Path(user_turns.name).stem}, as the"
+            f" suite is your own; with --user-turns {NO_SCRIPTS}, a model plays the user."
+        )
+
+
+def _refuse_users(arguments: Options, given: str, others: Sequence[str]) -> None:
+    given_as_typed = f"{option_of(given)} {getattr(arguments, given)}"
+    why = f"and {given_as_typed} both say what the user says; leave out one of them"
+    arguments.refuse(others, why)
+
+
+def load_dialogs(
+    arguments: Options, path: str | None, suite: Suite, settings: Settings
+) -> Dialogs | None:
+    """The dialogs of `--dialogs`, if given; reports which are cut, changed or left out."""
+    if path is None:
+        return None
+    _refuse_users(arguments, "dialogs", ("persona", "user_model"))
+    dialogs = read_dialogs(path)
+    count, rounds = len(dialogs.dialogs), dialogs.rounds
+    if count > settings.conversations:
+        note(
+            f"{dialogs.name} has {count:,} dialogs, of which the first {settings.conversations:,}"
+            f" are replayed; --conversations {count} takes all."
+        )
+    if rounds > settings.rounds:
+        note(
+            f"the longest dialog has {rounds:,} rounds, of which the first {settings.rounds:,} are"
+            f" replayed; --rounds {rounds} takes all."
+        )
+    taken = dialogs.dialogs[: settings.conversations]
+    if foreign := sum(bool(d.system) and case_of(suite, d) is None for d in taken):
+        note(
+            f"{foreign:,} of {len(taken):,} dialogs have a system prompt that the suite"
+            f" {suite.name!r} does not have, and get one of the suite's in its place."
+        )
+    return dialogs
+
+
+def with_user_prompt(
+    suite: Suite, settings: Settings, personas: Sequence[str] | None
+) -> tuple[Suite, Settings]:
+    """The suite with the command line's personas, the settings with the user model's prompt."""
+    if personas is not None:
+        if settings.user_prompt not in ("auto", "persona"):
+            raise UsageError(
+                "--persona says who the user model is, and so does --user-prompt "
+                f"{settings.user_prompt}; give one of the two."
+            )
+        if not all(text.strip() for text in personas):
+            raise UsageError(
+                "--persona '' is empty; write who the user model is, or --user-prompt empty for "
+                "none."
+            )
+        suite = dataclasses.replace(suite, personas=personas_of(personas))
+    source = user_prompt_of(suite, settings)
+    if (settings.user_prompt, source) == ("auto", "empty"):
+        note(
+            f"the suite {suite.name!r} has one system prompt, so the user model talks without any;"
+            " say who it is with --persona."
+        )
+    pairs = len(suite.cases) * (len(suite.cases) - 1)
+    if (settings.pairs, source) == ("all", "suite") and settings.conversations % pairs:
+        note(
+            f"--pairs all goes through {pairs:,} pairs prompt after prompt, and --conversations"
+            f" {settings.conversations} is no whole number of rounds through them; --pairs balanced"
+            " gives every prompt its share."
+        )
+    return suite, dataclasses.replace(settings, user_prompt=source)
