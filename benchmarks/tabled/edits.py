@@ -61,13 +61,11 @@ def helping_sentence() -> str:
         raise ValueError(f"{HELPING} does not help on every model, so README cannot say so")
     if not all(row["against_repetition"]["certain"] for _, row in found):
         raise ValueError(f"{HELPING} does not beat repetition on every model")
-    gains = " and ".join(
-        f"{row['gain']['all']['mean']:.2f} more of them on `{model}`" for model, row in found
-    )
+    gains = " and ".join(f"{row['gain']['all']['mean']:.2f} on `{model}`" for model, row in found)
     return (
         "Where a program can check the rules, drawing each reply again that breaks one"
-        f" (`--method {HELPING}`, with any API) keeps {gains}, and gains more than repeating the"
-        " whole prompt."
+        f" (`--method {HELPING}`, with any API) raises the share of rules kept by {gains}, more"
+        " than repeating the whole prompt does."
     )
 
 
