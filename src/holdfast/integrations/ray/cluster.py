@@ -98,8 +98,8 @@ def _open(address: str) -> None:
                 " busy, or leave out --ray."
             ) from None
         raise ModelError(
-            f"Cannot reach a Ray cluster at {address!r} ({reason}); check that `ray status` shows it"
-            " there, and if it needs a token, set RAY_AUTH_MODE=token and RAY_AUTH_TOKEN."
+            f"Cannot reach a Ray cluster at {address!r} ({reason}); check that `ray status` shows"
+            " it there, and if it needs a token, set RAY_AUTH_MODE=token and RAY_AUTH_TOKEN."
         ) from None
 
 
