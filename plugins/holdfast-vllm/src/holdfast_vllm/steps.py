@@ -136,13 +136,13 @@ class Steps:
         if not notes and (rule is None or not self.writes):
             return
         keys, values = self._keys_and_values(states)
-        asked = states.query[self.queries].float()  # [row, query, head, size]
-        most = max(1, _SCORES // (len(self.moves) * asked.shape[2] * keys.shape[2]))
+        queries = states.query[self.queries].float()  # [row, query, head, size]
+        most = max(1, _SCORES // (len(self.moves) * queries.shape[2] * keys.shape[2]))
         mass = None
-        for start in range(0, asked.shape[1], most):
+        for start in range(0, queries.shape[1], most):
             run = slice(start, start + most)
             seen = self.seen or Sight(self.groups, self.positions[:, run])
-            scores = _scores(asked[:, run], keys, states.scaling)
+            scores = _scores(queries[:, run], keys, states.scaling)
             weights, mass = move(scores, seen, rule or _NEUTRAL, notes)
             if rule is not None and self.writes:
                 mixed = _mixed(weights, values).flatten(0, 1)
