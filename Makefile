@@ -5,29 +5,36 @@ BIN := .venv/bin
 .PHONY: demo demo-real serve real-models test test-all lint approve docs integrations records vllm-test llama-test clean
 .DEFAULT_GOAL := test
 
-.venv/ready: pyproject.toml constraints.txt
+# What the commands need. Compiling every file of every package would take half of the time; Python
+# compiles those that it imports.
+.venv/commands: pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit("holdfast needs Python 3.11 or newer, not " + sys.version.split()[0]) if sys.version_info < (3, 11) else 0'
 	$(PYTHON) -m venv .venv
-	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[test]'
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-compile --constraint constraints.txt --editable '.[serve,gguf]'
+	touch $@
+
+# What the tests and linters need beside it.
+.venv/ready: .venv/commands
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-compile --constraint constraints.txt --editable '.[test]'
 	$(BIN)/python -c 'import matplotlib.font_manager'  # builds its font cache once, here
 	touch $@
 
-demo: .venv/ready
+demo: .venv/commands
 	HF_HUB_OFFLINE=1 $(BIN)/holdfast drift --suite starter --conversations 96 --rounds 8 --method none --method split-softmax:exponent=0.5 --out runs/demo --report report.html
 
 # A bot with three rules on a published chat model, Qwen2.5-Coder 0.5B, which is downloaded first
 # (491 MB), without a fix and with the one that its record supports (docs/choosing.md).
-demo-real: .venv/ready
+demo-real: .venv/commands
 	$(BIN)/python -m holdfast.models.install qwen-0.5b
 	HF_HUB_OFFLINE=1 $(BIN)/holdfast drift --model qwen-0.5b --dtype bfloat16 --suite examples/outdoor-shop.yaml --user-turns work --conversations 24 --rounds 6 --seed 1 --temperature 0.7 --max-new-tokens 120 --method none --method check-and-retry:n=2 --out runs/demo-real --report report-real.html
 
 # The default model behind an OpenAI-compatible server, with the playground at its address.
-serve: .venv/ready
+serve: .venv/commands
 	HF_HUB_OFFLINE=1 $(BIN)/holdfast serve
 
 # Four real models, 1.9 GB, into ~/.cache/holdfast/models: --model smollm2, gemma-3-270m, qwen-0.5b
 # and qwen-1.5b.
-real-models: .venv/ready
+real-models: .venv/commands
 	$(BIN)/python -m holdfast.models.install
 
 # Whole files are shared out to WORKERS processes, in the order of tests/conftest.py; each computes

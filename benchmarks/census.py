@@ -34,10 +34,10 @@ from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_N
 
 import holdfast
 from holdfast.attention import install
-from holdfast.engine.rows import Row, Stream
-from holdfast.engine.runner import Runner
-from holdfast.engine.scheduler import Scheduler
 from holdfast.errors import HoldfastError, ModelError
+from holdfast.generation.rows import Row, Stream
+from holdfast.generation.runner import Runner
+from holdfast.generation.scheduler import Scheduler
 from holdfast.methods import compile_methods
 from holdfast.models.loading import reuses_cache
 

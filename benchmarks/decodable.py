@@ -43,7 +43,7 @@ from window import history
 
 import holdfast
 from holdfast import drift
-from holdfast.engine.prefixes import common_length
+from holdfast.generation.prefixes import common_length
 from holdfast.records import Conversation, read_run
 
 SEEDS, CONVERSATIONS = (1, 2), 96

@@ -37,10 +37,10 @@ from stamp import measured_on
 import holdfast
 from holdfast import drift
 from holdfast.common.sampling import Sampling
-from holdfast.engine import prefixes
-from holdfast.engine.decoder import Decoder
-from holdfast.engine.rows import Row, Stream
-from holdfast.engine.scheduler import Scheduler
+from holdfast.generation import prefixes
+from holdfast.generation.decoder import Decoder
+from holdfast.generation.rows import Row, Stream
+from holdfast.generation.scheduler import Scheduler
 from holdfast.methods import compile_methods, parse
 
 ROWS = (16, 48)

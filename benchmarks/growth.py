@@ -87,7 +87,7 @@ def small_llama():
     from transformers import LlamaConfig, LlamaForCausalLM
 
     from holdfast.attention import install
-    from holdfast.engine.runner import Runner
+    from holdfast.generation.runner import Runner
 
     torch.manual_seed(0)
     shape = LlamaConfig(
@@ -110,8 +110,8 @@ def context(name: str, length: int) -> dict:
 
     import holdfast
     from holdfast.common.sampling import Sampling
-    from holdfast.engine.rows import Row, Stream
-    from holdfast.engine.scheduler import Scheduler
+    from holdfast.generation.rows import Row, Stream
+    from holdfast.generation.scheduler import Scheduler
     from holdfast.methods import compile_methods, read_methods
 
     runner = small_llama() if of_default(name) else holdfast.load(name).runner

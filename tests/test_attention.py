@@ -16,7 +16,7 @@ from holdfast.attention import (
     layers,
     steered,
 )
-from holdfast.errors import ModelError, UsageError
+from holdfast.errors import Unsteerable, UsageError
 from holdfast.methods import compile_methods
 
 FLOAT32 = 1e-5  # tolerance of outputs and masses
@@ -142,7 +142,7 @@ def test_outputs_and_masses_match_the_papers(methods, kind, shape, dtype):
                 out = out * seen.any(-1)[:, 0, :, None, None]
                 assert far(out, expected) < rounding
             if dtype == torch.float32:
-                assert far(state.seen[0], mass[..., -1]) < FLOAT32
+                assert far(state.masses[0], mass[..., -1]) < FLOAT32
 
 
 @pytest.mark.parametrize("groups", [1, 2, 4])
@@ -186,7 +186,7 @@ def test_features_that_the_fused_kernels_lack_match_the_papers(extra, queries):
         out, _ = holdfast_attention(Layer(), q, k, v, given, scaling=0.25, **kwargs)
     expected, mass = wanted(q.detach(), k, v, seen, span, methods, prompt, 0.25, *extras)
     assert far(out, expected) < FLOAT32
-    assert far(state.seen[0], mass[..., -1]) < FLOAT32
+    assert far(state.masses[0], mass[..., -1]) < FLOAT32
     if extra == "gradients":
         out.sum().backward()
         assert q.grad.isfinite().all() and q.grad.abs().sum() > 0
@@ -209,9 +209,9 @@ def test_masses_within_1e_minus_30_of_0_and_1(queries, toward):
         expected, mass = wanted(q, k, v, seen, spans("even", 14), methods, [14] * 3, 0.25)
         # scores of 70 have a rounding of 4e-6, times 20 in the exponent
         assert far(out, expected) < 10 * FLOAT32
-        assert far(state.seen[0], mass[..., -1]) < 10 * FLOAT32
+        assert far(state.masses[0], mass[..., -1]) < 10 * FLOAT32
     else:
-        assert (state.seen[0] > 1 - FLOAT32).all()
+        assert (state.masses[0] > 1 - FLOAT32).all()
 
 
 @pytest.mark.parametrize("queries", [1, 14])
@@ -397,7 +397,7 @@ def test_a_mask_longer_than_the_prompt_or_of_another_batch_size_is_refused():
 
 def test_dropout_is_refused_rather_than_ignored():
     model, (ids, _, span) = hugging_face(attention_dropout=0.1).train(), prompts()
-    with pytest.raises(ModelError, match=r"0\.1.*eval"), holdfast.steering(model, span, [SPLIT]):
+    with pytest.raises(Unsteerable, match=r"0\.1.*eval"), holdfast.steering(model, span, [SPLIT]):
         model(ids)
     assert model.training
 

@@ -23,9 +23,9 @@ from holdfast import (
     SplitSoftmax,
     methods,
 )
-from holdfast.engine.batch import batch_of, spans_of
-from holdfast.engine.rows import StreamState
-from holdfast.errors import ModelError, UsageError
+from holdfast.errors import Unsteerable, UsageError
+from holdfast.generation.batch import batch_of, spans_of
+from holdfast.generation.rows import StreamState
 from holdfast.methods import Ability, Kind, Spotlight, compile_methods
 from holdfast.methods.heads import HeadSet, with_heads
 from holdfast.methods.kinds import TRAITS, kind_of
@@ -171,9 +171,9 @@ def test_a_refusal_names_what_is_needed_and_what_is_offered():
     offered = frozenset({Ability.MESSAGES, Ability.SECOND_STREAM, Ability.REPLY_SCORES})
     check_requirements((Repetition(1), Guidance(2.0)), offered, "the model", "use another")
     says = r"boost:factor=3 needs attention, and the model supports only .*; use another\."
-    with pytest.raises(ModelError, match=says):
+    with pytest.raises(Unsteerable, match=says):
         check_requirements((Guidance(2.0), Boost(3)), offered, "the model", "use another")
-    with pytest.raises(ModelError, match=r"^hold needs"):
+    with pytest.raises(Unsteerable, match=r"^hold needs"):
         check_requirements((Hold(),), frozenset({Ability.MESSAGES}), "the model", "use another")
     with pytest.raises(UsageError, match=r"^guidance and adacad"):
         check_requirements((Guidance(2.0), AdaCad()), offered, "the model", "")
@@ -187,9 +187,9 @@ def test_models_declare_what_they_offer():
     attention = {Ability.LOG_ODDS, Ability.KEYS, Ability.REHEARSAL}
     assert model("mamba").capabilities == everything - attention
     assert supports(object(), Ability.MESSAGES) and not supports(object(), Ability.REPLY_SCORES)
-    with pytest.raises(ModelError, match=r"^guidance:scale=2 needs"):
+    with pytest.raises(Unsteerable, match=r"^guidance:scale=2 needs"):
         endpoint.generate(TALK, [Guidance(2.0)])
-    with pytest.raises(ModelError, match=r"boost:factor=3 needs attention.*MambaForCausalLM"):
+    with pytest.raises(Unsteerable, match=r"boost:factor=3 needs attention.*MambaForCausalLM"):
         model("mamba").generate(TALK, [Boost(3)])
 
 

@@ -113,11 +113,11 @@ def test_prompts_take_turns_and_their_users_are_drawn_at_random():
 
 def test_an_interrupted_check_resumes_to_the_same_verdicts(checked, tmp_path):
     _, whole, checks, _ = checked
-    model, rounds = Scripted(SHARES), []
+    model, replies = Scripted(SHARES), []
 
     def stop(count, tokens):
-        rounds.append(count)
-        if len(rounds) == 150:
+        replies.append(count)
+        if len(replies) == 600:
             raise KeyboardInterrupt
 
     settings = drift.Settings(rounds=ROUNDS)

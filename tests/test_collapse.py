@@ -5,7 +5,6 @@ import re
 import warnings
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 import yaml
@@ -19,7 +18,7 @@ from holdfast.analysis.series import read_series
 from holdfast.analysis.summary import results_of, summarise
 from holdfast.cli import main
 from holdfast.drift.dialog_records import agent_of, participant_of, with_repetition
-from holdfast.drift.round_progress import CutWatch
+from holdfast.drift.reply_progress import CutWatch
 from holdfast.measures.repeated_turns import loops, repetitions
 from holdfast.models.requests import Reply
 from holdfast.records import Repeated, read_run, to_line
@@ -274,26 +273,25 @@ def test_a_healthy_run_has_numbers_but_no_warning(tmp_path):
     assert told["collapse"]["broken"] == 0 and told["collapse"]["without_collapsed"] is None
 
 
-def ended_round(*stop_reasons):
-    """A dialog after its first round, with the stop reason of each of its agent's turns."""
-    turns = [
-        SimpleNamespace(round=number, speaker="agent", stop_reason=reason)
-        for number, reason in enumerate(stop_reasons, start=1)
-    ]
-    return SimpleNamespace(turns=[SimpleNamespace(round=1, speaker="user"), *turns])
-
-
 def test_a_run_warns_once_if_most_of_its_first_replies_are_cut():
     watch = CutWatch(60)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for reason in ("length", "length", "stop"):
-            watch.first_round_ended(ended_round(reason))
+            watch.first_reply(reason, None)
     with pytest.warns(UserWarning, match="3 of the first 4 replies are cut at 60 tokens"):
-        watch.first_round_ended(ended_round("length", "stop"))
+        watch.first_reply("length", None)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        watch.first_round_ended(ended_round("length"))
+        watch.first_reply("length", None)
+
+
+def test_a_run_whose_server_has_a_limit_of_its_own_names_it():
+    watch = CutWatch(400)
+    for _ in range(3):
+        watch.first_reply("length", 256)
+    with pytest.warns(UserWarning, match="cut at 256 of 400 tokens, by the server"):
+        watch.first_reply("length", 250)
 
 
 def test_a_run_whose_replies_end_warns_of_nothing():
@@ -301,4 +299,4 @@ def test_a_run_whose_replies_end_warns_of_nothing():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for reason in ("stop", "length", "stop", "length", "stop"):
-            watch.first_round_ended(ended_round(reason))
+            watch.first_reply(reason, None)

@@ -244,21 +244,23 @@ def test_an_extended_run_equals_one_made_at_once(tmp_path):
 
 
 def test_a_smaller_command_completes_its_part_of_the_run(tmp_path):
-    running = drift.Running(progress=stop_after(11))
-    with pytest.raises(KeyboardInterrupt):
-        drift.run(Scripted(), SUITE, tmp_path / "run", QUICK, running=running)
+    running, batches = drift.Running(progress=stop_after(30)), [[0], [1, 2], [3, 4]]
+    with pytest.raises(KeyboardInterrupt):  # each has 11 replies
+        drift.run(
+            Scripted(), SUITE, tmp_path / "run", QUICK, running=running, batches=lambda: batches
+        )
     few = replace(QUICK, conversations=2)
     run = drift.run(Scripted(), SUITE, tmp_path / "run", few)
     assert run.manifest.identity.to_json()["settings"]["conversations"] == QUICK.conversations
     assert {0, 1} <= {record["conversation"] for record in as_json(run)} < set(range(5))
 
 
-def stop_after(rounds: int):
+def stop_after(replies: int):
     told = []
 
-    def progress(conversations: int, tokens: int) -> None:
-        told.append(conversations)
-        if len(told) > rounds:
+    def progress(done: int, tokens: int) -> None:
+        told.append(done)
+        if len(told) > replies:
             raise KeyboardInterrupt
 
     return progress

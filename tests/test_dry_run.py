@@ -32,9 +32,9 @@ def records(count=4, **tokens):
     return [conversation_of(tokens=tokens or {"read": 2000, "written": 100})] * count
 
 
-def measured(made, rounds=2):
+def measured(made):
     """Whole conversations, of which four took 20 seconds."""
-    return Measured(made, len(made), rounds, rounds * len(made), 5.0 * len(made))
+    return Measured(made, len(made), 10 * len(made), 10 * len(made), 5.0 * len(made))
 
 
 PARTS = [WorkItem("conversations", 100, 100, 1000), WorkItem("questions", 48, 48, 48)]
@@ -94,7 +94,7 @@ def test_a_dry_run_records_its_piece_and_the_run_continues_from_there(tmp_path, 
     assert main([*words, "--out", str(out)]) == 0
     assert (out / "records.jsonl").read_bytes().startswith(piece)
     assert len(read_run(out).records) == 10
-    assert "3 of 10 conversations" in capsys.readouterr().err
+    assert "21 of 70 replies already done" in capsys.readouterr().err
     assert main([*words, "--out", str(out), "--dry-run"]) == 0
     assert "are recorded in" in capsys.readouterr().out
     assert len(read_run(out).records) == 10
@@ -156,8 +156,10 @@ def test_a_dry_run_ends_in_time_and_estimates_from_the_rounds_that_ended(
     estimate_run(asked(), plan)
     assert time.monotonic() - began < 2.5  # whole conversations take three seconds
     told, notes = capsys.readouterr()
-    assert re.search(r"--dry-run stops after 1 second, with \d+ of 64 rounds done", notes), notes
-    assert re.search(r"Measured on \d+ of the 64 rounds of 8 of the conversations of 8", told), told
+    assert re.search(r"--dry-run stops after 1 second, with \d+ of 248 replies done", notes), notes
+    assert re.search(r"Measured on \d+ of the 248 replies of 8 of the conversations of 8", told), (
+        told
+    )
     assert "Tokens left: unknown" in told
     left = int(re.search(r"Time left: about (\d+) seconds", told)[1])
     assert 6 < left < 30  # 40 conversations of 31 replies take 12 seconds and more

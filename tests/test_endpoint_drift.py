@@ -16,6 +16,7 @@ from holdfast.common.sampling import Sampling
 from holdfast.errors import ModelError
 from holdfast.measures import build
 from holdfast.records import read_run
+from holdfast.report.how_measured import about_runs
 
 
 def case_of(word):
@@ -254,6 +255,38 @@ def test_a_reply_without_content_is_recorded_and_not_scored(
 
 
 # Untrusted text
+def test_a_limit_of_the_server_is_recorded_and_named(serve, tmp_path):
+    """One answer in two is cut after 5 tokens, of the 40 that the run allows."""
+
+    def answer(body, number):
+        assert body["max_tokens"] == 40
+        reason = "length" if number % 2 else "stop"
+        return completion("Some bread.", reason, {"prompt_tokens": 9, "completion_tokens": 5})
+
+    model, _ = serve(answer)
+    settings = drift.Settings(rounds=2, conversations=4, sampling=Sampling(max_new_tokens=40))
+    run = drift.run(model, SUITE, tmp_path, settings)
+    replies = [
+        reply for record in run.conversations for reply in (*record.turns[1:], *record.answered)
+    ]
+    cut = [reply for reply in replies if reply.stop_reason == "length"]
+    assert cut and {reply.cut_at for reply in cut} == {5}
+    assert {reply.cut_at for reply in replies if reply not in cut} == {None}
+    rows = dict(about_runs([run], [""])[0].rows)
+    line = f"{len(cut)} of {len(replies)}, after 5 tokens: by a limit of the server"
+    assert rows["replies cut before the run's limit"].startswith(line)
+
+
+def test_replies_that_are_cut_where_the_run_says_have_no_limit_of_the_server(serve, tmp_path):
+    usage = {"prompt_tokens": 9, "completion_tokens": 40}
+    model, _ = serve(lambda body, number: completion("Some bread.", "length", usage))
+    settings = drift.Settings(rounds=2, conversations=4, sampling=Sampling(max_new_tokens=40))
+    with pytest.warns(UserWarning, match="replies are cut at 40 tokens"):
+        run = drift.run(model, SUITE, tmp_path, settings)
+    assert "cut_at" not in (tmp_path / "records.jsonl").read_text()
+    assert "replies cut before the run's limit" not in dict(about_runs([run], [""])[0].rows)
+
+
 def test_a_key_that_the_server_repeats_is_in_no_record_or_page(serve, tmp_path):
     model, _ = serve(fails_once(refusal(500, f"bad key {KEY}"), lambda body: is_turn(body, 3)))
     run = measure(model, tmp_path / "run")

@@ -107,7 +107,7 @@ def test_draws_depend_on_the_reply_and_not_on_the_batch():
 @pytest.mark.parametrize(("temperature", "top_p"), NUCLEI)
 def test_the_sampler_draws_from_the_nucleus_as_defined(temperature, top_p):
     """Against the definition in float64: the fewest likeliest tokens that reach top_p."""
-    from holdfast.engine.drawing import draw, uniforms
+    from holdfast.generation.drawing import draw, uniforms
 
     torch.manual_seed(3)
     logits, rows = torch.randn(1, 900) * 3, 4000
@@ -124,7 +124,7 @@ def test_the_sampler_draws_from_the_nucleus_as_defined(temperature, top_p):
 
 def test_tied_tokens_are_drawn_the_same_whatever_the_other_rows():
     """Logits in bfloat16 often tie; a row with a wide nucleus makes the sampler search further."""
-    from holdfast.engine.drawing import draw
+    from holdfast.generation.drawing import draw
 
     torch.manual_seed(4)
     logits = (torch.randn(40, 3000) * 2).to(torch.bfloat16)
@@ -138,7 +138,7 @@ def test_tied_tokens_are_drawn_the_same_whatever_the_other_rows():
 
 
 def test_logits_that_are_not_finite_end_only_their_row():
-    from holdfast.engine.drawing import Draw, choose
+    from holdfast.generation.drawing import Draw, choose
 
     draws = [Draw(Sampling(), 0.5)] * 4
     logits = torch.stack([torch.full((9,), value) for value in (math.nan, 0.0, -math.inf, 1.0)])
@@ -285,7 +285,7 @@ def test_prompt_strength_contrasts_with_its_default_prompt():
 
 def test_keys_and_values_are_freed_with_the_call_not_when_cycles_are_collected(monkeypatch):
     """A process that answers batch after batch makes few objects for the collector to count."""
-    from holdfast.engine.cache import Slots
+    from holdfast.generation.slots import Slots
 
     alive, make = [], Slots.__init__
 
@@ -327,7 +327,7 @@ def test_a_thread_forwards_only_what_is_new_and_a_fork_leaves_no_trace():
     steering = BatchSteering(span[:, :last], [compile_methods(())], trace=True)
     with steered(steering) as state, torch.inference_mode():
         tiny.hf_model(whole[:, :last], use_cache=False)
-    seen = torch.stack([layer[0] for layer in state.seen]).cpu()
+    seen = torch.stack([layer[0] for layer in state.masses]).cpu()
     assert torch.allclose(seen, kept[1].trace.mass[:, :, 3], atol=ROUNDING)
 
 

@@ -12,9 +12,9 @@ from transformers.masking_utils import eager_mask
 
 from holdfast import Request, Sampling, SplitSoftmax, Spotlight
 from holdfast.common.event_loop import run_sync
-from holdfast.engine.reply_scoring import score_rows
-from holdfast.engine.rows import Row
-from holdfast.engine.runner import Runner
+from holdfast.generation.reply_scoring import score_rows
+from holdfast.generation.rows import Row
+from holdfast.generation.runner import Runner
 from holdfast.methods import Anchoring, Boost, Guidance, Pasta, PromptStrength
 
 # log-probabilities are float32; the smallest difference that the tests look for is 1e-2
@@ -64,7 +64,7 @@ def test_a_second_turn_under_any_steering_scores_as_without_reuse(first, second)
     row = session.render(request).row
     fresh = tuple(replace(stream, prefix=None) for stream in row.streams)
     runner = Runner(tiny.hf_model, batched=False)
-    alone = score_rows(runner, [Row(fresh, row.processors)], [options], 1)[0][0]
+    alone = score_rows(runner, [Row(fresh, row.processors)], [options], 1)[0].scored
     assert scored.log_probabilities == pytest.approx(alone.log_probabilities, abs=ROUNDING)
     if first == second and first != "pasta keep":
         # all of the first turn except its last token

@@ -14,9 +14,9 @@ PACKAGE = SOURCE / "holdfast"
 
 # A module imports only its own layer and those before it; modules not yet written are absent.
 LAYERS = (
-    "errors common records chat methods client measures transcripts states attention engine models"
-    " drift drafting analysis study logs coding_agents report papers serve proxy integrations"
-    " __init__ cli __main__"
+    "errors common records chat methods client measures transcripts states attention generation"
+    " models drift drafting analysis study logs coding_agents report papers serve proxy"
+    " integrations __init__ cli __main__"
 ).split()
 LIGHT = (
     "__init__ common/files common/sampling chat/prompt methods client measures records transcripts"

@@ -14,8 +14,9 @@ from tiny import chat, model, tokenizer
 from holdfast.common.sampling import Sampling
 from holdfast.errors import ModelError, ParameterOutOfRange, UnknownName, UsageError
 from holdfast.methods import Guidance, SplitSoftmax
-from holdfast.models import loading
-from holdfast.models.loading import load, placement_of
+from holdfast.models import placement
+from holdfast.models.loading import load
+from holdfast.models.placement import placement_of
 
 WEIGHT = "model.layers.1.mlp.up_proj.weight"
 OWN = {"auto_map": {"AutoConfig": "own.Config", "AutoModelForCausalLM": "own.Own"}}
@@ -229,8 +230,8 @@ def test_a_large_model_gets_a_dtype_that_suits_the_processor(
 ):
     small = load(str(folder), "cpu", "auto").hf_model  # warnings are errors
     assert small.dtype == torch.float32
-    monkeypatch.setattr(loading, "_LARGE", small.num_parameters() - 1)
-    monkeypatch.setattr(loading, "multiplies_bfloat16", lambda: instructions)
+    monkeypatch.setattr(placement, "_LARGE", small.num_parameters() - 1)
+    monkeypatch.setattr(placement, "multiplies_bfloat16", lambda: instructions)
     with pytest.warns(UserWarning, match=why):
         assert load(str(folder), "cpu").hf_model.dtype == dtype
     assert load(str(folder), "cpu", "float64").hf_model.dtype == torch.float64
@@ -296,12 +297,12 @@ def test_a_model_split_between_cpu_and_disk_chats_and_says_why_it_is_not_steered
 
 def test_weights_go_straight_to_the_requested_device(monkeypatch):
     accelerator = torch.device("cuda", 0)
-    monkeypatch.setattr(loading, "_find_device", lambda device: accelerator)
-    placement = placement_of("cuda:0", None, None)
-    assert placement.options() == {"dtype": None, "device_map": {"": accelerator}}
+    monkeypatch.setattr(placement, "_find_device", lambda device: accelerator)
+    chosen = placement_of("cuda:0", None, None)
+    assert chosen.options() == {"dtype": None, "device_map": {"": accelerator}}
     for parameters, dtype in ((10**6, torch.float32), (10**9, "auto")):
-        assert placement.of_size(parameters, "it").dtype == dtype
-    monkeypatch.setattr(loading, "_has_accelerate", lambda: False)
+        assert chosen.of_size(parameters, "it").dtype == dtype
+    monkeypatch.setattr(placement, "_has_accelerate", lambda: False)
     assert placement_of("cuda:0", "bfloat16", None).options() == {"dtype": torch.bfloat16}
 
 
@@ -317,7 +318,7 @@ def test_an_invalid_device_map_is_refused(folder, options, says):
 
 
 def test_a_device_map_without_accelerate_says_what_to_install(folder, monkeypatch):
-    monkeypatch.setattr(loading, "_has_accelerate", lambda: False)
+    monkeypatch.setattr(placement, "_has_accelerate", lambda: False)
     message = refusal(folder, UsageError, device_map="auto")
     assert "'auto' needs accelerate" in message and "pip install accelerate" in message
 
@@ -342,7 +343,7 @@ def test_a_batch_size_is_a_whole_number_from_1(size):
 
 
 def test_a_large_model_on_the_cpu_has_smaller_batches(folder, monkeypatch):
-    monkeypatch.setattr("holdfast.models.loading._LARGE", 0)
+    monkeypatch.setattr("holdfast.models.placement._LARGE", 0)
     assert load(str(folder), "cpu", "float32").batch_size == 48
 
 

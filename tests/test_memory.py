@@ -15,14 +15,14 @@ from tiny import chat, model, tokenizer
 from transformers.cache_utils import DynamicLayer
 
 from holdfast import Guidance, Request, Sampling, SplitSoftmax, drift
-from holdfast.engine import decoder, memory
-from holdfast.engine.cache import Slots
-from holdfast.engine.decoder import Decoder
-from holdfast.engine.prefixes import KeysValues
-from holdfast.engine.rows import RowState
-from holdfast.engine.scheduler import Serving
-from holdfast.engine.shared import SharedPrefixes
 from holdfast.errors import ModelError, PromptError, UsageError
+from holdfast.generation import decoder, memory
+from holdfast.generation.decoder import Decoder
+from holdfast.generation.prefixes import KeysValues
+from holdfast.generation.rows import RowState
+from holdfast.generation.scheduler import Serving
+from holdfast.generation.shared_prefixes import SharedPrefixes
+from holdfast.generation.slots import Slots
 from holdfast.models.session import LocalSession
 
 CPU_MESSAGE = (
@@ -171,7 +171,7 @@ def test_running_out_with_a_single_chat_is_explained_in_one_sentence(scarce):
 
 
 def test_scoring_continues_with_half_of_the_batch(monkeypatch):
-    from holdfast.engine import reply_scoring
+    from holdfast.generation import reply_scoring
 
     tiny, sizes, groups = model(), [], reply_scoring._groups
     requests = [Request(chat("be nice", "hello " * n)) for n in range(1, 7)]
@@ -353,11 +353,11 @@ def test_a_server_keeps_nothing_of_requests_that_have_ended():
                 session.stepped.step()
         gc.collect()
         kinds = Counter(type(each).__name__ for each in gc.get_objects())
-        return kinds["Tensor"], sum(kinds[name] for name in ("RowState", "Resolved"))
+        return kinds["Tensor"], sum(kinds[name] for name in ("RowState", "Rendered"))
 
     gc.collect()  # other tests may have left rows
     names = [type(each).__name__ for each in gc.get_objects()]
-    before = sum(name in ("RowState", "Resolved") for name in names)
+    before = sum(name in ("RowState", "Rendered") for name in names)
     some(0)
     counts = [some(50 * n) for n in range(1, 6)]
     assert session.stepped._scheduler.shared.size <= 100_000 and not session.stepped._open

@@ -11,12 +11,12 @@ from transformers.cache_utils import DynamicCache
 
 from holdfast import Boost, Guidance, Pasta, Request, Sampling, SplitSoftmax, Spotlight
 from holdfast.chat.prompt import render
-from holdfast.engine import slot_layers
-from holdfast.engine.rows import Row, Stream
-from holdfast.engine.runner import Runner
-from holdfast.engine.scheduler import Scheduler
-from holdfast.engine.slot_layers import SPARE_COLUMNS, KeyLayer, WindowLayer
-from holdfast.engine.state_layers import SLOT_LAYERS
+from holdfast.generation import slot_layers
+from holdfast.generation.rows import Row, Stream
+from holdfast.generation.runner import Runner
+from holdfast.generation.scheduler import Scheduler
+from holdfast.generation.slot_layers import SPARE_COLUMNS, KeyLayer, WindowLayer
+from holdfast.generation.state_layers import SLOT_LAYERS
 from holdfast.methods import compile_methods
 
 # float64 logits of large random weights; a wrong mask or state makes a difference of 1e-2 or more

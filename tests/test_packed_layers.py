@@ -8,8 +8,8 @@ import torch
 from torch import nn
 
 import holdfast
-from holdfast.models.loading import multiplies_bfloat16
 from holdfast.models.packed_layers import PackedLinear, is_as_packed, pack_layers
+from holdfast.models.placement import multiplies_bfloat16
 
 pytestmark = pytest.mark.skipif(
     not multiplies_bfloat16(), reason="this processor has no instructions for bfloat16 products"

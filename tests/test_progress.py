@@ -3,13 +3,17 @@
 import json
 import re
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from test_drift import QUICK, SUITE, Scripted
 
 from holdfast.cli import progress
-from holdfast.cli.progress import Bar, duration
+from holdfast.cli.progress import Bar, duration, pace
 from holdfast.common.progress import GROWTH, cost_share, seconds_left
+from holdfast.drift import Running, load_suite, run
+from holdfast.drift.remaining import count_replies
 
 DURATIONS = [(0, "0 seconds"), (40, "40 seconds"), (61, "1 minute"), (100, "2 minutes")]
 
@@ -17,15 +21,15 @@ DURATIONS = [(0, "0 seconds"), (40, "40 seconds"), (61, "1 minute"), (100, "2 mi
 def test_without_a_terminal_plain_lines_say_what_is_done_and_left(capsys, monkeypatch):
     for name in ("BEGINS", "FIRST", "EVERY"):
         monkeypatch.setattr(progress, name, 0.05)
-    with Bar(1600, title="200 conversations of 8 rounds") as bar:
+    with Bar(1600, title="200 conversations of 8 replies") as bar:
         bar(400, 5000)
         time.sleep(0.4)
     lines = capsys.readouterr().err.splitlines()
     assert "200 conversations" in lines[0]
     assert len(lines) >= 3
     for line in lines[1:]:
-        left = r"\(25%\), [\d,]+ tokens/s, about \d+ seconds? left"
-        assert re.fullmatch(rf"holdfast: 400 of 1,600 rounds {left}", line), line
+        left = r"\(25%\), [\d,]+ replies a second, about \d+ seconds? left"
+        assert re.fullmatch(rf"holdfast: 400 of 1,600 replies {left}", line), line
 
 
 def test_no_line_comes_after_the_end(capsys, monkeypatch):
@@ -37,7 +41,7 @@ def test_no_line_comes_after_the_end(capsys, monkeypatch):
 
 
 def test_refused_work_prints_no_title(capsys):
-    with pytest.raises(ValueError), Bar(10, title="10 rounds"):
+    with pytest.raises(ValueError), Bar(10, title="10 replies"):
         raise ValueError
     assert capsys.readouterr().err == ""
 
@@ -61,6 +65,41 @@ def test_the_first_line_needs_no_speed():
 @pytest.mark.parametrize(("seconds", "expected"), [*DURATIONS, (7000, "1.9 hours")])
 def test_durations_as_a_person_would_say_them(seconds, expected):
     assert duration(seconds) == expected
+
+
+def test_a_pace_is_a_number_that_a_person_would_say():
+    said = [pace(per_second, "reply") for per_second in (12.3, 1.5, 0.2, 0.001, 0.0)]
+    assert said[:2] == ["12 replies a second", "1.5 replies a second"]
+    assert said[2:4] == ["12 replies a minute", "3.6 replies an hour"]
+    assert said[4] == "0.0 replies an hour"
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"probe_every": 2, "canary": True},
+        {"probe_at": "after-round", "adoption": False},
+        {"recall": True, "probe_every": 3},
+    ],
+)
+def test_a_run_reports_every_reply_and_no_other(tmp_path, options):
+    settings = replace(QUICK, rounds=4, conversations=3, **options)
+    suite = load_suite("bots") if settings.recall else SUITE
+    reported, model = [], Scripted()
+    running = Running(progress=lambda replies, tokens=0: reported.append(replies))
+    run(model, suite, tmp_path / "run", settings, running=running)
+    total = count_replies(suite, settings, None, range(3))
+    assert sum(reported) == total == len(model.requests)
+    assert set(reported) == {1}
+
+
+def test_a_conversation_that_ends_early_reports_its_other_replies_too(tmp_path):
+    settings, reported = replace(QUICK, rounds=5, conversations=2), []
+    running = Running(progress=lambda replies, tokens=0: reported.append(replies))
+    run(Scripted(context=4), SUITE, tmp_path / "run", settings, running=running)
+    assert sum(reported) == count_replies(SUITE, settings, None, range(2))
+    assert max(reported) > 1
 
 
 RECORDED = json.loads((Path(__file__).parent / "data" / "progress.json").read_text())

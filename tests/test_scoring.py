@@ -10,9 +10,9 @@ from holdfast import Repetition, Request, Sampling, SplitSoftmax, Spotlight, met
 from holdfast.attention import BatchSteering, steered
 from holdfast.chat.prompt import render
 from holdfast.common.event_loop import run_sync
-from holdfast.engine.reply_scoring import score_rows
-from holdfast.engine.rows import Row
 from holdfast.errors import PromptError, UsageError
+from holdfast.generation.reply_scoring import score_rows
+from holdfast.generation.rows import Row
 from holdfast.methods import compile_methods
 
 # float32; the passes differ in splits and padding, so sums are taken in different orders
@@ -111,8 +111,8 @@ def test_a_reply_is_greedy_if_each_token_is_the_likeliest(kind):
     ids = tiny.generate(CHATS[0], (), Sampling(0, 1, 3)).token_ids
     other = (ids[2] + 1) % 400
     wanted = [ids, ids[:1], (*ids[:2], other), (other, *ids[1:])]
-    (scored,), _ = score_rows(tiny.runner, [Row((given.stream,))], [wanted], 8)
-    assert scored.greedy == (True, True, False, False)
+    (row,) = score_rows(tiny.runner, [Row((given.stream,))], [wanted], 8)
+    assert row.scored.greedy == (True, True, False, False)
 
 
 def test_replies_that_cannot_be_scored_are_refused():
@@ -162,7 +162,7 @@ def test_log_probabilities_of_drawn_tokens_match_their_scores(name):
         drawn = state.result().token_ids
         assert drawn and {len(each.top) for each in known} == {number * 5}
         likeliest = [(token,) for token, _ in known[0].top]
-        scored = score_rows(tiny.runner, [row], [[drawn, *likeliest]], 8)[0][0]
+        scored = score_rows(tiny.runner, [row], [[drawn, *likeliest]], 8)[0].scored
         told = [sum(each.drawn for each in known[: len(drawn)])] + [at for _, at in known[0].top]
         assert told == pytest.approx(scored.log_probabilities, abs=TOLERANCE)
         assert all(sorted(each.top, key=lambda pair: -pair[1]) == [*each.top] for each in known)

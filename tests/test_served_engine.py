@@ -12,8 +12,8 @@ from test_scheduler import LONG, Broken, make_requests
 from tiny import chat, model
 
 from holdfast import Boost, Guidance, Request, Sampling, SplitSoftmax
-from holdfast.engine.decoder import Decoder
 from holdfast.errors import Busy, Draining, ModelError, PromptError, UsageError
+from holdfast.generation.decoder import Decoder
 from holdfast.models.requests import Reply
 from holdfast.models.session import LocalSession
 from holdfast.serve.served_engine import ServedEngine

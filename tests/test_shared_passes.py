@@ -10,13 +10,13 @@ import torch
 
 from holdfast import Boost, Sampling, steering
 from holdfast.attention import install
-from holdfast.engine.batch import spans_of
-from holdfast.engine.rows import Row, Stream, StreamState
-from holdfast.engine.runner import Runner
-from holdfast.engine.scheduler import Scheduler
-from holdfast.engine.slot_layers import Shared
-from holdfast.engine.state_layers import layers_like
 from holdfast.errors import ModelError
+from holdfast.generation.batch import spans_of
+from holdfast.generation.rows import Row, Stream, StreamState
+from holdfast.generation.runner import Runner
+from holdfast.generation.scheduler import Scheduler
+from holdfast.generation.slot_layers import SlotState
+from holdfast.generation.state_layers import layers_like
 from holdfast.methods import compile_methods
 from holdfast.models.loading import reuses_cache
 
@@ -96,7 +96,7 @@ def test_rows_whose_cache_is_of_an_unknown_kind_run_one_by_one(kind):
     model = build(kind)
     assert not reuses_cache(model)
     with pytest.raises(ModelError, match="DynamicIndexedLayer"):
-        layers_like(Runner(model)._cache().layers, Shared())
+        layers_like(Runner(model)._cache().layers, SlotState())
     rows = [torch.randint(3, 60, (1, length)) for length in LENGTHS]
     span = torch.zeros(1, max(LENGTHS), dtype=torch.bool)
     span[:, 2:5] = True

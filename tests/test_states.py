@@ -13,9 +13,9 @@ import holdfast
 from holdfast import methods
 from holdfast.common.event_loop import run_sync
 from holdfast.common.sampling import Sampling
-from holdfast.engine.batch import batch_of, spans_of
-from holdfast.engine.rows import Stream, StreamState
 from holdfast.errors import ModelError, UsageError
+from holdfast.generation.batch import batch_of, spans_of
+from holdfast.generation.rows import Stream, StreamState
 from holdfast.methods import Ability, Boost, Seka, SplitSoftmax, Vector, compile_methods
 from holdfast.methods.kinds import kind_of
 from holdfast.models.requests import Request
@@ -49,9 +49,9 @@ def made(kind: str):
 
 
 def written(local, tmp_path, method: str, seed: int = 0):
-    places = sites_of(local.hf_model).places
+    points = sites_of(local.hf_model).points
     site = {"capping": Site.HIDDEN, "vector": Site.HIDDEN}.get(method, Site.KEYS)
-    layers = tuple(sorted(places[site]))
+    layers = tuple(sorted(points[site]))
     file = tmp_path / f"{method}-{seed}.safetensors"
     return write_for(local, file, method, seed, layers=layers, chosen=layers[-2:])
 

@@ -24,7 +24,7 @@ from transformers import AutoConfig, AutoModel, DynamicCache
 import holdfast
 from holdfast import Boost, Pasta, SplitSoftmax
 from holdfast.attention import BatchSteering, holdfast_attention, steered
-from holdfast.errors import ModelError, PromptError, UsageError
+from holdfast.errors import PromptError, Unsteerable, UsageError
 from holdfast.methods import compile_methods
 
 ROUNDING = 2e-5  # logits of three layers of large random weights
@@ -468,7 +468,7 @@ def test_a_pass_that_reaches_no_steered_attention_is_refused(kind, attention, op
         for run in (logits, lambda model, ids: model.generate(ids, **GREEDY)):
             with (
                 holdfast.steering(made, span, [SPLIT], trace=True) as seen,
-                pytest.raises(ModelError, match=rf"{type(made).__name__}.*{says}"),
+                pytest.raises(Unsteerable, match=rf"{type(made).__name__}.*{says}"),
             ):
                 assert torch.equal(logits(made, ids), moved)
                 change()
@@ -584,7 +584,7 @@ def test_adapters_that_put_tokens_before_the_prompt_are_refused_and_lora_is_not(
         base = hugging_face()
         adapted = peft.get_peft_model(base, config(task_type="CAUSAL_LM", num_virtual_tokens=5))
         says = "_TUNING puts tokens of its own before the prompt"
-        refuses(ModelError, says, adapted, span, [SPLIT])
+        refuses(Unsteerable, says, adapted, span, [SPLIT])
         with (
             holdfast.steering(base, span, [SPLIT]),
             pytest.raises(UsageError, match=r"20 tokens.*25|cache"),
@@ -690,8 +690,8 @@ def test_heads_of_layers_without_attention_are_refused_by_name(kind):
 def test_a_model_whose_cache_does_not_count_its_tokens_is_refused_on_entering():
     layers = {"layer_types": ["linear_attention", "full_attention", "linear_attention"]}
     made, (_, _, span) = hugging_face("minimax", **layers), prompts()
-    refuses(ModelError, r"MiniMaxForCausalLM.*counts 0 tokens after 2", made, span, [SPLIT])
-    with pytest.raises(ModelError, match="MiniMaxForCausalLM"):
+    refuses(Unsteerable, r"MiniMaxForCausalLM.*counts 0 tokens after 2", made, span, [SPLIT])
+    with pytest.raises(Unsteerable, match="MiniMaxForCausalLM"):
         model.__wrapped__("minimax", **layers).check([SPLIT])
 
 
@@ -745,7 +745,7 @@ def test_gradient_checkpointing_is_refused():
         for reentrant in (True, False):
             made.train().activation_checkpointing_enable({"use_reentrant": reentrant})
             with (
-                pytest.raises(ModelError, match="activation_checkpointing_disable"),
+                pytest.raises(Unsteerable, match="activation_checkpointing_disable"),
                 holdfast.steering(made, span, [SPLIT]),
             ):
                 made(ids, use_cache=False)
@@ -787,9 +787,9 @@ def test_attention_weights_are_refused_and_plain_passes_still_have_them():
     made, (ids, _, span) = hugging_face(attention="eager"), prompts()
     plain = made(ids, output_attentions=True).attentions
     with holdfast.steering(made, span, [SPLIT]):
-        with pytest.raises(ModelError, match=r"output_attentions.*trace=True"):
+        with pytest.raises(Unsteerable, match=r"output_attentions.*trace=True"):
             made(ids, output_attentions=True)
-        with pytest.raises(ModelError, match=r"output_attentions.*trace=True"):
+        with pytest.raises(Unsteerable, match=r"output_attentions.*trace=True"):
             made.generate(ids, output_attentions=True, return_dict_in_generate=True, **GREEDY)
         with holdfast.unsteered(made):
             again = made(ids, output_attentions=True).attentions
@@ -822,7 +822,7 @@ WRONG = {
 @pytest.mark.parametrize("kind", WRONG)
 def test_a_model_that_cannot_be_steered_is_refused_in_a_sentence(kind):
     make, says = WRONG[kind]
-    refuses(ModelError, says, make(), prompts()[2], [SPLIT])
+    refuses(Unsteerable, says, make(), prompts()[2], [SPLIT])
 
 
 def test_a_holdfast_model_and_methods_given_as_text_are_accepted():

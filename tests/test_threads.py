@@ -49,7 +49,7 @@ def test_decode_steps_of_a_small_model_use_one_thread_and_then_restore_the_numbe
 
     from holdfast import Sampling
     from holdfast.common import threads
-    from holdfast.engine.decoder import Decoder
+    from holdfast.generation.decoder import Decoder
 
     seen, advance = {"admit": set(), "step": set()}, Decoder._advance
 

@@ -457,11 +457,13 @@ def test_gemini_cli_takes_back_messages(tmp_path):
     assert "line 6" in problem and "Gemini CLI" in problem and "$rewindTo" in problem
 
 
-def test_gemini_cli_replaces_messages_only_if_that_is_understood(tmp_path):
-    begun = (GEMINI, gemini(1, "user", "Hi."), gemini(2, "gemini", "Hello."))
+def test_gemini_cli_compresses_the_dialog(tmp_path):
+    begun = (GEMINI, gemini(1, "user", "Hi."), gemini(2, "gemini", "x" * 4000))
     replaced = {"$set": {"messages": [gemini(9, "user", "Summary.")]}}
-    _, (problem,), _ = read(tmp_path, *begun, replaced)
-    assert "line 4" in problem and "Gemini CLI" in problem and "$set" in problem
+    end = (gemini(5, "user", "Bye."), gemini(6, "gemini", "Bye!"))
+    turns, problems, dialog = read(tmp_path, *begun, replaced, *end)
+    assert [said for said, _ in turns] == ["Hi.", "Bye."] and not problems
+    assert dialog.turns[1].tokens < 10
 
 
 def chatgpt(current):

@@ -13,8 +13,8 @@ from holdfast_vllm.versions import check_version
 from holdfast_vllm.wire import Admitted, Drawing, check_draw, check_heads, read_steering
 
 from holdfast.common.sampling import Sampling
-from holdfast.engine.drawing import draw, uniforms
 from holdfast.errors import HoldfastError, ModelError
+from holdfast.generation.drawing import draw, uniforms
 from holdfast.methods import compile_methods, parse
 
 

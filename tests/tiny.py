@@ -9,7 +9,7 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedTokenizerFast
 
 from holdfast.attention import install
-from holdfast.engine.rows import RowState
+from holdfast.generation.rows import RowState
 from holdfast.models.fingerprint import Fingerprint
 from holdfast.models.loading import reuses_cache, stop_ids
 from holdfast.models.local import LocalModel
@@ -155,6 +155,6 @@ def answered(session, requests, top_logprobs=None):
     chats = [session.render(request, top_logprobs) for request in requests]
     rows, outcomes_of = [session.stepped.submit(chat) for chat in chats], {}
     while not all(row.done for row in rows):
-        outcomes_of |= {ended.row: ended.outcome for ended in session.stepped.step()}
+        outcomes_of |= {row: update.outcome for row, update in session.stepped.step().items()}
     pairs = zip(chats, rows, strict=True)
     return [Answered(chat, row, outcomes_of[row]) for chat, row in pairs]

@@ -6,6 +6,7 @@
     │   └── ParameterOutOfRange    a method's or a run's number lies outside its range
     ├── ModelError                 a model cannot be loaded, reached or steered
     │   ├── NoSuchModel            nothing is where its name says (a UsageError too)
+    │   ├── Unsteerable            a method cannot act on this model, or on one of its layers
     │   ├── Unavailable            a server gives no answers of use, for now
     │   │   ├── RequestFailed      one request was not answered; others may be
     │   │   ├── Unreachable        there is no connection to an endpoint
@@ -132,6 +133,10 @@ class ModelError(HoldfastError):
 
 class NoSuchModel(UsageError, ModelError):
     """A model's name or path at which there is none."""
+
+
+class Unsteerable(ModelError):
+    """A model, or a layer of it, on which a method cannot act; on others it may."""
 
 
 class Unavailable(ModelError):

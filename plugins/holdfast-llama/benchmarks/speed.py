@@ -120,8 +120,8 @@ class OurEngine:
 
     def prefill(self) -> int:
         from holdfast.common.sampling import Sampling
-        from holdfast.engine.rows import Row, Stream
-        from holdfast.engine.scheduler import Scheduler
+        from holdfast.generation.rows import Row, Stream
+        from holdfast.generation.scheduler import Scheduler
         from holdfast.methods import compile_methods
 
         self.scheduler = Scheduler(self.model.runner, frozenset(), self.rows)  # no row ends early

@@ -14,8 +14,8 @@ from conftest import CHATS
 from holdfast.cli import main
 from holdfast.common.event_loop import run_sync
 from holdfast.common.sampling import Sampling
-from holdfast.engine.batch import spans_of
-from holdfast.engine.rows import StreamState
+from holdfast.generation.batch import spans_of
+from holdfast.generation.rows import StreamState
 from holdfast.models.requests import Request
 
 LOGITS = 1e-4

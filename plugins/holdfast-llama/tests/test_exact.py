@@ -8,8 +8,8 @@ from conftest import CHATS, METHODS
 
 from holdfast.common.event_loop import run_sync
 from holdfast.common.sampling import Sampling
-from holdfast.engine.batch import spans_of
-from holdfast.engine.rows import StreamState
+from holdfast.generation.batch import spans_of
+from holdfast.generation.rows import StreamState
 from holdfast.models.requests import Request
 
 LOGITS, MASS = 1e-4, 1e-5

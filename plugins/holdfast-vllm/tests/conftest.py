@@ -123,7 +123,7 @@ def reference(
         cached = passed.past_key_values
         logits.append(passed.logits[0])
         if state is not None:
-            masses.append(torch.stack([mass[0] for mass in state.seen]))
+            masses.append(torch.stack([mass[0] for mass in state.masses]))
     return torch.cat(logits).log_softmax(-1), masses
 
 

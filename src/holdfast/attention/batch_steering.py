@@ -15,6 +15,8 @@ from holdfast.errors import UsageError
 from holdfast.methods.compiled import CompiledMethods, layer_table
 from holdfast.methods.table import LayerTable
 
+_NEVER = 2**40  # a column that no row reaches
+
 
 @dataclass(frozen=True)
 class AttentionTrace:
@@ -22,9 +24,10 @@ class AttentionTrace:
 
     Args:
         mass: float32 [layer, head, step]; step t is the query that produced the reply's token t.
-        uniform: float32 [layer, step], the mass if the layer attended evenly to all tokens that it
-            sees: in a layer with a sliding window or chunks, those in the window or the chunk. Its
-            mean over layers is the one number reported beside the mean mass. None if unknown.
+        uniform: float32 [layer, step], the mass of uniform attention, which weights all tokens that
+            the layer sees alike: in a layer with a sliding window or chunks, those in the window or
+            the chunk. Its mean over layers is the one number reported beside the mean mass. None if
+            unknown.
     """
 
     mass: Tensor
@@ -96,20 +99,17 @@ class BatchSteering:
         return Extent.of(self.span, self.first_generated, includes)
 
     @cached_property
-    def on_device(self) -> tuple[Tensor, Tensor]:
-        """`first_generated` and `includes`, [row, 1] each, on the device."""
-        device = self.span.device
-        starts = torch.tensor(self.first_generated).to(device, non_blocking=True)
-        includes = torch.tensor(self.includes).to(device, non_blocking=True)
-        return starts[:, None], includes[:, None]
+    def first_generated_on_device(self) -> Tensor:
+        """`first_generated` on the device, int64 [row]."""
+        return torch.tensor(self.first_generated).to(self.span.device, non_blocking=True)
 
     @cached_property
     def included_from(self) -> Tensor:
         """Per row, the first generated column that counts as its span, int64 [row], on the device;
         a column that no row reaches if none does.
         """
-        every = zip(self.first_generated, self.includes, strict=True)
-        starts = [start if included else 2**40 for start, included in every]
+        rows = zip(self.first_generated, self.includes, strict=True)
+        starts = [start if included else _NEVER for start, included in rows]
         return torch.tensor(starts).to(self.span.device, non_blocking=True)
 
     @cached_property
@@ -133,6 +133,10 @@ class BatchSteering:
     def touches(self, layer: int) -> bool:
         """Whether any method moves a head of this layer."""
         return self._heads is None or layer in self._heads
+
+    def acts_on(self, layer: int) -> bool:
+        """Whether a pass does anything in this layer: methods move it, or its mass is traced."""
+        return self.trace or self.touches(layer)
 
     def heads(self, layer: int) -> list[int] | None:
         """The heads of this layer that some method moves, in order; None for all."""

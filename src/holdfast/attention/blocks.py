@@ -16,24 +16,22 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, ParamSpec, TypeVar
-from weakref import WeakKeyDictionary, WeakSet, ref
+from weakref import WeakKeyDictionary, ref
 
 import torch
 from torch import Tensor
 from transformers import PreTrainedModel
 
 from holdfast.attention.batch_steering import AttentionTrace, BatchSteering
+from holdfast.attention.cache_origins import CacheOrigin, cache_of, claim_cache, mark_cache
 from holdfast.attention.pass_refusals import (
-    CacheOrigin,
-    cache_of,
     check_lengths,
     check_padding,
     check_pass,
-    claim_cache,
-    mark_cache,
     refuse_checkpointing,
 )
-from holdfast.attention.passes import PASS, Pass, PassState
+from holdfast.attention.passes import PASS, ModelParts, Pass, PassState
+from holdfast.attention.plain_attention import PriorAttention
 from holdfast.attention.reaching import check_reached
 from holdfast.attention.rotary import RotaryLengths
 from holdfast.errors import UsageError
@@ -166,32 +164,18 @@ def entered(model: PreTrainedModel, block: Steered | None) -> Iterator[None]:
         _SCOPES.set(tuple(other for other in _SCOPES.get() if other is not scope))
 
 
-@dataclass(frozen=True, eq=False)
-class PriorAttention:
-    """The attention implementation that a configuration of a model had before ours."""
-
-    config: Any
-    implementation: str | None
-
-
 @dataclass(eq=False)
 class OpenModel:
     """A model with an open block, or with a pass under way of a block that was left."""
 
     model: ref[PreTrainedModel]
     name: str
+    parts: ModelParts
     before: Sequence[PriorAttention]  # of its configurations
-    modules: WeakSet[torch.nn.Module]  # distinguish its attention from another model's
-    # its cross-attention modules, whose keys are an encoder's and not the prompt's
-    cross: WeakSet[torch.nn.Module]
     implementation: str | None = None  # of attention, after the switch
     restore: Callable[[], None] = lambda: None  # restores the model
     block: Steered | None = None  # the open one
     running: int = 0  # steered passes under way, of this block or of one that was left
-
-    def has_config(self, config: object) -> bool:
-        """Whether a configuration is one of this model's."""
-        return any(config is prior.config for prior in self.before)
 
     def current_block(self) -> Steered | None:
         """The block that passes in this context belong to; None in `holdfast.unsteered`."""
@@ -251,6 +235,8 @@ class OpenModel:
             return []
         config = model.config.get_text_config()
         before = check_pass(state, given, config, continues=continues, first=begun.first)
+        if state.steering.trace:
+            state.last = _last_queries(given)
         check_lengths(RotaryLengths.of(config), given, self.name)
         refuse_checkpointing(model)
         return edits_of_pass(origin.compiled, origin.span, given, before)
@@ -264,7 +250,9 @@ class OpenModel:
         mark_cache(cache, block.origin)
         block.count += 1
         thread = threading.get_ident()
-        block.passes += [TracedPass(thread, masses) for masses in state.passes if masses]
+        block.passes += [
+            TracedPass(thread, list(made.steered.values())) for made in state.passes if made.steered
+        ]
 
     def _running_model(self) -> PreTrainedModel:
         model = self.model()
@@ -274,7 +262,7 @@ class OpenModel:
     def _new_pass(self, first: bool | None = None) -> _BlockPass:
         block = self.current_block()
         state = None if block is None else PassState(block.steering)
-        return _BlockPass(Pass(state, self), block, first)
+        return _BlockPass(Pass(state, self.parts), block, first)
 
     def _next_pass(self) -> _BlockPass:
         """The pass that begins: the one that `generate` has prepared, or a new one."""
@@ -282,9 +270,9 @@ class OpenModel:
         _PREPARED.set(None)
         if block is not None:
             block.used = True
-        if prepared is not None and prepared.current.model is self and prepared.block is block:
-            return prepared
-        return self._new_pass()
+        if prepared is None or prepared.block is not block:
+            return self._new_pass()
+        return prepared if prepared.current.model is self.parts else self._new_pass()
 
     def _current_scope(self) -> _Scope | None:
         """The innermost scope of this model in this context."""
@@ -323,6 +311,25 @@ class OpenModel:
             self.restore()
 
 
+def _last_queries(given: Mapping[str, Any]) -> Tensor | None:
+    """The last query of each row that is not padding, int64 [row]; None if all rows end together.
+
+    In a step of one token, no row is padded behind it.
+    """
+    ids = given.get("input_ids")
+    ids = given.get("inputs_embeds") if ids is None else ids
+    mask = given.get("attention_mask")
+    if not isinstance(ids, Tensor) or not isinstance(mask, Tensor) or mask.ndim != 2:
+        return None
+    queries = ids.shape[1] if ids.ndim > 1 else 1
+    if queries == 1 or mask.shape[1] < queries:
+        return None
+    mask = mask[:, -queries:]
+    if bool(mask[:, -1].all()):
+        return None
+    return queries - 1 - (mask != 0).flip(1).long().argmax(1)
+
+
 OPEN: WeakKeyDictionary[torch.nn.Module, OpenModel] = WeakKeyDictionary()
 
 
@@ -332,7 +339,7 @@ def pass_in(module: torch.nn.Module) -> Pass | None:
     if current is not None and (current.model is None or module in current.model.modules):
         return current
     for opened in list(OPEN.values()) if OPEN else ():
-        if module in opened.modules and opened.current_block() is not None:
+        if module in opened.parts.modules and opened.current_block() is not None:
             raise UsageError(
                 f"{type(module).__name__} of a {opened.name} with an open block of "
                 f"holdfast.steering was run by itself; call the {opened.name} itself in the block, "

@@ -8,7 +8,7 @@ denominator: it belongs to the rest, and its value is 0.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -21,28 +21,38 @@ _SCORES = 2**21  # in memory at a time; more queries are processed in blocks, wh
 
 
 @dataclass(frozen=True)
-class ScoreFormula:
-    """How scores are computed from queries and keys."""
+class ScoreExtras:
+    """What only some models do with their scores."""
 
-    scaling: float  # factor on the dot products
     softcap: float | None = None  # c of c * tanh(score / c), or None
     bias: Tensor | None = None  # added to the scores, [B or 1, H or 1, Q, K], or None
     sinks: Tensor | None = None  # one more score in the rest, [B or 1, H, Q or 1], or None
-    causal: bool = False  # query i sees keys 0 to i
+
+
+NO_EXTRAS = ScoreExtras()
 
 
 def attend_explicitly(
-    state: PassState | None, layer: int, inputs: LayerInputs, scoring: ScoreFormula
+    state: PassState | None, layer: int, inputs: LayerInputs, extras: ScoreExtras = NO_EXTRAS
 ) -> Tensor:
-    """Steered attention of all queries, [B, H, Q, D of the values]; notes the last query's mass."""
-    query, key, value, mask = inputs.query, inputs.key, inputs.value, inputs.mask
-    grouped = query.unflatten(1, (key.shape[1], -1))
+    """Steered attention of all queries; notes the mass at the last query, if it is traced.
+
+    Args:
+        state: the pass under way; None if it is not steered.
+        layer: counted from 0.
+        inputs: the value size may be another than that of queries and keys.
+        extras: what the model does with its scores.
+
+    Returns:
+        The output, [B, H, Q, D of the values].
+    """
+    query, key, value = inputs.query, inputs.key, inputs.value
     block = max(1, _SCORES // (query.shape[0] * query.shape[1] * key.shape[2]))
-    groups = None if state is None else _groups(state, query, key)
+    groups = None if state is None else _Groups.of(state, query, key)
     outputs = []
     for start in range(0, query.shape[2], block):
-        scores = _scores(grouped[..., start : start + block, :], key, mask, scoring, start)
-        sink = scoring.sinks
+        scores = _scores(inputs, extras, start, start + block)
+        sink = extras.sinks
         if sink is not None and sink.shape[2] > 1:
             sink = sink[..., start : start + block]
         if state is not None and groups is not None and state.steering.touches(layer):
@@ -55,27 +65,27 @@ def attend_explicitly(
     return torch.cat(outputs, 2)
 
 
-def _scores(
-    grouped: Tensor, key: Tensor, mask: Tensor | None, scoring: ScoreFormula, start: int
-) -> Tensor:
-    """Masked scores, float32 or wider, [B, H, q, K], of queries [B, G, H/G, q, D] from `start`."""
-    count = grouped.shape[3]
+def _scores(inputs: LayerInputs, extras: ScoreExtras, start: int, stop: int) -> Tensor:
+    """Masked scores of the queries `start` to `stop`, float32 or wider, [B, H, q, K]."""
+    key, mask = inputs.key, inputs.mask
+    query = inputs.query[:, :, start:stop].unflatten(1, (key.shape[1], -1))  # [B, G, H/G, q, D]
+    count = query.shape[3]
     wide = torch.promote_types(key.dtype, torch.float32)
-    scores: Tensor = (grouped.flatten(2, 3).to(wide) @ key.transpose(-1, -2).to(wide)).mul_(
-        scoring.scaling
+    scores: Tensor = (query.flatten(2, 3).to(wide) @ key.transpose(-1, -2).to(wide)).mul_(
+        inputs.scaling
     )
     scores = scores.unflatten(2, (-1, count)).flatten(1, 2)
-    if scoring.softcap is not None:
-        scores = (scores / scoring.softcap).tanh() * scoring.softcap
-    if scoring.bias is not None:
-        scores = scores + scoring.bias[:, :, start : start + count]
+    if extras.softcap is not None:
+        scores = (scores / extras.softcap).tanh() * extras.softcap
+    if extras.bias is not None:
+        scores = scores + extras.bias[:, :, start : start + count]
     if mask is not None:
         mask = mask if mask.shape[2] == 1 else mask[:, :, start : start + count]
         return scores + additive(mask, wide)
-    if scoring.causal:
-        places = torch.arange(start, start + count, device=key.device)
+    if inputs.causal:
+        queries = torch.arange(start, start + count, device=key.device)
         scores = scores.masked_fill(
-            torch.arange(key.shape[2], device=key.device) > places[:, None], -torch.inf
+            torch.arange(key.shape[2], device=key.device) > queries[:, None], -torch.inf
         )
     return scores
 
@@ -87,11 +97,13 @@ class _Groups:
     span: Tensor
     generated: Tensor
 
-
-def _groups(state: PassState, query: Tensor, key: Tensor) -> _Groups:
-    span, generated = state.columns(query.shape[0], key.shape[2])
-    generated = torch.zeros_like(span) if generated is None else generated
-    return _Groups(span[:, None, None], generated[:, None, None])
+    @classmethod
+    def of(cls, state: PassState, query: Tensor, key: Tensor) -> _Groups:
+        """The groups of a layer's keys."""
+        rows, keys = query.shape[0], key.shape[2]
+        span, generated = state.columns.span(rows, keys), state.columns.generated(rows, keys)
+        generated = torch.zeros_like(span) if generated is None else generated
+        return cls(span[:, None, None], generated[:, None, None])
 
 
 def _change(
@@ -122,24 +134,27 @@ def _log_mass(scores: Tensor, members: Tensor) -> Tensor:
     )
 
 
-def note_trace(state: PassState, layer: int, inputs: LayerInputs, scoring: ScoreFormula) -> None:
+def note_trace(
+    state: PassState, layer: int, inputs: LayerInputs, extras: ScoreExtras = NO_EXTRAS
+) -> None:
     """Records the mass on the span, unless it already is, and that of uniform attention."""
     query, keys, mask = inputs.query, inputs.key.shape[2], inputs.mask
     if state.last is not None:
-        places = state.last.to(query.device)
+        queries = state.last.to(query.device)
     else:
-        places = torch.full((query.shape[0],), query.shape[2] - 1, device=query.device)
-    if not state.noted or (state.last is not None and query.shape[2] > 1):
-        state.note(_mass_at(state, layer, inputs, scoring, places))
-    state.uniform[layer] = state.plans.get(
-        "uniform", inputs.size, mask, lambda: _uniform_at(state, keys, mask, inputs.causal, places)
+        queries = torch.full((query.shape[0],), query.shape[2] - 1, device=query.device)
+    if not state.has_noted or (state.last is not None and query.shape[2] > 1):
+        state.note(_mass_at(state, layer, inputs, extras, queries))
+    uniform = state.plans.get(
+        "uniform", inputs.size, mask, lambda: _uniform_at(state, keys, mask, inputs.causal, queries)
     )
+    state.note_uniform(uniform)
 
 
 def _mass_at(
-    state: PassState, layer: int, inputs: LayerInputs, scoring: ScoreFormula, places: Tensor
+    state: PassState, layer: int, inputs: LayerInputs, extras: ScoreExtras, queries: Tensor
 ) -> Tensor:
-    """The mass on the span, [B, H], at the query `places` [B] of each row, after steering."""
+    """The mass on the span, [B, H], at one query of each row, `queries` [B], after steering."""
     query, key, mask = inputs.query, inputs.key, inputs.mask
     rows = torch.arange(query.shape[0], device=query.device)
 
@@ -147,33 +162,36 @@ def _mass_at(
         """Selects one query per row: [B, H or 1, 1, ...] of [B or 1, H or 1, Q or 1, ...]."""
         if states is None or states.shape[2] == 1:
             return states
-        return states.expand(query.shape[0], *states.shape[1:])[rows, :, places][:, :, None]
+        return states.expand(query.shape[0], *states.shape[1:])[rows, :, queries][:, :, None]
 
-    sink = chosen(scoring.sinks)
-    if scoring.causal and mask is None:
-        mask = (torch.arange(key.shape[2], device=key.device) <= places[:, None])[:, None, None]
-    scoring = ScoreFormula(scoring.scaling, scoring.softcap, chosen(scoring.bias), sink)
-    grouped = query[rows, :, places][:, :, None].unflatten(1, (key.shape[1], -1))
-    scores = _scores(grouped, key, chosen(mask), scoring, 0)
-    groups = _groups(state, query, key)
+    if inputs.causal and mask is None:
+        mask = (torch.arange(key.shape[2], device=key.device) <= queries[:, None])[:, None, None]
+    last_only = replace(
+        inputs, query=query[rows, :, queries][:, :, None], mask=chosen(mask), causal=False
+    )
+    extras = ScoreExtras(extras.softcap, chosen(extras.bias), chosen(extras.sinks))
+    scores = _scores(last_only, extras, 0, 1)
+    groups = _Groups.of(state, query, key)
     if state.steering.touches(layer):
-        scores = scores + _change(state, layer, scores, groups, sink)
-    return (_softmax(scores, sink) * groups.span)[:, :, 0].sum(-1).float()
+        scores = scores + _change(state, layer, scores, groups, extras.sinks)
+    return (_softmax(scores, extras.sinks) * groups.span)[:, :, 0].sum(-1).float()
 
 
 def _uniform_at(
-    state: PassState, keys: int, mask: Tensor | None, causal: bool, places: Tensor
+    state: PassState, keys: int, mask: Tensor | None, causal: bool, queries: Tensor
 ) -> Tensor:
-    """The mass on the span, [B], of uniform attention to what any head sees at `places` [B]."""
-    rows = len(places)
-    seen = torch.ones(rows, keys, dtype=torch.bool, device=places.device)
+    """The mass on the span, [B], of uniform attention over what any head sees at one query of each
+    row, `queries` [B].
+    """
+    rows = len(queries)
+    seen = torch.ones(rows, keys, dtype=torch.bool, device=queries.device)
     if mask is not None:
         mask = mask.expand(rows, *mask.shape[1:])
-        last = places if mask.shape[2] > 1 else torch.zeros_like(places)
-        seen = visible(mask[torch.arange(rows, device=places.device), :, last]).any(1)
+        last = queries if mask.shape[2] > 1 else torch.zeros_like(queries)
+        seen = visible(mask[torch.arange(rows, device=queries.device), :, last]).any(1)
     elif causal:
-        seen = torch.arange(keys, device=places.device) <= places[:, None]
-    span = state.columns(rows, keys)[0].to(places.device)
+        seen = torch.arange(keys, device=queries.device) <= queries[:, None]
+    span = state.columns.span(rows, keys).to(queries.device)
     return (span & seen).sum(-1) / seen.sum(-1).clamp(min=1)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import torch
 from torch import Tensor
@@ -136,9 +136,6 @@ class SpanColumns:
     copies: int
 
 
-Plan = TypeVar("Plan")
-
-
 @dataclass(frozen=True)
 class KeyGroup:
     """A non-empty range of keys that contains one group."""
@@ -160,22 +157,36 @@ def over(mask: Tensor | None, group: KeyRange) -> Tensor | None:
     return None if mask is None else mask[..., group.start : group.stop]
 
 
+Plan = TypeVar("Plan")
+
+
+class _MadePlan(NamedTuple):
+    kind: str
+    size: tuple[int, int]
+    mask: Tensor | None
+    plan: Any
+
+
 @dataclass
 class Plans:
-    """Plans that the layers of a pass share, by kind, and by the size and mask of each."""
+    """What the layers of a pass share, by kind, and by the size and mask of a layer.
 
-    _made: list[tuple[str, tuple[int, int], Tensor | None, Any]] = field(default_factory=list)
+    There are as many as there are kinds of layers, so they are searched one by one; a mask is known
+    by its tensor, as comparing its values would wait for the device.
+    """
+
+    _made: list[_MadePlan] = field(default_factory=list)
 
     def get(
         self, kind: str, size: tuple[int, int], mask: Tensor | None, make: Callable[[], Plan]
     ) -> Plan:
         """The plan of this kind for queries x keys under a mask, made if there is none yet."""
-        for made_kind, made_size, made_mask, plan in self._made:
-            if made_kind == kind and made_size == size and made_mask is mask:
-                return plan  # type: ignore[no-any-return]
-        made = make()
-        self._made.append((kind, size, mask, made))
-        return made
+        for made in self._made:
+            if made.kind == kind and made.size == size and made.mask is mask:
+                return made.plan  # type: ignore[no-any-return]
+        plan = make()
+        self._made.append(_MadePlan(kind, size, mask, plan))
+        return plan
 
     def clear(self) -> None:
         """Drops the plans of the pass before."""

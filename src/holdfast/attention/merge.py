@@ -101,6 +101,7 @@ def _step_kernel(device: torch.device) -> StepKernel | None:
 
 
 def _rule(state: PassState, layer: int, inputs: LayerInputs) -> LogOddsRule:
+    """How the methods move log-odds in this layer."""
     rows, heads = inputs.query.shape[:2]
     return state.steering.rule(rows, layer, heads, inputs.query.dtype)
 
@@ -109,7 +110,10 @@ def _step_in_one(
     kernel: StepKernel, state: PassState, table: LayerTable | None, inputs: LayerInputs
 ) -> Tensor:
     """Attention of one query per row on a GPU, in one kernel; without a table, only traced."""
-    columns = state.plans.get("columns", inputs.size, None, lambda: _columns(state, inputs))
+    rows, keys = inputs.query.shape[0], inputs.key.shape[2]
+    columns = state.plans.get(
+        "columns", inputs.size, None, lambda: state.columns.for_kernel(rows, keys)
+    )
     output, mass = kernel(inputs, columns, table, state.steering.trace)
     if mass is not None:
         state.note(mass)
@@ -134,12 +138,6 @@ class StepPlan:
     # [B or 1, 1, 1], added to the log-odds of rows that do not see both: -inf where the span is not
     # visible, else inf; None if every row sees both
     unseen: Tensor | None
-
-
-def _columns(state: PassState, inputs: LayerInputs) -> SpanColumns:
-    steering, first = state.steering, state.first_column(inputs.key.shape[2])
-    copies = steering.copies_of(inputs.query.shape[0])
-    return SpanColumns(steering.span.contiguous(), steering.included_from, first, copies)
 
 
 def _move_one(state: PassState, layer: int, inputs: LayerInputs) -> Tensor | None:
@@ -167,15 +165,16 @@ def _move_one(state: PassState, layer: int, inputs: LayerInputs) -> Tensor | Non
 
 
 def _plan(state: PassState, inputs: LayerInputs) -> StepPlan:
+    """The groups of keys, which layers of the same kind share."""
     return state.plans.get("step", inputs.size, inputs.mask, lambda: _make_plan(state, inputs))
 
 
 def _make_plan(state: PassState, inputs: LayerInputs) -> StepPlan:
     rows, keys, dtype = inputs.query.shape[0], inputs.key.shape[2], inputs.query.dtype
-    groups, mask = state.groups(keys), inputs.mask
-    parts = groups.span, groups.rest, groups.proper
-    plain = all(part is None or part.uniform for part in parts)
-    members = None if plain else state.members(rows, keys)
+    groups, mask = state.columns.groups(keys), inputs.mask
+    ranges = groups.span, groups.rest, groups.proper
+    plain = all(part is None or part.uniform for part in ranges)
+    members = None if plain else state.columns.members(rows, keys)
     others = None if members is None else ~members
     span, rest = (
         None if part is None else masked_part(part, over(mask, part), members_of_part, dtype)
@@ -183,8 +182,8 @@ def _make_plan(state: PassState, inputs: LayerInputs) -> StepPlan:
     )
     proper = span
     if groups.proper is not None and groups.proper is not groups.span:
-        columns = state.columns(rows, keys)[0]
-        proper = masked_part(groups.proper, over(mask, groups.proper), columns, dtype)
+        in_span = state.columns.span(rows, keys)
+        proper = masked_part(groups.proper, over(mask, groups.proper), in_span, dtype)
     elif groups.proper is None:
         proper = None
     if span is None or rest is None or (mask is None and groups.certain):
@@ -209,7 +208,7 @@ def _step_by_bias(state: PassState, table: LayerTable, inputs: LayerInputs) -> T
     rows, keys = inputs.query.shape[0], inputs.key.shape[2]
     wide = table.numbers.dtype
     members = state.plans.get(
-        "members", inputs.size, None, lambda: state.members(rows, keys).to(wide)[:, None]
+        "members", inputs.size, None, lambda: state.columns.members(rows, keys).to(wide)[:, None]
     )
     bias = table.numbers[0].unsqueeze(-1) * members
     if inputs.mask is not None:
@@ -286,7 +285,7 @@ class Block:
 def move_several(state: PassState, layer: int, inputs: LayerInputs) -> Tensor | None:
     """Steered attention of several queries per row, [B, H, Q, D]; None if nothing is to move."""
     queries = inputs.query.shape[2]
-    groups = state.groups(inputs.key.shape[2])
+    groups = state.columns.groups(inputs.key.shape[2])
     # on a GPU, the calls for each group of heads take longer than moving those that stay by nothing
     heads = state.steering.heads(layer) if inputs.query.device.type == "cpu" else None
     span = groups.span
@@ -297,8 +296,7 @@ def move_several(state: PassState, layer: int, inputs: LayerInputs) -> Tensor | 
     if whole_prompt and span.uniform and heads is None:
         return _apart(rule, inputs, span)
     output, lse = _attend_all(state, inputs)
-    _move(rule, inputs, output, lse, _blocks(state, inputs, span), heads)
-    return output
+    return _move(rule, inputs, output, lse, _blocks(state, inputs, span), heads)
 
 
 def _attend_all(state: PassState, inputs: LayerInputs) -> tuple[Tensor, Tensor]:
@@ -324,8 +322,10 @@ def _move(
     lse: Tensor,
     blocks: Sequence[Block],
     heads: Sequence[int] | None,
-) -> None:
-    """Moves the output of `heads` (None: all) in place, one block of queries after another."""
+) -> Tensor:
+    """The output, [B, H, Q, D], moved in place on `heads` (None: all), one block of queries after
+    another; `lse` [B, H, Q] is that of all keys.
+    """
     for some, group in _by_key_heads(heads, inputs):
         group_rule, key, value = rule.on(some), inputs.key[:, group], inputs.value[:, group]
         chosen = slice(None) if some is None else some
@@ -347,6 +347,7 @@ def _move(
                 lerp(output[:, :, between], attended, weight)
             else:
                 output[:, some, between] = lerp(output[:, some, between], attended, weight)
+    return output
 
 
 def _by_key_heads(
@@ -385,7 +386,7 @@ def _apart(rule: LogOddsRule, inputs: LayerInputs, span: KeyRange) -> Tensor:
     )
     scaling = inputs.scaling
     output, lse = attend(first.query, first.key, first.value, None, True, scaling)
-    _move(rule, first, output, lse, [Block(start, stop, part, causal=True)], None)
+    output = _move(rule, first, output, lse, [Block(start, stop, part, causal=True)], None)
     key, value = (_without(part, states) for states in (inputs.key, inputs.value))
     rest, rest_lse = attend(inputs.query[:, :, stop - start :], key, value, None, True, scaling)
     behind = inputs.query[:, :, stop:]
@@ -415,8 +416,11 @@ def _blocks(state: PassState, inputs: LayerInputs, span: KeyRange) -> Sequence[B
 
 
 def _make_blocks(state: PassState, inputs: LayerInputs, span: KeyRange) -> list[Block]:
+    """The queries of the span itself, if they are causal and share it, and blocks of the others
+    whose masks stay small.
+    """
     rows, queries, keys = inputs.query.shape[0], inputs.query.shape[2], inputs.key.shape[2]
-    members = None if span.uniform else state.members(rows, keys)
+    members = None if span.uniform else state.columns.members(rows, keys)
     causal = inputs.causal and inputs.mask is None
     blocks, first = [], span.start if causal else 0
     if causal and span.uniform:  # the queries of the span itself

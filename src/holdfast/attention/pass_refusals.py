@@ -1,103 +1,42 @@
-"""Refusals: passes that a block cannot steer, and caches whose keys were steered otherwise."""
+"""Refusals of passes that a block of `holdfast.steering` cannot steer."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from holdfast.attention.cache_origins import cache_of, cached_tokens
 from holdfast.attention.passes import PassState
 from holdfast.attention.rotary import RotaryLengths
-from holdfast.errors import ModelError, UsageError
-from holdfast.methods.compiled import CompiledMethods
-
-_ORIGIN = "_holdfast_origin"  # the attribute of a cache with its `CacheOrigin`
-
-
-@dataclass(frozen=True, eq=False)
-class CacheOrigin:
-    """The steering that the keys in a cache were computed under; caches of a block share one."""
-
-    compiled: tuple[CompiledMethods, ...]  # of each row of the span mask
-    span: Tensor  # bool [row, token]
-    spec: str  # the methods as messages name them
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> CacheOrigin:
-        return self  # the keys in a copy of a cache have the same origin
-
-    def equals(self, other: CacheOrigin) -> bool:
-        """Whether keys of the two are interchangeable."""
-        if self.compiled != other.compiled or len(self.span) != len(other.span):
-            return False
-        width = min(self.span.shape[1], other.span.shape[1])
-        # under some methods, where the prompt ends is part of the steering
-        by_width = any(one.states or one.span_includes_generated for one in self.compiled)
-        if by_width and self.span.shape != other.span.shape:
-            return False
-        beyond = [origin.span[:, width:].any() for origin in (self, other)]
-        return torch.equal(self.span[:, :width], other.span[:, :width]) and not any(beyond)
-
-
-def cache_of(given: Any) -> Any:
-    """The cache among the arguments of a model, or in its output: transformers 5.24 renamed it."""
-    named = dict(given.items()) if isinstance(given, Mapping) else {}
-    cache = named.get("cache")
-    return named.get("past_key_values") if cache is None else cache
-
-
-def claim_cache(cache: Any, origin: CacheOrigin | None, name: str) -> bool:
-    """Marks a cache as steered by `origin`, or raises a `UsageError`; returns whether it was."""
-    if not hasattr(cache, "__dict__"):
-        return False
-    before = cache.__dict__.get(_ORIGIN)
-    if before is origin:
-        return origin is not None
-    old, new = (mark if mark and any(mark.compiled) else None for mark in (before, origin))
-    same = old is new or (old is not None and new is not None and old.equals(new))
-    if not same and cached_tokens(cache):
-        was, now = (mark.spec if mark else "no steering" for mark in (old, new))
-        if was == now:
-            was += " on another span"
-        raise UsageError(
-            f"The keys in this cache were computed under {was}, and this pass of {name} runs under "
-            f"{now}; start with a fresh cache and forward the whole prompt.",
-            option="past_key_values",
-            value=was,
-            allowed=now,
-        )
-    mark_cache(cache, origin)
-    return False
-
-
-def mark_cache(cache: Any, origin: CacheOrigin | None) -> None:
-    """Records the steering that the keys in a cache were computed under."""
-    if origin is None:
-        getattr(cache, "__dict__", {}).pop(_ORIGIN, None)
-    elif hasattr(cache, "__dict__"):
-        cache.__dict__[_ORIGIN] = origin
-
-
-def cached_tokens(cache: Any) -> int:
-    """The number of tokens in a cache; 0 if it does not report one."""
-    try:
-        return int(cache.get_seq_length())
-    except (AttributeError, TypeError, ValueError):
-        return 0
+from holdfast.errors import Unsteerable, UsageError
 
 
 def check_pass(
     state: PassState, given: Mapping[str, Any], config: Any, *, continues: bool, first: bool | None
 ) -> int:
-    """Refuses a pass that does not fit the span mask; returns the number of columns before it.
-    `continues`: its cache was filled in this block; `first`: it is the first of a `generate`.
+    """Refuses a pass that does not fit the span mask.
+
+    Args:
+        state: of the pass, which has not begun.
+        given: its arguments, by name.
+        config: the model's text configuration.
+        continues: whether its cache was filled in this block.
+        first: whether it is the first of a `generate`; None outside of one.
+
+    Returns:
+        The number of columns before it.
+
+    Raises:
+        Unsteerable: it is to return attention weights.
+        UsageError: batch, prompt or padding do not fit the mask.
     """
     ids = given.get("input_ids")
     ids = given.get("inputs_embeds") if ids is None else ids
     if given.get("output_attentions"):
-        raise ModelError(
+        raise Unsteerable(
             "A steered pass makes no attention weights for output_attentions; leave it out, and "
             "read the mass with trace=True."
         )
@@ -114,8 +53,6 @@ def check_pass(
         _check_width(width, tokens, before, bool(caches), first)
         _check_copies(state, ids[:, :width])
         check_padding(state, mask)
-    if state.steering.trace and tokens > 1 and mask is not None and mask.shape[1] >= tokens:
-        state.last = _last_tokens(mask[:, -tokens:])
     return width if step else before
 
 
@@ -189,7 +126,7 @@ def check_lengths(rotary: RotaryLengths, given: Mapping[str, Any], name: str) ->
         return
     lengths = sorted((mask != 0).sum(1).tolist())
     if lengths[-1] not in rotary.like(lengths[0]):
-        raise ModelError(
+        raise Unsteerable(
             f"The rows of this pass have {lengths[0]} to {lengths[-1]} tokens, and the rotary"
             f" factors of {name} ({rotary.name}) change beyond {rotary.switch}, where transformers"
             " gives every row those of the longest; run these rows one at a time, or together"
@@ -202,14 +139,7 @@ def refuse_checkpointing(model: torch.nn.Module) -> None:
     if not (model.training and torch.is_grad_enabled()):
         return
     if getattr(model, "is_activation_checkpointing", False):
-        raise ModelError(
+        raise Unsteerable(
             f"{type(model).__name__} computes passes again for their gradients, outside the block; "
             "call activation_checkpointing_disable() to steer it."
         )
-
-
-def _last_tokens(mask: Tensor) -> Tensor | None:
-    """The last token of each row of an attention mask [row, token]; None if all end together."""
-    if bool(mask[:, -1].all()):
-        return None
-    return mask.shape[1] - 1 - (mask != 0).flip(1).long().argmax(1)

@@ -15,30 +15,27 @@ from typing import Any
 from weakref import WeakKeyDictionary, WeakSet, finalize, ref
 
 import torch
-from torch import Tensor
 from transformers import PreTrainedModel
 
-from holdfast.attention.blocks import LOCK, OPEN, OpenModel, PriorAttention, Steered, entered
-from holdfast.attention.explicit import ScoreFormula, attend_explicitly, note_trace
-from holdfast.attention.fused_kernels import LayerInputs
-from holdfast.attention.layers import (
+from holdfast.attention.blocks import LOCK, OPEN, OpenModel, Steered, entered
+from holdfast.attention.cache_origins import CacheOrigin, cache_of, claim_cache
+from holdfast.attention.gptj import GPTJPatch, is_like_gptj
+from holdfast.attention.passes import PASS, ModelParts
+from holdfast.attention.plain_attention import (
     IMPLEMENTATION,
+    PriorAttention,
     forget_plain,
     note_plain,
-    refuse_dropout,
-    state_of,
 )
-from holdfast.attention.pass_refusals import CacheOrigin, cache_of, claim_cache
-from holdfast.attention.passes import PASS
 from holdfast.attention.reaching import (
     REACHED,
     check_reachable,
     logits_of,
     plain_logits,
     probe,
-    unreachable,
+    unsteerable,
 )
-from holdfast.errors import ModelError, UsageError
+from holdfast.errors import Unsteerable, UsageError
 
 _WRAPPED = ("forward", "prepare_inputs_for_generation", "holdfast_block")
 _CROSS = re.compile(r"cross|encoder_?(decoder_?)?att", re.IGNORECASE)
@@ -49,8 +46,11 @@ _ORIGINS: WeakKeyDictionary[PreTrainedModel, WeakSet[CacheOrigin]] = WeakKeyDict
 
 @contextmanager
 def open_block(model: PreTrainedModel, block: Steered) -> Iterator[None]:
-    """Opens a block on a model; passes in this context belong to it until it is left. A
-    `ModelError` or `UsageError` leaves the model as it was.
+    """Opens a block on a model; passes in this context belong to it until it is left.
+
+    Raises:
+        Unsteerable: the model's attention cannot be reached. The model is left as it was.
+        UsageError: a block is open on it already.
     """
     with LOCK:
         opened = OPEN.get(model)
@@ -78,13 +78,13 @@ def _open(model: PreTrainedModel) -> OpenModel:
     check_reachable(model)
     plain = None if model in REACHED else plain_logits(model)
     named = list(model.named_modules())
-    opened = OpenModel(
-        ref(model),
-        type(model).__name__,
-        _prior_attention(model),
+    before = _prior_attention(model)
+    parts = ModelParts(
         WeakSet(module for _, module in named),
         WeakSet(module for name, module in named if _attends_elsewhere(name, module)),
+        [prior.config for prior in before],
     )
+    opened = OpenModel(ref(model), type(model).__name__, parts, before)
     replaced = {name: vars(model)[name] for name in _WRAPPED if name in vars(model)}
     patched: list[torch.nn.Module] = []
     opened.restore = lambda: _restore(model, opened, patched, replaced)
@@ -200,7 +200,7 @@ def install(model: PreTrainedModel) -> bool:
         patched = _switch(model)
         probe(model, plain)
         note_plain(before)
-    except ModelError:
+    except Unsteerable:
         _switch_back(patched, before)
         return False
     return True
@@ -233,11 +233,9 @@ def _switch(model: PreTrainedModel) -> list[torch.nn.Module]:
     try:
         model.set_attn_implementation({names[0]: IMPLEMENTATION} if names else IMPLEMENTATION)
     except (ValueError, ImportError) as error:
-        raise ModelError(unreachable(model, str(error).split("\n")[0])) from error
+        raise unsteerable(model, str(error).split("\n")[0]) from error
     if text._attn_implementation != IMPLEMENTATION:
-        raise ModelError(
-            unreachable(model, "its class does not use transformers' attention interface")
-        )
+        raise unsteerable(model, "its class does not use transformers' attention interface")
     return []
 
 
@@ -246,43 +244,3 @@ def _switch_back(patched: list[torch.nn.Module], before: Sequence[PriorAttention
         vars(module).pop("_attn", None)
     for prior in before:
         prior.config._attn_implementation_internal = prior.implementation
-
-
-def is_like_gptj(module: torch.nn.Module) -> bool:
-    """Whether a module computes attention in a method `_attn`, as GPT-J does."""
-    return (
-        hasattr(type(module), "_attn")
-        and hasattr(module, "scale_attn")
-        and getattr(module, "layer_idx", None) is not None
-    )
-
-
-class GPTJPatch:
-    """Replaces `_attn` of a module like GPT-J's, which does not use the attention interface.
-
-    `_attn` computes softmax(query @ key / scale_attn + mask) @ value. Unsteered passes keep the
-    module's own.
-    """
-
-    def __init__(self, module: Any):
-        self.module = module
-
-    def __call__(
-        self, query: Tensor, key: Tensor, value: Tensor, attention_mask: Tensor | None = None
-    ) -> Any:
-        state, module = state_of(self.module), self.module
-        layer = module.layer_idx
-        if state is not None:
-            state.enter(layer)
-        if state is None or not (state.steering.trace or state.steering.touches(layer)):
-            return type(module)._attn(module, query, key, value, attention_mask)
-        refuse_dropout(module, module.attn_dropout.p)
-        wide = torch.promote_types(query.dtype, torch.float32)
-        causal = attention_mask is None and query.shape[2] > 1
-        scoring = ScoreFormula(1 / float(module.scale_attn), causal=causal)
-        given = query.to(wide), key.to(wide), value, attention_mask
-        inputs = LayerInputs(*given, causal, scoring.scaling)
-        output = attend_explicitly(state, layer, inputs, scoring)
-        if state.steering.trace:
-            note_trace(state, layer, inputs, scoring)
-        return output, None

@@ -1,8 +1,10 @@
-"""Rotary factors that depend on the length of the text, as in Phi-3 (longrope) and dynamic NTK.
+"""Rotary factors that depend on the length of the text: longrope and dynamic NTK.
 
-transformers takes them from the longest position of a forward pass, for all of its rows and for
-new keys only. So two texts may share a pass, and a text may be read after computed keys, only if
-their lengths have the same factors.
+Longrope (Ding et al. 2024, arXiv 2402.13753; in Phi-3) has one set of factors for texts up to the
+original context and another for longer ones; dynamic NTK has a set for every longer length.
+transformers takes them from the longest position of a forward pass, for all of its rows and for new
+keys only. So two texts may share a pass, and a text may be read after computed keys, only if their
+lengths have the same factors.
 """
 
 from __future__ import annotations
@@ -55,13 +57,7 @@ class RotaryLengths:
         return range(length, length + 1) if self.grows else range(self.switch + 1, sys.maxsize)
 
 
-def _differ(parameters: Mapping[str, Any]) -> bool:
-    """Whether long texts have other factors or another scale of attention than short ones."""
-    names = ("factor", "mscale")
-    return any(parameters.get(f"short_{n}") != parameters.get(f"long_{n}") for n in names)
-
-
-SAME_FACTORS = RotaryLengths()
+SAME_FACTORS = RotaryLengths()  # of most models
 
 
 def _sets_of(parameters: object) -> Iterator[Mapping[str, Any]]:
@@ -72,3 +68,9 @@ def _sets_of(parameters: object) -> Iterator[Mapping[str, Any]]:
         yield parameters
     for value in parameters.values():
         yield from _sets_of(value)
+
+
+def _differ(parameters: Mapping[str, Any]) -> bool:
+    """Whether longrope has other factors, or another scale of attention, for long texts."""
+    names = ("factor", "mscale")
+    return any(parameters.get(f"short_{n}") != parameters.get(f"long_{n}") for n in names)

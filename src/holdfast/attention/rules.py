@@ -41,13 +41,13 @@ class MethodGroup:
 
 def method_groups(rows: Sequence[CompiledMethods], device: torch.device | str) -> list[MethodGroup]:
     """The rows of a batch grouped by their methods; rows without any are in no group."""
-    places: dict[tuple[ShiftsAttention, ...], list[int]] = {}
+    rows_of: dict[tuple[ShiftsAttention, ...], list[int]] = {}
     for row, compiled in enumerate(rows):
         if compiled.attention:
-            places.setdefault(compiled.attention, []).append(row)
+            rows_of.setdefault(compiled.attention, []).append(row)
     return [
         MethodGroup(methods, None if len(some) == len(rows) else torch.tensor(some, device=device))
-        for methods, some in places.items()
+        for methods, some in rows_of.items()
     ]
 
 

@@ -40,6 +40,7 @@ from holdfast.common.model_names import is_served, is_url
 from holdfast.drift import Settings
 from holdfast.drift.benchmark import check_before_loading
 from holdfast.drift.recorded_dialogs import UserTurns
+from holdfast.drift.remaining import count_replies
 from holdfast.errors import UsageError
 from holdfast.records import Run, read_run
 from holdfast.records.identity import ConversationsIdentity
@@ -203,8 +204,10 @@ def _converse(run: DriftRun, settings: Settings, terms: Terms, before: Earlier |
         f"{count_of(count, 'prompt')}, at most {count_of(terms.budget, 'conversation')} of"
         f" {count_of(settings.rounds, 'round')} each"
     )
-    total = count * terms.budget * settings.rounds
-    with Bar(total, title=title, rounds=settings.rounds) as bar:
+    # the conversations of a prompt have equally many replies
+    in_turn = settings_for(run.suite, settings, terms)
+    each = count_replies(run.suite, in_turn, run.cast.read(), range(count))
+    with Bar(terms.budget * each, title=title) as bar:
         running = drift.Running(progress=bar, command=command_line())
 
         def looked(done: int, checks: Sequence[PromptCheck]) -> None:

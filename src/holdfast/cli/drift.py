@@ -20,7 +20,7 @@ from holdfast.drift import Suite
 from holdfast.drift.benchmark import check_before_loading
 from holdfast.drift.families import half_of
 from holdfast.drift.pairing import prepare
-from holdfast.drift.recorded_dialogs import Dialogs, UserTurns
+from holdfast.drift.recorded_dialogs import Dialogs
 from holdfast.drift.remaining import count_replies
 from holdfast.drift.settings import Settings
 from holdfast.drift.suites import SHIPPED
@@ -128,10 +128,10 @@ def run(arguments: DriftArguments) -> None:
     if arguments.dry_run:
         estimate_run(arguments, planned, baseline=arguments.baseline)
         return
-    title = _title(suite, settings, given, len(chosen))
-    total = len(chosen) * settings.conversations * settings.rounds
+    replies = count_replies(suite, settings, given, range(settings.conversations))
+    title = _title(settings, len(chosen), len(chosen) * replies)
     waves = len(chosen) * math.ceil(settings.conversations / settings.batch)
-    with Bar(total, title=title, rounds=settings.rounds, waves=waves) as bar:
+    with Bar(len(chosen) * replies, title=title, waves=waves) as bar:
         run = planned.converse(bar)
     if arguments.baseline:
         planned.ask_baseline()
@@ -141,10 +141,7 @@ def run(arguments: DriftArguments) -> None:
     write_run_document(out, page, next_step=next_line(results))
 
 
-def _title(
-    suite: Suite, settings: Settings, given: Dialogs | UserTurns | None, methods: int
-) -> str:
-    replies = methods * count_replies(suite, settings, given, range(settings.conversations))
+def _title(settings: Settings, methods: int, replies: int) -> str:
     times = f" with each of {methods} methods" if methods > 1 else ""
     count, rounds = settings.conversations, count_of(settings.rounds, "round")
     work = (

@@ -31,7 +31,7 @@ from holdfast.report.wording import aligned, count_of
 # the most conversations to run, and at most a quarter of those left
 MOST_IN_PROCESS = 8
 MOST_ON_ENDPOINT = 2
-ENOUGH_SECONDS = 45.0  # after which it ends, once a round of each conversation has ended
+ENOUGH_SECONDS = 45.0  # after which it ends, once there is a reply of each conversation
 LATE_SECONDS = 60.0  # after which it says why it has not
 
 
@@ -40,26 +40,19 @@ class _Pace:
     """The progress of a dry run, which ends in time."""
 
     bar: Bar
-    count: int  # of conversations
-    rounds: int  # of each
-    # not with recorded dialogs, whose rounds are all reported at their end, nor with two rounds
-    may_stop: bool
+    fewest: int  # replies before it may end: one of each conversation
+    most: int  # replies up to which it may end: in the last round, conversations are about to end
     began: float = field(default_factory=time.monotonic)
-    done: int = 0  # rounds
+    done: int = 0  # replies
     seconds: float = 0.0  # until the last of them
     is_over: bool = False  # whether it has gone on for long enough
 
     def __call__(self, done: int, tokens: int = 0) -> None:
         self.bar(done, tokens)
-        if not done:
+        if not done or self.is_over:
             return
-        seconds = time.monotonic() - self.began
-        # Rounds end together: where they did so last, nothing was half done. In the last round,
-        # those that have ended are about to be recorded.
-        is_between_rounds = self.count <= self.done < self.count * (self.rounds - 1)
-        self.is_over |= self.may_stop and is_between_rounds and seconds > ENOUGH_SECONDS
-        if not self.is_over:
-            self.done, self.seconds = self.done + done, seconds
+        self.done, self.seconds = self.done + done, time.monotonic() - self.began
+        self.is_over = self.fewest <= self.done < self.most and self.seconds > ENOUGH_SECONDS
 
 
 @dataclass(frozen=True)
@@ -68,8 +61,8 @@ class Measured:
 
     records: Sequence[Conversation]  # of those that ended
     count: int  # conversations
-    rounds: int  # of each
-    done: int  # rounds that ended
+    replies: int  # of all of them
+    done: int  # replies that were answered
     seconds: float
 
     @property
@@ -81,7 +74,7 @@ class Measured:
         """The seconds that whole conversations take; estimated, if time was up before the end."""
         if self.is_whole:
             return self.seconds
-        return self.seconds / cost_share(self.done / (self.count * self.rounds), GROWTH)
+        return self.seconds / cost_share(self.done / self.replies, GROWTH)
 
 
 class EstimateDocument(BaseModel):
@@ -194,11 +187,14 @@ def _measure(
     """Runs the conversations of these numbers, as far as there is time."""
     rounds, count = run.settings.rounds, len(numbers)
     if not numbers:
-        return Measured([], 0, rounds, 0, 0.0)
+        return Measured([], 0, 0, 0, 0.0)
+    replies = count_replies(run.suite, run.settings, run.cast.read(), numbers)
+    # a recorded dialog is computed with its first reply, so that the others say little of the pace
+    may_stop = run.cast.dialogs is None and rounds > 2
     title = f"--dry-run: {count} of {count_of(run.settings.conversations, 'conversation')}"
-    with Bar(count * rounds, title=title, waves=1) as bar:
-        pace = _Pace(bar, count, rounds, may_stop=run.cast.dialogs is None and rounds > 2)
-        warning = threading.Timer(LATE_SECONDS, bar.note, [_late_note(count, pace.may_stop)])
+    with Bar(replies, title=title, waves=1) as bar:
+        pace = _Pace(bar, count, replies * (rounds - 1) // rounds if may_stop else 0)
+        warning = threading.Timer(LATE_SECONDS, bar.note, [_late_note(count, may_stop)])
         warning.daemon = True
         warning.start()
         try:
@@ -208,19 +204,19 @@ def _measure(
     if pace.is_over:
         note(
             f"--dry-run stops after {duration(pace.seconds)}, with {pace.done} of"
-            f" {count * rounds} rounds done; conversations that have not ended are not kept."
+            f" {count_of(replies, 'reply')} done; conversations that have not ended are not kept."
         )
     ended = [
         record
         for record in read_run(run.out).conversations
         if record.method == name and record.conversation in numbers
     ]
-    return Measured(ended, count, rounds, pace.done, pace.seconds)
+    return Measured(ended, count, replies, pace.done, pace.seconds)
 
 
 def _late_note(count: int, may_stop: bool) -> str:
     what = count_of(count, "conversation")
-    until = f"a round of {what} has not ended; it stops within the next round"
+    until = f"{what} have too few replies so far; it stops once each has one"
     return (
         f"--dry-run takes longer than {duration(LATE_SECONDS)}, because"
         f" {until if may_stop else f'{what} have not ended; it stops with them'}."
@@ -294,7 +290,7 @@ def estimate_lines(
         basis = f"Measured on {ended} of the {first.name}, recorded in {out}."
     else:
         basis = (
-            f"Measured on {measured.done} of the {measured.count * measured.rounds} rounds of"
+            f"Measured on {measured.done} of the {count_of(measured.replies, 'reply')} of"
             f" {measured.count} of the {first.name}; {ended} that ended are recorded in {out}."
         )
     left = remaining(parts, measured)

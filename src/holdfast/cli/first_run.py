@@ -176,7 +176,8 @@ def _converse(
         note(f"at most {replies:,} requests to {planned.model}.")
     for group in TimeBox(seconds, first).groups(missing):
         title = f"{count_of(len(group), 'conversation')} side by side"
-        with Bar(len(group) * rounds, title=title, rounds=rounds, waves=1) as bar:
+        total = count_replies(run.suite, settings, given, group)
+        with Bar(total, title=title, waves=1) as bar:
             run.converse_some((), group, bar, lambda: False)
     done = most - len(missing_numbers(run.out, ["none"], most)["none"])
     note(f"{count_of(done, 'conversation')} recorded, of at most {most}, in {run.out}.")

@@ -49,26 +49,21 @@ def printable(text: str) -> str:
 class Bar:
     """Progress of a long command: a bar on a terminal, else a plain line every half minute.
 
-    Both show the work done, tokens per second if they are known, and about how long the rest
-    takes.
+    Both show the work done, its pace, and about how long the rest takes.
 
     Args:
         total: units of work.
         unit: the name of one unit.
         title: describes the work; "" prints neither this nor how much was already done. It is
             printed once the work begins, so that a command that is refused prints only the reason.
-        rounds: per conversation, if units are rounds; work that was already done is then reported
-            in conversations.
-        waves: how many groups of conversations run one after another, if units are rounds of
-            conversations; later rounds of each cost more. 0: all units cost the same.
+        waves: how many groups of conversations run one after another, if units are their replies;
+            later replies of each cost more. 0: all units cost the same.
     """
 
-    def __init__(
-        self, total: int, unit: str = "round", title: str = "", rounds: int = 0, waves: int = 0
-    ):
+    def __init__(self, total: int, unit: str = "reply", title: str = "", waves: int = 0):
         from tqdm import tqdm
 
-        self.total, self.unit, self.rounds, self.waves = total, unit, rounds, waves
+        self.total, self.unit, self.waves = total, unit, waves
         self.advances: list[tuple[float, int]] = []  # seconds and new units, from the start
         self.terminal = sys.stderr.isatty()
         self.title = title
@@ -99,28 +94,26 @@ class Bar:
 
     def __call__(self, done: int, tokens: int = 0) -> None:
         self._begin()
-        if not tokens and not self.tokens and time.monotonic() - self.started < 1:
-            self.recorded += done  # recorded by an earlier command: says nothing about the speed
+        first = not tokens and not self.tokens and time.monotonic() - self.started < 1
+        if done > 1 and first:  # recorded by an earlier command: says nothing about the speed
+            self.recorded += done
         elif self.done == self.recorded:
             self._print_recorded()
         self.done += done
         self.tokens += tokens
         if new := self.done - self.recorded:
             self.advances.append((time.monotonic() - self.started, new))
-        if self.tokens:
-            speed = self.tokens / (time.monotonic() - self.started)
-            self.bar.set_postfix_str(f"{speed:,.0f} tokens/s", refresh=False)
-        elif self.detail:
+        if self.detail:
             self.bar.set_postfix_str(self.detail, refresh=False)
         self.bar.update(done)
 
     def line(self) -> str:
-        """Work done, its speed, and about how long the rest takes."""
+        """Work done, its pace, and about how long the rest takes."""
         seconds = time.monotonic() - self.started
         share = self.done / max(self.total, 1)
         parts = [f"{self.done:,} of {self.total:,} {plural_of(self.unit)} ({share:.0%})"]
-        if self.tokens:
-            parts.append(f"{self.tokens / seconds:,.0f} tokens/s")
+        if new := self.done - self.recorded:
+            parts.append(pace(new / max(seconds, 1e-9), self.unit))
         if self.detail:
             parts.append(self.detail)
         if self.done >= self.total:
@@ -141,10 +134,9 @@ class Bar:
 
     def _print_recorded(self) -> None:
         """Reports how much an earlier command did."""
-        unit, size = ("conversation", self.rounds) if self.rounds else (self.unit, 1)
-        if (recorded := self.recorded // size) and not self.has_reported:
+        if self.recorded and not self.has_reported:
             self.has_reported = True
-            self.note(f"{recorded:,} of {self.total // size:,} {plural_of(unit)} already done")
+            self.note(f"{self.recorded:,} of {self.total:,} {plural_of(self.unit)} already done")
 
     def _begin(self) -> None:
         with self.lock:
@@ -180,6 +172,20 @@ def duration(seconds: float) -> str:
     if minutes < 100:
         return plural(minutes, "minute")
     return f"{seconds / 3600:.1f} hours"
+
+
+def pace(per_second: float, unit: str) -> str:
+    """Formats a pace per second, per minute or per hour, whichever gives a number from 1 upwards.
+
+    >>> pace(12.3, "reply"), pace(1.5, "reply"), pace(0.2, "reply"), pace(0.001, "reply")
+    ('12 replies a second', '1.5 replies a second', '12 replies a minute', '3.6 replies an hour')
+    """
+    count, time_unit = per_second, "a second"
+    if count < 1:
+        count, time_unit = 60 * per_second, "a minute"
+    if count < 1:
+        count, time_unit = 3600 * per_second, "an hour"
+    return f"{count:,.{0 if count >= 10 else 1}f} {plural_of(unit)} {time_unit}"
 
 
 class Terminated(KeyboardInterrupt):

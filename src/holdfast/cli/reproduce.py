@@ -85,7 +85,7 @@ def _reproduce_li2024(arguments: ReproduceArguments, out: Path) -> Path:
         base=_load(arguments, arguments.base),
         other=endpoint,
         tell=print,
-        watch=Bar.of("round"),
+        watch=Bar.of("reply"),
     )
     return li2024.reproduce(setup)
 

@@ -16,6 +16,7 @@ from holdfast.cli.output import command_line, page_path, print_figures, write_pa
 from holdfast.cli.progress import Bar
 from holdfast.common.files import write_whole
 from holdfast.drift.benchmark import check_before_loading
+from holdfast.drift.remaining import count_replies
 from holdfast.errors import UsageError
 from holdfast.methods import Ability
 from holdfast.papers.li2024 import geometry
@@ -80,7 +81,7 @@ def run(arguments: TraceArguments) -> None:
     for folder, model in zip(folders, models, strict=True):
         conversations = count_of(settings.conversations, "conversation")
         title = f"{conversations} of {count_of(settings.rounds, 'round')} with {model.name}"
-        total = settings.conversations * settings.rounds
+        total = count_replies(suite, settings, None, range(settings.conversations))
         with Bar(total, title=title, waves=1) as bar:
             running = drift.Running(progress=bar, command=command_line())
             dialogs = attention_decay.run_traced(model, suite, folder, settings, chosen, running)
@@ -108,7 +109,7 @@ def run_geometry(arguments: GeometryArguments) -> None:
     model = load_model(arguments)
     arguments.keep_work_in(arguments.out)
     measured = geometry.study(
-        model, suite, arguments.out, settings, Bar.of("round"), command_line()
+        model, suite, arguments.out, settings, Bar.of("reply"), command_line()
     )
     printed = geometry.lines(measured, settings.conversations)
     print(*printed, sep="\n")

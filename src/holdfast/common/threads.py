@@ -12,6 +12,7 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 _SET_BY_USERS = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME")  # the user knows better
 _SPINS = "10000"  # about 0.1 ms: long enough for a layer's threads to meet, and little is lost
@@ -31,7 +32,7 @@ def limit_spinning() -> None:
         os.environ.update(GOMP_SPINCOUNT=_SPINS, OMP_WAIT_POLICY="PASSIVE")
 
 
-def is_small(model) -> bool:
+def is_small(model: Any) -> bool:
     """Whether a step of a model on the CPU is too short to be split among threads.
 
     With the default model, steps of 4 to 48 rows take twice the CPU time on two threads, and on a

@@ -25,16 +25,6 @@ LEAD = (
 )
 
 
-def one_of(*alternatives: str) -> str:
-    """A part of a pattern: one of several words or patterns, the first that fits."""
-    return f"(?:{'|'.join(alternatives)})"
-
-
-def patterns(*forms: str) -> tuple[re.Pattern[str], ...]:
-    """Several forms of one rule, in any case of letters."""
-    return tuple(re.compile(form, re.I) for form in forms)
-
-
 QUOTE = r"⟪\d+⟫"
 QUOTES = rf"{QUOTE}(?:(?:, (?:and |or |nor )?| and | or | nor |/){QUOTE})*"
 

@@ -4,9 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import TypeVar
 
-from holdfast.drafting.commands import (
-    without_placeholder,
-)
+from holdfast.drafting.commands import without_placeholder
 from holdfast.drafting.rules_file import Statement
 
 T = TypeVar("T")
@@ -45,6 +43,11 @@ OBJECTS = rf"{OBJECT}(?:(?:,? (?:or|and|nor)|,|/| /) ?{OBJECT})*"
 CODES = rf"{CODE}(?:(?:,? (?:then|and then|and|or|&&|&|\+|→|->)|,) ?{CODE})*"
 
 
+# "Use X (not Y)", but not "X (not available)"
+_NOT_IN_BRACKETS = re.compile(
+    r"\((not|never) (?!(?:available|required|recommended|supported|needed|yet)\b)([^()]+)\)", re.I
+)
+_QUOTATION = re.compile(r"\"[^\"]{1,80}\"|“[^”“]{1,80}”")
 _CIRCUMSTANCE = re.compile(r"(?:for|in|on|when|if|during|while|after|before|inside)\b", re.I)
 
 
@@ -60,15 +63,22 @@ _CUT_AT_COMMAS = (
 
 def clauses_of(statement: Statement) -> Iterator[tuple[str, list[str]]]:
     """Each clause of a statement, with the others."""
-    text = re.sub(r"\((not|never) ([^()]+)\)", r", \1 \2", statement.text).replace(" ,", ",")
+    text = _NOT_IN_BRACKETS.sub(r", \1 \2", statement.text)
+    text = text.replace(" ,", ",")
     text = re.sub(r"^(?:in particular|specifically|note|important),? ", "", text, flags=re.I)
     hidden = re.sub(r"`[^`]*`", lambda match: "\0" * len(match[0]), text)
+    # of a quotation, the marks stay, for words may depend on its being one
+    hidden = re.sub(
+        r"(?<=\")[^\"]{1,80}(?=\")|(?<=“)[^”“]{1,80}(?=”)",
+        lambda match: "x" * len(match[0]),
+        hidden,
+    )
     if re.search(rf"\({CODE}(?:(?:, | or | and |/){CODE})*\)", text):  # it says what is meant
         yield text.strip(" .!,:"), []
     if reason := re.search(
         r",? (?:so that|because|otherwise)\b|, (?:so|since|which|as|it|they|these|this)\b"
         r"| so (?:the|it|we|you|they|a|all)\b"
-        r"|, (?:instead|(?:always |please )?(?:re-?run|regenerate|edit|change|update|modify) )",
+        r"|, (?:instead|simply|just|(?:always |please )?(?:re-?run|regenerate|edit|change|update|modify) )",
         hidden,
     ):
         yield text[: reason.start()].strip(" .!,:"), [text[reason.start() :]]
@@ -86,14 +96,9 @@ def clauses_of(statement: Statement) -> Iterator[tuple[str, list[str]]]:
         yield whole, aside
     for index, piece in enumerate(pieces):
         yield piece, [*pieces[:index], *pieces[index + 1 :], *aside]
-
-
-def after_never(clause: str, verbs: str, prohibits: bool) -> str | None:
-    """The words after "never VERB" in a clause, or "VERB" below a heading such as "Do not"."""
-    never = rf"(?:(?:always|please|important|strictly) )*{NEVER} "
-    start = rf"(?:{never})?" if prohibits else never
-    match = re.match(rf"{start}(?:{verbs})\b(?: the)?(?: commands?)?\s*", clause, re.I)
-    return clause[match.end() :] if match else None
+    for text in aside:  # "Yarn (do not use npm)"
+        if re.match(rf"{NEVER} ", text, re.I):
+            yield text.strip(" .!,:"), [other for other in [*pieces, *aside] if other != text]
 
 
 def _listed(objects: str) -> list[tuple[str, str]]:

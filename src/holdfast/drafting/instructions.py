@@ -58,7 +58,7 @@ class Instruction:
 RUN = frozenset("run execute invoke call type issue use".split())
 WRITE = frozenset(
     "use add include introduce write leave insert put import call invoke throw return declare"
-    " define export have cast create keep reintroduce commit rely employ".split()
+    " define export have cast create keep reintroduce commit rely employ hardcode hard-code".split()
 )
 EDIT_VERBS = frozenset(
     "edit hand-edit modify touch change alter update delete remove rename move overwrite create"
@@ -158,7 +158,7 @@ def _parts(modality: Modality, verbs: tuple[str, ...], text: str) -> Instruction
     text = " " + text
     ends = [*(cut.start() for cut in cuts), len(text)][1:]
     tails = tuple(
-        ((cut[1] or cut[2] or cut[3]).lower(), text[cut.end() : end].strip(" ,."))
+        ((cut[1] or cut[2] or cut[3]).lower(), text[cut.end() : end].strip(" ,").rstrip("."))
         for cut, end in zip(cuts, ends, strict=True)
     )
     head = text[: cuts[0].start()] if cuts else text

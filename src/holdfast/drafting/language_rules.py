@@ -3,8 +3,9 @@
 import re
 from dataclasses import dataclass
 
-from holdfast.drafting.bot_prompts import QUOTE, REPLY, Clause, one_of, patterns
+from holdfast.drafting.bot_prompts import QUOTE, REPLY, Clause
 from holdfast.drafting.drafts import Draft, Spec
+from holdfast.drafting.forms import forms, one_of
 from holdfast.measures.arguments import NAMES
 
 _CODES = {name.lower(): code for code, name in NAMES.items()} | {
@@ -46,7 +47,7 @@ _LABEL = one_of(
 _OF_REPLIES = one_of(
     *"must should are is be always will".split(), "have to", "has to", "written", "given"
 )
-_LANGUAGES = patterns(
+_LANGUAGES = forms(
     rf"{_SUBJECT}{_VERB}(?: {_BETWEEN}){{0,8}} (?:in|auf|en|in lingua) {_LANGUAGE}\b",
     rf"{_SUBJECT}(?:speak|use) (?:only )?{_LANGUAGE}(?: only)?(?= (?:with|only|to|in|at)\b|$|,)",
     rf"\b{REPLY}(?: {_OF_REPLIES})* in {_LANGUAGE}\b",
@@ -106,7 +107,7 @@ _ADDRESSES = one_of(
     *("say", "use", "address", "tratas?", "trata", r"spr\w+", r"anrede\w*", r"siez\w*"),
     *("answer", "speak", "you do so"),
 )
-_ASKED_FORMS = patterns(
+_ASKED_FORMS = forms(
     rf"\b{_ADDRESSES}\b[^:]{{0,60}}?(?:\b(?:formal|the|a|as|with|de|mit|form) )?\b{_FORM}\b",
     rf"\b{_FORM}-form\b",
     r"\b(?P<vouvoyez>vouvoyez|vouvoie)\b",

@@ -11,10 +11,11 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from holdfast.drafting.asking_rules import ask_rule
+from holdfast.drafting.attribution_rules import commit_trailer, no_attribution, signed_off
 from holdfast.drafting.bot_rules import bot_rules
 from holdfast.drafting.change_rules import change_together, run_after
 from holdfast.drafting.clauses import NEVER, clauses_of
-from holdfast.drafting.code_rules import code_rule, file_begins, line_length
+from holdfast.drafting.code_rules import code_rule, file_begins, indentation, line_length
 from holdfast.drafting.command_rules import (
     command_below,
     command_never,
@@ -23,18 +24,14 @@ from holdfast.drafting.command_rules import (
     package_manager,
     preferred,
     push_to,
-    signed_off,
 )
 from holdfast.drafting.commands import is_command, path_glob
 from holdfast.drafting.commit_rules import (
     commit_form,
     commit_format,
     commit_prefix,
-    commit_trailer,
-    commit_trailers,
     conventional,
     listed_types,
-    no_attribution,
     not_committed,
 )
 from holdfast.drafting.drafts import (
@@ -90,8 +87,8 @@ _EXCEPTION = re.compile(
 
 
 _EXCEPTION_AFTER = re.compile(
-    r"^(?:the (?:only|sole|one) exception|exceptions?\b|except\b|unless\b|however\b|but\b|only\b"
-    r"|if you (?:need|must|have)|allowed\b|it['’]s (?:fine|ok))",
+    r"(?:^|[.!] )(?:the (?:only|sole|one) exception|exceptions?\b|except\b|unless\b|however\b"
+    r"|but\b|only\b|if you (?:need|must|have)|allowed\b|it['’]s (?:fine|ok))",
     re.I,
 )
 
@@ -165,10 +162,14 @@ def draft(statement: Statement, of_bot: bool = False) -> list[Draft] | Undrafted
     clauses = list(clauses_of(statement))
     for form in (form for form in _FORMS if not (of_bot and form in _OF_REPLIES)):
         drafts: list[Draft] = []
+        read: list[str] = []
         for clause, rest in clauses:
+            if any(clause in whole for whole in read):
+                continue  # a part of a clause that the form has read as a whole
             said = form(clause, statement, prohibits)
             if said is None:
                 continue
+            read.append(clause)
             if conditions and not (form in _READ_CONDITIONS and conditions == label_condition):
                 return CONDITIONAL
             others = [text for text in rest if form(text, statement, prohibits) is None]
@@ -259,7 +260,6 @@ _FORMS: tuple[Form, ...] = (
     listed_types,
     commit_format,
     no_attribution,
-    commit_trailers,
     commit_trailer,
     commit_form,
     commit_prefix,
@@ -271,6 +271,7 @@ _FORMS: tuple[Form, ...] = (
     package_manager,
     code_rule,
     line_length,
+    indentation,
     file_begins,
     change_together,
     run_after,

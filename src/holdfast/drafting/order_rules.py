@@ -1,102 +1,114 @@
-"""Rules about what is run before a commit, a push or a pull request."""
+"""Rules about what is run before a commit, a push, a pull request or another command."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from holdfast.drafting.clauses import CODES, NEVER
 from holdfast.drafting.commands import (
     any_of,
     is_command,
     is_runnable,
+    is_tool,
     parts_of,
     required_pattern,
 )
 from holdfast.drafting.drafts import Draft
+from holdfast.drafting.forms import forms, whole_match
 from holdfast.drafting.rules_file import Statement
 
-_EVENTS = (
-    (r"(?:(?:you )?commit(?:s|ting)?)", r"git commit(?!\S)"),
-    (r"(?:(?:you )?push(?:es|ing)?)", r"git push(?!\S)"),
-    (
-        r"(?:(?:opening|creating|submitting|raising|making|you open|you create)? ?"
-        r"(?:an? |any |the |your |new )*(?:PRs?|pull[ -]requests?))",
-        r"gh pr create(?!\S)",
-    ),
-)
-
-
-_ITEM_TAIL = (
-    r"(?: (?:to|for|and|passes|pass|must|should|succeeds|is|are|in|from|on|with)\b"
-    r"(?:(?! (?:if|when|unless|or|only)\b).)*)?"
-)
-_ITEM_HEAD = (
-    r"(?:(?:always |please |must |ensure (?:that )?|make sure (?:that )?)*"
-    r"(?:(?:re-?)?(?:run|execute|use|format|lint|check|test|build|validate|verify|type-?check"
-    r"|formatting|linting|tests|type checks?|compile|fix)\b)?(?:[\w\s'/-]{0,40}?"
-    r"(?: with| using| via| by running|:))? ?)??"
-)
-
-
+# the words for an event, and the commands that it is done with
+_EVENTS = {
+    r"(?:(?:you )?commit(?:s|ting)?)": r"git commit(?!\S)",
+    r"(?:(?:you )?push(?:es|ing)?)": r"git push(?!\S)",
+    r"(?:(?:opening|creating|submitting|raising|making|you open|you create)? ?"
+    r"(?:an? |any |the |your |new )*(?:PRs?|pull[ -]requests?))": r"gh pr create(?!\S)",
+    r"(?:submitting|submission)": r"(?:git push|gh pr create)(?!\S)",
+}
+_AN_EVENT = "|".join(_EVENTS)
 _OF_CHANGES = (
     r"(?: (?:to (?:the )?(?:remote|repo(?:sitory)?|GitHub)|"
     r"(?:any |your |the |all )?(?:code |file )?(?:changes?|code|anything|work)))?"
 )
-
-
-_EVENT_NAMES = "|".join(event for event, _ in _EVENTS)
-
-
 _EVENT = (
     r"(?:every |each |any |all |a |making (?:a |any )?)*"
-    rf"(?P<event>(?:{_EVENT_NAMES})(?:{_OF_CHANGES} or (?:{_EVENT_NAMES}))?)"
+    rf"(?P<event>(?:{_AN_EVENT})(?:{_OF_CHANGES} or (?:{_AN_EVENT}))?){_OF_CHANGES}"
 )
-
-
-_GENERAL = (
+_WHENEVER_CODE_CHANGES = (
     r"(?:when(?:ever)? (?:you )?(?:make|making|modify|modifying|change|changing|edit|editing|write"
     r"|writing) (?:any )?(?:code|changes)[\w /]*, )?"
 )
-
-
-_BEFORE = re.compile(
-    rf"^\W*{_GENERAL}(?:before {_EVENT}{_OF_CHANGES}\b[^`]*|[^`]*\b(?:run|execute)\b[^`]*"
-    rf" before {_EVENT.replace('<event>', '<event2>')}{_OF_CHANGES}[:.]*)$",
-    re.I,
-)
-
-
-_CHECKLIST = re.compile(
-    r"(?:required |mandatory )?pre-?(?P<event>commit|push|PR|pull request)s?"
-    r"(?: (?:checklist|checks?|requirements?|steps|validation|verification|commands"
-    r"|quality checks|gates?))+(?: \((?:required|mandatory|must pass)\))?(?P<event2>)",
-    re.I,
-)
-
-
+# a heading that says when, and is no condition
 UNCONDITIONAL = re.compile(
-    rf"^{_GENERAL}(?:[^`]*\bbefore\b|when(?:ever)? (?:you )?(?:commit|push)(?:ting|ing)?\b)", re.I
+    rf"^{_WHENEVER_CODE_CHANGES}"
+    r"(?:[^`]*\bbefore\b|when(?:ever)? (?:you )?(?:commit|push)(?:ting|ing)?\b"
+    r"|(?:when|once|after) (?:the|a|your|you are|you['’]re) ?[\w ]*\b(?:finished|done|completed?"
+    r"|ready)\b)",
+    re.I,
 )
 
-
-_CHECKS = (
-    r"(?:(?:always |please |you must |must |make sure to |be sure to )*(?:run|execute|use)|"
-    r"(?:always |please )*(?:run|format|lint|check|test|validate|verify"
-    r"|type-?check)\b[\w\s'/-]{1,40}?"
-    r" (?:with|using|via|by running))"
+_PLEASE = r"(?:always |please |you must |must |make sure to |be sure to )*"
+_RUN = (
+    rf"(?:{_PLEASE}(?:run|execute|use)|"
+    r"(?:always |please )*(?:run|format|lint|check|test|validate|verify|type-?check)\b"
+    r"[\w\s'/-]{1,40}? (?:with|using|via|by running))"
 )
+_ENSURE = r"(?:ensure|make sure|verify|check|confirm)"
+_PASSES = r"(?:passes|pass|succeeds?|is clean|is green|exits 0)"
+_WAS_RUN = r"(?:(?:is|are|was|were|has been|have been) run)"
+_GATES = tuple(
+    re.compile(form + r"(?: to [\w\s-]+| and .+ (?:when|if) .+)?", re.I)
+    for form in (
+        rf"(?:{NEVER}) {_EVENT},? without (?:first )?(?:running|having run) (?P<codes>{CODES})",
+        rf"(?P<codes>{CODES}) before {_EVENT}",
+        rf"(?P<codes>{CODES}) (?:-|–|—) (?:run|runs) [^`]{{0,40}}? before {_EVENT}",
+        rf"(?:{NEVER}) {_EVENT},? (?:if|when|unless|until) (?P<codes>{CODES})"
+        r" (?:fails?|passes|pass|succeeds?|is green|is clean)",
+        rf"{_ENSURE}(?: that)?(?: all)? (?P<codes>{CODES}) {_PASSES},? before {_EVENT}",
+        rf"(?:all |the |your )*(?:code|changes|commits|tests) (?:must|should|has to|have to) pass"
+        rf" (?P<codes>{CODES}),? before {_EVENT}",
+        rf"{_RUN}(?: [\w'/-]+){{0,5}}[: ]+(?P<codes>{CODES}),? before {_EVENT}",
+        rf"before {_EVENT},? (?:always |please |you must |must )*(?:run|execute|{_ENSURE})"
+        rf"(?: that| all)?(?: [\w'/-]+){{0,5}}[: ]+(?P<codes>{CODES})"
+        rf"(?: (?:{_PASSES}|{_WAS_RUN}))?",
+        rf"{_RUN} (?P<codes>{CODES})(?: and [\w\s-]{{1,40}})?,? before {_EVENT}",
+        rf"before {_EVENT},? {_RUN} (?P<codes>{CODES})",
+        rf"(?P<codes>{CODES}) (?:must|should|need to|has to|have to) (?:pass|succeed"
+        rf"|be run|be clean) before {_EVENT}",
+    )
+)
+_PRE_COMMIT = forms(
+    r"(?:always )?run (?:the |all )?(?:full )?pre-commit(?: hooks| suite| checks)?(?: locally)?"
+    rf" before {_EVENT}"
+)
+_BARE_TOOL = forms(rf"(?:always )?run (?P<tool>[a-z-]+) before {_EVENT}")
 
 
-def _event_pattern(text: str) -> str:
-    """The pattern of what an event, or one event or another, is done with."""
-    parts = re.split(rf"(?<=\w) or (?={_EVENT_NAMES})", text.strip(), flags=re.I)
-    bare = [re.sub(rf"{_OF_CHANGES}$", "", part, flags=re.I) for part in parts]
-    return any_of(
-        next(pattern for event, pattern in _EVENTS if re.fullmatch(event, part, re.I))
-        for part in bare
+def run_before(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
+    """Run `make test` before committing; run `make gen` before `make test`."""
+    if prohibits or re.search(r"` \(or\b", statement.text):
+        return None
+    if match := whole_match(_PRE_COMMIT, clause):
+        return gates(["pre-commit run"], _command_of(match["event"]))
+    match = whole_match(_BARE_TOOL, clause)
+    if match and is_command(match["tool"]):
+        return gates([match["tool"]], _command_of(match["event"]))
+    if match := whole_match(_GATES, clause):
+        return _gates_in(match["codes"], _command_of(match["event"]))
+    return (
+        _before_a_command(clause)
+        or _labelled_before(clause, statement)
+        or _below_before(clause, statement)
+        or _block_before(clause, statement)
     )
 
 
-def gates(commands: Sequence[str], then: str) -> list[Draft] | None:
+def gates(commands: Iterable[str], then: str) -> list[Draft] | None:
+    """A rule for each of some commands, that it is run before another.
+
+    Args:
+        commands: as they are written, perhaps several in one line: `make lint && make test`.
+        then: the pattern of the other command.
+    """
     parts = [part for command in commands for part in parts_of(command)]
     parts = [part for part in parts if not re.match(r"(?:cd|source|export) ", part)]
     if not parts or not all(is_runnable(part) for part in parts):
@@ -108,110 +120,133 @@ def gates(commands: Sequence[str], then: str) -> list[Draft] | None:
     ]
 
 
+def _gates_in(codes: str, then: str) -> list[Draft] | None:
+    """The rules for a list of code spans, unless any one of them is enough."""
+    return None if joined_by_or(codes) else gates(re.findall("`([^`]+)`", codes), then)
+
+
 def joined_by_or(codes: str) -> bool:
+    """Whether a list of code spans offers a choice."""
     return re.search(r"`,? or `", codes) is not None
 
 
-def run_before(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
-    """Run `make test` before committing."""
-    if prohibits or re.search(r"` \(or\b", statement.text):
+def _command_of(event: str) -> str:
+    """The pattern of the commands for an event, or for one event or another."""
+    parts = re.split(rf"(?<=\w) or (?={_AN_EVENT})", event.strip(), flags=re.I)
+    bare = [re.sub(rf"{_OF_CHANGES}$", "", part, flags=re.I) for part in parts]
+    return any_of(
+        next(command for words, command in _EVENTS.items() if re.fullmatch(words, part, re.I))
+        for part in bare
+    )
+
+
+_CODE_BEFORE_CODE = forms(
+    rf"{_PLEASE}(?:run|execute) (?P<codes>{CODES})(?: first)?,? before(?: you)?(?: (?:run|running"
+    rf"|execute|executing|calling|using))? (?P<then>`[^`]+`)",
+    rf"(?:{NEVER}) (?:run|execute|call|use) (?P<then>`[^`]+`) (?:without (?:first )?running|before"
+    rf"(?: running)?|until) (?P<codes>{CODES})(?: (?:first|has (?:run|passed)|{_PASSES}))?",
+    rf"(?P<codes>{CODES}) (?:must|should|has to|have to|needs? to) (?:always )?(?:be )?(?:run|come"
+    r"|pass|finish|succeed) before (?P<then>`[^`]+`)",
+    rf"only run (?P<then>`[^`]+`) after(?: running)? (?P<codes>{CODES})(?: (?:{_PASSES}|has passed"
+    r"|has run))?",
+)
+
+
+def _before_a_command(clause: str) -> list[Draft] | None:
+    """Run `make gen` before `make test`."""
+    match = whole_match(_CODE_BEFORE_CODE, clause)
+    if match is None or not is_command(then := match["then"].strip("`")):
         return None
-    hooks = re.fullmatch(
-        rf"(?:always )?run (?:the |all )?(?:full )?pre-commit(?: hooks| suite| checks)?"
-        rf"(?: locally)? before {_EVENT}{_OF_CHANGES}", clause, re.I,
-    )  # fmt: skip
-    if hooks:
-        return gates(["pre-commit run"], _event_pattern(hooks["event"]))
-    tool = re.fullmatch(rf"(?:always )?run ([a-z-]+) before {_EVENT}{_OF_CHANGES}", clause, re.I)
-    if tool and is_command(tool[1]):
-        return gates([tool[1]], _event_pattern(tool["event"]))
-    without = (
-        rf"(?:{NEVER}) {_EVENT}{_OF_CHANGES},? without (?:first )?(?:running|having run)"
-        rf" (?P<codes>{CODES})"
+    return _gates_in(match["codes"], required_pattern(then))
+
+
+_LABEL_BEFORE = forms(rf"(?:[^`]*\b)?before {_EVENT}")
+_COMMANDS_ALONE = forms(rf"(?:{_RUN} )?{CODES}")
+
+
+def _labelled_before(clause: str, statement: Statement) -> list[Draft] | None:
+    """Before committing: `make test`."""
+    label = whole_match(_LABEL_BEFORE, statement.label)
+    if label is None or not whole_match(_COMMANDS_ALONE, clause):
+        return None
+    return _gates_in(clause, _command_of(label["event"]))
+
+
+_HEADINGS = tuple(
+    re.compile(form, re.I)
+    for form in (
+        rf"\W*{_WHENEVER_CODE_CHANGES}before {_EVENT}\b[^`]*",
+        rf"\W*{_WHENEVER_CODE_CHANGES}[^`]*\b(?:run|execute)\b[^`]* before {_EVENT}[:.]*",
+        r"[\W\d]*(?:required |mandatory )?pre-?(?P<event>commit|push|PR|pull request|submission)s?"
+        r"(?: (?:checklist|checks?|requirements?|steps|validation|verification|commands"
+        r"|quality checks|gates?))+(?: \((?:required|mandatory|must pass)\))?[\s:*.]*",
     )
-    labelled = re.fullmatch(rf"before {_EVENT}{_OF_CHANGES}", statement.label, re.I)
-    if labelled and re.fullmatch(rf"(?:{_CHECKS} )?{CODES}", clause, re.I):
-        if joined_by_or(clause):
-            return None
-        return gates(re.findall("`([^`]+)`", clause), _event_pattern(labelled["event"]))
-    forms = (
-        without,
-        rf"(?P<codes>{CODES}) before {_EVENT}{_OF_CHANGES}",
-        rf"(?:{NEVER}) {_EVENT}{_OF_CHANGES},? (?:if|when|unless|until) (?P<codes>{CODES})"
-        r" (?:fails?|passes|pass|succeeds?|is green|is clean)",
-        rf"(?:ensure|make sure|verify|check|confirm)(?: that)?(?: all)? (?P<codes>{CODES})"
-        rf" (?:passes|pass|succeeds?|is clean|is green|exits 0),? before {_EVENT}{_OF_CHANGES}",
-        rf"(?:all |the |your )*(?:code|changes|commits|tests) (?:must|should|has to|have to) pass"
-        rf" (?P<codes>{CODES}),? before {_EVENT}{_OF_CHANGES}",
-        rf"{_CHECKS}(?: [\w'/-]+){{0,5}}[: ]+(?P<codes>{CODES}),? before {_EVENT}{_OF_CHANGES}",
-        rf"before {_EVENT}{_OF_CHANGES},? (?:always |please |you must |must )*(?:run|execute|make"
-        rf" sure|ensure|verify|check)(?: that| all)?(?: [\w'/-]+){{0,5}}[: ]+(?P<codes>{CODES})"
-        r"(?: (?:passes|pass|succeeds?|is clean))?",
-        rf"{_CHECKS} (?P<codes>{CODES})(?: and [\w\s-]{{1,40}})?,? before {_EVENT}{_OF_CHANGES}",
-        rf"before {_EVENT}{_OF_CHANGES},? {_CHECKS} (?P<codes>{CODES})",
-        rf"(?P<codes>{CODES}) (?:must|should|need to|has to|have to) (?:pass|succeed"
-        rf"|be run|be clean) before {_EVENT}{_OF_CHANGES}",
-    )
-    for form in forms:
-        if match := re.fullmatch(form + r"(?: to [\w\s-]+| and .+ (?:when|if) .+)?", clause, re.I):
-            if joined_by_or(match["codes"]):
-                return None
-            codes = re.findall("`([^`]+)`", match["codes"])
-            return gates(codes, _event_pattern(match["event"]))
-    return _below_before(clause, statement) or _block_before(clause, statement)
+)
+_ITEM = forms(
+    r"(?P<head>(?:(?:always |please |must |ensure (?:that )?|make sure (?:that )?)*"
+    r"(?:(?:re-?)?(?:run|execute|use|format|lint|check|test|build|validate|verify|type-?check"
+    r"|formatting|linting|tests|type checks?|compile|fix)\b)?(?:[\w\s'/-]{0,40}?"
+    rf"(?: with| using| via| by running|:))? ?)??)(?P<codes>{CODES})"
+    r"(?: (?:to|for|and|passes|pass|must|should|succeeds|is|are|in|from|on|with)\b"
+    r"(?:(?! (?:if|when|unless|or|only)\b).)*)?"
+)
+_TOOL_ITEM = forms(r"(?:always |please )?(?:run|execute) (?P<tool>[a-z-]+)")
+_NO_STEP = re.compile(r"\b(?:no|not|never|if|optional\w*|instead|see|read)\b", re.I)
 
 
 def _below_before(clause: str, statement: Statement) -> list[Draft] | None:
     """An item `make test` below "Before committing"."""
-    above = _BEFORE.match(statement.under[-1]) if statement.under else None
-    if above is None and statement.under:
-        above = _CHECKLIST.fullmatch(re.sub(r"^[\W\d]+|[\s:*.]+$", "", statement.under[-1]))
-    item = rf"{_ITEM_HEAD}(?P<codes>{CODES}){_ITEM_TAIL}"
-    match = re.fullmatch(item, clause, re.I) if above else None
-    if match and not re.match(r"(?:if|when|for)\b", statement.label, re.I):
-        head = clause[: match.start("codes")]
-        if re.search(r"\b(?:no|not|never|if|optional\w*|instead|see|read)\b", head, re.I):
-            match = None
-    if match and not statement.text.strip().startswith(clause[:20]):
+    heading = whole_match(_HEADINGS, statement.under[-1]) if statement.under else None
+    if heading is None or not statement.text.strip().startswith(clause[:20]):
         return None
-    if above is None or match is None or joined_by_or(match["codes"]):
+    then = _command_of(heading["event"])
+    tool = whole_match(_TOOL_ITEM, clause)
+    if tool and (is_tool(tool["tool"]) or tool["tool"] == "pre-commit"):
+        return gates([tool["tool"]], then)
+    item = whole_match(_ITEM, clause)
+    if item is None or re.match(r"(?:if|when|for)\b", statement.label, re.I):
         return None
-    codes = re.findall("`([^`]+)`", match["codes"])
+    codes = re.findall("`([^`]+)`", item["codes"])
+    if _NO_STEP.search(item["head"]) or joined_by_or(item["codes"]):
+        return None
     if not all(is_command(part) for code in codes for part in parts_of(code)):
         return None
-    event = above["event"] or above["event2"]
-    return gates(codes, _event_pattern(event))
+    return gates(codes, then)
+
+
+_HEADING_OF_BLOCK = re.compile(rf"#*\s*\**before {_EVENT}[\s:*]*", re.I)
+MOST_COMMANDS = 8  # of a block that is a list of steps, and no script
 
 
 def heading_before(statement: Statement) -> list[Draft] | None:
     """A code block right below the heading "Before committing"."""
-    above = re.fullmatch(rf"#*\s*\**before {_EVENT}{_OF_CHANGES}[\s:*]*", statement.text, re.I)
-    commands: list[str] = []
-    for line in statement.block:
-        if re.match(r"\s*git (?:add|commit|push)\b", line):
-            break
-        commands += parts_of(line)
-    if above is None or not 1 <= len(commands) <= 6:
-        return None
-    return gates(commands, _event_pattern(above["event"]))
+    heading = _HEADING_OF_BLOCK.fullmatch(statement.text)
+    return _steps(statement.block, heading) if heading else None
+
+
+_RUN_THESE = rf"{_PLEASE}(?:run|execute)(?: (?:these|the following|all)(?: \w+){{1,3}}?)?"
+_INTRODUCTIONS = forms(
+    rf"before {_EVENT},? {_RUN_THESE}",
+    rf"(?:.*,? then )?{_RUN_THESE},? before {_EVENT}",
+    rf"(?:.*,? then )before {_EVENT},? {_RUN_THESE}",
+    rf"(?:scan|check|lint|format|validate|verify|test)[\w ]{{1,30}} before {_EVENT}"
+    r"(?: (?:with|using|by running))?",
+)
 
 
 def _block_before(clause: str, statement: Statement) -> list[Draft] | None:
     """Before committing, run: and a code block."""
-    run = (
-        r"(?:always |please |you must |must )*(?:run|execute)(?: (?:these|the following"
-        r"|all)(?: \w+){1,3}?)?"
-    )
-    forms = (
-        rf"before {_EVENT}{_OF_CHANGES},? {run}",
-        rf"{run},? before {_EVENT}{_OF_CHANGES}",
-        rf"(?:scan|check|lint|format|validate|verify|test)[\w ]{{1,30}} before"
-        rf" {_EVENT}{_OF_CHANGES}"
-        r"(?: (?:with|using|by running))?",
-    )
-    matches = (re.fullmatch(form, clause, re.I) for form in forms)
-    match = next(filter(None, matches), None)
-    if match is None or not 1 <= len(statement.block) <= 8:
+    introduction = whole_match(_INTRODUCTIONS, clause)
+    return _steps(statement.block, introduction) if introduction else None
+
+
+def _steps(block: Sequence[str], event: re.Match[str]) -> list[Draft] | None:
+    """The commands of a code block up to the commit or push that they are for."""
+    commands: list[str] = []
+    for line in block:
+        if re.match(r"\s*git (?:add|commit|push)\b", line):
+            break
+        commands += parts_of(line)
+    if not 1 <= len(commands) <= MOST_COMMANDS:
         return None
-    commands = [part for line in statement.block for part in parts_of(line)]
-    return gates(commands, _event_pattern(match["event"]))
+    return gates(commands, _command_of(event["event"]))

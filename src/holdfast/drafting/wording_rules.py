@@ -4,8 +4,9 @@ said.
 
 import re
 
-from holdfast.drafting.bot_prompts import QUOTE, QUOTES, REPLY, Clause, one_of, patterns
+from holdfast.drafting.bot_prompts import QUOTE, QUOTES, REPLY, Clause
 from holdfast.drafting.drafts import Draft, Spec
+from holdfast.drafting.forms import forms, one_of
 
 # "with the exact words: "
 _BEFORE_WORDS = one_of(
@@ -33,7 +34,7 @@ _WHOLE = f"(?: {_WHOLE_REPLY})?"
 _MUST = one_of("must", "should", "always", "will", "has to", "have to")
 # a quotation with no second one beside it, of which either would do
 _SOLE = rf"(?P<quote>{QUOTE})(?!(?:,| or| and|/)? ?(?:or |and )?⟪)"
-_OPENINGS = patterns(
+_OPENINGS = forms(
     rf"\b(?P<verb>{_BEGIN}){_WHOLE}(?: always)? {_WITH}{_SOLE}",
     rf"{_SOLE},? (?:is|are) (?:always |how )?(?:your |the |every )?(?:first (?:sentence|words?"
     rf"|line|thing)|{REPLY} (?:begins|starts))",
@@ -44,7 +45,7 @@ _OPENINGS = patterns(
     rf"\bprefix {REPLY} with {_SOLE}",
     rf"{_SOLE} first(?=,|$)",
 )
-_CLOSINGS = patterns(
+_CLOSINGS = forms(
     rf"\b(?P<verb>{_END}){_WHOLE}(?: always)? {_WITH}{_SOLE}",
     rf"{_SOLE},? (?:is |are )?(?:always )?(?:your|the) last(?: (?:words?|sentence|line|thing))?"
     r"(?=$|,| of)",
@@ -83,8 +84,8 @@ def wording_rules(clause: Clause) -> list[Draft]:
 
 def _edges(clause: Clause) -> list[Draft]:
     drafts = []
-    for forms, opens in ((_OPENINGS, True), (_CLOSINGS, False)):
-        match = next(filter(None, (form.search(clause.text) for form in forms)), None)
+    for ways, opens in ((_OPENINGS, True), (_CLOSINGS, False)):
+        match = next(filter(None, (way.search(clause.text) for way in ways)), None)
         if match is None:
             continue
         groups = match.groupdict()
@@ -125,7 +126,7 @@ _EITHER = (
     rf"(?:either )?(?:(?P<quote>{QUOTE})(?: or (?P<other>{QUOTE}))?"
     r"|(?-i:(?P<names>[A-Z][a-z']+ or [A-Z][a-z']+)))"
 )
-_NAMES_FOR_PEOPLE = patterns(
+_NAMES_FOR_PEOPLE = forms(
     rf"\baddress(?:es)? {_PERSON}(?: (?:always|only))? (?:as|by|with|using) {_EITHER}",
     rf"\bcalls? {_PERSON} {_EITHER}",
     rf"\brefer to {_PERSON} (?:only )?as {_EITHER}",
@@ -191,7 +192,7 @@ _SAY = one_of(
     *("reply with", "respond with", "answer with", "type", "start with", "begin with", "output"),
 )
 _NOT_ALLOWED = one_of("banned", "forbidden", "not allowed", "off limits", "prohibited", "taboo")
-_FORBIDDEN = patterns(
+_FORBIDDEN = forms(
     rf"{_NEVER}(?: (?:ever|you|we|be))* {_SAY} {_KIND_OF_WORD}(?P<quotes>{QUOTES})",
     rf"\b(?:avoid|ban|bans|banned|without)(?: (?:saying|using|writing))? {_KIND_OF_WORD}"
     rf"(?P<quotes>{QUOTES})",
@@ -237,7 +238,7 @@ _INCLUDE = one_of("include", "mention", "use", "add", "say", "write", "have", "c
 _INCLUDES = one_of("includes?", "contains?", "mentions?", "have", "has")
 _LINE = r"(?:words? |phrase |line |sentence |disclaimer )"
 _LINE_OR_LINK = r"(?:words? |phrase |line |sentence |disclaimer |link )"
-_INCLUDED = patterns(
+_INCLUDED = forms(
     rf"\b{_INCLUDE} (?:the )?{_LINE_OR_LINK}*:? ?{_SOLE}(?: at least once)? (?:in|to) "
     rf"(?:every|each|all)(?: of)?(?: your)? ?{REPLY}",
     rf"\b(?:every|each) (?:reply|response|answer|message) (?:(?:must|should|has to|will) )?"

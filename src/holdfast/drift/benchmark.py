@@ -18,6 +18,7 @@ from holdfast.drift.judges import JudgeName, Judges, load_judges, open_judges
 from holdfast.drift.pairing import draw, prepare, resolve_settings
 from holdfast.drift.prompt_rules import CaseRules, check_in_dialogs, check_with_rules
 from holdfast.drift.recorded_dialogs import Dialogs, UserTurns
+from holdfast.drift.remaining import count_replies
 from holdfast.drift.run_identity import (
     COMPATIBILITY,
     identity_of_model,
@@ -141,7 +142,8 @@ class _Benchmark:
     ) -> None:
         """Runs the conversations of a batch that are not recorded yet, and records them."""
         if batch.kept:
-            self.running.progress(batch.kept * self.settings.rounds, 0)
+            kept = set(batch.numbers).difference(batch.again)
+            self.running.progress(count_replies(self.suite, self.settings, self.given, kept), 0)
         if not batch.again:
             return
         pairings = [draw(self.suite, self.settings, self.given, n) for n in batch.again]

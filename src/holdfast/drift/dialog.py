@@ -19,6 +19,7 @@ from holdfast.common.seeds import seed_of
 from holdfast.drift.pairing import Pairing
 from holdfast.drift.probe_outcomes import ProbeOutcome
 from holdfast.drift.prompt_rules import CaseRules, with_rules
+from holdfast.drift.reply_progress import CutWatch, ReplyProgress
 from holdfast.drift.settings import WHOLE, Settings, Shown, to_summarise
 from holdfast.errors import RequestFailed
 from holdfast.methods import Method
@@ -85,6 +86,31 @@ class Dialog:
         self.sequences.append((view, reply.prompt_ids + written))
 
 
+@dataclass(frozen=True)
+class Answer:
+    """A reply as a dialog got it.
+
+    Args:
+        reply: the reply.
+        shown: the part of the dialog that its chat showed.
+        most_tokens: how many tokens the reply might have, as it was requested.
+    """
+
+    reply: Reply
+    shown: Shown
+    most_tokens: int
+
+    @property
+    def cut_at(self) -> int | None:
+        """After how many tokens the reply was cut, if the server, or the end of the model's
+        context, cut it before `most_tokens`.
+        """
+        usage = self.reply.usage
+        if self.reply.stop_reason != "length" or usage is None or usage[1] >= self.most_tokens:
+            return None
+        return usage[1]
+
+
 def system_of(pairing: Pairing) -> str:
     """The agent's system prompt as the model reads it, with its canary."""
     return "\n\n".join(filter(None, (pairing.agent.system_prompt, pairing.canary)))
@@ -130,6 +156,8 @@ class DialogRequests:
     methods: tuple[Method, ...]  # applied only to the agent
     settings: Settings
     watch: OutageWatch
+    progress: ReplyProgress
+    cut_watch: CutWatch
     _summarising: defaultdict[SummaryKey, asyncio.Lock] = field(
         init=False, repr=False, default_factory=lambda: defaultdict(asyncio.Lock)
     )
@@ -153,8 +181,8 @@ class DialogRequests:
         *,
         keep: bool = True,
         least_tokens: int = 1,
-    ) -> tuple[Reply, Shown]:
-        """The model's reply to a chat, and the part of the dialog that the chat showed.
+    ) -> Answer:
+        """The model's reply to a chat.
 
         A chat that is too long is asked again with fewer rounds, or with a summary of them, as far
         as the settings allow; if nothing helps, the reply's stop reason is "context".
@@ -194,7 +222,9 @@ class DialogRequests:
                 if shorter is None:
                     self.watch.answered(request)
                     self._note(view, reply)
-                    return reply, shown
+                    if not is_full:
+                        self.progress.answered(self.dialog.forwarded)
+                    return Answer(reply, shown, most_tokens)
             shown, room = shorter
 
     def _first_shown(self, view: Speaker, last_round: int) -> Shown:

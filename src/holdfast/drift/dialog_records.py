@@ -6,10 +6,9 @@ from typing import Any
 from holdfast.chat.templates import common_length
 from holdfast.common.sampling import NO_CONTENT
 from holdfast.drift.cases import Case, Persona, Rule
-from holdfast.drift.dialog import Dialog, Speaker
+from holdfast.drift.dialog import Answer, Dialog, Speaker
 from holdfast.drift.pairing import Pairing, ProbeQuestion
 from holdfast.drift.probe_outcomes import ProbeOutcome, ProbeResults, outcome_of
-from holdfast.drift.settings import Shown
 from holdfast.measures.phrases import phrases_in_prompt, phrases_of_measure
 from holdfast.measures.repeated_turns import repetitions
 from holdfast.models.requests import Reply
@@ -29,14 +28,14 @@ from holdfast.records import (
 WORTH_NOTING = (*NO_CONTENT, "length")  # stop reasons that a probe is recorded with
 
 
-def turn_of(number: int, speaker: Speaker, reply: Reply, shown: Shown) -> Turn:
-    """The turn of round `number` that a reply to a part of the dialog becomes."""
+def turn_of(number: int, speaker: Speaker, answer: Answer) -> Turn:
+    """The turn of round `number` that a reply becomes."""
     return Turn(
         round=number,
         speaker=speaker,
-        text=reply.text,
-        stop_reason=reply.stop_reason,
-        **_shared_fields(reply, shown),
+        text=answer.reply.text,
+        stop_reason=answer.reply.stop_reason,
+        **_shared_fields(answer),
     )
 
 
@@ -53,31 +52,31 @@ def place_of(number: int, question: ProbeQuestion, rule: Rule) -> ProbePlace:
     )
 
 
-def outcomes_of(
-    number: int, question: ProbeQuestion, reply: Reply, shown: Shown
-) -> list[ProbeOutcome]:
+def outcomes_of(number: int, question: ProbeQuestion, answer: Answer) -> list[ProbeOutcome]:
     """The outcome of a probe in round `number`, for each rule that it is asked for."""
-    outcomes: list[ProbeOutcome] = []
+    reply, outcomes = answer.reply, list[ProbeOutcome]()
     for rule in question.rules:
         probe = ProbeReply(
             **dict(place_of(number, question, rule)),
             question=question.question,
             reply=reply.text,
-            **_shared_fields(reply, shown),
+            **_shared_fields(answer),
             stop_reason=reply.stop_reason if reply.stop_reason in WORTH_NOTING else None,
         )
         outcomes.append(outcome_of(probe, rule.measure, reply.stop_reason))
     return outcomes
 
 
-def _shared_fields(reply: Reply, shown: Shown) -> dict[str, Any]:
+def _shared_fields(answer: Answer) -> dict[str, Any]:
     """The fields on a reply that turns and probes have alike."""
+    reply = answer.reply
     return {
         "mass": _mass(reply),
         "reasoning": reply.reasoning or None,
         "prompt_tokens": reply.billed[0] if reply.billed else None,
-        "left_out": shown.first - 1 or None,
+        "left_out": answer.shown.first - 1 or None,
         "retries": len(reply.discarded) or None,
+        "cut_at": answer.cut_at,
     }
 
 

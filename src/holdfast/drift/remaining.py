@@ -4,9 +4,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from holdfast.drift.cases import Suite
-from holdfast.drift.pairing import draw
-from holdfast.drift.recorded_dialogs import Dialogs, UserTurns
-from holdfast.drift.selfchat import probed_rounds
+from holdfast.drift.pairing import Pairing, ProbeQuestion, draw
+from holdfast.drift.recorded_dialogs import Dialogs, RecordedDialog, UserTurns
 from holdfast.drift.settings import Settings
 from holdfast.records import MANIFEST, read_run
 
@@ -15,15 +14,30 @@ def count_replies(
     suite: Suite, settings: Settings, given: Dialogs | UserTurns | None, numbers: Iterable[int]
 ) -> int:
     """How many turns and probes these conversations have; fewer if one ends early."""
-    replies = 0
-    for number in numbers:
-        pairing = draw(suite, settings, given, number)
-        if pairing.dialog:
-            replies += len(pairing.every_probe) * probed_rounds(pairing.dialog, settings)
-        else:  # a_1 is given, or all user turns are
-            of_user = 0 if pairing.script else settings.rounds - 1
-            replies += (len(pairing.every_probe) + 1) * settings.rounds + of_user
-    return replies
+    return sum(replies_in(draw(suite, settings, given, number), settings) for number in numbers)
+
+
+def replies_in(pairing: Pairing, settings: Settings) -> int:
+    """How many turns and probes a conversation has; fewer if it ends early."""
+    if pairing.dialog is not None:
+        last = probed_rounds(pairing.dialog, settings)
+        before = sum(len(probes_in_round(pairing, settings, n)) for n in range(1, last))
+        return before + len(pairing.probes_of(last, last))
+    # a_1 is given, or all user turns are
+    turns = settings.rounds if pairing.script else 2 * settings.rounds - 1
+    rounds = range(1, settings.rounds + 1)
+    return turns + sum(len(probes_in_round(pairing, settings, number)) for number in rounds)
+
+
+def probes_in_round(pairing: Pairing, settings: Settings, number: int) -> tuple[ProbeQuestion, ...]:
+    """The probes of round `number`; none in a round that is not probed."""
+    return pairing.probes_of(number, settings.rounds) if settings.probes_in(number) else ()
+
+
+def probed_rounds(dialog: RecordedDialog, settings: Settings) -> int:
+    """How many rounds of a dialog are probed; "in-place" also probes after the last round."""
+    in_place = settings.probe_at == "in-place"
+    return min(settings.rounds, len(dialog.rounds) + 1 if in_place else len(dialog.rounds))
 
 
 def missing_numbers(

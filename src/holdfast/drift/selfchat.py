@@ -15,6 +15,7 @@ from typing import Any
 
 from holdfast.chat.messages import Message, uses_tools
 from holdfast.common.event_loop import task_group
+from holdfast.common.progress import Progress, ignored
 from holdfast.drift.dialog import (
     AGENT_VIEW,
     USER_VIEW,
@@ -27,7 +28,8 @@ from holdfast.drift.dialog import (
 from holdfast.drift.dialog_records import outcomes_of, place_of, turn_of
 from holdfast.drift.pairing import Pairing, ProbeQuestion
 from holdfast.drift.recorded_dialogs import RecordedDialog
-from holdfast.drift.round_progress import CutWatch, ReportRounds, RoundProgress
+from holdfast.drift.remaining import probed_rounds, probes_in_round, replies_in
+from holdfast.drift.reply_progress import CutWatch, ReplyProgress
 from holdfast.drift.settings import Settings, Shown, with_summary
 from holdfast.errors import PromptTooLong, RequestFailed, UsageError
 from holdfast.methods import Method
@@ -47,7 +49,7 @@ async def converse(
     methods: Sequence[Method],
     settings: Settings,
     save: SaveDialog,
-    report: ReportRounds,
+    progress: Progress,
     concurrency: int | None = None,
     should_stop: Callable[[], bool] = lambda: False,
 ) -> None:
@@ -58,9 +60,9 @@ async def converse(
         pairings: the conversations, in the order in which they begin.
         save: records a conversation that is over; one with a failed request, once another request
             is answered.
-        report: receives the progress in rounds.
+        progress: receives the progress in replies.
         concurrency: how many run at once; one that is over makes room for the next. None: all.
-        should_stop: asked after each round; see `Running`.
+        should_stop: asked after each reply; see `Running`.
 
     Raises:
         PromptTooLong: not even the first question of a conversation fits into the context.
@@ -71,8 +73,8 @@ async def converse(
         tasks: list[asyncio.Task[None]] = []
         cut_watch = CutWatch(settings.sampling.max_new_tokens)
 
-        def report_or_stop(rounds: int, tokens: int) -> None:
-            report(rounds, tokens)
+        def report_or_stop(replies: int, tokens: int = 0) -> None:
+            progress(replies, tokens)
             if should_stop():
                 for task in tasks:
                     task.cancel()
@@ -80,15 +82,16 @@ async def converse(
         async def run_one(pairing: Pairing) -> None:
             dialog = Dialog(pairing)
             async with room:
-                requests = DialogRequests(engine, dialog, tuple(methods), settings, watch)
-                progress = RoundProgress(dialog, settings.rounds, report_or_stop, cut_watch)
-                await run_dialog(requests, progress)
+                replies = ReplyProgress(replies_in(pairing, settings), report_or_stop)
+                requests = DialogRequests(
+                    engine, dialog, tuple(methods), settings, watch, replies, cut_watch
+                )
+                await run_dialog(requests)
                 for view in (AGENT_VIEW, USER_VIEW):
                     engine.forget((view, pairing.number))
             if not watch.holds_back(pairing.number, dialog):
                 await save(dialog)
-            # the last round ends with its probes; rounds that never happened count as progress too
-            progress.end_rounds(progress.rounds_left)
+            replies.ended()
 
         async with task_group() as conversations:
             for pairing in pairings:
@@ -108,44 +111,38 @@ async def converse_once(
                 " is asked only by `holdfast drift`; take a suite without judges here."
             )
     watch = OutageWatch(lambda dialog: None, "conversation")
-    requests = DialogRequests(engine, dialog, tuple(methods), settings, watch)
+    replies = ReplyProgress(replies_in(pairing, settings), ignored)
     cut_watch = CutWatch(settings.sampling.max_new_tokens)
-    progress = RoundProgress(dialog, settings.rounds, lambda rounds, tokens: None, cut_watch)
-    await run_dialog(requests, progress)
+    requests = DialogRequests(engine, dialog, tuple(methods), settings, watch, replies, cut_watch)
+    await run_dialog(requests)
 
 
-async def run_dialog(requests: DialogRequests, progress: RoundProgress) -> None:
+async def run_dialog(requests: DialogRequests) -> None:
     """Runs a conversation to its end: a self-chat, or the replay of a recorded dialog."""
     recorded = requests.dialog.pairing.dialog
     if recorded is None:
-        await self_chat(requests, progress)
+        await self_chat(requests)
     else:
         await replay(requests, recorded)
 
 
-async def self_chat(requests: DialogRequests, progress: RoundProgress) -> None:
-    """Turns one by one, with the probes of each round beside the next turn.
-
-    Every round but the last is reported as soon as its turns have ended.
-    """
+async def self_chat(requests: DialogRequests) -> None:
+    """Turns one by one, with the probes of each round beside the next turn."""
     async with task_group() as probes:
         with suppress(RequestFailed):  # a turn that failed is noted as the end of the dialog
             if requests.settings.probe_at == "in-place":
-                await _chat_with_probes_in_place(requests, progress, probes)
+                await _chat_with_probes_in_place(requests, probes)
             else:
-                await _chat_with_probes_after_rounds(requests, progress, probes)
+                await _chat_with_probes_after_rounds(requests, probes)
 
 
-async def _chat_with_probes_in_place(
-    requests: DialogRequests, progress: RoundProgress, probes: asyncio.TaskGroup
-) -> None:
+async def _chat_with_probes_in_place(requests: DialogRequests, probes: asyncio.TaskGroup) -> None:
     """Round i is probed in place of a_i, before either turn of the round."""
     await user_turn(requests, 1)
     await model_turn(requests, AGENT_VIEW, 1)
     # asked only now, so that they reuse the prompt computed for b_1
     _start_probes(requests, probes, 1, before=1)
     for number in range(2, requests.settings.rounds + 1):
-        progress.end_rounds(1)
         _start_probes(requests, probes, number, before=number)
         if not await user_turn(requests, number):
             break
@@ -154,7 +151,7 @@ async def _chat_with_probes_in_place(
 
 
 async def _chat_with_probes_after_rounds(
-    requests: DialogRequests, progress: RoundProgress, probes: asyncio.TaskGroup
+    requests: DialogRequests, probes: asyncio.TaskGroup
 ) -> None:
     """Round i is probed after b_i, in place of the user's next message."""
     for number in range(1, requests.settings.rounds + 1):
@@ -163,17 +160,13 @@ async def _chat_with_probes_after_rounds(
         if not await model_turn(requests, AGENT_VIEW, number):
             break
         _start_probes(requests, probes, number, before=number + 1)
-        if number < requests.settings.rounds:
-            progress.end_rounds(1)
 
 
 def _start_probes(
     requests: DialogRequests, probes: asyncio.TaskGroup, number: int, before: int
 ) -> None:
     """Asks the probes of round `number`, each in a fork of the dialog before round `before`."""
-    settings = requests.settings
-    asked = requests.dialog.pairing.probes_of(number, settings.rounds)
-    for probe in asked if settings.probes_in(number) else ():
+    for probe in probes_in_round(requests.dialog.pairing, requests.settings, number):
         probes.create_task(ask_probe(requests, number, probe, before))
 
 
@@ -210,17 +203,19 @@ async def model_turn(requests: DialogRequests, speaker: Speaker, number: int) ->
         return with_summary(view(dialog, shown=shown), shown)
 
     try:
-        reply, shown = await requests.ask(speaker, (number, speaker), chat, last_round_seen)
+        answer = await requests.ask(speaker, (number, speaker), chat, last_round_seen)
     except RequestFailed as error:
         dialog.ended = Ended(round=number, why=error.why, reason=str(error))
         raise
-    dialog.shown[speaker] = shown
+    reply, dialog.shown[speaker] = answer.reply, answer.shown
     if reply.stop_reason == "context":
         if number == 1:
             raise _prompt_too_long_error(dialog)
         dialog.ended = Ended(round=number, why="context")
         return False
-    dialog.turns.append(turn_of(number, speaker, reply, shown))
+    dialog.turns.append(turn_of(number, speaker, answer))
+    if (number, speaker) == (1, AGENT_VIEW):
+        requests.cut_watch.first_reply(reply.stop_reason, answer.cut_at)
     if speaker == AGENT_VIEW and reply.trace is not None and reply.trace.uniform is not None:
         dialog.traces[number] = TurnTrace(reply.trace.mass, reply.trace.uniform)
     return True
@@ -241,7 +236,7 @@ async def ask_probe(
     names = (number, *probe.names)
     least_tokens = RECALL_TOKENS if probe.kind == "recall" else 1
     try:
-        reply, shown = await requests.ask(
+        answer = await requests.ask(
             AGENT_VIEW, names, chat, before, keep=keep, least_tokens=least_tokens
         )
     except RequestFailed as error:
@@ -249,16 +244,10 @@ async def ask_probe(
             place = dict(place_of(number, probe, rule))
             dialog.probes.append(Unanswered(**place, why=error.why, reason=str(error)))
         return error.why != "context"
-    if reply.stop_reason == "context":
+    if answer.reply.stop_reason == "context":
         return False
-    dialog.probes += outcomes_of(number, probe, reply, shown)
+    dialog.probes += outcomes_of(number, probe, answer)
     return True
-
-
-def probed_rounds(dialog: RecordedDialog, settings: Settings) -> int:
-    """How many rounds of a dialog are probed; "in-place" also probes after the last round."""
-    in_place = settings.probe_at == "in-place"
-    return min(settings.rounds, len(dialog.rounds) + 1 if in_place else len(dialog.rounds))
 
 
 async def replay(requests: DialogRequests, recorded: RecordedDialog) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from holdfast.chat.messages import SYSTEM_AS, Message
 from holdfast.common import ranges
+from holdfast.common.progress import Progress, ignored
 from holdfast.common.sampling import Sampling
 from holdfast.drift.judges import Judging
 from holdfast.drift.recorded_dialogs import Dialogs, UserTurns, read_dialogs, read_user_turns
@@ -233,15 +234,16 @@ class Running:
     Args:
         traces: whether the mass of every head at every generated token of the agent is saved too
             (`records.traces`).
-        progress: called with how many rounds of conversations have ended since the last call, and
-            the tokens forwarded for them; the rounds of conversations that were finished before a
-            run is resumed are reported at once, with no tokens.
+        progress: called with how many replies were answered since the last call, turns and probes
+            (`drift.remaining.count_replies` says how many there are), and the tokens forwarded for
+            them; those of conversations that were finished before a run is resumed are reported at
+            once, with no tokens.
         command: the command line, for the manifest.
-        should_stop: asked after each round; once it is true, conversations that have not ended are
+        should_stop: asked after each reply; once it is true, conversations that have not ended are
             given up, and the run returns.
     """
 
     traces: bool = False
-    progress: Callable[[int, int], None] = lambda rounds, tokens: None
+    progress: Progress = ignored
     command: str = ""
     should_stop: Callable[[], bool] = lambda: False

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
+
+EventIds = tuple[str, ...]  # the ids of an event: a copy of it has at least one of them
 
 
 @dataclass(frozen=True)
 class TurnEvents:
-    """The turns of a dialog, by the ids of their events.
+    """The turns of a dialog, each as its events that have an id.
 
     Args:
         source: of the dialog.
-        turns: the ids of the events of each turn; a copy of a turn has the same.
     """
 
     source: str
-    turns: tuple[frozenset[str], ...]
+    turns: tuple[tuple[EventIds, ...], ...]
 
 
 @dataclass(frozen=True)
@@ -33,20 +35,63 @@ class Copies:
 
 
 def copies_in(dialogs: Sequence[TurnEvents]) -> Copies:
-    """The copies in dialogs: a turn counts in the longest that has it."""
-    source_of: dict[str, str] = {}  # of each event that is counted
-    copied: list[frozenset[int]] = [frozenset()] * len(dialogs)
+    """The copies in dialogs.
+
+    Turns of several dialogs that have an event in common are one turn, of which each dialog may
+    have a part. It counts where most of it is; of equals, in the longest dialog.
+    """
+    counted: dict[str, int] = {}  # the dialog in which each event is counted
+    copied: list[dict[int, _Copy]] = [{} for _ in dialogs]
+    for number, position in _by_completeness(dialogs):
+        events = dialogs[number].turns[position]
+        if copy := _copy(events, number, counted):
+            copied[number][position] = copy
+        else:
+            counted |= {name: number for event in events for name in event}
     problems = []
-    for number, dialog in sorted(enumerate(dialogs), key=lambda pair: -len(pair[1].turns)):
-        known = source_of.keys()
-        copies = [n for n, events in enumerate(dialog.turns) if events and events <= known]
+    for dialog, copies in zip(dialogs, copied, strict=True):
         if copies:
-            copied[number] = frozenset(copies)
-            other = source_of[min(dialog.turns[copies[0]])]
-            count = f"{len(copies)} of its {len(dialog.turns)} turns"
-            which = "its only turn is" if len(dialog.turns) == 1 else f"{count} are"
-            problems.append(f"{dialog.source}: {which} in {other} too, and counted there")
-        for position, events in enumerate(dialog.turns):
-            if position not in copied[number]:
-                source_of.update(dict.fromkeys(events, dialog.source))
-    return Copies(tuple(copied), tuple(problems))
+            first = copies[min(copies)]
+            problems.append(_sentence(dialog, list(copies.values()), dialogs[first.other].source))
+    return Copies(tuple(frozenset(copies) for copies in copied), tuple(problems))
+
+
+class _Copy(NamedTuple):
+    """A turn that is counted in another dialog."""
+
+    other: int
+    is_whole: bool  # whether all of its events are in the other dialog
+
+
+def _copy(events: Sequence[EventIds], number: int, counted: dict[str, int]) -> _Copy | None:
+    """The copy that a turn of a dialog is; None if its events are in no other dialog."""
+    others = [
+        next((counted[name] for name in event if counted.get(name, number) != number), None)
+        for event in events
+    ]
+    shared = [other for other in others if other is not None]
+    return _Copy(shared[0], len(shared) == len(others)) if shared else None
+
+
+def _sentence(dialog: TurnEvents, copies: Sequence[_Copy], other: str) -> str:
+    count = f"{len(copies)} of its {len(dialog.turns)} turns"
+    which = "its only turn is" if len(dialog.turns) == 1 else f"{count} are"
+    sentence = f"{dialog.source}: {which} in {other} too, and counted there"
+    if parts := sum(not copy.is_whole for copy in copies):
+        begins = "it begins" if len(copies) == 1 else f"{parts} of them begin"
+        sentence += f"; {begins} as there, and what follows here is left out"
+    return sentence
+
+
+def _by_completeness(dialogs: Sequence[TurnEvents]) -> Iterator[tuple[int, int]]:
+    """The turns that have ids, each as the number of its dialog and its position there: the one
+    with most events first.
+    """
+    turns = [
+        (-len(events), -len(dialog.turns), number, position)
+        for number, dialog in enumerate(dialogs)
+        for position, events in enumerate(dialog.turns)
+        if events
+    ]
+    for *_, number, position in sorted(turns):
+        yield number, position

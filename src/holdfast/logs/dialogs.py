@@ -1,6 +1,5 @@
 """The assistant's turns in transcripts (docs/logs.md), which rules and `when` are about."""
 
-import json
 from bisect import bisect_left
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -10,7 +9,8 @@ from pathlib import Path
 
 from holdfast.chat.reasoning import split_reasoning
 from holdfast.errors import UsageError
-from holdfast.logs.copies import TurnEvents, copies_in
+from holdfast.logs.context import Contexts
+from holdfast.logs.copies import EventIds, TurnEvents, copies_in
 from holdfast.logs.log_fingerprint import digest, log_fingerprint
 from holdfast.measures.turns import AssistantTurn, ToolCall
 from holdfast.transcripts.transcript import Event, Kind, Transcript
@@ -35,7 +35,7 @@ class LoggedTurn:
         role: of the message that its last text answers: user or tool; "" if it began.
         tokens: in the model's context before it, estimated from the bytes.
         reasoning: what its text began with between markers such as `<think>`; it is not scored.
-        events: the ids of its events in a transcript; a copy of the turn has the same.
+        events: the ids of each of its events, by which copies of it are known.
         span: of its last call of a model that the log has one of, as in `Event`.
         positions: of its events on the path of the transcript.
     """
@@ -46,7 +46,7 @@ class LoggedTurn:
     tokens: int
     done: AssistantTurn
     reasoning: str = ""
-    events: frozenset[str] = frozenset()
+    events: tuple[EventIds, ...] = ()
     span: str = ""
     positions: tuple[int, ...] = ()
 
@@ -259,7 +259,7 @@ def turns_of(
                     exchange.size // _BYTES_PER_TOKEN,
                     AssistantTurn(text, calls, earlier, is_cut, user, previous),
                     "\n\n".join(reasoning for reasoning, _ in split if reasoning.strip()),
-                    frozenset(event.id for event in replies if event.id),
+                    tuple(event.copy_ids for event in replies if event.copy_ids),
                     next((event.span for event in reversed(replies) if event.span), ""),
                     tuple(exchange.positions),
                 )
@@ -274,33 +274,29 @@ def _prompts(path: Sequence[Event]) -> list[str]:
     return list(dict.fromkeys(prompts))
 
 
-_NOT_SAID = (Kind.COMPACTION, Kind.REMINDER, Kind.INTERRUPTION)  # but in the model's context
+# in the model's context, or about it
+_NOT_SAID = (Kind.COMPACTION, Kind.CLEARING, Kind.REMINDER, Kind.INTERRUPTION)
 
 
 def exchanges_of(path: Sequence[Event]) -> list[LoggedExchange]:
     """The exchanges of a path; the first one is without a message of the user."""
+    contexts = Contexts(path)
     prompts = sum(len(text.encode("utf-8", "replace")) for text in _prompts(path))
-    size = prompts
-    exchanges = [LoggedExchange("", size)]
+    exchanges = [LoggedExchange("", prompts)]
     for position, event in enumerate(path):
         if event.is_prompt or event.kind is Kind.ERROR:
             continue
-        size = (prompts if event.kind is Kind.COMPACTION else size) + size_of(event)
         if event.kind in _NOT_SAID:
             continue
         if not event.is_by_user:
             exchanges[-1].after.append(event)
             if event.is_by_assistant:
                 exchanges[-1].positions.append(position)
-        elif exchanges[-1].after or not exchanges[-1].user:
+            continue
+        size = prompts + contexts.before(position + 1).size_since(0)
+        if exchanges[-1].after or not exchanges[-1].user:
             exchanges.append(LoggedExchange(event.text, size, event))
         else:  # the user continues
             before = exchanges[-1]
             exchanges[-1] = LoggedExchange(f"{before.user}\n\n{event.text}", size, before.begins)
     return exchanges
-
-
-def size_of(event: Event) -> int:
-    """The size of an event in the context, in bytes."""
-    arguments = json.dumps(dict(event.call.arguments)) if event.call is not None else ""
-    return len(event.text.encode("utf-8", "replace")) + len(arguments.encode("utf-8", "replace"))

@@ -24,8 +24,8 @@ from holdfast.drift.cases import Case, Rule, Suite
 from holdfast.drift.pairing import RECALL_QUESTION
 from holdfast.drift.rule_texts import text_of
 from holdfast.errors import RequestFailed
-from holdfast.logs.causes import breach_position
-from holdfast.logs.context import compactions, is_in_context
+from holdfast.logs.breach_places import breach_position
+from holdfast.logs.context import Contexts
 from holdfast.logs.dialogs import LoggedDialog, Logs
 from holdfast.logs.rereading import LogsAgain
 from holdfast.logs.turn_scoring import case_of
@@ -142,12 +142,7 @@ def _fork(record: LogDialog, row: int, number: int, dialog: LoggedDialog, case: 
     turn = next(turn for turn in dialog.turns if turn.number == probe.round)
     path = dialog.transcript.path
     breach = breach_position(rule.measure, turn, path)
-    begins = compactions(path)
-    shown = [
-        event
-        for position, event in enumerate(path[:breach])
-        if is_in_context(path, begins, position, breach)
-    ]
+    shown = Contexts(path).before(breach).events
     return _Fork(row, number, case, rule, tuple(messages_of(shown)))
 
 
@@ -175,7 +170,7 @@ def messages_of(events: Iterable[Event]) -> list[Message]:
 
 def _in_words(event: Event) -> tuple[str, str]:
     """The role and the text of an event in a chat; "" for one that the model never saw."""
-    if event.kind in (Kind.ERROR, Kind.INTERRUPTION):
+    if event.kind in (Kind.ERROR, Kind.INTERRUPTION, Kind.CLEARING):
         return "", ""
     if event.kind is Kind.TOOL_CALL and event.call is not None:
         arguments = json.dumps(dict(event.call.arguments), ensure_ascii=False, default=str)

@@ -90,7 +90,7 @@ def word(*choices: str) -> Values:
 
 def _check_names(owner: str, name: str, value: Any) -> tuple[str, ...]:
     names = (value,) if isinstance(value, str) else tuple(value)
-    if not all(isinstance(each, str) and each.strip() for each in names):
+    if not all(isinstance(text, str) and text.strip() for text in names):
         raise UsageError(
             f"{owner} takes {name} as names joined by a slash, not {value!r}.",
             option=name,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from holdfast.errors import ModelError, UsageError
+from holdfast.errors import ModelError, Unsteerable, UsageError
 from holdfast.methods import Method, compile_methods, spec_of
 from holdfast.methods.kinds import EVERY_MODEL, TRAITS, Ability, in_words
 from holdfast.models.requests import Request
@@ -70,14 +70,14 @@ def check_requirements(
         cure: the last clause of the message of a refusal.
 
     Raises:
-        ModelError: a method needs an ability that the model lacks.
+        Unsteerable: a method needs an ability that the model lacks.
         UsageError: two methods need a second stream each.
     """
     usable = offered & _METHODS_USE
     for method in methods:
         if lacking := compile_methods([method]).requires - offered:
             supported = f"supports only {in_words(usable)}" if usable else "supports no methods"
-            raise ModelError(
+            raise Unsteerable(
                 f"{spec_of([method])} needs {in_words(lacking)}, and {description} {supported};"
                 f" {cure}.",
                 option="method",

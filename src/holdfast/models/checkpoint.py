@@ -1,29 +1,23 @@
-"""Finds a chat model's files, and explains in one sentence what is broken or missing."""
+"""Finds a chat model's files, and refuses those that are broken or missing before they are read."""
 
 from __future__ import annotations
 
 import difflib
 import json
-import logging
 import os
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
 
 from safetensors import SafetensorError, safe_open
 
 from holdfast.common.files import user_cache
 from holdfast.common.model_names import endpoint_meant, is_url
-from holdfast.errors import HoldfastError, ModelError, NoSuchModel, cut
+from holdfast.errors import ModelError, NoSuchModel, cut
 from holdfast.models.gguf import GGUF, read_gguf
 from holdfast.models.gguf_stand_in import standing_in
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedConfig, PreTrainedModel
 
 DEFAULT = "default"
 DEFAULT_FOLDER = Path(__file__).parents[1] / "assets" / "model"
@@ -216,170 +210,6 @@ def _check_header(path: Path) -> None:
             option="model",
             value=str(path),
         ) from None
-
-
-def check_kind(name: str, config: PreTrainedConfig) -> None:
-    """Refuses encoder-decoder models."""
-    if getattr(config, "is_encoder_decoder", False):
-        raise ModelError(
-            f"{name!r} is no causal language model ({type(config).__name__} has an encoder beside "
-            "the decoder); use a chat model."
-        )
-
-
-def load_whole(source: Source, location: str, **options: Any) -> PreTrainedModel:
-    """Loads a model; refuses missing weights, which transformers would initialise at random."""
-    from transformers import AutoModelForCausalLM
-
-    with _no_report():
-        loaded: Any = AutoModelForCausalLM.from_pretrained(
-            location,
-            output_loading_info=True,
-            ignore_mismatched_sizes=True,
-            use_safetensors=True,
-            **options,
-        )
-    model: PreTrainedModel
-    model, report = loaded
-    name = "The default model" if source.name == DEFAULT else repr(source.name)
-    missing = sorted(report["missing_keys"])
-    if missing and all(re.match(r"(lm_head|embed_out|output)\b", weight) for weight in missing):
-        raise ModelError(
-            f"{name} has no head to write with ({cut(', '.join(missing), 120)} is missing), as a "
-            "base model saved without one; get the checkpoint for causal language modelling.",
-            option="model",
-            value=missing,
-        )
-    if missing:
-        raise ModelError(
-            f"{name} lacks {len(missing)} of the weights its config.json asks for"
-            f" ({cut(', '.join(missing), 120)}); get the whole checkpoint, or the config.json that"
-            " belongs to it.",
-            option="model",
-            value=missing,
-        )
-    if mismatched := sorted(report["mismatched_keys"]):
-        weight, stored, configured = mismatched[0]
-        raise ModelError(
-            f"{name} has {len(mismatched)} weights of another size than its config.json asks for"
-            f" ({weight} is {tuple(stored)}, not {tuple(configured)}); get the config.json that"
-            " belongs to the weights.",
-            option="model",
-            value=tuple(stored),
-            allowed=tuple(configured),
-        )
-    return model
-
-
-@contextmanager
-def _no_report() -> Iterator[None]:
-    """Suppresses transformers' report of missing weights: what matters in it becomes an error."""
-    logger = logging.getLogger("transformers.modeling_utils")
-
-    def wanted(record: logging.LogRecord) -> bool:
-        message = record.getMessage()
-        return "LOAD REPORT" not in message or "CONVERSION" in message
-
-    logger.addFilter(wanted)
-    try:
-        yield
-    finally:
-        logger.removeFilter(wanted)
-
-
-@contextmanager
-def without_weight_bars() -> Iterator[None]:
-    """Hides transformers' bars of weights that are read; those of a download stay."""
-    from huggingface_hub.utils import are_progress_bars_disabled, enable_progress_bars
-    from transformers.utils import logging
-
-    if not logging.is_progress_bar_enabled():
-        yield
-        return
-    has_download_bars = not are_progress_bars_disabled()
-    logging.disable_progress_bar()  # the hub's too
-    if has_download_bars:
-        enable_progress_bars()
-    try:
-        yield
-    finally:
-        logging.enable_progress_bar()
-
-
-@contextmanager
-def explained(source: Source, part: str, silence: str = "") -> Iterator[None]:
-    """Turns any error in loading a part into one sentence."""
-    try:
-        yield
-    except HoldfastError:
-        raise
-    # on a broken file, the libraries below raise any kind of exception, even a plain one
-    except Exception as error:
-        if source.gguf is not None:
-            raise source.gguf.cannot_read(shorten(error)) from error
-        raise _loading_failed(source, part, error, silence) from error
-
-
-def _loading_failed(source: Source, part: str, error: Exception, silence: str) -> ModelError:
-    reason, name = str(error), source.name
-    if kind := re.search(r"has model type `([^`]*)`", reason):
-        return ModelError(
-            f"{name!r} is of the type {kind[1]!r}, which this version of transformers does not"
-            " know; update it, or use another model."
-        )
-    if kind := re.search(r"Unrecognized configuration class <class '[\w.]*?(\w+)'>", reason):
-        return ModelError(f"{name!r} is no causal language model ({kind[1]}); use a chat model.")
-    if "trust_remote_code" in reason:
-        return ModelError(
-            f"{name!r} needs code that comes with it; if you trust that code, allow it"
-            " (trust_remote_code=True)."
-        )
-    if source.is_local:
-        files = (
-            f"config.json and the {'files of the tokenizer' if part == 'tokenizer' else 'weights'}"
-        )
-        if part == "tokenizer" and name != DEFAULT and not (Path(name) / "tokenizer.json").exists():
-            return ModelError(
-                f"The folder {name!r} has no tokenizer.json; put that of the model beside its"
-                " config.json."
-            )
-        return ModelError(f"Cannot load {name!r} ({shorten(error)}); check {files} in that folder.")
-    if "safetensors" in reason and isinstance(error, OSError):
-        return ModelError(
-            f"The hub model {name!r} has no safetensors weights; pickled ones can run code, so"
-            " convert them first."
-        )
-    if isinstance(error, OSError):
-        return _not_found(name, error, silence)
-    return ModelError(
-        f"Cannot load {name!r} ({shorten(error)}); delete it from the hub's cache and try again."
-    )
-
-
-def _not_found(name: str, error: OSError, silence: str) -> ModelError:
-    from huggingface_hub import constants
-
-    message = str(error).lower()
-    if "gated" in message:
-        return ModelError(
-            f"The hub gives {name!r} only to those it let in; ask for access on its page, then log"
-            " in with: hf auth login."
-        )
-    if constants.is_offline_mode():
-        return NoSuchModel(
-            f"There is no model {name!r}: it is no folder here and not in the hub's cache, and"
-            " HF_HUB_OFFLINE keeps it from asking the hub; unset it, or give a folder, a URL, or"
-            " 'default'."
-        )
-    if silence:
-        return ModelError(
-            f"The hub cannot be reached ({silence}), and {name!r} is no folder here and not whole"
-            " in the hub's cache; try again, or give a folder, a URL, or 'default'."
-        )
-    return NoSuchModel(
-        f"There is no model {name!r}: it is no folder here, and the hub does not have it;"
-        " give a folder, a hub name, a URL, or 'default'."
-    )
 
 
 def shorten(error: Exception) -> str:

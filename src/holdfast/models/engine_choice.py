@@ -67,8 +67,8 @@ class Machine:
         """This machine; imports torch."""
         import torch
 
-        from holdfast.engine.memory import memory_of_this_process
-        from holdfast.models.loading import multiplies_bfloat16
+        from holdfast.generation.memory import memory_of_this_process
+        from holdfast.models.placement import multiplies_bfloat16
 
         gpu = torch.cuda.get_device_properties(0).total_memory if torch.cuda.is_available() else 0
         itemsize = 2 if gpu or multiplies_bfloat16() else 4

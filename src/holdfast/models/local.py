@@ -1,7 +1,7 @@
 """Chat models that run in this process."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import ClassVar
 
@@ -9,15 +9,15 @@ import torch
 import transformers
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
-from holdfast.attention import check_methods, why_unreached
+from holdfast.attention import check_heads, why_unreached
 from holdfast.chat.emphasis import Part
 from holdfast.chat.messages import Messages
 from holdfast.common.event_loop import run_sync
-from holdfast.engine.memory import memory_of_this_process
-from holdfast.engine.reply_scoring import Scored
-from holdfast.engine.runner import Runner
-from holdfast.engine.scheduler import Scheduler, Serving
 from holdfast.errors import ModelError
+from holdfast.generation.memory import memory_of_this_process
+from holdfast.generation.reply_scoring import Scored
+from holdfast.generation.runner import Runner
+from holdfast.generation.scheduler import Scheduler, Serving
 from holdfast.methods import (
     Ability,
     Method,
@@ -36,21 +36,30 @@ from holdfast.states import abilities, check_states
 
 @dataclass(frozen=True)
 class LocalModel(Generates):
-    """A Hugging Face chat model in this process."""
+    """A Hugging Face chat model in this process.
 
-    name: str  # as given to `holdfast.load`
-    identity: Fingerprint  # its fingerprint, which changes with its weights
-    # the causal language model; it uses `holdfast.attention` if its class allows that
+    Args:
+        name: as given to `holdfast.load`.
+        identity: its fingerprint, which changes with its weights.
+        hf_model: the causal language model; it uses `holdfast.attention` if its class allows that.
+        tokenizer: its fast tokenizer.
+        stop_ids: tokens that end a reply.
+        reuses_cache: False if what is computed cannot be separated by row; such a model runs its
+            rows one by one, and encodes the history again.
+        steerable: whether the attention mass on the prompt can be read and moved.
+        batch_size: the most rows forwarded together.
+        prefix_memory: bytes of keys and values that a session keeps of its dialogs; None: a quarter
+            of the device's memory. Evicted ones are recomputed when needed.
+    """
+
+    name: str
+    identity: Fingerprint
     hf_model: PreTrainedModel
-    tokenizer: PreTrainedTokenizerFast  # its fast tokenizer
-    stop_ids: frozenset[int]  # tokens that end a reply
-    # False if what is computed cannot be separated by row; such a model runs its rows one by one
-    # and encodes the history again
+    tokenizer: PreTrainedTokenizerFast
+    stop_ids: frozenset[int]
     reuses_cache: bool
-    steerable: bool  # whether the attention mass on the prompt can be read and moved
-    batch_size: int = 192  # the most rows forwarded together
-    # bytes of keys and values that a session keeps of its dialogs; None: a quarter of the device's
-    # memory. Evicted ones are recomputed when needed
+    steerable: bool
+    batch_size: int = 192
     prefix_memory: int | None = None
     independent: ClassVar[bool] = False  # the composition of a batch may affect rounding
 
@@ -124,18 +133,17 @@ class LocalModel(Generates):
         """Refuses methods that this model cannot apply.
 
         Raises:
-            ModelError: its attention, or what a method edits, cannot be reached; or the method was
-                fitted on another model.
+            Unsteerable: its attention, or what a method edits, cannot be reached.
+            ModelError: the method was fitted on another model.
             UsageError: something that is not a method, two that need a second stream each, or
                 heads or layers that the model does not have.
         """
         compiled = compile_methods(read_methods(methods))
-        kind = type(self.hf_model).__name__
         unreached = "" if self.steerable else f", {why_unreached(self.hf_model)},"
+        described = f"{self.name} ({type(self.hf_model).__name__}){unreached}"
         cure = "use a prompt method such as repetition"
-        model = f"{self.name} ({kind}){unreached}"
-        check_requirements(compiled.methods, self.capabilities, model, cure)
-        check_methods(self.hf_model, (*compiled.attention, *compiled.rehearsed))
+        check_requirements(compiled.methods, self.capabilities, described, cure)
+        check_heads(self.hf_model, (*compiled.attention, *compiled.rehearsed))
         check_states(self.hf_model, compiled, self.fingerprint)
 
     @cached_property
@@ -162,17 +170,19 @@ class LocalModel(Generates):
         kinds = getattr(self.hf_model.config.get_text_config(), "layer_types", None) or ()
         # layers of linear attention have no softmax whose mass could be steered
         all_softmax = all("attention" in kind and "linear" not in kind for kind in kinds)
-        if all_softmax and (size := self._size) is not None:
-            about["layers"], about["heads"] = size
+        if all_softmax and (shape := self._shape) is not None:
+            about["layers"], about["heads"] = shape.layers, shape.heads
         return about
 
     @property
-    def _size(self) -> tuple[int, int] | None:
+    def _shape(self) -> Shape | None:
         """The numbers of layers and of heads; None if the configuration has no such numbers."""
         config = self.hf_model.config.get_text_config()
         layers = getattr(config, "num_hidden_layers", None)
         heads = getattr(config, "num_attention_heads", None)
-        return (layers, heads) if isinstance(layers, int) and isinstance(heads, int) else None
+        if not isinstance(layers, int) or not isinstance(heads, int):
+            return None
+        return Shape(layers, heads, self.name)
 
     @property
     def shape(self) -> Shape:
@@ -183,12 +193,12 @@ class LocalModel(Generates):
         Raises:
             ModelError: its layers differ in their number of heads.
         """
-        if (size := self._size) is None:
+        if (shape := self._shape) is None:
             raise ModelError(
                 f"{self.name} does not say how many layers and heads it has, or its layers differ,"
                 " and only layers with equally many heads have a profile."
             )
-        return Shape(*size, self.name, self.fingerprint)
+        return replace(shape, fingerprint=self.fingerprint)
 
     @property
     def context(self) -> int | None:

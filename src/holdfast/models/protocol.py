@@ -21,7 +21,7 @@ from holdfast.models.requests import Reply, Request, Token
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
 
-    from holdfast.engine.reply_scoring import Scored
+    from holdfast.generation.reply_scoring import Scored
 
 
 class Generates(Protocol):
@@ -138,8 +138,6 @@ class LimitsRows(Protocol):
 
 class Engine(Protocol):
     """An asynchronous function from a request to a reply: what a model's `session` returns.
-
-    Not the package `holdfast.engine`, with which a local model's session is one.
 
     Requests that wait at the same time are answered together, as many as is fastest. Cancelling the
     task of a request frees what it uses. An engine is used inside one event loop at a time.

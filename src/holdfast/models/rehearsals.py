@@ -16,13 +16,13 @@ from typing import Any
 
 from holdfast.chat.emphasis import Range
 from holdfast.common.sampling import Penalties, Sampling
-from holdfast.engine.row_errors import naming_copies
 from holdfast.errors import PromptError, UsageError
+from holdfast.generation.row_errors import naming_copies
 from holdfast.methods import Method, ShiftsAttention
-from holdfast.models.rendering import Resolved, Unresolved
+from holdfast.models.rendering import Rendered
 from holdfast.models.requests import Reply, Request
 
-GenerateResolved = Callable[[Resolved], Coroutine[Any, Any, Reply]]
+GenerateRendered = Callable[[Rendered], Coroutine[Any, Any, Reply]]
 _AttentionMethods = Mapping[Method, ShiftsAttention]  # by the method that was resolved
 
 # first turns whose methods are cached: about 0.4 MB each on a model of 1,000 heads, so 100 MB
@@ -65,28 +65,30 @@ class Rehearsals:
         cached = self._cached(_key_of(request, rehearsal))
         return None if cached is None else _with_methods(cached, request)
 
-    async def rehearse(self, chat: Unresolved, generate: GenerateResolved) -> tuple[Request, int]:
+    async def rehearse(
+        self, request: Request, rehearsal: Rendered, generate: GenerateRendered
+    ) -> tuple[Request, int]:
         """The request with its methods resolved, and the tokens to charge it for the rehearsal.
 
         Requests that wait for the same rehearsal share it, and the first to go on is charged for
         it. It is cancelled once none of them waits any more.
         """
-        key = _key_of(chat.request, chat.rehearsal.request)
+        key = _key_of(request, rehearsal.request)
         if (cached := self._cached(key)) is not None:
-            return _with_methods(cached, chat.request), 0
-        with naming_copies(chat.request.name):
-            reply = await self._shared_reply(key, chat.rehearsal, generate)
+            return _with_methods(cached, request), 0
+        with naming_copies(request.name):
+            reply = await self._shared_reply(key, rehearsal, generate)
             if (cached := self._cached(key)) is not None:  # by another chat that waited
-                return _with_methods(cached, chat.request), 0
-            resolved = _resolved_methods(chat.request, reply)
+                return _with_methods(cached, request), 0
+            resolved = _resolved_methods(request, reply)
         with self._lock:
             if len(self._attention_methods) >= _MAX_CACHED:
                 self._attention_methods.popitem(last=False)
             self._attention_methods[key] = resolved
-        return _with_methods(resolved, chat.request), reply.forwarded
+        return _with_methods(resolved, request), reply.forwarded
 
     async def _shared_reply(
-        self, key: _RehearsalKey, rehearsal: Resolved, generate: GenerateResolved
+        self, key: _RehearsalKey, rehearsal: Rendered, generate: GenerateRendered
     ) -> Reply:
         """The reply to a rehearsal, generated once for all chats that wait for it."""
         if key not in self._under_way:

@@ -17,10 +17,10 @@ from transformers import PreTrainedTokenizerFast
 from holdfast.chat.emphasis import Range, Span, put_marks, take_marks, unused_character
 from holdfast.chat.messages import Message
 from holdfast.chat.prompt import Prompt, render_with_spans, tokenize
-from holdfast.engine.prefixes import KeysValues, Prefix
-from holdfast.engine.row_errors import errors_named
-from holdfast.engine.rows import Row, Stream
 from holdfast.errors import PromptError, PromptTooLong
+from holdfast.generation.prefixes import KeysValues, Prefix
+from holdfast.generation.row_errors import errors_named
+from holdfast.generation.rows import Row, Stream
 from holdfast.methods import CompiledMethods
 from holdfast.models.requests import Request
 
@@ -43,6 +43,10 @@ class Rendered:
     request: Request
     row: Row
     prompts: tuple[Prompt, ...]  # the chat of each stream
+    # the chat whose reply resolves those of its methods that the row leaves out; None if the row
+    # has all of them, so that it can be answered
+    rehearsal: Rendered | None = None
+    rehearsed: int = 0  # tokens that went through the model for a rehearsal
 
     @property
     def prompt_ids(self) -> tuple[int, ...]:
@@ -56,12 +60,14 @@ class Rendered:
         edges = [at for at, (left, right) in enumerate(pairwise(span)) if left != right]
         return list(zip(edges[::2], edges[1::2], strict=True))
 
-
-@dataclass(frozen=True)
-class Resolved(Rendered):
-    """A request whose methods wait for no rehearsal, so that it can be answered."""
-
-    rehearsed: int = 0  # tokens that went through the model for a rehearsal
+    def resolved(self, request: Request, rehearsed: int) -> Rendered:
+        """The chat under the methods of the resolved request, after a rehearsal of these tokens."""
+        streams = tuple(
+            Stream.after(stream.prefix, stream.token_ids, stream.span, request.compiled)
+            for stream in self.row.streams
+        )
+        row = replace(self.row, streams=streams)
+        return Rendered(request, row, self.prompts, rehearsed=rehearsed)
 
     def as_dialog(
         self,
@@ -77,21 +83,6 @@ class Resolved(Rendered):
             prefix = Prefix(stream.token_ids + token_ids, span, stream.compiled, known)
             dialogs.append(CachedDialog(prompt.text + reply, prompt.spans, prefix))
         return tuple(dialogs)
-
-
-@dataclass(frozen=True)
-class Unresolved(Rendered):
-    """A request some of whose methods wait for a rehearsed reply; its row leaves them out."""
-
-    rehearsal: Resolved  # the chat whose reply resolves them
-
-    def resolved(self, request: Request, rehearsed: int) -> Resolved:
-        """The chat under the methods of the resolved request, after a rehearsal of these tokens."""
-        streams = tuple(
-            Stream.after(stream.prefix, stream.token_ids, stream.span, request.compiled)
-            for stream in self.row.streams
-        )
-        return Resolved(request, replace(self.row, streams=streams), self.prompts, rehearsed)
 
 
 @dataclass(frozen=True)
@@ -111,7 +102,7 @@ class RequestInThread:
 
 def render(
     chats: Sequence[RequestInThread], tokenizer: PreTrainedTokenizerFast, traces: bool = False
-) -> list[Resolved]:
+) -> list[Rendered]:
     """Requests as rows, which continue the dialogs of their threads.
 
     Args:
@@ -141,7 +132,7 @@ def render(
 
 def render_one(
     request: Request, tokenizer: PreTrainedTokenizerFast, dialog: Sequence[CachedDialog] = ()
-) -> Resolved:
+) -> Rendered:
     """A request after the dialog of its thread; raises as `render` does."""
     (rendered,) = render([RequestInThread(request, dialog)], tokenizer)
     return rendered
@@ -182,7 +173,7 @@ def _plain(
 
 def _row(
     chat: RequestInThread, prompts: Sequence[Prompt], mask: int | None, traces: bool
-) -> Resolved:
+) -> Rendered:
     """The row of a chat, whose streams have these prompts; `mask` is the token of `_stream`."""
     request, known = chat.request, [*chat.dialog, *[None] * len(prompts)]
     streams = [_stream(prompts[0], known[0], request.compiled)]
@@ -199,7 +190,7 @@ def _row(
         room=request.room,
         name=request.name,
     )
-    return Resolved(request, row, tuple(prompts))
+    return Rendered(request, row, tuple(prompts))
 
 
 def _mask_token(tokenizer: PreTrainedTokenizerFast) -> int:

@@ -4,42 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Protocol
 
-from transformers import PreTrainedTokenizerFast
-
-from holdfast.engine.row_errors import errors_named
+from holdfast.generation.row_errors import errors_named
 from holdfast.methods import Method
 from holdfast.models.grammar_masks import compile_grammar
 from holdfast.models.rehearsals import (
-    GenerateResolved,
+    GenerateRendered,
     Rehearsals,
     rehearsal_of,
     without_rehearsed,
 )
 from holdfast.models.rendering import (
+    Rendered,
     RequestInThread,
-    Resolved,
-    Unresolved,
     known_replies,
     render,
 )
 from holdfast.models.requests import Request
+from holdfast.models.session_model import SessionModel
 from holdfast.models.thread_cache import ThreadCache
 
 _MAX_VALID = 1_000  # lists of methods known to be valid; a server may see any number of them
-
-
-class RenderingModel(Protocol):
-    """The part of a `LocalModel` that rendering its requests uses."""
-
-    @property
-    def tokenizer(self) -> PreTrainedTokenizerFast: ...
-    @property
-    def steerable(self) -> bool: ...
-    @property
-    def stop_ids(self) -> frozenset[int]: ...
-    def check(self, methods: Sequence[Method]) -> None: ...
 
 
 class RequestRenderer:
@@ -50,12 +35,12 @@ class RequestRenderer:
         threads: the dialogs that requests continue.
     """
 
-    def __init__(self, model: RenderingModel, threads: ThreadCache):
+    def __init__(self, model: SessionModel, threads: ThreadCache):
         self._model, self._threads = model, threads
         self._rehearsals = Rehearsals()
         self._valid: set[tuple[Method, ...]] = set()
 
-    def render(self, requests: Sequence[Request]) -> list[Resolved | Unresolved]:
+    def render(self, requests: Sequence[Request]) -> list[Rendered]:
         """The requests as rows; one that needs a rehearsal comes with it.
 
         Raises:
@@ -79,22 +64,20 @@ class RequestRenderer:
         ]
         rehearsal_rows = iter(self._rows(needed))
         return [
-            Unresolved(request, row.row, row.prompts, next(rehearsal_rows))
-            if known is None
-            else row
+            replace(row, request=request, rehearsal=next(rehearsal_rows)) if known is None else row
             for request, known, row in zip(requests, resolved, rows, strict=True)
         ]
 
-    async def resolve(self, chat: Resolved | Unresolved, generate: GenerateResolved) -> Resolved:
+    async def resolve(self, chat: Rendered, generate: GenerateRendered) -> Rendered:
         """The chat with all of its methods; `generate` answers its rehearsal, if it needs one."""
-        if isinstance(chat, Resolved):
+        if chat.rehearsal is None:
             return chat
-        request, forwarded = await self._rehearsals.rehearse(chat, generate)
+        request, forwarded = await self._rehearsals.rehearse(chat.request, chat.rehearsal, generate)
         with errors_named(request.name):
             self._check(request.methods)
         return chat.resolved(request, forwarded)
 
-    def _rows(self, requests: Sequence[Request]) -> list[Resolved]:
+    def _rows(self, requests: Sequence[Request]) -> list[Rendered]:
         """Requests without unresolved methods, as rows that continue their threads."""
         chats: list[RequestInThread] = []
         for request in requests:
@@ -106,7 +89,7 @@ class RequestRenderer:
         rows = render(chats, self._model.tokenizer, traces=self._model.steerable)
         return [self._with_grammar(row) for row in rows]
 
-    def _with_grammar(self, chat: Resolved) -> Resolved:
+    def _with_grammar(self, chat: Rendered) -> Rendered:
         """The chat with the grammar of its reply compiled, if it has one."""
         request = chat.request
         if request.grammar is None:

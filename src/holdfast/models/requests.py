@@ -106,7 +106,7 @@ class Token:
         token_id: the token; the one that ends a reply is not streamed.
         mass: the attention mass on the span when it was drawn, mean over all heads; None unless the
             request is traced and has a span.
-        uniform: the same if every layer attended evenly to the tokens it sees.
+        uniform: that of uniform attention, in which a layer weights all tokens it sees alike.
         heads: the mass in each head, float32 [layer, head].
         logprob: its log-probability at temperature 1 over the whole vocabulary; None unless
             requested.

@@ -9,17 +9,17 @@ from transformers import PreTrainedTokenizerFast
 
 from holdfast.chat.prompt import Prompt, tokenize
 from holdfast.chat.templates import continues_text
-from holdfast.engine.row_errors import errors_named
-from holdfast.engine.rows import Stream
 from holdfast.errors import PromptError, PromptTooLong, UsageError, shortened
-from holdfast.models.rendering import Resolved, token_at
+from holdfast.generation.row_errors import errors_named
+from holdfast.generation.rows import Stream
+from holdfast.models.rendering import Rendered, token_at
 
 
 @dataclass(frozen=True)
 class ScoringInput:
     """A chat, and the tokens of the replies to score after it."""
 
-    chat: Resolved
+    chat: Rendered
     replies: tuple[tuple[int, ...], ...]  # the tokens of each, at least one
 
     @property
@@ -66,7 +66,7 @@ def check_replies(chats: int, replies: Sequence[Sequence[str]]) -> None:
 
 
 def scoring_inputs(
-    chats: Sequence[Resolved],
+    chats: Sequence[Rendered],
     replies: Sequence[Sequence[str]],
     tokenizer: PreTrainedTokenizerFast,
     *,
@@ -94,7 +94,7 @@ def scoring_inputs(
 
 
 def _reply_token_ids(
-    chat: Resolved, replies: Sequence[str], tokenizer: PreTrainedTokenizerFast
+    chat: Rendered, replies: Sequence[str], tokenizer: PreTrainedTokenizerFast
 ) -> tuple[tuple[int, ...], ...]:
     """The tokens of each reply after its chat."""
     if continues_text(tokenizer):

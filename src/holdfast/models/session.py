@@ -5,36 +5,24 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Hashable, Sequence
 from contextlib import aclosing
 from dataclasses import replace
-from typing import Protocol, Self
+from typing import Self
 
 from holdfast.common import ranges
 from holdfast.common.event_loop import run_sync, task_group
-from holdfast.engine.reply_scoring import Scored, score_rows
 from holdfast.errors import ModelError, UsageError
+from holdfast.generation.reply_scoring import Scored, score_rows
 from holdfast.models.protocol import checked_batch, generate_all
-from holdfast.models.rehearsals import GenerateResolved
-from holdfast.models.rendering import Resolved, Unresolved, check_room
-from holdfast.models.request_renderer import RenderingModel, RequestRenderer
+from holdfast.models.rehearsals import GenerateRendered
+from holdfast.models.rendering import Rendered, check_room
+from holdfast.models.request_renderer import RequestRenderer
 from holdfast.models.requests import Reply, Request, Token
 from holdfast.models.scoring_inputs import ScoringInput, check_replies, scoring_inputs
+from holdfast.models.session_model import SessionModel
 from holdfast.models.step_loop import StepLoop
-from holdfast.models.stepped_model import SteppableModel, SteppedModel
+from holdfast.models.stepped_model import SteppedModel
 from holdfast.models.thread_cache import ThreadCache
 
 MAX_TOP_LOGPROBS = 20
-
-
-class SessionModel(RenderingModel, SteppableModel, Protocol):
-    """The part of a `LocalModel` that its sessions use."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def fingerprint(self) -> str: ...
-    @property
-    def context(self) -> int | None: ...
-    @property
-    def batch_size(self) -> int: ...
 
 
 class LocalSession:
@@ -74,7 +62,7 @@ class LocalSession:
         (chat,) = self._renderer.render([request])
         return await self._generate(chat)
 
-    async def _generate(self, chat: Resolved | Unresolved) -> Reply:
+    async def _generate(self, chat: Rendered) -> Reply:
         return await self._loop.generate(await self.resolve(chat, self._loop.generate))
 
     def stream(
@@ -88,7 +76,7 @@ class LocalSession:
         """
         return self._stream(self.render(request, top_logprobs))
 
-    async def _stream(self, chat: Resolved | Unresolved) -> AsyncGenerator[Token | Reply]:
+    async def _stream(self, chat: Rendered) -> AsyncGenerator[Token | Reply]:
         resolved = await self.resolve(chat, self._loop.generate)
         async with aclosing(self._loop.stream(resolved)) as events:
             async for event in events:
@@ -142,7 +130,7 @@ class LocalSession:
 
     # From a request to its row
 
-    def render(self, request: Request, top_logprobs: int | None = None) -> Resolved | Unresolved:
+    def render(self, request: Request, top_logprobs: int | None = None) -> Rendered:
         """A request as the engine reads it.
 
         May be called from another thread during a step, unless the request has a `thread`.
@@ -162,7 +150,7 @@ class LocalSession:
         check_room(chat, self.model.context, self.model.name)
         return replace(chat, row=replace(chat.row, top_logprobs=top_logprobs))
 
-    async def resolve(self, chat: Resolved | Unresolved, generate: GenerateResolved) -> Resolved:
+    async def resolve(self, chat: Rendered, generate: GenerateRendered) -> Rendered:
         """The chat with all of its methods; `generate` answers its rehearsal, if it needs one."""
         return await self._renderer.resolve(chat, generate)
 
@@ -193,19 +181,18 @@ class LocalSession:
         if not inputs:
             return []
         chats = [given.chat for given in inputs]
-        results, computed = score_rows(
+        rows = score_rows(
             self.model.runner,
             [chat.row for chat in chats],
             [given.replies for given in inputs],
             self.model.batch_size,
         )
-        for chat, keys_values in zip(chats, computed, strict=True):
-            thread = chat.request.thread
-            if chat.row.keep and thread is not None and keys_values:
-                self.threads.keep(thread, chat.as_dialog(keys_values))
+        for chat, row in zip(chats, rows, strict=True):
+            if chat.request.thread is not None and row.computed:
+                self.threads.keep(chat.request.thread, chat.as_dialog(row.computed))
         return [
-            replace(result, forwarded=result.forwarded + chat.rehearsed)
-            for result, chat in zip(results, chats, strict=True)
+            replace(row.scored, forwarded=row.scored.forwarded + chat.rehearsed)
+            for row, chat in zip(rows, chats, strict=True)
         ]
 
     def score_batch(

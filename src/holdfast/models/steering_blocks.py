@@ -13,13 +13,13 @@ from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from holdfast.attention.batch_steering import BatchSteering
 from holdfast.attention.blocks import Steered, entered
-from holdfast.attention.pass_refusals import CacheOrigin
+from holdfast.attention.cache_origins import CacheOrigin
+from holdfast.attention.head_checks import check_heads
 from holdfast.attention.patching import open_block
-from holdfast.attention.reaching import check_methods
 from holdfast.chat.emphasis import Part
 from holdfast.chat.messages import Messages
 from holdfast.chat.prompt import render
-from holdfast.errors import ModelError, UsageError, cut
+from holdfast.errors import Unsteerable, UsageError, cut
 from holdfast.methods import CompiledMethods, compile_methods, read_methods, spec_of
 from holdfast.methods.all_methods import METHODS
 from holdfast.methods.protocols import ActsInPass
@@ -60,8 +60,8 @@ def steering(
         trace: whether to fill `traces` of the yielded value.
 
     Raises:
-        ModelError: the model's attention cannot be reached or is incompatible with a method, or a
-            method was fitted on another model.
+        Unsteerable: the model's attention, or what a method edits, cannot be reached.
+        ModelError: a method was fitted on another model.
         UsageError: a span mask that is not bool [B, T] or is empty; a method that does not
             act inside a pass, or names a head that the model lacks; a model that has an open block;
             inside the block, a batch or a prompt of another size than the mask, a span on padding,
@@ -71,11 +71,13 @@ def steering(
     span = _checked_span(span_mask)
     rows = _per_row(methods, len(span))
     shifting = [method for row in rows for method in row.attention]
-    check_methods(model, shifting)
-    _check_states(model, rows, getattr(hf_model, "fingerprint", ""))
+    check_heads(model, shifting)
+    with entered(model, None):  # its first inspection is a plain pass, and so before the block
+        for compiled in rows:
+            check_states(model, compiled, getattr(hf_model, "fingerprint", ""))
     block = _block(model, rows, span, trace)
     with open_block(model, block):
-        check_methods(model, shifting)  # again: the first block learns which layers have attention
+        check_heads(model, shifting)  # again: the first block learns which layers have attention
         yield block
     if block.running:
         _warn(
@@ -122,19 +124,8 @@ def _spec(compiled: CompiledMethods) -> str:
     return "+".join(names) or spec_of(())
 
 
-def _check_states(
-    model: PreTrainedModel, rows: Sequence[CompiledMethods], fingerprint: str
-) -> None:
-    """Refuses edits besides attention that the model lacks; the first look at it is a plain pass,
-    and so comes before the block.
-    """
-    with entered(model, None):
-        for compiled in rows:
-            check_states(model, compiled, fingerprint)
-
-
 def causal_model(model: Any) -> PreTrainedModel:
-    """The underlying Hugging Face model; raises a `ModelError` for any other kind."""
+    """The underlying Hugging Face model; raises an `Unsteerable` for any other kind."""
     model = getattr(model, "hf_model", model)
     model = getattr(model, "_orig_mod", model)  # torch.compile
     if adapters := getattr(model, "peft_config", None):
@@ -144,7 +135,7 @@ def causal_model(model: Any) -> PreTrainedModel:
             if getattr(config, "is_prompt_learning", False)
         ]:
             kind = getattr(prompts[0].peft_type, "value", prompts[0].peft_type)
-            raise ModelError(
+            raise Unsteerable(
                 f"{kind} puts tokens of its own before the prompt, which no span mask covers; "
                 "steer the model without that adapter."
             )
@@ -154,11 +145,11 @@ def causal_model(model: Any) -> PreTrainedModel:
         return model
     kind = type(model).__name__
     if isinstance(getattr(model, "module", None), torch.nn.Module):
-        raise ModelError(
+        raise Unsteerable(
             f"{kind} copies or splits its model over devices; give the model in it (model.module), "
             "on one device."
         )
-    raise ModelError(
+    raise Unsteerable(
         "steering takes a causal language model of transformers, or what holdfast.load gave, not "
         f"{kind}."
     )

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncGenerator, Hashable, Sequence
+from collections.abc import AsyncGenerator, Hashable, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
-from holdfast.models.rendering import Resolved
+from holdfast.models.rendering import Rendered
 from holdfast.models.requests import Reply, Token
 
 # How often other tasks get to run after a reply, which may lead several of them, one after the
@@ -22,10 +22,9 @@ RowT = TypeVar("RowT", bound=Hashable)  # what an engine makes of a chat that it
 
 
 @dataclass(frozen=True)
-class RowUpdate(Generic[RowT]):
+class RowUpdate:
     """The effect of a step on one reply."""
 
-    row: RowT
     tokens: Sequence[Token] = ()  # drawn since the last report; only of a streamed reply
     outcome: Reply | Exception | None = None  # None: the reply goes on
 
@@ -33,13 +32,13 @@ class RowUpdate(Generic[RowT]):
 class Stepped(Protocol[RowT]):
     """An engine that computes only when it is stepped."""
 
-    def submit(self, chat: Resolved, streamed: bool, /) -> RowT:
+    def submit(self, chat: Rendered, streamed: bool, /) -> RowT:
         """Queues a chat; raises an error if it is refused.
 
         `streamed` says whether its tokens are wanted as they are drawn.
         """
 
-    def step(self) -> Sequence[RowUpdate[RowT]]:
+    def step(self) -> Mapping[RowT, RowUpdate]:
         """Makes a pass; reports the replies that have ended, and streamed ones with new tokens."""
 
     def cancel(self, row: RowT, /) -> None:
@@ -50,16 +49,18 @@ class Stepped(Protocol[RowT]):
 class _Waiter(Generic[RowT]):
     """A task that waits for a reply."""
 
-    chat: Resolved
+    chat: Rendered
     reply: asyncio.Future[Reply]
     tokens: asyncio.Queue[Token | None] | None  # as they are drawn, then None; None: not wanted
     row: RowT | None = None  # once it is submitted; used only where the engine computes
 
-    def receive(self, tokens: Sequence[Token]) -> None:
-        """Passes on tokens to a task that wants them as they are drawn."""
+    def receive(self, update: RowUpdate) -> None:
+        """Passes on new tokens, if the task wants them as they are drawn, and the outcome."""
         if self.tokens is not None:
-            for token in tokens:
+            for token in update.tokens:
                 self.tokens.put_nowait(token)
+        if update.outcome is not None:
+            self.end(update.outcome)
 
     def end(self, outcome: Reply | Exception) -> None:
         """Passes on the reply, or its error."""
@@ -70,15 +71,6 @@ class _Waiter(Generic[RowT]):
                 self.reply.set_result(outcome)
         if self.tokens is not None:
             self.tokens.put_nowait(None)
-
-
-@dataclass(frozen=True)
-class _Update(Generic[RowT]):
-    """The effect of a step on one task."""
-
-    waiter: _Waiter[RowT]
-    tokens: Sequence[Token] = ()
-    outcome: Reply | Exception | None = None
 
 
 class StepLoop(Generic[RowT]):
@@ -103,7 +95,7 @@ class StepLoop(Generic[RowT]):
         """Whether no task waits for a reply."""
         return not self._waiters
 
-    async def generate(self, chat: Resolved) -> Reply:
+    async def generate(self, chat: Rendered) -> Reply:
         """The reply to a chat."""
         waiter = self._add(chat, None)
         try:
@@ -111,7 +103,7 @@ class StepLoop(Generic[RowT]):
         finally:
             self._remove(waiter)
 
-    async def stream(self, chat: Resolved) -> AsyncGenerator[Token | Reply]:
+    async def stream(self, chat: Rendered) -> AsyncGenerator[Token | Reply]:
         """Yields every token of a reply as it is drawn, and the reply last."""
         tokens = asyncio.Queue[Token | None]()
         waiter = self._add(chat, tokens)
@@ -133,7 +125,7 @@ class StepLoop(Generic[RowT]):
         if self._stepping is not None:
             self._stepping.cancel()
 
-    def _add(self, chat: Resolved, tokens: asyncio.Queue[Token | None] | None) -> _Waiter[RowT]:
+    def _add(self, chat: Rendered, tokens: asyncio.Queue[Token | None] | None) -> _Waiter[RowT]:
         loop = asyncio.get_running_loop()
         waiter = _Waiter[RowT](chat, loop.create_future(), tokens)
         self._waiters.add(waiter)
@@ -169,7 +161,7 @@ class StepLoop(Generic[RowT]):
                     await asyncio.sleep(0)
                 updates = self._advance()
                 self._report(updates)
-                any_ended = any(update.outcome is not None for update in updates)
+                any_ended = any(update.outcome is not None for update in updates.values())
         except Exception as error:  # a failed step has ended its requests; this one is a bug
             self._end_all(error)
             raise
@@ -178,31 +170,30 @@ class StepLoop(Generic[RowT]):
             for waiter in list(self._waiters):  # only if this task was cancelled
                 self._remove(waiter)
 
-    def _report(self, updates: Sequence[_Update[RowT]]) -> None:
+    def _report(self, updates: Mapping[_Waiter[RowT], RowUpdate]) -> None:
         """Passes updates on to their tasks."""
-        for update in updates:
-            update.waiter.receive(update.tokens)
+        for waiter, update in updates.items():
             if update.outcome is not None:
-                self._waiters.discard(update.waiter)
-                update.waiter.end(update.outcome)
+                self._waiters.discard(waiter)
+            waiter.receive(update)
 
     # Where the engine computes
 
     def _step_in_thread(self) -> None:
         """Makes steps as long as there is anything to do, without waiting for the event loop."""
         while self._new or self._left or self._rows:
-            by_loop: dict[asyncio.AbstractEventLoop, list[_Update[RowT]]] = {}
-            for update in self._advance():
-                by_loop.setdefault(update.waiter.reply.get_loop(), []).append(update)
+            by_loop: dict[asyncio.AbstractEventLoop, dict[_Waiter[RowT], RowUpdate]] = {}
+            for waiter, update in self._advance().items():
+                by_loop.setdefault(waiter.reply.get_loop(), {})[waiter] = update
             for loop, updates in by_loop.items():
                 with suppress(RuntimeError):  # the loop was closed, so nobody waits there
                     loop.call_soon_threadsafe(self._report, updates)
 
-    def _advance(self) -> list[_Update[RowT]]:
+    def _advance(self) -> dict[_Waiter[RowT], RowUpdate]:
         """Frees what nobody waits for, submits new chats, and makes a step."""
         while self._left:
             self._free(self._left.popleft())
-        refused = list[_Update[RowT]]()
+        refused = dict[_Waiter[RowT], RowUpdate]()
         for _ in range(len(self._new)):
             waiter = self._new.popleft()
             if waiter.reply.done():
@@ -210,27 +201,25 @@ class StepLoop(Generic[RowT]):
             try:
                 waiter.row = self._engine.submit(waiter.chat, waiter.tokens is not None)
             except Exception as error:
-                refused.append(_Update(waiter, outcome=error))
+                refused[waiter] = RowUpdate(outcome=error)
             else:
                 self._rows[waiter.row] = waiter
-        return refused + self._step() if self._rows else refused
+        return refused | self._step() if self._rows else refused
 
     def _free(self, waiter: _Waiter[RowT]) -> None:
         row = waiter.row  # None if it was refused
         if row is not None and self._rows.pop(row, None) is not None:
             self._engine.cancel(row)
 
-    def _step(self) -> list[_Update[RowT]]:
+    def _step(self) -> dict[_Waiter[RowT], RowUpdate]:
+        """Makes a step; its effect on the tasks that still wait."""
         try:
             changed = self._engine.step()
         except Exception as error:  # of the engine, which ends all that is under way
             ended, self._rows = self._rows, {}
-            return [_Update(waiter, outcome=error) for waiter in ended.values()]
-        updates = list[_Update[RowT]]()
-        for progress in changed:
-            waiter = self._rows.get(progress.row)
-            if waiter is not None:
-                updates.append(_Update(waiter, progress.tokens, progress.outcome))
-                if progress.outcome is not None:
-                    del self._rows[progress.row]
+            return {waiter: RowUpdate(outcome=error) for waiter in ended.values()}
+        updates = {self._rows[row]: update for row, update in changed.items() if row in self._rows}
+        for row, update in changed.items():
+            if update.outcome is not None:
+                self._rows.pop(row, None)
         return updates

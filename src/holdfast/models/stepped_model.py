@@ -3,38 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Protocol
 
-from transformers import PreTrainedTokenizerFast
-
-from holdfast.engine.rows import RowState
-from holdfast.engine.runner import Runner
-from holdfast.engine.scheduler import Scheduler, Serving
-from holdfast.engine.shared import SharedPrefixes
-from holdfast.models.rendering import Resolved
+from holdfast.generation.rows import RowState
+from holdfast.generation.scheduler import Scheduler, Serving
+from holdfast.generation.shared_prefixes import SharedPrefixes
+from holdfast.models.rendering import Rendered
 from holdfast.models.requests import Reply
+from holdfast.models.session_model import SessionModel
 from holdfast.models.step_loop import RowUpdate
 from holdfast.models.thread_cache import ThreadCache
 from holdfast.models.token_details import new_tokens
-
-
-class SteppableModel(Protocol):
-    """The part of a `LocalModel` that its steps use."""
-
-    @property
-    def tokenizer(self) -> PreTrainedTokenizerFast: ...
-    @property
-    def prefix_bytes(self) -> int: ...
-    @property
-    def runner(self) -> Runner: ...
-    def scheduler(self, serving: Serving | None = None) -> Scheduler: ...
 
 
 @dataclass
 class _OpenRequest:
     """A request that was submitted and has not ended."""
 
-    chat: Resolved
+    chat: Rendered
     streamed: bool  # whether its tokens are reported as they are drawn
     reported: int = 0  # tokens that were
 
@@ -50,7 +35,7 @@ class SteppedModel:
         rows_at_most: the most requests forwarded together since memory ran out; None: it never did.
     """
 
-    def __init__(self, model: SteppableModel, threads: ThreadCache, *, long_lived: bool = False):
+    def __init__(self, model: SessionModel, threads: ThreadCache, *, long_lived: bool = False):
         self.rows_at_most: int | None = None
         self._model, self._threads, self._long_lived = model, threads, long_lived
         self._scheduler = self._new_scheduler()
@@ -75,14 +60,14 @@ class SteppedModel:
         """The most requests forwarded together, given the memory known to suffice."""
         return self._scheduler.limit
 
-    def submit(self, chat: Resolved, streamed: bool = False) -> RowState:
+    def submit(self, chat: Rendered, streamed: bool = False) -> RowState:
         """Queues a chat; `step` answers it along with all others."""
         shares = self._long_lived and chat.request.thread is None
         row = self._scheduler.submit(replace(chat.row, shares=shares))
         self._open[row] = _OpenRequest(chat, streamed)
         return row
 
-    def step(self) -> list[RowUpdate[RowState]]:
+    def step(self) -> dict[RowState, RowUpdate]:
         """Makes a pass; reports the replies that have ended, and streamed ones with new tokens.
 
         An error of the pass ends every open request.
@@ -106,7 +91,7 @@ class SteppedModel:
             self._open[row].reported = len(row.token_ids)
         outcomes = {row: self._end(row) for row in ended}
         changed = dict.fromkeys((*tokens, *ended))
-        return [RowUpdate(row, tokens.get(row, ()), outcomes.get(row)) for row in changed]
+        return {row: RowUpdate(tokens.get(row, ()), outcomes.get(row)) for row in changed}
 
     def cancel(self, row: RowState) -> None:
         """Cancels a request and frees its rows at once; one that has ended stays as it is."""
@@ -121,7 +106,7 @@ class SteppedModel:
         except Exception as error:
             return error
 
-    def _reply(self, chat: Resolved, row: RowState) -> Reply:
+    def _reply(self, chat: Rendered, row: RowState) -> Reply:
         done = row.result()
         forwarded = done.forwarded + chat.rehearsed
         if done.stop_reason == "context":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
-from holdfast.engine.prefixes import PrefixCache
+from holdfast.generation.prefixes import PrefixCache
 from holdfast.models.rendering import CachedDialog
 
 

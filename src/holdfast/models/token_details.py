@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from holdfast.engine.rows import RowState
+from holdfast.generation.rows import RowState
 from holdfast.models.requests import Token
 
 
@@ -51,7 +51,7 @@ def _new_masses(rows: Mapping[RowState, int]) -> dict[RowState, list[_TokenMass]
     traced = {
         row: slice(first, len(row.token_ids))
         for row, first in rows.items()
-        if len(row.token_ids) > first and _traces_span(row)
+        if len(row.token_ids) > first and row.row.traces_span
     }
     if not traced:
         return {}
@@ -65,10 +65,6 @@ def _new_masses(rows: Mapping[RowState, int]) -> dict[RowState, list[_TokenMass]
         row: list(map(_TokenMass, row_heads, row_uniform))
         for row, row_heads, row_uniform in zip(traced, heads_by_row, uniform_by_row, strict=True)
     }
-
-
-def _traces_span(row: RowState) -> bool:
-    return row.row.trace and any(row.row.streams[0].span)
 
 
 def _copied(masses: list[Tensor]) -> Tensor:

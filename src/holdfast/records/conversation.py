@@ -61,6 +61,9 @@ class Turn(RecordModel):
     prompt_tokens: Optional[int] = None  # of the chat, as an endpoint counted them
     left_out: Optional[int] = None  # how many of the oldest rounds the model did not see
     retries: Optional[int] = None  # how often it was drawn again because it broke a rule
+    # after how many tokens a reply was cut, if that was before the limit of the run: by a limit of
+    # the server, or at the end of the model's context
+    cut_at: Optional[int] = None
     # of a replayed turn with tool calls: all its messages, in OpenAI's form
     messages: OptionalList[dict[str, Any]] = ()
     pressure: Optional[str] = None  # of a user's scripted message, if its file says
@@ -95,6 +98,7 @@ class ProbeReply(ProbePlace):
     prompt_tokens: Optional[int] = None
     left_out: Optional[int] = None
     retries: Optional[int] = None
+    cut_at: Optional[int] = None
     stop_reason: Optional[str] = None
     measure: Optional[str] = None
 
@@ -125,6 +129,7 @@ class Probe(ProbePlace):
     prompt_tokens: Optional[int] = None
     left_out: Optional[int] = None
     retries: Optional[int] = None
+    cut_at: Optional[int] = None
     stop_reason: Optional[str] = None  # only if the reply has no content, or was cut
     measure: Optional[str] = None  # only in a baseline
 
@@ -141,6 +146,7 @@ class Unscored(ProbePlace):
     prompt_tokens: Optional[int] = None
     left_out: Optional[int] = None
     retries: Optional[int] = None
+    cut_at: Optional[int] = None
     stop_reason: Optional[str] = None
     measure: Optional[str] = None
 

@@ -309,13 +309,18 @@ def reply_lines(records: Sequence[Dialog]) -> list[tuple[str, str]]:
         template = _EMPTY_SCORED if scored else _EMPTY_NOT_SCORED
         text = template.format(count=count, replies=len(replies), why=_listed(reasons, _EMPTY))
         lines.append(("replies without content", text))
-    cut = sum(
-        probe.why == "cut" and bool(probe.reply.strip())
+    if early := [reply.cut_at for reply in replies if reply.cut_at is not None]:
+        lines.append(_early_cut_line(early, len(replies)))
+    cut = [
+        probe
         for record in records
         for probe in record.unscored
-    )
+        if probe.why == "cut" and probe.reply.strip()
+    ]
     if cut:
-        lines.append(_cut_line(cut, sum(len(record.answered) for record in records)))
+        scores = sum(len(record.answered) for record in records)
+        is_our_limit = any(probe.cut_at is None for probe in cut)
+        lines.append(_cut_line(len(cut), scores, is_our_limit))
     if count := sum(bool(reply.reasoning) for reply in replies):
         text = (
             f"{count:,} of {len(replies):,}; the reasoning is recorded, and neither scored nor"
@@ -325,12 +330,24 @@ def reply_lines(records: Sequence[Dialog]) -> list[tuple[str, str]]:
     return lines
 
 
-def _cut_line(cut: int, scores: int) -> tuple[str, str]:
+def _cut_line(cut: int, scores: int, is_our_limit: bool = True) -> tuple[str, str]:
     text = (
         f"{cut:,} of {scores:,} scores, as the replies were cut at the token limit and these"
-        " rules need the end; left out of the means (--max-new-tokens raises the limit)"
+        " rules need the end; left out of the means"
     )
-    return "cut, not judged", text
+    cure = " (--max-new-tokens raises the limit)" if is_our_limit else ""
+    return "cut, not judged", text + cure
+
+
+def _early_cut_line(cut_at: Sequence[int], replies: int) -> tuple[str, str]:
+    """Says how many replies did not get as many tokens as the run allows."""
+    first, last = min(cut_at), max(cut_at)
+    where = f"{last:,}" if first == last else f"{first:,} to {last:,}"
+    text = (
+        f"{len(cut_at):,} of {replies:,}, after {where} tokens: by a limit of the server, or where"
+        " the model's context ends; --max-new-tokens allows more"
+    )
+    return "replies cut before the run's limit", text
 
 
 def _why_empty(reply: Reply) -> str:

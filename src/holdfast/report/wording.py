@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 
 from holdfast.analysis.statistics import Estimate
 from holdfast.analysis.verdicts import verdict_on
+from holdfast.common.plurals import plural_of
 
 _MOST_DIGITS = 6
 
@@ -60,7 +61,7 @@ def other_prompts(value: Estimate) -> str:
 
 def count_of(number: int, noun: str) -> str:
     """'1 round', '8 rounds', '1,200 rounds'."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+    return f"{number:,} {noun if number == 1 else plural_of(noun)}"
 
 
 def percent(share: float) -> str:

@@ -14,7 +14,7 @@ from starlette.types import Send
 
 from holdfast.common.event_loop import task_group
 from holdfast.errors import Busy, Draining, HoldfastError, PromptError
-from holdfast.models.rendering import Resolved, Unresolved
+from holdfast.models.rendering import Rendered
 from holdfast.serve.answer_formats import AppliedSteering, Cached, Details, Shapes, Usage
 from holdfast.serve.decoding import Delta, TextDecoder, decode_reply, joined
 from holdfast.serve.metrics import Stopwatch
@@ -62,9 +62,7 @@ async def answer(
 
 
 @asynccontextmanager
-async def _admitted(
-    service: Service, submission: Submission
-) -> AsyncIterator[list[Resolved | Unresolved]]:
+async def _admitted(service: Service, submission: Submission) -> AsyncIterator[list[Rendered]]:
     """The rendered chats of a request that the engine has accepted.
 
     An error before the chats are rendered is a refusal of the request; a later one is the server's.
@@ -100,7 +98,7 @@ class Choice:
     """A reply to generate."""
 
     index: int
-    chat: Resolved | Unresolved
+    chat: Rendered
     details: Details
     stopwatch: Stopwatch
 

@@ -12,10 +12,10 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing, contextmanager, nullcontext
 
 from holdfast.common.threads import one_thread
-from holdfast.engine.rows import RowState
 from holdfast.errors import Busy, Draining, ModelError
+from holdfast.generation.rows import RowState
 from holdfast.models.local import LocalModel
-from holdfast.models.rendering import Resolved, Unresolved
+from holdfast.models.rendering import Rendered
 from holdfast.models.requests import Reply, Request, Token
 from holdfast.models.step_loop import RowUpdate, StepLoop
 
@@ -82,17 +82,17 @@ class ServedEngine:
 
     async def render(
         self, requests: Sequence[Request], top_logprobs: int | None = None
-    ) -> list[Resolved | Unresolved]:
+    ) -> list[Rendered]:
         """The chats of requests as the engine reads them; see `LocalSession.render`."""
 
-        def render_all() -> list[Resolved | Unresolved]:
+        def render_all() -> list[Rendered]:
             return [self._session.render(request, top_logprobs) for request in requests]
 
         chats = await asyncio.get_running_loop().run_in_executor(self._renderer, render_all)
         self._check_running()  # it may have ended in the meantime
         return chats
 
-    async def stream(self, chat: Resolved | Unresolved) -> AsyncGenerator[Token | Reply]:
+    async def stream(self, chat: Rendered) -> AsyncGenerator[Token | Reply]:
         """Answers a chat; yields every token as it is drawn, and the reply last.
 
         Closing the stream frees its row within a step.
@@ -125,12 +125,12 @@ class ServedEngine:
 
     # Called by the step loop, in the thread that computes
 
-    def submit(self, chat: Resolved, streamed: bool) -> RowState:
+    def submit(self, chat: Rendered, streamed: bool) -> RowState:
         """Queues a chat; refused once it has failed for good."""
         self._check_running()
         return self._session.stepped.submit(chat, streamed)
 
-    def step(self) -> list[RowUpdate[RowState]]:
+    def step(self) -> dict[RowState, RowUpdate]:
         """Makes a pass; reports the new tokens and the replies that have ended."""
         try:
             # leaves the other processors to the clients
@@ -138,7 +138,7 @@ class ServedEngine:
                 changed = self._session.stepped.step()
         except BaseException as error:
             raise self._failed(error) from error
-        if any(isinstance(progress.outcome, Reply) for progress in changed):
+        if any(isinstance(update.outcome, Reply) for update in changed.values()):
             self._failures = 0
         return changed
 

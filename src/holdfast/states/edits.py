@@ -57,12 +57,12 @@ class EditGroup:
 
 def edits_of(rows: Sequence[EditedRow], width: int, device: torch.device) -> list[EditGroup]:
     """The edits of a pass of `width` tokens, padding included; rows in no group are unchanged."""
-    places: dict[CompiledMethods, list[int]] = {}
+    by_methods: dict[CompiledMethods, list[int]] = {}
     for index, row in enumerate(rows):
         if row.compiled.states:
-            places.setdefault(row.compiled, []).append(index)
+            by_methods.setdefault(row.compiled, []).append(index)
     groups = []
-    for compiled, indices in places.items():
+    for compiled, indices in by_methods.items():
         chosen = [rows[index] for index in indices]
         if _acts(compiled, chosen):
             which = None if len(chosen) == len(rows) else _on_device(tuple(indices), device)

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from holdfast.errors import ModelError
+from holdfast.errors import Unsteerable
 from holdfast.methods.compiled import CompiledMethods
 from holdfast.methods.protocols import EditsStates
 from holdfast.states.edits import EditGroup
-from holdfast.states.sites import Place, Site, hooked, sites_of, through
+from holdfast.states.sites import HookPoint, Site, hooked, sites_of, through
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -34,14 +34,16 @@ def edited(model: PreTrainedModel, edits: Sequence[EditGroup]) -> Iterator[None]
     if not edits:
         yield
         return
-    current, places = list(edits), sites_of(model).places
+    current, points = list(edits), sites_of(model).points
     touched = _touched(edits)
     for site, layer in touched:
-        if layer not in places[site]:
-            raise ModelError(f"Layer {layer} gives no {site.value} here, so they cannot be edited.")
+        if layer not in points[site]:
+            raise Unsteerable(
+                f"Layer {layer} gives no {site.value} here, so they cannot be edited."
+            )
     handles = [
-        places[site][layer].module.register_forward_hook(
-            _hook(current, site, layer, places[site][layer])
+        points[site][layer].module.register_forward_hook(
+            _hook(current, site, layer, points[site][layer])
         )
         for site, layer in touched
     ]
@@ -59,18 +61,18 @@ def watched(
     model: PreTrainedModel, wanted: Sequence[Site]
 ) -> Iterator[dict[Site, dict[int, Tensor]]]:
     """Collects the states of the pass inside, by site and layer: [row, token, ...]."""
-    places = sites_of(model).places
+    points = sites_of(model).points
     seen: dict[Site, dict[int, Tensor]] = {site: {} for site in wanted}
 
-    def keep(site: Site, layer: int, source: Place) -> Callable[[Tensor], Tensor]:
+    def keep(site: Site, layer: int, point: HookPoint) -> Callable[[Tensor], Tensor]:
         def note(states: Tensor) -> Tensor:
-            seen[site][layer] = source.apart(states) if site in _HAVE_HEADS else states
+            seen[site][layer] = point.split_heads(states) if site in _HAVE_HEADS else states
             return states
 
         return note
 
-    sources = [(site, layer, source) for site in wanted for layer, source in places[site].items()]
-    with hooked([(source.module, keep(site, layer, source)) for site, layer, source in sources]):
+    chosen = [(site, layer, point) for site in wanted for layer, point in points[site].items()]
+    with hooked([(point.module, keep(site, layer, point)) for site, layer, point in chosen]):
         yield seen
 
 
@@ -93,11 +95,11 @@ def _methods_at(site: Site, compiled: CompiledMethods) -> Sequence[EditsStates]:
     return compiled.keys
 
 
-def _hook(edits: _Edits, site: Site, layer: int, source: Place) -> Callable[..., Any]:
+def _hook(edits: _Edits, site: Site, layer: int, point: HookPoint) -> Callable[..., Any]:
     def change(states: Tensor) -> Tensor:
         if site not in _HAVE_HEADS:
             return _edit(edits, site, layer, states)
-        return source.together(_edit(edits, site, layer, source.apart(states)))
+        return point.merge_heads(_edit(edits, site, layer, point.split_heads(states)))
 
     def hook(module: torch.nn.Module, given: object, output: Any) -> Any:
         return through(change, output) if _UNDER_WAY.get() is edits else None

@@ -43,7 +43,7 @@ def _check_site(
         file = getattr(method, "file", None)
         if isinstance(file, Fitted):
             _check_file(model, sites, method, file, fingerprint)
-        places = sites.places[site]
+        points = sites.points[site]
         _check_heads(method, sites)
         if not method.touched_layers:
             raise UsageError(
@@ -51,14 +51,14 @@ def _check_site(
                 " threshold, or none of those named was fitted; lower the threshold.",
                 option="threshold",
             )
-        if missing := sorted(set(method.touched_layers) - set(places)):
-            has = ", ".join(map(str, sorted(places))) or "none"
+        if missing := sorted(set(method.touched_layers) - set(points)):
+            has = ", ".join(map(str, sorted(points))) or "none"
             raise UsageError(
                 f"{method.name} touches layer {missing[0]}, and {type(model).__name__} gives"
                 f" {site.value} in layers {has}, counted from 0.",
                 option="layers",
                 value=missing[0],
-                allowed=sorted(places),
+                allowed=sorted(points),
             )
 
 

@@ -18,7 +18,7 @@ from weakref import WeakKeyDictionary
 import torch
 from torch import Tensor
 
-from holdfast.errors import ModelError, type_in_words
+from holdfast.errors import Unsteerable, type_in_words
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -50,21 +50,21 @@ class Axes(Enum):
 
 
 @dataclass(frozen=True)
-class Place:
+class HookPoint:
     """A module that outputs a part of a layer, with `axes` and `head_size` if it has heads."""
 
     module: torch.nn.Module
     axes: Axes = Axes.FLAT
     head_size: int = 0
 
-    def apart(self, states: Tensor) -> Tensor:
+    def split_heads(self, states: Tensor) -> Tensor:
         """The states as [row, token, head, size]."""
         if self.axes is Axes.FLAT:
             return states.unflatten(-1, (-1, self.head_size))
         return states if self.axes is Axes.TOKENS_FIRST else states.transpose(1, 2)
 
-    def together(self, states: Tensor) -> Tensor:
-        """Undoes `apart`."""
+    def merge_heads(self, states: Tensor) -> Tensor:
+        """Undoes `split_heads`."""
         if self.axes is Axes.FLAT:
             return states.flatten(-2)
         return states if self.axes is Axes.TOKENS_FIRST else states.transpose(1, 2).contiguous()
@@ -72,9 +72,9 @@ class Place:
 
 @dataclass(frozen=True)
 class Sites:
-    """The places of a model that gave an output when they were inspected."""
+    """The hook points of a model that gave an output when they were inspected."""
 
-    places: Mapping[Site, Mapping[int, Place]]  # by site and layer
+    points: Mapping[Site, Mapping[int, HookPoint]]  # by site and layer
     key_heads: int  # key-value heads of each layer with keys; 0 if layers differ, or none has keys
     head_size: int  # of a key; 0 in the same cases
     hidden_size: int  # of hidden states
@@ -84,9 +84,9 @@ _SITES: WeakKeyDictionary[torch.nn.Module, Sites] = WeakKeyDictionary()
 
 
 def sites_of(model: PreTrainedModel) -> Sites:
-    """The places of a model; found once, in one pass, or up to three if keys have a norm."""
+    """The hook points of a model; found once, in one pass, or up to three if keys have a norm."""
     if model not in _SITES:
-        _SITES[model] = _look(model)
+        _SITES[model] = _inspect(model)
     return _SITES[model]
 
 
@@ -122,7 +122,7 @@ def _text_model(model: PreTrainedModel) -> torch.nn.Module:
     return decoder if isinstance(decoder, torch.nn.Module) else model
 
 
-def _look(model: PreTrainedModel) -> Sites:
+def _inspect(model: PreTrainedModel) -> Sites:
     config = model.config.get_text_config()
     attention = attention_modules(model)
     modules: dict[Site, dict[int, torch.nn.Module]] = {
@@ -134,46 +134,46 @@ def _look(model: PreTrainedModel) -> Sites:
     heads = getattr(config, "num_attention_heads", 0), getattr(config, "num_key_value_heads", 0)
     tokens = next(count for count in (7, 11, 13) if count not in heads)
     seen = _outputs(model, modules, tokens)
-    seen = _in_front_of_rotation(model, modules, seen, attention, tokens)
-    places: dict[Site, dict[int, Place]] = {site: {} for site in Site}
+    seen = _before_rotation(model, modules, seen, attention, tokens)
+    points: dict[Site, dict[int, HookPoint]] = {site: {} for site in Site}
     for (site, layer), output in seen.items():
         module = modules[site][layer]
-        source = _place_of(module, attention.get(layer), config, site, output, tokens)
-        if source is not None:
-            places[site][layer] = source
+        point = _point_of(module, attention.get(layer), config, site, output, tokens)
+        if point is not None:
+            points[site][layer] = point
     shapes = {
-        tuple(places[Site.KEYS][layer].apart(seen[Site.KEYS, layer]).shape[2:])
-        for layer in places[Site.KEYS]
+        tuple(points[Site.KEYS][layer].split_heads(seen[Site.KEYS, layer]).shape[2:])
+        for layer in points[Site.KEYS]
     }
     key_heads, head_size = shapes.pop() if len(shapes) == 1 else (0, 0)
-    return Sites(places, key_heads, head_size, int(getattr(config, "hidden_size", 0)))
+    return Sites(points, key_heads, head_size, int(getattr(config, "hidden_size", 0)))
 
 
-def _place_of(
+def _point_of(
     module: torch.nn.Module,
     attention: torch.nn.Module | None,
     config: Any,
     site: Site,
     output: Tensor,
     tokens: int,
-) -> Place | None:
-    """The place, from its module's output for this many tokens; None for an unknown layout."""
+) -> HookPoint | None:
+    """The hook point, from its module's output for this many tokens; None for an unknown layout."""
     if output.shape[0] != 1:
         return None
     if site is Site.HIDDEN:
         right = output.ndim == 3 and output.shape[1] == tokens
-        return Place(module) if right else None
+        return HookPoint(module) if right else None
     if output.ndim == 4 and output.shape[1] == tokens:
-        return Place(module, Axes.TOKENS_FIRST, output.shape[3])
+        return HookPoint(module, Axes.TOKENS_FIRST, output.shape[3])
     if output.ndim == 4 and output.shape[2] == tokens:
-        return Place(module, Axes.HEADS_FIRST, output.shape[3])
+        return HookPoint(module, Axes.HEADS_FIRST, output.shape[3])
     size = getattr(attention, "head_dim", None) or getattr(config, "head_dim", None)
     size = size or config.hidden_size // config.num_attention_heads
     right = output.ndim == 3 and output.shape[1] == tokens and output.shape[2] % size == 0
-    return Place(module, Axes.FLAT, size) if right else None
+    return HookPoint(module, Axes.FLAT, size) if right else None
 
 
-def _in_front_of_rotation(
+def _before_rotation(
     model: PreTrainedModel,
     modules: dict[Site, dict[int, torch.nn.Module]],
     seen: dict[tuple[Site, int], Tensor],
@@ -188,14 +188,14 @@ def _in_front_of_rotation(
             suspects[Site.KEYS, layer] = projection
     if not suspects:
         return seen
-    shifted, are_behind = _outputs(model, modules, tokens, _SHIFT), False
+    shifted, any_behind = _outputs(model, modules, tokens, _SHIFT), False
     for (site, layer), projection in suspects.items():
         before = seen.get((site, layer))
         if before is None or not isinstance(projection, torch.nn.Module):
             continue
         if (before - shifted[site, layer]).abs().max() > _MAX_DIFFERENCE * before.abs().max():
-            modules[site][layer], are_behind = projection, True
-    return _outputs(model, modules, tokens) if are_behind else seen
+            modules[site][layer], any_behind = projection, True
+    return _outputs(model, modules, tokens) if any_behind else seen
 
 
 @torch.inference_mode()
@@ -256,7 +256,7 @@ def through(function: Callable[[Tensor], Tensor], output: Any) -> Any:
         return function(output)
     if isinstance(output, (tuple, list)) and output and isinstance(output[0], Tensor):
         return (function(output[0]), *output[1:])
-    raise ModelError(
+    raise Unsteerable(
         f"A layer gives {type_in_words(output)} and no tensor, so it cannot be edited; use a"
         " method of another kind."
     )

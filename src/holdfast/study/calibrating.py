@@ -17,6 +17,7 @@ from holdfast.analysis.summary import refuse_other_command
 from holdfast.common.event_loop import run_sync
 from holdfast.drift.pairing import resolve_settings
 from holdfast.drift.prompt_rules import check_in_dialogs, check_with_rules
+from holdfast.drift.remaining import count_replies
 from holdfast.drift.run_identity import COMPATIBILITY as OF_DRIFT
 from holdfast.drift.run_identity import identity_of_given
 from holdfast.errors import ModelError, UsageError
@@ -105,7 +106,16 @@ def calibrate(
             for name in methods
             for batch in records.resume(run, name, groups, alone=model.independent)
         )
-        left = records.unfinished(every_batch, running.progress)
+
+        def questions_in(numbers: Sequence[int]) -> int:
+            return sum(len(range(number, len(capability.items), count)) for number in numbers)
+
+        left: list[records.PendingBatch] = []
+        for batch in every_batch:
+            if batch.again:
+                left.append(batch)
+            else:
+                running.progress(questions_in(batch.numbers), 0)
 
         def note(failed: FailedRequest) -> None:
             name, question = failed.name
@@ -122,7 +132,7 @@ def calibrate(
                 for row in rows:
                     batch.keep(row)
                 tokens = sum(row.tokens.forwarded for row in rows)
-                running.progress(len(batch.numbers), tokens)
+                running.progress(questions_in(batch.numbers), tokens)
             async with model.session() as engine:
                 await watch.finish(engine)
 
@@ -168,9 +178,11 @@ def check_before_loading(
 
 
 def units_of(suite: drift.Suite, capability: Capability, plan: Plan) -> int:
-    """Progress units of `calibrate`: one per round, and one per conversation for its questions."""
-    chats = conversations(suite, plan)
-    return len(plan.settings) * (chats * plan.rounds + min(chats, len(capability.items)))
+    """Progress units of `calibrate`: replies and questions."""
+    settings = resolve_settings(suite, settings_for(suite, plan), plan.user_turns)
+    numbers = range(settings.conversations)
+    replies = count_replies(suite, settings, plan.user_turns, numbers)
+    return len(plan.settings) * (replies + len(capability.items))
 
 
 def _check_reading(

@@ -31,7 +31,7 @@ from holdfast.study.calibration_plan import Plan
 from holdfast.study.capability import LETTERS, Capability, Item
 
 if TYPE_CHECKING:
-    from holdfast.engine.reply_scoring import Scored
+    from holdfast.generation.reply_scoring import Scored
 
 
 @dataclass(frozen=True)

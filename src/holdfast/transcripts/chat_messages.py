@@ -146,7 +146,10 @@ def _events_of_item(item: Any) -> Iterator[Event]:
     if kind in CALL_TYPES:
         yield from message_events("assistant", "", [read_call(item)])
     elif kind.endswith("_call_output"):
-        yield from message_events("tool", text_of(item.get("output")), call_id=id_of(item))
+        output = item.get("output")
+        if isinstance(output, Mapping) and "content" in output:  # as Codex wrote it at times
+            output = output["content"]
+        yield from message_events("tool", text_of(output), call_id=id_of(item))
     elif kind in HIDDEN_TYPES or kind.endswith("_call"):
         return  # reasoning, and tools that the provider runs itself
     else:

@@ -4,8 +4,9 @@ An edited question or a regenerated answer begins a branch. The branch that the 
 the active one.
 """
 
+import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from holdfast.transcripts.reader import Reader, Unread, Values, mapping
@@ -68,6 +69,7 @@ def in_order(listed: Sequence[Any], prompt: Sequence[Event] = ()) -> Export:
     return Export(messages, {name: str(int(name) - 1) for name in messages}, prompt=prompt)
 
 
+_UNIQUE = 32  # characters of an id, from which on it is one of its own
 _PROMPT = ""  # the id of the system prompt, which is before every message
 
 
@@ -85,7 +87,8 @@ def _read(
     left_out = 0
     for number, name in enumerate(active, start=1):
         try:
-            nodes[name] = events_of(export.messages[name])
+            events = events_of(export.messages[name])
+            nodes[name] = [replace(event, copy_ids=_copy_ids(name, event)) for event in events]
         except Malformed as error:
             raise Malformed(f"message {number}: {error}") from error
     for name in known - {*active}:
@@ -94,6 +97,13 @@ def _read(
     ordered = {name: nodes[name] for name in (_PROMPT, *known)}
     tree: dict[str, str | None] = {_PROMPT: None, **parents}
     return branched(where, ordered, tree, [_PROMPT, *active]), left_out
+
+
+def _copy_ids(name: str, event: Event) -> tuple[str, ...]:
+    """The id by which copies of a message in another export are known."""
+    if len(name) < _UNIQUE:
+        return ()
+    return (f"{name} {hashlib.sha256(repr((event.text, event.call)).encode()).hexdigest()[:16]}",)
 
 
 def _readable(

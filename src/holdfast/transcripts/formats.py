@@ -43,10 +43,10 @@ FORMATS: dict[str, Format] = {
         codex.FORMAT,
         codex_exec.FORMAT,
         copilot_cli.FORMAT,
+        cursor.FORMAT,
         claude_code.FORMAT,
         sillytavern.FORMAT,
         vscode_chat.FORMAT,
-        cursor.FORMAT,
         aider.FORMAT,
         # dialogs
         cline.FORMAT,

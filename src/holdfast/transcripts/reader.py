@@ -225,7 +225,8 @@ def output_messages(value: Any) -> list[Event]:
     elif at(value, "incomplete_details", "reason") == "max_output_tokens":  # the Responses API
         answer = {"finish_reason": "max_output_tokens"}
     if isinstance(value, Mapping) and not is_message(value):
-        value = value.get("output") or [{"role": "assistant", **value}]
+        content = {"content": value["completion"]} if "completion" in value else {}  # LangChain
+        value = value.get("output") or [{"role": "assistant", **value, **content}]
     messages = read_messages(value if isinstance(value, list) else [value])
     if messages and is_cut(answer):  # an API says it beside the message
         messages[-1] = replace(messages[-1], is_cut=True)

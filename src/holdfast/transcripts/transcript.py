@@ -23,6 +23,7 @@ class Kind(Enum):
     TOOL_CALL = "tool call"  # by the assistant
     TOOL_RESULT = "tool result"
     COMPACTION = "compaction"  # the text that replaced the context up to it
+    CLEARING = "clearing"  # that took events, such as old tool results, out of the context
     REMINDER = "system reminder"  # text that a program put before the model, which nobody said
     ERROR = "error"  # that a program wrote in place of a reply; the model never saw it
     INTERRUPTION = "interruption"  # of the assistant by the user
@@ -36,12 +37,17 @@ class Event:
         role: of a message: system, user or assistant.
         call: of a tool call.
         call_id: of a tool result: the call whose result it is, if logged.
-        id: of the event in the log; a copy of the event has the same.
+        id: of the event in the log.
         source: of the value that it was read from, such as `july.jsonl, line 3`; "" in formats
             whose values are whole dialogs.
         is_cut: whether it ended at the token limit, as far as the log says how it ended.
         span: of the call of a model that it is an output of: the ids of its trace and of itself,
             with a slash between; "" if the log has none.
+        copy_ids: the ids by which copies of it in other logs are known: a copy has at least one of
+            them.
+        keeps: of a compaction: the ids of earlier events that stay in the context as they are.
+        clears: of a clearing: the ids of the calls whose results leave the context, and those of
+            other events that do.
     """
 
     kind: Kind
@@ -53,6 +59,9 @@ class Event:
     source: str = field(default="", compare=False)
     is_cut: bool = field(default=False, compare=False)
     span: str = field(default="", compare=False)
+    copy_ids: tuple[str, ...] = field(default=(), compare=False)
+    keeps: frozenset[str] = field(default=frozenset(), compare=False)
+    clears: frozenset[str] = field(default=frozenset(), compare=False)
 
     @property
     def is_by_assistant(self) -> bool:

@@ -8,7 +8,7 @@
     versions.py   the releases that this is known to work with
 
 The methods and their mathematics are in `holdfast.methods`; dialogs, batches and draws are in
-`holdfast.models` and `holdfast.engine`. Importing this package does not import llama.cpp.
+`holdfast.models` and `holdfast.generation`. Importing this package does not import llama.cpp.
 """
 
 from __future__ import annotations

@@ -14,9 +14,9 @@ import torch
 from holdfast.chat.emphasis import Part
 from holdfast.chat.messages import Message
 from holdfast.common import ranges
-from holdfast.engine.reply_scoring import Scored
-from holdfast.engine.scheduler import Scheduler, Serving
 from holdfast.errors import ModelError, UsageError
+from holdfast.generation.reply_scoring import Scored
+from holdfast.generation.scheduler import Scheduler, Serving
 from holdfast.methods import (
     Ability,
     Method,
@@ -26,7 +26,8 @@ from holdfast.methods import (
     spec_of,
 )
 from holdfast.models.capabilities import ENDPOINT_ABILITIES, check_requirements
-from holdfast.models.checkpoint import explained, find_source
+from holdfast.models.checkpoint import find_source
+from holdfast.models.loading_errors import explained
 from holdfast.models.protocol import Generates, stream_reply
 from holdfast.models.requests import Reply, Request
 from holdfast.models.session import LocalSession
@@ -37,8 +38,8 @@ from holdfast_llama.weights import SteeredRow
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
 
-    from holdfast.engine.runner import Runner
-    from holdfast.models.session import SessionModel
+    from holdfast.generation.runner import Runner
+    from holdfast.models.session_model import SessionModel
 
 _CONTEXT = 4096  # default tokens per row for models that were trained on more
 _ROWS = 32

@@ -21,8 +21,8 @@ import torch
 from torch import Tensor
 
 from holdfast.attention import EVERY_LENGTH, SAME_FACTORS
-from holdfast.engine.rows import StreamState
-from holdfast.engine.runner import Output
+from holdfast.generation.rows import StreamState
+from holdfast.generation.runner import Output
 from holdfast_llama.native import CHUNK, NativeContext, NativeModel
 from holdfast_llama.weights import SteeredRow
 
@@ -248,7 +248,7 @@ class Slots:
 
 
 class LlamaRunner:
-    """A model in llama.cpp, as `holdfast.engine` uses a `Runner`.
+    """A model in llama.cpp, as `holdfast.generation` uses a `Runner`.
 
     Args:
         pool: the model's contexts.

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from holdfast.common.sampling import Sampling
-from holdfast.engine.drawing import NOT_FINITE, draw, uniforms
+from holdfast.generation.drawing import NOT_FINITE, draw, uniforms
 from holdfast_vllm.rows import Rows
 from holdfast_vllm.wire import Admitted
 

@@ -20,12 +20,12 @@ from vllm.v1.engine.exceptions import EngineDeadError
 
 from holdfast.attention import AttentionTrace
 from holdfast.common.event_loop import run_sync
-from holdfast.engine.row_errors import errors_named, name_error
 from holdfast.errors import ModelError, PromptTooLong
+from holdfast.generation.row_errors import errors_named, name_error
 from holdfast.methods import spec_of
 from holdfast.models.capabilities import require_free_reply
 from holdfast.models.protocol import checked_batch, generate_all
-from holdfast.models.rendering import CachedDialog, RequestInThread, Resolved, render
+from holdfast.models.rendering import CachedDialog, Rendered, RequestInThread, render
 from holdfast.models.requests import Reply, Request, Token
 from holdfast.models.step_loop import RowUpdate, StepLoop
 from holdfast_vllm.wire import METHODS, SEED, SPAN, TRACE
@@ -49,7 +49,7 @@ class Ongoing:
         token_ids: of the reply, as far as the engine has reported them.
     """
 
-    rendered: Resolved
+    rendered: Rendered
     room: int
     streamed: bool
     reported_name: str = ""
@@ -59,7 +59,7 @@ class Ongoing:
     @property
     def traced(self) -> bool:
         """Whether its mass is noted."""
-        return self.rendered.row.trace and any(self.rendered.row.streams[0].span)
+        return self.rendered.row.traces_span
 
 
 class VllmSession:
@@ -74,7 +74,7 @@ class VllmSession:
         self._threads: dict[Hashable, tuple[CachedDialog, ...]] = {}
         self._engine = model.llm.llm_engine
         self._open: dict[str, Ongoing] = {}
-        self._ended: list[RowUpdate[Ongoing]] = []  # before they began
+        self._ended: dict[Ongoing, RowUpdate] = {}  # before they began
         # no cycle, so that what was computed is freed with the last use of the session
         self._loop = StepLoop(weakref.proxy(self))
 
@@ -124,7 +124,7 @@ class VllmSession:
         """Drops the tokens of a finished thread; the engine's cache evicts on its own."""
         self._threads.pop(thread, None)
 
-    def _render(self, requests: Sequence[Request]) -> list[Resolved]:
+    def _render(self, requests: Sequence[Request]) -> list[Rendered]:
         """The tokens of each request, after those that its thread has; raises the first error."""
         chats: list[RequestInThread] = []
         for request in requests:
@@ -135,19 +135,19 @@ class VllmSession:
             chats.append(RequestInThread(request, known))
         return render(chats, self.model.tokenizer, traces=not self.model.refusal)
 
-    def submit(self, chat: Resolved, streamed: bool) -> Ongoing:
+    def submit(self, chat: Rendered, streamed: bool) -> Ongoing:
         """Submits a chat to the engine; raises a `ModelError` if vLLM refuses it."""
         ongoing = Ongoing(chat, self.room(chat), streamed)
         if ongoing.room:
             self._submit(ongoing)
         else:
             reply = Reply("", (), "context", prompt_ids=chat.prompt_ids)
-            self._ended.append(RowUpdate(ongoing, outcome=reply))
+            self._ended[ongoing] = RowUpdate(outcome=reply)
         return ongoing
 
-    def step(self) -> list[RowUpdate[Ongoing]]:
+    def step(self) -> dict[Ongoing, RowUpdate]:
         """Makes a step of the engine; reports new tokens, and replies that have ended."""
-        changed, self._ended = self._ended, []
+        changed, self._ended = self._ended, {}
         for output in self._outputs() if self._open else ():
             ongoing, answer = self._open[output.request_id], output.outputs[0]
             first = len(ongoing.token_ids)
@@ -159,7 +159,7 @@ class VllmSession:
                 if isinstance(outcome, Reply):  # which lacks the token that ended it
                     last = len(outcome.token_ids or ())
             ids = ongoing.token_ids[first:last] if ongoing.streamed else ()
-            changed.append(RowUpdate(ongoing, [Token(token_id) for token_id in ids], outcome))
+            changed[ongoing] = RowUpdate([Token(token_id) for token_id in ids], outcome)
         return changed
 
     def cancel(self, ongoing: Ongoing) -> None:
@@ -236,7 +236,7 @@ class VllmSession:
         uniform = sum(span) / (len(span) + torch.arange(mass.shape[-1]))
         return AttentionTrace(mass, uniform.expand(len(mass), -1))  # no layer has a window
 
-    def room(self, rendered: Resolved) -> int:
+    def room(self, rendered: Rendered) -> int:
         """Maximum tokens of a reply; 0 if the context leaves too few, as with a local model."""
         row, context = rendered.row, self.model.context
         left = context - row.longest

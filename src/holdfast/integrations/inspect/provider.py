@@ -38,7 +38,7 @@ from holdfast.integrations.inspect.speaking import PROVIDER, as_text, check_name
 from holdfast.methods import Method, parse
 from holdfast.models.loading import load
 from holdfast.models.local import LocalModel
-from holdfast.models.rendering import Resolved, Unresolved
+from holdfast.models.rendering import Rendered
 from holdfast.models.requests import ReplyTokens
 from holdfast.serve.answer_formats import Details
 from holdfast.serve.bodies import ChatBody
@@ -189,7 +189,7 @@ class HoldfastAPI(ModelAPI):
         return self._engine
 
     async def _choice(
-        self, engine: ServedEngine, submission: Submission, chat: Resolved | Unresolved
+        self, engine: ServedEngine, submission: Submission, chat: Rendered
     ) -> tuple[ChatCompletionChoice, Delta]:
         """A reply to a chat as Inspect's choice, and as the server's `Delta`."""
         decoder = TextDecoder(self.model.tokenizer, submission.body.stops)
@@ -217,7 +217,7 @@ class HoldfastAPI(ModelAPI):
         return choice, reply
 
 
-def _usage(chat: Resolved | Unresolved, replies: Sequence[Delta]) -> ModelUsage:
+def _usage(chat: Rendered, replies: Sequence[Delta]) -> ModelUsage:
     prompt, cached = len(chat.prompt_ids), replies[0].cached
     generated = sum(len(reply.tokens) for reply in replies)
     return ModelUsage(

@@ -19,9 +19,9 @@ from tqdm import tqdm
 
 from holdfast.chat.messages import Message
 from holdfast.common.seeds import seed_of
-from holdfast.engine.reply_scoring import score_rows
-from holdfast.engine.rows import Row, Stream
 from holdfast.errors import PromptTooLong, UnknownName, UsageError
+from holdfast.generation.reply_scoring import score_rows
+from holdfast.generation.rows import Row, Stream
 from holdfast.integrations.lm_eval.harness_generation import (
     Generation,
     generate_all,
@@ -166,11 +166,11 @@ class HoldfastLM(TemplateLM):
                 self._check_room(len(context) + len(continuation) - 1)
             rows = [Row((Stream(tuple(c), (False,) * len(c)),)) for _, c, _ in group]
             wanted = [[tuple(continuation)] for _, _, continuation in group]
-            scored_rows, _ = score_rows(
+            scored_rows = score_rows(
                 self.holdfast_model.runner, rows, wanted, self.holdfast_model.batch_size
             )
-            for (texts, _, _), scored in zip(group, scored_rows, strict=True):
-                answer = scored.log_probabilities[0], scored.greedy[0]
+            for (texts, _, _), row in zip(group, scored_rows, strict=True):
+                answer = row.scored.log_probabilities[0], row.scored.greedy[0]
                 scores.append(answer)
                 if texts is not None:
                     self.cache_hook.add_partial("loglikelihood", texts, answer)

@@ -17,7 +17,7 @@ from holdfast.integrations.ray.actors import Actors, Replica, cause_of
 from holdfast.models.requests import Reply, ReplyTokens, Request
 
 if TYPE_CHECKING:
-    from holdfast.engine.reply_scoring import Scored
+    from holdfast.generation.reply_scoring import Scored
     from holdfast.integrations.ray.actor import Outcome
 
 _MOST_LOSSES = 3  # actors that a call may lose; the last one has no other call

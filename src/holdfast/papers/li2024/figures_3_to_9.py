@@ -26,6 +26,7 @@ from holdfast.analysis.statistics import (
 from holdfast.analysis.verdicts import CONTRADICTED, SUPPORTED, UNDECIDED, all_of, judge
 from holdfast.common.progress import Watch, unwatched
 from holdfast.common.sampling import Sampling
+from holdfast.drift.remaining import count_replies
 from holdfast.errors import UsageError
 from holdfast.models.capabilities import require_layers
 from holdfast.models.protocol import ChatModel
@@ -92,7 +93,7 @@ class Li2024Setup:
     # the model of Figure 9, an endpoint as in the paper, or None for `model` itself
     other: ChatModel | None = None
     tell: Callable[[str], None] = lambda line: None  # receives one line per step
-    watch: Watch = unwatched  # notified of every long step, in rounds
+    watch: Watch = unwatched  # notified of every long step, in replies
 
     def figures(self, number: str) -> Path:
         return self.out / "figures" / number
@@ -110,7 +111,8 @@ class Li2024Setup:
             seed=self.seed,
         )
         settings = replace(settings, **changed)
-        with self.watch(step, settings.conversations * settings.rounds) as progress:
+        replies = count_replies(self.suite, settings, None, range(settings.conversations))
+        with self.watch(step, replies) as progress:
             running = drift.Running(progress=progress)
             return drift.run(model, self.suite, self.out / step, settings, running=running)
 
@@ -205,7 +207,8 @@ def _figure_4(setup: Li2024Setup) -> Figure:
 def _trace(setup: Li2024Setup, model: LocalModel, step: str) -> Trace:
     settings = attention_decay.settings_for(setup.scale.traced, setup.scale.rounds, setup.seed)
     settings = replace(settings, sampling=setup.sampling)
-    with setup.watch(step, settings.conversations * settings.rounds) as progress:
+    replies = count_replies(setup.suite, settings, None, range(settings.conversations))
+    with setup.watch(step, replies) as progress:
         running = drift.Running(progress=progress)
         chats = attention_decay.run_traced(
             model, setup.suite, setup.out / step, settings, running=running

@@ -21,6 +21,7 @@ from holdfast.analysis.study_summary import DIALOGS
 from holdfast.chat.prompt import Prompt, render
 from holdfast.common.files import write_whole
 from holdfast.common.progress import Watch, unwatched
+from holdfast.drift.remaining import count_replies
 from holdfast.errors import ModelError
 from holdfast.models.capabilities import require_layers
 from holdfast.records import Conversation, Turn
@@ -198,7 +199,8 @@ def hidden_geometry(
     command: str = "",
 ) -> tuple[RoundSpread, ...]:
     """Per round, how far the hidden states have spread in self-chats, which are resumed."""
-    with watch("dialogs", settings.conversations * settings.rounds) as progress:
+    replies = count_replies(suite, settings, None, range(settings.conversations))
+    with watch("dialogs", replies) as progress:
         running = drift.Running(progress=progress, command=command)
         run = drift.run(model, suite, out, settings, running=running)
     with watch("hidden states", len(run.conversations) * settings.rounds) as progress:

@@ -12,9 +12,9 @@ import torch
 from torch import Tensor
 
 from holdfast.common.progress import Progress
-from holdfast.engine.batch import batch_of, spans_of
-from holdfast.engine.rows import StreamState
 from holdfast.errors import ModelError
+from holdfast.generation.batch import batch_of, spans_of
+from holdfast.generation.rows import StreamState
 from holdfast.models.local import LocalModel
 from holdfast.models.requests import Request
 from holdfast.states import Site, sites_of, watched
@@ -84,7 +84,7 @@ def _read(
 ) -> tuple[tuple[int, ...], dict[Site, _Sums]]:
     """The layers, and the sums by site; refuses models without keys, and unusable examples."""
     sites = sites_of(model.hf_model)
-    layers = tuple(sorted(set(sites.places[Site.KEYS]) & set(sites.places[Site.VALUES])))
+    layers = tuple(sorted(set(sites.points[Site.KEYS]) & set(sites.points[Site.VALUES])))
     if not layers or not sites.key_heads:
         raise ModelError(
             f"{model.name} ({type(model.hf_model).__name__}) gives no keys and values of one form"

@@ -14,9 +14,9 @@ from torch import Tensor
 from holdfast.chat.messages import Message
 from holdfast.common.progress import Progress
 from holdfast.common.sampling import Sampling
-from holdfast.engine.batch import batch_of, spans_of
-from holdfast.engine.rows import Stream, StreamState
 from holdfast.errors import ModelError
+from holdfast.generation.batch import batch_of, spans_of
+from holdfast.generation.rows import Stream, StreamState
 from holdfast.methods import UNSTEERED
 from holdfast.models.local import LocalModel
 from holdfast.models.requests import Request
@@ -73,7 +73,7 @@ def _hidden(
     model: LocalModel, examples: Sequence[Contrast], done: Progress
 ) -> tuple[tuple[int, ...], list[Tensor], list[Tensor]]:
     """The layers, and each prompted and plain reply's hidden states, [layer, token, size]."""
-    layers = tuple(sorted(sites_of(model.hf_model).places[Site.HIDDEN]))
+    layers = tuple(sorted(sites_of(model.hf_model).points[Site.HIDDEN]))
     if not layers:
         raise ModelError(
             f"{model.name} ({type(model.hf_model).__name__}) gives no hidden states behind its"

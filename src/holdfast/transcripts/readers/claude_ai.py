@@ -5,8 +5,8 @@ from typing import Any
 
 from holdfast.transcripts.chat_messages import read_message
 from holdfast.transcripts.exports import Export, in_order, parents_in, transcripts_of_exports
-from holdfast.transcripts.reader import Format, entries, field_of, fields_of, mapping
-from holdfast.transcripts.transcript import Event
+from holdfast.transcripts.reader import Format, at, entries, field_of, fields_of, mapping
+from holdfast.transcripts.transcript import Event, Kind
 
 
 def _recognises(value: Any) -> bool:
@@ -25,7 +25,10 @@ def _export(value: Mapping[str, Any]) -> Export:
 
 def _events(message: Mapping[str, Any]) -> list[Event]:
     content = message.get("content") or message.get("text") or ""
-    return read_message({"role": field_of(message, "sender"), "content": content})
+    events = read_message({"role": field_of(message, "sender"), "content": content})
+    texts = [at(file, "extracted_content") for file in entries(message.get("attachments"))]
+    attached = [Event(Kind.REMINDER, text) for text in texts if isinstance(text, str) and text]
+    return [*attached, *events]
 
 
 FORMAT = Format("claude-ai", _recognises, transcripts_of_exports(_export, _events))

@@ -1,5 +1,7 @@
 """Codex CLI's rollouts, `~/.codex/sessions/**/rollout-*.jsonl`."""
 
+import hashlib
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -30,6 +32,13 @@ _INJECTED = (  # elements that Codex writes into messages of the user
 )
 _NOT_MESSAGES = ("ghost_snapshot", "compaction_summary", "context_compaction", "other")
 _REPEATED = 80_000  # characters of the user's messages that a compaction repeats
+# what editors and the app put before the user's words
+_BEFORE_REQUEST = re.compile(
+    r"\A\s*# (?:Context from my IDE setup|Files mentioned by the user):.*?"
+    r"^## My request for Codex:[ \t]*\n?",
+    re.DOTALL | re.MULTILINE,
+)
+_IMAGE = re.compile(r"<image\b[^>]*>\s*(?:</image>\s*|\Z)")  # around the part with the image itself
 _INTERRUPTED = "turn_aborted"  # the element that says that the user interrupted the assistant
 
 
@@ -69,6 +78,7 @@ def _read(values: Values) -> Iterator[Transcript | Unread]:
     typed = _typed_by_the_user(records)
     tree = Tree()
     begun = False
+    copies = _CopyIds(_origin(records))
     for where, fields in records:
         kind, payload = fields.get("type"), fields.get("payload")
         try:
@@ -77,11 +87,6 @@ def _read(values: Values) -> Iterator[Transcript | Unread]:
                     base = payload.get("base_instructions") or payload.get("instructions")
                     prompts = system_prompt(at(base, "text") or base)
                     tree.add(replace(event, source=where) for event in prompts)
-                    if origin := payload.get("forked_from_id"):
-                        yield Unread(
-                            f"{where}: the session was forked from {origin}; turns that both have"
-                            " count twice if both are read"
-                        )
                 begun = True
             elif kind == "compacted":
                 said = [event.text for _, event in tree.path() if event.is_by_user]
@@ -94,11 +99,48 @@ def _read(values: Values) -> Iterator[Transcript | Unread]:
                         " out"
                     )
             elif kind == "response_item" and at(payload, "type") not in _NOT_MESSAGES:
-                messages = [_classified(event, typed) for event in read_messages([payload])]
-                tree.add(replace(event, source=where) for event in messages)
+                for message in read_messages([payload]):
+                    events = [replace(e, source=where) for e in _classified(message, typed)]
+                    tree.add(replace(event, copy_ids=copies.of(event)) for event in events)
         except Malformed as error:
             yield Unread(f"{where}: {error}")
-    yield tree.transcript(file_of(values[0][0]))
+    transcript = tree.transcript(file_of(values[0][0]))
+    yield replace(transcript, is_of_subagent=_is_of_subagent(records))
+
+
+def _headers(records: Sequence[tuple[str, Mapping[str, Any]]]) -> list[Mapping[str, Any]]:
+    """The payloads of `session_meta`."""
+    found = (fields.get("payload") for _, fields in records if fields["type"] == "session_meta")
+    return [payload for payload in found if isinstance(payload, Mapping)]
+
+
+def _is_of_subagent(records: Sequence[tuple[str, Mapping[str, Any]]]) -> bool:
+    """Whether a session was started by another one."""
+    headers = _headers(records)
+    return bool(headers) and "subagent" in fields_of(headers[0].get("source"))
+
+
+def _origin(records: Sequence[tuple[str, Mapping[str, Any]]]) -> str:
+    """The id of the session; of a fork, that of the session whose history it begins with."""
+    headers = _headers(records)
+    return str(headers[-1].get("forked_from_id") or headers[-1].get("id") or "") if headers else ""
+
+
+class _CopyIds:
+    """Ids of replies, which Codex gives none: a fork has the same, as they follow the same history
+    of the same session.
+    """
+
+    def __init__(self, origin: str) -> None:
+        self._history = hashlib.sha256(origin.encode())
+        self._has_origin = bool(origin)
+
+    def of(self, event: Event) -> tuple[str, ...]:
+        if not (event.is_by_user or event.is_by_assistant):
+            return ()
+        self._history.update(repr((event.role, event.text, event.call)).encode())
+        is_known = self._has_origin and event.is_by_assistant
+        return (self._history.hexdigest()[:32],) if is_known else ()
 
 
 def _reaches_back(value: Any) -> bool:
@@ -114,19 +156,23 @@ def _typed_by_the_user(events: Sequence[tuple[str, Mapping[str, Any]]]) -> set[s
     return {text.strip() for text in texts if isinstance(text, str)}
 
 
-def _classified(event: Event, typed: set[str]) -> Event:
+def _classified(event: Event, typed: set[str]) -> list[Event]:
     """A message of the user as what it is: Codex writes some of them itself."""
     if not event.is_by_user:
-        return event
+        return [event]
     text = event.text.strip()
     if text.startswith(_INSTRUCTIONS):
-        return Event(Kind.MESSAGE, event.text, "system")
+        return [Event(Kind.MESSAGE, event.text, "system")]
     element = element_around(text)
     if element == _INTERRUPTED:
-        return Event(Kind.INTERRUPTION, event.text)
+        return [Event(Kind.INTERRUPTION, event.text)]
     if element in _INJECTED or (element and text not in typed):
-        return Event(Kind.REMINDER, event.text)
-    return event
+        return [Event(Kind.REMINDER, event.text)]
+    surroundings = _BEFORE_REQUEST.match(event.text)
+    words = event.text[surroundings.end() :].strip() if surroundings else event.text
+    words = _IMAGE.sub("", words)
+    before = [Event(Kind.REMINDER, surroundings[0])] if surroundings else []
+    return [*before, Event(Kind.MESSAGE, words, "user")]
 
 
 def _compaction(payload: Mapping[str, Any], said: Sequence[str]) -> Event:

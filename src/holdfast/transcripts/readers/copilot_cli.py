@@ -38,7 +38,13 @@ _BOOKKEEPING = (
 )
 _DIALOG = (
     *("session.start", "session.error", "session.compaction_complete", "session.context_cleared"),
-    *("session.snapshot_rewind", "system.message", "system.notification", "user.message"),
+    *(
+        "session.snapshot_rewind",
+        "session.truncation",
+        "system.message",
+        "system.notification",
+        "user.message",
+    ),
     *("assistant.message", "tool.execution_start", "tool.execution_complete", "skill.invoked"),
     "abort",
 )
@@ -104,9 +110,19 @@ def _add(record: Mapping[str, Any], dialog: _Dialog, where: str) -> Iterator[Unr
                 )
         elif kind == "session.snapshot_rewind":
             yield from _rewind(dialog, data, where)
+        elif kind == "session.truncation":
+            count = data.get("messagesRemovedDuringTruncation")
+            messages = f"{count} {'message' if count == 1 else 'messages'}"
+            yield Unread(
+                f"{where}: Copilot CLI removed {messages} from the model's context (a truncation);"
+                " the log does not say which, so they are taken to be in it still"
+            )
         else:
             events = _events(kind, data, dialog.called)
-            dialog.tree.add(replace(event, id=identity, source=where) for event in events)
+            copies = (identity,) if identity else ()
+            dialog.tree.add(
+                replace(event, id=identity, copy_ids=copies, source=where) for event in events
+            )
     except Malformed as error:
         yield Unread(f"{where}: {error}")
 

@@ -1,7 +1,9 @@
-"""Cursor's chats: the Markdown that it exports, its database `state.vscdb`, and the transcripts of
-its agent (`~/.cursor/projects/*/agent-transcripts/`).
+"""Cursor's chats: the Markdown that it exports, its database `state.vscdb`, the transcripts of its
+agent (`~/.cursor/projects/*/agent-transcripts/`), and what `cursor-agent --output-format
+stream-json` prints.
 """
 
+import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
@@ -9,7 +11,7 @@ from typing import Any
 
 from holdfast.errors import shortened
 from holdfast.transcripts.chat_messages import read_message
-from holdfast.transcripts.content_blocks import read_call
+from holdfast.transcripts.content_blocks import read_call, text_of
 from holdfast.transcripts.injected import element_text, without_elements
 from holdfast.transcripts.reader import (
     Format,
@@ -51,7 +53,25 @@ def _recognises(value: Any) -> bool:
         return True
     if isinstance(fields.get("tabs"), list):
         return any("bubbles" in fields_of(tab) for tab in fields["tabs"])
-    return _is_of_agent(value)
+    return _is_of_agent(value) or _is_of_stream(value)
+
+
+def _is_of_stream(value: Any) -> bool:
+    """Whether a value is a line of the agent's output. Claude Code's output has such messages too,
+    but with ids, and with calls and results among their blocks.
+    """
+    fields = fields_of(value)
+    if "session_id" not in fields or {"uuid", "parent_tool_use_id"} & fields.keys():
+        return False
+    if fields.get("type") == "tool_call":
+        return isinstance(fields.get("tool_call"), Mapping)
+    message = fields_of(fields.get("message"))
+    content = message.get("content")
+    blocks = content if isinstance(content, list) else []
+    is_plain = message.keys() == {"role", "content"} and all(
+        at(b, "type") == "text" for b in blocks
+    )
+    return fields.get("type") in ("user", "assistant") and is_plain and bool(blocks)
 
 
 def _is_of_agent(value: Any) -> bool:
@@ -64,7 +84,11 @@ def _is_of_agent(value: Any) -> bool:
 
 def _read(values: Iterable[Located]) -> Iterator[Transcript | Unread]:
     lines: Values = []
+    printed: dict[str, Values] = {}  # of the agent's output, by session
     for where, value in values:
+        if _is_of_stream(value):
+            printed.setdefault(str(value["session_id"]), []).append(Located(where, value))
+            continue
         if _is_of_agent(value):
             lines.append(Located(where, value))
             continue
@@ -79,6 +103,8 @@ def _read(values: Iterable[Located]) -> Iterator[Transcript | Unread]:
             yield Unread(f"{where}: {error}")
     if lines:
         yield from _agent(lines)
+    for session, listed in printed.items():
+        yield from _stream(f"{file_of(listed[0].source)}, session {session}", listed)
 
 
 def _exported(where: str, text: str) -> Iterator[Transcript | Unread]:
@@ -100,6 +126,58 @@ def _agent(lines: Values) -> Iterator[Transcript | Unread]:
         except Malformed as error:
             yield Unread(f"{where}: {error}")
     yield linear(file_of(lines[0].source), events)
+
+
+def _stream(name: str, lines: Values) -> Iterator[Transcript | Unread]:
+    """A session of the agent's output. With `--stream-partial-output`, a reply is printed in parts,
+    which have times, and then again as a whole.
+    """
+    is_in_parts = any(_is_part(line) for _, line in lines)
+    events: list[Event] = []
+    begun: set[str] = set()
+    for where, line in lines:
+        try:
+            if line["type"] == "tool_call":
+                events += _streamed_call(line, begun)
+            elif line["type"] == "user":
+                events += [_by_whom(event) for event in read_message(line["message"])]
+            elif not is_in_parts:
+                events += read_message(line["message"])
+            elif _is_part(line):
+                _append_part(events, text_of(line["message"]["content"]))
+        except Malformed as error:
+            yield Unread(f"{where}: {error}")
+    yield linear(name, events)
+
+
+def _is_part(line: Mapping[str, Any]) -> bool:
+    return "timestamp_ms" in line and "model_call_id" not in line and line["type"] == "assistant"
+
+
+def _append_part(events: list[Event], text: str) -> None:
+    """Adds a part of a reply to the reply."""
+    if events and events[-1].role == "assistant":
+        text = events.pop().text + text
+    events += message_events("assistant", text)
+
+
+def _streamed_call(line: Mapping[str, Any], begun: set[str]) -> list[Event]:
+    """A call when it begins, and its result when it ends."""
+    named = line["tool_call"]
+    name = next((name for name in named if isinstance(named[name], Mapping)), "")
+    fields, call_id = fields_of(named.get(name)), str(line.get("call_id") or "")
+    events: list[Event] = []
+    if call_id not in begun:
+        begun.add(call_id)
+        tool = fields.get("name") or name.removesuffix("ToolCall")
+        arguments = decoded(fields.get("args", fields.get("arguments")))
+        call = read_call({"name": tool, "arguments": arguments, "id": call_id})
+        events += message_events("assistant", "", [call])
+    result = fields.get("result")
+    if line.get("subtype") == "completed" and result is not None:
+        text = result if isinstance(result, str) else json.dumps(result, ensure_ascii=False)
+        events.append(Event(Kind.TOOL_RESULT, text, call_id=call_id))
+    return events
 
 
 def _by_whom(event: Event) -> Event:

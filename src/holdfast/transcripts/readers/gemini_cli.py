@@ -1,7 +1,10 @@
 """Gemini CLI's sessions: `~/.gemini/tmp/*/chats/session-*`, one JSON document or JSON lines."""
 
+import hashlib
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Any
 
 from holdfast.errors import shortened
@@ -33,6 +36,7 @@ from holdfast.transcripts.transcript import (
 _ROLES = {"user": "user", "gemini": "assistant"}
 _FOR_DISPLAY = ("info", "warning", "about", "help", "stats", "quit", "compression")
 _INJECTED = ("session_context", "hook_context", "system-reminder")
+_COMPRESSED = "compressed"  # the type, made up here, of what replaced the dialog
 _TYPES = ("user", "gemini", "info", "warning", "error")
 
 
@@ -73,8 +77,10 @@ class _Session:
     """A session's messages by id, in order; one that is written again takes its place."""
 
     name: str
+    is_of_subagent: bool = False
     records: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     sources: dict[str, str] = field(default_factory=dict)  # of each message, where it began
+    context: list[str] = field(default_factory=list)  # the messages that the model has before it
     # taken back: each with its id, and that of the message before it
     abandoned: list[tuple[str, str | None, Mapping[str, Any]]] = field(default_factory=list)
 
@@ -82,29 +88,39 @@ class _Session:
         for record in entries(records):
             name = str(mapping(record).get("id") or f"message {len(self.records)}")
             self.records[name] = record
+            self.context += [name] if name not in self.context else []
             self.sources.setdefault(name, where)
 
-    def replace(self, changed: Mapping[str, Any], where: str) -> None:
-        """Sets the fields of the session, perhaps all messages."""
-        if "messages" not in changed:
-            return
-        kept = {str(at(record, "id")) for record in entries(changed["messages"])}
-        if any(_is_reply(record) for name, record in self.records.items() if name not in kept):
-            raise Malformed(
-                "Gemini CLI replaced messages that had replies ($set, as after a compression),"
-                " which is not read; its messages follow the earlier ones"
-            )
-        self.records.clear()
-        self.add(changed["messages"], where)
+    def replace(self, listed: Any, where: str) -> str:
+        """Sets the messages in the model's context; returns what that took back, if anything.
+
+        Gemini CLI does so when it begins, when it compresses the dialog, and when it takes back a
+        turn that was aborted.
+        """
+        messages = {str(at(record, "id")): record for record in entries(listed)}
+        removed = [name for name in self.context if name not in messages]
+        if not any(_is_reply(self.records[name]) for name in removed):
+            for name in removed:
+                del self.records[name]
+            self.context = []
+            self.add(entries(listed), where)
+        elif new := [record for name, record in messages.items() if name not in self.context]:
+            kept = [name for name in messages if name in self.context]
+            name = f"compression {len(self.records)}"
+            self.records[name] = {"type": _COMPRESSED, "content": new, "keeps": kept}
+            self.sources[name] = where
+            self.context = kept
+        else:
+            return removed[0]
+        return ""
 
     def rewind(self, target: Any) -> int:
         """Takes back a message and those after it; returns how many."""
         names = list(self.records)
-        if not isinstance(target, str) or target not in self.records:
-            raise Malformed(
-                f"Gemini CLI rewound to the message {shortened(target)}, which is not here"
-            )
-        first = names.index(target)
+        if not isinstance(target, str):
+            raise Malformed(f"Gemini CLI rewound to {shortened(target)}, which is no message")
+        first = names.index(target) if target in names else 0  # as Gemini CLI does
+        self.context = [name for name in self.context if name in names[:first]]
         for before, name in zip([None, *names][first:], names[first:], strict=False):
             self.abandoned.append((name, before, self.records.pop(name)))
         return len(names) - first
@@ -133,19 +149,23 @@ def _read(values: Values) -> Iterator[Transcript | Unread]:
     session = _Session(file_of(values[0][0]))
     for where, record in records:
         try:
-            if "$rewindTo" in record:
-                count = session.rewind(record["$rewindTo"])
+            target = record.get("$rewindTo")
+            if "messages" in fields_of(record.get("$set")):
+                target = session.replace(record["$set"]["messages"], where)
+            if "$rewindTo" in record or target:
+                count = session.rewind(target)
+                by = "$rewindTo" if "$rewindTo" in record else "$set"
                 yield Unread(
-                    f"{where}: Gemini CLI rewound the session to before the message"
-                    f" {record['$rewindTo']!r} ($rewindTo), so"
-                    f" {count} {'message is' if count == 1 else 'messages are'} left out"
+                    f"{where}: Gemini CLI rewound the session to before the message {target!r}"
+                    f" ({by}), so {count} {'message is' if count == 1 else 'messages are'} left out"
                 )
             elif "$set" in record:
-                session.replace(mapping(record["$set"]), where)
+                continue
             elif "sessionId" in record:
                 if session.has_reply:  # another session, in a file that was put together
                     yield from _transcript(session)
-                session = _Session(f"{file_of(where)}, session {record['sessionId']}")
+                name = f"{file_of(where)}, session {record['sessionId']}"
+                session = _Session(name, record.get("kind") == "subagent")
                 session.add(record.get("messages") or [], where)
             else:
                 session.add([record], where)
@@ -158,8 +178,10 @@ def _transcript(session: _Session) -> Iterator[Transcript | Unread]:
     nodes: dict[str, list[Event]] = {}
     for name, record in session.records.items():
         try:
+            copies = _copy_ids(record)
             nodes[name] = [
-                replace(event, source=session.sources[name]) for event in _events(record)
+                replace(event, source=session.sources[name], id=name, copy_ids=copies)
+                for event in _events(record)
             ]
         except Malformed as error:
             yield Unread(f"{session.name}: {error}")
@@ -173,7 +195,17 @@ def _transcript(session: _Session) -> Iterator[Transcript | Unread]:
             nodes[renamed[name]] = _events(record)
         except Malformed:
             nodes[renamed[name]] = []
-    yield branched(session.name, nodes, parents, active)
+    transcript = branched(session.name, nodes, parents, active)
+    yield replace(transcript, is_of_subagent=session.is_of_subagent)
+
+
+def _copy_ids(record: Mapping[str, Any]) -> tuple[str, ...]:
+    """The id by which copies of a reply are known; its own may be a number."""
+    if not _is_reply(record) or not record.get("timestamp"):
+        return ()
+    said = json.dumps([record.get("content"), record.get("toolCalls")], sort_keys=True)
+    digest = hashlib.sha256(said.encode()).hexdigest()[:16]
+    return (f"{record.get('id')} {record['timestamp']} {digest}",)
 
 
 def _reaches_back(value: Any) -> bool:
@@ -185,6 +217,9 @@ def _events(record: Mapping[str, Any]) -> list[Event]:
     kind = str(record.get("type"))
     if kind in _FOR_DISPLAY:
         return []
+    if kind == _COMPRESSED:
+        texts = [event.text for new in record["content"] for event in _events(new)]
+        return [Event(Kind.COMPACTION, "\n".join(texts), keeps=frozenset(record["keeps"]))]
     if kind == "error":
         text = record.get("content")
         return [Event(Kind.ERROR, text if isinstance(text, str) else "")]
@@ -202,9 +237,18 @@ def _events(record: Mapping[str, Any]) -> list[Event]:
         for c in calls
     ]
     text = "\n".join(event.text for event in messages)
-    results = [{"role": "tool", "parts": c["result"]} for c in calls if _is_list(c.get("result"))]
-    answers = [e for e in read_messages(results) if e.kind is Kind.TOOL_RESULT and e.text]
-    return [*message_events("assistant", text, made), *answers]
+    return [*message_events("assistant", text, made), *chain.from_iterable(map(_results, calls))]
+
+
+def _results(call: Mapping[str, Any]) -> list[Event]:
+    """The results of a call: what the model saw of them, in Gemini's parts or as text."""
+    result = call.get("result")
+    if isinstance(result, str):
+        return [Event(Kind.TOOL_RESULT, result, call_id=str(call.get("id") or ""))]
+    if not isinstance(result, list) or not result:
+        return []
+    events = read_messages([{"role": "tool", "parts": result}])
+    return [event for event in events if event.kind is Kind.TOOL_RESULT and event.text]
 
 
 def _by_whom(event: Event) -> Event:
@@ -215,10 +259,6 @@ def _by_whom(event: Event) -> Event:
     if text or not event.text:
         return Event(Kind.MESSAGE, text, "user")
     return Event(Kind.REMINDER, event.text)
-
-
-def _is_list(value: Any) -> bool:
-    return isinstance(value, list) and bool(value)
 
 
 FORMAT = Format("gemini-cli", _recognises, _read, has_events=True, reaches_back=_reaches_back)

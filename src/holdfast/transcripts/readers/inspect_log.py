@@ -73,8 +73,10 @@ def _sample(where: str, sample: Any) -> Iterator[Transcript | Unread]:
 
 def _message(message: Mapping[str, Any], attachments: Mapping[str, Any]) -> dict[str, Any]:
     """A message as OpenAI writes it, with the texts that Inspect keeps beside the sample."""
-    calls = [_call(mapping(call)) for call in entries(message.get("tool_calls"))]
-    whole = {**message, "content": _resolved(message.get("content"), attachments)}
+    whole = _resolved(message, attachments)
+    if failure := at(whole, "error", "message"):  # of a tool
+        whole = {**whole, "content": whole.get("content") or failure}
+    calls = [_call(mapping(call)) for call in entries(whole.get("tool_calls"))]
     return {**whole, "tool_calls": calls} if calls else whole
 
 
@@ -82,14 +84,15 @@ def _call(call: Mapping[str, Any]) -> dict[str, Any]:
     return {"name": call.get("function"), "arguments": call.get("arguments"), "id": call.get("id")}
 
 
-def _resolved(content: Any, attachments: Mapping[str, Any]) -> Any:
-    if isinstance(content, str) and content.startswith(_ATTACHMENT):
-        return attachments.get(content.removeprefix(_ATTACHMENT), content)
-    if isinstance(content, list):
-        return [_resolved(part, attachments) for part in content]
-    if isinstance(content, Mapping) and "text" in content:
-        return {**content, "text": _resolved(content["text"], attachments)}
-    return content
+def _resolved(value: Any, attachments: Mapping[str, Any]) -> Any:
+    """A value with the texts of the attachments that it names."""
+    if isinstance(value, str) and value.startswith(_ATTACHMENT):
+        return attachments.get(value.removeprefix(_ATTACHMENT), value)
+    if isinstance(value, list):
+        return [_resolved(entry, attachments) for entry in value]
+    if isinstance(value, Mapping):
+        return {name: _resolved(entry, attachments) for name, entry in value.items()}
+    return value
 
 
 FORMAT = Format("inspect", _recognises, _read, is_per_value=True)

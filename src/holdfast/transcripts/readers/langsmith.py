@@ -1,6 +1,6 @@
 """LangSmith: runs of the type llm."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -9,6 +9,7 @@ from holdfast.transcripts.chat_messages import is_cut
 from holdfast.transcripts.reader import (
     Format,
     at,
+    entries,
     fields_of,
     input_messages,
     mapping,
@@ -23,8 +24,13 @@ def _recognises(value: Any) -> bool:
 
 def _calls(where: str, value: Any) -> Iterator[Call]:
     run = mapping(value)
-    if run.get("run_type") != "llm":
-        return
+    if run.get("run_type") == "llm":
+        yield _call(where, run)
+    for child in entries(run.get("child_runs")):  # of a run that was exported with those it started
+        yield from _calls(where, child)
+
+
+def _call(where: str, run: Mapping[str, Any]) -> Call:
     inputs, outputs = mapping(run.get("inputs")), run.get("outputs")
     chat = inputs.get("messages", inputs.get("prompts", inputs.get("input")))
     if isinstance(chat, list) and chat and isinstance(chat[0], list):  # of a batch
@@ -46,7 +52,7 @@ def _calls(where: str, value: Any) -> Iterator[Call]:
     outputs = output_messages(answer)
     if outputs and is_limited:
         outputs[-1] = replace(outputs[-1], is_cut=True)
-    yield Call(where, session, start, [*prompt_of(inputs), *input_messages(chat)], outputs)
+    return Call(where, session, start, [*prompt_of(inputs), *input_messages(chat)], outputs)
 
 
 FORMAT = Format(

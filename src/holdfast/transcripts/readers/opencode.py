@@ -4,8 +4,9 @@ All three are read as what `opencode export` writes: the session's `info`, and i
 with its own `info` and its `parts`.
 """
 
+import hashlib
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from typing import Any
@@ -92,22 +93,32 @@ def _transcript(
     where: str, info: Mapping[str, Any], messages: list[Any]
 ) -> Iterator[Transcript | Unread]:
     nodes: dict[str, list[Event]] = {}
+    by_id: dict[str, Any] = {}
     strange: Counter[str] = Counter()
     for number, message in enumerate(messages, start=1):
+        name = str(at(message, "info", "id") or f"message {number}")
         try:
-            events = _events(mapping(message), strange)
+            nodes[name] = _events(mapping(message), strange)
         except Malformed as error:
             raise Malformed(f"message {number}: {error}") from error
-        nodes[str(at(message, "info", "id") or f"message {number}")] = events
-    names = [*nodes]
-    active = names[: _reverted_from(info, names)]
+        by_id[name] = message
+    names, messages = [*by_id], [*by_id.values()]
+    end, kept = _revert(info, messages, names)
+    active = names[:end]
+    if kept is not None:  # of a message whose last parts were taken back
+        nodes[names[end]] = _events(kept, Counter())
+        active = names[: end + 1]
     parents: dict[str, str | None] = dict(zip(names, [None, *names], strict=False))
     for kind, number in strange.items():
         which = "part is" if number == 1 else "parts are"
         yield Unread(f"{where}: {number} {which} of the unknown type {kind}, and left out")
-    if left_out := len(names) - len(active):
+    if left_out := len(names) - end:
         count = f"{left_out} {'message' if left_out == 1 else 'messages'}"
-        yield Unread(f"{where}: {count} that the user took back (revert) left out")
+        whole = "" if kept is None else ", the first of them in part,"
+        yield Unread(f"{where}: {count} that the user took back (revert){whole} left out")
+    yield from _mark_replays(where, nodes, active)
+    _keep_tails(messages, nodes, names)
+    _clear_results(messages, nodes, names)
     spoken = chain.from_iterable(nodes[name] for name in active)
     prompts = [event for event in spoken if event.is_prompt]
     for name in names:
@@ -118,10 +129,82 @@ def _transcript(
     yield replace(transcript, is_of_subagent=bool(info.get("parentID") or info.get("parent_id")))
 
 
-def _reverted_from(info: Mapping[str, Any], names: list[str]) -> int:
-    """The position of the first message that the user took back; the count if none was."""
-    target = at(decoded(info.get("revert")), "messageID")
-    return names.index(target) if target in names else len(names)
+def _revert(
+    info: Mapping[str, Any], messages: Sequence[Any], names: Sequence[str]
+) -> tuple[int, Mapping[str, Any] | None]:
+    """The position of the first message that the user took back, or the count if none was; and what
+    is left of that message if only some of its parts were.
+    """
+    revert = decoded(info.get("revert"))
+    target, part = at(revert, "messageID"), at(revert, "partID")
+    if target not in names:
+        return len(names), None
+    position = names.index(target)
+    message = mapping(messages[position])
+    parts = entries(message.get("parts"))
+    ids = [at(listed, "id") for listed in parts]
+    if not part or part not in ids:
+        return position, None
+    return position, {**message, "parts": parts[: ids.index(part)]}
+
+
+def _mark_replays(
+    where: str, nodes: dict[str, list[Event]], active: Sequence[str]
+) -> Iterator[Unread]:
+    """Finds the user's last message where opencode sent it again, after the compaction that made
+    room for it. The user said it once.
+    """
+    last, was_compacted = "", False
+    for name in active:
+        for number, event in enumerate(nodes[name]):
+            if event.kind is Kind.COMPACTION:
+                was_compacted = True
+            elif event.is_by_assistant:
+                last = ""  # it was answered
+            elif event.is_by_user:
+                if was_compacted and last and event.text == last:
+                    nodes[name][number] = replace(event, kind=Kind.REMINDER, role="")
+                    yield Unread(
+                        f"{where}: the message {name} is what opencode sent again after a"
+                        " compaction, and counts once"
+                    )
+                last, was_compacted = event.text, False
+
+
+def _keep_tails(
+    messages: Sequence[Any], nodes: dict[str, list[Event]], names: Sequence[str]
+) -> None:
+    """Marks the messages that a compaction left in the context: those from `tail_start_id` on."""
+    for position, message in enumerate(messages):
+        parts = entries(at(message, "parts"))
+        tails = {at(part, "tail_start_id") for part in parts if at(part, "type") == "compaction"}
+        for tail in tails.intersection(names[:position]):
+            kept = frozenset(names[names.index(tail) : position])
+            events = nodes[names[position]]
+            nodes[names[position]] = [
+                replace(event, keeps=kept) if event.kind is Kind.COMPACTION else event
+                for event in events
+            ]
+
+
+def _clear_results(
+    messages: Sequence[Any], nodes: dict[str, list[Event]], names: Sequence[str]
+) -> None:
+    """Adds when opencode cleared the results of old calls: before the first message that is newer,
+    as it does so at the end of a turn.
+    """
+    calls: dict[float, set[str]] = {}
+    for part in (part for message in messages for part in entries(at(message, "parts"))):
+        time = at(part, "state", "time", "compacted")
+        if isinstance(time, (int, float)):
+            calls.setdefault(time, set()).add(str(part.get("callID")))
+    for time, cleared in calls.items():
+        created = [at(message, "info", "time", "created") for message in messages]
+        newer = (n for n, at_ in enumerate(created) if isinstance(at_, (int, float)) and at_ > time)
+        position = next(newer, None)
+        if position is not None:
+            clearing = Event(Kind.CLEARING, clears=frozenset(cleared))
+            nodes[names[position]] = [clearing, *nodes[names[position]]]
 
 
 def _events(message: Mapping[str, Any], strange: Counter[str]) -> list[Event]:
@@ -132,11 +215,29 @@ def _events(message: Mapping[str, Any], strange: Counter[str]) -> list[Event]:
         if kind not in (*_OF_DISPLAY, "text", "tool", "subtask", "compaction"):
             strange[shortened(kind)] += 1
     role = info.get("role")
-    if role == "user":
-        return [*_prompt(info), *_of_user(parts)]
-    if role == "assistant":
-        return [*_prompt(info), *_of_assistant(info, parts)]
-    raise Malformed(f"it has the role {shortened(role)}; known are user and assistant")
+    if role not in ("user", "assistant"):
+        raise Malformed(f"it has the role {shortened(role)}; known are user and assistant")
+    said = _of_user(parts) if role == "user" else _of_assistant(info, parts)
+    identity, copy_ids = str(info.get("id") or ""), _copy_ids(info, parts)
+    events = [replace(event, id=identity, copy_ids=copy_ids) for event in said]
+    return [*_prompt(info), *events]
+
+
+def _copy_ids(info: Mapping[str, Any], parts: list[Mapping[str, Any]]) -> tuple[str, ...]:
+    """The ids by which copies of a reply are known; those in a forked session have ids of their
+    own.
+    """
+    if info.get("role") != "assistant":
+        return ()
+    own = (str(info["id"]),) if info.get("id") else ()
+    created = at(info, "time", "created")
+    if not created:
+        return own
+    said = [(at(part, "type"), at(part, "text"), at(part, "callID")) for part in parts]
+    return (
+        *own,
+        f"{created} {hashlib.sha256(repr(said).encode()).hexdigest()[:16]}",
+    )
 
 
 def _prompt(info: Mapping[str, Any]) -> list[Event]:
@@ -163,7 +264,6 @@ def _of_user(parts: list[Mapping[str, Any]]) -> Iterator[Event]:
 def _of_assistant(info: Mapping[str, Any], parts: list[Mapping[str, Any]]) -> Iterator[Event]:
     error = at(info, "error", "name")
     is_cut = info.get("finish") in _CUT or error == "MessageOutputLengthError"
-    identity = str(info.get("id") or "")
     for part in parts:
         kind = part.get("type")
         if kind == "text" and part.get("ignored") is not True:
@@ -173,13 +273,9 @@ def _of_assistant(info: Mapping[str, Any], parts: list[Mapping[str, Any]]) -> It
             elif part.get("synthetic") is True:
                 yield Event(Kind.REMINDER, text)
             else:
-                events = message_events("assistant", text, is_cut=is_cut)
-                yield from (replace(event, id=identity) for event in events)
+                yield from message_events("assistant", text, is_cut=is_cut)
         elif kind == "tool":
-            yield from (
-                replace(event, id=identity) if event.is_by_assistant else event
-                for event in _call(part)
-            )
+            yield from _call(part)
     if error == "MessageAbortedError":
         yield Event(Kind.INTERRUPTION)
     elif error is not None and not is_cut:

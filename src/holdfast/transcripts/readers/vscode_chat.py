@@ -156,7 +156,11 @@ def _events(request: Mapping[str, Any], strange: set[str]) -> list[Event]:
     *before, last = [*answers] if answers else [None]
     events += [*filter(None, before), *calls, *filter(None, [last])]
     identity = str(request.get("responseId") or "")
-    events = [replace(event, id=identity) if event.is_by_assistant else event for event in events]
+    copies = (identity,) if identity else ()
+    events = [
+        replace(event, id=identity, copy_ids=copies) if event.is_by_assistant else event
+        for event in events
+    ]
     for summary in _summaries(at(result, "metadata")):
         events.append(Event(Kind.COMPACTION, summary))
     failure = at(result, "errorDetails", "message")

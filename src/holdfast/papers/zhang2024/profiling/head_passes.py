@@ -24,8 +24,8 @@ from torch.nn import Module, ModuleList
 from transformers.cache_utils import Cache, DynamicLayer
 
 from holdfast.attention import BatchSteering, steered
-from holdfast.engine.runner import Runner
 from holdfast.errors import ModelError
+from holdfast.generation.runner import Runner
 from holdfast.methods import CompiledMethods
 from holdfast.methods.heads import Head
 

@@ -7,11 +7,11 @@ from typing import Protocol, cast
 
 from holdfast.analysis.profile import head_name
 from holdfast.common.sampling import Sampling
-from holdfast.engine.memory import ran_out_of_memory
-from holdfast.engine.prefixes import Prefix
-from holdfast.engine.reply_scoring import Scored, score_rows
-from holdfast.engine.rows import Row, RowState, Stream
 from holdfast.errors import ModelError, UsageError
+from holdfast.generation.memory import ran_out_of_memory
+from holdfast.generation.prefixes import Prefix
+from holdfast.generation.reply_scoring import Scored, score_rows
+from holdfast.generation.rows import Row, RowState, Stream
 from holdfast.methods import UNSTEERED, CompiledMethods
 from holdfast.methods.heads import Head
 from holdfast.papers.zhang2024.profiling.head_passes import HeadPasses, ScoredPrompt
@@ -216,10 +216,8 @@ class Replies:
         if not (model.reuses_cache and model.runner.supports_chunked_prefill and count):
             return None
         stream = Stream(prompt.token_ids[:count], prompt.span[:count])
-        _, ((computed,),) = score_rows(
-            model.runner, [Row((stream,), keep=True)], [[(0,)]], model.batch_size
-        )
-        return Prefix(stream.token_ids, stream.span, UNSTEERED, computed)
+        (row,) = score_rows(model.runner, [Row((stream,), keep=True)], [[(0,)]], model.batch_size)
+        return Prefix(stream.token_ids, stream.span, UNSTEERED, row.computed[0])
 
 
 def scorer_of(material: Material, *, shares_passes: bool) -> Scorer:

@@ -11,7 +11,7 @@ from torch.nn.utils.rnn import pad_sequence
 from transformers.cache_utils import Cache
 
 from holdfast.attention import BatchSteering, Starts
-from holdfast.engine.rows import StreamState
+from holdfast.generation.rows import StreamState
 from holdfast.states.edits import EditedRow, EditGroup, edits_of
 
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from holdfast.engine.memory import ran_out_of_memory
-from holdfast.engine.rows import RowState
+from holdfast.generation.memory import ran_out_of_memory
+from holdfast.generation.rows import RowState
 from holdfast.methods.protocols import EditsLogits
 
 
@@ -21,7 +21,7 @@ class StepOutputs:
     logits: Tensor  # of the streams that generate, [row, vocabulary]
     second_logits: Tensor  # of the second streams, [row with one, vocabulary]
     mass: Tensor | None  # mass on the span, [row, layer, head]; None unless traced
-    uniform: Tensor | None  # the mass if each layer attended evenly, [row, layer], or None
+    uniform: Tensor | None  # that of uniform attention, [row, layer]; None unless traced
 
 
 def process(step: StepOutputs) -> tuple[Tensor, dict[int, Exception]]:

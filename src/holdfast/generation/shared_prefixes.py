@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from holdfast.attention import SAME_FACTORS, RotaryLengths
-from holdfast.engine.prefixes import KeysValues, common_length
-from holdfast.engine.rows import Stream
+from holdfast.generation.prefixes import KeysValues, common_length
+from holdfast.generation.rows import Stream
 
 _Tokens = np.ndarray[tuple[int], np.dtype[np.int64]]
 _BEGINNING = 32  # tokens
@@ -104,8 +104,8 @@ class SharedPrefixes:
 
     def gain(self, stream: Stream, other: Stream) -> int:
         """How many more first tokens of a stream are available once `other` is computed."""
-        keys = [self._key(each, len(each.token_ids)) for each in (stream, other)]
-        if keys[0] != keys[1]:
+        key = self._key(stream, len(stream.token_ids))
+        if key != self._key(other, len(other.token_ids)):
             return 0
         common = min(common_length(_tokens(stream), _tokens(other)), len(stream.token_ids) - 1)
         if not self.pieces and common < len(other.token_ids):

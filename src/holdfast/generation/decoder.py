@@ -10,22 +10,39 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import nullcontext
+from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 from transformers.cache_utils import Cache
 
 from holdfast.common.threads import one_thread
-from holdfast.engine.batch import spans_of
-from holdfast.engine.constraints import constrain
-from holdfast.engine.drawing import DrawnToken, choose, log_probabilities
-from holdfast.engine.memory import ran_out_of_memory
-from holdfast.engine.prefixes import KeysValues
-from holdfast.engine.processors import StepOutputs, process
-from holdfast.engine.rows import RowState
-from holdfast.engine.runner import Output, Runner
-from holdfast.engine.shared import SharedPrefixes
+from holdfast.generation.batch import spans_of
+from holdfast.generation.constraints import constrain
+from holdfast.generation.drawing import DrawnToken, choose, log_probabilities
+from holdfast.generation.memory import ran_out_of_memory
+from holdfast.generation.prefixes import KeysValues
+from holdfast.generation.processors import StepOutputs, process
+from holdfast.generation.rows import RowState
+from holdfast.generation.runner import Output, Runner
+from holdfast.generation.shared_prefixes import SharedPrefixes
+
+
+class _Owner(NamedTuple):
+    """What a slot belongs to."""
+
+    row: RowState
+    number: int  # of the stream among those of the row
+
+
+@dataclass
+class _LoneRow:
+    """A row that runs without slots."""
+
+    row: RowState
+    caches: list[Cache | None]  # of each stream, as the model makes it; None before the first pass
 
 
 class Decoder:
@@ -36,22 +53,22 @@ class Decoder:
     ):
         self.runner, self.stop_ids, self.shared = runner, stop_ids, shared
         self.slots = runner.slots()
-        self._owners: list[tuple[RowState, int]] = []  # by slot: its row and stream
+        self._owners: list[_Owner] = []  # by slot
         self._span: Tensor | None = None  # of all slots; None after rows joined or left
-        self._alone: tuple[RowState, list[Cache | None]] | None = None
+        self._alone: _LoneRow | None = None
         self._small = runner.small
 
     def __len__(self) -> int:
         """Streams being forwarded."""
-        return len(self._owners) if self._alone is None else len(self._alone[1])
+        return len(self._owners) if self._alone is None else len(self._alone.caches)
 
     @torch.inference_mode()
     def admit(self, rows: Sequence[RowState]) -> list[RowState]:
         """Prefills rows and draws their first tokens; returns those that end with them."""
         if not self.runner.batched:
             (state,) = rows
-            self._alone = state, [None] * len(state.streams)
-            return self._advance_alone()
+            self._alone = _LoneRow(state, [None] * len(state.streams))
+            return self._advance_alone(self._alone)
         first = len(self._owners)
         ends = (state.row.longest + state.row.sampling.max_new_tokens for state in rows)
         self.slots.expect(first + sum(len(state.streams) for state in rows), max(ends))
@@ -62,7 +79,7 @@ class Decoder:
                 self.slots.open(known[0] if known else None, state.row.reusable_len(number))
                 for piece in known[1:]:
                     self.slots.add(piece)
-                self._owners.append((state, number))
+                self._owners.append(_Owner(state, number))
             state.known = [()] * len(state.streams)
         self._span = None
         self._forward_beginnings(first)
@@ -77,7 +94,7 @@ class Decoder:
         """Forwards one token of every row and draws the next; returns the rows that end."""
         with one_thread() if self._small else nullcontext():
             if self._alone is not None:
-                return self._advance_alone()
+                return self._advance_alone(self._alone)
             for state, _ in self._owners:
                 state.forwarded += 1
             return self._advance(0)
@@ -85,7 +102,7 @@ class Decoder:
     @torch.inference_mode()
     def remove(self, state: RowState) -> None:
         """Ends a row at once and keeps nothing of it."""
-        if self._alone is not None and self._alone[0] is state:
+        if self._alone is not None and self._alone.row is state:
             self._alone = None
         self._close([state])
 
@@ -237,21 +254,20 @@ class Decoder:
 
     # A single row
 
-    def _advance_alone(self) -> list[RowState]:
+    def _advance_alone(self, alone: _LoneRow) -> list[RowState]:
         """Draws a token for the row; each stream uses the cache that the model makes, if any."""
-        assert self._alone is not None
-        state, caches = self._alone
-        outputs = []
+        state, outputs = alone.row, list[Output]()
         try:
             for number, stream in enumerate(state.streams):
-                outputs.append(self.runner.forward_next(stream, caches[number]))
-                caches[number] = outputs[-1].cache
-                state.forwarded += outputs[-1].tokens
+                output = self.runner.forward_next(stream, alone.caches[number])
+                alone.caches[number] = output.cache
+                state.forwarded += output.tokens
+                outputs.append(output)
         except Exception as error:
             if ran_out_of_memory(error):
                 raise
             state.error = error
-        ended = [state] if state.error is not None else self._draw(_alone(state, outputs))
+        ended = [state] if state.error is not None else self._draw(_outputs_of(state, outputs))
         if ended:
             self._alone = None
         return ended
@@ -275,7 +291,7 @@ def _note_log_probabilities(
         rows[number].log_probabilities.append(values)
 
 
-def _alone(state: RowState, outputs: Sequence[Output]) -> StepOutputs:
+def _outputs_of(state: RowState, outputs: Sequence[Output]) -> StepOutputs:
     """The outputs of a row's streams, each forwarded separately."""
     logits = torch.cat([output.logits[:, -1] for output in outputs])
     return StepOutputs([state], logits[:1], logits[1:], outputs[0].mass, outputs[0].uniform)

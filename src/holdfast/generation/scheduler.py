@@ -12,13 +12,13 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 
-from holdfast.engine.decoder import Decoder
-from holdfast.engine.memory import halved, ran_out_of_memory
-from holdfast.engine.row_errors import name_error
-from holdfast.engine.rows import Continuation, Row, RowState
-from holdfast.engine.runner import Runner
-from holdfast.engine.shared import SharedPrefixes, beginning
 from holdfast.errors import ModelError
+from holdfast.generation.decoder import Decoder
+from holdfast.generation.memory import halved, ran_out_of_memory
+from holdfast.generation.row_errors import name_error
+from holdfast.generation.rows import Continuation, Row, RowState
+from holdfast.generation.runner import Runner
+from holdfast.generation.shared_prefixes import SharedPrefixes, beginning
 
 # waiting rows join once there is more than one per this many running: a prefill costs ~1 step
 _RUNNING_PER_JOINING = 4

@@ -19,10 +19,10 @@ from torch import Tensor
 
 from holdfast.attention import AttentionTrace
 from holdfast.common.sampling import Penalties, Sampling
-from holdfast.engine.constraints import Matcher, TokenGrammar
-from holdfast.engine.drawing import Draw, DrawnToken, LogProbability, uniforms
-from holdfast.engine.prefixes import KeysValues, Prefix
 from holdfast.errors import ModelError
+from holdfast.generation.constraints import Matcher, TokenGrammar
+from holdfast.generation.drawing import Draw, DrawnToken, LogProbability, uniforms
+from holdfast.generation.prefixes import KeysValues, Prefix
 from holdfast.methods.compiled import UNSTEERED, CompiledMethods
 from holdfast.methods.protocols import EditsLogits
 
@@ -97,6 +97,11 @@ class Row:
         """Tokens of the longest prompt."""
         return max(len(stream.token_ids) for stream in self.streams)
 
+    @property
+    def traces_span(self) -> bool:
+        """Whether the mass is recorded: it is wanted, and the first stream has a span."""
+        return self.trace and any(self.streams[0].span)
+
     def reusable_len(self, number: int) -> int | None:
         """How many first tokens of a stream a longer prompt can reuse; None: all computed ones."""
         stream = self.streams[number]
@@ -164,7 +169,7 @@ class RowState:
     # how often each token is in `token_ids`, counted as they are drawn
     token_counts: Counter[int] = field(default_factory=Counter)
     masses: list[Tensor] = field(default_factory=list)  # on the span, per token, [layer, head]
-    uniform_masses: list[Tensor] = field(default_factory=list)  # for even attention, [layer]
+    uniform_masses: list[Tensor] = field(default_factory=list)  # of uniform attention, [layer]
     log_probabilities: list[LogProbability] = field(default_factory=list)  # if requested
     # per stream, the computed pieces of its first tokens, in order, until they are in its slot
     known: list[tuple[KeysValues, ...]] = field(default_factory=list)
@@ -253,7 +258,7 @@ class RowState:
         if self.error is not None:
             return
         trace = None
-        if self.row.trace and any(self.row.streams[0].span):
+        if self.row.traces_span:
             mass, uniform = torch.stack(self.masses, -1), torch.stack(self.uniform_masses, -1)
             trace = AttentionTrace(mass.cpu(), uniform.cpu())
         ids = tuple(self.token_ids)

@@ -20,17 +20,17 @@ from transformers.cache_utils import (
     LinearAttentionLayer,
 )
 
-from holdfast.engine import slot_layers
-from holdfast.engine.slot_layers import (
+from holdfast.errors import ModelError
+from holdfast.generation import slot_layers
+from holdfast.generation.slot_layers import (
     CacheLayer,
     DummyLayer,
     KeyLayer,
-    Shared,
+    SlotState,
     States,
     Window,
     WindowLayer,
 )
-from holdfast.errors import ModelError
 
 _CONV, _RECURRENT = "conv", "recurrent"
 
@@ -38,7 +38,7 @@ _CONV, _RECURRENT = "conv", "recurrent"
 class StateLayer(LinearAttentionLayer):
     """States of a convolution and of a recurrence, [slot, ...] each, as transformers has them."""
 
-    def __init__(self, like: LinearAttentionCacheLayerMixin, shared: Shared):
+    def __init__(self, like: LinearAttentionCacheLayerMixin, shared: SlotState):
         super().__init__(number_of_states=like.number_of_states)
         self.shared = shared
         self.kept: States = {}
@@ -113,7 +113,7 @@ class StateLayer(LinearAttentionLayer):
 class HybridLayer(StateLayer, KeyLayer):  # type: ignore[misc, override]  # as theirs
     """Attention and a recurrence in one layer."""
 
-    def __init__(self, like: LinearAttentionCacheLayerMixin, shared: Shared):
+    def __init__(self, like: LinearAttentionCacheLayerMixin, shared: SlotState):
         KeyLayer.__init__(self, like, shared)
         StateLayer.__init__(self, like, shared)
 
@@ -150,7 +150,7 @@ RECURRENT = frozenset(kind for kind, layer in SLOT_LAYERS.items() if issubclass(
 ATTENDING = frozenset(SLOT_LAYERS) - {LinearAttentionLayer, DummyLayer}
 
 
-def layers_like(layers: Sequence[CacheLayer], shared: Shared) -> list[SlotLayer]:
+def layers_like(layers: Sequence[CacheLayer], shared: SlotState) -> list[SlotLayer]:
     """The layers that replace those of transformers. If windowed layers have a recurrence, all
     layers keep every token, since masks are made for one number of keys per kind. A `ModelError`
     names the kinds that have no replacement.
@@ -160,7 +160,7 @@ def layers_like(layers: Sequence[CacheLayer], shared: Shared) -> list[SlotLayer]
             f"The cache has layers of the kind {' and '.join(unknown)}, which cannot be laid out in"
             " slots; forward each row alone, with the cache that the model makes."
         )
-    kinds: dict[type, Callable[[Any, Shared], SlotLayer]] = {**SLOT_LAYERS}
+    kinds: dict[type, Callable[[Any, SlotState], SlotLayer]] = {**SLOT_LAYERS}
     if LinearAttentionAndSlidingWindowAttentionLayer in map(type, layers):
         kinds[DynamicSlidingWindowLayer] = KeyLayer
     elif widths := [

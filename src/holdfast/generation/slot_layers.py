@@ -11,7 +11,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 from torch import Tensor
@@ -37,12 +37,19 @@ States = Mapping[tuple[str, int], Tensor]  # by kind and number
 
 
 @dataclass(frozen=True)
-class PassColumns:
-    """The columns that a kind of layer reads in a pass."""
+class LayerColumns:
+    """The columns that a kind of layer reads and writes in a pass."""
 
-    count: int  # number of columns
-    first: int  # the token in the first column; 0 if rows differ in it
-    places: Tensor  # the column of each token written, [token]
+    count: int  # number of columns read
+    first: int  # the token in the first one; 0 if rows differ in it
+    written: Tensor  # the column of each token written, [token]
+
+
+class Sources(NamedTuple):
+    """Where in a pass of several queries per row the tokens come from that it writes, [token]."""
+
+    rows: Tensor
+    queries: Tensor
 
 
 @dataclass
@@ -52,10 +59,9 @@ class SlotPass:
     rows: slice | Tensor  # the slots read, in order
     width: int  # queries per row, padding included
     slots: Tensor  # the slot of each token written, [token]
-    every: PassColumns  # columns of layers that keep all tokens
-    kept: PassColumns  # columns of layers that keep a window
-    # row and query of each token written; None if every row writes one token
-    sources: tuple[Tensor, Tensor] | None
+    every: LayerColumns  # columns of layers that keep all tokens
+    kept: LayerColumns  # columns of layers that keep a window
+    sources: Sources | None  # None if every row writes one token
     begun: bool  # whether the rows already have computed tokens
     written: bool = False  # whether a layer has written
 
@@ -91,8 +97,8 @@ class Window:
 
 
 @dataclass
-class Shared:
-    """State that all layers share: the pass under way, the tokens computed by slot, the windows.
+class SlotState:
+    """What all layers of slots share: the pass under way, the tokens computed, and the windows.
 
     Layers refer to this and not to the slots, as a reference cycle would delay the release of
     memory until cycles are collected.
@@ -115,7 +121,7 @@ class Shared:
 class KeyLayer(DynamicLayer):
     """Keys and values of all tokens; a layer that uses another layer's keys keeps none."""
 
-    def __init__(self, like: CacheLayer, shared: Shared):
+    def __init__(self, like: CacheLayer, shared: SlotState):
         DynamicLayer.__init__(self)
         self.shared = shared
         self.store: list[Tensor] = []
@@ -130,7 +136,7 @@ class KeyLayer(DynamicLayer):
             store[slot, :, start:end] = new
 
     @property
-    def columns(self) -> PassColumns:
+    def columns(self) -> LayerColumns:
         """The columns that this kind of layer reads."""
         return self.shared.under_way.every
 
@@ -204,10 +210,10 @@ class KeyLayer(DynamicLayer):
         self.reserve(len(self.shared.lengths), columns.count, (key_states, value_states))
         for store, new in zip(self.store, (key_states, value_states), strict=True):
             if current.sources is None:
-                store[current.slots, :, columns.places] = new[:, :, 0]
+                store[current.slots, :, columns.written] = new[:, :, 0]
             else:
                 rows, queries = current.sources
-                store[current.slots, :, columns.places] = new[rows, :, queries]
+                store[current.slots, :, columns.written] = new[rows, :, queries]
         self.keys, self.values = (store[current.rows, :, : columns.count] for store in self.store)
         return self.keys, self.values
 
@@ -226,7 +232,7 @@ class WindowLayer(KeyLayer):
     is_sliding = True
 
     @property
-    def columns(self) -> PassColumns:
+    def columns(self) -> LayerColumns:
         """The columns of the tokens that are kept."""
         return self.shared.under_way.kept
 
@@ -260,7 +266,7 @@ class WindowLayer(KeyLayer):
             known = store[current.rows, :, : self.columns.count]
             wide = new.new_zeros(*new.shape[:2], self.columns.count, new.shape[3])
             wide[:, :, : known.shape[2]] = known
-            wide[rows, :, self.columns.places] = new[rows, :, queries]
+            wide[rows, :, self.columns.written] = new[rows, :, queries]
             read.append(wide)
         self.keys, self.values = read
         return self.keys, self.values

@@ -12,23 +12,24 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 from transformers.cache_utils import Cache
 
 from holdfast.attention import EVERY_LENGTH, SAME_FACTORS, RotaryLengths, Starts
-from holdfast.engine.prefixes import KeysValues
-from holdfast.engine.slot_layers import (
+from holdfast.generation.prefixes import KeysValues
+from holdfast.generation.slot_layers import (
     CacheLayer,
-    PassColumns,
-    Shared,
+    LayerColumns,
     SlotPass,
+    SlotState,
+    Sources,
     States,
     WindowLayer,
 )
-from holdfast.engine.state_layers import StateLayer, layers_like
+from holdfast.generation.state_layers import StateLayer, layers_like
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,15 @@ class _PassResult:
     # per windowed layer, keys and values [row, head, column, size]; [] if each row forwarded one
     # token, whose keys and values are in the slots
     beside: list[tuple[Tensor, ...]]
+
+
+class _Written(NamedTuple):
+    """Where a pass writes its tokens, int64 [token]."""
+
+    slots: Tensor
+    columns: Tensor  # in layers that keep all tokens
+    kept_columns: Tensor  # in layers that keep a window
+    sources: Sources | None  # None if every row writes one token
 
 
 class Slots(Cache):
@@ -64,7 +74,7 @@ class Slots(Cache):
         device: torch.device,
         rotary: RotaryLengths = SAME_FACTORS,
     ):
-        self._shared = Shared()
+        self._shared = SlotState()
         self._layers = layers_like(layers, self._shared)
         self._recurrent = [layer for layer in self._layers if isinstance(layer, StateLayer)]
         self._windowed = [layer for layer in self._layers if isinstance(layer, WindowLayer)]
@@ -117,16 +127,22 @@ class Slots(Cache):
         num_new_tokens = [end - start for start, end in zip(starts, ends, strict=True)]
         together = isinstance(slots, range)
         rows = slice(slots[0], slots[-1] + 1) if together else torch.tensor(slots).to(self.device)
-        where, places, kept, sources = self._places(slots, starts, num_new_tokens)
-        every = PassColumns(max(ends), 0, places)
+        written = self._written(slots, starts, num_new_tokens)
+        every = LayerColumns(max(ends), 0, written.columns)
         firsts = [self._shared.window.firsts[slot] for slot in slots]
         alike, count = len(set(firsts)) == 1, max(map(int.__sub__, ends, firsts))
         if count == every.count and any(firsts):
             count += 1  # the two kinds of layers are distinguished by their number of keys
-        seen = PassColumns(count, firsts[0] if alike else 0, kept)
+        kept = LayerColumns(count, firsts[0] if alike else 0, written.kept_columns)
         self.seq_length_read = False
         self._shared.current = SlotPass(
-            rows, max(num_new_tokens), where, every, seen, sources, begun=starts[0] > 0
+            rows,
+            max(num_new_tokens),
+            written.slots,
+            every,
+            kept,
+            written.sources,
+            begun=starts[0] > 0,
         )
         try:
             for layer in self._recurrent:
@@ -139,7 +155,7 @@ class Slots(Cache):
                 on_device = torch.tensor(firsts)[:, None].to(self.device)
                 yield Starts(count, tuple(firsts), on_device)
             states = [layer.end() for layer in self._recurrent]
-            beside = [layer.end() for layer in self._windowed] if sources else []
+            beside = [layer.end() for layer in self._windowed] if written.sources else []
             if states or beside:
                 self._results.append(_PassResult(list(slots), states, beside))
         finally:
@@ -178,14 +194,14 @@ class Slots(Cache):
         for slot, first in firsts.items():
             window.firsts[slot] = first
 
-    def _places(
+    def _written(
         self, slots: Sequence[int], lengths: Sequence[int], num_new_tokens: Sequence[int]
-    ) -> tuple[Tensor, Tensor, Tensor, tuple[Tensor, Tensor] | None]:
-        """Slot, column and windowed column of each token; row and query, if rows have several."""
+    ) -> _Written:
+        """Where a pass writes, given how many tokens each slot has and how many are new."""
         firsts = [self._shared.window.firsts[slot] for slot in slots]
         if max(num_new_tokens) == 1:
             placed = torch.tensor([slots, lengths, firsts]).to(self.device)
-            return placed[0], placed[1], placed[1] - placed[2], None
+            return _Written(placed[0], placed[1], placed[1] - placed[2], None)
         counts, widest = torch.tensor(num_new_tokens), max(num_new_tokens)
         rows = torch.arange(len(slots)).repeat_interleave(counts)
         behind = torch.arange(len(rows)) - (counts.cumsum(0) - counts)[rows]
@@ -194,7 +210,7 @@ class Slots(Cache):
         placed = torch.stack([where, first + behind, first + behind - kept, rows, queries]).to(
             self.device
         )
-        return placed[0], placed[1], placed[2], (placed[3], placed[4])
+        return _Written(placed[0], placed[1], placed[2], Sources(placed[3], placed[4]))
 
     def computed(self, slot: int, count: int | None = None, start: int = 0) -> KeysValues | None:
         """Copies of the keys, values and states of a row's first `count` tokens (None: all) from

@@ -23,13 +23,13 @@ from holdfast.attention import (
     steered,
 )
 from holdfast.common.threads import is_small
-from holdfast.engine.batch import Batch, batch_of, spans_of
-from holdfast.engine.cache import Slots
-from holdfast.engine.memory import ran_out_of_memory
-from holdfast.engine.rows import StreamState
-from holdfast.engine.slot_layers import DummyLayer
-from holdfast.engine.state_layers import RECURRENT
 from holdfast.errors import HoldfastError, ModelError
+from holdfast.generation.batch import Batch, batch_of, spans_of
+from holdfast.generation.memory import ran_out_of_memory
+from holdfast.generation.rows import StreamState
+from holdfast.generation.slot_layers import DummyLayer
+from holdfast.generation.slots import Slots
+from holdfast.generation.state_layers import RECURRENT
 from holdfast.states import edited
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class Output:
     # mass on the span at the last token, float32 [row, layer, head]; None unless traced
     mass: Tensor | None
     cache: Cache | None  # what is computed after the pass
-    # the mass if each layer attended evenly, float32 [row, layer]; None unless traced
+    # the mass of uniform attention, float32 [row, layer]; None unless traced
     uniform: Tensor | None = None
     tokens: int = 0  # tokens forwarded of each row, padding included
 
@@ -174,8 +174,8 @@ class Runner:
             )
         mass = uniform = None
         if state is not None and state.steering.trace:
-            mass = torch.stack([layer.float() for layer in state.seen], 1)
-            uniform = torch.stack(list(state.uniform.values()), 1)
+            mass = torch.stack([layer.float() for layer in state.masses], 1)
+            uniform = torch.stack(list(state.passes[-1].uniform.values()), 1)
         cache = cache_of(output)
         logits = output.logits[:, -batch.logits :]
         return Output(logits, mass, cache, uniform, batch.ids.shape[1])
@@ -253,20 +253,21 @@ class Runner:
         logits: int = 1,
     ) -> Output:
         """Forwards the pending tokens of some slots, which `slots.commit` then counts as computed.
-        Rows that may not share a pass get separate passes. A row that has become too long for the
-        rotary factors of its keys is computed anew, in a pass of its own.
+
+        Args:
+            slots: of the rows.
+            which: the slots to forward; a range is read as a slice.
+            states: of each of these, its stream.
+            span: of their prompts, bool [slot, column].
+            logits: of how many last tokens they are wanted.
+
+        Returns:
+            The output of the slots, in order. Rows that may not share a pass get separate passes.
         """
         slots.drop()
         ends = [len(state) for state in states]
-        together: dict[Hashable, list[int]] = {}
-        for index, (slot, end) in enumerate(zip(which, ends, strict=True)):
-            anew = slots.lengths[slot] > 0 and end not in slots.rotary_lengths[slot]
-            if anew:
-                slots.restart(slot)
-            key = slot if anew else None, self.batch_key(slots.lengths[slot], end)
-            together.setdefault(key, []).append(index)
+        groups, outputs = self._sharing_passes(slots, which, ends), list[Output]()
         starts = [slots.lengths[slot] for slot in which]
-        groups, outputs = list(together.values()), []
         for group in groups:
             # one group keeps its range of slots, which is read as a slice, and its tensor of spans
             whole = len(groups) == 1
@@ -287,6 +288,23 @@ class Runner:
                 return self.forward_slots(slots, which, states, span, logits)
         return outputs[0] if len(groups) == 1 else _in_order(outputs, groups)
 
+    def _sharing_passes(
+        self, slots: Slots, which: Sequence[int], ends: Sequence[int]
+    ) -> list[list[int]]:
+        """The indices of slots that may share a pass, which forwards each up to its end.
+
+        A row that has become too long for the rotary factors of its keys is computed anew, in a
+        pass of its own.
+        """
+        groups: dict[Hashable, list[int]] = {}
+        for index, (slot, end) in enumerate(zip(which, ends, strict=True)):
+            anew = slots.lengths[slot] > 0 and end not in slots.rotary_lengths[slot]
+            if anew:
+                slots.restart(slot)
+            key = slot if anew else None, self.batch_key(slots.lengths[slot], end)
+            groups.setdefault(key, []).append(index)
+        return list(groups.values())
+
     def _logits_to_keep(self, batch: Batch) -> int | Tensor:
         """The last tokens, whose logits are wanted. Several are listed by index: given a number,
         Gemma 4 drops the other queries from layers that share keys.
@@ -306,13 +324,6 @@ class Runner:
             return seen
         dtype = self.hf_model.dtype
         return torch.zeros_like(seen, dtype=dtype).masked_fill_(~seen, torch.finfo(dtype).min)
-
-
-def forward_alone(runner: Runner, state: StreamState, logits: int) -> Tensor:
-    """The logits [token, vocabulary] of a row's last tokens, with the whole row forwarded alone."""
-    span = spans_of([state], runner.device)
-    batch = batch_of([state], [0], span, runner.device, logits=logits)
-    return runner.forward(batch).logits[0]
 
 
 def _in_order(outputs: Sequence[Output], groups: Sequence[Sequence[int]]) -> Output:

@@ -1,0 +1,80 @@
+"""Refuses heads that a model does not have."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from transformers import PreTrainedModel
+
+from holdfast.attention.reaching import layers_with_attention
+from holdfast.errors import UsageError
+from holdfast.methods.heads import Head
+from holdfast.methods.protocols import NeedsRehearsal, ShiftsAttention
+
+
+def check_heads(
+    model: PreTrainedModel, methods: Sequence[ShiftsAttention | NeedsRehearsal]
+) -> None:
+    """Refuses methods that name a head that the model does not have.
+
+    Raises:
+        UsageError: names the head, and the file that it came from.
+    """
+    for method in methods:
+        chosen = method.heads or ()
+        file = getattr(chosen, "file", "")
+        source = f" (from {file!r})" if file else ""
+        _check_shape(model, method.name, chosen, source)
+        for layer, head in sorted(chosen):
+            described = f"{method.name} names head {head} in layer {layer}{source}, and"
+            _check_head(model, (layer, head), described)
+
+
+def _check_shape(model: PreTrainedModel, method: str, chosen: object, source: str) -> None:
+    """Refuses heads of a file that was made for a model of another shape."""
+    config, made_for = model.config.get_text_config(), getattr(chosen, "made_for", None)
+    layers = getattr(config, "num_hidden_layers", None)
+    heads = getattr(config, "num_attention_heads", None)
+    if not made_for or not isinstance(layers, int) or not isinstance(heads, int):
+        return
+    if (made_for.layers, made_for.heads) != (layers, heads):
+        raise UsageError(
+            f"{method} has heads{source} made for {made_for.model or 'a model'} of"
+            f" {made_for.layers} layers x {made_for.heads} heads, and this model has {layers} x"
+            f" {heads}; profile this one.",
+            option="heads",
+            value=(made_for.layers, made_for.heads),
+            allowed=(layers, heads),
+        )
+
+
+def _check_head(model: PreTrainedModel, pair: Head, described: str) -> None:
+    """Refuses a head by its layer, by layers without attention, and by its number."""
+    (layer, head), config = pair, model.config.get_text_config()
+    layers = getattr(config, "num_hidden_layers", None)
+    if isinstance(layers, int) and layer >= layers:
+        raise UsageError(
+            f"{described} this model has {layers} layers, counted from 0.",
+            option="heads",
+            value=pair,
+            allowed=layers,
+        )
+    with_attention = layers_with_attention(model)
+    if with_attention is not None and layer not in with_attention:
+        some = ", ".join(map(str, sorted(with_attention)))
+        cure = f"take heads of layers {some}" if some else "give no heads, which steers all"
+        raise UsageError(
+            f"{described} no attention of {type(model).__name__} can be steered there; {cure}.",
+            option="heads",
+            value=pair,
+            allowed=sorted(with_attention),
+        )
+    heads = getattr(config, "num_attention_heads", None)
+    count = heads[layer] if isinstance(heads, (list, tuple)) else heads
+    if isinstance(count, int) and head >= count:
+        raise UsageError(
+            f"{described} this model has {count} heads, counted from 0.",
+            option="heads",
+            value=pair,
+            allowed=count,
+        )

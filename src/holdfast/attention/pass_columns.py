@@ -1,0 +1,138 @@
+"""Where the keys of a pass are in the text, and which of them are the span's."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+from torch.nn.functional import pad
+
+from holdfast.attention.batch_steering import BatchSteering
+from holdfast.attention.extent import Groups, SpanColumns, Starts
+from holdfast.errors import Unsteerable, UsageError
+
+
+@dataclass(eq=False)
+class PassColumns:
+    """The columns of the keys that the layers of a pass read.
+
+    A token's column is its place in its row, padding included. Layers with a sliding window read
+    only the last keys, so the model reports with its masks at which column so many keys begin, and
+    a layer is known by its number of keys.
+    """
+
+    steering: BatchSteering
+    _firsts: dict[int, int | Starts] = field(default_factory=dict)  # by number of keys
+    # how many tokens there are so far, as reported by the model; None: only the device knows
+    _tokens: int | None = 0
+
+    def clear(self) -> None:
+        """Forgets what the model reported for the pass before."""
+        self._firsts.clear()
+
+    def report(
+        self, q_offset: int | Tensor, q_length: int, kv_offset: int | Starts, kv_length: int
+    ) -> None:
+        """Takes from the model that `kv_length` keys begin at column `kv_offset`, for queries from
+        `q_offset` on; static caches give tensors.
+        """
+        first = not self._firsts
+        self._firsts[kv_length] = kv_offset
+        if isinstance(q_offset, Tensor):
+            self._tokens = None
+        elif first or self._tokens is not None:
+            tokens = q_offset + q_length
+            known = None if first else self._tokens
+            self._tokens = tokens if known is None else max(known, tokens)
+
+    def first(self, keys: int) -> int | Starts:
+        """The column of the first of `keys` keys.
+
+        Raises:
+            Unsteerable: these keys are not tokens.
+            UsageError: there are fewer tokens than the span mask has.
+        """
+        width, tokens = self.steering.span.shape[1], self._tokens if self._firsts else keys
+        if tokens is not None and not self.steering.follows and tokens < width:
+            raise UsageError(
+                f"The span mask has {width} tokens and this pass sees {tokens}; give a mask of the"
+                " whole prompt, and forward it at once.",
+                option="span_mask",
+                value=width,
+                allowed=tokens,
+            )
+        if keys in self._firsts:
+            return self._firsts[keys]
+        if self._firsts and keys != tokens:
+            raise Unsteerable(
+                f"A layer has {keys} keys for {'other' if tokens is None else tokens} tokens, so"
+                " they are not tokens and cannot be steered; use prompt methods."
+            )
+        return max(0, width - keys) if self.steering.follows else 0
+
+    def has_generated(self, keys: int) -> bool:
+        """Whether a key was generated that some method counts as the span."""
+        first, generated = self.first(keys), self.steering.first_generated
+        firsts = first.columns if isinstance(first, Starts) else [first] * len(generated)
+        rows = zip(firsts, self.steering.includes, generated, strict=True)
+        return any(included and first + keys > start for first, included, start in rows)
+
+    def is_two_groups(self, keys: int) -> bool:
+        """Whether each row's keys fall into two groups that all its methods agree on."""
+        return not self.steering.disagrees or not self.has_generated(keys)
+
+    def groups(self, keys: int) -> Groups:
+        """The ranges of keys that contain the two groups; reads nothing from the device."""
+        first, extent = self.first(keys), self.steering.extent
+        if isinstance(first, Starts):
+            return extent.groups_by_row(first.columns, keys)
+        return extent.groups(first, first + keys)
+
+    def span(self, rows: int, keys: int) -> Tensor:
+        """The keys of the span itself, bool [row, key]."""
+        first, span = self.first(keys), self.steering.span
+        width = span.shape[1]
+        if isinstance(first, Starts):
+            columns = first.on_device + torch.arange(keys, device=span.device)
+            span = span.gather(1, columns.clamp(max=width - 1)) & (columns < width)
+        else:
+            span = span[:, first : first + keys]
+            if span.shape[1] < keys:
+                span = pad(span, (0, keys - span.shape[1]))
+        return self._per_row(span, rows)
+
+    def generated(self, rows: int, keys: int) -> Tensor | None:
+        """The keys that were generated, bool [row, key]; None if no method counts any as the span.
+        Those of the span are not among them.
+        """
+        if not self.has_generated(keys):
+            return None
+        behind = self._from(self.steering.first_generated_on_device, keys)
+        return self._per_row(behind, rows) & ~self.span(rows, keys)
+
+    def members(self, rows: int, keys: int) -> Tensor:
+        """The first of the two groups, bool [row, key]: the span, and in rows whose methods count
+        them as such, generated keys.
+        """
+        span = self.span(rows, keys)
+        if not self.has_generated(keys):
+            return span
+        return span | self._per_row(self._from(self.steering.included_from, keys), rows)
+
+    def for_kernel(self, rows: int, keys: int) -> SpanColumns:
+        """The same groups, for a kernel that finds each key's group itself."""
+        steering, copies = self.steering, self.steering.copies_of(rows)
+        span = steering.span.contiguous()
+        return SpanColumns(span, steering.included_from, self.first(keys), copies)
+
+    def _from(self, columns: Tensor, keys: int) -> Tensor:
+        """The keys from a column [row] on, bool [row of the span, key]."""
+        first, offsets = self.first(keys), torch.arange(keys, device=columns.device)
+        key_columns = offsets + (first.on_device if isinstance(first, Starts) else first)
+        return key_columns >= columns[:, None]
+
+    def _per_row(self, members: Tensor, rows: int) -> Tensor:
+        """The same per row of the pass, which may be several for each row of the span."""
+        copies = self.steering.copies_of(rows)
+        return members.repeat_interleave(copies, 0) if copies > 1 else members

@@ -1,0 +1,68 @@
+"""The mask that a layer gets in the pass under way, registered with transformers as "holdfast"."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+from transformers import AttentionMaskInterface
+from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS
+
+from holdfast.attention.extent import Starts
+from holdfast.attention.passes import PASS, Pass
+from holdfast.attention.plain_attention import IMPLEMENTATION, plain_name
+
+
+@torch.compiler.disable  # type: ignore[untyped-decorator]
+def holdfast_mask(**kwargs: Any) -> Tensor | None:
+    """Implements transformers' mask interface: SDPA's mask in a steered pass, and otherwise that of
+    the model's own attention. Reports the columns of the keys to a steered pass.
+    """
+    current, config = PASS.get(), kwargs.get("config")
+    if current is not None and current.model is not None and not current.model.has_config(config):
+        current = None  # the mask is another model's, which runs in the middle of that pass
+    name = plain_name(config)
+    if current is not None and current.state is not None:
+        name = "sdpa"
+        if "allow_is_bidirectional_skip" not in kwargs:  # otherwise the keys are an encoder's
+            q_length, kv_length = int(kwargs.get("q_length", 0)), int(kwargs.get("kv_length", 0))
+            first = _starts_of(current, kv_length) or int(kwargs.get("kv_offset", 0))
+            current.state.report_keys(kwargs.get("q_offset", 0), q_length, first, kv_length)
+    if current is not None and current.positions is not None:
+        return _mask_by_positions(current, name, **kwargs)
+    return ALL_MASK_ATTENTION_FUNCTIONS[name](**kwargs)  # type: ignore[no-any-return]
+
+
+def _starts_of(current: Pass, keys: int) -> Starts | None:
+    """Where this many keys begin, if rows keep different ones."""
+    return current.starts if current.starts is not None and current.starts.keys == keys else None
+
+
+def _mask_by_positions(
+    current: Pass,
+    plain: str,
+    *,
+    mask_function: Callable[..., Tensor],
+    kv_length: int,
+    kv_offset: int = 0,
+    dtype: torch.dtype = torch.float32,
+    **_: Any,
+) -> Tensor:
+    """The mask of a model's own rule, [row, 1, query, key], in the format of `plain`; queries are
+    identified by position, keys by column.
+    """
+    positions, starts = current.positions, _starts_of(current, kv_length)
+    assert positions is not None
+    rows = torch.arange(len(positions), device=positions.device)[:, None, None, None]
+    first = kv_offset if starts is None else starts.on_device[:, :, None, None]
+    keys = torch.arange(kv_length, device=positions.device)[None, None, None] + first
+    seen = mask_function(rows, rows.new_zeros(()), positions[:, None, :, None], keys)
+    seen = seen.expand(len(positions), 1, positions.shape[1], kv_length)
+    if plain != "eager":
+        return seen
+    return torch.zeros_like(seen, dtype=dtype).masked_fill_(~seen, torch.finfo(dtype).min)
+
+
+AttentionMaskInterface.register(IMPLEMENTATION, holdfast_mask)

@@ -1,0 +1,63 @@
+"""The attention that models had before ours, which passes that are not steered keep."""
+
+from __future__ import annotations
+
+import sys
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from transformers.integrations.sdpa_attention import sdpa_attention_forward
+from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
+
+IMPLEMENTATION = "holdfast"  # our attention's name in transformers
+# Configurations, which need not be hashable, with the attention that each had before ours.
+_PLAIN: list[tuple[weakref.ref[Any], str]] = []
+
+
+@dataclass(frozen=True, eq=False)
+class PriorAttention:
+    """The attention implementation that a configuration of a model had before ours."""
+
+    config: Any
+    implementation: str | None
+
+
+def note_plain(before: Sequence[PriorAttention]) -> None:
+    """Records the attention that configurations of a model had before ours."""
+    forget_plain(before)
+    for prior in before:
+        if prior.implementation is not None and prior.implementation != IMPLEMENTATION:
+            _PLAIN.append((weakref.ref(prior.config), prior.implementation))
+
+
+def forget_plain(before: Sequence[PriorAttention]) -> None:
+    """Forgets the configurations that have that attention back."""
+    restored = [p.config for p in before if p.implementation not in (None, IMPLEMENTATION)]
+    _PLAIN[:] = [
+        (known, name)
+        for known, name in _PLAIN
+        if (alive := known()) is not None and not any(alive is config for config in restored)
+    ]
+
+
+def plain_name(config: object) -> str:
+    """The attention that a configuration had before ours; "sdpa" if none is recorded."""
+    return next((name for known, name in _PLAIN if known() is config), "sdpa")
+
+
+def plain_attention(
+    module: torch.nn.Module, mask: object, kwargs: Mapping[str, Any]
+) -> Callable[..., tuple[Tensor, Any]] | None:
+    """The attention that a module had before ours, for an unsteered pass; None if SDPA will do."""
+    name = plain_name(getattr(module, "config", None))
+    is_additive = isinstance(mask, Tensor) and mask.is_floating_point()
+    if name == "sdpa" or (name == "eager" and not (is_additive and kwargs.get("indices") is None)):
+        return None
+    file = sys.modules[type(module).__module__]
+    eager = getattr(file, "eager_attention_forward", sdpa_attention_forward)
+    found: Callable[..., tuple[Tensor, Any]] = ALL_ATTENTION_FUNCTIONS.get_interface(name, eager)
+    return found

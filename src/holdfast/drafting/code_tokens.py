@@ -1,0 +1,261 @@
+"""Pieces of code as rules files name them, and the patterns and files that measures take.
+
+The files are those of the language that a text names, or that alone has such code; a token that
+could as well be an English word needs such a language.
+"""
+
+import re
+from dataclasses import dataclass
+
+from holdfast.drafting.commands import is_command, path_glob
+
+
+@dataclass(frozen=True)
+class CodeToken:
+    """A piece of code.
+
+    Args:
+        pattern: the regular expression that finds it.
+        files: the globs of the files that may have it; () if any may.
+    """
+
+    pattern: str
+    files: tuple[str, ...] = ()
+
+
+SCRIPT = ("*.{ts,tsx,mts,cts,js,jsx,mjs,cjs,vue,svelte}",)
+_TYPED = ("*.{ts,tsx,mts,cts,vue,svelte}",)
+_MARKUP = "*.{html,tsx,jsx,vue,svelte,astro,twig,erb,hbs,liquid,njk,php,cshtml,razor}"
+DOCUMENTS = "!*.{md,mdx,txt,rst}"
+# a language or framework as people name it, and its files
+_LANGUAGES: tuple[tuple[str, tuple[str, ...]], ...] = (
+    (r"Type[Ss]cript|TSX?|React(?: Native)?|Next\.js", _TYPED),
+    (r"Java[Ss]cript|JSX?|Node(?:\.js)?", SCRIPT),
+    (r"Python|Django|FastAPI|Flask", ("*.py",)),
+    (r"Rust", ("*.rs",)),
+    (r"Go|Golang", ("*.go",)),
+    (r"Kotlin", ("*.{kt,kts}",)),
+    (r"Java", ("*.java",)),
+    (r"Swift(?:UI)?", ("*.swift",)),
+    (r"C#|\.NET", ("*.cs",)),
+    (r"C\+\+", ("*.{cc,cpp,cxx,h,hh,hpp}",)),
+    (r"PHP|Laravel", ("*.php",)),
+    (r"Ruby|Rails", ("*.rb",)),
+    (r"S?CSS|[Ss]tylesheets?", ("*.{css,scss}",)),
+    (r"Tailwind(?: CSS)?", (_MARKUP, "*.{css,scss}")),
+    (r"HTML", ("*.{html,htm}",)),
+    (r"PowerShell", ("*.{ps1,psm1}",)),
+    (r"Vue", ("*.vue",)),
+    (r"Svelte", ("*.svelte",)),
+    (r"SQL", ("*.sql",)),
+    (r"[Ss]hell|Bash", ("*.{sh,bash}",)),
+    (r"Markdown", ("*.{md,mdx}",)),
+    (r"Dart|Flutter", ("*.dart",)),
+    (r"Elixir", ("*.{ex,exs}",)),
+    (r"Terraform", ("*.tf",)),
+    (r"Protobuf|[Pp]roto", ("*.proto",)),
+)
+TESTS = ("*{.test.,.spec.,_test.,_spec.,test_,tests/,test/,__tests__/,Test.,Tests.,Tests/}*",)
+
+# the names of tokens whose pattern is not their text, their pattern, and the files that have them
+_TOKENS: tuple[tuple[tuple[str, ...], str, tuple[str, ...]], ...] = (
+    (("any", "any type", "any types"), r"(?:[:<|&,(=]\s*|\bas\s+)any\b(?!\s*[:(])", _TYPED),
+    (("as",), r"\bas\s+(?!const\b)[\w{<]", _TYPED),
+    (("!",), r"[\w)\]]!(?=[.;,)\[])", _TYPED),
+    (("enum", "enums"), r"^\s*(?:export\s+)?(?:declare\s+)?(?:const\s+)?enum\s+\w", _TYPED),
+    (("namespace",), r"^\s*(?:export\s+)?(?:declare\s+)?namespace\s+\w", _TYPED),
+    (("var", "var declarations"), r"^\s*(?:export\s+)?var\s+\w|\(var\s+\w", SCRIPT),
+    (("eval",), r"(?<![\w.])eval\(", ("*.{ts,tsx,mts,cts,js,jsx,mjs,cjs,vue,svelte,py}",)),
+    (("require", "require statements"), r"(?<![\w.])require\(", SCRIPT),
+    (("alert",), r"(?<![\w.])alert\(", SCRIPT),
+    (("debugger",), r"^\s*debugger\b", SCRIPT),
+    (("default export", "default exports"), r"^\s*export\s+default\b|\bas default\b", SCRIPT),
+    (("export default",), r"^\s*export\s+default\b", SCRIPT),
+    (("==",), r"(?<![=!<>])==(?!=)", SCRIPT),
+    (("!=",), r"(?<![=!])!=(?!=)", SCRIPT),
+    (
+        ("inline styles", "inline style attributes", "inline css"),
+        r"\bstyle=[\"'{]",
+        (_MARKUP,),
+    ),
+    (
+        ("class components", "class-based components"),
+        r"\bextends\s+(?:React\.)?(?:Pure)?Component\b",
+        SCRIPT,
+    ),
+    (("innerHTML",), r"\.innerHTML\b", SCRIPT),
+    (("print", "print statements"), r"(?<![\w.])print\(", ("*.py",)),
+    (
+        ("except", "except:", "bare except", "bare except clauses", "bare excepts"),
+        r"^\s*except\s*:",
+        ("*.py",),
+    ),
+    (
+        ("wildcard imports", "star imports", "wildcard import"),
+        r"^\s*from\s+\S+\s+import\s+\*",
+        ("*.py",),
+    ),
+    (("any casts",), r"\bas\s+any\b", _TYPED),
+    (
+        ("console logs", "console.log", "console.log statements", "console.logs"),
+        r"(?<![\w$])console\.log\b",
+        SCRIPT,
+    ),
+    (("console statements",), r"(?<![\w$])console\.\w", SCRIPT),
+    (("trailing commas",), r",[ \t]*\n\s*[\])}]", SCRIPT),
+    (("eslint-disable comments",), r"eslint-disable", SCRIPT),
+    (("ts-ignore comments", "@ts-ignore"), r"@ts-ignore\b", _TYPED),
+    (("mutable default arguments",), r"\bdef [^\n]*=\s*(?:\[\]|\{\})", ("*.py",)),
+    (("todo comments", "todos"), r"\bTODO\b", ("*", DOCUMENTS)),
+    (
+        ("hex colors", "hardcoded hex colors", "hex values", "hex codes", "raw hex values"),
+        r"#[0-9a-fA-F]{3,8}\b",
+        ("*.{css,scss,ts,tsx,js,jsx,vue,svelte,html}",),
+    ),
+    (("semicolons", "trailing semicolons"), r";[ \t]*$", SCRIPT),
+    (("tabs",), r"^ *\t", ("*", "!*.{md,mdx,txt,mk,go,tsv}", "!*Makefile")),
+    (("spaces",), r"^\t* {2,}[^ *]", ("*", "!*.{md,mdx,txt,yml,yaml,py}")),
+    (("emojis", "emoji"), r"\p{Extended_Pictographic}", ("*",)),
+    (("async",), r"\basync\b", SCRIPT),
+    (("await",), r"\bawait\b", SCRIPT),
+    (("try",), r"\btry\s*\{", SCRIPT),
+    (("catch",), r"\bcatch\s*[({]", SCRIPT),
+    (("unsafe", "unsafe code"), r"\bunsafe\b", ("*.rs",)),
+    (("unwrap",), r"\.unwrap\(\)", ("*.rs",)),
+    (("expect",), r"\.expect\(", ("*.rs",)),
+    (("panic",), r"(?<![\w.])panic\(", ("*.go",)),
+    (("!!",), r"!!(?![\w(!])", ("*.{kt,kts}",)),
+    (("!important",), r"!important\b", ()),
+    (("@ts-expect-error",), r"@ts-expect-error\b", _TYPED),
+    (("@ts-nocheck",), r"@ts-nocheck\b", _TYPED),
+)
+# the shapes of tokens that only some languages have
+_TOKEN_LANGUAGES: tuple[tuple[str, tuple[str, ...]], ...] = (
+    (r"as (?:any|unknown|never).*|.*@ts-.*|Record<.*|Array<.*|Promise<.*", _TYPED),
+    (
+        r"console\..*|.*export (?:default|\*).*|React\..*|use[A-Z]\w*(?:\(\))?|window\..*"
+        r"|document\..*|localStorage.*|process\.env.*|Math\.random.*|Date\.now.*|new Date.*"
+        r"|JSON\..*|dangerouslySetInnerHTML|.*eslint-disable.*|vi\..*|jest\..*|await import\(.*"
+        r"|import\(\)|\.then.*|.*=>.*|const \w+|.*===.*",
+        SCRIPT,
+    ),
+    (
+        r"(?:List|Dict|Optional|Union|Tuple|Any)(?:\[.*\])?|print\(.*|.*type: ?ignore.*"
+        r"|.*noqa.*|os\.path.*|typing\..*|from .* import.*|unittest(?:\..*)?|datetime\..*"
+        r"|time\.sleep.*|asyncio\..*|pytest\..*|sys\.path.*|__future__.*|logging\..*|hasattr.*"
+        r"|getattr.*|setattr.*|except .*",
+        ("*.py",),
+    ),
+    (r"\.?(?:unwrap|expect)\(.*|(?:panic|println|eprintln|dbg|todo|unimplemented|unreachable)!.*"
+     r"|#!?\[.*|std::.*|Box<.*|Rc<.*|Arc<.*", ("*.rs",)),
+    (r"fmt\.Print.*|os\.Exit.*|log\.(?:Fatal|Panic|Print).*|interface\{\}|context\.Background.*"
+     r"|err\..*|errors\..*|//nolint.*", ("*.go",)),
+    (r"System\.out.*|@Autowired|Thread\.sleep.*", ("*.{java,kt}",)),
+    (r"Console\.Write.*|#region|\.Result|\.Wait\(\)", ("*.cs",)),
+    (r"(?:bg|text|space-[xy]|h|w|p|m)-[\w\[\]-]+", ("*.{tsx,jsx,vue,svelte,html,ts,js}",)),
+)  # fmt: skip
+
+
+def files_of_language(text: str) -> list[str]:
+    """The globs of the languages that a text names; none if it names none."""
+    plain = re.sub(r"`[^`]*`", "", text)
+    globs: list[str] = []
+    for name, files in _LANGUAGES:
+        if re.search(rf"(?<![\w/.-])(?:{name})(?![\w/-]|\.\w)", plain):
+            globs += [glob for glob in files if glob not in globs]
+    return globs
+
+
+def named_token(words: str) -> CodeToken | None:
+    """A token by its name, in any case of letters: "wildcard imports"; None if it is unknown."""
+    return next(
+        (
+            CodeToken(pattern, files)
+            for names, pattern, files in _TOKENS
+            if words.lower() in map(str.lower, names)
+        ),
+        None,
+    )
+
+
+_LONGEST = 48  # characters; a longer code span is an example
+_CALL = re.compile(r"(?P<name>.*\w)\((?P<arguments>[^()]*)\)")
+_CONSTANT = re.compile(r"null|None|nil|true|false|True|False|undefined|-?\d+")
+_METAVARIABLE = re.compile(r"(?<![\w$])(?:[A-Z]|Foo|Bar|Baz|My[A-Z]\w*|foo|bar|baz)(?![\w$])")
+_NO_CODE = re.compile(
+    r"\s--?\w|^-|^[A-Z][A-Z0-9_]*$|^[\w-]+:$|^\w+\.\w+\.[\w.]+$|[$%]"  # options, constants, keys
+    r"|^\W+$|[\"']/[\"']"  # marks alone, and several values in one span
+    r"|^#\s|^@?[a-z]\w*-[\w-]+$|-name$|^\w+: ?\w+$"  # headings, names of packages, settings
+)
+
+
+def code_token(text: str) -> CodeToken | None:
+    """The token that a code span writes; None if it may be no code, or only an example of some."""
+    for names, pattern, files in _TOKENS:
+        if text in names:
+            return CodeToken(pattern, files)
+    text = re.sub(r"=\{\{?(?:\.\.\.|…)?\}\}?$", "={", text)  # `style={{}}`
+    text = re.sub(r"\s*=\s*(?:[\"'](?:\.\.\.|…)[\"']|\.\.\.|…)$", " =", text)  # `version = "..."`
+    if re.search(r"[\n]|\.\.\.|…", re.sub(r"[(\[<{](?:\.\.\.|…)[)\]>}]", "", text)):
+        return None
+    is_code = re.search(r"[a-z][A-Z]|[.(\[<!@#:=_]|^(?:as|new) \w", text)
+    files = next((globs for shape, globs in _TOKEN_LANGUAGES if re.fullmatch(shape, text)), ())
+    if len(text) > _LONGEST or not (is_code or files) or is_command(text) or _NO_CODE.search(text):
+        return None
+    is_path = path_glob(text) is not None and re.search(r"/|\.[a-z]{2,4}$", text)
+    if is_path and not re.match(r"(?:os|console|process|fmt|err|log)\.", text):
+        return None
+    pattern = _pattern_of(text)
+    return CodeToken(pattern, files) if pattern else None
+
+
+def _pattern_of(text: str) -> str | None:
+    """A token as a pattern, in which what stands for something else may be anything; None if it is
+    an example: `fetch('/api/apps')`, `X | Y`.
+    """
+    if element := re.fullmatch(r"<(\w+)(?: ?/)?>", text):
+        return rf"<{element[1]}\b"
+    if attribute := re.fullmatch(r"#\[(\w+)\]", text):
+        return rf"#!?\[{attribute[1]}\b"
+    if member := re.fullmatch(r"(.+)\.\*", text):
+        return _literal(member[1], r"\.\w+")
+    if generic := re.fullmatch(r"(.*\w)([\[<])(?:\.\.\.|…|[A-Za-z, ]+)[\]>]", text):
+        return _literal(generic[1], re.escape(generic[2]))
+    if call := _CALL.fullmatch(text):
+        arguments = _arguments(call["arguments"])
+        return None if arguments is None else _literal(call["name"], rf"\({arguments}")
+    return _literal(text)
+
+
+def _arguments(text: str) -> str | None:
+    """The pattern of a call's arguments: of constants as they are, of names anything."""
+    arguments = [argument.strip() for argument in text.split(",")]
+    if re.search(r"[\"'`]", text):
+        return None
+    if not any(map(_CONSTANT.fullmatch, arguments)):
+        return ""
+    values = r",\s*".join(
+        re.escape(argument) if _CONSTANT.fullmatch(argument) else r"[^,()\n]+"
+        for argument in arguments
+    )
+    return rf"\s*{values}\s*\)"
+
+
+def _literal(text: str, end: str = "") -> str | None:
+    """A text as it stands, but for its spaces, and for names such as `X` that mean any name; None
+    if it has no name of its own.
+    """
+    pieces = _METAVARIABLE.split(text)
+    if len(pieces) > 1 and not any(re.search(r"\w", piece) for piece in pieces):
+        return None
+    body = r"\w+".join(map(_escaped, pieces))
+    if "." in text:
+        body = body.replace(r"\*", r"\w*")
+    before = r"(?<![\w$])" if re.match(r"\w", text) else ""
+    after = end or (r"(?![\w$])" if re.search(r"\w$", text) else "")
+    return f"{before}{body}{after}"
+
+
+def _escaped(text: str) -> str:
+    """A text as a pattern; around `=`, there may be spaces or none."""
+    return re.sub(r"\\ =(?:\\ )?", r"\\s*=\\s*", re.escape(text)).replace(r"\ ", r"\s+")

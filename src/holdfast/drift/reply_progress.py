@@ -1,0 +1,60 @@
+"""The progress of conversations in replies, and a warning if the first of them are cut."""
+
+import warnings
+from dataclasses import dataclass
+
+from holdfast.common.plurals import plural
+from holdfast.common.progress import Progress
+
+_ENOUGH_REPLIES = 4  # to say that most are cut
+
+
+@dataclass
+class ReplyProgress:
+    """Reports each reply of a dialog, with the tokens forwarded since the one before."""
+
+    replies_left: int
+    report: Progress
+    tokens_reported: int = 0
+
+    def answered(self, forwarded: int) -> None:
+        """Reports one more reply, after so many tokens of the dialog."""
+        self.replies_left -= 1
+        tokens, self.tokens_reported = forwarded - self.tokens_reported, forwarded
+        self.report(1, tokens)
+
+    def ended(self) -> None:
+        """Reports the replies that the dialog no longer needs, as it is over."""
+        if self.replies_left:
+            self.report(self.replies_left, 0)
+        self.replies_left = 0
+
+
+@dataclass
+class CutWatch:
+    """Warns once if most of the agent's first replies are cut, and says by which limit."""
+
+    limit: int  # the most tokens of a reply, as requested
+    replies: int = 0
+    cut: int = 0
+    latest_cut: int = 0  # tokens of the longest reply that was cut before the limit
+    has_warned: bool = False
+
+    def first_reply(self, stop_reason: str, cut_at: int | None) -> None:
+        """Counts the agent's first reply in a dialog, with `cut_at` as in its record."""
+        self.replies += 1
+        self.cut += stop_reason == "length"
+        self.latest_cut = max(self.latest_cut, cut_at or 0)
+        if self.has_warned or self.replies < _ENOUGH_REPLIES or 2 * self.cut <= self.replies:
+            return
+        self.has_warned = True
+        where = plural(self.limit, "token")
+        cure = "Ctrl-C ends this run, and a higher --max-new-tokens begins one with whole replies"
+        if self.latest_cut:
+            where = f"{self.latest_cut} of {where}, by the server or the end of the context"
+            cure = "Ctrl-C ends this run; raise the server's limit, or ask for shorter replies"
+        warnings.warn(
+            f"{self.cut} of the first {self.replies} replies are cut at {where}: their ends are"
+            f" not judged, and the dialogs go on from broken sentences; {cure}.",
+            stacklevel=2,
+        )

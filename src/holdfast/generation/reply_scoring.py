@@ -1,0 +1,287 @@
+"""Log-probabilities of given replies: each chat is forwarded once, and every reply after its keys
+and values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from holdfast.attention import RotaryLengths
+from holdfast.generation.batch import batch_of, spans_of
+from holdfast.generation.memory import in_memory
+from holdfast.generation.prefixes import KeysValues, Prefix
+from holdfast.generation.rows import Row, Stream, StreamState
+from holdfast.generation.runner import Runner
+
+_PASS_TOKENS = 16_384  # tokens of one pass, padding included, unless a single row has more
+_PASS_TOKENS_WITH_LOGITS = 2_048  # the same if every token's logits are wanted
+_PROMPT_TOKENS = 65_536  # prompt tokens whose keys and values are in memory at once
+
+
+@dataclass(frozen=True)
+class Scored:
+    """Scores of given replies to one chat.
+
+    Args:
+        log_probabilities: one per reply, the sum over its tokens, natural logarithm, at temperature
+            1; the end of the reply is not included.
+        tokens: one per reply, how many tokens it has.
+        forwarded: how many tokens the model read for all of them, with the chat.
+        greedy: whether each token of a reply is the likeliest, so that it would be generated at
+            temperature 0.
+    """
+
+    log_probabilities: tuple[float, ...]
+    tokens: tuple[int, ...]
+    forwarded: int
+    greedy: tuple[bool, ...]
+
+
+TokenIds = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class ScoredRow:
+    """The scores of a row's replies, and what was computed of its prompts."""
+
+    scored: Scored
+    # keys and values of each stream's prompt; () unless the row is kept, or if there are none
+    computed: tuple[KeysValues, ...] = ()
+
+
+def score_rows(
+    runner: Runner, rows: Sequence[Row], replies: Sequence[Sequence[TokenIds]], batch_size: int
+) -> list[ScoredRow]:
+    """Scores several replies to each of several chats; halves the batch whenever memory runs out.
+
+    Args:
+        runner: the model.
+        rows: the chats; of their sampling, nothing is read.
+        replies: of each chat, as token ids.
+        batch_size: the most chats, or replies, forwarded together.
+    """
+    chats = max(len(rows), max(map(len, replies)))
+    return in_memory(
+        lambda size: _score_rows(runner, rows, replies, size), batch_size, chats, runner.name
+    )
+
+
+@torch.inference_mode()
+def _score_rows(
+    runner: Runner, rows: Sequence[Row], replies: Sequence[Sequence[TokenIds]], batch_size: int
+) -> list[ScoredRow]:
+    if not (runner.batched and runner.supports_chunked_prefill):
+        return [
+            _score_alone(runner, row, wanted) for row, wanted in zip(rows, replies, strict=True)
+        ]
+    scored: list[ScoredRow] = []
+    lengths = [sum(len(stream.token_ids) for stream in row.streams) for row in rows]
+    first = 0
+    for end in range(1, len(rows) + 1):
+        if end == len(rows) or sum(lengths[first : end + 1]) > _PROMPT_TOKENS:
+            scored += _score_some(runner, rows[first:end], replies[first:end], batch_size)
+            first = end
+    return scored
+
+
+@dataclass(frozen=True)
+class _Forwarded:
+    """A stream that was forwarded."""
+
+    logits: Tensor  # of its last tokens, [token, vocabulary]
+    computed: KeysValues | None  # what was computed of it, if it is wanted
+
+
+@dataclass(frozen=True)
+class _ReplyPass:
+    """A pass over a chat and the beginning of a reply, whose last logits are wanted."""
+
+    state: StreamState
+    wanted: int  # how many last tokens' logits are read
+    forwarded: int  # how many tokens the pass forwards
+
+
+@dataclass
+class _Tally:
+    """The scores of a row's replies, as far as their tokens have been read."""
+
+    log_probabilities: list[float]
+    greedy: list[bool]
+    forwarded: int
+
+    @classmethod
+    def of_first_tokens(
+        cls, row: Row, prompt: Sequence[_Forwarded], replies: Sequence[TokenIds]
+    ) -> _Tally:
+        """The scores of the first tokens, from the last logits of the prompt in each stream."""
+        start = distribution([stream.logits for stream in prompt], row)[0]
+        likeliest = int(start.argmax())
+        return cls(
+            [float(start[reply[0]]) for reply in replies],
+            [reply[0] == likeliest for reply in replies],
+            sum(len(stream.token_ids) - stream.cached for stream in row.streams),
+        )
+
+    def scored(self, replies: Sequence[TokenIds]) -> Scored:
+        """The scores of these replies, all of whose tokens have been read."""
+        totals, greedy = tuple(self.log_probabilities), tuple(self.greedy)
+        return Scored(totals, tuple(map(len, replies)), self.forwarded, greedy)
+
+
+def _score_some(
+    runner: Runner, rows: Sequence[Row], replies: Sequence[Sequence[TokenIds]], batch_size: int
+) -> list[ScoredRow]:
+    """Scores rows whose prompts are in memory together."""
+    streams = [StreamState(stream) for row in rows for stream in row.streams]
+    read = iter(list(_forward_all(runner, streams, batch_size, _PASS_TOKENS, keep=True)))
+    prompts = [[next(read) for _ in row.streams] for row in rows]
+    tallies = list(map(_Tally.of_first_tokens, rows, prompts, replies))
+    # per row and reply, the passes of each stream over the other tokens
+    passes = [
+        [_later_passes(runner, row, prompt, reply) for reply in wanted]
+        for row, prompt, wanted in zip(rows, prompts, replies, strict=True)
+    ]
+    states = [part.state for part in chain(*chain(*chain(*passes)))]
+    later = _forward_all(runner, states, batch_size, _PASS_TOKENS_WITH_LOGITS, keep=False)
+    for row, wanted, tally, of_row in zip(rows, replies, tallies, passes, strict=True):
+        for number, (reply, of_reply) in enumerate(zip(wanted, of_row, strict=True)):
+            logits = [
+                _joined([next(later).logits[-part.wanted :] for part in of_stream])
+                for of_stream in of_reply
+            ]
+            if not logits:
+                continue
+            score = _score(distribution(logits, row), reply[1:])
+            tally.log_probabilities[number] += score.log_probability
+            tally.greedy[number] &= score.greedy
+            tally.forwarded += sum(part.forwarded for part in chain(*of_reply))
+    computed = [
+        tuple(stream.computed for stream in prompt if row.keep and stream.computed is not None)
+        for row, prompt in zip(rows, prompts, strict=True)
+    ]
+    scored = [tally.scored(wanted) for tally, wanted in zip(tallies, replies, strict=True)]
+    return list(map(ScoredRow, scored, computed))
+
+
+def _later_passes(
+    runner: Runner, row: Row, prompt: Sequence[_Forwarded], reply: TokenIds
+) -> list[list[_ReplyPass]]:
+    """The passes of each stream over a reply's tokens after its first, which the last logits of the
+    prompt predict; [] if there are none. The last token has nothing to predict.
+    """
+    if len(reply) == 1:
+        return []
+    passes = []
+    for stream, forwarded in zip(row.streams, prompt, strict=True):
+        prefix = Prefix(stream.token_ids, stream.span, stream.compiled, forwarded.computed)
+        whole = replace(stream, prefix=prefix, shared=len(stream.token_ids))
+        passes.append(_passes(runner.rotary, whole, reply, 1))
+    return passes
+
+
+def _passes(rotary: RotaryLengths, stream: Stream, reply: TokenIds, first: int) -> list[_ReplyPass]:
+    """The passes that read a reply, from the logits of its token `first` - 1 on (0: those of the
+    last token of the chat). There is one, unless the reply crosses a length at which the rotary
+    factors change: then each pass reads the logits that have its factors.
+    """
+    chat, passes = len(stream.token_ids), list[_ReplyPass]()
+    start, last = chat + first, chat + len(reply) - 1
+    while start <= last:
+        end = min(last, rotary.like(start)[-1])
+        known = stream.cached if end in rotary.like(chat) else 0
+        state = StreamState(stream, list(reply[: end - chat]))
+        passes.append(_ReplyPass(state, end - start + 1, end - known))
+        start = end + 1
+    return passes
+
+
+def _joined(logits: Sequence[Tensor]) -> Tensor:
+    """The logits of successive passes; those of one pass are not copied."""
+    return logits[0] if len(logits) == 1 else torch.cat(list(logits))
+
+
+def _score_alone(runner: Runner, row: Row, replies: Sequence[TokenIds]) -> ScoredRow:
+    """Scores a row whose model cannot continue after computed tokens: each reply with its chat."""
+    scores, forwarded = list[_Score](), 0
+    for reply in replies:
+        passes = [_passes(runner.rotary, stream, reply, 0) for stream in row.streams]
+        logits = [
+            _joined([_forward_whole(runner, part.state, part.wanted) for part in of_stream])
+            for of_stream in passes
+        ]
+        forwarded += sum(len(part.state) for part in chain(*passes))
+        scores.append(_score(distribution(logits, row), reply))
+    totals = tuple(score.log_probability for score in scores)
+    greedy = tuple(score.greedy for score in scores)
+    return ScoredRow(Scored(totals, tuple(map(len, replies)), forwarded, greedy))
+
+
+def _forward_whole(runner: Runner, state: StreamState, wanted: int) -> Tensor:
+    """The last `wanted` logits [token, vocabulary] of a stream that is forwarded alone."""
+    span = spans_of([state], runner.device)
+    batch = batch_of([state], [0], span, runner.device, logits=wanted)
+    return runner.forward(batch).logits[0]
+
+
+def _forward_all(
+    runner: Runner, states: Sequence[StreamState], batch_size: int, limit: int, *, keep: bool
+) -> Iterator[_Forwarded]:
+    """With `keep`, each stream's last logits, keys and values; else the logits of new tokens."""
+    for group in _groups(states, batch_size, limit):
+        slots = runner.slots()
+        for state in group:
+            slots.open(state.stream.known)
+        every, starts = range(len(group)), list(slots.lengths)
+        ends = [len(state) for state in group]
+        longest = max(end - start for start, end in zip(starts, ends, strict=True))
+        span, last = spans_of(group, runner.device), 1 if keep else longest
+        logits = runner.forward_slots(slots, every, group, span, last).logits
+        slots.commit(every, ends)
+        for slot, (start, end) in enumerate(zip(starts, ends, strict=True)):
+            wanted = 1 if keep else end - start
+            yield _Forwarded(logits[slot, -wanted:], slots.computed(slot) if keep else None)
+
+
+def _groups(
+    states: Sequence[StreamState], batch_size: int, limit: int
+) -> Iterator[list[StreamState]]:
+    """The streams in order, as many at a time as fit into a padded pass."""
+    group: list[StreamState] = []
+    longest = 0
+    for state in states:
+        new = len(state) - state.stream.cached
+        longest = max(longest, new)
+        if group and (len(group) >= batch_size or longest * (len(group) + 1) > limit):
+            yield group
+            group, longest = [], new
+        group.append(state)
+    if group:
+        yield group
+
+
+def distribution(logits: Sequence[Tensor], row: Row) -> Tensor:
+    """Log-probabilities, float32 [token, vocabulary], from all streams of a row."""
+    first = logits[0]
+    for method in row.processors:
+        first = method.combine_logits(first, logits[1])
+    return first.float().log_softmax(-1)
+
+
+class _Score(NamedTuple):
+    """The score of some tokens of a reply."""
+
+    log_probability: float  # the sum over them
+    greedy: bool  # whether each is the likeliest at its place
+
+
+def _score(distributions: Tensor, token_ids: Sequence[int]) -> _Score:
+    """The score of tokens under their distributions, [token, vocabulary]."""
+    chosen = torch.tensor(token_ids, device=distributions.device)[:, None]
+    total = float(distributions.gather(-1, chosen).double().sum())
+    return _Score(total, distributions.argmax(-1).tolist() == list(token_ids))

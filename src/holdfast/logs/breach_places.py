@@ -1,0 +1,39 @@
+"""Where a turn broke a rule: the event with which it did, and the messages that it answers."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from holdfast.logs.dialogs import LoggedTurn
+from holdfast.measures.registry import FOLLOWED, Measure
+from holdfast.transcripts.transcript import Event
+
+
+def breach_position(measure: Measure, turn: LoggedTurn, path: Sequence[Event]) -> int:
+    """The position of the event with which a turn broke a rule, if its tool calls show it so far;
+    else of the last event.
+    """
+    last = turn.positions[-1]
+    if not measure.of_turn:
+        return last
+    low, high = 0, len(turn.positions) - 1  # what is broken stays broken
+
+    def is_broken(count: int) -> bool:
+        events = [path[position] for position in turn.positions[:count]]
+        calls = tuple(event.call for event in events if event.call is not None)
+        score = measure.score_so_far(replace(turn.done, text="", calls=calls))
+        return score is not None and score.value < FOLLOWED
+
+    if not is_broken(high + 1):
+        return last
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if is_broken(middle + 1) else (middle + 1, high)
+    return turn.positions[low]
+
+
+def answered_messages(path: Sequence[Event], turn: LoggedTurn, breach: int) -> list[int]:
+    """The positions of the user's messages that a turn answers up to where it broke a rule."""
+    first = turn.positions[0]
+    while first > 0 and not path[first - 1].is_by_assistant:
+        first -= 1
+    return [number for number in range(first, breach) if path[number].is_by_user]

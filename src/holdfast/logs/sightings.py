@@ -1,0 +1,96 @@
+"""Where a rule is said in a transcript, and which events are text files that were read."""
+
+import re
+from dataclasses import dataclass
+from functools import cached_property
+
+from holdfast.drift.cases import Rule
+from holdfast.logs.context import WITHOUT_PROMPTS, Contexts
+from holdfast.measures.registry import FOLLOWED, Measure
+from holdfast.measures.rule_statements import stated_in
+from holdfast.measures.rule_text import Passage, RuleText, read_sentences, shortened
+from holdfast.transcripts.transcript import Kind, Transcript
+
+_DOCUMENT = re.compile(r"\.(?:md|mdx|mdc|markdown|txt|rst|adoc)\b|\.(?:cursor|windsurf|cline)rules")
+
+
+@dataclass(frozen=True)
+class Sighting:
+    """A passage in an event, which says a rule or orders something else.
+
+    Args:
+        position: of the event on the path.
+    """
+
+    position: int
+    passage: Passage
+
+    def is_after(self, other: "Sighting") -> bool:
+        return (self.position, self.passage.index) > (other.position, other.passage.index)
+
+
+class SearchedTranscript:
+    """A transcript in which rules are looked for."""
+
+    def __init__(self, transcript: Transcript) -> None:
+        self.transcript = transcript
+        self.path = transcript.path
+        self.contexts = Contexts(self.path)
+
+    @cached_property
+    def prompts(self) -> list[int]:
+        """The positions of the system prompts."""
+        return [position for position, event in enumerate(self.path) if event.is_prompt]
+
+    def shows_prompts(self, position: int) -> bool:
+        """Whether the transcript shows everything that was put before the model up to an event: it
+        has a system prompt, and its format has no other that it does not record.
+        """
+        if self.transcript.format in WITHOUT_PROMPTS:
+            return False
+        return any(self.path[n].text.strip() for n in self.prompts if n < position)
+
+    @cached_property
+    def files(self) -> list[str]:
+        """The arguments of the call whose result each event is; "" for other events."""
+        calls: dict[str, str] = {}
+        last, files = "", []
+        for event in self.path:
+            if event.call is not None:
+                last = " ".join(map(str, event.call.arguments.values()))
+                calls[event.call.id] = last
+            is_result = event.kind is Kind.TOOL_RESULT
+            files.append(calls.get(event.call_id, last) if is_result else "")
+        return files
+
+    def is_document(self, position: int) -> bool:
+        """Whether an event is the content of a text file, such as AGENTS.md, by its name."""
+        return bool(_DOCUMENT.search(self.files[position]))
+
+    def sightings(self, text: RuleText, rule: Rule) -> list[Sighting]:
+        """Where a rule is said; in the assistant's words and the output of tools only if it is word
+        for word.
+        """
+        sightings: list[Sighting] = []
+        for position, event in enumerate(self.path):
+            if not event.text or event.kind is Kind.ERROR:
+                continue
+            is_output = event.kind is Kind.TOOL_RESULT and not self.is_document(position)
+            exactly = is_output or event.is_by_assistant
+            passages = [text.said_in(event.text, exactly)]
+            if not exactly:
+                passages.append(stated_in(event.text, rule.measure))
+            if event.is_prompt:
+                passages.append(_recalled_in(event.text, rule.recalled))
+            if found := [passage for passage in passages if passage is not None]:
+                last = max(found, key=lambda passage: passage.index)
+                sightings.append(Sighting(position, last))
+        return sightings
+
+
+def _recalled_in(prompt: str, recalled: Measure | None) -> Passage | None:
+    """The sentence of a prompt that states a rule as its `recalled` finds it in a reply."""
+    if recalled is None or recalled.judged or recalled.score(prompt).value < FOLLOWED:
+        return None
+    sentences = [s for s in read_sentences(prompt) if recalled.score(s.text).value >= FOLLOWED]
+    return shortened(sentences[-1]) if sentences else Passage("", 0)

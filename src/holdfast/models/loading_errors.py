@@ -1,0 +1,87 @@
+"""Explains in one sentence why a model cannot be loaded."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from holdfast.errors import HoldfastError, ModelError, NoSuchModel
+from holdfast.models.checkpoint import DEFAULT, Source, shorten
+
+
+@contextmanager
+def explained(source: Source, part: str, silence: str = "") -> Iterator[None]:
+    """Turns any error in loading a part into one sentence."""
+    try:
+        yield
+    except HoldfastError:
+        raise
+    # on a broken file, the libraries below raise any kind of exception, even a plain one
+    except Exception as error:
+        if source.gguf is not None:
+            raise source.gguf.cannot_read(shorten(error)) from error
+        raise _loading_failed(source, part, error, silence) from error
+
+
+def _loading_failed(source: Source, part: str, error: Exception, silence: str) -> ModelError:
+    reason, name = str(error), source.name
+    if kind := re.search(r"has model type `([^`]*)`", reason):
+        return ModelError(
+            f"{name!r} is of the type {kind[1]!r}, which this version of transformers does not"
+            " know; update it, or use another model."
+        )
+    if kind := re.search(r"Unrecognized configuration class <class '[\w.]*?(\w+)'>", reason):
+        return ModelError(f"{name!r} is no causal language model ({kind[1]}); use a chat model.")
+    if "trust_remote_code" in reason:
+        return ModelError(
+            f"{name!r} needs code that comes with it; if you trust that code, allow it"
+            " (trust_remote_code=True)."
+        )
+    if source.is_local:
+        files = (
+            f"config.json and the {'files of the tokenizer' if part == 'tokenizer' else 'weights'}"
+        )
+        if part == "tokenizer" and name != DEFAULT and not (Path(name) / "tokenizer.json").exists():
+            return ModelError(
+                f"The folder {name!r} has no tokenizer.json; put that of the model beside its"
+                " config.json."
+            )
+        return ModelError(f"Cannot load {name!r} ({shorten(error)}); check {files} in that folder.")
+    if "safetensors" in reason and isinstance(error, OSError):
+        return ModelError(
+            f"The hub model {name!r} has no safetensors weights; pickled ones can run code, so"
+            " convert them first."
+        )
+    if isinstance(error, OSError):
+        return _not_found(name, error, silence)
+    return ModelError(
+        f"Cannot load {name!r} ({shorten(error)}); delete it from the hub's cache and try again."
+    )
+
+
+def _not_found(name: str, error: OSError, silence: str) -> ModelError:
+    from huggingface_hub import constants
+
+    message = str(error).lower()
+    if "gated" in message:
+        return ModelError(
+            f"The hub gives {name!r} only to those it let in; ask for access on its page, then log"
+            " in with: hf auth login."
+        )
+    if constants.is_offline_mode():
+        return NoSuchModel(
+            f"There is no model {name!r}: it is no folder here and not in the hub's cache, and"
+            " HF_HUB_OFFLINE keeps it from asking the hub; unset it, or give a folder, a URL, or"
+            " 'default'."
+        )
+    if silence:
+        return ModelError(
+            f"The hub cannot be reached ({silence}), and {name!r} is no folder here and not whole"
+            " in the hub's cache; try again, or give a folder, a URL, or 'default'."
+        )
+    return NoSuchModel(
+        f"There is no model {name!r}: it is no folder here, and the hub does not have it;"
+        " give a folder, a hub name, a URL, or 'default'."
+    )

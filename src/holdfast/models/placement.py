@@ -1,0 +1,173 @@
+"""Where a model's weights go, and in which dtype."""
+
+from __future__ import annotations
+
+import importlib.util
+import platform
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from transformers import PreTrainedModel
+
+from holdfast.errors import ModelError, UnknownName, UsageError
+from holdfast.models.checkpoint import shorten
+from holdfast.models.gguf import GGUF
+
+DTYPES = ("auto", "float16", "bfloat16", "float32", "float64")
+DEVICE_MAPS = ("auto", "balanced", "balanced_low_0", "sequential")
+DeviceMap = str | Mapping[str, str | int | torch.device]
+_LARGE = 50_000_000  # parameters beyond which a step in bfloat16 is certainly faster
+
+
+@dataclass(frozen=True)
+class Placement:
+    """Where a model's weights go."""
+
+    device: torch.device | None  # the one they are moved to; None if the map decides
+    # as transformers takes it; None if they are read on the CPU first
+    device_map: DeviceMap | None
+    dtype: torch.dtype | str | None  # "auto": the checkpoint's; None: by size and device
+
+    @property
+    def on_cpu(self) -> bool:
+        """Whether all weights are on the CPU, or on disk."""
+        if self.device is not None:
+            return self.device.type == "cpu"
+        assert self.device_map is not None
+        return _on_cpu(self.device_map)
+
+    def options(self) -> dict[str, Any]:
+        """The arguments of `from_pretrained`."""
+        mapped = {} if self.device_map is None else {"device_map": self.device_map}
+        return {"dtype": self.dtype, **mapped}
+
+    def of_gguf(self, gguf: GGUF) -> Placement:
+        """The placement for a GGUF file, whose size is reported."""
+        dtype = self.dtype
+        if not isinstance(dtype, torch.dtype):  # it is "auto"
+            narrow = torch.cuda.is_available() and torch.cuda.is_bf16_supported(False)
+            dtype = gguf.dtype or (torch.bfloat16 if narrow else torch.float32)
+        warnings.warn(gguf.size_line(dtype), stacklevel=5)  # the line that calls `load`
+        return replace(self, dtype=dtype)
+
+    def of_size(self, parameters: int, name: str) -> Placement:
+        """The placement with a dtype chosen by model size and device, if none is given."""
+        if self.dtype is not None:
+            return self
+        if not is_large(parameters):
+            return replace(self, dtype=torch.float32)
+        if not self.on_cpu:
+            return replace(self, dtype="auto")
+        dtype, why = torch.float32, "has no bfloat16 instructions, so that would be slower"
+        if multiplies_bfloat16():
+            dtype, why = torch.bfloat16, "has bfloat16 instructions; --dtype float32 is more exact"
+        chosen = str(dtype).removeprefix("torch.")
+        size = f"{parameters / 1e6:,.0f} million parameters"
+        warnings.warn(f"{name} ({size}) runs in {chosen}: this processor {why}.", stacklevel=5)
+        return replace(self, dtype=dtype)
+
+    def move(self, model: PreTrainedModel, name: str) -> PreTrainedModel:
+        """The model on its device; raises a `ModelError` if it does not fit there."""
+        if self.device is None or self.device_map is not None:
+            return model
+        try:
+            model.to(self.device)  # type: ignore[arg-type]  # wrapped without its types
+            return model
+        except RuntimeError as error:  # torch.OutOfMemoryError is one
+            raise self.no_room(name, error) from error
+
+    def no_room(self, name: str, error: Exception) -> ModelError:
+        """The error for a model that does not fit on its device."""
+        where = self.device if self.device is not None else f"the devices here ({self.device_map})"
+        return ModelError(
+            f"Cannot move {name!r} to {where} ({shorten(error)}); use a smaller dtype such as"
+            " bfloat16, or the cpu."
+        )
+
+
+def placement_of(
+    device: str | torch.device | None, dtype: str | torch.dtype | None, device_map: DeviceMap | None
+) -> Placement:
+    """Reads arguments of `load`; raises a `UsageError` for unknown or unavailable ones."""
+    wanted = _read_dtype(dtype)
+    if device_map is None:
+        chosen = _find_device(device)
+        # straight to the device if possible, without a copy on the CPU
+        direct = chosen.type != "cpu" and _has_accelerate()
+        return Placement(chosen, {"": chosen} if direct else None, wanted)
+    if device is not None:
+        raise UsageError(
+            f"A model has a device or a device map, not both ({device!r} and {device_map!r}); leave"
+            " one out.",
+            option="device_map",
+            value=device_map,
+        )
+    if isinstance(device_map, str) and device_map not in DEVICE_MAPS:
+        raise UnknownName("device map", device_map, DEVICE_MAPS)
+    if not _has_accelerate():
+        raise UsageError(
+            f"The device map {device_map!r} needs accelerate, which is not installed; run `pip"
+            " install accelerate`, or give one device."
+        )
+    return Placement(None, device_map, wanted)
+
+
+def _read_dtype(dtype: str | torch.dtype | None) -> torch.dtype | None:
+    name = "auto" if dtype is None else str(dtype).removeprefix("torch.")
+    if name not in DTYPES:
+        raise UnknownName("dtype", name, DTYPES)
+    return None if name == "auto" else getattr(torch, name)
+
+
+def is_large(parameters: int) -> bool:
+    """Whether a step of a model of this size is certainly faster in bfloat16."""
+    return parameters > _LARGE
+
+
+def multiplies_bfloat16() -> bool:
+    """Whether this processor has instructions for bfloat16 products; else it emulates them."""
+    if platform.machine().lower() in ("x86_64", "amd64"):
+        return bool(torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported())
+    return bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
+
+
+def _find_device(device: str | torch.device | None) -> torch.device:
+    if device is None:
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        chosen = torch.device(device)
+    except (RuntimeError, TypeError, ValueError):
+        raise UsageError(
+            f"There is no device {device!r}; use cpu, cuda or cuda:0.",
+            option="device",
+            value=str(device),
+            allowed=["cpu", "cuda", "cuda:0"],
+        ) from None
+    try:
+        usable = torch.zeros(1, device=chosen).item() == 0 and not (
+            chosen.type == "cpu" and chosen.index
+        )
+    except Exception:  # each kind of device has its own error for being absent
+        usable = False
+    if not usable:
+        default = "cuda" if torch.cuda.is_available() else "cpu"
+        raise UsageError(
+            f"Device {str(device)!r} is not available here; use {default}.",
+            option="device",
+            value=str(device),
+            allowed=default,
+        )
+    return chosen
+
+
+def _has_accelerate() -> bool:
+    return importlib.util.find_spec("accelerate") is not None
+
+
+def _on_cpu(device_map: DeviceMap) -> bool:
+    if isinstance(device_map, str):
+        return not torch.accelerator.is_available()
+    return all(str(where) in ("cpu", "disk") for where in device_map.values())

@@ -1,0 +1,58 @@
+"""The model of a `LocalSession`, which may be a plug-in's with a runner of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from transformers import PreTrainedTokenizerFast
+
+from holdfast.generation.runner import Runner
+from holdfast.generation.scheduler import Scheduler, Serving
+from holdfast.methods import Method
+
+
+class SessionModel(Protocol):
+    """The part of a `LocalModel` that its sessions use."""
+
+    @property
+    def name(self) -> str:
+        """The model's name, for messages."""
+
+    @property
+    def fingerprint(self) -> str:
+        """A digest that changes with its weights, its configuration and its template."""
+
+    @property
+    def tokenizer(self) -> PreTrainedTokenizerFast:
+        """Its fast tokenizer, which has a chat template."""
+
+    @property
+    def stop_ids(self) -> frozenset[int]:
+        """The tokens that end a reply."""
+
+    @property
+    def steerable(self) -> bool:
+        """Whether the attention mass on the prompt can be read and moved."""
+
+    @property
+    def context(self) -> int | None:
+        """Tokens that it can see; None if unknown."""
+
+    @property
+    def batch_size(self) -> int:
+        """The most rows forwarded together."""
+
+    @property
+    def prefix_bytes(self) -> int:
+        """Bytes of keys and values that a session keeps of its dialogs."""
+
+    @property
+    def runner(self) -> Runner:
+        """The model as the engine sees it."""
+
+    def scheduler(self, serving: Serving | None = None) -> Scheduler:
+        """A new scheduler, without rows."""
+
+    def check(self, methods: Sequence[Method]) -> None:
+        """Refuses methods that it cannot apply, with a `ModelError` or a `UsageError`."""

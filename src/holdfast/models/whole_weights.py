@@ -1,0 +1,103 @@
+"""Reads the weights of a checkpoint by transformers, which would make up those that are missing."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from holdfast.errors import ModelError, cut
+from holdfast.models.checkpoint import DEFAULT, Source
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedConfig, PreTrainedModel
+
+
+def check_kind(name: str, config: PreTrainedConfig) -> None:
+    """Refuses encoder-decoder models."""
+    if getattr(config, "is_encoder_decoder", False):
+        raise ModelError(
+            f"{name!r} is no causal language model ({type(config).__name__} has an encoder beside "
+            "the decoder); use a chat model."
+        )
+
+
+def load_whole(source: Source, location: str, **options: Any) -> PreTrainedModel:
+    """Loads a model; refuses missing weights, which transformers would initialise at random."""
+    from transformers import AutoModelForCausalLM
+
+    with _no_report():
+        loaded: Any = AutoModelForCausalLM.from_pretrained(
+            location,
+            output_loading_info=True,
+            ignore_mismatched_sizes=True,
+            use_safetensors=True,
+            **options,
+        )
+    model: PreTrainedModel
+    model, report = loaded
+    name = "The default model" if source.name == DEFAULT else repr(source.name)
+    missing = sorted(report["missing_keys"])
+    if missing and all(re.match(r"(lm_head|embed_out|output)\b", weight) for weight in missing):
+        raise ModelError(
+            f"{name} has no head to write with ({cut(', '.join(missing), 120)} is missing), as a "
+            "base model saved without one; get the checkpoint for causal language modelling.",
+            option="model",
+            value=missing,
+        )
+    if missing:
+        raise ModelError(
+            f"{name} lacks {len(missing)} of the weights its config.json asks for"
+            f" ({cut(', '.join(missing), 120)}); get the whole checkpoint, or the config.json that"
+            " belongs to it.",
+            option="model",
+            value=missing,
+        )
+    if mismatched := sorted(report["mismatched_keys"]):
+        weight, stored, configured = mismatched[0]
+        raise ModelError(
+            f"{name} has {len(mismatched)} weights of another size than its config.json asks for"
+            f" ({weight} is {tuple(stored)}, not {tuple(configured)}); get the config.json that"
+            " belongs to the weights.",
+            option="model",
+            value=tuple(stored),
+            allowed=tuple(configured),
+        )
+    return model
+
+
+@contextmanager
+def _no_report() -> Iterator[None]:
+    """Suppresses transformers' report of missing weights: what matters in it becomes an error."""
+    logger = logging.getLogger("transformers.modeling_utils")
+
+    def wanted(record: logging.LogRecord) -> bool:
+        message = record.getMessage()
+        return "LOAD REPORT" not in message or "CONVERSION" in message
+
+    logger.addFilter(wanted)
+    try:
+        yield
+    finally:
+        logger.removeFilter(wanted)
+
+
+@contextmanager
+def without_weight_bars() -> Iterator[None]:
+    """Hides transformers' bars of weights that are read; those of a download stay."""
+    from huggingface_hub.utils import are_progress_bars_disabled, enable_progress_bars
+    from transformers.utils import logging
+
+    if not logging.is_progress_bar_enabled():
+        yield
+        return
+    has_download_bars = not are_progress_bars_disabled()
+    logging.disable_progress_bar()  # the hub's too
+    if has_download_bars:
+        enable_progress_bars()
+    try:
+        yield
+    finally:
+        logging.enable_progress_bar()

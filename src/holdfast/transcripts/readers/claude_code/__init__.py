@@ -1,0 +1,46 @@
+"""Claude Code's transcripts: `~/.claude/projects/*/SESSION.jsonl`, an event per line; and what
+`claude -p --output-format stream-json` prints.
+
+A file becomes transcripts in three steps: its lines (`session_lines`), the sessions and subagents
+that they make up, each a tree with an active path (`session_tree`), and the events of these lines
+(`session_events`).
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+from holdfast.transcripts.reader import Format, Unread, Values, fields_of, objects
+from holdfast.transcripts.readers import langfuse
+from holdfast.transcripts.readers.claude_code.session_events import events_of
+from holdfast.transcripts.readers.claude_code.session_lines import BOUNDARIES, lines_of
+from holdfast.transcripts.readers.claude_code.session_tree import session_trees
+from holdfast.transcripts.transcript import Transcript
+
+_TYPES = ("user", "assistant", "system", "summary", "progress", "attachment")
+_OF_OTHERS = ("traceId", "trace_id", "messages")  # fields of other formats that have a sessionId
+
+
+def _recognises(value: Any) -> bool:
+    fields = fields_of(value)
+    if any(name in fields for name in _OF_OTHERS) or fields.get("type") in langfuse.TYPES:
+        return False
+    if "sessionId" in fields and ("type" in fields or "message" in fields):
+        return True
+    if "session_id" in fields and fields.get("subtype") in BOUNDARIES:  # of stream-json
+        return True
+    return fields.get("type") in _TYPES and isinstance(fields.get("message"), dict)
+
+
+def _read(values: Values) -> Iterator[Transcript | Unread]:
+    records, others = objects(values)
+    yield from others
+    lines, written_again = lines_of(records)
+    yield from written_again
+    for tree in session_trees(lines):
+        yield from tree.branches_left_out()
+        nodes, unread = events_of(tree)
+        yield from unread
+        yield tree.transcript(nodes)
+
+
+FORMAT = Format("claude-code", _recognises, _read, has_events=True)

@@ -1,0 +1,65 @@
+"""Attachments of Claude Code: what it put before the model beside the messages.
+
+They are messages that the user typed while the assistant worked, the output of hooks, files of
+rules, and files that the user named.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from holdfast.transcripts.content_blocks import text_of
+from holdfast.transcripts.injected import without_elements
+from holdfast.transcripts.reader import at, entries, fields_of
+from holdfast.transcripts.readers.claude_code.injected_elements import INJECTED
+from holdfast.transcripts.transcript import Event, Kind
+
+_HOOKS_THAT_SAY = ("SessionStart", "UserPromptSubmit", "UserPromptExpansion", "SubagentStart")
+
+
+def events_of_attachment(value: Any) -> Iterator[Event]:
+    """The events of an attachment.
+
+    Raises:
+        Malformed: a part of it cannot be read.
+    """
+    attachment = fields_of(value)
+    kind = attachment.get("type")
+    if kind == "queued_command":
+        yield _queued(attachment)
+    elif kind == "prompt_snapshot":
+        prompts = attachment.get("systemPrompt")
+        texts = prompts if isinstance(prompts, list) else [prompts]
+        prompt = "\n\n".join(text for text in texts if isinstance(text, str))
+        yield Event(Kind.MESSAGE, prompt, "system")
+    elif kind == "instructions":  # files of rules, which a compaction does not remove
+        for file in entries(attachment.get("files")):
+            if text := _text_within(at(file, "content")):
+                yield Event(Kind.MESSAGE, text, "system")
+    elif kind != "hook_success" or attachment.get("hookEvent") in _HOOKS_THAT_SAY:
+        parts = [attachment, *_listed(attachment, "skills"), *_listed(attachment, "memories")]
+        texts = [_text_within(at(part, "content")) for part in parts]
+        texts += [_text_within(attachment.get("snippet"))]
+        if text := "\n".join(filter(None, texts)):
+            yield Event(Kind.REMINDER, text)
+
+
+def _queued(attachment: Mapping[str, Any]) -> Event:
+    """A message that waited until the assistant had ended a step."""
+    prompt = text_of(attachment.get("prompt"))
+    is_typed = attachment.get("commandMode", "prompt") == "prompt"
+    text = without_elements(prompt, INJECTED) if is_typed else ""
+    return Event(Kind.MESSAGE, text, "user") if text else Event(Kind.REMINDER, prompt)
+
+
+def _listed(fields: Mapping[str, Any], name: str) -> list[Any]:
+    value = fields.get(name)
+    return value if isinstance(value, list) else []
+
+
+def _text_within(content: Any) -> str:
+    """The text of an attachment's content, which may be nested."""
+    if isinstance(content, list):
+        return "\n".join(text for text in content if isinstance(text, str))
+    while isinstance(content, Mapping):
+        content = content.get("content", content.get("file"))
+    return content if isinstance(content, str) else ""

@@ -1,0 +1,178 @@
+"""The sessions and subagents in a file of Claude Code's, each as a tree of its lines.
+
+Each line names its parent. Rewinding, or editing a question, begins another branch; the branch of
+the last message is the active one.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
+
+from holdfast.transcripts.reader import Unread, file_of, position_of
+from holdfast.transcripts.readers.claude_code.session_lines import SessionLine
+from holdfast.transcripts.transcript import Event, Transcript, branched, path_to
+
+
+@dataclass(frozen=True)
+class SessionTree:
+    """The lines of a session or a subagent.
+
+    Args:
+        source: the file, and the session in it.
+        lines: in the order of the file.
+        parents: the id of the line before each.
+        active: the ids of the lines on the active path.
+    """
+
+    source: str
+    lines: Sequence[SessionLine]
+    parents: Mapping[str, str | None]
+    active: Set[str]
+    is_of_subagent: bool = False
+
+    @property
+    def path(self) -> list[SessionLine]:
+        """The lines of the active path."""
+        return [line for line in self.lines if line.id in self.active]
+
+    @property
+    def abandoned(self) -> list[SessionLine]:
+        """The lines of the other branches."""
+        return [line for line in self.lines if line.id not in self.active]
+
+    def branches_left_out(self) -> Iterator[Unread]:
+        """Says how many messages are on abandoned branches, if any are."""
+        if left_out := [line for line in self.abandoned if line.is_message]:
+            count = f"{len(left_out)} {'message' if len(left_out) == 1 else 'messages'}"
+            yield Unread(
+                f"{self.source}: {count} of abandoned branches (rewound, or the question was"
+                f" edited), from {position_of(left_out[0].where)} on, left out"
+            )
+
+    def transcript(self, nodes: Mapping[str, Sequence[Event]]) -> Transcript:
+        """The transcript, given the events of each line."""
+        order = [line.id for line in self.path]
+        transcript = branched(self.source, nodes, self.parents, order)
+        return replace(transcript, is_of_subagent=self.is_of_subagent)
+
+
+def session_trees(lines: Sequence[SessionLine]) -> Iterator[SessionTree]:
+    """The sessions in a file, and their subagents."""
+    sessions: list[SessionLine] = []  # one that was resumed may go on under another id
+    unnamed: dict[str, list[SessionLine]] = {}  # the lines of subagents, by their session
+    named: dict[tuple[str, str], list[SessionLine]] = {}
+    for line in lines:
+        if line.agent:
+            named.setdefault((line.agent, line.session), []).append(line)
+        elif line.is_of_sidechain:
+            unnamed.setdefault(line.session, []).append(line)
+        else:
+            sessions.append(line)
+    yield from _sessions(sessions)
+    for session, listed in unnamed.items():  # the subagents are told apart by their beginning
+        trees = [tree for tree in _trees(listed) if _has_message(tree)]
+        for number, tree in enumerate(trees, start=1):
+            count = f" {number}" if len(trees) > 1 else ""
+            yield _subagent(f"session {session} sidechain{count}", tree)
+    for (agent, session), listed in named.items():
+        if _has_message(listed):
+            yield _subagent(f"session {session} {agent}", listed)
+
+
+def _has_message(lines: Sequence[SessionLine]) -> bool:
+    return any(line.is_message for line in lines)
+
+
+def _subagent(name: str, lines: Sequence[SessionLine]) -> SessionTree:
+    """The dialog of a subagent, which no user rewinds."""
+    source = f"{file_of(lines[0].where)}, {name}"
+    everything = {line.id for line in lines}
+    return SessionTree(source, lines, _linked(lines), everything, is_of_subagent=True)
+
+
+def _sessions(lines: Sequence[SessionLine]) -> Iterator[SessionTree]:
+    """Each session; several are in one file if it was put together."""
+    parents = _linked(lines)
+    by_session: dict[str, list[SessionLine]] = {}
+    for tree in _trees(lines):
+        last = next((line for line in reversed(tree) if line.is_message), None)
+        if last is not None:
+            by_session.setdefault(last.session, []).extend(tree)
+    order = {line.id: number for number, line in enumerate(lines)}
+    for session, unordered in by_session.items():
+        listed = sorted(unordered, key=lambda line: order[line.id])
+        source = f"{file_of(listed[0].where)}, session {session}"
+        yield SessionTree(source, listed, parents, _active(listed, parents))
+
+
+def _linked(lines: Sequence[SessionLine]) -> dict[str, str | None]:
+    """The parent of each line. One whose parent the file lacks follows the line before it."""
+    known = {line.id for line in lines}
+    parents: dict[str, str | None] = {}
+    before: dict[str, str] = {}  # the last line of each session
+    for line in lines:
+        parent = line.parent
+        begins = line.is_root and not (line.is_boundary or line.is_summary)
+        if not begins and parent not in known:
+            parent = before.get(line.session)
+        parents[line.id] = parent
+        before[line.session] = line.id
+    for line in lines:
+        _put_behind_summary(line, parents)
+    return parents
+
+
+def _put_behind_summary(boundary: SessionLine, parents: dict[str, str | None]) -> None:
+    """Links the lines that a compaction kept as they are behind its summary.
+
+    What follows goes on from the last of them, so that the path to the last message would not
+    have the boundary and the summary on it.
+    """
+    if not boundary.compaction:
+        return
+    head, anchor, tail = (boundary.preserved(name) for name in ("head", "anchor", "tail"))
+    if not {head, anchor, tail} <= parents.keys() or head not in path_to(tail, parents):
+        return
+    for child, parent in parents.items():
+        if parent == anchor:
+            parents[child] = tail
+    parents[boundary.id] = parents[head]
+    parents[head] = anchor
+
+
+def _trees(lines: Sequence[SessionLine]) -> list[list[SessionLine]]:
+    """The lines that have a root in common, in order."""
+    parents = _linked(lines)
+    roots: dict[str, str] = {}
+    trees: dict[str, list[SessionLine]] = {}
+    for line in lines:
+        unknown: dict[str, None] = {}  # from the line up to the first whose root is known
+        above: str | None = line.id
+        while above is not None and above in parents and not (above in roots or above in unknown):
+            unknown[above] = None
+            above = parents[above]
+        root = roots.get(above or "") or next(reversed(unknown))
+        roots.update(dict.fromkeys(unknown, root))
+        trees.setdefault(root, []).append(line)
+    return list(trees.values())
+
+
+def _active(lines: Sequence[SessionLine], parents: Mapping[str, str | None]) -> set[str]:
+    """The ids on the path to the last message.
+
+    Tools that are called at once branch too: the blocks of a reply that is on the path, and the
+    results of its calls, belong to it.
+    """
+    last = next(line for line in reversed(lines) if line.is_message)
+    active = set(path_to(last.id, parents))
+    before = 0
+    while len(active) != before:
+        before = len(active)
+        on_path = [line for line in lines if line.id in active]
+        replies = {line.reply_id for line in on_path} - {""}
+        calls = set[str]().union(*(line.ids_in("tool_use", "id") for line in on_path))
+        active |= {
+            line.id
+            for line in lines
+            if line.reply_id in replies or line.ids_in("tool_result", "tool_use_id") & calls
+        }
+    return active

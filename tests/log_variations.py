@@ -1,0 +1,128 @@
+"""Variations of logs, as published versions of the tools write them, and what is read of each.
+
+A variation is a row: its name, its files, what was said in each dialog, and where it matters the
+calls, the system prompt, what was put before the model, and what is reported as not read.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdfast.errors import UsageError
+from holdfast.logs import read_logs
+from holdfast.transcripts import Kind
+
+Said = list[tuple[str, str]]
+
+
+@dataclass(frozen=True)
+class Variation:
+    """A variation of a log.
+
+    Args:
+        files: the values of each file: a list is written as lines, other JSON as a document, text
+            as it is.
+        said: in each dialog: the user's message and the reply of each turn.
+        calls: the texts of all commands and arguments, in order, if they matter.
+        seen: the texts that a program put before the model.
+        problem: a part of the only problem; "" if there has to be none.
+        refused: a part of the refusal, if nothing can be read.
+    """
+
+    name: str
+    files: Mapping[str, Any]
+    said: list[Said] = field(default_factory=list)
+    calls: Sequence[str] | None = None
+    system: str | None = None
+    seen: Sequence[str] | None = None
+    results: Sequence[str] | None = None
+    problem: str = ""
+    refused: str = ""
+    format: str = ""
+    is_cut: bool = False
+    subagents: int = 0
+
+
+def check(variation: Variation, folder: Path) -> None:
+    for name, content in variation.files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if isinstance(content, bytes):
+            path.write_bytes(content)
+        else:
+            path.write_text(written(content), encoding="utf-8", newline="")
+    paths = [folder / name for name in variation.files]
+    if variation.refused:
+        with pytest.raises(UsageError) as refusal:
+            read_logs(paths)
+        assert variation.refused in str(refusal.value)
+        return
+    logs = read_logs(paths)
+    said = [[(turn.user, turn.done.text) for turn in dialog.turns] for dialog in logs.dialogs]
+    assert said == variation.said
+    events = [event for dialog in logs.dialogs for event in dialog.transcript.path]
+    if variation.calls is not None:
+        made = [call for d in logs.dialogs for turn in d.turns for call in turn.done.calls]
+        assert [" ".join(map(str, call.arguments.values())) for call in made] == variation.calls
+    if variation.system is not None:
+        assert [dialog.system for dialog in logs.dialogs] == [variation.system] * len(said)
+    if variation.seen is not None:
+        assert [e.text for e in events if e.kind is Kind.REMINDER] == variation.seen
+    if variation.results is not None:
+        assert [e.text for e in events if e.kind is Kind.TOOL_RESULT] == variation.results
+    if variation.format:
+        assert [*logs.formats] == [variation.format]
+    if variation.subagents:
+        of_subagent = [dialog.transcript.is_of_subagent for dialog in logs.dialogs]
+        assert sum(of_subagent) == variation.subagents
+    assert variation.is_cut is any(turn.done.is_cut for d in logs.dialogs for turn in d.turns)
+    if variation.problem:
+        assert len(logs.problems) == 1 and variation.problem in logs.problems[0], logs.problems
+    else:
+        assert not logs.problems
+
+
+class Lines(list):
+    """Values that are written one a line."""
+
+
+def lines(*values: Any) -> Lines:
+    return Lines(values)
+
+
+def written(content: Any) -> str:
+    if isinstance(content, str):
+        return content
+    if isinstance(content, Lines):
+        return "".join(
+            (value if isinstance(value, str) else json.dumps(value)) + "\n" for value in content
+        )
+    return json.dumps(content)
+
+
+def variations(*rows: Variation) -> Any:
+    """A test of these variations."""
+    names = [row.name for row in rows]
+    assert len(set(names)) == len(names)
+
+    @pytest.mark.parametrize("row", rows, ids=names)
+    def test(row: Variation, tmp_path: Path) -> None:
+        check(row, tmp_path)
+
+    return test
+
+
+HI = {"role": "user", "content": "Hi"}
+A = {"role": "assistant", "content": "A."}
+BRIEF = {"role": "system", "content": "Be brief."}
+ONE = [[("Hi", "A.")]]
+TWO = [[("Hi", "A."), ("More?", "B.")]]
+IMAGE = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AA=="}}
+
+
+def text(words: str) -> dict:
+    return {"type": "text", "text": words}

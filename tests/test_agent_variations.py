@@ -1,0 +1,1289 @@
+"""Logs of coding agents, in the variations of `log_variations`."""
+
+import json
+import sqlite3
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from log_variations import IMAGE, ONE, TWO, Variation, check, lines, text, variations, written
+
+from holdfast.logs import read_logs
+from holdfast.logs.context import Contexts
+
+# Claude Code
+
+
+def cc(kind: str, uuid: str, parent: str | None, content: Any, **fields: Any) -> dict:
+    """A line of a session; `mid` is the id of the reply."""
+    message = {"role": kind, "content": content}
+    if mid := fields.pop("mid", None):
+        message |= {"id": mid, "model": "claude-x", "type": "message"}
+    line = {"parentUuid": parent, "isSidechain": False, "sessionId": "s1", "version": "2.1.0"}
+    return {**line, "type": kind, "message": message, "uuid": uuid, **fields}
+
+
+def u(uuid: str, parent: str | None, content: Any, **fields: Any) -> dict:
+    return cc("user", uuid, parent, content, **fields)
+
+
+def a(uuid: str, parent: str | None, *blocks: Any, **fields: Any) -> dict:
+    listed = [text(block) if isinstance(block, str) else block for block in blocks]
+    return cc("assistant", uuid, parent, listed, **fields)
+
+
+def use(call: str, command: str = "ls") -> dict:
+    return {"type": "tool_use", "id": call, "name": "Bash", "input": {"command": command}}
+
+
+def res(uuid: str, parent: str, call: str, content: Any = "ok", **fields: Any) -> dict:
+    block = {"type": "tool_result", "tool_use_id": call, "content": content}
+    return u(uuid, parent, [block], toolUseResult={"stdout": "ok"}, **fields)
+
+
+def sysline(uuid: str, parent: str | None, subtype: str, **fields: Any) -> dict:
+    line = {"parentUuid": parent, "isSidechain": False, "sessionId": "s1", "type": "system"}
+    return {**line, "subtype": subtype, "uuid": uuid, "content": "", **fields}
+
+
+def refreshed(events: Sequence[dict], session: str = "s2") -> list[dict]:
+    """A copy of lines under another session, with new uuids."""
+    return [
+        {
+            **event,
+            "sessionId": session,
+            "uuid": f"{event['uuid']}-new",
+            "parentUuid": event["parentUuid"] and f"{event['parentUuid']}-new",
+        }
+        for event in events
+    ]
+
+
+U1 = u("u1", None, "Hi", timestamp="2026-05-01T10:00:00.000Z")
+A1 = a("a1", "u1", "A.", mid="msg_1", timestamp="2026-05-01T10:00:01.000Z")
+U2 = u("u2", "a1", "More?", timestamp="2026-05-01T10:00:02.000Z")
+A2 = a("a2", "u2", "B.", mid="msg_2", timestamp="2026-05-01T10:00:03.000Z")
+S1 = [U1, A1, U2, A2]
+WORKED = [U1, a("a0", "u1", use("t1"), mid="m0"), res("r1", "a0", "t1")]
+
+
+def without(events: Sequence[dict], *names: str) -> list[dict]:
+    return [{n: v for n, v in event.items() if n not in names} for event in events]
+
+
+def unnamed(events: Sequence[dict]) -> list[dict]:
+    """Lines whose replies have no ids."""
+    return [
+        {**event, "message": {n: v for n, v in event["message"].items() if n != "id"}}
+        for event in events
+    ]
+
+
+test_sessions_of_claude_code = variations(
+    Variation(
+        "thinking and text are lines of one reply",
+        {"s.jsonl": lines(U1, a("a0", "u1", {"type": "thinking", "thinking": "hm.",
+            "signature": "x"},
+                                mid="msg_1"), {**A1, "parentUuid": "a0"})},
+        ONE,
+    ),
+    Variation(
+        "redacted thinking",
+        {"s.jsonl": lines(U1, a("a1", "u1", {"type": "redacted_thinking", "data": "x"}, "A."))},
+        ONE,
+    ),
+    Variation(
+        "a result as text", {"s.jsonl": lines(*WORKED, {**A1, "parentUuid": "r1"})}, ONE,
+        calls=["ls"], results=["ok"],
+    ),
+    Variation(
+        "a result as blocks",
+        {"s.jsonl": lines(*WORKED[:2], res("r1", "a0", "t1", [text("x"), text("y"), IMAGE]),
+                          {**A1, "parentUuid": "r1"})},
+        ONE, results=["x\ny"],
+    ),
+    Variation(
+        "a result that is null",
+        {"s.jsonl": lines(*WORKED[:2], res("r1", "a0", "t1", None), {**A1, "parentUuid": "r1"})},
+        ONE, results=[""],
+    ),
+    Variation(
+        "a result without content",
+        {"s.jsonl": lines(*WORKED[:2], u("r1", "a0", [{"type": "tool_result",
+            "tool_use_id": "t1"}]),
+                          {**A1, "parentUuid": "r1"})},
+        ONE, results=[""],
+    ),
+    Variation(
+        "a result that names a tool",
+        {"s.jsonl": lines(*WORKED[:2], res("r1", "a0", "t1", [{"type": "tool_reference",
+                                                               "tool_name": "Read"}]),
+                          {**A1, "parentUuid": "r1"})},
+        ONE,
+    ),
+    Variation("an image and a text", {"s.jsonl": lines(u("u1", None, [IMAGE, text("Hi")]), A1)},
+        ONE),
+    Variation("an image alone", {"s.jsonl": lines(u("u1", None, [IMAGE]), A1)}, [[("", "A.")]]),
+    Variation(
+        "the source of an image is a meta message",
+        {"s.jsonl": lines(u("u1", None, [text("Hi"), IMAGE]),
+                          u("m1", "u1", "[Image: source: /tmp/a.png]", isMeta=True),
+                          {**A1, "parentUuid": "m1"})},
+        ONE, seen=["[Image: source: /tmp/a.png]"],
+    ),
+    Variation(
+        "lines beside the messages",
+        {"s.jsonl": lines(
+            {"type": "summary", "summary": "Greeting", "leafUuid": "a1"},
+            {"type": "file-history-snapshot", "messageId": "u1", "snapshot": {}},
+            {"type": "queue-operation", "operation": "enqueue", "sessionId": "s1",
+             "timestamp": "t", "content": "the cost?"},
+            {"type": "ai-title", "aiTitle": "Hi", "sessionId": "s1"},
+            {"type": "last-prompt", "lastPrompt": "the cost?", "sessionId": "s1"},
+            {"type": "custom-title", "customTitle": "x", "sessionId": "s1"},
+            {"type": "permission-mode", "permissionMode": "plan", "sessionId": "s1"},
+            {"type": "pr-link", "sessionId": "s1", "prNumber": 1}, *S1,
+            sysline("x1", "a2", "turn_duration", durationMs=3),
+            sysline("x2", "x1", "stop_hook_summary", hookCount=1),
+            sysline("x3", "x2", "away_summary", content="The user asked for the cost."),
+        )},
+        TWO, seen=[],
+    ),
+    Variation(
+        "a local command as a system line",
+        {"s.jsonl": lines(U1, A1, sysline("l1", "a1", "local_command",
+                                          content="<command-name>/cost</command-name>"),
+                          sysline("l2", "l1", "local_command",
+                                  content="<local-command-stdout>The cost</local-command-stdout>"),
+                          {**U2, "parentUuid": "l2"}, A2)},
+        TWO,
+    ),
+    Variation(
+        "progress in the chain of parents",
+        {"s.jsonl": lines(U1, a("a0", "u1", use("t1"), mid="m0"),
+                          {"type": "progress", "uuid": "p1", "parentUuid": "a0", "sessionId": "s1",
+                           "data": {"type": "agent_progress", "message": {
+                               "type": "user", "message": {"role": "user", "content": "price?"}}}},
+                          res("r1", "p1", "t1"), {**A1, "parentUuid": "r1"})},
+        ONE, calls=["ls"],
+    ),
+    Variation(
+        "a subagent in its own file",
+        {"p/s1/subagents/agent-1.jsonl": lines(
+            *({**event, "isSidechain": True, "agentId": "1"} for event in (U1, A1)))},
+        ONE,
+    ),
+    Variation(
+        "a subagent that the user's file has too",
+        {"s.jsonl": lines(U1, a("a0", "u1", {"type": "tool_use", "id": "t1", "name": "Task",
+                                             "input": {"prompt": "Count."}}),
+                          u("x1", None, "Count.", isSidechain=True),
+                          a("x2", "x1", "One.", isSidechain=True),
+                          res("r1", "a0", "t1", [text("One.")]), {**A1, "parentUuid": "r1"})},
+        [[("Hi", "A.")], [("Count.", "One.")]],
+    ),
+    Variation(
+        "subagents that are interleaved",
+        {"s.jsonl": lines(U1, A1, u("x1", None, "X?", isSidechain=True, agentId="x"),
+                          u("y1", None, "Y?", isSidechain=True, agentId="y"),
+                          a("x2", "x1", "X.", isSidechain=True, agentId="x"),
+                          a("y2", "y1", "Y.", isSidechain=True, agentId="y"), U2, A2)},
+        [*TWO, [("X?", "X.")], [("Y?", "Y.")]],
+    ),
+    Variation(
+        "a retry after an error",
+        {"s.jsonl": lines(U1, a("e1", "u1", "API Error: 500", isApiErrorMessage=True),
+                          u("u1b", None, "Hi"), {**A1, "parentUuid": "u1b"})},
+        ONE, problem="2 messages of abandoned branches",
+    ),
+    Variation(
+        "nothing was requested",
+        {"s.jsonl": lines(U1, A1, {**a("n1", "a1", "No response requested."),
+                                   "message": {"model": "<synthetic>", "role": "assistant",
+                                               "content": [text("No response requested.")]}},
+                          {**U2, "parentUuid": "n1"}, A2)},
+        TWO,
+    ),
+    Variation(
+        "an interruption in blocks",
+        {"s.jsonl": lines(U1, A1, u("i1", "a1", [text("[Request interrupted by user]")]),
+                          {**U2, "parentUuid": "i1"}, A2)},
+        TWO,
+    ),
+    Variation(
+        "an interruption during a tool",
+        {"s.jsonl": lines(*WORKED[:2], res("r1", "a0", "t1", "The user doesn't want to proceed."),
+                          u("i1", "r1", [text("[Request interrupted by user for tool use]")]),
+                          {**U2, "parentUuid": "i1"}, A2)},
+        [[("Hi", ""), ("More?", "B.")]],
+    ),
+    Variation(
+        "feedback of a hook",
+        {"s.jsonl": lines(U1, A1, u("h1", "a1", "Stop hook feedback:\nthe price?", isMeta=True),
+                          {**A2, "parentUuid": "h1"})},
+        [[("Hi", "A.\n\nB.")]], seen=["Stop hook feedback:\nthe price?"],
+    ),
+    Variation(
+        "the text of a skill",
+        {"s.jsonl": lines(*WORKED, u("k1", "r1", [text("Base directory for this skill: /x\nPrice")],
+                                     isMeta=True, sourceToolUseID="t1"),
+                          {**A1, "parentUuid": "k1"})},
+        ONE, seen=["Base directory for this skill: /x\nPrice"],
+    ),
+    Variation(
+        "a context that was compacted, with its head written elsewhere",
+        {"s.jsonl": lines(*S1, sysline("b1", None, "compact_boundary", logicalParentUuid="gone",
+                                       compactMetadata={"trigger": "auto", "preTokens": 9}),
+                          u("c1", "b1", "Summary of the price.", isCompactSummary=True),
+                          u("u3", "c1", "Bye."), a("a3", "u3", "Bye!"))},
+        [[*TWO[0], ("Bye.", "Bye!")]],
+    ),
+    Variation(
+        "a session that begins with the summary of another",
+        {"s.jsonl": lines(u("c1", None, "This session is being continued from a previous"
+                            " conversation that ran out of context. The price."),
+                          {**U1, "parentUuid": "c1"}, A1)},
+        ONE,
+    ),
+    Variation("a message without content", {"s.jsonl": lines(u("u0", None, None), {**U1,
+        "parentUuid": "u0"}, A1)}, ONE),
+    Variation(
+        "times that are numbers",
+        {"s.jsonl": lines(*({**event, "timestamp": 1789380000000 + n} for n,
+            event in enumerate(S1)))},
+        TWO,
+    ),
+    Variation(
+        "lines with more usage are written again",
+        {"s.jsonl": lines(U1, A1, {**A1, "message": {**A1["message"],
+            "usage": {"output_tokens": 9}}},
+                          U2, A2)},
+        TWO, problem="written again",
+    ),
+    Variation(
+        "a queued message of a task",
+        {"s.jsonl": lines(U1, A1, {"type": "attachment", "uuid": "q1", "parentUuid": "a1",
+                                   "sessionId": "s1", "attachment": {
+                                       "type": "queued_command", "commandMode": "task-notification",
+                                       "prompt": "The price is done."}},
+                          {**A2, "parentUuid": "q1"})},
+        [[("Hi", "A.\n\nB.")]], seen=["The price is done."],
+    ),
+    Variation("a message that a person is the origin of",
+              {"s.jsonl": lines({**U1, "origin": {"kind": "human"}}, A1)}, ONE),
+    Variation("a message of a channel",
+              {"s.jsonl": lines(U1, A1, {**U2, "origin": {"kind": "coordinator"}}, A2)},
+              [[("Hi", "A.\n\nB.")]]),
+    Variation(
+        "a mark of the order of bytes, and line breaks of Windows",
+        {"s.jsonl": ("\ufeff" + "\r\n".join(map(json.dumps, S1)) + "\r\n")}, TWO,
+    ),
+    Variation("a last line that was cut",
+              {"s.jsonl": lines(*S1, json.dumps(u("u3", "a2", "Bye"))[:50])}, TWO,
+                  problem="line 5:"),
+    Variation("no line break at the end", {"s.jsonl": "\n".join(map(json.dumps, S1))}, TWO),
+    Variation(
+        "two rewinds to one place",
+        {"s.jsonl": lines(*S1, u("u3", "a1", "Or?"), a("a3", "u3", "C."), u("u4", "a1", "Else?"),
+                          a("a4", "u4", "D."))},
+        [[("Hi", "A."), ("Else?", "D.")]], problem="4 messages of abandoned branches",
+    ),
+    Variation(
+        "a rewind to a branch that was left",
+        {"s.jsonl": lines(*S1, u("u3", "a1", "Or?"), a("a3", "u3", "C."), u("u4", "a2", "Else?"),
+                          a("a4", "u4", "D."))},
+        [[*TWO[0], ("Else?", "D.")]], problem="2 messages of abandoned branches",
+    ),
+    Variation(
+        "a rewind before everything",
+        {"s.jsonl": lines(*S1, u("u3", None, "Or?"), a("a3", "u3", "C."))},
+        [[("Or?", "C.")]], problem="4 messages of abandoned branches",
+    ),
+    Variation(
+        "a rewind in the middle of a turn",
+        {"s.jsonl": lines(*WORKED, a("a1", "r1", "A.", mid="m1"), u("u2", "r1", "Stop."),
+                          a("a2", "u2", "B.", mid="m2"))},
+        [[("Hi", ""), ("Stop.", "B.")]], problem="1 message of abandoned branches",
+    ),
+    Variation(
+        "calls at once, whose results are one message",
+        {"s.jsonl": lines(U1, a("a0", "u1", use("t1", "ls a"), use("t2", "ls b")),
+                          u("r1", "a0", [{"type": "tool_result", "tool_use_id": "t1",
+                        "content": "x"},
+                                         {"type": "tool_result", "tool_use_id": "t2",
+                        "content": "y"}],
+                            toolUseResult="x"), {**A1, "parentUuid": "r1"})},
+        ONE, calls=["ls a", "ls b"], results=["x", "y"],
+    ),
+    Variation(
+        "a session in one list", {"s.json": S1}, TWO,
+    ),
+    Variation(
+        "a copy with the same ids",
+        {"a.jsonl": lines(U1, A1), "b.jsonl": lines(*({**e, "sessionId": "s2"} for e in S1))},
+        TWO, problem="its only turn is in",
+    ),
+    Variation(
+        "a copy with new ids", {"a.jsonl": lines(U1, A1), "b.jsonl": lines(*refreshed(S1))},
+        TWO, problem="its only turn is in",
+    ),
+    Variation(
+        "a copy with new ids, whose replies have none",
+        {"a.jsonl": lines(*unnamed(S1[:2])), "b.jsonl": lines(*unnamed(refreshed(S1)))},
+        TWO, problem="its only turn is in",
+    ),
+    Variation(
+        "a fork, which names what it copied",
+        {"a.jsonl": lines(*without(unnamed(S1[:2]), "timestamp")), "b.jsonl": lines(*(
+            {**new, "forkedFrom": {"sessionId": "s1", "messageUuid": old["uuid"]}}
+            for old, new in zip(S1, without(unnamed(refreshed(S1)), "timestamp"), strict=True)))},
+        TWO, problem="its only turn is in",
+    ),
+    Variation(
+        "a copy of a part of a turn",
+        {"a.jsonl": lines(*WORKED), "b.jsonl": lines(
+            *({**e, "sessionId": "s2"} for e in (*WORKED, {**A1, "parentUuid": "r1"})))},
+        ONE, calls=["ls"], problem="its only turn is in",
+    ),
+    Variation(
+        "a copy of a part of a turn, in the shorter session",
+        {"a.jsonl": lines(*S1, u("u3", "a2", "Do."), a("a3", "u3", use("t1"), mid="m3"),
+                          res("r3", "a3", "t1")),
+         "b.jsonl": lines(*refreshed([u("u3", None, "Do."), a("a3", "u3", use("t1"), mid="m3"),
+                                      res("r3", "a3", "t1"), a("a4", "r3", "Done.", mid="m4")]))},
+        [TWO[0], [("Do.", "Done.")]], problem="1 of its 3 turns are in",
+    ),
+    Variation(
+        "two copies that go on otherwise within a turn",
+        {"a.jsonl": lines(*WORKED, a("a1", "r1", use("t2", "pwd"), mid="m1"),
+                          res("r2", "a1", "t2"), a("a2", "r2", "A.", mid="m2")),
+         "b.jsonl": lines(*refreshed([*WORKED, a("b1", "r1", "B.", mid="m9")]))},
+        ONE, problem="it begins as there, and what follows here is left out",
+    ),
+    Variation(
+        "sessions that only look alike",
+        {"a.jsonl": lines(*without(unnamed([U1, A1]), "timestamp")),
+         "b.jsonl": lines(*without(unnamed(refreshed([U1, A1])), "timestamp"))},
+        [ONE[0], ONE[0]],
+    ),
+)  # fmt: skip
+
+
+STREAM = {"session_id": "s1", "parent_tool_use_id": None}
+
+
+def streamed(kind: str, content: Any, **fields: Any) -> dict:
+    message = {"role": kind, "content": content, **fields.pop("message", {})}
+    return {"type": kind, "message": message, **STREAM, **fields}
+
+
+test_streams_of_claude_code = variations(
+    Variation(
+        "a stream with all kinds of lines",
+        {"o.jsonl": lines(
+            {"type": "system", "subtype": "init", "session_id": "s1", "tools": ["Bash"],
+                "uuid": "i1",
+             "model": "claude-x", "cwd": "/x"},
+            {"type": "system", "subtype": "hook_started", "session_id": "s1", "uuid": "h1"},
+            streamed("user", "Hi", uuid="u1", isReplay=True),
+            {"type": "stream_event", "event": {"type": "message_start"}, **STREAM, "uuid": "e1"},
+            streamed("assistant", [{"type": "thinking", "thinking": "hm."}], uuid="a0"),
+            streamed("assistant", [text("A.")], uuid="a1"),
+            {"type": "rate_limit_event", "session_id": "s1", "uuid": "l1"},
+            {"type": "tool_progress", "tool_name": "Bash", **STREAM, "uuid": "l2"},
+            {"type": "result", "subtype": "success", "result": "A.", "session_id": "s1"})},
+        ONE, format="claude-code",
+    ),
+    Variation(
+        "a stream without the user's message",
+        {"o.jsonl": lines(streamed("assistant", [use("t1")], uuid="a0"),
+                          streamed("user", [{"type": "tool_result", "tool_use_id": "t1",
+                                             "content": "ok"}], uuid="r1"),
+                          streamed("assistant", [text("A.")], uuid="a1"))},
+        [[("", "A.")]], calls=["ls"],
+    ),
+    Variation(
+        "a stream with a subagent",
+        {"o.jsonl": lines(streamed("user", "Hi"), streamed("assistant", [use("t1")]),
+                          streamed("user", [text("Count.")], parent_tool_use_id="t1"),
+                          streamed("assistant", [text("One.")], parent_tool_use_id="t1"),
+                          streamed("user", [{"type": "tool_result", "tool_use_id": "t1",
+                                             "content": [text("One.")]}]),
+                          streamed("assistant", [text("A.")]))},
+        [ONE[0], [("Count.", "One.")]],
+    ),
+    Variation(
+        "an array of a stream",
+        {"o.json": [{"type": "system", "subtype": "init", "session_id": "s1"},
+                    streamed("user", "Hi"), streamed("assistant", [text("A.")]),
+                    {"type": "result", "subtype": "success", "session_id": "s1"}]},
+        ONE,
+    ),
+    Variation(
+        "a stream and the session that it is of",
+        {"o.jsonl": lines(streamed("assistant", [text("A.")], message={"id": "msg_1"})),
+         "s.jsonl": lines(*S1)},
+        TWO, problem="its only turn is in",
+    ),
+    Variation(
+        "an error of the interface in a stream",
+        {"o.jsonl": lines(streamed("user", "Hi"), streamed("assistant", [text("A.")]),
+                          streamed("assistant", [text("API Error")],
+                        message={"model": "<synthetic>"}))},
+        ONE,
+    ),
+)  # fmt: skip
+
+
+# Codex
+
+
+def cx(kind: str, **payload: Any) -> dict:
+    return {"timestamp": "2026-05-01T10:00:00Z", "type": kind, "payload": payload}
+
+
+def item(**payload: Any) -> dict:
+    return cx("response_item", **payload)
+
+
+def says(role: str, *texts: str, **fields: Any) -> dict:
+    kind = "output_text" if role == "assistant" else "input_text"
+    content = [{"type": kind, "text": words} for words in texts]
+    return item(type="message", role=role, content=content, **fields)
+
+
+def calls(name: str, arguments: Any, call: str = "c1") -> dict:
+    return item(type="function_call", name=name, arguments=json.dumps(arguments), call_id=call)
+
+
+def output(value: Any, call: str = "c1", kind: str = "function_call_output") -> dict:
+    return item(type=kind, call_id=call, output=value)
+
+
+META = cx("session_meta", id="x1", base_instructions={"text": "Be brief."}, source="cli")
+CU, CA = says("user", "Hi"), says("assistant", "A.")
+IDE = (
+    "# Context from my IDE setup:\n\n## Active file: price.py\n\n## Open tabs:\n- price.py\n\n"
+    "## My request for Codex:\nHi\n"
+)
+
+test_rollouts_of_codex = variations(
+    Variation("a prompt as an object", {"r.jsonl": lines(META, CU, CA)}, ONE, system="Be brief."),
+    Variation("a prompt that is null",
+              {"r.jsonl": lines(cx("session_meta", id="x", instructions=None), CU, CA)}, ONE,
+                  system=""),
+    Variation(
+        "events for display", {"r.jsonl": lines(
+            META, cx("event_msg", type="task_started"), CU,
+            cx("event_msg", type="user_message", message="Hi"), cx("turn_context", model="x"),
+            cx("event_msg", type="agent_reasoning", text="price"),
+            item(type="reasoning", summary=[{"type": "summary_text", "text": "hm."}],
+                 encrypted_content="x"),
+            cx("event_msg", type="agent_message", message="A."), CA,
+            cx("event_msg", type="token_count", info=None))}, ONE, seen=[]),
+    Variation("a message with a phase", {"r.jsonl": lines(META, CU, says("assistant", "A.",
+        phase="final"))}, ONE),
+    Variation("the context of an editor", {"r.jsonl": lines(META, says("user", IDE), CA)}, ONE),
+    Variation(
+        "files that the user named",
+        {"r.jsonl": lines(META, says("user",
+            "# Files mentioned by the user:\n\n## price.png: /x\n\n"
+                                     "## My request for Codex:\nHi"), CA)}, ONE),
+    Variation(
+        "an image", {"r.jsonl": lines(META, item(type="message", role="user", content=[
+            {"type": "input_text", "text": "<image>"}, {"type": "input_image",
+                "image_url": "data:"},
+            {"type": "input_text", "text": "</image>"}, {"type": "input_text", "text": "Hi"}]),
+                CA)},
+        ONE),
+    Variation("a command as a list",
+              {"r.jsonl": lines(META, CU, calls("shell", {"command": ["bash", "-lc", "ls"]}),
+                                output('{"output": "a.py", "metadata": {"exit_code": 0}}'), CA)},
+              ONE, calls=["['bash', '-lc', 'ls']"],
+              results=['{"output": "a.py", "metadata": {"exit_code": 0}}']),
+    Variation("a command as text", {"r.jsonl": lines(META, CU, calls("exec_command", {"cmd": "ls"}),
+                                                     output("a.py"), CA)}, ONE, calls=["ls"]),
+    Variation("an output in parts",
+              {"r.jsonl": lines(META, CU, calls("f", {}), output([
+                  {"type": "input_text", "text": "x"}, {"type": "input_image",
+                      "image_url": "data:"}]),
+                  CA)}, ONE, results=["x"]),
+    Variation("an output as an object",
+              {"r.jsonl": lines(META, CU, calls("f", {}), output({"content": "x", "success": True}),
+                                CA)}, ONE, results=["x"]),
+    Variation("a local command",
+              {"r.jsonl": lines(META, CU, item(type="local_shell_call", call_id="c1",
+                  status="completed",
+                                               action={"type": "exec", "command": ["ls"]}),
+                                output("x"), CA)}, ONE, calls=["exec ['ls']"]),
+    Variation("a patch", {"r.jsonl": lines(META, CU, item(type="custom_tool_call",
+        name="apply_patch",
+                                                          input="*** Begin Patch", call_id="c1"),
+                                           output("ok", kind="custom_tool_call_output"), CA)},
+              ONE, calls=["*** Begin Patch"], results=["ok"]),
+    Variation("a search", {"r.jsonl": lines(META, CU, item(type="web_search_call",
+        status="completed",
+                                                           action={"type": "search", "query": "x"}),
+                                            CA)}, ONE, calls=["search x"]),
+    Variation("a ghost snapshot", {"r.jsonl": lines(META, CU, CA, item(type="ghost_snapshot"))},
+        ONE),
+    Variation("a subagent", {"r.jsonl": lines(
+        cx("session_meta", id="x2", source={"subagent": {"thread_spawn": {
+            "parent_thread_id": "x1"}}}),
+        CU, CA)}, ONE, subagents=1),
+    Variation("an interruption", {"r.jsonl": lines(
+        META, CU, CA, says("user",
+            "<turn_aborted>\nThe user interrupted the turn.\n</turn_aborted>"),
+        cx("event_msg", type="turn_aborted", reason="interrupted"), says("user", "More?"),
+        says("assistant", "B."))}, TWO),
+    Variation("an error", {"r.jsonl": lines(META, CU, cx("event_msg", type="error", message="429"),
+        CA)},
+              ONE),
+    Variation("a fork", {"r.jsonl": lines(
+        cx("session_meta", id="x2", forked_from_id="x1"), META, CU, CA, says("user", "More?"),
+        says("assistant", "B."))}, TWO),
+    Variation("a fork and its origin", {
+        "a.jsonl": lines(META, CU, CA),
+        "b.jsonl": lines(cx("session_meta", id="x2", forked_from_id="x1"), META, CU, CA,
+                         says("user", "More?"), says("assistant", "B."))},
+        TWO, problem="its only turn is in"),
+    Variation("a resumed rollout with the same items", {
+        "a.jsonl": lines(META, CU, says("assistant", "A.", id="msg_1")),
+        "b.jsonl": lines(META, CU, says("assistant", "A.", id="msg_1"), says("user", "More?"),
+                         says("assistant", "B.", id="msg_2"))},
+        TWO, problem="its only turn is in"),
+    Variation("two rollouts that look alike", {
+        "a.jsonl": lines(META, CU, CA),
+        "b.jsonl": lines(cx("session_meta", id="x2", base_instructions={"text": "Be brief."}), CU,
+            CA)},
+        [ONE[0], ONE[0]]),
+    Variation("a compaction with a summary", {"r.jsonl": lines(
+        META, CU, CA, cx("compacted", message="Summary."), says("user", "More?"),
+        says("assistant", "B."))}, TWO),
+    Variation("a compaction with an encrypted summary", {"r.jsonl": lines(
+        META, CU, CA, cx("compacted", message="", replacement_history=[
+            CU["payload"], {"type": "compaction", "encrypted_content": "x"}]),
+        says("user", "More?"), says("assistant", "B."))}, TWO),
+    Variation("records of unknown types", {"r.jsonl": lines(
+        META, cx("world_state", x=1), CU, CA, cx("inter_agent_communication", x=1))}, ONE),
+    Variation("line breaks of Windows", {"r.jsonl": "\r\n".join(map(json.dumps, (META, CU, CA)))},
+        ONE),
+    Variation("several texts", {"r.jsonl": lines(META, says("user", "H", "i"), CA)}, [[("H\ni",
+        "A.")]]),
+    Variation("rules of AGENTS.md and words in one message", {"r.jsonl": lines(
+        META, says("user", "# AGENTS.md instructions for /x\n\n<INSTRUCTIONS>\nUse pnpm.\n"
+                   "</INSTRUCTIONS>",
+                       "<environment_context>\n<cwd>/x</cwd>\n</environment_context>"),
+        CU, CA)}, ONE),
+    Variation("all turns are taken back", {"r.jsonl": lines(
+        META, CU, CA, cx("event_msg", type="thread_rolled_back", num_turns=5), says("user",
+            "More?"),
+        says("assistant", "B."))}, [[("More?", "B.")]], problem="rewound"),
+)  # fmt: skip
+
+
+def ex(kind: str, **fields: Any) -> dict:
+    return {"type": kind, **fields}
+
+
+def done(kind: str, **fields: Any) -> dict:
+    return ex("item.completed", item={"id": "item_0", "type": kind, **fields})
+
+
+BEGIN = [ex("thread.started", thread_id="x1"), ex("turn.started")]
+END = [done("agent_message", text="A."), ex("turn.completed", usage={})]
+SAID_A = [[("", "A.")]]
+
+test_output_of_codex_exec = variations(
+    Variation("a list of things to do", {"o.jsonl": lines(
+        *BEGIN, ex("item.started", item={"id": "item_0", "type": "todo_list", "items": []}),
+        done("todo_list", items=[{"text": "Look", "completed": True}]), *END)},
+        SAID_A, calls=["[{'text': 'Look', 'completed': True}]"]),
+    Variation("a search", {"o.jsonl": lines(*BEGIN, done("web_search", query="x"), *END)}, SAID_A,
+              calls=["x"]),
+    Variation("a command that never ended", {"o.jsonl": lines(
+        *BEGIN, ex("item.started", item={"id": "i1", "type": "command_execution", "command": "ls",
+                                         "aggregated_output": "", "status": "in_progress"}))},
+        [[("", "")]], calls=["ls"]),
+    Variation("a command that ended", {"o.jsonl": lines(
+        *BEGIN, ex("item.started", item={"id": "i1", "type": "command_execution", "command": "ls"}),
+        ex("item.completed", item={"id": "i1", "type": "command_execution", "command": "ls",
+                                   "aggregated_output": "x", "exit_code": 0}), *END)},
+        SAID_A, calls=["ls"], results=["x"]),
+    Variation("a tool of a server with its result", {"o.jsonl": lines(
+        *BEGIN, done("mcp_tool_call", server="s", tool="f", arguments={"x": 1},
+                     result={"content": [text("ten")]}, status="completed"), *END)},
+        SAID_A, calls=["1"], results=["ten"]),
+    Variation("a tool of a server that failed", {"o.jsonl": lines(
+        *BEGIN, done("mcp_tool_call", server="s", tool="f", arguments=None,
+                     error={"message": "no"}, status="failed"), *END)},
+        SAID_A, calls=[""], results=["no"]),
+    Variation("changes of files", {"o.jsonl": lines(
+        *BEGIN, done("file_change", changes=[{"path": "a.py", "kind": "update"}]), *END)},
+        SAID_A, calls=["a.py update"]),
+    Variation("a turn that failed", {"o.jsonl": lines(
+        *BEGIN, *END[:1], ex("turn.failed", error={"message": "429"}))}, SAID_A),
+    Variation("an error", {"o.jsonl": lines(*BEGIN, ex("error", message="stream"), *END)}, SAID_A),
+    Variation("items of the first version", {"o.jsonl": lines(
+        *BEGIN, ex("item.completed", item={"id": "i", "item_type": "assistant_message",
+            "text": "A."}))},
+        SAID_A),
+    Variation("a subagent's call", {"o.jsonl": lines(
+        *BEGIN, done("collab_tool_call", tool="spawn_agent", prompt="Count."), *END)},
+        SAID_A, calls=["Count."]),
+    Variation("two turns", {"o.jsonl": lines(*BEGIN, *END, BEGIN[1], done("agent_message",
+        text="B."))},
+              [[("", "A."), ("", "B.")]]),
+    Variation("an item of an unknown type", {"o.jsonl": lines(*BEGIN, done("new_thing"), *END)},
+              SAID_A, problem="new_thing"),
+)  # fmt: skip
+
+
+# Gemini CLI
+
+
+def gem(name: str, kind: str, content: Any, **fields: Any) -> dict:
+    return {
+        "id": name,
+        "timestamp": "2026-05-01T10:00:00Z",
+        "type": kind,
+        "content": content,
+        **fields,
+    }
+
+
+GHEAD = {"sessionId": "g1", "projectHash": "h", "startTime": "t", "lastUpdated": "t"}
+GU, GA = gem("1", "user", "Hi"), gem("2", "gemini", "A.", model="gemini-x")
+GU2, GA2 = gem("3", "user", "More?"), gem("4", "gemini", "B.")
+
+
+def gjson(*messages: dict, **fields: Any) -> dict:
+    return {**GHEAD, "messages": [*messages], **fields}
+
+
+def gcall(**fields: Any) -> dict:
+    return {"id": "c1", "name": "run_shell_command", "args": {"command": "ls"}, "status": "success",
+            "timestamp": "t", **fields}  # fmt: skip
+
+
+test_sessions_of_gemini_cli = variations(
+    Variation("a document", {"session-1.json": gjson(GU, GA)}, ONE, format="gemini-cli"),
+    Variation("contents as parts", {"session-1.json": gjson(
+        gem("1", "user", [{"text": "Hi"}]), gem("2", "gemini", [{"text": "A."}]))}, ONE),
+    Variation("contents as one part", {"session-1.json": gjson(gem("1", "user", {"text": "Hi"}),
+        GA)}, ONE),
+    Variation("an image", {"session-1.json": gjson(
+        gem("1", "user", [{"text": "Hi"}, {"inlineData": {"mimeType": "image/png",
+            "data": "AA=="}}]),
+        GA)}, ONE),
+    Variation("a call whose result is a list", {"session-1.json": gjson(
+        GU, gem("2", "gemini", "A.", toolCalls=[gcall(result=[{"functionResponse": {
+            "id": "c1", "name": "run_shell_command", "response": {"output": "a.py"}}}])]))},
+        ONE, calls=["ls"], results=['{"output": "a.py"}']),
+    Variation("a call without a result", {"session-1.json": gjson(
+        GU, gem("2", "gemini", "A.", toolCalls=[gcall(status="cancelled", result=None)]))},
+        ONE, calls=["ls"]),
+    Variation("a call whose result is text", {"session-1.json": gjson(
+        GU, gem("2", "gemini", "A.", toolCalls=[gcall(result="a.py")]))},
+        ONE, calls=["ls"], results=["a.py"]),
+    Variation("a call without words", {"session-1.json": gjson(
+        GU, gem("2", "gemini", "", toolCalls=[gcall()]), gem("3", "gemini", "A."))},
+        ONE, calls=["ls"]),
+    Variation("lines for display", {"session-1.json": gjson(
+        GU, gem("5", "info", "Update"), GA, gem("6", "warning", "price"), gem("7", "error",
+            "429"))}, ONE),
+    Variation("thoughts", {"session-1.json": gjson(
+        GU, {**GA, "thoughts": [{"subject": "x", "description": "y", "timestamp": "t"}]})}, ONE),
+    Variation("content that is null", {"session-1.json": gjson(
+        GU, gem("9", "gemini", None), GA)}, ONE),
+    Variation("lines", {"s.jsonl": lines(GHEAD, GU, GA, {"$set": {"lastUpdated": "t"}}, GU2, GA2)},
+        TWO),
+    Variation("a message that grows", {"s.jsonl": lines(GHEAD, GU, gem("2", "gemini", ""), GA)},
+        ONE),
+    Variation("a rewind", {"s.jsonl": lines(GHEAD, GU, GA, GU2, GA2, {"$rewindTo": "3"},
+                                            gem("5", "user", "Or?"), gem("6", "gemini", "C."))},
+              [[("Hi", "A."), ("Or?", "C.")]], problem="2 messages are left out"),
+    Variation("a rewind, and the same message again", {"s.jsonl": lines(
+        GHEAD, GU, GA, GU2, GA2, {"$rewindTo": "3"}, GU2, gem("4", "gemini", "C."))},
+        [[("Hi", "A."), ("More?", "C.")]], problem="2 messages are left out"),
+    Variation("a session that is compressed", {"s.jsonl": lines(
+        GHEAD, GU, GA, {"$set": {"messages": [gem("9", "user", "Summary")]}}, GU2, GA2)}, TWO),
+    Variation("a turn that was aborted", {"s.jsonl": lines(
+        GHEAD, GU, GA, gem("7", "user", "Or?"), gem("8", "gemini", "C"),
+        {"$set": {"messages": [GU, GA]}}, GU2, GA2)}, TWO, problem="2 messages are left out"),
+    Variation("messages that are set again as they are", {"s.jsonl": lines(
+        GHEAD, GU, GA, {"$set": {"messages": [GU, GA]}}, GU2, GA2)}, TWO),
+    Variation("a rewind to a message that is not there", {"s.jsonl": lines(
+        GHEAD, GU, GA, {"$rewindTo": "x"}, GU2, GA2)}, [[("More?", "B.")]],
+        problem="2 messages are left out"),
+    Variation("a copy of a session", {
+        "a.jsonl": lines(GHEAD, GU, GA), "b.jsonl": lines({**GHEAD, "sessionId": "g2"}, GU, GA,
+                                                          GU2, GA2)}, TWO,
+        problem="its only turn is in"),
+    Variation("a session of a subagent", {"session-1.json": gjson(GU, GA, kind="subagent")}, ONE,
+        subagents=1),
+    Variation("sessions that were put into one file",
+              {"s.jsonl": lines(GHEAD, GU, GA, {**GHEAD, "sessionId": "g2"}, GU2, GA2)},
+              [ONE[0], [("More?", "B.")]]),
+    Variation("a last line that was cut",
+              {"s.jsonl": lines(GHEAD, GU, GA, json.dumps(GU2)[:30])}, ONE, problem="line 4:"),
+    Variation("prompts alone", {"logs.json": [{"sessionId": "g1", "messageId": 0, "type": "user",
+                                               "message": "Hi", "timestamp": "t"}]},
+              refused="There is no dialog"),
+    Variation("a directory that the user named", {"session-1.json": gjson(
+        gem("1", "user", [{"text": "Hi @src"}, {"text": "\n--- Content from referenced files ---"},
+                          {"text": "\nContent from @src/price.py:\n"}, {"text": "price"}]), GA)},
+        [[("Hi @src", "A.")]]),
+)  # fmt: skip
+
+
+# Copilot in VS Code, and Copilot CLI
+
+
+def asked(words: str, *response: Any, **fields: Any) -> dict:
+    return {"requestId": f"r-{words}", "message": {"text": words, "parts": []}, "variableData": {},
+            "response": [*response], **fields}  # fmt: skip
+
+
+def chat(*requests: dict, **fields: Any) -> dict:
+    return {"version": 3, "responderUsername": "GitHub Copilot", "initialLocation": "panel",
+            "sessionId": "v1", "creationDate": 1, "requests": [*requests], **fields}  # fmt: skip
+
+
+def shown(command: str = "ls", **fields: Any) -> dict:
+    return {"kind": "toolInvocationSerialized", "toolId": "run_in_terminal", "toolCallId": "c1",
+            "isComplete": True, "toolSpecificData": {"kind": "terminal",
+                                                     "commandLine": {"original": command}},
+                        **fields}  # fmt: skip
+
+
+PART = {"value": "A.", "supportThemeIcons": False}
+HI_A = asked("Hi", PART)
+MORE_B = asked("More?", {"value": "B."})
+
+test_chats_of_vs_code = variations(
+    Variation("an export", {"chat.json": {n: v for n, v in chat(HI_A, MORE_B).items()
+                                          if n not in ("sessionId", "creationDate", "version")}},
+              TWO, format="copilot"),
+    Variation("a message as text", {"c.json": chat({**HI_A, "message": "Hi"})}, ONE),
+    Variation("a part as text", {"c.json": chat(asked("Hi", "A."))}, ONE),
+    Variation("parts of one text", {"c.json": chat(asked(
+        "Hi", {"value": "A"}, {"kind": "codeblockUri", "uri": {}}, {"value": "."}))}, ONE),
+    Variation("thinking", {"c.json": chat(asked("Hi", {"kind": "thinking", "value": ["hm."]},
+        PART))}, ONE),
+    Variation("a command", {"c.json": chat(asked("Hi", shown(), PART))}, ONE, calls=["ls"]),
+    Variation("a command that the user changed", {"c.json": chat(asked("Hi", shown(
+        toolSpecificData={"kind": "terminal", "commandLine": {"original": "rm x",
+            "userEdited": "ls"}}),
+        PART))}, ONE, calls=["ls"]),
+    Variation("a request that was cancelled", {"c.json": chat(asked("Hi", isCanceled=True), HI_A)},
+              [[("Hi\n\nHi", "A.")]]),
+    Variation("a response that is null", {"c.json": chat({**HI_A, "response": None}, HI_A)},
+              [[("Hi\n\nHi", "A.")]]),
+    Variation("an error", {"c.json": chat(asked("Hi", result={"errorDetails": {"message": "429"}}),
+        HI_A)},
+              [[("Hi\n\nHi", "A.")]]),
+    Variation("a restored checkpoint", {"c.json": chat(
+        HI_A, asked("Or?", {"value": "C."}, isHidden=True), MORE_B)}, TWO, problem="restored"),
+    Variation("a part of an unknown kind", {"c.json": chat(asked("Hi", {"kind": "new"}, PART))},
+        ONE,
+              problem="unknown kinds"),
+    Variation("an edit", {"c.json": chat(asked("Hi", {"kind": "textEditGroup", "edits": [], "uri": {
+        "path": "/x/a.py"}}, PART))}, ONE, calls=["/x/a.py"]),
+    Variation("a reference", {"c.json": chat(asked("Hi", {"value": "See "}, {
+        "kind": "inlineReference", "inlineReference": {"uri": {"path": "/x/a.py"}, "range": {}}}))},
+        [[("Hi", "See a.py")]]),
+    Variation("an empty session beside another", {"a.json": chat(), "b.json": chat(HI_A)}, ONE,
+              problem="the assistant says nothing"),
+    Variation("a log of changes", {"c.jsonl": lines(
+        {"kind": 0, "v": chat()}, {"kind": 2, "k": ["requests"], "v": [asked("Hi")]},
+        {"kind": 2, "k": ["requests", 0, "response"], "v": [PART]},
+        {"kind": 1, "k": ["customTitle"], "v": "x"}, {"kind": 2, "k": ["requests"],
+            "v": [MORE_B]})},
+        TWO),
+    Variation("a log of changes that cuts a list", {"c.jsonl": lines(
+        {"kind": 0, "v": chat(HI_A, asked("Or?", {"value": "C."}))},
+        {"kind": 2, "k": ["requests"], "i": 1, "v": [MORE_B]})}, TWO),
+    Variation("a log of changes whose last line was cut", {"c.jsonl": lines(
+        {"kind": 0, "v": chat(HI_A)}, '{"kind": 2, "k": ["requ')}, ONE, problem="line 2:"),
+    Variation("a call of a model that was recorded", {"c.json": chat(asked(
+        "Hi", shown(), PART, result={"metadata": {"toolCallRounds": [
+            {"response": "", "toolCalls": [{"id": "c9", "name": "run_in_terminal",
+                                            "arguments": '{"command": "pwd"}'}]}],
+            "toolCallResults": {"c9": {"content": [{"value": "/x"}]}}}}))},
+        ONE, calls=["pwd"], results=["/x"]),
+)  # fmt: skip
+
+
+def ev(kind: str, **data: Any) -> dict:
+    ev.count += 1  # type: ignore[attr-defined]
+    name = f"e{ev.count}"  # type: ignore[attr-defined]
+    return {"type": kind, "data": data, "id": name, "timestamp": "t", "parentId": None}
+
+
+ev.count = 0  # type: ignore[attr-defined]
+CSTART = ev("session.start", sessionId="p1", version=1)
+CU1, CA1 = ev("user.message", content="Hi"), ev("assistant.message", content="A.", messageId="m1")
+CU2, CA2 = (
+    ev("user.message", content="More?"),
+    ev("assistant.message", content="B.", messageId="m2"),
+)
+
+
+def cli(*events: dict) -> dict:
+    return {"events.jsonl": lines(CSTART, *events)}
+
+
+TRUNCATED = {"messagesRemovedDuringTruncation": 3, "performedBy": "BasicTruncator", "tokenLimit": 9}
+
+test_sessions_of_copilot_cli = variations(
+    Variation("a session", cli(CU1, CA1, CU2, CA2), TWO, format="copilot-cli"),
+    Variation("a truncation", cli(CU1, CA1, ev("session.truncation", **TRUNCATED), CU2, CA2), TWO,
+              problem="3 messages"),
+    Variation("events for display", cli(
+        CU1, ev("assistant.turn_start", turnId="0"), ev("assistant.reasoning", content="price"),
+        ev("session.info", message="price"), CA1, ev("assistant.turn_end", turnId="0"),
+        ev("session.idle"), ev("session.shutdown")), ONE, seen=[]),
+    Variation("a call and its result", cli(
+        CU1, ev("assistant.message", content="", toolRequests=[
+            {"toolCallId": "c1", "name": "bash", "arguments": {"command": "ls"}}]),
+        ev("tool.execution_start", toolCallId="c1", toolName="bash", arguments={"command": "ls"}),
+        ev("tool.execution_complete", toolCallId="c1", success=True, result={"content": "x"}), CA1),
+        ONE, calls=["ls"], results=["x"]),
+    Variation("a call that failed", cli(
+        CU1, ev("tool.execution_start", toolCallId="c1", toolName="bash",
+            arguments={"command": "ls"}),
+        ev("tool.execution_complete", toolCallId="c1", success=False, error={"message": "no"}),
+            CA1),
+        ONE, calls=["ls"], results=["no"]),
+    Variation("a session that is resumed", cli(CU1, CA1, ev("session.resume", eventCount=3), CU2,
+        CA2), TWO),
+    Variation("a rewind", cli(CU1, CA1, CU2, CA2, ev("session.snapshot_rewind",
+        upToEventId=CU2["id"],
+                                                     eventsRemoved=2),
+                              ev("user.message", content="Or?"), ev("assistant.message",
+                        content="C.")),
+              [[("Hi", "A."), ("Or?", "C.")]], problem="rewound"),
+    Variation("a compaction", cli(CU1, CA1, ev("session.compaction_start"), ev(
+        "session.compaction_complete", success=True, summaryContent="Summary."), CU2, CA2), TWO),
+    Variation("an interruption", cli(CU1, CA1, ev("abort", reason="user initiated"), CU2, CA2),
+        TWO),
+    Variation("a subagent", cli(CU1, ev("user.message", content="Count.", parentToolCallId="c1"),
+        ev(
+        "assistant.message", content="One.", parentToolCallId="c1"), CA1),
+        [ONE[0], [("Count.", "One.")]], subagents=1),
+    Variation("a user's attachments", cli(ev("user.message", content="Hi", attachments=[
+        {"type": "file", "path": "/x"}], transformedContent="<x>price</x> Hi"), CA1), ONE),
+    Variation("a message of autopilot", cli(CU1, CA1, ev("user.message", content="Go on.",
+        source="autopilot"),
+                                            CA2), [[("Hi", "A.\n\nB.")]], seen=["Go on."]),
+    Variation("an unknown event", cli(CU1, CA1, ev("new.kind")), ONE, problem="new.kind"),
+    Variation("content that is null", cli(CU1, ev("assistant.message", content=None), CA1), ONE),
+    Variation("no start", {"events.jsonl": lines(CU1, CA1)}, ONE),
+)  # fmt: skip
+
+
+# Cline and Roo Code
+
+
+def task(*messages: dict) -> dict:
+    return {"api_conversation_history.json": [*messages]}
+
+
+def cu(*texts: Any, **fields: Any) -> dict:
+    blocks = [text(part) if isinstance(part, str) else part for part in texts]
+    return {"role": "user", "content": blocks, "ts": 1, **fields}
+
+
+def ca(*parts: Any, **fields: Any) -> dict:
+    blocks = [text(part) if isinstance(part, str) else part for part in parts]
+    return {"role": "assistant", "content": blocks, "ts": 2, **fields}
+
+
+ENV = "<environment_details>\nprice.py\n</environment_details>"
+TASK = cu("<task>\nHi\n</task>", ENV)
+
+test_tasks_of_cline = variations(
+    Variation("a task", task(TASK, ca("A.")), ONE, format="cline"),
+    Variation("a completion", task(TASK, ca("<attempt_completion>\n<result>\nA.\n</result>\n"
+                                            "</attempt_completion>")), ONE),
+    Variation("thinking in the text", task(TASK, ca("<thinking>hm.</thinking>\nA.")), ONE),
+    Variation("a command in the text", task(
+        TASK, ca("<execute_command>\n<command>ls</command>\n</execute_command>"),
+        cu("[execute_command for 'ls'] Result:", "a.py", ENV), ca("A.")),
+        ONE, calls=["ls"], results=["a.py"]),
+    Variation("a result in one text", task(
+        TASK, ca("<execute_command>\n<command>ls</command>\n</execute_command>"),
+        cu("[execute_command for 'ls'] Result:\na.py"), ca("A.")), ONE, calls=["ls"]),
+    Variation("feedback", task(TASK, ca("A."), cu("<feedback>\nMore?\n</feedback>", ENV), ca("B.")),
+        TWO),
+    Variation("an answer", task(
+        TASK, ca("A."), cu("[ask_followup_question for 'x'] Result:", "<answer>\nMore?\n</answer>"),
+        ca("B.")), TWO),
+    Variation("a native call", task(
+        TASK, ca({"type": "tool_use", "id": "c1", "name": "execute_command",
+            "input": {"command": "ls"}}),
+        cu({"type": "tool_result", "tool_use_id": "c1", "content": [text("a.py")]}, ENV), ca("A.")),
+        ONE, calls=["ls"], results=["a.py"]),
+    Variation("a task that is resumed", task(
+        TASK, ca("A."), cu(
+            "[TASK RESUMPTION] This task was interrupted.\n\nNew message to respond to"
+                           " with plan_mode_respond tool: \n<user_message>\nMore?\n</user_message>",
+                        ENV),
+        ca("B.")), TWO),
+    Variation("content as text", task({"role": "user", "content": f"<task>\nHi\n</task>\n{ENV}"},
+                                      {"role": "assistant", "content": "A."}), ONE),
+    Variation("reasoning between the messages", task(
+        TASK, {"type": "reasoning", "text": "hm.", "ts": 3}, ca("A.")), ONE),
+    Variation("no tool was used", task(
+        TASK, ca("A."), cu("[ERROR] You did not use a tool in your previous response!", ENV),
+            ca("B.")),
+        [[("Hi", "A.\n\nB.")]]),
+    Variation("a summary", task(TASK, ca("A."), ca("Summary.", isSummary=True), cu(
+        "<feedback>More?</feedback>"), ca("B.")), TWO),
+    Variation("what is shown", {"ui_messages.json": [
+        {"ts": 1, "type": "say", "say": "text", "text": "Hi"}]},
+            refused="api_conversation_history.json"),
+)  # fmt: skip
+
+
+# Cursor
+
+
+def database(**rows: Any) -> bytes:
+    """A database of Cursor's."""
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "x.vscdb")
+        with sqlite3.connect(path) as db:
+            db.execute("CREATE TABLE cursorDiskKV (key TEXT UNIQUE, value BLOB)")
+            db.executemany("INSERT INTO cursorDiskKV VALUES (?, ?)",
+                           [(key.replace("__", ":"), json.dumps(v)) for key,
+                        v in rows.items()])  # fmt: skip
+        db.close()
+        return path.read_bytes()
+
+
+def heads(*names: str) -> list[dict]:
+    return [{"bubbleId": name, "type": 1} for name in names]
+
+
+B1, B2 = {"type": 1, "text": "Hi", "bubbleId": "b1"}, {"type": 2, "text": "A.", "bubbleId": "b2"}
+KEYS = {"bubbleId__k__b1": B1, "bubbleId__k__b2": B2}
+
+
+def cur(role: str, *blocks: Any) -> dict:
+    listed = [text(block) if isinstance(block, str) else block for block in blocks]
+    return {"role": role, "message": {"content": listed}}
+
+
+CS = {"session_id": "c1"}
+
+
+def cs(kind: str, words: str, **fields: Any) -> dict:
+    return {"type": kind, "message": {"role": kind, "content": [text(words)]}, **CS, **fields}
+
+
+def ctool(subtype: str, call: str = "t1", **result: Any) -> dict:
+    named = {"shellToolCall": {"args": {"command": "ls"}, **result}}
+    return {"type": "tool_call", "subtype": subtype, "call_id": call, "tool_call": named, **CS}
+
+
+CEND = {"type": "result", "subtype": "success", "result": "A.", **CS}
+CINIT = {
+    "type": "system",
+    "subtype": "init",
+    "model": "x",
+    "cwd": "/x",
+    "apiKeySource": "env",
+    **CS,
+}
+
+test_chats_of_cursor = variations(
+    Variation("a database", {"state.vscdb": database(
+        composerData__k={"composerId": "k", "fullConversationHeadersOnly": heads("b1", "b2")},
+            **KEYS)},
+        ONE, format="cursor"),
+    Variation("a conversation within its composer", {"state.vscdb": database(
+        composerData__k={"composerId": "k", "conversation": [B1, B2]})}, ONE),
+    Variation("a message that is not there", {"state.vscdb": database(
+        composerData__k={"fullConversationHeadersOnly": heads("b1", "b9", "b2")}, **KEYS)},
+        ONE, problem="does not have"),
+    Variation("a message of no dialog", {"state.vscdb": database(
+        composerData__k={"fullConversationHeadersOnly": heads("b1", "b2")}, **KEYS,
+        bubbleId__k__b3={"type": 2, "text": "C."})}, ONE, problem="abandoned"),
+    Variation("a call", {"state.vscdb": database(
+        composerData__k={"fullConversationHeadersOnly": heads("b1", "b3", "b2")}, **KEYS,
+        bubbleId__k__b3={"type": 2, "text": "", "toolFormerData": {
+            "name": "run_terminal_cmd", "toolCallId": "t1", "rawArgs": '{"command": "ls"}',
+            "result": "a.py", "status": "completed"}})}, ONE, calls=["ls"], results=["a.py"]),
+    Variation("thinking", {"state.vscdb": database(
+        composerData__k={"fullConversationHeadersOnly": heads("b1", "b3", "b2")}, **KEYS,
+        bubbleId__k__b3={"type": 2, "text": "", "thinking": {"text": "hm."}})}, ONE),
+    Variation("a composer without messages beside another", {"state.vscdb": database(
+        composerData__j={"composerId": "j", "fullConversationHeadersOnly": []},
+        composerData__k={"fullConversationHeadersOnly": heads("b1", "b2")}, **KEYS)}, ONE),
+    Variation("a text that is null", {"state.vscdb": database(
+        composerData__k={"fullConversationHeadersOnly": heads("b1", "b3", "b2")}, **KEYS,
+        bubbleId__k__b3={"type": 2, "text": None})}, ONE),
+    Variation("a transcript of the agent", {"t.jsonl": lines(
+        cur("user", "<user_query>\nHi\n</user_query>"), cur("assistant", "A."))}, ONE,
+            format="cursor"),
+    Variation("a transcript with surroundings", {"t.jsonl": lines(
+        cur("user", "<timestamp>t</timestamp>\n<user_query>\nHi\n</user_query>"),
+        cur("assistant", {"type": "tool_use", "name": "Shell", "input": {"command": "ls"}}),
+        cur("assistant", "A."))}, ONE, calls=["ls"]),
+    Variation("the agent's stream", {"o.jsonl": lines(CINIT, cs("user", "Hi"), cs("assistant",
+        "A."), CEND)},
+              ONE, format="cursor"),
+    Variation("the agent's stream with a call", {"o.jsonl": lines(
+        CINIT, cs("user", "Hi"), ctool("started"), ctool("completed",
+            result={"success": {"stdout": "x"}}),
+        cs("assistant", "A."), CEND)}, ONE, calls=["ls"], results=['{"success": {"stdout": "x"}}']),
+    Variation("the agent's stream with a call that did not end", {"o.jsonl": lines(
+        CINIT, cs("user", "Hi"), ctool("started"))}, [[("Hi", "")]], calls=["ls"]),
+    Variation("the agent's stream in parts", {"o.jsonl": lines(
+        CINIT, cs("user", "Hi"), cs("assistant", "A", timestamp_ms=1), cs("assistant", ".",
+            timestamp_ms=2),
+        cs("assistant", "A."), CEND)}, ONE),
+    Variation("the agent's thinking", {"o.jsonl": lines(
+        CINIT, cs("user", "Hi"), {"type": "thinking", "subtype": "delta", "text": "price", **CS},
+        {"type": "thinking", "subtype": "completed", **CS}, cs("assistant", "A."), CEND)}, ONE),
+    Variation("an export with line breaks of Windows", {"cursor_x.md": (
+        "# T\r\n_Exported on 1/1/2026 at 1:00:00 GMT+2 from Cursor (2.0)_\r\n\r\n---\r\n\r\n"
+        "**User**\r\n"
+        "\r\nHi\r\n\r\n---\r\n\r\n**Cursor**\r\n\r\nA.\r\n")}, ONE),
+    Variation("an export with a rule in a reply", {"cursor_x.md": (
+        "# T\n_Exported on 1/1/2026 at 1:00:00 GMT+2 from Cursor (2.0)_\n\n---\n\n**User**\n\n"
+        "Hi\n\n"
+        "---\n\n**Cursor**\n\nA.\n\n---\n\nB.\n")}, [[("Hi", "A.\n\n---\n\nB.")]]),
+    Variation("a chat of the first version", {"x.json": {"tabs": [{"tabId": "1", "bubbles": [
+        {"type": "user", "text": "Hi"}, {"type": "ai", "rawText": "A."}]}]}}, ONE),
+)  # fmt: skip
+
+
+# opencode
+
+
+def om(name: str, role: str, *parts: dict, created: int = 0, **info: Any) -> dict:
+    return {"info": {"id": name, "sessionID": "ses_1", "role": role, "time": {"created": created},
+                     **info}, "parts": [*parts]}  # fmt: skip
+
+
+def ot(words: str, **fields: Any) -> dict:
+    return {"id": f"prt_{words}", "type": "text", "text": words, **fields}
+
+
+def oc(command: str = "ls", status: str = "completed", **state: Any) -> dict:
+    return {"id": "prt_c", "type": "tool", "callID": "c1", "tool": "bash",
+            "state": {"status": status, "input": {"command": command}, **state}}  # fmt: skip
+
+
+def session(*messages: dict, **info: Any) -> dict:
+    return {"o.json": {"info": {"id": "ses_1", **info}, "messages": [*messages]}}
+
+
+OU, OA = om("msg_1", "user", ot("Hi"), created=1), om("msg_2", "assistant", ot("A."), created=2)
+OU2, OA2 = (
+    om("msg_3", "user", ot("More?"), created=3),
+    om("msg_4", "assistant", ot("B."), created=4),
+)
+COMPACTED = om("msg_5", "user", {"id": "prt_5", "type": "compaction", "auto": True}, created=5)
+SUMMARY = om("msg_6", "assistant", ot("Summary."), created=6, summary=True, finish="stop")
+
+test_sessions_of_opencode = variations(
+    Variation("a session", session(OU, OA, OU2, OA2), TWO, format="opencode"),
+    Variation("a list of messages", {"o.json": [OU, OA]}, ONE),
+    Variation("parts for display", session(OU, om("msg_2", "assistant", {"id": "p",
+        "type": "step-start"},
+                                                  {"id": "q", "type": "reasoning", "text": "hm."},
+                        ot("A."),
+                                                  {"id": "r", "type": "patch", "files": []})), ONE),
+    Variation("a call", session(OU, om("msg_2", "assistant", oc(output="x"), ot("A."))), ONE,
+              calls=["ls"], results=["x"]),
+    Variation("a call that is running", session(OU, om("msg_2", "assistant", oc(status="running"))),
+              [[("Hi", "")]], calls=["ls"]),
+    Variation("a call that failed", session(OU, om("msg_2", "assistant", oc(status="error",
+        error="no"),
+                                                   ot("A."))), ONE, results=["no"]),
+    Variation("text that is synthetic", session(om("msg_1", "user", ot("Hi"), ot("price",
+        synthetic=True)),
+                                                OA), ONE, seen=["price"]),
+    Variation("text that is ignored", session(om("msg_1", "user", ot("Hi"), ot("price",
+        ignored=True)), OA),
+              ONE),
+    Variation("a revert", session(OU, OA, OU2, OA2, revert={"messageID": "msg_3"}), ONE,
+              problem="took back"),
+    Variation("a revert of a part", session(OU, om("msg_2", "assistant", ot("A."), ot("B.")),
+                                            revert={"messageID": "msg_2", "partID": "prt_B."}), ONE,
+              problem="took back"),
+    Variation("an interruption", session(OU, om("msg_2", "assistant", ot("A."), error={
+        "name": "MessageAbortedError", "data": {}}), OU2, OA2), TWO),
+    Variation("an error", session(OU, om("msg_x", "assistant", error={
+        "name": "APIError", "data": {"message": "429"}}), OA), ONE),
+    Variation("a compaction", session(OU, OA, COMPACTED, SUMMARY, om(
+        "msg_7", "user", ot("Continue if you have next steps", synthetic=True)), om(
+        "msg_8", "assistant", ot("B."))), [[("Hi", "A.\n\nB.")]]),
+    Variation("a message that is sent again after a compaction", session(
+        OU, OA, OU2, om("msg_4", "assistant", error={"name": "ContextOverflowError", "data": {}}),
+        COMPACTED, SUMMARY, om("msg_7", "user", ot("More?")), om("msg_8", "assistant", ot("B."))),
+        TWO, problem="sent again"),
+    Variation("a subagent", session(OU, OA, parentID="ses_0"), ONE, subagents=1),
+    Variation("a reply that was cut", session(OU, om("msg_2", "assistant", ot("A."),
+        finish="length")), ONE,
+              is_cut=True),
+    Variation("a part of an unknown type", session(OU, om("msg_2", "assistant", {"type": "new"},
+        ot("A."))),
+              ONE, problem="unknown type"),
+    Variation("a file", session(om("msg_1", "user", ot("Hi"), {"type": "file",
+        "mime": "text/plain"}), OA), ONE),
+    Variation("a subtask", session(om("msg_1", "user", ot("Hi"), {"type": "subtask",
+        "prompt": "Count."}),
+                                   OA), ONE, seen=["Count."]),
+)  # fmt: skip
+
+
+# aider
+
+AIDER = "# aider chat started at 2026-05-01 10:00:00\n\n> Aider v0.86.1  \n\n"
+
+test_histories_of_aider = variations(
+    Variation("a session", {
+        ".aider.chat.history.md": AIDER + "#### Hi  \n\nA.\n\n> Tokens: 1k sent  \n"}, ONE),
+    Variation("a message of several lines", {
+        ".aider.chat.history.md": AIDER + "#### H  \n#### i  \n\nA.\n"}, [[("H\ni", "A.")]]),
+    Variation("a heading in a reply", {
+        ".aider.chat.history.md": AIDER + "#### Hi  \n\n## Price\n\nA.\n"}, [[("Hi",
+            "## Price\n\nA.")]]),
+    Variation("commands of aider's", {
+        ".aider.chat.history.md": AIDER + "#### /add price.py  \n\n> Added  \n\n#### Hi  \n\nA.\n"},
+            ONE),
+    Variation("a question", {".aider.chat.history.md": AIDER + "#### /ask Hi  \n\nA.\n"}, ONE),
+    Variation("line breaks of Windows", {
+        ".aider.chat.history.md": (AIDER + "#### Hi  \n\nA.\n").replace("\n", "\r\n")}, ONE),
+    Variation("two sessions", {".aider.chat.history.md": (
+        f"{AIDER}#### Hi  \n\nA.\n\n{AIDER}#### More?  \n\nB.\n")}, [ONE[0], [("More?", "B.")]]),
+    Variation("an interruption", {".aider.chat.history.md": (
+        f"{AIDER}#### Hi  \n\nA.\n\n> ^C KeyboardInterrupt  \n\n#### More?  \n\nB.\n")}, TWO),
+    Variation("code with marks of aider's", {".aider.chat.history.md": (
+        f"{AIDER}#### Hi  \n\n```\n> x\n```\n")}, [[("Hi", "```\n> x\n```")]]),
+    Variation("a session without a message", {".aider.chat.history.md": (
+        f"{AIDER}{AIDER}#### Hi  \n\nA.\n")}, ONE, problem="the assistant says nothing"),
+)  # fmt: skip
+
+
+# what left the context
+
+
+def in_context(folder: Path, name: str, content: Any) -> list[str]:
+    """The texts in the context before the last reply."""
+    path = folder / name
+    path.write_text(written(content))
+    (dialog,) = read_logs([path]).dialogs
+    events = dialog.transcript.path
+    last = max(n for n, event in enumerate(events) if event.is_by_assistant)
+    return [event.text for event in Contexts(events).before(last).events if event.text]
+
+
+def cleared(uuid: str, parent: str, *tools: str, attachments: Sequence[str] = ()) -> dict:
+    metadata = {"trigger": "auto", "preTokens": 9, "tokensSaved": 5, "compactedToolIds": [*tools],
+                "clearedAttachmentUUIDs": [*attachments]}  # fmt: skip
+    return sysline(uuid, parent, "microcompact_boundary", microcompactMetadata=metadata)
+
+
+def kept(head: str, tail: str) -> dict:
+    segment = {"headUuid": head, "anchorUuid": "c1", "tailUuid": tail}
+    return {"compactMetadata": {"trigger": "auto", "preTokens": 9, "preservedSegment": segment}}
+
+
+READ = [U1, a("a0", "u1", use("t1"), use("t2", "pwd")), res("r1", "a0", "t1", "price"),
+        res("r2", "r1", "t2", "folder")]  # fmt: skip
+END_OF_CC = [u("u9", "r2", "More?"), a("a9", "u9", "B.")]
+ATTACHED = {"type": "attachment", "uuid": "at1", "parentUuid": "r2", "sessionId": "s1",
+            "attachment": {"type": "file", "content": {"file": {"content": "notes"}}}}  # fmt: skip
+COMPACTION = [sysline("b1", None, "compact_boundary", logicalParentUuid="r2", **kept("r1", "r2")),
+              u("c1", "b1", "Summary.", isCompactSummary=True)]  # fmt: skip
+AFTER = [u("u9", "c1", "More?"), a("a9", "u9", "B.")]
+SNAKE = {"pre_tokens": 9, "preserved_segment": {"head_uuid": "r1", "anchor_uuid": "c1",
+                                                "tail_uuid": "r2"}}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("events", "texts"),
+    [
+        ([*READ, *END_OF_CC], ["Hi", "price", "folder", "More?"]),
+        ([*READ, cleared("m1", "r2", "t1"), {**END_OF_CC[0], "parentUuid": "m1"}, END_OF_CC[1]],
+         ["Hi", "folder", "More?"]),
+        ([*READ, cleared("m1", "r2", "t1"), cleared("m2", "m1", "t2"),
+          {**END_OF_CC[0], "parentUuid": "m2"}, END_OF_CC[1]], ["Hi", "More?"]),
+        ([*READ, ATTACHED, cleared("m1", "at1", attachments=["at1"]),
+          {**END_OF_CC[0], "parentUuid": "m1"}, END_OF_CC[1]], ["Hi", "price", "folder", "More?"]),
+        ([*READ, *COMPACTION, *AFTER], ["price", "folder", "Summary.", "More?"]),
+        ([*READ, cleared("m1", "r2", "t1"), {**COMPACTION[0], **kept("r1", "m1")}, COMPACTION[1],
+          *AFTER], ["folder", "Summary.", "More?"]),
+        ([*READ, {**COMPACTION[0], "compactMetadata": {"preservedMessages": {"uuids": ["r1"]}}},
+          COMPACTION[1], *AFTER], ["price", "Summary.", "More?"]),
+        ([*READ, {**without(COMPACTION[:1], "compactMetadata")[0], "compact_metadata": SNAKE},
+          COMPACTION[1], *AFTER], ["price", "folder", "Summary.", "More?"]),
+        ([*READ, {**COMPACTION[0], "compactMetadata": {"trigger": "manual"}}, COMPACTION[1],
+            *AFTER],
+         ["Summary.", "More?"]),
+    ],
+    ids=["all", "a result is cleared", "two clearings", "an attachment is cleared", "kept results",
+         "kept, but cleared before", "kept messages", "kept in a stream", "nothing is kept"],
+)  # fmt: skip
+def test_what_claude_code_had_in_the_context(events, texts, tmp_path):
+    assert in_context(tmp_path, "s.jsonl", lines(*events)) == texts
+
+
+def test_a_cleared_result_is_not_counted_among_the_tokens_before_a_turn(tmp_path):
+    long = [*READ[:2], res("r1", "a0", "t1", "x" * 4000), READ[3]]
+    for events, least in (([*long, *END_OF_CC], 1000), (
+        [*long, cleared("m1", "r2", "t1"), {**END_OF_CC[0], "parentUuid": "m1"}, END_OF_CC[1]], 0),
+    ):  # fmt: skip
+        (tmp_path / "s.jsonl").write_text(written(lines(*events)))
+        (dialog,) = read_logs([tmp_path / "s.jsonl"]).dialogs
+        assert least <= dialog.turns[1].tokens < least + 50
+
+
+OLD = om("msg_2", "assistant", oc(output="price", time={"compacted": 25}), ot("A."), created=20)
+
+
+@pytest.mark.parametrize(
+    ("messages", "texts"),
+    [
+        ([OU, OLD, om("msg_3", "user", ot("More?"), created=30),
+          om("msg_4", "assistant", ot("B."), created=40)], ["Hi", "A.", "More?"]),
+        ([OU, OLD], ["Hi", "price"]),
+        ([OU, OA, om("msg_5", "user", {"type": "compaction", "tail_start_id": "msg_2"}), SUMMARY,
+          om("msg_7", "user", ot("More?")), om("msg_8", "assistant", ot("B."))],
+         ["A.", "Summary.", "More?"]),
+        ([OU, OA, COMPACTED, SUMMARY, om("msg_7", "user", ot("More?")),
+          om("msg_8", "assistant", ot("B."))], ["Summary.", "More?"]),
+    ],
+    ids=["a result is cleared", "cleared after the turn", "a kept tail", "no tail"],
+)  # fmt: skip
+def test_what_opencode_had_in_the_context(messages, texts, tmp_path):
+    content = session(*messages)["o.json"]
+    assert in_context(tmp_path, "o.json", content) == texts
+
+
+@pytest.mark.parametrize(
+    ("replaced", "texts"),
+    [([gem("9", "user", "Summary")], ["Summary", "More?"]),
+     ([gem("9", "user", "Summary"), GA], ["A.", "Summary", "More?"])],
+    ids=["all", "all but the last message"],
+)  # fmt: skip
+def test_what_gemini_cli_had_in_the_context(replaced, texts, tmp_path):
+    log = lines(GHEAD, GU, GA, {"$set": {"messages": replaced}}, GU2, GA2)
+    assert in_context(tmp_path, "s.jsonl", log) == texts
+
+
+def test_copies_in_a_fork_of_opencode_count_once(tmp_path):
+    fork = [{**message, "info": {**message["info"], "id": f"{message['info']['id']}_new"}}
+            for message in (OU, OA, OU2, OA2)]  # fmt: skip
+    check(Variation("", {"a.json": session(OU, OA)["o.json"],
+                         "b.json": {"info": {"id": "ses_2"}, "messages": fork}},
+                    TWO, problem="its only turn is in"), tmp_path)  # fmt: skip

@@ -1,0 +1,732 @@
+"""Exports of chats, messages, traces and evaluations, in the variations of `log_variations`."""
+
+import json
+from typing import Any
+
+from log_variations import BRIEF, HI, IMAGE, ONE, TWO, A, Variation, lines, text, variations
+
+# exports of chats
+
+
+def node(role: str, words: Any, parent: str | None, kind: str = "text", **fields: Any) -> dict:
+    content = {"content_type": kind, "parts": words if isinstance(words, list) else [words]}
+    message = {"author": {"role": role}, "content": content, "recipient": "all", **fields}
+    return {"parent": parent, "children": [], "message": message}
+
+
+def gpt(last: str | None = "2", **nodes: dict) -> list:
+    tree = {"root": {"parent": None, "message": None}}
+    tree |= {name.removeprefix("n"): {"id": name, **fields} for name, fields in nodes.items()}
+    return [{"title": "t", "mapping": tree, "current_node": last, "conversation_id": "c"}]
+
+
+N1, N2 = node("user", "Hi", "root"), node("assistant", "A.", "1")
+HIDDEN = {"metadata": {"is_visually_hidden_from_conversation": True}}
+
+test_exports_of_chatgpt = variations(
+    Variation("an export", {"conversations.json": gpt(n1=N1, n2=N2)}, ONE, format="chatgpt"),
+    Variation("one conversation", {"c.json": gpt(n1=N1, n2=N2)[0]}, ONE),
+    Variation("a hidden system message", {"c.json": gpt(
+        n0=node("system", "", "root", **HIDDEN), n1=node("user", "Hi", "0"), n2=N2)}, ONE,
+            system=""),
+    Variation("no current node", {"c.json": gpt(None, n1=N1, n2=N2)}, ONE),
+    Variation("another answer", {"c.json": gpt("3", n1=N1, n2=N2, n3=node("assistant", "B.", "1"))},
+              [[("Hi", "B.")]], problem="1 message of abandoned"),
+    Variation("an edited question", {"c.json": gpt(
+        "4", n1=N1, n2=N2, n3=node("user", "Or?", "root"), n4=node("assistant", "B.", "3"))},
+        [[("Or?", "B.")]], problem="2 messages of abandoned"),
+    Variation("an image", {"c.json": gpt(n1=node("user", [
+        {"content_type": "image_asset_pointer", "asset_pointer": "file://x"}, "Hi"], "root",
+        "multimodal_text"), n2=N2)}, ONE),
+    Variation("thoughts", {"c.json": gpt("3", n1=N1, n2={
+        "parent": "1", "message": {"author": {"role": "assistant"}, "recipient": "all", "content": {
+            "content_type": "thoughts", "thoughts": [{"summary": "x", "content": "price"}]}}},
+        n3=node("assistant", "A.", "2"))}, ONE),
+    Variation("a call of a tool", {"c.json": gpt("4", n1=N1, n2={
+        "parent": "1", "message": {"author": {"role": "assistant"}, "recipient": "python",
+            "content": {
+            "content_type": "code", "language": "python", "text": "print(1)"}}},
+        n3={"parent": "2", "message": {"author": {"role": "tool", "name": "python"}, "content": {
+            "content_type": "execution_output", "text": "1"}}},
+        n4=node("assistant", "A.", "3"))}, ONE, calls=["print(1)"], results=["1"]),
+    Variation("a page that was quoted", {"c.json": gpt("3", n1=N1, n2={
+        "parent": "1", "message": {"author": {"role": "tool"}, "content": {
+            "content_type": "tether_browsing_display", "result": "price"}}},
+        n3=node("assistant", "A.", "2"))}, ONE, results=["price"]),
+    Variation("parts that are null", {"c.json": gpt("3", n1=N1, n2=node("assistant", [None], "1"),
+                                                    n3=node("assistant", "A.", "2"))}, ONE),
+    Variation("two conversations", {"c.json": gpt(n1=N1, n2=N2) + gpt(n1=N1, n2=node("assistant",
+        "B.", "1"))},
+              [ONE[0], [("Hi", "B.")]]),
+    Variation("an unfinished conversation", {"c.json": gpt(n1=N1, n2=N2) + gpt("1", n1=N1)}, ONE,
+              problem="the assistant says nothing"),
+    Variation("the same conversation in two exports", {
+        "a.json": gpt("2" * 36, **{"1": N1, "2" * 36: N2}),
+        "b.json": gpt("4" * 36, **{"1": N1, "2" * 36: N2, "3": node("user", "More?", "2" * 36),
+                                   "4" * 36: node("assistant", "B.", "3")})},
+        TWO, problem="its only turn is in"),
+)  # fmt: skip
+
+
+def cm(sender: str, words: str = "", **fields: Any) -> dict:
+    return {"sender": sender, "text": words, "content": [text(words)] if words else [],
+            "attachments": [], "files": [], "created_at": "t", **fields}  # fmt: skip
+
+
+def cai(*messages: dict, **fields: Any) -> list:
+    return [{"uuid": "c", "name": "t", "chat_messages": [*messages], **fields}]
+
+
+def branch(uuid: str, parent: str) -> dict:
+    return {"uuid": uuid, "parent_message_uuid": parent}
+
+
+ROOT = "00000000-0000-4000-8000-000000000000"
+CH, CB = cm("human", "Hi", **branch("1", ROOT)), cm("assistant", "A.", **branch("2", "1"))
+
+test_exports_of_claude_ai = variations(
+    Variation("an export", {"conversations.json": cai(CH, CB)}, ONE, format="claude-ai"),
+    Variation("no parents", {"c.json": cai(cm("human", "Hi"), cm("assistant", "A."))}, ONE),
+    Variation("text without content", {"c.json": cai(
+        {"sender": "human", "text": "Hi"}, {"sender": "assistant", "text": "A.", "content": None})},
+            ONE),
+    Variation("thinking", {"c.json": cai(CH, {**CB, "content": [
+        {"type": "thinking", "thinking": "price"}, text("A.")]})}, ONE),
+    Variation("a tool", {"c.json": cai(CH, {**CB, "content": [
+        {"type": "tool_use", "name": "web_search", "input": {"query": "x"}},
+        {"type": "tool_result", "name": "web_search", "content": [{"type": "knowledge",
+            "title": "t"}]},
+        text("A.")]})}, ONE, calls=["x"]),
+    Variation("an edited question", {"c.json": cai(
+        CH, CB, cm("human", "Or?", **branch("3", ROOT)), cm("assistant", "B.", **branch("4", "3")),
+        current_leaf_message_uuid="4")}, [[("Or?", "B.")]], problem="2 messages of abandoned"),
+    Variation("an edited question without a leaf", {"c.json": cai(
+        CH, CB, cm("human", "Or?", **branch("3", ROOT)), cm("assistant", "B.", **branch("4",
+            "3")))},
+        [[("Or?", "B.")]], problem="2 messages of abandoned"),
+    Variation("a flag in a reply", {"c.json": cai(CH, {**CB, "content": [
+        text("A."), {"type": "flag", "flag": "x"}, {"type": "token_budget"}]})}, ONE),
+    Variation("an empty conversation", {"c.json": cai(CH, CB) + cai()}, ONE,
+              problem="the assistant says nothing"),
+    Variation("an attachment", {"c.json": cai({**CH, "attachments": [
+        {"file_name": "a.txt", "extracted_content": "price"}]}, CB)}, ONE, seen=["price"]),
+)  # fmt: skip
+
+
+def ow(last: str = "2", **messages: dict) -> list:
+    named = {name.removeprefix("m"): {"id": name[1:], "childrenIds": [], "timestamp": 1, **fields}
+             for name, fields in messages.items()}  # fmt: skip
+    return [{"id": "1", "user_id": "u", "chat": {"title": "t", "models": ["x"], "history": {
+        "currentId": last, "messages": named}, "messages": []}}]  # fmt: skip
+
+
+M1, M2 = {**HI, "parentId": None}, {**A, "parentId": "1", "done": True, "model": "x"}
+
+test_exports_of_open_webui = variations(
+    Variation("an export", {"chat.json": ow(m1=M1, m2=M2)}, ONE, format="open-webui"),
+    Variation("one chat", {"chat.json": ow(m1=M1, m2=M2)[0]}, ONE),
+    Variation("two models", {"chat.json": ow("3", m1=M1, m2=M2, m3={**M2, "content": "B."})},
+              [[("Hi", "B.")]], problem="1 message of abandoned"),
+    Variation("thinking", {"chat.json": ow(m1=M1, m2={**M2, "content": (
+        '<details type="reasoning" done="true" duration="1">\n<summary>x</summary>\n> price\n'
+        "</details>\nA.")})}, ONE),
+    Variation("a prompt", {"chat.json": [{"chat": {**ow(m1=M1, m2=M2)[0]["chat"],
+        "system": "Be brief."}}]},
+              ONE, system="Be brief."),
+    Variation("a prompt among the parameters", {"chat.json": [{"chat": {
+        **ow(m1=M1, m2=M2)[0]["chat"], "params": {"system": "Be brief."}}}]}, ONE,
+            system="Be brief."),
+    Variation("no current message", {"chat.json": ow(None, m1=M1, m2=M2)}, ONE),
+    Variation("a list of messages", {"chat.json": [{"chat": {"messages": [HI, A]}}]}, ONE),
+    Variation("content in parts", {"chat.json": ow(m1={**M1, "content": [text("Hi"), {
+        "type": "image_url", "image_url": {"url": "data:"}}]}, m2=M2)}, ONE),
+    Variation("an empty answer", {"chat.json": ow("3", m1=M1, m2={**M2, "content": ""},
+        m3={**M2, "parentId": "2"})}, ONE),
+)  # fmt: skip
+
+
+def lm(name: str, parent: str, is_user: bool, words: Any, **fields: Any) -> dict:
+    return {"messageId": name, "parentMessageId": parent, "isCreatedByUser": is_user, "text": words,
+            "sender": "User" if is_user else "GPT", "conversationId": "c", **fields}  # fmt: skip
+
+
+def lc(*messages: dict, **fields: Any) -> dict:
+    return {"conversationId": "c", "endpoint": "openAI", "title": "t", "recursive": False,
+            "branches": True, "options": {}, "messages": [*messages], **fields}  # fmt: skip
+
+
+L1, L2 = lm("1", ROOT, True, "Hi"), lm("2", "1", False, "A.")
+
+test_exports_of_librechat = variations(
+    Variation("an export", {"x.json": lc(L1, L2)}, ONE, format="librechat"),
+    Variation("a prompt", {"x.json": lc(L1, L2, options={"promptPrefix": "Be brief."})}, ONE,
+        system="Be brief."),
+    Variation("another answer", {"x.json": lc(L1, L2, lm("3", "1", False, "B."))}, [[("Hi", "B.")]],
+              problem="1 message of abandoned"),
+    Variation("a nested export", {"x.json": lc({**L1, "children": [L2]}, recursive=True)},
+        refused="nested"),
+    Variation("content in parts", {"x.json": lc(L1, lm("2", "1", False, "", content=[
+        {"type": "think", "think": "price"}, {"type": "text", "text": "A."}]))}, ONE),
+    Variation("a call", {"x.json": lc(L1, lm("2", "1", False, "", content=[
+        {"type": "tool_call", "tool_call": {"id": "c", "name": "f", "args": '{"x": "ls"}',
+            "output": "y"}},
+        {"type": "text", "text": "A."}]))}, ONE, calls=["ls"], results=["y"]),
+    Variation("an unfinished answer", {"x.json": lc(L1, {**L2, "unfinished": True})}, ONE,
+        is_cut=False),
+    Variation("text that is null", {"x.json": lc(L1, lm("9", "1", False, None), lm("2", "9", False,
+        "A."))}, ONE),
+)  # fmt: skip
+
+
+def st(name: str, is_user: bool, words: str, **fields: Any) -> dict:
+    return {"name": name, "is_user": is_user, "is_system": False, "mes": words, "send_date": "t",
+            "extra": {}, **fields}  # fmt: skip
+
+
+TAVERN = {"user_name": "Ada", "character_name": "Luna", "create_date": "t", "chat_metadata": {}}
+ST1, ST2 = st("Ada", True, "Hi"), st("Luna", False, "A.")
+
+test_chats_of_sillytavern = variations(
+    Variation("a chat", {"x.jsonl": lines(TAVERN, ST1, ST2)}, ONE, format="sillytavern"),
+    Variation("a greeting", {"x.jsonl": lines(TAVERN, st("Luna", False, "Hello."), ST1, ST2)},
+              [[("", "Hello."), ("Hi", "A.")]]),
+    Variation("swipes", {"x.jsonl": lines(TAVERN, ST1, {**ST2, "swipes": ["B.", "A."],
+        "swipe_id": 1})}, ONE,
+              problem="1 other version"),
+    Variation("reasoning", {"x.jsonl": lines(TAVERN, ST1, {**ST2,
+        "extra": {"reasoning": "price"}})}, ONE),
+    Variation("a note of the program", {"x.jsonl": lines(TAVERN, ST1, {
+        **st("SillyTavern System", False, "price"), "is_system": True}, ST2)}, ONE),
+    Variation("a message that was hidden", {"x.jsonl": lines(TAVERN, {**ST1, "is_system": True},
+        ST2)}, ONE),
+    Variation("a narrator", {"x.jsonl": lines(TAVERN, st("x", False, "price",
+        extra={"type": "narrator"}),
+                                              ST1, ST2)}, ONE, seen=["price"]),
+    Variation("a last line that was cut", {"x.jsonl": lines(TAVERN, ST1, ST2, '{"name": "Ad')}, ONE,
+              problem="line 4:"),
+)  # fmt: skip
+
+
+# messages of interfaces
+
+
+def chatfile(*messages: Any, **fields: Any) -> dict:
+    return {"log.jsonl": lines({"messages": [*messages], **fields})}
+
+
+def fn(name: str = "f", arguments: Any = '{"x": "ls"}', call: str = "c1") -> dict:
+    return {"id": call, "type": "function", "function": {"name": name, "arguments": arguments}}
+
+
+RESULT = {"role": "tool", "tool_call_id": "c1", "content": "y"}
+
+test_lists_of_messages = variations(
+    Variation("content that is null beside a call", chatfile(
+        HI, {"role": "assistant", "content": None, "tool_calls": [fn()]}, RESULT, A), ONE,
+        calls=["ls"], results=["y"], format="openai"),
+    Variation("arguments as an object", chatfile(
+        HI, {"role": "assistant", "content": "", "tool_calls": [fn(arguments={"x": "ls"})]}, A),
+            ONE, calls=["ls"]),
+    Variation("arguments that were cut", chatfile(
+        HI, {"role": "assistant", "content": "", "tool_calls": [fn(arguments='{"x": "l')]}, A), ONE,
+        calls=['{"x": "l']),
+    Variation("no calls", chatfile(HI, {**A, "tool_calls": None}), ONE),
+    Variation("an empty list of calls", chatfile(HI, {**A, "tool_calls": []}), ONE),
+    Variation("a function call", chatfile(
+        HI, {"role": "assistant", "content": None, "function_call": {"name": "f",
+            "arguments": "{}"}},
+        {"role": "function", "name": "f", "content": "y"}, A), ONE, results=["y"]),
+    Variation("content in parts", chatfile(
+        {"role": "user", "content": [text("Hi"), {"type": "image_url", "image_url": {"url": "x"}}]},
+        {"role": "assistant", "content": [text("A.")]}), ONE),
+    Variation("sound", chatfile({"role": "user", "content": [{"type": "input_audio",
+        "input_audio": {}},
+                                                             text("Hi")]}, A), ONE),
+    Variation("a refusal", chatfile(HI, {"role": "assistant", "content": None, "refusal": "No."}),
+              [[("Hi", "No.")]]),
+    Variation("a developer", chatfile({"role": "developer", "content": "Be brief."}, HI, A), ONE,
+              system="Be brief."),
+    Variation("two prompts", chatfile(BRIEF, {"role": "system", "content": "Be kind."}, HI, A), ONE,
+              system="Be brief.\n\nBe kind."),
+    Variation("reasoning beside the content", chatfile(HI, {**A, "reasoning_content": "price"}),
+        ONE),
+    Variation("reasoning in the content", chatfile(HI, {"role": "assistant",
+        "content": "<think>x</think>A."}), ONE),
+    Variation("a bare list", {"log.jsonl": lines([HI, A])}, ONE),
+    Variation("a document of one list", {"log.json": [HI, A]}, ONE),
+    Variation("a document of lists", {"log.json": [[HI, A], [HI, A]]}, [*ONE, *ONE]),
+    Variation("a page of results", {"log.json": {"data": [{"messages": [HI, A]}]}}, ONE),
+    Variation("upper case", chatfile({**HI, "role": "USER"}, {**A, "role": "ASSISTANT"}), ONE),
+    Variation("an unknown role beside a good line", {"log.jsonl": lines(
+        {"messages": [{**HI, "role": "wizard"}, A]}, {"messages": [HI, A]})}, ONE,
+            problem="wizard"),
+    Variation("fields beside the messages", chatfile(HI, A, tools=[], parallel_tool_calls=True),
+        ONE),
+    Variation("a prompt with answers to choose from", {"log.jsonl": lines(
+        {"messages": [HI, A]}, {"input": {"messages": [HI]}, "preferred_output": [A]})}, ONE,
+        problem="line 2"),
+    Variation("empty lines", {"log.jsonl": f"\n{json.dumps([HI, A])}\n\n\n"}, ONE),
+    Variation("a mark of the order of bytes", {"log.jsonl": "\ufeff" + json.dumps([HI, A])}, ONE),
+    Variation("UTF-16", {"log.jsonl": json.dumps([HI, A]).encode("utf-16")}, refused="log.jsonl"),
+    Variation("a last line that was cut", {"log.jsonl": lines({"messages": [HI, A]},
+        '{"messages": [{"ro')},
+              ONE, problem="line 2:"),
+    Variation("a list that ends with the user", chatfile(HI, A, {"role": "user",
+        "content": "More?"}), ONE),
+    Variation("two answers", chatfile(HI, A, {**A, "content": "B."}), [[("Hi", "A.\n\nB.")]]),
+    Variation("an end at the limit", chatfile(HI, {**A, "finish_reason": "length"}), ONE,
+        is_cut=True),
+)  # fmt: skip
+
+test_messages_of_anthropic = variations(
+    Variation("a prompt as text", chatfile(HI, A, system="Be brief."), ONE, system="Be brief.",
+        format="anthropic"),
+    Variation("a prompt in blocks", chatfile(HI, A, system=[{**text("Be brief."),
+        "cache_control": {}}]), ONE,
+              system="Be brief."),
+    Variation("a call and its result", chatfile(
+        HI, {"role": "assistant", "content": [{"type": "tool_use", "id": "c", "name": "f",
+            "input": {"x": "ls"}}]},
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c", "content": "y"}]},
+            A),
+        ONE, calls=["ls"], results=["y"]),
+    Variation("a result and words", chatfile(
+        HI, {"role": "assistant", "content": [{"type": "tool_use", "id": "c", "name": "f",
+            "input": {}}]},
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c", "content": [
+            text("y"), IMAGE]}, text("More?")]}, A), [[("Hi", ""), ("More?", "A.")]],
+                results=["y"]),
+    Variation("thinking", chatfile(HI, {"role": "assistant", "content": [
+        {"type": "thinking", "thinking": "price", "signature": "x"}, text("A.")]}), ONE,
+            format="anthropic"),
+    Variation("a document", chatfile({"role": "user", "content": [
+        {"type": "document", "source": {"type": "text", "data": "price"}}, text("Hi")]}, A,
+            system="x"), ONE),
+    Variation("a search of the server", chatfile(HI, {"role": "assistant", "content": [
+        {"type": "server_tool_use", "id": "s", "name": "web_search", "input": {"query": "x"}},
+        {"type": "web_search_tool_result", "tool_use_id": "s", "content": [
+            {"type": "web_search_result", "url": "u", "title": "t"}]}, text("A.")]}), ONE,
+                calls=["x"]),
+    Variation("a request and its response", {"log.jsonl": lines({
+        "request": {"system": "Be brief.", "messages": [HI]},
+        "response": {"role": "assistant", "type": "message", "content": [text("A.")],
+                     "stop_reason": "max_tokens"}})}, ONE, system="Be brief.", is_cut=True),
+)  # fmt: skip
+
+
+def responses(*items: Any, **fields: Any) -> dict:
+    return {"log.jsonl": lines({"object": "response", "input": "Hi", "output": [*items], **fields})}
+
+
+MSG = {"type": "message", "id": "m", "role": "assistant", "status": "completed",
+       "content": [{"type": "output_text", "text": "A.", "annotations": []}]}  # fmt: skip
+
+test_responses = variations(
+    Variation("an input as text", responses(MSG), ONE, format="responses"),
+    Variation("an input as items", responses(MSG, input=[HI]), ONE),
+    Variation("instructions", responses(MSG, instructions="Be brief."), ONE, system="Be brief."),
+    Variation("reasoning", responses({"type": "reasoning", "id": "r", "summary": [
+        {"type": "summary_text", "text": "price"}]}, MSG), ONE),
+    Variation("a call", responses({"type": "function_call", "call_id": "c", "name": "f",
+        "arguments": '{"x": "ls"}'},
+                                  MSG), ONE, calls=["ls"]),
+    Variation("a call and its output", responses(MSG, input=[
+        HI, {"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"},
+        {"type": "function_call_output", "call_id": "c", "output": "y"}]), ONE, results=["y"]),
+    Variation("a refusal", responses({**MSG, "content": [{"type": "refusal", "refusal": "No."}]}),
+              [[("Hi", "No.")]]),
+    Variation("items alone", {"log.jsonl": lines([{"type": "message", "role": "user",
+        "content": "Hi"}, MSG])}, ONE),
+    Variation("a response that is incomplete", responses(MSG, status="incomplete",
+        incomplete_details={
+        "reason": "max_output_tokens"}), ONE, is_cut=True),
+    Variation("an input with an image", responses(MSG, input=[{"role": "user", "content": [
+        {"type": "input_text", "text": "Hi"}, {"type": "input_image", "image_url": "x"}]}]), ONE),
+    Variation("a reference to an item", responses(MSG, input=[{"type": "item_reference", "id": "x"},
+        HI]), ONE),
+)  # fmt: skip
+
+
+def turn(speaker: str, words: Any) -> dict:
+    return {"from": speaker, "value": words}
+
+
+test_sharegpt = variations(
+    Variation("a dialog", {"x.jsonl": lines({"conversations": [turn("human", "Hi"), turn("gpt",
+        "A.")]})}, ONE,
+              format="sharegpt"),
+    Variation("a prompt among the turns", {"x.jsonl": lines({"conversations": [
+        turn("system", "Be brief."), turn("human", "Hi"), turn("gpt", "A.")]})}, ONE,
+            system="Be brief."),
+    Variation("a prompt beside the turns", {"x.jsonl": lines({"system": "Be brief.",
+        "conversations": [
+        turn("human", "Hi"), turn("gpt", "A.")]})}, ONE, system="Be brief."),
+    Variation("other names", {"x.jsonl": lines({"conversations": [turn("user", "Hi"),
+        turn("chatgpt", "A.")]})}, ONE),
+    Variation("roles and contents", {"x.jsonl": lines({"conversations": [HI, A]})}, ONE),
+    Variation("a document", {"x.json": [{"id": "1", "conversations": [turn("human", "Hi"),
+        turn("gpt", "A.")]}]}, ONE),
+    Variation("a call", {"x.jsonl": lines({"tools": "[]", "conversations": [
+        turn("human", "Hi"), turn("function_call", '{"name": "f", "arguments": {"x": "ls"}}'),
+        turn("observation", "y"), turn("gpt", "A.")]})}, ONE, calls=["ls"], results=["y"]),
+    Variation("a weight", {"x.jsonl": lines({"conversations": [
+        {**turn("human", "Hi"), "weight": 0}, {**turn("gpt", "A."), "weight": 1}]})}, ONE),
+    Variation("a value that is null", {"x.jsonl": lines({"conversations": [
+        turn("human", "Hi"), turn("gpt", None), turn("gpt", "A.")]})}, ONE),
+    Variation("a pair of texts", {"x.jsonl": lines(
+        {"conversations": [turn("human", "Hi"), turn("gpt", "A.")]},
+        {"conversation": [{"human": "Hi", "assistant": "A."}]})}, ONE, problem="line 2"),
+)  # fmt: skip
+
+
+# traces and logs of calls
+
+
+def part(words: str) -> dict:
+    return {"type": "text", "content": words}
+
+
+def msg(role: str, *parts: dict, **fields: Any) -> dict:
+    return {"role": role, "parts": [*parts], **fields}
+
+
+IN, OUT = [msg("user", part("Hi"))], [msg("assistant", part("A."), finish_reason="stop")]
+
+
+def span(name: str = "s1", trace: str = "t1", start: Any = 1, **attributes: Any) -> dict:
+    named = {f"gen_ai.{key.replace('__', '.')}": value for key, value in attributes.items()}
+    return {"name": "chat x", "context": {"trace_id": trace, "span_id": name}, "start_time": start,
+            "attributes": {"gen_ai.operation.name": "chat", **named}}  # fmt: skip
+
+
+def spans(*values: dict) -> dict:
+    return {"spans.jsonl": lines(*values)}
+
+
+def io(inputs: Any = IN, outputs: Any = OUT, **fields: Any) -> dict:
+    return {
+        "input__messages": json.dumps(inputs),
+        "output__messages": json.dumps(outputs),
+        **fields,
+    }
+
+
+PROMPT = [part("Be brief.")]
+MORE = [*IN, msg("assistant", part("A.")), msg("user", part("More?"))]
+OUT_B = [msg("assistant", part("B."))]
+
+test_spans_of_opentelemetry = variations(
+    Variation("a span", spans(span(**io())), ONE, format="otel"),
+    Variation("messages that are no text", spans(span(input__messages=IN, output__messages=OUT)),
+        ONE),
+    Variation("a prompt", spans(span(**io(system_instructions=json.dumps(PROMPT)))), ONE,
+        system="Be brief."),
+    Variation("a prompt among the messages", spans(span(**io([msg("system", *PROMPT), *IN]))), ONE,
+              system="Be brief."),
+    Variation("reasoning", spans(span(**io(outputs=[msg("assistant", {"type": "reasoning",
+        "content": "price"},
+                                                        part("A."))]))), ONE),
+    Variation("a call", spans(span(**io(outputs=[msg("assistant", {
+        "type": "tool_call", "id": "c", "name": "f", "arguments": {"x": "ls"}}, part("A."))]))),
+            ONE, calls=["ls"]),
+    Variation("a result", spans(span(**io([*IN, msg("assistant", {
+        "type": "tool_call", "id": "c", "name": "f", "arguments": '{"x": "ls"}'}), msg("tool", {
+            "type": "tool_call_response", "id": "c", "response": "y"})]))), ONE, calls=["ls"],
+                results=["y"]),
+    Variation("an image", spans(span(**io([msg("user", part("Hi"), {
+        "type": "blob", "modality": "image", "mime_type": "image/png", "content": "AA=="})]))),
+            ONE),
+    Variation("a longer call of the same trace", spans(span(**io()), span("s2", start=2, **io(MORE,
+        OUT_B))), TWO),
+    Variation("calls of two traces", spans(span(**io()), span("s2", "t2", **io(outputs=OUT_B))),
+              [ONE[0], [("Hi", "B.")]]),
+    Variation("a conversation of two traces", spans(
+        span(**io(conversation__id="c1")), span("s2", "t2", 2, **io(MORE, OUT_B,
+            conversation__id="c1"))), TWO),
+    Variation("spans of other operations", spans(
+        {**span(), "attributes": {"gen_ai.operation.name": "execute_tool"}}, span(**io())), ONE),
+    Variation("an agent's span beside its call", spans(
+        {**span("s0", **io()), "attributes": {**span(**io())["attributes"],
+                                              "gen_ai.operation.name": "invoke_agent"}},
+                        span(**io())), ONE),
+    Variation("a span without messages", spans(span(), span("s2", "t2", **io())), ONE,
+        problem="no messages"),
+    Variation("an end at the limit", spans(span(**io(outputs=[msg("assistant", part("A."),
+        finish_reason="length")]))),
+              ONE, is_cut=True),
+    Variation("times that are text", spans(
+        span("s2", start="2026-05-01T10:00:02Z", **io(MORE, OUT_B)),
+            span(start="2026-05-01T10:00:01Z", **io())), TWO),
+    Variation("OpenLLMetry", spans(span(**{
+        "prompt__0__role": "system", "prompt__0__content": "Be brief.", "prompt__1__role": "user",
+        "prompt__1__content": "Hi", "completion__0__role": "assistant",
+            "completion__0__content": "A.",
+        "completion__0__finish_reason": "stop"})), ONE, system="Be brief."),
+    Variation("OpenLLMetry with a call", spans(span(**{
+        "prompt__0__role": "user", "prompt__0__content": "Hi", "completion__0__role": "assistant",
+        "completion__0__content": "A.", "completion__0__tool_calls__0__id": "c",
+        "completion__0__tool_calls__0__name": "f",
+            "completion__0__tool_calls__0__arguments": '{"x": "ls"}'})),
+        ONE, calls=["ls"]),
+    Variation("OpenInference", spans({
+        "context": {"trace_id": "t", "span_id": "s"}, "span_kind": "LLM", "start_time": "1",
+            "attributes": {
+            "llm.input_messages.0.message.role": "user",
+                "llm.input_messages.0.message.content": "Hi",
+            "llm.output_messages.0.message.role": "assistant",
+                "llm.output_messages.0.message.content": "A."}}),
+        ONE, format="phoenix"),
+    Variation("OpenInference with contents", spans({
+        "context": {"trace_id": "t", "span_id": "s"}, "span_kind": "LLM", "attributes": {"llm": {
+            "input_messages": [{"message": {"role": "user", "contents": [
+                {"message_content": {"type": "text", "text": "Hi"}}]}}],
+            "output_messages": [{"message": {"role": "assistant", "content": "A.", "tool_calls": [
+                {"tool_call": {"id": "c", "function": {"name": "f",
+                    "arguments": '{"x": "ls"}'}}}]}}]}}}),
+        ONE, calls=["ls"]),
+)  # fmt: skip
+
+
+def value(of: Any) -> dict:
+    """A value of OTLP's."""
+    if isinstance(of, list):
+        return {"arrayValue": {"values": [value(entry) for entry in of]}}
+    if isinstance(of, dict):
+        return {"kvlistValue": {"values": [{"key": k, "value": value(v)} for k, v in of.items()]}}
+    return {"stringValue": of}
+
+
+def otlp(*listed: dict, name: str = "o.jsonl") -> dict:
+    batch = {"resourceSpans": [{"resource": {}, "scopeSpans": [{"scope": {}, "spans": [*listed]}]}]}
+    return {name: lines(batch) if name.endswith("l") else batch}
+
+
+def ospan(number: int = 1, **attributes: Any) -> dict:
+    named = [{"key": k, "value": value(v)} for k, v in span(**attributes)["attributes"].items()]
+    return {"traceId": "t1", "spanId": f"s{number}", "name": "chat",
+        "startTimeUnixNano": str(number),
+            "attributes": named}  # fmt: skip
+
+
+test_batches_of_otlp = variations(
+    Variation("messages as text", otlp(ospan(**io())), ONE, format="otlp"),
+    Variation("messages as values", otlp(ospan(input__messages=IN, output__messages=OUT)), ONE),
+    Variation("a document", otlp(ospan(**io()), name="o.json"), ONE),
+    Variation("two spans of a trace", otlp(ospan(**io()), ospan(2, **io(MORE, OUT_B))), TWO),
+    Variation("messages in an event", otlp({**ospan(), "events": [{"name": "x", "attributes": [
+        {"key": "gen_ai.input.messages", "value": value(json.dumps(IN))},
+        {"key": "gen_ai.output.messages", "value": value(json.dumps(OUT))}]}]}), ONE),
+    Variation("OpenInference", otlp({"traceId": "t", "spanId": "s", "attributes": [
+        {"key": "openinference.span.kind", "value": value("LLM")},
+        {"key": "llm.input_messages.0.message.role", "value": value("user")},
+        {"key": "llm.input_messages.0.message.content", "value": value("Hi")},
+        {"key": "llm.output_messages.0.message.role", "value": value("assistant")},
+        {"key": "llm.output_messages.0.message.content", "value": value("A.")}]}), ONE),
+)  # fmt: skip
+
+
+def gen(inputs: Any, outputs: Any, **fields: Any) -> dict:
+    return {"id": "o", "traceId": "t", "type": "GENERATION", "startTime": "1", "input": inputs,
+            "output": outputs, **fields}  # fmt: skip
+
+
+LCHUMAN = {"lc": 1, "type": "constructor", "id": ["langchain", "schema", "messages",
+    "HumanMessage"],
+           "kwargs": {"content": "Hi"}}  # fmt: skip
+LCAI = {"lc": 1, "type": "constructor", "id": ["langchain", "schema", "messages", "AIMessage"],
+        "kwargs": {"content": "A.", "tool_calls": []}}  # fmt: skip
+
+test_observations_of_langfuse = variations(
+    Variation("messages", {"x.jsonl": lines(gen([HI], A))}, ONE, format="langfuse"),
+    Variation("messages in an object", {"x.jsonl": lines(gen({"messages": [BRIEF, HI]}, A))}, ONE,
+              system="Be brief."),
+    Variation("texts", {"x.jsonl": lines(gen("Hi", "A."))}, ONE),
+    Variation("JSON in texts", {"x.jsonl": lines(gen(json.dumps([HI]), json.dumps(A)))}, ONE),
+    Variation("a list as the output", {"x.jsonl": lines(gen([HI], [A]))}, ONE),
+    Variation("no output", {"x.jsonl": lines(gen([HI], None), gen([HI], A, traceId="t2"))}, ONE,
+              problem="the assistant says nothing"),
+    Variation("a trace with observations", {"x.json": [{"id": "t", "sessionId": "s",
+        "observations": [
+        gen([HI], A), {"id": "o2", "type": "SPAN", "input": "price"}]}]}, ONE),
+    Variation("one trace", {"x.json": {"id": "t", "observations": [gen([HI], A)]}}, ONE),
+    Variation("names with underscores", {"x.jsonl": lines({"id": "o", "trace_id": "t",
+        "type": "GENERATION",
+                                                           "start_time": "1", "input": [HI],
+                        "output": A})}, ONE),
+    Variation("a session", {"x.jsonl": lines(gen([HI], A, sessionId="s"), gen(
+        [HI, A, {"role": "user", "content": "More?"}], {**A, "content": "B."}, traceId="t2",
+            sessionId="s",
+        startTime="2"))}, TWO),
+    Variation("messages of LangChain", {"x.jsonl": lines(gen(
+        [{"type": "human", "content": "Hi"}], {"type": "ai", "content": "A."}))}, ONE),
+    Variation("choices", {"x.jsonl": lines(gen([HI], {"choices": [{"message": A}]}))}, ONE),
+    Variation("a call without words", {"x.jsonl": lines(gen([HI], {
+        "role": "assistant", "content": None, "tool_calls": [fn()]}))}, [[("Hi", "")]],
+            calls=["ls"]),
+    Variation("a reply as a text in an object", {"x.jsonl": lines(gen([HI], {"content": "A."}))},
+        ONE),
+    Variation("a reply as a completion", {"x.jsonl": lines(gen([HI], {"completion": "A."}))}, ONE),
+)  # fmt: skip
+
+
+def run(inputs: Any, outputs: Any, **fields: Any) -> dict:
+    return {"id": "r", "run_type": "llm", "trace_id": "t", "start_time": "1", "inputs": inputs,
+            "outputs": outputs, **fields}  # fmt: skip
+
+
+test_runs_of_langsmith = variations(
+    Variation("a batch of messages", {"x.jsonl": lines(run(
+        {"messages": [[LCHUMAN]]}, {"generations": [[{"text": "A.", "message": LCAI}]]}))}, ONE,
+        format="langsmith"),
+    Variation("choices", {"x.jsonl": lines(run({"messages": [HI]}, {"choices": [{"message": A}]}))},
+        ONE),
+    Variation("a message", {"x.jsonl": lines(run({"messages": [HI]}, {"message": A}))}, ONE),
+    Variation("messages as the output", {"x.jsonl": lines(run({"messages": [HI]},
+        {"messages": [A]}))}, ONE),
+    Variation("prompts", {"x.jsonl": lines(run({"prompts": ["Hi"]},
+        {"generations": [[{"text": "A."}]]}))}, ONE),
+    Variation("a role and content", {"x.jsonl": lines(run({"messages": [HI]}, A))}, ONE),
+    Variation("runs of other types", {"x.jsonl": lines(run({}, {}, run_type="tool"),
+        run({"messages": [HI]}, A))}, ONE),
+    Variation("a tree of runs", {"x.json": {"id": "c", "run_type": "chain", "inputs": {},
+        "outputs": {}, "child_runs": [
+        run({"messages": [HI]}, A)]}}, ONE),
+    Variation("no output", {"x.jsonl": lines(run({"messages": [HI]}, None, error="429"), run(
+        {"messages": [HI]}, A, id="r2", trace_id="t2"))}, ONE,
+            problem="the assistant says nothing"),
+    Variation("a thread", {"x.jsonl": lines(
+        run({"messages": [HI]}, A, extra={"metadata": {"thread_id": "s"}}),
+        run({"messages": [HI, A, {"role": "user", "content": "More?"}]}, {**A, "content": "B."},
+            id="r2",
+            trace_id="t2", start_time="2", extra={"metadata": {"thread_id": "s"}}))}, TWO),
+)  # fmt: skip
+
+
+def lite(**fields: Any) -> dict:
+    return {"id": "1", "call_type": "acompletion", "status": "success", "messages": [HI],
+            "startTime": 1.0, "response": {"choices": [{"message": A, "finish_reason": "stop"}]},
+                **fields}  # fmt: skip
+
+
+test_payloads_of_litellm = variations(
+    Variation("a payload", {"x.jsonl": lines(lite())}, ONE, format="litellm"),
+    Variation("JSON in texts", {"x.jsonl": lines(lite(messages=json.dumps([HI]),
+        response=json.dumps(
+        {"choices": [{"message": A}]})))}, ONE),
+    Variation("a response as text", {"x.jsonl": lines(lite(response="A."))}, ONE),
+    Variation("a failure beside a success", {"x.jsonl": lines(lite(status="failure", response=None),
+        lite())},
+              ONE, problem="line 1"),
+    Variation("a longer call", {"x.jsonl": lines(lite(), lite(
+        startTime=2.0, messages=[HI, A, {"role": "user", "content": "More?"}],
+        response={"choices": [{"message": {**A, "content": "B."}}]}))}, TWO),
+    Variation("a request with choices", {"x.jsonl": lines({"messages": [HI],
+        "choices": [{"message": A}]})}, ONE),
+    Variation("a request and its completion", {"x.jsonl": lines({"messages": [HI],
+        "completion": "A."})}, ONE),
+    Variation("no choices, and again", {"x.jsonl": lines(lite(response={"choices": []}), lite())},
+        ONE),
+    Variation("a response of the Responses API", {"x.jsonl": lines(lite(
+        call_type="aresponses", response={"output": [MSG]}))}, ONE),
+    Variation("a response of Anthropic's", {"x.jsonl": lines(lite(
+        call_type="anthropic_messages", response={"role": "assistant", "content": [text("A.")]}))},
+            ONE),
+)  # fmt: skip
+
+
+# trajectories and evaluations
+
+
+def atif(*steps: dict, **fields: Any) -> dict:
+    listed = [{"step_id": n, **step} for n, step in enumerate(steps, start=1)]
+    return {"t.json": {"schema_version": "ATIF-v1.6", "session_id": "s", "agent": {"name": "x"},
+                       "steps": listed, **fields}}  # fmt: skip
+
+
+def step(source: str, message: Any, **fields: Any) -> dict:
+    return {"source": source, "message": message, **fields}
+
+
+SU, SA = step("user", "Hi"), step("agent", "A.")
+ACALL = {"tool_calls": [{"tool_call_id": "c", "function_name": "f", "arguments": {"x": "ls"}}]}
+
+test_trajectories = variations(
+    Variation("a trajectory", atif(SU, SA), ONE, format="atif"),
+    Variation("messages in parts", atif(step("user", [text("Hi"), {"type": "image", "source": {}}]),
+        SA), ONE),
+    Variation("calls that are null", atif(SU, {**SA, "tool_calls": None, "observation": None}),
+        ONE),
+    Variation("a call and its result", atif(SU, step("agent", "A.", **ACALL, observation={
+        "results": [{"source_call_id": "c", "content": "y"}]})), ONE, calls=["ls"], results=["y"]),
+    Variation("a result in parts", atif(SU, step("agent", "A.", **ACALL, observation={
+        "results": [{"source_call_id": "c", "content": [text("y")]}]})), ONE, results=["y"]),
+    Variation("a result that is null", atif(SU, step("agent", "A.", **ACALL, observation={
+        "results": [{"source_call_id": "c", "content": None}]})), ONE, results=[""]),
+    Variation("a message that is null", atif(SU, step("agent", None, **ACALL), SA), ONE,
+        calls=["ls"]),
+    Variation("a prompt", atif(step("system", "Be brief."), SU, SA), ONE, system="Be brief."),
+    Variation("a step of the system's later", atif(SU, SA, step("system", "Compacted."),
+        step("user", "More?"),
+                                                   step("agent", "B.")), TWO, seen=["Compacted."]),
+    Variation("reasoning", atif(SU, {**SA, "reasoning_content": "price"}), ONE),
+    Variation("a subagent", atif(SU, SA, subagent_trajectories=[atif(step("user", "Count."), step(
+        "agent", "One."))["t.json"]]), [ONE[0], [("Count.", "One.")]], subagents=1),
+    Variation("copied context", atif({**SU, "is_copied_context": True}, {**SA,
+        "is_copied_context": True},
+                                     step("user", "More?"), step("agent", "B.")), [[("More?",
+                        "B.")]]),
+    Variation("an unknown source", {"a.json": atif(SU, step("wizard", "x"))["t.json"], **atif(SU,
+        SA)}, ONE,
+              problem="wizard"),
+)  # fmt: skip
+
+
+def sample(*messages: dict, **fields: Any) -> dict:
+    return {"id": 1, "epoch": 1, "input": "Hi", "target": "", "messages": [*messages],
+            "output": {"choices": []}, **fields}  # fmt: skip
+
+
+def inspected(*samples: dict, **fields: Any) -> dict:
+    return {
+        "log.json": {
+            "version": 2,
+            "status": "success",
+            "eval": {"task": "t"},
+            "samples": [*samples],
+            **fields,
+        }
+    }
+
+
+IH, IA = {**HI, "id": "m1", "source": "input"}, {**A, "id": "m2", "source": "generate"}
+
+test_logs_of_inspect = variations(
+    Variation("a log", inspected(sample(IH, IA)), ONE, format="inspect"),
+    Variation("two epochs", inspected(sample(IH, IA), sample(IH, IA, epoch=2)), [*ONE, *ONE]),
+    Variation("reasoning", inspected(sample(IH, {**IA, "content": [
+        {"type": "reasoning", "reasoning": "price", "signature": None}, text("A.")]})), ONE),
+    Variation("a call", inspected(sample(IH, {**IA, "content": "", "tool_calls": [
+        {"id": "c", "function": "bash", "arguments": {"cmd": "ls"}, "type": "function"}]},
+        {"role": "tool", "tool_call_id": "c", "function": "bash", "content": "y"}, IA)), ONE,
+        calls=["ls"], results=["y"]),
+    Variation("a call that failed", inspected(sample(IH, {**IA, "content": "", "tool_calls": [
+        {"id": "c", "function": "bash", "arguments": {"cmd": "ls"}}]}, {
+            "role": "tool", "tool_call_id": "c", "content": "", "error": {"type": "timeout",
+                "message": "no"}},
+        IA)), ONE, results=["no"]),
+    Variation("attachments", inspected(sample({**IH, "content": "attachment://x"}, IA,
+        attachments={"x": "Hi"})), ONE),
+    Variation("attachments within a call", inspected(sample(IH, {**IA, "tool_calls": [
+        {"id": "c", "function": "bash", "arguments": {"cmd": "attachment://x"}}]},
+            attachments={"x": "ls"})), ONE,
+        calls=["ls"]),
+    Variation("an error", inspected(sample(IH, IA, error={"message": "429"})), ONE, problem="429"),
+    Variation("a log of a later version", inspected(sample(IH, IA), version=9), ONE,
+        problem="version"),
+    Variation("samples in lines", {"s.jsonl": lines(sample(IH, IA))}, ONE),
+    Variation("a tool of the provider's", inspected(sample(IH, {**IA, "content": [
+        {"type": "tool_use", "tool_type": "web_search", "id": "w", "name": "web_search",
+         "arguments": '{"query": "x"}', "result": "y"}, text("A.")]})), ONE, calls=["x"]),
+    Variation("an image", inspected(sample({**IH, "content": [text("Hi"), {
+        "type": "image", "image": "data:", "detail": "auto"}]}, IA)), ONE),
+)  # fmt: skip
