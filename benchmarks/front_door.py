@@ -1,5 +1,5 @@
-"""The README's examples: the output of three commands, and pictures of the page, the playground and
-the terminal.
+"""The examples of the quickstart and of the pages on logs and serving: the output of three
+commands, and pictures of the page, the playground and the terminal.
 
 A bot is measured on SmolLM2 (`make real-models`), the dialogs of that run are scored as logs, and a
 steering server answers a request, with the fix and without. Pictures need chromium and its driver.

@@ -222,8 +222,8 @@ def measure(streams: int, repeats: int) -> dict:
     with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
         suite = Path(folder) / "suite.yaml"
         suite.write_text(SUITE)
-        own = [sys.executable, __file__, "--upstream", str(upstream)]
-        stack.enter_context(process(own, upstream))
+        fake_server = [sys.executable, __file__, "--upstream", str(upstream)]
+        stack.enter_context(process(fake_server, upstream))
         words = ["proxy", "--upstream", f"http://127.0.0.1:{upstream}", "--suite", str(suite)]
         words += ["--method", METHOD, "--port", str(proxy)]
         stack.enter_context(process([sys.executable, "-m", "holdfast", *words], proxy))

@@ -462,23 +462,23 @@ def write_changes(commit: str) -> None:
 
 def measure(record: Record, runs: Path, data: dict[str, Path]) -> Path:
     """Runs the record's command, resuming an earlier call's runs; returns the new record."""
-    fresh = runs / "records" / f"{record.name}.json"
-    fresh.parent.mkdir(parents=True, exist_ok=True)
+    measured = runs / "records" / f"{record.name}.json"
+    measured.parent.mkdir(parents=True, exist_ok=True)
     folder = runs / record.name.replace("/", "-")
-    command = record.command.format(out=fresh, runs=folder, **data)
+    command = record.command.format(out=measured, runs=folder, **data)
     started = time.perf_counter()
     print(f"{record.name}: {command}", flush=True)
     subprocess.run([record.python or sys.executable, *command.split()], cwd=ROOT, check=True)
     print(f"{record.name}: {(time.perf_counter() - started) / 60:.0f} minutes", flush=True)
-    done_at(fresh).write_text(commit())
-    return fresh
+    done_at(measured).write_text(commit())
+    return measured
 
 
-def done_at(fresh: Path) -> Path:
+def done_at(measured: Path) -> Path:
     """The file that marks a record as complete and names its commit; some benchmarks write their
     records incrementally.
     """
-    return fresh.with_suffix(".done")
+    return measured.with_suffix(".done")
 
 
 def is_measured(record: Record, runs: Path) -> bool:
@@ -489,13 +489,13 @@ def is_measured(record: Record, runs: Path) -> bool:
 
 def replace(record: Record, runs: Path, data: dict[str, Path]) -> None:
     """Measures a record and replaces the old one with it."""
-    fresh, old = measure(record, runs, data), RESULTS / f"{record.name}.json"
+    measured, old = measure(record, runs, data), RESULTS / f"{record.name}.json"
     for name in record.beside:
         if (runs / "records" / name).exists():
             shutil.rmtree(RESULTS / name, ignore_errors=True)
             shutil.copytree(runs / "records" / name, RESULTS / name)
     old.parent.mkdir(parents=True, exist_ok=True)
-    shutil.copyfile(fresh, old)
+    shutil.copyfile(measured, old)
 
 
 def main() -> None:

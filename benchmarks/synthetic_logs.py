@@ -115,10 +115,10 @@ def codex(draw: Writer, turns: int) -> Iterator[dict[str, Any]]:
 
     yield line("session_meta", id=draw.id(), cwd="/home/ada/shop", instructions="Work on the shop.")
     for _ in range(turns):
-        asked = draw.question()
-        content = [{"type": "input_text", "text": asked}]
+        question = draw.question()
+        content = [{"type": "input_text", "text": question}]
         yield line("response_item", type="message", role="user", content=content)
-        yield line("event_msg", type="user_message", message=asked, kind="plain")
+        yield line("event_msg", type="user_message", message=question, kind="plain")
         for _ in range(draw.random.randint(1, 8)):
             call, shell = f"call_{draw.id()}", ["bash", "-lc", draw.command()]
             arguments = json.dumps({"command": shell})

@@ -10,7 +10,7 @@ from holdfast_vllm.moves import members, moves_of, needs_three, notes_apart, see
 from holdfast_vllm.rows import Rows
 from holdfast_vllm.spans import chat_span, given_span, joined, text_span, tokens_of
 from holdfast_vllm.versions import check_version
-from holdfast_vllm.wire import Admitted, Drawing, check_draw, check_heads, read_wish
+from holdfast_vllm.wire import Admitted, Drawing, check_draw, check_heads, read_steering
 
 from holdfast.common.sampling import Sampling
 from holdfast.errors import HoldfastError, ModelError
@@ -28,16 +28,16 @@ SCALE = attention("pasta:alpha=0.1,generated=scale")
 
 
 def test_valid_requests_are_read():
-    assert read_wish(None) is None
-    assert read_wish({"other_plugin": 3}) is None
-    assert read_wish({"holdfast": "none"}) is None
-    wish = read_wish({"holdfast": "boost:factor=2", "holdfast_span": [2, 5, 7, 9]})
-    assert (wish.methods, wish.span, wish.trace) == (BOOST, ((2, 5), (7, 9)), False)
-    only_read = read_wish({"holdfast_trace": 1})
+    assert read_steering(None) is None
+    assert read_steering({"other_plugin": 3}) is None
+    assert read_steering({"holdfast": "none"}) is None
+    requested = read_steering({"holdfast": "boost:factor=2", "holdfast_span": [2, 5, 7, 9]})
+    assert (requested.methods, requested.span, requested.trace) == (BOOST, ((2, 5), (7, 9)), False)
+    only_read = read_steering({"holdfast_trace": 1})
     assert only_read.methods == () and only_read.trace
-    assert read_wish({"holdfast": "boost:factor=2", "holdfast_text": " calm "}).text == "calm"
-    assert not read_wish({"holdfast_seed": 0}).wants_span
-    assert read_wish({"holdfast": "none", "holdfast_seed": str(2**127)}).seed == 2**127
+    assert read_steering({"holdfast": "boost:factor=2", "holdfast_text": " calm "}).text == "calm"
+    assert not read_steering({"holdfast_seed": 0}).needs_span
+    assert read_steering({"holdfast": "none", "holdfast_seed": str(2**127)}).seed == 2**127
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ def test_valid_requests_are_read():
 )
 def test_invalid_requests_are_refused(given, words):
     with pytest.raises(HoldfastError) as refused:
-        read_wish(given)
+        read_steering(given)
     assert words in str(refused.value)
 
 

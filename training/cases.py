@@ -42,16 +42,16 @@ def held_out_cases(per_family: int, seed: int = 0) -> list[dict]:
 
 def probes(instruction: Instruction, rng: random.Random) -> list[str]:
     """Distinct probes with held-out wording."""
-    asked: list[str] = []
+    chosen: list[str] = []
     for _ in range(20 * PROBES_PER_CASE):
         question = (
             probe(instruction, rng, test=True)
             if instruction.family.probes
             else user_question(rng, rng.choice(THINGS), held_out=True)
         )
-        if question not in asked:
-            asked.append(question)
-    return asked[:PROBES_PER_CASE]
+        if question not in chosen:
+            chosen.append(question)
+    return chosen[:PROBES_PER_CASE]
 
 
 def starters(count: int, seed: int = 0) -> list[str]:

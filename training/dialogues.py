@@ -134,13 +134,13 @@ def drill(rng: random.Random) -> list[dict]:
     teaches copying, which held-out values require.
     """
     instruction = instruct(rng.choice((RECITE, RECITE, *FACT_FAMILIES)), rng)
-    told = rng.random() < PROMPTED
-    messages = [{"role": "system", "content": instruction.system_prompt}] if told else []
+    prompted = rng.random() < PROMPTED
+    messages = [{"role": "system", "content": instruction.system_prompt}] if prompted else []
     for _ in range(rng.randint(1, 2)):
         question, answer = _own_probe(instruction, rng)
         messages += [
             {"role": "user", "content": question},
-            {"role": "assistant", "content": answer if told else rng.choice(UNKNOWN)},
+            {"role": "assistant", "content": answer if prompted else rng.choice(UNKNOWN)},
         ]
     return messages
 
@@ -171,16 +171,19 @@ def dialogue(
             thing = rng.choice(THINGS)
         turn = _question(instruction, rng, thing, mix.knowledge)
         if turn is None and len(lines) >= 2:
-            said, answered = lines.pop(0), lines.pop(0)
-            turn = said, write_reply(instruction, Context(rng, thing, _sentences(answered)))
+            question, answered = lines.pop(0), lines.pop(0)
+            turn = question, write_reply(instruction, Context(rng, thing, _sentences(answered)))
         elif turn is None:
             turn = user_question(rng, thing), write_reply(instruction, Context(rng, thing))
             if rng.random() < 0.3:
                 turn = write_reply(None, Context(rng, thing)), turn[1]
-        said = (
+        user_text = (
             other.family.reply(other.values, Context(rng, thing, _sentences(turn[0])))
             if other
             else turn[0]
         )
-        messages += [{"role": "user", "content": said}, {"role": "assistant", "content": turn[1]}]
+        messages += [
+            {"role": "user", "content": user_text},
+            {"role": "assistant", "content": turn[1]},
+        ]
     return messages

@@ -55,8 +55,8 @@ class Vocabulary:
 
 def turns(ids: list[int], vocabulary: Vocabulary) -> list[tuple[int, int]]:
     """The range of each turn's content tokens, [start, stop), in the order of the dialogue."""
-    starts = [place + 1 for place, token in enumerate(ids) if token in vocabulary.roles]
-    stops = [place for place, token in enumerate(ids) if token == vocabulary.end]
+    starts = [position + 1 for position, token in enumerate(ids) if token in vocabulary.roles]
+    stops = [position for position, token in enumerate(ids) if token == vocabulary.end]
     return list(zip(starts, stops, strict=False))  # the last turn may have been cut off
 
 

@@ -204,8 +204,8 @@ def probe(instruction: Instruction, rng: random.Random, test: bool = False) -> s
 def options(right: str, wrong: list[str], rng: random.Random, letter: str | None = None) -> str:
     """'A) ..., B) ..., C) ..., D) ...' with `right` at `letter`, or anywhere."""
     choices = rng.sample(wrong, 3)
-    place = rng.randrange(4) if letter is None else "ABCD".index(letter)
-    choices.insert(place, right)
+    position = rng.randrange(4) if letter is None else "ABCD".index(letter)
+    choices.insert(position, right)
     return ", ".join(f"{name}) {choice}" for name, choice in zip("ABCD", choices, strict=True))
 
 

@@ -22,15 +22,15 @@ SEED = 5
 def questions(count: int, seed: int) -> list[dict]:
     """Distinct questions; the same question with different choices counts as the same."""
     rng = random.Random(f"knowledge questions {seed}")
-    found: dict[str, dict] = {}
-    while len(found) < count:
-        asked, _, answer = ask(rng, True, test=True)
-        question, listed = asked.split(" A) ")
+    rows: dict[str, dict] = {}
+    while len(rows) < count:
+        text, _, answer = ask(rng, True, test=True)
+        question, listed = text.split(" A) ")
         choices = re.split(r", [B-D]\) ", listed)
-        found.setdefault(
+        rows.setdefault(
             question, {"question": question, "choices": choices, "answer": choices.index(answer)}
         )
-    return list(found.values())
+    return list(rows.values())
 
 
 def main() -> None:

@@ -454,11 +454,11 @@ def train(
         seen += ids.numel()
         average = loss.item() if average is None else 0.95 * average + 0.05 * loss.item()
         if step % 25 == 0 or step == steps:
-            place = (
+            stage_fields = (
                 {"stage": number} if run.branch is None else {"stage": number, "branch": run.branch}
             )
             row = {
-                **place,
+                **stage_fields,
                 "step": step,
                 "tokens": seen,
                 "loss": round(average, 4),

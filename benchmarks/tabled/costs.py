@@ -89,7 +89,7 @@ def chosen_page() -> str:
             "",
             *heads,
             "",
-            "What to take, chosen on one half of the conversations and told from the other:",
+            "What to take, chosen on one half of the conversations and tested on the other:",
             "",
             *(f"- {line}" for line in record["answers"].values()),
             "",

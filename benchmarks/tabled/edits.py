@@ -51,21 +51,21 @@ def helping_sentence() -> str:
     not certain.
     """
     records = [json.loads(file.read_text()) for file in sorted(FOLDER.glob("*.json"))]
-    found = [
+    rows = [
         (record["model"], row)
         for record in records
         for row in record["rows"]
         if row["method"] == HELPING
     ]
-    if not all(row["gain"]["all"]["low"] > 0 for _, row in found):
+    if not all(row["gain"]["all"]["low"] > 0 for _, row in rows):
         raise ValueError(f"{HELPING} does not help on every model, so README cannot say so")
-    if not all(row["against_repetition"]["certain"] for _, row in found):
+    if not all(row["against_repetition"]["certain"] for _, row in rows):
         raise ValueError(f"{HELPING} does not beat repetition on every model")
-    gains = " and ".join(f"{row['gain']['all']['mean']:.2f} on `{model}`" for model, row in found)
+    gains = " and ".join(f"{row['gain']['all']['mean']:.2f} on `{model}`" for model, row in rows)
     return (
-        "With any API, if a program can check the rules, drawing a reply again that breaks one"
-        f" (`--method {HELPING}`) raises the share of rules kept by {gains}, more than repeating"
-        " the whole prompt does."
+        "Where a program can check the rules, drawing each reply again that breaks one"
+        f" (`--method {HELPING}`, with any API) raises the share of rules kept by {gains}, more"
+        " than repeating the whole prompt does."
     )
 
 

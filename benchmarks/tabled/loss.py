@@ -35,8 +35,8 @@ def conversations_line() -> str:
 
 def kinds_table() -> str:
     """Kept in round 1 and at the end, and the change, by kind of rule and model."""
-    found = models()
-    rows = [["kind of rule", *(f"`{name}`" for name in found)]]
+    by_name = models()
+    rows = [["kind of rule", *(f"`{name}`" for name in by_name)]]
     for grouping, groups in (
         (Grouping.ALL, ("",)),
         (Grouping.KIND, tuple(KINDS)),
@@ -44,7 +44,7 @@ def kinds_table() -> str:
         (Grouping.SIZE, ("2 or 3 rules", "4 or 5 rules", "6 and more")),
     ):
         for group in groups:
-            cells = [_cell(_group(model, grouping, group)) for model in found.values()]
+            cells = [_cell(_group(model, grouping, group)) for model in by_name.values()]
             if any(cells):
                 rows.append([f"**{group or 'all rules'}**", *cells])
     return "\n".join(markdown(rows))
@@ -52,15 +52,15 @@ def kinds_table() -> str:
 
 def recall_table() -> str:
     """Of the rules broken in the last round, the share that the model states when asked."""
-    found = {name: model for name, model in models().items() if model.recall}
-    rows = [["", *(f"`{name}`" for name in found)]]
+    by_name = {name: model for name, model in models().items() if model.recall}
+    rows = [["", *(f"`{name}`" for name in by_name)]]
     for head, field in (
         ("rules stated in round 1", "stated_first"),
         ("rules stated in the last round", "stated_last"),
         ("of those broken there", "stated_of_broken"),
         ("of those kept there", "stated_of_kept"),
     ):
-        every = [next(row for row in model.recall if not row.kind) for model in found.values()]
+        every = [next(row for row in model.recall if not row.kind) for model in by_name.values()]
         rows.append([head, *(_share(getattr(row, field)) for row in every)])
     return "\n".join(markdown(rows))
 

@@ -688,12 +688,11 @@ def proxy_line() -> str:
         " which their clients and a fake server share with it, the first piece of text comes"
         f" {added['median']:.1f} ms later than by a direct connection (median;"
         f" {low:.1f} to {high:.1f} in {len(record['rows'])} alternations;"
-        f" {late['median']:.0f} ms at the 95th percentile). Of"
-        f" {sum(part['streams'] for part in whole):,} streams"
-        f" {sum(part['as_direct'] for part in whole):,} came whole. Of"
-        f" {sum(faults[kind]['streams'] for kind in failed)} whose server failed,"
-        f" {as_direct} brought what a direct connection brings, or an error that says why they"
-        " brought nothing."
+        f" {late['median']:.0f} ms at the 95th percentile)."
+        f" {sum(part['as_direct'] for part in whole):,} of"
+        f" {sum(part['streams'] for part in whole):,} streams arrived complete. Of"
+        f" {sum(faults[kind]['streams'] for kind in failed)} whose server failed, {as_direct} ended"
+        " as over a direct connection, or with an error that says why."
     )
 
 

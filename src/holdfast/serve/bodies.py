@@ -458,12 +458,12 @@ class ChatBody(GeneratingBody, ChatFields):
         forced = self.tool_choice not in ("auto", "none")
         if forced and not self.forced_tools:
             declared = ", ".join(tool.function.name[:60] for tool in self.tools[:8])
-            asked = "required"
+            given = "required"
             if isinstance(self.tool_choice, NamedTool):
-                asked = shortened(self.tool_choice.function.name)
+                given = shortened(self.tool_choice.function.name)
             raise refused_field(
                 "tool_choice",
-                f"tool_choice asks for {asked}, and the declared tools are {declared or 'none'};"
+                f"tool_choice asks for {given}, and the declared tools are {declared or 'none'};"
                 " declare it in tools, or give auto.",
             )
         if self.parses_calls and not forced and not self.parallel_tool_calls:

@@ -1,4 +1,4 @@
-"""How bodies of requests are validated: what every model of one refuses, and in which words."""
+"""Validates the bodies of requests: the checks that all of their models share, and their errors."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def _check_encodable(name: str, value: Any) -> None:
         elif isinstance(text, str) and (surrogate := re.search("[\ud800-\udfff]", text)):
             raise PydanticCustomError(
                 "half_character",
-                "{field} holds {value} at character {number}, which is half a character; send"
+                "{field} has {value} at character {number}, which is half a character; send"
                 " whole ones.",
                 {"field": name, "value": repr(surrogate[0]), "number": surrogate.start()},
             )

@@ -163,32 +163,37 @@ async def _events(response: ResponseAnswer, answer: Answer) -> AsyncIterator[Eve
 
 def _message_begins(message: OutputItem) -> Iterator[Event]:
     yield {"type": "response.output_item.added", "output_index": 0, "item": message}
-    yield {"type": "response.content_part.added", **_place(message), "part": _part("")}
+    yield {"type": "response.content_part.added", **_text_position(message), "part": _part("")}
 
 
 def _text_event(kind: Literal["delta", "done"], message: OutputItem, **text: str) -> Event:
-    return {"type": f"response.output_text.{kind}", **_place(message), **text, "logprobs": []}
+    return {
+        "type": f"response.output_text.{kind}",
+        **_text_position(message),
+        **text,
+        "logprobs": [],
+    }
 
 
 def _message_ends(message: OutputItem, text: str) -> Iterator[Event]:
     yield _text_event("done", message, text=text)
-    yield {"type": "response.content_part.done", **_place(message), "part": _part(text)}
+    yield {"type": "response.content_part.done", **_text_position(message), "part": _part(text)}
     yield {"type": "response.output_item.done", "output_index": 0, "item": message}
 
 
-def _place(message: OutputItem) -> Event:
+def _text_position(message: OutputItem) -> Event:
     """Where the text of a message is: the message comes first, and its text is its only part."""
     return {"item_id": message["id"], "output_index": 0, "content_index": 0}
 
 
 def _call_events(call: OutputItem, index: int) -> Iterator[Event]:
     """The events of a tool call, which is complete when it is sent."""
-    arguments, place = call["arguments"], {"item_id": call["id"], "output_index": index}
+    arguments, position = call["arguments"], {"item_id": call["id"], "output_index": index}
     added = {**call, "arguments": "", "status": "in_progress"}
     yield {"type": "response.output_item.added", "output_index": index, "item": added}
-    yield {"type": "response.function_call_arguments.delta", **place, "delta": arguments}
+    yield {"type": "response.function_call_arguments.delta", **position, "delta": arguments}
     done = {"arguments": arguments, "name": call["name"]}
-    yield {"type": "response.function_call_arguments.done", **place, **done}
+    yield {"type": "response.function_call_arguments.done", **position, **done}
     yield {"type": "response.output_item.done", "output_index": index, "item": call}
 
 

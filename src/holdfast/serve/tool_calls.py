@@ -103,11 +103,11 @@ class CallParser:
         """A prompt, and a reply that calls a tool, as the chat template writes them; None if it
         writes no such reply, or another prompt in front of it.
         """
-        asked: list[Message] = [{"role": "user", "content": "?"}]
+        question: list[Message] = [{"role": "user", "content": "?"}]
         call = {"id": _CALL_ID, "type": "function", "function": _EXAMPLE}
-        called = [*asked, {"role": "assistant", "content": "", "tool_calls": [call]}]
+        called = [*question, {"role": "assistant", "content": "", "tool_calls": [call]}]
         try:
-            prompt = self._rendered(asked, add_generation_prompt=True)
+            prompt = self._rendered(question, add_generation_prompt=True)
             rendered = self._rendered(called)
         except Exception:  # whatever a template raises
             return None

@@ -10,7 +10,7 @@
     layers.py      what both backends need from vLLM's layers and batches
     cpu.py         the CPU attention backend
       pages.py     keys and values from its cache
-      kept.py      those of decoding rows, kept from step to step
+      row_copies.py  those of decoding rows, kept from step to step
       steps.py     rows of one query, by explicit scores
       chunks.py    several queries of a row, by fused kernels
     cuda.py        the CUDA attention backend, with kernel.py

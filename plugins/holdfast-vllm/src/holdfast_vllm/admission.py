@@ -22,7 +22,7 @@ from holdfast_vllm.wire import (
     Admitted,
     Drawing,
     Range,
-    Wish,
+    RequestedSteering,
     check_draw,
     check_heads,
 )
@@ -46,7 +46,12 @@ class Chat:
 
 
 def admit(
-    renderer: Any, config: Any, prompt: Mapping[str, Any], wish: Wish, request: Any, name: str
+    renderer: Any,
+    config: Any,
+    prompt: Mapping[str, Any],
+    requested: RequestedSteering,
+    request: Any,
+    name: str,
 ) -> Admitted:
     """Checks a request and finds its span.
 
@@ -54,7 +59,7 @@ def admit(
         renderer: of the engine.
         config: of the engine.
         prompt: the rendered prompt.
-        wish: what the request asks of Holdfast.
+        requested: what the request asks of Holdfast.
         request: what it asks of vLLM, under vLLM's names: a request of its protocol, or sampling
             parameters.
         name: under which the mass is kept.
@@ -63,29 +68,29 @@ def admit(
         VLLMValidationError: the request cannot be fulfilled; HTTP 400.
     """
     try:
-        check_engine(config, attention=wish.wants_span)
+        check_engine(config, attention=requested.needs_span)
         model = config.model_config.hf_text_config
-        check_heads(wish.methods, model.num_hidden_layers, model.num_attention_heads)
-        check_device(wish.methods, current_platform.is_cuda())
-        _check_alone(wish, request.n or 1)
-        if wish.seed is not None:
+        check_heads(requested.methods, model.num_hidden_layers, model.num_attention_heads)
+        check_device(requested.methods, current_platform.is_cuda())
+        _check_alone(requested, request.n or 1)
+        if requested.seed is not None:
             check_draw(request)
         ids = prompt.get("prompt_token_ids")
         if prompt["type"] == "embeds" or not ids:
             raise UsageError("A prompt of embeddings cannot be steered; give text or tokens.")
-        ranges = _ranges(renderer, prompt, ids, wish) if wish.wants_span else ()
+        ranges = _ranges(renderer, prompt, ids, requested) if requested.needs_span else ()
         if uses_full_graphs(config) and len(ranges) > MOST_PARTS:
             raise UsageError(
                 f"The span has {len(ranges)} parts, and full CUDA graphs take {MOST_PARTS}; give"
                 " fewer, or start the server without holdfast_full_graphs."
             )
-        return Admitted(wish.methods, ranges, len(ids), name if wish.trace else "")
+        return Admitted(requested.methods, ranges, len(ids), name if requested.trace else "")
     except HoldfastError as error:
         raise VLLMValidationError(str(error)) from None
 
 
-def _check_alone(wish: Wish, replies: int) -> None:
-    for key, given in ((TRACE, wish.trace), (SEED, wish.seed is not None)):
+def _check_alone(requested: RequestedSteering, replies: int) -> None:
+    for key, given in ((TRACE, requested.trace), (SEED, requested.seed is not None)):
         if given and replies > 1:
             raise UsageError(f"{key} takes n=1, not n={replies}; ask for one reply at a time.")
 
@@ -146,20 +151,20 @@ def _of_attention(config: Any, parallel: Any) -> dict[str, bool]:
 
 
 def _ranges(
-    renderer: Any, prompt: Mapping[str, Any], ids: list[int], wish: Wish
+    renderer: Any, prompt: Mapping[str, Any], ids: list[int], requested: RequestedSteering
 ) -> tuple[Range, ...]:
     """The span, as token ranges.
 
     Raises:
         HoldfastError: it cannot be found.
     """
-    if wish.span:
-        return given_span(wish.span, len(ids))
+    if requested.span:
+        return given_span(requested.span, len(ids))
     text, chat = prompt.get("prompt"), prompt.get(CHAT)
     if not isinstance(text, str) or prompt["type"] != "token":
         raise UsageError(f"This prompt has no text of its own; give the tokens as {SPAN}.")
-    if wish.text:
-        spans = text_span(text, wish.text)
+    if requested.text:
+        spans = text_span(text, requested.text)
     elif chat is not None:
         spans = chat_span(text, chat.messages, chat.template, chat.write)
     else:

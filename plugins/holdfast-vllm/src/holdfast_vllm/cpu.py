@@ -23,11 +23,11 @@ from vllm.v1.attention.backends.cpu_attn import (
 )
 
 from holdfast_vllm.chunks import Chunk
-from holdfast_vllm.kept import Kept
 from holdfast_vllm.layers import LayerPass, note_layer, rows_of_pass
 from holdfast_vllm.masses import Masses
 from holdfast_vllm.moves import Move, disagrees, moves_of, needs_three, notes_apart
 from holdfast_vllm.pages import is_readable
+from holdfast_vllm.row_copies import RowCopies
 from holdfast_vllm.status import engine_of
 from holdfast_vllm.steps import Steps
 
@@ -84,7 +84,7 @@ class Builder(CPUAttentionMetadataBuilder):
         if not self._can_read():
             self.isa = "vec"  # its pages can be read, at the cost of some of AMX's speed
             self._set_isa_to_layers(self.layer_names)
-        self._engine, self._kept = engine_of(self.vllm_config), Kept()
+        self._engine, self._row_copies = engine_of(self.vllm_config), RowCopies()
         self._heads = get_tensor_model_parallel_rank() * self.num_heads, self.num_heads
         if self._can_read():
             self._engine.backends.add("CPU")
@@ -112,7 +112,7 @@ class Builder(CPUAttentionMetadataBuilder):
         for moved in moves:
             if moved.count == 1:
                 groups[self._alike(moved)].append(moved)
-        self._kept.retain(list(groups))
+        self._row_copies.retain(list(groups))
         if not moves:
             return None
         table = common.block_table_tensor
@@ -128,9 +128,9 @@ class Builder(CPUAttentionMetadataBuilder):
         return moved.writes, needs_three(moved.admitted), 1 << (pages - 1).bit_length()
 
     def _steps(self, name: tuple[bool, bool, int], moves: list[Move], table: Tensor) -> Part:
-        shelf = self._kept.shelf(name, name[-1] * self.block_size)
-        moves = [moves[number] for number in shelf.seat([moved.admitted for moved in moves])]
-        return Steps.of(moves, table, self.block_size, self._heads, self._kept, shelf)
+        pool = self._row_copies.pool(name, name[-1] * self.block_size)
+        moves = [moves[number] for number in pool.assign([moved.admitted for moved in moves])]
+        return Steps.of(moves, table, self.block_size, self._heads, self._row_copies, pool)
 
     def _chunk(self, moved: Move, table: Tensor) -> Part:
         if disagrees(moved.admitted):

@@ -21,7 +21,7 @@ from vllm.exceptions import GracefulHTTPError, VLLMValidationError
 from holdfast.errors import HoldfastError
 from holdfast_vllm.admission import CHAT, Chat, admit, take_draw
 from holdfast_vllm.status import DRAWS, STEERS
-from holdfast_vllm.wire import ADMITTED, KEYS, Wish, read_wish
+from holdfast_vllm.wire import ADMITTED, KEYS, RequestedSteering, read_steering
 
 _MARK = "_holdfast_wraps"
 
@@ -95,14 +95,14 @@ def _with_chats(renderer: Any, chats: Any, params: Any, prompts: Any) -> Any:
 def _refusing_early(inner: Any) -> Any:
     async def render(self: Any, request: Any, *args: Any, **kwargs: Any):
         given = getattr(request, "vllm_xargs", None)
-        wish = _read(given)
-        if wish is not None and getattr(request, "use_beam_search", False):
+        requested = _read(given)
+        if requested is not None and getattr(request, "use_beam_search", False):
             raise VLLMValidationError("Beam search cannot be steered; leave use_beam_search out.")
         rendered = await inner(self, request, *args, **kwargs)
         prompts = rendered[1] if isinstance(rendered, tuple) else rendered
-        if wish is not None and isinstance(prompts, list):
+        if requested is not None and isinstance(prompts, list):
             for prompt in prompts:
-                admit(self.renderer, self.renderer.config, prompt, wish, request, "")
+                admit(self.renderer, self.renderer.config, prompt, requested, request, "")
         return rendered
 
     return render
@@ -115,16 +115,16 @@ def _admitting(inner: Any) -> Any:
     def process_inputs(
         self: Any, request_id: str, prompt: Any, params: Any, *args: Any, **kwargs: Any
     ):
-        wish = _read(getattr(params, "extra_args", None))
+        requested = _read(getattr(params, "extra_args", None))
         request = inner(self, request_id, prompt, params, *args, **kwargs)
-        if wish is None:
+        if requested is None:
             return request
         if not (isinstance(prompt, dict) and "type" in prompt):
             prompt = {"type": "token", "prompt_token_ids": request.prompt_token_ids}
-        admitted = admit(self.renderer, self.vllm_config, prompt, wish, params, request_id)
+        admitted = admit(self.renderer, self.vllm_config, prompt, requested, params, request_id)
         sampling = request.sampling_params
-        if wish.seed is not None:
-            admitted = replace(admitted, drawing=take_draw(wish.seed, sampling))
+        if requested.seed is not None:
+            admitted = replace(admitted, drawing=take_draw(requested.seed, sampling))
         others = {key: value for key, value in sampling.extra_args.items() if key not in KEYS}
         sampling.extra_args = {**others, ADMITTED: admitted.packed()}
         request.cache_salt = admitted.salt(request.cache_salt)
@@ -133,9 +133,9 @@ def _admitting(inner: Any) -> Any:
     return process_inputs
 
 
-def _read(given: Mapping[str, Any] | None) -> Wish | None:
+def _read(given: Mapping[str, Any] | None) -> RequestedSteering | None:
     try:
-        return read_wish(given)
+        return read_steering(given)
     except HoldfastError as error:
         raise VLLMValidationError(str(error)) from None
 
@@ -153,14 +153,14 @@ def _need(prompt: Any, params: Any) -> str:
     given = getattr(params if made is None else made, "extra_args", None) or {}
     if made is not None and ADMITTED in given:
         return STEERS
-    wish = _read(given)
-    if wish is None:
+    requested = _read(given)
+    if requested is None:
         return ""
     if made is not None:
         raise VLLMValidationError(
             "A finished EngineCoreRequest cannot be steered; hand its prompt and parameters over."
         )
-    return STEERS if wish.wants_span else DRAWS
+    return STEERS if requested.needs_span else DRAWS
 
 
 def _asking(inner: Any) -> Any:

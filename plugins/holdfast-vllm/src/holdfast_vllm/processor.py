@@ -21,7 +21,7 @@ from holdfast.errors import HoldfastError
 from holdfast_vllm import frontend
 from holdfast_vllm.draws import draw_of, draw_rows
 from holdfast_vllm.status import engine_of
-from holdfast_vllm.wire import ADMITTED, Admitted, read_wish
+from holdfast_vllm.wire import ADMITTED, Admitted, read_steering
 
 
 class SteeredRows(LogitsProcessor):
@@ -39,10 +39,10 @@ class SteeredRows(LogitsProcessor):
             VLLMValidationError: its message becomes the text of an HTTP 400.
         """
         try:
-            wish = read_wish(sampling_params.extra_args)
+            requested = read_steering(sampling_params.extra_args)
         except HoldfastError as error:
             raise VLLMValidationError(str(error)) from None
-        if wish is not None and not frontend.is_installed():
+        if requested is not None and not frontend.is_installed():
             raise VLLMValidationError(
                 "Holdfast's plug-in was not loaded, so this request cannot be steered; name"
                 " holdfast in VLLM_PLUGINS, and see why in the server's log."

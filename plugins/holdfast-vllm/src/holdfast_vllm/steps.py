@@ -2,7 +2,7 @@
 methods disagree on what the span is.
 
 Scores and outputs are one matrix product each, over all rows and heads. Keys and values gathered
-for decoding rows are kept from step to step (`kept.py`).
+for decoding rows are kept from step to step (`row_copies.py`).
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ import torch
 from torch import Tensor
 
 from holdfast.attention.rules import ListRule, LogOddsRule
-from holdfast_vllm.kept import Kept, Shelf, refill
 from holdfast_vllm.layers import LayerPass
 from holdfast_vllm.masses import Masses
 from holdfast_vllm.moved import Methods, move, on_rank, rule_of, touches
 from holdfast_vllm.moves import Move, Sight, members, needs_three, sees_both
 from holdfast_vllm.pages import in_order
+from holdfast_vllm.row_copies import RowCopies, SlotPool, refill
 from holdfast_vllm.wire import Admitted
 
 _SCORES = 2**21  # computed at a time; a chunk with more is split into runs of queries
@@ -72,8 +72,8 @@ class Steps:
         pages: int64 [row, page], of the keys; the same number for each row.
         positions: int64 [row, query], of the queries in their contexts.
         seen: the visible keys, the same for all layers; None with several queries per row.
-        kept: the engine's copies for decoding rows; None for several queries of one row.
-        shelf: the slots of these rows, in their order.
+        row_copies: the engine's copies for decoding rows; None for several queries of one row.
+        pool: the slots of these rows, in their order.
     """
 
     cohort: Cohort
@@ -83,8 +83,8 @@ class Steps:
     pages: Tensor
     positions: Tensor
     seen: Sight | None
-    kept: Kept | None
-    shelf: Shelf | None
+    row_copies: RowCopies | None
+    pool: SlotPool | None
 
     @classmethod
     def of(
@@ -93,8 +93,8 @@ class Steps:
         table: Tensor,
         size: int,
         heads: tuple[int, int],
-        kept: Kept | None = None,
-        shelf: Shelf | None = None,
+        row_copies: RowCopies | None = None,
+        pool: SlotPool | None = None,
     ) -> Steps:
         """Plans rows once for all layers.
 
@@ -103,7 +103,7 @@ class Steps:
             table: the pages of every row of the batch.
             size: tokens per page.
             heads: of this rank: the model's number of the first, and how many.
-            kept, shelf: as for the class.
+            row_copies, pool: as for the class.
         """
         count = max(-(-moved.length // size) for moved in moves)
         pages = table[[moved.row for moved in moves], :count].long()
@@ -118,7 +118,7 @@ class Steps:
         groups, seen = rows.groups[:, :, : max(moved.length for moved in moves)], None
         if moves[0].count == 1:
             seen = Sight(groups, positions, all(map(sees_both, moves)))
-        return cls(rows, tuple(moves), groups, queries, pages, positions, seen, kept, shelf)
+        return cls(rows, tuple(moves), groups, queries, pages, positions, seen, row_copies, pool)
 
     @property
     def writes(self) -> bool:
@@ -136,13 +136,13 @@ class Steps:
         if not notes and (rule is None or not self.writes):
             return
         keys, values = self._keys_and_values(states)
-        asked = states.query[self.queries].float()  # [row, query, head, size]
-        most = max(1, _SCORES // (len(self.moves) * asked.shape[2] * keys.shape[2]))
+        queries = states.query[self.queries].float()  # [row, query, head, size]
+        most = max(1, _SCORES // (len(self.moves) * queries.shape[2] * keys.shape[2]))
         mass = None
-        for start in range(0, asked.shape[1], most):
+        for start in range(0, queries.shape[1], most):
             run = slice(start, start + most)
             seen = self.seen or Sight(self.groups, self.positions[:, run])
-            scores = _scores(asked[:, run], keys, states.scaling)
+            scores = _scores(queries[:, run], keys, states.scaling)
             weights, mass = move(scores, seen, rule or _NEUTRAL, notes)
             if rule is not None and self.writes:
                 mixed = _mixed(weights, values).flatten(0, 1)
@@ -154,9 +154,9 @@ class Steps:
     def _keys_and_values(self, states: LayerPass) -> tuple[Tensor, Tensor]:
         """Keys and values, float32 [row, group, key, size of a head] each."""
         copies, longest = None, self.groups.shape[2]
-        if self.kept is not None and self.shelf is not None:
-            room = self.kept.room(states.cache)
-            copies = self.shelf.copies(states.number, states.cache, room)
+        if self.row_copies is not None and self.pool is not None:
+            room = self.row_copies.room(states.cache)
+            copies = self.pool.copies(states.number, states.cache, room)
         if copies is None:
             keys, values = in_order(states.cache, self.pages)
             return keys[:, :, :longest].float(), values[:, :, :longest].float()

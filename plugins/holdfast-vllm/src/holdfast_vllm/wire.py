@@ -58,7 +58,7 @@ Range = tuple[int, int]  # first and last token (exclusive)
 
 
 @dataclass(frozen=True)
-class Wish:
+class RequestedSteering:
     """The steering of a request, before its prompt is known.
 
     Args:
@@ -76,7 +76,7 @@ class Wish:
     seed: int | None = None
 
     @property
-    def wants_span(self) -> bool:
+    def needs_span(self) -> bool:
         """Whether the request needs a span."""
         return bool(self.methods) or self.trace
 
@@ -156,7 +156,7 @@ class Admitted:
         return "holdfast-" + hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 
-def read_wish(given: Mapping[str, Any] | None) -> Wish | None:
+def read_steering(given: Mapping[str, Any] | None) -> RequestedSteering | None:
     """Reads the steering from a request's `vllm_xargs`; None if they ask for nothing of ours.
 
     Raises:
@@ -180,7 +180,7 @@ def read_wish(given: Mapping[str, Any] | None) -> Wish | None:
     text, span = _read_text(given.get(TEXT)), _read_span(given.get(SPAN))
     if text and span:
         raise UsageError(f"A request gives {TEXT} or {SPAN}, not both; leave one out.")
-    return Wish(methods, text, span, trace, seed)
+    return RequestedSteering(methods, text, span, trace, seed)
 
 
 def _check_key(key: str) -> None:

@@ -22,7 +22,11 @@ from holdfast.common.seeds import seed_of
 from holdfast.errors import PromptTooLong, UnknownName, UsageError
 from holdfast.generation.reply_scoring import score_rows
 from holdfast.generation.rows import Row, Stream
-from holdfast.integrations.lm_eval.writing import Wanted, read_wanted, write
+from holdfast.integrations.lm_eval.harness_generation import (
+    Generation,
+    generate_all,
+    read_options,
+)
 from holdfast.methods import parse, spec_of
 from holdfast.models.loading import load
 from holdfast.models.requests import Request
@@ -187,8 +191,8 @@ class HoldfastLM(TemplateLM):
 
     def generate_until(self, requests: list[Instance], disable_tqdm: bool = False) -> list[str]:
         """Generates replies, each up to its first stop string."""
-        wanted = [self._wanted(request) for request in requests]
-        replies = write(self.session, wanted, self.tokenizer, disable_tqdm)
+        generations = [self._generation(request) for request in requests]
+        replies = generate_all(self.session, generations, self.tokenizer, disable_tqdm)
         for request, reply in zip(requests, replies, strict=True):
             self.cache_hook.add_partial("generate_until", request.args, reply)
         return replies
@@ -205,7 +209,7 @@ class HoldfastLM(TemplateLM):
             )
         return chat
 
-    def _wanted(self, request: Instance) -> Wanted:
+    def _generation(self, request: Instance) -> Generation:
         context, options = request.args
         chat = self._chat(context)
         messages = chat or ({"role": "user", "content": context},)
@@ -213,7 +217,7 @@ class HoldfastLM(TemplateLM):
         seed = seed_of("lm-eval", self.seed, *draw)
         end = str(self.tokenizer.decode([self.eot_token_id]))
         request = Request(messages, self.methods, seed=seed, plain=chat is None)
-        return read_wanted(request, options, end)
+        return read_options(request, options, end)
 
     def _windows(self, text: str) -> Iterator[Encoded]:
         self._chat(text)

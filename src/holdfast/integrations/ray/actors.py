@@ -114,7 +114,7 @@ class Actors:
             if self._failed_starts >= _MOST_STARTS:
                 raise ModelError(
                     f"{_MOST_STARTS} actors in a row were lost before they had loaded"
-                    f" {self.specification.name!r} ({why}); where memory ran out, use a smaller"
+                    f" {self.specification.name!r} ({why}); if memory ran out, use a smaller"
                     " --dtype or fewer --replicas on a machine."
                 )
         return why
@@ -208,8 +208,8 @@ def cause_of(error: Any, node: str) -> Exception:
     if isinstance(error, ray.exceptions.RaySystemError):  # what was sent could not be unpickled
         last = str(error).strip().splitlines()[-1]
         return ModelError(
-            f"The work cannot be read on {node} ({last}); put modules of your own, as measures"
-            " have, where every machine's Python finds them."
+            f"The work cannot be read on {node} ({last}); install your own modules, such as those"
+            " of measures, where every machine's Python finds them."
         )
     return error.cause
 

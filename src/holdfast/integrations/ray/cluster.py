@@ -78,7 +78,7 @@ def _open(address: str) -> None:
     """Connects this process to Ray, without Ray's messages, dashboard and usage statistics."""
     if address.startswith("ray://"):
         raise UsageError(
-            f"{address} is the address of Ray's client, which runs no driver here; give --ray"
+            f"{address} is an address for Ray's client, which runs no driver here; give --ray"
             " HOST:PORT of the head, on a machine of the cluster."
         )
     if address not in (LOCAL, "auto"):
@@ -94,12 +94,12 @@ def _open(address: str) -> None:
         reason = " ".join(str(error).split())[:300].rstrip(".")
         if address == LOCAL:
             raise ModelError(
-                f"Ray does not start on this machine ({reason}); repeat the command when the"
-                " machine does less else, or leave out --ray."
+                f"Ray does not start on this machine ({reason}); try again when the machine is less"
+                " busy, or leave out --ray."
             ) from None
         raise ModelError(
-            f"Cannot reach a Ray cluster at {address!r} ({reason}); look whether `ray status` shows"
-            " it there, and where it wants a token, set RAY_AUTH_MODE=token and RAY_AUTH_TOKEN."
+            f"Cannot reach a Ray cluster at {address!r} ({reason}); check that `ray status` shows"
+            " it there, and if it needs a token, set RAY_AUTH_MODE=token and RAY_AUTH_TOKEN."
         ) from None
 
 
@@ -118,8 +118,8 @@ def _check_answers(address: str) -> None:
         socket.create_connection((host.strip("[]"), int(port)), _PATIENCE).close()
     except (OSError, OverflowError) as error:
         raise ModelError(
-            f"Cannot reach a Ray cluster at {address!r} ({error}); look whether `ray status` shows"
-            " it there, or leave out the address to start one on this machine."
+            f"Cannot reach a Ray cluster at {address!r} ({error}); check that `ray status` shows it"
+            " there, or leave out the address to start one on this machine."
         ) from None
 
 

@@ -142,13 +142,13 @@ function drawEmphasis(state, toggle) {
     CSS.highlights.set("emphasis", new Highlight(...ranges));
   }
   const prompted = state.system.text.trim() !== "";
-  byId("nothing-held").hidden = prompted || all.length > 0;
+  byId("no-span").hidden = prompted || all.length > 0;
   byId("no-emphasis").hidden = !prompted || all.length > 0;
   byId("emphasised").replaceChildren(...all.map(({ name, passage, part }) => {
     const words = passage.text.slice(...part);
     const title = titleOf(name);
     return make("li", make("button.chip.held", { type: "button", title,
-      "aria-label": `Let go of “${words}” in ${title}`,
+      "aria-label": `Stop emphasising “${words}” in ${title}`,
       onclick: () => toggle({ name, range: part }) },
       make("span", words), make("span.cross", { "aria-hidden": "true" }, "×")));
   }));

@@ -113,7 +113,7 @@ function addColumn() {
 }
 
 function removeColumn(column) {
-  if (state.columns.length === 1) return announce("The last column stays.");
+  if (state.columns.length === 1) return announce("The last column cannot be removed.");
   chats.drop(column.key);
   state.columns = state.columns.filter((other) => other !== column);
   for (const turn of state.turns) delete turn.replies[column.key];

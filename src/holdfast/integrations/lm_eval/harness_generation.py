@@ -27,14 +27,14 @@ _WAITING = 64  # requests beyond those in the batch, so that no row waits for to
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """A reply that a task asks for, and the stop strings that end it, which it excludes."""
+class Generation:
+    """A reply to generate for a task, and the stop strings that end it, which it excludes."""
 
     request: Request
     stops: tuple[str, ...]
 
 
-def read_wanted(request: Request, options: Mapping[str, Any], end: str) -> Wanted:
+def read_options(request: Request, options: Mapping[str, Any], end: str) -> Generation:
     """Applies the sampling and stop strings of a task's `generation_kwargs` to a request.
 
     `end` is the text of the token that ends a reply. An option that would change replies and is
@@ -56,29 +56,30 @@ def read_wanted(request: Request, options: Mapping[str, Any], end: str) -> Wante
         max_new_tokens=given["max_gen_toks"],
     )
     stops = tuple(stop for stop in (*given["until"], end) if stop)
-    return Wanted(replace(request, sampling=sampling), stops)
+    return Generation(replace(request, sampling=sampling), stops)
 
 
-def write(
+def generate_all(
     session: LocalSession,
-    wanted: Sequence[Wanted],
+    generations: Sequence[Generation],
     tokenizer: PreTrainedTokenizerFast,
     quiet: bool = False,
 ) -> list[str]:
     """Generates replies, in the order given; each leaves the batch at its stop string."""
     room = asyncio.Semaphore(session.stepped.capacity + _WAITING)
 
-    async def write_reply(item: Wanted, bar: tqdm) -> str:
-        decoder = TextDecoder(tokenizer, item.stops)
-        async with room, aclosing(decode_reply(session.stream(item.request), decoder)) as deltas:
+    async def generate_reply(generation: Generation, bar: tqdm) -> str:
+        decoder = TextDecoder(tokenizer, generation.stops)
+        events = session.stream(generation.request)
+        async with room, aclosing(decode_reply(events, decoder)) as deltas:
             text = "".join([delta.text async for delta in deltas])
         bar.update()
         return text
 
-    async def write_all() -> list[str]:
-        with tqdm(total=len(wanted), desc="Writing replies", disable=quiet) as bar:
+    async def generate_each() -> list[str]:
+        with tqdm(total=len(generations), desc="Generating replies", disable=quiet) as bar:
             async with session, task_group() as group:
-                tasks = [group.create_task(write_reply(item, bar)) for item in wanted]
+                tasks = [group.create_task(generate_reply(item, bar)) for item in generations]
         return [task.result() for task in tasks]
 
-    return run_sync(write_all())
+    return run_sync(generate_each())

@@ -50,7 +50,7 @@ class Copies:
 
 
 @dataclass
-class Shelf:
+class SlotPool:
     """The slots of rows that are batched.
 
     Args:
@@ -68,25 +68,25 @@ class Shelf:
         """Bytes of all layers."""
         return sum(copies.nbytes for copies in self.layers.values())
 
-    def seat(self, rows: Sequence[Admitted]) -> list[int]:
+    def assign(self, rows: Sequence[Admitted]) -> list[int]:
         """Gives the rows of a pass the first slots; returns the row number in each slot."""
         if rows == self.rows:
             return list(range(len(rows)))
         numbers = {row: number for number, row in enumerate(rows)}
-        seats: list[Admitted | None] = [row if row in numbers else None for row in self.rows]
-        seats += [None] * (len(rows) - len(seats))
-        behind = [slot for slot in range(len(rows), len(seats)) if seats[slot] is not None]
-        known = {row for row in seats if row is not None}
+        placed: list[Admitted | None] = [row if row in numbers else None for row in self.rows]
+        placed += [None] * (len(rows) - len(placed))
+        behind = [slot for slot in range(len(rows), len(placed)) if placed[slot] is not None]
+        known = {row for row in placed if row is not None}
         new = iter([row for row in rows if row not in known])
         for slot in range(len(rows)):
-            if seats[slot] is not None:
+            if placed[slot] is not None:
                 continue
             source = behind.pop() if behind else None
-            seats[slot] = next(new) if source is None else seats[source]
+            placed[slot] = next(new) if source is None else placed[source]
             for copies in self.layers.values():
                 if slot < len(copies.filled):
                     copies.move(source, slot)
-        self.rows = [row for row in seats[: len(rows)] if row is not None]
+        self.rows = [row for row in placed[: len(rows)] if row is not None]
         return [numbers[row] for row in self.rows]
 
     def copies(self, layer: int, cache: Tensor, room: float) -> Copies | None:
@@ -97,42 +97,42 @@ class Shelf:
             cache: vLLM's, of the layer.
             room: bytes that may be allocated.
         """
-        kept = self.layers.get(layer)
-        if kept is not None and len(kept.filled) >= len(self.rows):
-            return kept
+        old = self.layers.get(layer)
+        if old is not None and len(old.filled) >= len(self.rows):
+            return old
         slots, (_, groups, _, both) = 1 << (len(self.rows) - 1).bit_length(), cache.shape
         shape = slots, groups, self.tokens, both // 2
         if slots * groups * self.tokens * both * 4 > room:
             return None
         # Zeros, since masked tokens have weight 0, and 0 times NaN is NaN.
-        made = Copies(torch.zeros(shape), torch.zeros(shape), [0] * slots)
-        if kept is not None:
-            count = len(kept.filled)
-            made.keys[:count], made.values[:count] = kept.keys, kept.values
-            made.filled[:count] = kept.filled
-        self.layers[layer] = made
-        return made
+        new = Copies(torch.zeros(shape), torch.zeros(shape), [0] * slots)
+        if old is not None:
+            count = len(old.filled)
+            new.keys[:count], new.values[:count] = old.keys, old.values
+            new.filled[:count] = old.filled
+        self.layers[layer] = new
+        return new
 
 
 @dataclass
-class Kept:
+class RowCopies:
     """The copies that an engine keeps for its decoding rows, by batch key."""
 
-    shelves: dict[Hashable, Shelf] = field(default_factory=dict)
+    pools: dict[Hashable, SlotPool] = field(default_factory=dict)
 
-    def shelf(self, name: Hashable, tokens: int) -> Shelf:
+    def pool(self, name: Hashable, tokens: int) -> SlotPool:
         """The slots of rows that are batched, of at most `tokens` tokens each."""
-        return self.shelves.setdefault(name, Shelf(tokens))
+        return self.pools.setdefault(name, SlotPool(tokens))
 
     def retain(self, names: Sequence[Hashable]) -> None:
-        """Drops the shelves that this pass does not use."""
-        for name in [name for name in self.shelves if name not in names]:
-            del self.shelves[name]
+        """Drops the pools that this pass does not use."""
+        for name in [name for name in self.pools if name not in names]:
+            del self.pools[name]
 
     def room(self, cache: Tensor) -> float:
         """Bytes that may still be allocated for one layer."""
         return _SHARE * cache.nbytes - sum(
-            shelf.nbytes / max(1, len(shelf.layers)) for shelf in self.shelves.values()
+            pool.nbytes / max(1, len(pool.layers)) for pool in self.pools.values()
         )
 
 

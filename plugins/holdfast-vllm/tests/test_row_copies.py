@@ -4,14 +4,14 @@ import random
 
 import torch
 from conftest import CHATS, FLOAT32, compare, engine, sampling, span_of
-from holdfast_vllm import kept
-from holdfast_vllm.kept import Kept, Shelf
+from holdfast_vllm import row_copies
+from holdfast_vllm.row_copies import RowCopies, SlotPool
 from holdfast_vllm.wire import Admitted
 
 
 def test_rows_come_and_go_and_each_keeps_its_own_tokens():
     """Every slot holds the tokens of its row, or says that it holds none."""
-    draw, shelf = random.Random(0), Shelf(tokens=4)
+    draw, pool = random.Random(0), SlotPool(tokens=4)
     cache = torch.zeros(64, 1, 16, 4)
     marks, running = {}, []
     for _ in range(200):
@@ -20,11 +20,11 @@ def test_rows_come_and_go_and_each_keeps_its_own_tokens():
         draw.shuffle(running)
         if not running:
             continue
-        order = shelf.seat(running)
+        order = pool.assign(running)
         assert sorted(order) == list(range(len(running)))
-        assert shelf.rows == [running[number] for number in order]
-        copies = shelf.copies(0, cache, room=1e9)
-        for slot, row in enumerate(shelf.rows):
+        assert pool.rows == [running[number] for number in order]
+        copies = pool.copies(0, cache, room=1e9)
+        for slot, row in enumerate(pool.rows):
             if copies.filled[slot]:
                 assert (copies.keys[slot] == marks[row]).all()
                 assert (copies.values[slot] == -marks[row]).all()
@@ -34,24 +34,24 @@ def test_rows_come_and_go_and_each_keeps_its_own_tokens():
 
 
 def test_slots_of_remaining_rows_stay_filled():
-    shelf, cache = Shelf(tokens=4), torch.zeros(64, 1, 16, 4)
+    pool, cache = SlotPool(tokens=4), torch.zeros(64, 1, 16, 4)
     rows = [Admitted((), ((0, 1),), 1) for _ in range(4)]
-    shelf.seat(rows)
-    shelf.copies(0, cache, room=1e9).filled[:] = [4, 4, 4, 4]
-    shelf.seat(rows[1:])
-    assert shelf.rows == [rows[3], rows[1], rows[2]]
-    assert shelf.copies(0, cache, room=1e9).filled[:3] == [4, 4, 4]
+    pool.assign(rows)
+    pool.copies(0, cache, room=1e9).filled[:] = [4, 4, 4, 4]
+    pool.assign(rows[1:])
+    assert pool.rows == [rows[3], rows[1], rows[2]]
+    assert pool.copies(0, cache, room=1e9).filled[:3] == [4, 4, 4]
 
 
-def test_shelves_that_a_pass_does_not_use_are_dropped():
-    kept_rows = Kept()
-    kept_rows.shelf("a", 32), kept_rows.shelf("b", 32)
-    kept_rows.retain(["b"])
-    assert list(kept_rows.shelves) == ["b"]
+def test_pools_that_a_pass_does_not_use_are_dropped():
+    copies_of_rows = RowCopies()
+    copies_of_rows.pool("a", 32), copies_of_rows.pool("b", 32)
+    copies_of_rows.retain(["b"])
+    assert list(copies_of_rows.pools) == ["b"]
 
 
 def test_without_room_steps_read_the_pages(answer, monkeypatch):
-    monkeypatch.setattr(kept, "_SHARE", 0.0)
+    monkeypatch.setattr(row_copies, "_SHARE", 0.0)
     wanted = [
         sampling({"holdfast": spec}) for spec in ("boost:factor=4", "pasta:alpha=0.05", "none")
     ]
