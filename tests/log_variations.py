@@ -45,6 +45,7 @@ class Variation:
     format: str = ""
     is_cut: bool = False
     subagents: int = 0
+    tokens: Sequence[int] | None = None
 
 
 def check(variation: Variation, folder: Path) -> None:
@@ -76,6 +77,8 @@ def check(variation: Variation, folder: Path) -> None:
         assert [e.text for e in events if e.kind is Kind.TOOL_RESULT] == variation.results
     if variation.format:
         assert [*logs.formats] == [variation.format]
+    if variation.tokens is not None:
+        assert [turn.tokens for d in logs.dialogs for turn in d.turns] == variation.tokens
     if variation.subagents:
         of_subagent = [dialog.transcript.is_of_subagent for dialog in logs.dialogs]
         assert sum(of_subagent) == variation.subagents

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from log_variations import IMAGE, ONE, TWO, Variation, check, lines, text, variations, written
 
-from holdfast.logs import read_logs
+from holdfast.drift import load_suite
+from holdfast.logs import read_logs, score_logs
 from holdfast.logs.context import Contexts
 
 # Claude Code
@@ -259,7 +260,7 @@ test_sessions_of_claude_code = variations(
         {"s.jsonl": lines(U1, A1, {**A1, "message": {**A1["message"],
             "usage": {"output_tokens": 9}}},
                           U2, A2)},
-        TWO, problem="written again",
+        TWO,
     ),
     Variation(
         "a queued message of a task",
@@ -362,6 +363,27 @@ test_sessions_of_claude_code = variations(
         ONE, problem="it begins as there, and what follows here is left out",
     ),
     Variation(
+        "a context that was cleared",
+        {"s.jsonl": lines(U1, A1, u("c1", None, "<command-name>/clear</command-name>"),
+                          u("c2", "c1", "<local-command-stdout></local-command-stdout>"),
+                          {**U2, "parentUuid": "c2"}, A2)},
+        [ONE[0], [("More?", "B.")]],
+    ),
+    Variation(
+        "a call that the user refused in words",
+        {"s.jsonl": lines(*WORKED[:2], res("r1", "a0", "t1", "The user doesn't want to proceed with"
+                                           " this tool use. To tell you how to proceed, the user"
+                                           " said:\nMore?"), {**A2, "parentUuid": "r1"})},
+        [[("Hi", ""), ("More?", "B.")]],
+    ),
+    Variation(
+        "a result beside words",
+        {"s.jsonl": lines(*WORKED[:2], u("r1", "a0", [
+            {"type": "tool_result", "tool_use_id": "t1", "content": "ok"}, text("More?")],
+            toolUseResult="ok"), {**A2, "parentUuid": "r1"})},
+        [[("Hi", ""), ("More?", "B.")]],
+    ),
+    Variation(
         "sessions that only look alike",
         {"a.jsonl": lines(*without(unnamed([U1, A1]), "timestamp")),
          "b.jsonl": lines(*without(unnamed(refreshed([U1, A1])), "timestamp"))},
@@ -427,6 +449,21 @@ test_streams_of_claude_code = variations(
         TWO, problem="its only turn is in",
     ),
     Variation(
+        "a boundary without an id",
+        {"o.jsonl": lines(streamed("user", "x" * 4000), streamed("assistant", [text("A.")]),
+                          {"type": "system", "subtype": "compact_boundary", "session_id": "s1"},
+                          streamed("user", "Hi"), streamed("assistant", [text("A.")]))},
+        [[("x" * 4000, "A."), ("Hi", "A.")]], tokens=[1000, 0],
+    ),
+    Variation(
+        "a stream that is written twice",
+        {"o.jsonl": lines(*2 * [streamed("assistant", [use("t1")], message={"id": "m0"}),
+                                streamed("user", [{"type": "tool_result", "tool_use_id": "t1",
+                                                   "content": "ok"}]),
+                                streamed("assistant", [text("A.")], message={"id": "m1"})])},
+        [[("", "A.")]], calls=["ls"], results=["ok"],
+    ),
+    Variation(
         "an error of the interface in a stream",
         {"o.jsonl": lines(streamed("user", "Hi"), streamed("assistant", [text("A.")]),
                           streamed("assistant", [text("API Error")],
@@ -484,6 +521,9 @@ test_rollouts_of_codex = variations(
             cx("event_msg", type="token_count", info=None))}, ONE, seen=[]),
     Variation("a message with a phase", {"r.jsonl": lines(META, CU, says("assistant", "A.",
         phase="final"))}, ONE),
+    Variation("surroundings and words", {"r.jsonl": lines(
+        META, says("user", "<environment_context>\n<cwd>/x</cwd>\n</environment_context>\n\nHi"),
+        CA)}, ONE),
     Variation("the context of an editor", {"r.jsonl": lines(META, says("user", IDE), CA)}, ONE),
     Variation(
         "files that the user named",
@@ -880,6 +920,11 @@ test_sessions_of_copilot_cli = variations(
                                             CA2), [[("Hi", "A.\n\nB.")]], seen=["Go on."]),
     Variation("an unknown event", cli(CU1, CA1, ev("new.kind")), ONE, problem="new.kind"),
     Variation("content that is null", cli(CU1, ev("assistant.message", content=None), CA1), ONE),
+    Variation("a command of the user's", cli(
+        ev("tool.user_requested", toolCallId="c1", toolName="bash", arguments={"command": "ls"}),
+        ev("tool.execution_start", toolCallId="c1", toolName="bash", arguments={"command": "ls"}),
+        ev("tool.execution_complete", toolCallId="c1", success=True, isUserRequested=True,
+           result={"content": "x"}), CU1, CA1), ONE, calls=[]),
     Variation("no start", {"events.jsonl": lines(CU1, CA1)}, ONE),
 )  # fmt: skip
 
@@ -934,6 +979,10 @@ test_tasks_of_cline = variations(
         ca("B.")), TWO),
     Variation("content as text", task({"role": "user", "content": f"<task>\nHi\n</task>\n{ENV}"},
                                       {"role": "assistant", "content": "A."}), ONE),
+    Variation("a notice of what was removed", task(
+        TASK, ca("[NOTE] Some previous conversation history with the user has been removed to"
+                 " maintain optimal context window length."), cu("<feedback>More?</feedback>"),
+        ca("B.")), [[("Hi\n\nMore?", "B.")]]),
     Variation("reasoning between the messages", task(
         TASK, {"type": "reasoning", "text": "hm.", "ts": 3}, ca("A.")), ONE),
     Variation("no tool was used", task(
@@ -1201,6 +1250,16 @@ def kept(head: str, tail: str) -> dict:
 READ = [U1, a("a0", "u1", use("t1"), use("t2", "pwd")), res("r1", "a0", "t1", "price"),
         res("r2", "r1", "t2", "folder")]  # fmt: skip
 END_OF_CC = [u("u9", "r2", "More?"), a("a9", "u9", "B.")]
+
+
+def with_edits(*counts: int) -> dict:
+    """The last reply, before which the server cleared so many results."""
+    edits = [{"type": "clear_tool_uses_20250919", "cleared_tool_uses": n} for n in counts]
+    reply = a("a9", "u9", "B.")
+    return {**reply, "message": {**reply["message"],
+                                 "context_management": {"applied_edits": edits}}}  # fmt: skip
+
+
 ATTACHED = {"type": "attachment", "uuid": "at1", "parentUuid": "r2", "sessionId": "s1",
             "attachment": {"type": "file", "content": {"file": {"content": "notes"}}}}  # fmt: skip
 COMPACTION = [sysline("b1", None, "compact_boundary", logicalParentUuid="r2", **kept("r1", "r2")),
@@ -1214,6 +1273,8 @@ SNAKE = {"pre_tokens": 9, "preserved_segment": {"head_uuid": "r1", "anchor_uuid"
     ("events", "texts"),
     [
         ([*READ, *END_OF_CC], ["Hi", "price", "folder", "More?"]),
+        ([*READ, END_OF_CC[0], with_edits(1)], ["Hi", "folder", "More?"]),
+        ([*READ, END_OF_CC[0], with_edits()], ["Hi", "price", "folder", "More?"]),
         ([*READ, cleared("m1", "r2", "t1"), {**END_OF_CC[0], "parentUuid": "m1"}, END_OF_CC[1]],
          ["Hi", "folder", "More?"]),
         ([*READ, cleared("m1", "r2", "t1"), cleared("m2", "m1", "t2"),
@@ -1231,7 +1292,8 @@ SNAKE = {"pre_tokens": 9, "preserved_segment": {"head_uuid": "r1", "anchor_uuid"
             *AFTER],
          ["Summary.", "More?"]),
     ],
-    ids=["all", "a result is cleared", "two clearings", "an attachment is cleared", "kept results",
+    ids=["all", "the server cleared a result", "the server cleared none", "a result is cleared",
+         "two clearings", "an attachment is cleared", "kept results",
          "kept, but cleared before", "kept messages", "kept in a stream", "nothing is kept"],
 )  # fmt: skip
 def test_what_claude_code_had_in_the_context(events, texts, tmp_path):
@@ -1287,3 +1349,75 @@ def test_copies_in_a_fork_of_opencode_count_once(tmp_path):
     check(Variation("", {"a.json": session(OU, OA)["o.json"],
                          "b.json": {"info": {"id": "ses_2"}, "messages": fork}},
                     TWO, problem="its only turn is in"), tmp_path)  # fmt: skip
+
+
+# files that were put together, or written twice
+
+OTHER_META = cx("session_meta", id="x9", base_instructions={"text": "Be kind."})
+CP2 = ev("session.start", sessionId="p2", version=1)
+
+test_files_that_were_put_together = variations(
+    Variation("two rollouts of Codex", {"r.jsonl": lines(META, CU, CA, OTHER_META, says("user",
+        "More?"),
+                                                         says("assistant", "B."))},
+              [ONE[0], [("More?", "B.")]]),
+    Variation("a rollout of Codex that was resumed", {"r.jsonl": lines(
+        META, CU, CA, META, says("user", "More?"), says("assistant", "B."))}, TWO),
+    Variation("items of Codex that are written again", {"r.jsonl": lines(
+        META, CU, says("assistant", "A.", id="msg_1"), says("assistant", "A.", id="msg_1"))}, ONE),
+    Variation("calls of Codex that are written again", {"r.jsonl": lines(
+        META, CU, calls("f", {"x": 1}), calls("f", {"x": 1}), output("y"), output("y"), CA)}, ONE,
+        calls=["1"], results=["y"]),
+    Variation("two sessions of Copilot CLI", {"e.jsonl": lines(CSTART, CU1, CA1, CP2, CU2, CA2)},
+              [ONE[0], [("More?", "B.")]]),
+    Variation("events of Copilot CLI that are written again", {"e.jsonl": lines(
+        CSTART, CU1, CA1, CU1, CA1, CU2, CA2)}, TWO),
+    Variation("two sessions of VS Code", {"c.jsonl": lines(
+        {"kind": 0, "v": chat(HI_A)}, {"kind": 0, "v": chat(MORE_B, sessionId="v2")})},
+        [ONE[0], [("More?", "B.")]]),
+    Variation("a session of VS Code that is written anew", {"c.jsonl": lines(
+        {"kind": 0, "v": chat(HI_A)}, {"kind": 0, "v": chat(HI_A, MORE_B)})}, TWO),
+    Variation("messages of two sessions of opencode", {"o.jsonl": lines(
+        OU, OA, *({**m, "info": {**m["info"], "sessionID": "ses_2"}} for m in (OU2, OA2)))},
+        [ONE[0], [("More?", "B.")]]),
+    Variation("a session of Claude Code whose message is null", {"s.jsonl": lines(
+        U1, A1, {**U2, "message": None})}, ONE, problem="is not an object"),
+)  # fmt: skip
+
+
+# why a rule was broken that a tool's result said
+
+RULE = """
+cases:
+  - id: shop
+    system_prompt: Answer in one sentence.
+    rules: [{id: force, text: Never push with force., measure: {name: command_not_run,
+             command: git push --force}}]
+"""
+RULES = [U1, a("a0", "u1", {"type": "tool_use", "id": "t1", "name": "Read",
+                            "input": {"file_path": "RULES.md"}}),
+         res("r1", "a0", "t1", "Never push with force."), u("u2", "r1", "Go on.")]  # fmt: skip
+BOUNDARY = sysline("b1", None, "compact_boundary", logicalParentUuid="u2")
+PUSH = use("t9", "git push --force")
+
+
+@pytest.mark.parametrize(
+    ("between", "cause", "why"),
+    [
+        ([], "present", "in the context"),
+        ([cleared("m1", "u2", "t1")], "removed", "cleared"),
+        ([{**BOUNDARY, **kept("r1", "u2")}, u("c1", "b1", "Summary.", isCompactSummary=True)],
+         "present", "in the context"),
+        ([BOUNDARY, u("c1", "b1", "Summary.", isCompactSummary=True)], "removed", "compaction"),
+    ],
+    ids=["nothing left", "cleared", "kept by a compaction", "compacted"],
+)  # fmt: skip
+def test_why_a_rule_was_broken_that_a_file_said(between, cause, why, tmp_path):
+    last = between[-1]["uuid"] if between else "u2"
+    log = [*RULES, *between, u("u9", last, "Push."), a("a9", "u9", PUSH, mid="m9")]
+    (tmp_path / "s.jsonl").write_text(written(lines(*log)))
+    (tmp_path / "suite.yaml").write_text(RULE)
+    suite = load_suite(str(tmp_path / "suite.yaml"), probed=False)
+    run = score_logs(read_logs([tmp_path / "s.jsonl"]), suite, tmp_path / "run")
+    (broken,) = [probe.cause for d in run.dialogs for probe in d.probes if probe.cause is not None]
+    assert broken.cause == cause and why in broken.why

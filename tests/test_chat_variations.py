@@ -1,9 +1,14 @@
 """Exports of chats, messages, traces and evaluations, in the variations of `log_variations`."""
 
+import gzip
 import json
+from pathlib import Path
 from typing import Any
 
+import pytest
 from log_variations import BRIEF, HI, IMAGE, ONE, TWO, A, Variation, lines, text, variations
+
+from holdfast.logs import read_logs
 
 # exports of chats
 
@@ -730,3 +735,124 @@ test_logs_of_inspect = variations(
     Variation("an image", inspected(sample({**IH, "content": [text("Hi"), {
         "type": "image", "image": "data:", "detail": "auto"}]}, IA)), ONE),
 )  # fmt: skip
+
+
+# what is written twice, or in another order
+
+SAME = span(**io())
+
+test_order_and_repetition = variations(
+    Variation("a span that was exported twice", spans(SAME, SAME), ONE),
+    Variation("an observation that was exported twice", {"x.jsonl": lines(gen([HI], A), gen([HI],
+        A))}, ONE),
+    Variation("times with fewer digits", spans(
+        span("s2", start=10, **io(MORE, OUT_B)), span(start=9, **io())), TWO),
+    Variation("times of two zones", spans(
+        span("s2", start="2026-05-01T10:00:00+00:00", **io(MORE, OUT_B)),
+        span(start="2026-05-01T11:00:00+02:00", **io())), TWO),
+    Variation("equal calls of users without sessions", {"x.jsonl": lines(lite(), lite())}, [*ONE,
+        *ONE]),
+    Variation("another answer to the same question", {"x.jsonl": lines(
+        lite(), lite(startTime=2.0, response={"choices": [{"message": {**A, "content": "B."}}]}))},
+        [ONE[0], [("Hi", "B.")]]),
+    Variation("a call that goes on from the second answer", {"x.jsonl": lines(
+        lite(), lite(startTime=2.0, response={"choices": [{"message": {**A, "content": "B."}}]}),
+        lite(startTime=3.0, messages=[HI, {**A, "content": "B."}, {"role": "user", "content": "?"}],
+             response={"choices": [{"message": {**A, "content": "C."}}]}))},
+        [ONE[0], [("Hi", "B."), ("?", "C.")]]),
+    Variation("a failure, and again", spans(span(start=1, **io(outputs=[])), span("s2", start=2,
+        **io())),
+              ONE),
+    Variation("a fork in a trace", spans(span(**io()), span("s2", start=2, **io(MORE, OUT_B)), span(
+        "s3", start=3, **io([*MORE[:2], msg("user", part("Or?"))], [msg("assistant",
+            part("C."))]))),
+        [TWO[0], [("Or?", "C.")]], problem="1 of its 2 turns"),
+    Variation("a session in two exports", {
+        "a.jsonl": lines(gen([HI], A, sessionId="s")),
+        "b.jsonl": lines(gen([HI, A, {"role": "user", "content": "More?"}], {**A, "content": "B."},
+                             sessionId="s", startTime="2"))}, TWO, problem="its only turn is in"),
+    Variation("spans without a trace", spans(
+        {"attributes": span(**io())["attributes"]},
+        {"attributes": span(**io(outputs=OUT_B))["attributes"]}), [ONE[0], [("Hi", "B.")]]),
+    Variation("a span of Vercel's AI SDK", spans({
+        "name": "ai.generateText.doGenerate", "traceId": "t", "spanId": "s", "attributes": {
+            "gen_ai.system": "openai", "ai.prompt.messages": json.dumps([
+                BRIEF, {"role": "user", "content": [text("Hi")]}]), "ai.response.text": "A.",
+            "ai.response.toolCalls": json.dumps([{"toolCallId": "c", "toolName": "f",
+                                                  "input": {"x": "ls"}}])}}),
+        ONE, calls=["ls"], system="Be brief."),
+    Variation("parts as JSON in a string", spans(span(**{
+        "prompt__0__role": "user", "prompt__0__content": json.dumps([text("Hi")]),
+        "completion__0__role": "assistant", "completion__0__content": "A."})), ONE),
+    Variation("two answers to choose from", spans(span(**io(outputs=[*OUT, {**OUT[0], "parts": [
+        part("B.")]}]))), ONE),
+    Variation("a chunk of a stream", {"x.jsonl": lines(lite(response={"choices": [
+        {"delta": {"role": "assistant", "content": "A."}}]}))}, ONE),
+    Variation("an output that is text", {"x.jsonl": lines(run({"messages": [HI]},
+        {"output": "A."}))},
+              ONE),
+    Variation("a response that goes on from another", responses(MSG, previous_response_id="r1"),
+        ONE,
+              problem="goes on from the response"),
+    Variation("two chats of SillyTavern", {"x.jsonl": lines(
+        TAVERN, ST1, ST2, TAVERN, st("Ada", True, "More?"), st("Luna", False, "B."))},
+        [ONE[0], [("More?", "B.")]]),
+    Variation("an error of ChatGPT", {"c.json": gpt("3", n1=N1, n2={
+        "parent": "1", "message": {"author": {"role": "assistant"}, "recipient": "all", "content": {
+            "content_type": "system_error", "name": "x", "text": "429"}}},
+        n3=node("assistant", "A.", "2"))}, ONE),
+    Variation("a batch of an older OTLP", {"o.json": {"resourceSpans": [{
+        "instrumentationLibrarySpans": [{"spans": [ospan(**io())]}]}]}}, ONE),
+    Variation("a compaction of Anthropic's interface", chatfile(
+        HI, A, {"role": "user", "content": "More?"}, {"role": "assistant", "content": [
+            {"type": "compaction", "content": "Summary."}, text("B.")]}, system="x"), TWO),
+)  # fmt: skip
+
+
+# how a file is written
+
+FIXTURES = sorted((Path(__file__).parent / "data" / "logs").glob("*.jsonl"))
+
+
+def as_read(path: Path) -> tuple[list, int]:
+    """What is said in the dialogs of a file, and how many problems it has."""
+    logs = read_logs([path])
+    said = [[(turn.user, turn.done) for turn in dialog.turns] for dialog in logs.dialogs]
+    return said, len(logs.problems)
+
+
+@pytest.mark.parametrize("fixture", FIXTURES, ids=lambda path: path.stem)
+def test_how_a_file_is_written_changes_nothing(fixture, tmp_path):
+    content = fixture.read_text(encoding="utf-8")
+    expected = as_read(fixture)
+    forms = {
+        "mark.jsonl": ("\ufeff" + content).encode(),
+        "windows.jsonl": content.replace("\n", "\r\n").encode(),
+        "open.jsonl": content.rstrip("\n").encode(),
+        "spaced.jsonl": ("\n\n" + content.replace("\n", "\n \n")).encode(),
+        "escaped.jsonl": "".join(
+            json.dumps(json.loads(line)) + "\n" for line in content.splitlines()
+        ).encode(),
+        "packed.jsonl.gz": gzip.compress(content.encode()),
+    }
+    for name, form in forms.items():
+        (tmp_path / name).write_bytes(form)
+        assert as_read(tmp_path / name) == expected, name
+
+
+@pytest.mark.parametrize("fixture", FIXTURES, ids=lambda path: path.stem)
+def test_a_last_line_that_was_cut_is_named(fixture, tmp_path):
+    content = fixture.read_text(encoding="utf-8")
+    said, problems = as_read(fixture)
+    path = tmp_path / "cut.jsonl"
+    path.write_text(content + content.splitlines()[-1][:-9], encoding="utf-8")
+    assert as_read(path) == (said, problems + 1)
+
+
+@pytest.mark.parametrize("fixture", FIXTURES, ids=lambda path: path.stem)
+def test_a_line_of_no_format_is_named(fixture, tmp_path):
+    content = fixture.read_text(encoding="utf-8")
+    said, problems = as_read(fixture)
+    path = tmp_path / "other.jsonl"
+    path.write_text(content + '{"weather": "fine"}\n', encoding="utf-8")
+    assert as_read(path) == (said, problems + 1)

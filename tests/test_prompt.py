@@ -7,7 +7,7 @@ import pytest
 from tiny import LOOK, TEMPLATE, TOOLED, chat, looked_up, model, tokenizer
 
 import holdfast
-from holdfast.chat.prompt import render, render_with_spans, tokenize
+from holdfast.chat.prompt import RenderedText, render, render_with_spans, tokenize
 from holdfast.chat.templates import TODAY, DefaultSystemPrompt, default_system_prompt, render_text
 from holdfast.errors import PromptError, UsageError
 
@@ -287,12 +287,12 @@ def test_an_option_already_in_use_is_not_suggested():
 
 
 def test_tokens_of_every_span_are_marked():
-    text, spans = render_with_spans(two("Talk about bread.", "the rain", "the garden"), tokenizer())
-    prompt = tokenize([text], [spans], tokenizer())[0]
+    rendered = render_with_spans(two("Talk about bread.", "the rain", "the garden"), tokenizer())
+    prompt = tokenize([rendered], tokenizer())[0]
     inside = zip(prompt.token_ids, prompt.span_mask, strict=True)
     marked = [tokenizer().decode([token]) for token, held in inside if held]
     assert "".join(marked) == "Talk about bread.the rain"
-    assert not any(tokenize([text], [()], tokenizer())[0].span_mask)
+    assert not any(tokenize([RenderedText(rendered.text)], tokenizer())[0].span_mask)
 
 
 @pytest.mark.parametrize(

@@ -4,9 +4,10 @@ Every attention method moves the log-odds x = lse(scores on the span) - lse(scor
 x' and keeps the ratios inside each group, so a head's output becomes sigmoid(x') * O_span +
 sigmoid(-x') * O_rest: no attention matrix is needed.
 
-layers           computes a steered layer, by one of the next three
-merge            span and rest apart, by fused kernels, merged by their log-sum-exps
-gpu_step         a decode step on a GPU, in one kernel; gpu_table is the formula there
+layers           computes a steered layer, by one of the next four
+decode_step      one query per row: span and rest apart, merged by their log-sum-exps
+gpu_step         the same on a GPU, in one kernel; gpu_table is the formula there
+merge            several queries per row
 explicit         scores, a block of queries at a time, where the fused kernels cannot do it
 fused_kernels    the calls of PyTorch's kernels
 rules            methods that no three numbers per head express
@@ -17,7 +18,8 @@ pass_columns     where the keys of a pass are in the text, and which are the spa
 extent           ranges of keys that contain span, generated tokens and rest; their masks
 pass_masks       the mask that a layer gets
 
-blocks           a block of `holdfast.steering`, and the passes that belong to it
+steered_block    the handle of a block of `holdfast.steering`, and the code inside it
+open_model       a model with an open block, and its passes that belong to it
 pass_refusals    passes that a block cannot steer
 cache_origins    the steering under which a cache was filled
 patching         switches a loaded model to this attention and back

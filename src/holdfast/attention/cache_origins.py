@@ -32,7 +32,7 @@ class CacheOrigin:
             return False
         width = min(self.span.shape[1], other.span.shape[1])
         # under some methods, where the prompt ends is part of the steering
-        by_width = any(one.states or one.span_includes_generated for one in self.compiled)
+        by_width = any(row.states or row.span_includes_generated for row in self.compiled)
         if by_width and self.span.shape != other.span.shape:
             return False
         beyond = [origin.span[:, width:].any() for origin in (self, other)]

@@ -7,10 +7,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from holdfast.attention.blocks import pass_in
 from holdfast.attention.explicit import attend_explicitly, note_trace
 from holdfast.attention.fused_kernels import LayerInputs
 from holdfast.attention.layers import refuse_dropout, state_in
+from holdfast.attention.open_model import pass_in
 
 
 def is_like_gptj(module: torch.nn.Module) -> bool:

@@ -2,9 +2,9 @@
 
 A steered layer is computed by one of three routes: a decode step on a GPU by one kernel
 (`gpu_step.py`); otherwise the outputs of the span and of the other keys are merged by their
-log-sum-exps (`merge.py`), or, if no fused kernel can be used, scores are computed explicitly
-(`explicit.py`). A layer that is not steered keeps the attention and the masks that the model had
-before.
+log-sum-exps (`decode_step.py` for one query per row, `merge.py` for several), or, if no fused
+kernel can be used, scores are computed explicitly (`explicit.py`). A layer that is not steered
+keeps the attention and the masks that the model had before.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from torch import Tensor
 from transformers import AttentionInterface
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 
-from holdfast.attention.blocks import pass_in
+from holdfast.attention.decode_step import attend_one, steer_step, step_kernel
 from holdfast.attention.explicit import (
     NO_EXTRAS,
     ScoreExtras,
@@ -26,7 +26,8 @@ from holdfast.attention.explicit import (
 )
 from holdfast.attention.extent import additive
 from holdfast.attention.fused_kernels import LayerInputs, attend, is_fused
-from holdfast.attention.merge import LARGEST_MASK, attend_merged, attend_one, step_kernel
+from holdfast.attention.merge import LARGEST_MASK, move_several
+from holdfast.attention.open_model import pass_in
 from holdfast.attention.passes import Pass, PassState
 from holdfast.attention.plain_attention import IMPLEMENTATION, plain_attention, plain_name
 from holdfast.errors import Unsteerable
@@ -84,7 +85,7 @@ def holdfast_attention(
         )
     inputs = _inputs_of(module, query, key, value, attention_mask, kwargs)
     if state is not None and extras is None and _merges(state, layer, inputs):
-        output = attend_merged(state, layer, inputs)
+        output = _attend_merged(state, layer, inputs)
     else:
         output = attend_explicitly(state, layer, inputs, extras or NO_EXTRAS)
     if state is not None and state.steering.trace:
@@ -190,6 +191,13 @@ def _merges(state: PassState, layer: int, inputs: LayerInputs) -> bool:
     keys = inputs.key.shape[2]
     two = not state.steering.touches(layer) or state.columns.is_two_groups(keys)
     return two and is_fused(inputs.query, inputs.key, inputs.value)
+
+
+def _attend_merged(state: PassState, layer: int, inputs: LayerInputs) -> Tensor | None:
+    """The steered output, [B, H, Q, D]; None if the unsteered one will do."""
+    if inputs.query.shape[2] == 1:
+        return steer_step(state, layer, inputs)
+    return move_several(state, layer, inputs) if state.steering.touches(layer) else None
 
 
 def _attends_faster(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> bool:

@@ -17,9 +17,9 @@ from weakref import WeakKeyDictionary, WeakSet, finalize, ref
 import torch
 from transformers import PreTrainedModel
 
-from holdfast.attention.blocks import LOCK, OPEN, OpenModel, Steered, entered
 from holdfast.attention.cache_origins import CacheOrigin, cache_of, claim_cache
 from holdfast.attention.gptj import GPTJPatch, is_like_gptj
+from holdfast.attention.open_model import LOCK, OPEN, OpenModel
 from holdfast.attention.passes import PASS, ModelParts
 from holdfast.attention.plain_attention import (
     IMPLEMENTATION,
@@ -35,6 +35,7 @@ from holdfast.attention.reaching import (
     probe,
     unsteerable,
 )
+from holdfast.attention.steered_block import Steered, entered
 from holdfast.errors import Unsteerable, UsageError
 
 _WRAPPED = ("forward", "prepare_inputs_for_generation", "holdfast_block")

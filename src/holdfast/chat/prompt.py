@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from holdfast.chat import templates
 from holdfast.chat.emphasis import (
@@ -30,16 +30,24 @@ if TYPE_CHECKING:
 _MIN_DISTINCTIVE = 8
 
 
+class RenderedText(NamedTuple):
+    """A rendered chat as text."""
+
+    text: str  # up to where the reply begins
+    spans: tuple[Span, ...] = ()  # the words of every system prompt, or the emphasis
+
+
 @dataclass(frozen=True)
 class Prompt:
-    """A rendered chat.
+    """A rendered chat as tokens.
 
     Args:
         text: the rendered text, up to where the reply begins.
-        token_ids: its tokens; starts: the character in `text` at which each of them begins.
+        token_ids: its tokens.
         span_mask: True on the tokens to emphasise: the words of every system prompt, or the
             emphasis.
-        spans: the same as ranges of characters.
+        starts: the character in `text` at which each token begins.
+        spans: the emphasised parts as ranges of characters.
     """
 
     text: str
@@ -65,7 +73,7 @@ def render_with_spans(
     emphasis: Sequence[Part] | None = None,
     default_system: bool = True,
     tools: Sequence[Tool] = (),
-) -> tuple[str, tuple[Span, ...]]:
+) -> RenderedText:
     """Renders the chat with the model's own template, ready for the reply, and finds the spans of
     the system prompts or of the emphasis in it.
 
@@ -108,7 +116,7 @@ def render_with_spans(
         pieces = write(with_marks, tokenizer, tools).split(mark)
         emphasised = _find_emphasis(text, messages, ranges, pieces)
         check_kept(text, placed, template, rewrite, marked=with_tools)
-        return text, emphasised
+        return RenderedText(text, emphasised)
 
     if with_tools and words:  # the words may occur in a tool as well
         spans = _find_marked(text, placed, words, rewrite)
@@ -117,7 +125,7 @@ def render_with_spans(
     if spans is None:
         raise _lost(words, system_as)
     check_kept(text, placed, template, rewrite, marked=with_tools)
-    return text, spans
+    return RenderedText(text, spans)
 
 
 def system_spans(
@@ -137,30 +145,25 @@ def system_spans(
     return spans
 
 
-def tokenize(
-    texts: Sequence[str], spans: Sequence[Sequence[Span]], tokenizer: PreTrainedTokenizerFast
-) -> list[Prompt]:
+def tokenize(texts: Sequence[RenderedText], tokenizer: PreTrainedTokenizerFast) -> list[Prompt]:
     """Tokenizes rendered chats; a token is in a span if it covers a character of it."""
     encoded = tokenizer(
-        list(texts),
+        [text for text, _ in texts],
         add_special_tokens=False,
         return_offsets_mapping=True,
         return_attention_mask=False,
     )
     prompts = []
-    for text, chosen, ids, offsets in zip(
-        texts, spans, encoded["input_ids"], encoded["offset_mapping"], strict=True
+    for (text, spans), ids, offsets in zip(
+        texts, encoded["input_ids"], encoded["offset_mapping"], strict=True
     ):
         mask = [False] * len(offsets)
-        for first, last in chosen:
+        for first, last in spans:
             for index, (start, end) in enumerate(offsets):
                 if start < last and end > first:
                     mask[index] = True
-        prompts.append(
-            Prompt(
-                text, tuple(ids), tuple(mask), tuple(start for start, _ in offsets), tuple(chosen)
-            )
-        )
+        starts = tuple(start for start, _ in offsets)
+        prompts.append(Prompt(text, tuple(ids), tuple(mask), starts, spans))
     return prompts
 
 
@@ -173,10 +176,10 @@ def render(
     tools: Sequence[Tool] = (),
 ) -> Prompt:
     """Renders one chat and finds its spans; see `render_with_spans`."""
-    text, spans = render_with_spans(
+    rendered = render_with_spans(
         messages, tokenizer, system_as=system_as, emphasis=emphasis, tools=tools
     )
-    return tokenize([text], [spans], tokenizer)[0]
+    return tokenize([rendered], tokenizer)[0]
 
 
 @dataclass(frozen=True)

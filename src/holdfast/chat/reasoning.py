@@ -179,7 +179,7 @@ class _Mentions:
 
     def __init__(self, text: str, start: int):
         self._text, self._start = text, start
-        self._places = dict[str, list[int]]()  # of strings, in ascending order
+        self._starts = dict[str, list[int]]()  # of strings, in ascending order
 
     def is_mention(self, begin: int, end: int) -> bool:
         """Whether the marker at these positions is quoted, in code, or a word of a sentence."""
@@ -207,11 +207,11 @@ class _Mentions:
 
     def _count(self, part: str, begin: int, end: int) -> int:
         """How often a part occurs between two positions, without searching the text again."""
-        if part not in self._places:
-            found = re.compile(re.escape(part)).finditer(self._text, self._start)
-            self._places[part] = [match.start() for match in found]
-        places = self._places[part]
-        return bisect_left(places, end) - bisect_left(places, begin)
+        if part not in self._starts:
+            matches = re.compile(re.escape(part)).finditer(self._text, self._start)
+            self._starts[part] = [match.start() for match in matches]
+        starts = self._starts[part]
+        return bisect_left(starts, end) - bisect_left(starts, begin)
 
 
 def _without_response_tokens(text: str) -> str:

@@ -61,8 +61,8 @@ def read_hook_input(text: str) -> HookInput:
     """Reads the JSON that an agent sends.
 
     Raises:
-        UsageError: it is no JSON object, is of an event that is not known, or names a transcript
-            that is no file.
+        UsageError: it is not a JSON object, is of an unknown event, or names a transcript
+            that is not a file.
     """
     try:
         payload = json.loads(text)
@@ -99,7 +99,7 @@ def _transcript_at(path: str) -> Path:
     """The log of a session, which may not have been written yet.
 
     Raises:
-        UsageError: it cannot be looked up, or is no file: one that never ends would hold up all.
+        UsageError: it cannot be looked up, or is not a file: a pipe would never end.
     """
     try:
         transcript = Path(path).expanduser()

@@ -120,7 +120,7 @@ def read_state(file: Path, rules: str, transcript: Path) -> SessionState | None:
     try:
         state = _from_json(json.loads(file.read_bytes()))
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
-        return None  # there is none, or none of this version: the log is read from its start
+        return None  # there is none of this version: the log is read from its start
     return state if state.rules == rules and state.fits(transcript) else None
 
 

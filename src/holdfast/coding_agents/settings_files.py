@@ -115,7 +115,7 @@ def _parse(file: Path, text: str) -> dict[str, Any]:
         return float(number)
 
     def refused(constant: str) -> float:
-        raise ValueError(f"{constant} is no number")
+        raise ValueError(f"{constant} is not a number")
 
     try:
         settings = json.loads(

@@ -90,8 +90,8 @@ def _without_entries_of_wrong_lists(
         for error in errors
         if _lacks_entry(error)
         or not any(
-            len(error["loc"]) > len(place) and error["loc"][: len(place)] == place
-            for place in wrong_lists
+            len(error["loc"]) > len(path) and error["loc"][: len(path)] == path
+            for path in wrong_lists
         )
     ]
 

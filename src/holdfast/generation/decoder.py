@@ -25,7 +25,7 @@ from holdfast.generation.drawing import DrawnToken, choose, log_probabilities
 from holdfast.generation.memory import ran_out_of_memory
 from holdfast.generation.prefixes import KeysValues
 from holdfast.generation.processors import StepOutputs, process
-from holdfast.generation.rows import RowState
+from holdfast.generation.rows import RowState, TokenMass
 from holdfast.generation.runner import Output, Runner
 from holdfast.generation.shared_prefixes import SharedPrefixes
 
@@ -215,8 +215,7 @@ class Decoder:
         logits, failed = process(step)
         if step.mass is not None and step.uniform is not None:
             for state, mass, uniform in zip(step.rows, step.mass, step.uniform, strict=True):
-                state.masses.append(mass)
-                state.uniform_masses.append(uniform)
+                state.masses.append(TokenMass(mass, uniform))
         constrained, without_next = constrain(step.rows, logits)
         failed = without_next | failed
         drawn = choose(constrained, [state.next_draw for state in step.rows])

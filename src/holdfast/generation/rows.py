@@ -4,6 +4,7 @@ Stream        a prompt with its span and methods
 Row           a reply to generate, from one stream or two
 StreamState   a stream and the tokens generated after it
 RowState      a submitted row: what is generated so far, and how it ended
+TokenMass     the attention mass on the span when a token was drawn
 Continuation  the result of a row
 """
 
@@ -13,6 +14,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -155,6 +157,13 @@ class StreamState:
         return [*prompt[computed:], *self.generated]
 
 
+class TokenMass(NamedTuple):
+    """The attention mass on the span when a token was drawn."""
+
+    heads: Tensor  # [layer, head]
+    uniform: Tensor  # [layer], that of uniform attention
+
+
 @dataclass(eq=False)
 class RowState:
     """A submitted row: what is generated so far, and how it ended.
@@ -168,8 +177,7 @@ class RowState:
     token_ids: list[int] = field(default_factory=list)  # shared with its streams
     # how often each token is in `token_ids`, counted as they are drawn
     token_counts: Counter[int] = field(default_factory=Counter)
-    masses: list[Tensor] = field(default_factory=list)  # on the span, per token, [layer, head]
-    uniform_masses: list[Tensor] = field(default_factory=list)  # of uniform attention, [layer]
+    masses: list[TokenMass] = field(default_factory=list)  # on the span, if it is traced
     log_probabilities: list[LogProbability] = field(default_factory=list)  # if requested
     # per stream, the computed pieces of its first tokens, in order, until they are in its slot
     known: list[tuple[KeysValues, ...]] = field(default_factory=list)
@@ -259,8 +267,9 @@ class RowState:
             return
         trace = None
         if self.row.traces_span:
-            mass, uniform = torch.stack(self.masses, -1), torch.stack(self.uniform_masses, -1)
-            trace = AttentionTrace(mass.cpu(), uniform.cpu())
+            heads = torch.stack([mass.heads for mass in self.masses], -1)
+            uniform = torch.stack([mass.uniform for mass in self.masses], -1)
+            trace = AttentionTrace(heads.cpu(), uniform.cpu())
         ids = tuple(self.token_ids)
         self.continuation = Continuation(ids, reason, computed, trace, self.forwarded)
 
@@ -270,8 +279,7 @@ class RowState:
 
     def rewind(self) -> None:
         """Takes back what a failed step has added, so that the row can start again."""
-        lists = self.token_ids, self.masses, self.uniform_masses, self.log_probabilities
-        for per_token in lists:
+        for per_token in (self.token_ids, self.masses, self.log_probabilities):
             del per_token[self._settled :]
         self.token_counts = Counter(self.token_ids)
         self.continuation = self.error = None

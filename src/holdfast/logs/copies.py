@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
+
+from holdfast.transcripts.transcript import Transcript
 
 EventIds = tuple[str, ...]  # the ids of an event: a copy of it has at least one of them
 
@@ -32,6 +35,23 @@ class Copies:
 
     turns: tuple[frozenset[int], ...]
     problems: tuple[str, ...]
+
+
+def history_ids(transcript: Transcript) -> dict[int, EventIds]:
+    """Ids of the assistant's events by their positions on the path, for logs that give them none:
+    copies follow the same history of the same session.
+    """
+    if not transcript.history:
+        return {}
+    ids: dict[int, EventIds] = {}
+    digest = hashlib.sha256(transcript.history.encode("utf-8", "surrogatepass"))
+    for position, event in enumerate(transcript.path):
+        if event.is_by_user or event.is_by_assistant:
+            said = repr((event.role, event.text, event.call))
+            digest.update(said.encode("utf-8", "surrogatepass"))
+        if event.is_by_assistant:
+            ids[position] = (digest.hexdigest()[:32],)
+    return ids
 
 
 def copies_in(dialogs: Sequence[TurnEvents]) -> Copies:

@@ -78,7 +78,7 @@ class CounterOrders:
             if lifts and (match := find(lifts, text, "i")):
                 yield Sighting(position, Passage(match.group(), len(text), lasts=False))
             clauses = orders_in(text)
-            if self._rule.measure.name == "commit_message":  # 'message "wip"' is no whole order
+            if self._rule.measure.name == "commit_message":  # 'message "wip"' is not a whole order
                 clauses = [request.passage.quote for request in requests_in(text)]
             for clause in clauses:
                 if _asks_to_break(clause, self._rule.measure):

@@ -10,7 +10,7 @@ from pathlib import Path
 from holdfast.chat.reasoning import split_reasoning
 from holdfast.errors import UsageError
 from holdfast.logs.context import Contexts
-from holdfast.logs.copies import EventIds, TurnEvents, copies_in
+from holdfast.logs.copies import EventIds, TurnEvents, copies_in, history_ids
 from holdfast.logs.log_fingerprint import digest, log_fingerprint
 from holdfast.measures.turns import AssistantTurn, ToolCall
 from holdfast.transcripts.transcript import Event, Kind, Transcript
@@ -35,7 +35,6 @@ class LoggedTurn:
         role: of the message that its last text answers: user or tool; "" if it began.
         tokens: in the model's context before it, estimated from the bytes.
         reasoning: what its text began with between markers such as `<think>`; it is not scored.
-        events: the ids of each of its events, by which copies of it are known.
         span: of its last call of a model that the log has one of, as in `Event`.
         positions: of its events on the path of the transcript.
     """
@@ -46,7 +45,6 @@ class LoggedTurn:
     tokens: int
     done: AssistantTurn
     reasoning: str = ""
-    events: tuple[EventIds, ...] = ()
     span: str = ""
     positions: tuple[int, ...] = ()
 
@@ -139,8 +137,8 @@ class DialogsBefore:
     """The last transcripts of a file, while it is read.
 
     Args:
-        earlier: gives the transcripts before the part of the file that is read, if it is no whole
-            file; it is called with how many are needed, once.
+        earlier: gives the transcripts before the part of the file that is read, if that is not the
+            whole file; it is called with how many are needed, once.
     """
 
     def __init__(self, earlier: Callable[[int], Sequence[Transcript]] = lambda count: ()) -> None:
@@ -184,7 +182,13 @@ def no_dialog(paths: Sequence[Path | str], problems: Sequence[str]) -> NoDialog:
 
 def turn_events(dialog: LoggedDialog) -> TurnEvents:
     """The ids by which the copies of a dialog's turns are known."""
-    return TurnEvents(dialog.source, tuple(turn.events for turn in dialog.turns))
+    transcript = dialog.transcript
+    histories = history_ids(transcript)
+    turns: list[tuple[EventIds, ...]] = []
+    for turn in dialog.turns:
+        ids = [(*transcript.path[n].copy_ids, *histories.get(n, ())) for n in turn.positions]
+        turns.append(tuple(filter(None, ids)))
+    return TurnEvents(dialog.source, tuple(turns))
 
 
 def _without(dialog: LoggedDialog, copied: frozenset[int]) -> LoggedDialog:
@@ -259,7 +263,6 @@ def turns_of(
                     exchange.size // _BYTES_PER_TOKEN,
                     AssistantTurn(text, calls, earlier, is_cut, user, previous),
                     "\n\n".join(reasoning for reasoning, _ in split if reasoning.strip()),
-                    tuple(event.copy_ids for event in replies if event.copy_ids),
                     next((event.span for event in reversed(replies) if event.span), ""),
                     tuple(exchange.positions),
                 )

@@ -172,7 +172,7 @@ class LabelFile:
     """The labels in a run's folder; a later label of a turn replaces an earlier one.
 
     Raises:
-        RecordsError: a line of the file is no label.
+        RecordsError: a line of the file is not a label.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -189,8 +189,8 @@ class LabelFile:
                 self._labels[_key(fields["rule"], fields["source"], *texts)] = fields["label"]
             except (ValueError, KeyError, TypeError) as error:
                 raise RecordsError(
-                    f"Line {number} of {self._path} is no label ({reason_of(error)}); remove it, or"
-                    " choose another folder with --out.",
+                    f"Line {number} of {self._path} is not a label ({reason_of(error)}); remove it,"
+                    " or choose another folder with --out.",
                     option=str(self._path),
                     value=number,
                 ) from None

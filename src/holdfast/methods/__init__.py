@@ -5,6 +5,7 @@ from holdfast.methods.attention import Boost, Pasta, SplitSoftmax, Spotlight
 from holdfast.methods.compiled import UNSTEERED, CompiledMethods, compile_methods
 from holdfast.methods.contrast import AdaCad, Anchoring, Guidance, PromptStrength
 from holdfast.methods.fitted import Fitted, FittedOn, write_fitted
+from holdfast.methods.given_methods import Methods, read_methods
 from holdfast.methods.heads import (
     HeadSet,
     Ranking,
@@ -17,6 +18,7 @@ from holdfast.methods.heads import (
 from holdfast.methods.hold import Floors, Hold
 from holdfast.methods.keys import Prism, Seka
 from holdfast.methods.kinds import Ability, Kind
+from holdfast.methods.method_file import is_file, read_method_file
 from holdfast.methods.protocols import (
     EditsHidden,
     EditsKeys,
@@ -31,13 +33,4 @@ from holdfast.methods.repair import Repair
 from holdfast.methods.repetition import Repetition
 from holdfast.methods.residual import Capping, Vector
 from holdfast.methods.retry import CheckAndRetry
-from holdfast.methods.spec import (
-    Methods,
-    Sweep,
-    is_file,
-    parse,
-    parse_sweep,
-    read_method_file,
-    read_methods,
-    spec_of,
-)
+from holdfast.methods.spec import Sweep, parse, parse_sweep, spec_of

@@ -1,8 +1,13 @@
-"""The contents of a method file, which `holdfast calibrate` writes."""
+"""Method files, which `holdfast calibrate` writes: a method, and what was found out about it."""
 
+import json
+from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from holdfast.errors import UsageError
+from holdfast.methods.all_methods import BY_NAME
 
 
 class Interval(BaseModel):
@@ -32,3 +37,53 @@ class MethodFile(BaseModel):
 
     def to_json(self) -> dict[str, Any]:
         return self.model_dump()
+
+
+def is_file(spec: str) -> bool:
+    """Whether a spec string names a method file."""
+    return spec.strip().endswith(".json") and spec.partition(":")[0].strip() not in BY_NAME
+
+
+def read_method_file(path: Path | str) -> MethodFile:
+    """The contents of a method file; a `UsageError` if it cannot be read."""
+    try:
+        content = json.loads(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        calibrated = Path(path).with_name("summary.json")
+        if isinstance(error, FileNotFoundError) and calibrated.is_file():
+            raise UsageError(
+                f"There is no method file {path}: `holdfast calibrate` finished in"
+                f" {calibrated.parent} and recommended nothing, or had no --budget. Its report.html"
+                " says why; give a method such as boost:factor=2, or repeat the calibration with"
+                " --budget POINTS, more conversations or other --sweep settings."
+            ) from error
+        raise UsageError(
+            f"The method file {path} cannot be read ({error.strerror}); check the path.",
+            option="method",
+            value=str(path),
+        ) from error
+    except ValueError as error:
+        raise UsageError(
+            f"The method file {path} is not JSON ({error}); write it with `holdfast calibrate"
+            " --budget`.",
+            option="method",
+            value=str(path),
+        ) from error
+    method = content.get("method") if isinstance(content, dict) else None
+    if not isinstance(method, str) or is_file(method):
+        raise UsageError(
+            f'The method file {path} gives {method!r} as its method; write {{"method":'
+            ' "split-softmax:exponent=0.5"}.',
+            option="method",
+            value=method,
+        )
+    try:
+        return MethodFile.model_validate(content)
+    except ValidationError as error:
+        field = ".".join(map(str, error.errors()[0]["loc"]))
+        raise UsageError(
+            f"The method file {path} has a {field!r} that `holdfast calibrate` cannot have written;"
+            " correct it, or leave it out.",
+            option="method",
+            value=str(path),
+        ) from error

@@ -8,25 +8,20 @@
     seka:file=seka.safetensors,gain=1   a file of `holdfast fit`; `spec_of` names its content
     method.json                         a file {"method": SPEC}, as `holdfast calibrate` writes it
 
-A sweep gives one parameter several values: `split-softmax:exponent=0.9,0.7,0.5`. `read_methods`
-takes specs, methods and lists of both, and refuses a custom method that lacks something.
+A sweep gives one parameter several values: `split-softmax:exponent=0.9,0.7,0.5`.
 """
 
 import dataclasses
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
-
-from holdfast.errors import UnknownName, UsageError, shortened
+from holdfast.errors import UnknownName, UsageError
 from holdfast.methods.all_methods import BY_NAME
 from holdfast.methods.fitted import Fitted
 from holdfast.methods.heads import LayerSet, spec_of_heads
-from holdfast.methods.kinds import Kind, kinds_of, members_of
-from holdfast.methods.method_file import MethodFile
+from holdfast.methods.method_file import is_file, read_method_file
 from holdfast.methods.parameters import parameters_of, required_parameters
 from holdfast.methods.protocols import Method
 
@@ -113,56 +108,6 @@ def parse_sweep(spec: str) -> Sweep:
             value=spec,
         )
     return Sweep("+".join(map(str, with_values())), parameter, values, settings)
-
-
-def is_file(spec: str) -> bool:
-    """Whether a spec string names a method file."""
-    return spec.strip().endswith(".json") and spec.partition(":")[0].strip() not in BY_NAME
-
-
-def read_method_file(path: Path | str) -> MethodFile:
-    """The contents of a method file; a `UsageError` if it cannot be read."""
-    try:
-        content = json.loads(Path(path).read_text(encoding="utf-8"))
-    except OSError as error:
-        calibrated = Path(path).with_name("summary.json")
-        if isinstance(error, FileNotFoundError) and calibrated.is_file():
-            raise UsageError(
-                f"There is no method file {path}: `holdfast calibrate` finished in"
-                f" {calibrated.parent} and recommended nothing, or had no --budget. Its report.html"
-                " says why; give a method such as boost:factor=2, or repeat the calibration with"
-                " --budget POINTS, more conversations or other --sweep settings."
-            ) from error
-        raise UsageError(
-            f"The method file {path} cannot be read ({error.strerror}); check the path.",
-            option="method",
-            value=str(path),
-        ) from error
-    except ValueError as error:
-        raise UsageError(
-            f"The method file {path} is not JSON ({error}); write it with `holdfast calibrate"
-            " --budget`.",
-            option="method",
-            value=str(path),
-        ) from error
-    method = content.get("method") if isinstance(content, dict) else None
-    if not isinstance(method, str) or is_file(method):
-        raise UsageError(
-            f'The method file {path} gives {method!r} as its method; write {{"method":'
-            ' "split-softmax:exponent=0.5"}.',
-            option="method",
-            value=method,
-        )
-    try:
-        return MethodFile.model_validate(content)
-    except ValidationError as error:
-        field = ".".join(map(str, error.errors()[0]["loc"]))
-        raise UsageError(
-            f"The method file {path} has a {field!r} that `holdfast calibrate` cannot have written;"
-            " correct it, or leave it out.",
-            option="method",
-            value=str(path),
-        ) from error
 
 
 @dataclass(frozen=True)
@@ -289,89 +234,3 @@ def _spec_of_value(value: object) -> str:
             return value if value.isidentifier() else json.dumps(value, ensure_ascii=False)
     number = repr(value).replace("e+", "e")  # '+' separates methods
     return number.removesuffix(".0")
-
-
-Methods = Sequence[Method | str] | Method | str  # what `read_methods` takes
-
-
-def read_methods(given: object) -> tuple[Method, ...]:
-    """The methods that `given` stands for.
-
-    A custom method that declares no kind is of the kind whose functions it has.
-
-    Args:
-        given: a spec string such as "boost:factor=2", a method, or a list of both; "none" adds
-            none.
-
-    Raises:
-        UsageError: anything else, or a method that lacks a member of its kind; also as `parse`.
-    """
-    if given is None:
-        return ()
-    if not isinstance(given, Iterable) or isinstance(given, (str, type, dict, bytes)):
-        given = [given]
-    read = [parse(part) if isinstance(part, str) else (_checked(part),) for part in given]
-    return tuple(method for methods in read for method in methods)
-
-
-def _checked(method: Any) -> Method:
-    """The method, if it can be applied, written as a spec and compared with others."""
-    if isinstance(method, type):
-        raise UsageError(
-            f"{method.__name__} is a class, and a method is an object of it; make one, as in "
-            f"{method.__name__}(...).",
-            option="method",
-            value=method.__name__,
-        )
-    members = members_of(_kind(method))
-    made_by = type(method).__name__
-    if missing := " and ".join(name for name in members if not hasattr(method, name)):
-        raise UsageError(
-            f"The method {made_by} lacks {missing}; a method of its kind has"
-            f" {', '.join(members)} (see holdfast.methods.protocols).",
-            option="method",
-            value=made_by,
-            allowed=members,
-        )
-    if not method.name:
-        raise UsageError(f"The method {made_by} has an empty name; give it a word.")
-    try:
-        hash(method)
-    except TypeError:
-        raise UsageError(
-            f"The method {made_by} cannot be hashed, so rows that share it cannot be grouped; make"
-            " it a frozen dataclass, @dataclass(frozen=True).",
-            option="method",
-            value=made_by,
-        ) from None
-    checked: Method = method
-    return checked
-
-
-def _kind(method: object) -> Kind:
-    kinds, made_by = kinds_of(method), type(method).__name__
-    if not kinds:
-        raise UsageError(
-            f"{shortened(method)} is no method; give objects of holdfast.methods, or spec strings"
-            " such as 'boost:factor=2'.",
-            option="method",
-            value=made_by,
-        )
-    kind, *others = kinds
-    if not isinstance(kind, Kind):
-        raise UsageError(
-            f"The method {made_by} declares the kind {shortened(kind)}; give it one of"
-            f" {', '.join(map(str, Kind))}.",
-            option="method",
-            value=kind,
-            allowed=tuple(Kind),
-        )
-    if others:
-        raise UsageError(
-            f"The method {made_by} has the functions of {' and '.join(map(str, kinds))}; declare"
-            f" the one that it is, as in kind = {kind}.",
-            option="method",
-            value=made_by,
-            allowed=kinds,
-        )
-    return kind

@@ -49,13 +49,13 @@ def require_free_reply(request: Request, description: str) -> None:
         ModelError: it has penalties or a grammar.
     """
     option = "response_format" if request.grammar is None else request.grammar.option
-    for name, asked in ((option, request.grammar), ("penalties", request.penalties)):
-        if asked:
+    for name, constraint in ((option, request.grammar), ("penalties", request.penalties)):
+        if constraint:
             raise ModelError(
                 f"{description} draws its own tokens, so Holdfast cannot apply {name}; leave it"
                 " out, or load the model in this process.",
                 option=name,
-                value=asked,
+                value=constraint,
             )
 
 

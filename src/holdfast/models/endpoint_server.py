@@ -9,7 +9,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Seq
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from holdfast.errors import ModelError, RequestFailed, Unreachable
+from holdfast.errors import ModelError, RequestFailed, Unreachable, Unsteerable
 from holdfast.methods import Ability, Method
 from holdfast.models import completions
 from holdfast.models.capabilities import check_requirements, require_free_reply
@@ -53,7 +53,7 @@ class Server:
     warned: bool = False  # whether the user was warned that it accepts no seeds
 
     def check(self, methods: Sequence[Method]) -> None:
-        """Refuses methods that it cannot serve, with a `ModelError` naming the first of them."""
+        """Refuses methods that it cannot serve, with an `Unsteerable` naming the first of them."""
         served, url = self.served, self.endpoint.url
         check_requirements(
             methods,
@@ -76,7 +76,7 @@ class Server:
             )
         if request.emphasis and Ability.LOG_ODDS not in self.served.capabilities:
             number, first, last = request.emphasis[0]
-            raise ModelError(
+            raise Unsteerable(
                 f"Emphasis ({request.messages[number]['content'][first:last][:60]!r}) needs"
                 f" attention, to which the endpoint {self.endpoint.url} gives no access; leave it"
                 " out, or load the model in this process."

@@ -13,6 +13,7 @@ from holdfast.models.protocol import Engine
 from holdfast.models.requests import Reply, Request
 
 MOST_IN_A_ROW = 5  # conversations or samples
+_NO_ROOM = "The chat leaves no room for a reply in the model's context; use a shorter one."
 Name = tuple[str, int]  # of a request: a method or a task, and a number
 
 
@@ -118,6 +119,3 @@ async def answer_each(
     async with task_group() as group:
         for name, request in requests.items():
             group.create_task(answer(name, request))
-
-
-_NO_ROOM = "The chat leaves no room for a reply in the model's context; use a shorter one."

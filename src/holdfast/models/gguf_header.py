@@ -146,13 +146,13 @@ def read_header(path: Path) -> Header:
         alignment = alignment or _DEFAULT_ALIGNMENT
         data = -(-position // alignment) * alignment
         size = len(content)
-    found = tuple(Tensor(name, shape, kind, data + at, path) for name, shape, kind, at in infos)
-    if len({tensor.name for tensor in found}) < len(found):
+    listed = tuple(Tensor(name, shape, kind, data + at, path) for name, shape, kind, at in infos)
+    if len({tensor.name for tensor in listed}) < len(listed):
         raise ValueError("two tensors have the same name")
-    for tensor in found:
+    for tensor in listed:
         if tensor.start + tensor.n_bytes > size:
             raise ValueError(f"the tensor {tensor.name!r} ends after the file")
-    return Header(path, values, found, table_start)
+    return Header(path, values, listed, table_start)
 
 
 def _read_string(content: mmap.mmap, position: int) -> tuple[bytes, int]:

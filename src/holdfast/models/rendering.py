@@ -10,21 +10,19 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import islice, pairwise
+from itertools import chain, islice, pairwise
 
 from transformers import PreTrainedTokenizerFast
 
 from holdfast.chat.emphasis import Range, Span, put_marks, take_marks, unused_character
 from holdfast.chat.messages import Message
-from holdfast.chat.prompt import Prompt, render_with_spans, tokenize
+from holdfast.chat.prompt import Prompt, RenderedText, render_with_spans, tokenize
 from holdfast.errors import PromptError, PromptTooLong
 from holdfast.generation.prefixes import KeysValues, Prefix
 from holdfast.generation.row_errors import errors_named
 from holdfast.generation.rows import Row, Stream
 from holdfast.methods import CompiledMethods
 from holdfast.models.requests import Request
-
-_Text = tuple[str, tuple[Span, ...]]  # a text, and its emphasised parts
 
 
 @dataclass(frozen=True)
@@ -115,15 +113,14 @@ def render(
     """
     if not chats:
         return []
-    texts: list[Sequence[_Text]] = []
+    texts: list[Sequence[RenderedText]] = []
     masks: list[int | None] = []
     for chat in chats:
         request = chat.request
         with errors_named(request.name):
             texts.append([_text_of(request, read, tokenizer) for read in _chats(request)])
             masks.append(_mask_token(tokenizer) if request.compiled.masks_span else None)
-    every = [text for of_chat in texts for text in of_chat]
-    prompts = iter(tokenize([text for text, _ in every], [spans for _, spans in every], tokenizer))
+    prompts = iter(tokenize(list(chain(*texts)), tokenizer))
     return [
         _row(chat, list(islice(prompts, len(of_chat))), mask, traces)
         for chat, of_chat, mask in zip(chats, texts, masks, strict=True)
@@ -138,7 +135,8 @@ def render_one(
     return rendered
 
 
-def _text_of(request: Request, chat: _Chat, tokenizer: PreTrainedTokenizerFast) -> _Text:
+def _text_of(request: Request, chat: _Chat, tokenizer: PreTrainedTokenizerFast) -> RenderedText:
+    """The text of a chat, up to where the model's reply continues it."""
     if request.plain:
         return _plain(chat.messages[0]["content"], chat.emphasis, tokenizer)
     answered, begun = chat.messages, ""
@@ -155,12 +153,12 @@ def _text_of(request: Request, chat: _Chat, tokenizer: PreTrainedTokenizerFast) 
     )
     in_reply = [part for part in chat.emphasis or () if part[0] == len(answered)]
     spans += tuple((len(text) + first, len(text) + last) for _, first, last in in_reply)
-    return text + begun, spans
+    return RenderedText(text + begun, spans)
 
 
 def _plain(
     text: str, emphasis: Sequence[Range] | None, tokenizer: PreTrainedTokenizerFast
-) -> _Text:
+) -> RenderedText:
     """A prompt as it is, after the token that this tokenizer begins every text with."""
     first = tokenizer.bos_token_id
     begins = first is not None and list(tokenizer("").input_ids[:1]) == [first]
@@ -168,7 +166,7 @@ def _plain(
     if not tokenizer(before + text, add_special_tokens=False).input_ids:
         raise PromptError(f"The prompt {text!r} has no tokens; give a text.")
     spans = ((len(before) + start, len(before) + end) for _, start, end in emphasis or ())
-    return before + text, tuple(spans)
+    return RenderedText(before + text, tuple(spans))
 
 
 def _row(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from transformers import PreTrainedTokenizerFast
 
-from holdfast.chat.prompt import Prompt, tokenize
+from holdfast.chat.prompt import Prompt, RenderedText, tokenize
 from holdfast.chat.templates import continues_text
 from holdfast.errors import PromptError, PromptTooLong, UsageError, shortened
 from holdfast.generation.row_errors import errors_named
@@ -100,7 +100,7 @@ def _reply_token_ids(
     if continues_text(tokenizer):
         replies = [f" {reply.lstrip()}" for reply in replies]
     text = chat.prompts[0].text
-    joined = tokenize([text + reply for reply in replies], [()] * len(replies), tokenizer)
+    joined = tokenize([RenderedText(text + reply) for reply in replies], tokenizer)
     return tuple(
         _tokens_after(text, reply, both, tokenizer)
         for reply, both in zip(replies, joined, strict=True)
@@ -113,7 +113,7 @@ def _tokens_after(
     """The tokens of a reply in those of the text with it; of the reply alone if one spans both."""
     first = token_at(joined, len(text))
     if first is None:
-        (joined,), first = tokenize([reply], [()], tokenizer), 0
+        (joined,), first = tokenize([RenderedText(reply)], tokenizer), 0
     token_ids = joined.token_ids[first:]
     if not token_ids:  # some tokenizers drop whitespace and control characters
         raise PromptError(

@@ -11,7 +11,7 @@ from holdfast.chat.emphasis import Range, put_marks, take_marks, unused_characte
 from holdfast.chat.messages import Message, Messages, has_prompt
 from holdfast.chat.prompt import place_system
 from holdfast.client import WIRE_FORMATS
-from holdfast.errors import ModelError, RequestFailed
+from holdfast.errors import ModelError, RequestFailed, Unsteerable
 from holdfast.methods import Ability, Method, compile_methods, spec_of
 from holdfast.methods.spec import NONE
 from holdfast.models.capabilities import ENDPOINT_ABILITIES
@@ -101,10 +101,10 @@ def same_served(recorded: str, current: str) -> str | None:
 
 
 def check_served(methods: Sequence[Method], served: Served, url: str) -> None:
-    """Refuses a method that a steering server does not know, with a `ModelError`."""
+    """Refuses a method that a steering server does not know, with an `Unsteerable`."""
     for method in compile_methods(methods).without_edits.methods:
         if method.name not in served.methods:
-            raise ModelError(
+            raise Unsteerable(
                 f"{url} knows {', '.join(served.methods) or 'no method'}, and not {method.name};"
                 " use one of those, or load the model in this process."
             )

@@ -12,10 +12,10 @@ from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from holdfast.attention.batch_steering import BatchSteering
-from holdfast.attention.blocks import Steered, entered
 from holdfast.attention.cache_origins import CacheOrigin
 from holdfast.attention.head_checks import check_heads
 from holdfast.attention.patching import open_block
+from holdfast.attention.steered_block import Steered, entered
 from holdfast.chat.emphasis import Part
 from holdfast.chat.messages import Messages
 from holdfast.chat.prompt import render

@@ -3,21 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from holdfast.generation.rows import RowState
+from holdfast.generation.rows import RowState, TokenMass
 from holdfast.models.requests import Token
-
-
-@dataclass(frozen=True, eq=False)
-class _TokenMass:
-    """The mass on the span at one token; float32 on the CPU."""
-
-    heads: Tensor  # [layer, head]
-    uniform: Tensor  # [layer], that of uniform attention
 
 
 def new_tokens(rows: Mapping[RowState, int]) -> dict[RowState, list[Token]]:
@@ -26,7 +17,7 @@ def new_tokens(rows: Mapping[RowState, int]) -> dict[RowState, list[Token]]:
     return {row: _tokens(row, first, masses.get(row, [])) for row, first in rows.items()}
 
 
-def _tokens(row: RowState, first: int, masses: list[_TokenMass]) -> list[Token]:
+def _tokens(row: RowState, first: int, masses: list[TokenMass]) -> list[Token]:
     """The tokens of a row from `first` on; `masses` has one for each of them, or none."""
     tokens: list[Token] = []
     for number in range(first, len(row.token_ids)):
@@ -46,8 +37,8 @@ def _tokens(row: RowState, first: int, masses: list[_TokenMass]) -> list[Token]:
     return tokens
 
 
-def _new_masses(rows: Mapping[RowState, int]) -> dict[RowState, list[_TokenMass]]:
-    """The masses at these tokens, for the rows that trace them."""
+def _new_masses(rows: Mapping[RowState, int]) -> dict[RowState, list[TokenMass]]:
+    """The masses at these tokens, float32 on the CPU, for the rows that trace them."""
     traced = {
         row: slice(first, len(row.token_ids))
         for row, first in rows.items()
@@ -56,13 +47,12 @@ def _new_masses(rows: Mapping[RowState, int]) -> dict[RowState, list[_TokenMass]
     if not traced:
         return {}
     counts = [tokens.stop - tokens.start for tokens in traced.values()]
-    heads = [mass for row, tokens in traced.items() for mass in row.masses[tokens]]
-    uniform = [mass for row, tokens in traced.items() for mass in row.uniform_masses[tokens]]
+    masses = [mass for row, tokens in traced.items() for mass in row.masses[tokens]]
     # those of all rows are copied from the device together, as each copy waits for it
-    heads_by_row = torch.split(_copied(heads), counts)
-    uniform_by_row = torch.split(_copied(uniform), counts)
+    heads_by_row = torch.split(_copied([mass.heads for mass in masses]), counts)
+    uniform_by_row = torch.split(_copied([mass.uniform for mass in masses]), counts)
     return {
-        row: list(map(_TokenMass, row_heads, row_uniform))
+        row: list(map(TokenMass, row_heads, row_uniform))
         for row, row_heads, row_uniform in zip(traced, heads_by_row, uniform_by_row, strict=True)
     }
 

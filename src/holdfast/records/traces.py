@@ -29,7 +29,7 @@ class TurnTrace:
     # attention mass on the system prompt, float [layer, head, step]; step t is the query that
     # produced token t
     mass: np.ndarray | Tensor
-    # [layer, step], what it would be if the layer attended evenly to the tokens it sees
+    # [layer, step], that of uniform attention to the tokens that the layer sees
     uniform: np.ndarray | Tensor
 
 

@@ -20,7 +20,7 @@ _REPLACED = "\ufffd"  # how tokenizers decode bytes that form no character
 
 
 class Share(TypedDict):
-    """The mass of a token, and the mass if every layer attended evenly; null without a span."""
+    """The mass of a token, and that of uniform attention; null without a span."""
 
     mass: float | None
     uniform: float | None

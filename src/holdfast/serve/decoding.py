@@ -26,7 +26,7 @@ class Delta:
     cached: int = 0  # tokens of the chat that did not go through the model, as in `Reply`
     finish_reason: Finish | None = None
     end_mass: float | None = None  # of the token that ended the reply, if one did and it is traced
-    end_uniform: float | None = None  # the same if every layer attended evenly
+    end_uniform: float | None = None  # the same under uniform attention
     calls: tuple[ParsedCall, ...] = ()  # tool calls in the whole text
     unparsed: bool = False  # whether the text begins a tool call, and none could be parsed
 

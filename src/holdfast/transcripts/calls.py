@@ -6,6 +6,7 @@ it.
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any
 
 from holdfast.transcripts.reader import Located, StreamingReader, Unread, file_of
@@ -45,7 +46,8 @@ def transcripts_of_calls(
         for call in _last_of_each_dialog(calls):
             file = file_of(call.where)
             source = f"{file}, session {call.session}" if call.session else call.where
-            yield linear(source, [*call.input, *call.output])
+            transcript = linear(source, [*call.input, *call.output])
+            yield replace(transcript, history=call.session)
 
     return transcripts
 
@@ -65,21 +67,55 @@ def _sharing_events(call: Call, known: dict[Any, Event]) -> Call:
 
 def _last_of_each_dialog(calls: list[Call]) -> Iterator[Call]:
     by_session: dict[str, list[Call]] = {}
-    for call in sorted(calls, key=lambda call: call.start):
+    for call in sorted(calls, key=lambda call: _moment(call.start)):
         kept = by_session.setdefault(call.session, [])
-        earlier = next((n for n, other in enumerate(kept) if _continues(call, other)), None)
-        if earlier is None:
-            kept.append(call)
-        else:
+        if any(_is_same(call, other) for other in kept):
+            continue  # it was written twice
+        continued = [n for n, other in enumerate(kept) if _continues(call, other)]
+        if continued:
+            earlier = next((n for n in continued if _repeats(call, kept[n])), continued[0])
             kept[earlier] = _with_spans(call, kept[earlier])
+        else:
+            kept.append(call)
     for kept in by_session.values():
         yield from kept
 
 
+def _moment(start: str) -> tuple[float, str]:
+    """When a call began, as it sorts: a number, or a time with its zone."""
+    try:
+        return float(start), ""
+    except ValueError:
+        pass
+    try:
+        return datetime.fromisoformat(start).timestamp(), ""
+    except (ValueError, OverflowError):
+        return 0.0, start
+
+
+def _is_same(call: Call, other: Call) -> bool:
+    """Whether two calls are one: that of a span, or two that began at once with all in common."""
+    if call.span and other.span:
+        return call.span == other.span
+    is_at_once = bool(call.start) and call.start == other.start and bool(call.session)
+    return is_at_once and (call.input, call.output) == (other.input, other.output)
+
+
 def _continues(call: Call, other: Call) -> bool:
-    """Whether a call's input extends that of an earlier call."""
-    before = _spoken(other.input if other.output else other.input[:-1])
-    now = _spoken([*call.input, *call.output])
+    """Whether a call's input extends that of an earlier call, or repeats one without an answer."""
+    if not any(event.text or event.call for event in other.output):
+        return _begins_with([*call.input, *call.output], other.input[:-1])
+    return _begins_with(call.input, other.input)
+
+
+def _repeats(call: Call, other: Call) -> bool:
+    """Whether a call's input has the answer of an earlier call, and has it as it was."""
+    return _begins_with(call.input, [*other.input, *other.output])
+
+
+def _begins_with(events: list[Event], others: list[Event]) -> bool:
+    """Whether more is said in `events` than in `others`, which is the beginning of it."""
+    now, before = _spoken(events), _spoken(others)
     return len(now) > len(before) and now[: len(before)] == before
 
 

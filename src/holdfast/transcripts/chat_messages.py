@@ -18,6 +18,7 @@ from holdfast.transcripts.content_blocks import (
     CALL_TYPES,
     HIDDEN_TYPES,
     Block,
+    Summary,
     TextBlock,
     ToolResult,
     blocks_of,
@@ -26,7 +27,7 @@ from holdfast.transcripts.content_blocks import (
     read_call,
     text_of,
 )
-from holdfast.transcripts.transcript import Event, Malformed, message_events
+from holdfast.transcripts.transcript import Event, Kind, Malformed, message_events
 
 # the roles of OpenAI, Anthropic, Gemini, LangChain and ShareGPT; case is ignored
 _ROLES = {
@@ -157,7 +158,7 @@ def _events_of_item(item: Any) -> Iterator[Event]:
 
 
 def _events_of_message(item: Mapping[str, Any]) -> Iterator[Event]:
-    """The tool results in a message, and then its text with its calls."""
+    """The summary and the tool results in a message, and then its text with its calls."""
     role = _role_of(item)
     if item.keys().isdisjoint(_CONTENT_FIELDS):
         raise Malformed(f"it has no content, only {', '.join(map(repr, item))}")
@@ -169,15 +170,18 @@ def _events_of_message(item: Mapping[str, Any]) -> Iterator[Event]:
         return
     texts: list[str] = []
     calls: list[ToolCall] = []
-    has_results = False
+    has_others = False
     for block in blocks_of(content):
         match block:
             case TextBlock(text):
                 texts.append(text)
             case ToolCall():
                 calls.append(block)
+            case Summary(text):
+                has_others = True
+                yield Event(Kind.COMPACTION, text)
             case ToolResult(text, call_id):
-                has_results = True
+                has_others = True
                 yield from message_events("tool", text, call_id=call_id)
     text = "\n".join(texts)
     if not text and isinstance(item.get("refusal"), str):  # OpenAI's, in place of a content
@@ -193,7 +197,7 @@ def _events_of_message(item: Mapping[str, Any]) -> Iterator[Event]:
             yield from message_events("tool", block.text, call_id=block.call_id)
     if role != "assistant":
         calls = []  # in Vercel's SDK, a tool's result repeats the call, which is the assistant's
-    if text or calls or not has_results:
+    if text or calls or not has_others:
         yield from message_events(role, text, calls=calls, call_id=id_of(item), is_cut=is_cut(item))
 
 

@@ -1,6 +1,6 @@
 """The values in a log of any kind: JSON text, Markdown, an archive, a database, a folder.
 
-What is no JSON text is turned into the values that its reader takes: an `.eval` archive into its
+Anything but JSON text is turned into the values that its reader takes: an `.eval` archive into its
 samples, a database into its dialogs, opencode's folder of a session into one session.
 """
 
@@ -39,7 +39,7 @@ class Contents:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._digest = hashlib.sha256()  # of the values, if it is no text
+        self._digest = hashlib.sha256()  # of the values, if it is not text
 
     def __iter__(self) -> Iterator[Located | Unread]:
         for value in _values_in(self._path):
@@ -49,7 +49,7 @@ class Contents:
 
     @property
     def digest(self) -> str:
-        """Once all is read, the SHA-256 in hexadecimal: of the file, or of the values if it is no
+        """Once all is read, the SHA-256 in hexadecimal: of the file, or of the values if it is not
         text, as a database changes without them.
         """
         return digest_of(self._path) if is_text(self._path) else self._digest.hexdigest()

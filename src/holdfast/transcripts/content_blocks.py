@@ -21,7 +21,7 @@ CALL_TYPES = (
     *("code_interpreter_call", "image_generation_call", "tool_search_call"),
 )
 CALL_BLOCK_TYPES = ("tool_use", "server_tool_use", "mcp_tool_use", *CALL_TYPES)
-# types of what is in a log and is no text of the reply
+# types of what is in a log and not part of the reply's text
 HIDDEN_TYPES = (
     "reasoning",
     "thinking",
@@ -56,7 +56,14 @@ class ToolResult:
     call_id: str  # of the call whose result it is; "" if the log does not say
 
 
-Block = TextBlock | ToolCall | ToolResult
+@dataclass(frozen=True)
+class Summary:
+    """A text in a message that replaced everything before it, as Anthropic's API compacts."""
+
+    text: str
+
+
+Block = TextBlock | ToolCall | ToolResult | Summary
 
 
 def first_of(item: Mapping[str, Any], *names: str, default: Any = None) -> Any:
@@ -232,6 +239,8 @@ def _read_anthropic(part: Mapping[str, Any]) -> list[Block] | None:
     kind = part.get("type")
     if kind in CALL_BLOCK_TYPES:
         return [read_call(part)]
+    if kind == "compaction" and isinstance(part.get("content"), str):
+        return [Summary(part["content"])]
     if isinstance(kind, str) and kind.endswith("tool_result"):  # also of a tool that runs there
         content = part.get("content")
         text = _as_text(content) if isinstance(content, Mapping) else text_of(content)

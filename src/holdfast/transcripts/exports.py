@@ -20,7 +20,7 @@ class Export:
     Args:
         messages: by their ids, in the file's order.
         parents: the id of the message before each; one that is in no message is ignored.
-        leaf: the id of the last message that is shown; the last one in the file if it is no id.
+        leaf: the id of the last message that is shown; anything else: the last one in the file.
         prompt: the system prompt.
     """
 

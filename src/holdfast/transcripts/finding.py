@@ -15,7 +15,7 @@ _LOGS = (*_SUFFIXES, *_UNPACKED, ".eval")
 # a file of another kind is a log in a folder only if it has the name that its program gives it
 _NAMES = (".aider.chat.history.md", "cursor_*.md", "state.vscdb", "opencode.db")
 _COMPRESSED = (".bz2", ".xz", ".zip", ".br", ".lz4", ".7z", ".tar", ".tar.gz", ".tgz", ".zst")
-# what programs write beside their logs: it repeats these, or is of no dialog
+# what programs write beside their logs: it repeats them, or is outside any dialog
 _BESIDE = ("agent-*.meta.json", "sessions-index.json")
 _BESIDE_TASK = (
     *("ui_messages.json", "task_metadata.json", "context_history.json", "history_item.json"),

@@ -100,12 +100,13 @@ GUIDES = {
         (Place(folder=".aider.chat.history.md in the project"),),
     ),
     "cursor": Guide(
-        "Cursor's chats: exported as Markdown, its database, or its agent's transcripts",
+        "Cursor's chats: exported as Markdown, its database, or its agent's transcripts and output",
         (
             Place(settings="Cursor/User/globalStorage/state.vscdb"),
             Place(home=".cursor/projects/*/agent-transcripts"),
         ),
-        "or `Export Transcript` in a chat's menu, which writes `cursor_*.md`",
+        "`Export Transcript` in a chat's menu, which writes `cursor_*.md`, or"
+        " `cursor-agent -p --output-format stream-json > log.jsonl`",
     ),
     "inspect": Guide(
         "Inspect AI's logs, a dialog per sample: `.eval` or `.json`",

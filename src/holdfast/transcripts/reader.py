@@ -53,7 +53,7 @@ class Format:
         recognises: whether a value is in this format.
         read: reads the values of a file.
         has_events: whether a value is an event of a session; a file of them has other lines with a
-            `type`, such as snapshots of files, which are of no dialog.
+            `type`, such as snapshots of files, which are outside the dialog.
         reaches_back: whether a value changes what was read before it, such as a rewind, so that
             those from somewhere in the middle on cannot be read alone.
         streams: whether `read` takes any iterable, once, and does not keep the values, so that a
@@ -141,7 +141,7 @@ def field_of(value: Any, *names: str) -> Any:
 
 
 def mapping(value: Any) -> Mapping[str, Any]:
-    """A value that has to be an object; raises `Malformed` if it is none."""
+    """A value that has to be an object; raises `Malformed` if it is not."""
     if not isinstance(value, Mapping):
         raise Malformed(f"{shortened(value)} is not an object")
     return value
@@ -218,7 +218,8 @@ def output_messages(value: Any) -> list[Event]:
     answer: Any = value
     if isinstance(value, Mapping) and isinstance(value.get("choices"), list):
         answer = value["choices"][0] if value["choices"] else None
-        value = at(answer, "message") or {"role": "assistant", "content": at(answer, "text")}
+        whole = at(answer, "message") or at(answer, "delta")  # the latter in a stream
+        value = whole or {"role": "assistant", "content": at(answer, "text")}
     elif isinstance(value, Mapping) and isinstance(value.get("candidates"), list):  # Gemini's API
         answer = value["candidates"][0] if value["candidates"] else None
         value = at(answer, "content") or []
@@ -227,6 +228,8 @@ def output_messages(value: Any) -> list[Event]:
     if isinstance(value, Mapping) and not is_message(value):
         content = {"content": value["completion"]} if "completion" in value else {}  # LangChain
         value = value.get("output") or [{"role": "assistant", **value, **content}]
+    if isinstance(value, str):
+        return message_events("assistant", value)
     messages = read_messages(value if isinstance(value, list) else [value])
     if messages and is_cut(answer):  # an API says it beside the message
         messages[-1] = replace(messages[-1], is_cut=True)

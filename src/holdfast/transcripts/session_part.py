@@ -49,7 +49,7 @@ def read_session_part(path: Path, start: int = 0) -> SessionPart:
     A last line that is still being written is left for the next time.
 
     Raises:
-        UsageError: the file cannot be read, or is the log of no coding agent that is known.
+        UsageError: the file cannot be read, or is not the log of a known coding agent.
     """
     try:
         with path.open("rb") as file:

@@ -12,7 +12,7 @@ def session_of(span: Mapping[str, Any]) -> str:
     attributes = span.get("attributes")
     conversation = at(attributes, "session", "id") or at(attributes, "gen_ai", "conversation", "id")
     trace = at(span, "context", "trace_id") or span.get("trace_id") or span.get("traceId")
-    return str(conversation or trace)
+    return str(conversation or trace or "")
 
 
 def span_of(span: Mapping[str, Any]) -> str:

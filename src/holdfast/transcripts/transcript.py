@@ -105,6 +105,8 @@ class Transcript:
         last: the position of the last event of the active path; None if there are no events.
         format: the name of the log's format.
         is_of_subagent: whether it is the dialog of a subagent that a session started.
+        history: the session whose history it records, by which copies of its events are known; ""
+            if the log names none, or the events have `copy_ids`.
     """
 
     source: str
@@ -113,6 +115,7 @@ class Transcript:
     last: int | None
     format: str = ""
     is_of_subagent: bool = False
+    history: str = ""
 
     @cached_property
     def path(self) -> tuple[Event, ...]:

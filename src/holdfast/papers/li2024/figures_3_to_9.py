@@ -197,7 +197,7 @@ def _figure_4(setup: Li2024Setup) -> Figure:
     return Figure(
         "4",
         "attention to the system prompt over a conversation",
-        "One line per round; dashed: uniform attention over the tokens in view.",
+        "One line per round; dashed: uniform attention to the tokens in view.",
         pngs(write_trace_figures(trace, setup.figures("4")), "decay"),
         (
             *_decay_claims(f"head {layer}.{head}, chosen on other dialogs", trace.head),

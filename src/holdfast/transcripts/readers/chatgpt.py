@@ -36,6 +36,8 @@ def _events(node: Mapping[str, Any]) -> list[Event]:
         return []
     if kind in _HIDDEN:
         return []
+    if kind == "system_error":
+        return [Event(Kind.ERROR, str(at(content, "text") or ""))]
     parts = "\n".join(_texts(entries(at(content, "parts"))))
     text = _CITATION.sub("", parts) or at(content, "text") or at(content, "result") or ""
     role, recipient = at(logged, "author", "role"), at(logged, "recipient") or "all"

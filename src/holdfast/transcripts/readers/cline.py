@@ -50,6 +50,7 @@ _RESULT = re.compile(r"\[(\w+)(?:\]| for .*?\]) Result:\s*", re.DOTALL)
 _FEEDBACK = re.compile(
     r"(?:feedback|message|input)[^<\n]*:\s*<(feedback|user_message)>(.*?)</\1>", re.DOTALL
 )
+_TRUNCATED = "[NOTE] Some previous conversation history with the user has been removed"
 _SUMMARY = "This session is being continued from a previous conversation"
 _TOOLS = (
     *("read_file", "write_to_file", "replace_in_file", "apply_diff", "insert_content", "edit_file"),
@@ -196,6 +197,11 @@ def _events_of_assistant(message: Mapping[str, Any], task: _Task) -> Iterator[Ev
         calls = [*chain.from_iterable(map(_calls_in, _CALL.finditer(text)))]
         text = _CALL.sub("", text)
     text = without_elements(text, _THINKING)
+    if text.startswith(_TRUNCATED):  # which Cline puts in the place of a reply
+        yield Event(Kind.REMINDER, text)
+        text = ""
+        if not calls:
+            return
     task.called.update({call.id: call.name for call in calls if call.id})
     said = [call.arguments.get(_SAYING.get(call.name, "")) for call in calls]
     texts = [text, *(words for words in said if isinstance(words, str))]
@@ -238,7 +244,7 @@ def _events_of_user(message: Mapping[str, Any], task: _Task) -> Iterator[Event]:
                     yield from _words_in_result(text, header[1] if header else tool)
                     tool = ""
                 else:
-                    yield _by_whom(text, task)
+                    yield _classified(text, task)
 
 
 def _words_in_result(text: str, tool: str) -> Iterator[Event]:
@@ -249,8 +255,8 @@ def _words_in_result(text: str, tool: str) -> Iterator[Event]:
         yield Event(Kind.MESSAGE, "\n\n".join(filter(None, words)), "user")
 
 
-def _by_whom(text: str, task: _Task) -> Event:
-    """A text in a turn of the user as what it is."""
+def _classified(text: str, task: _Task) -> Event:
+    """A text in a user turn: the user's words, or what Cline put there."""
     if text.lstrip().startswith(_SUMMARY):
         return Event(Kind.COMPACTION, text)
     kept = without_elements(text, _INJECTED)

@@ -1,6 +1,6 @@
 """Codex CLI's rollouts, `~/.codex/sessions/**/rollout-*.jsonl`."""
 
-import hashlib
+import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -9,7 +9,7 @@ from typing import Any
 from holdfast.errors import shortened
 from holdfast.transcripts.chat_messages import read_messages
 from holdfast.transcripts.content_blocks import CALL_TYPES
-from holdfast.transcripts.injected import element_around
+from holdfast.transcripts.injected import element_around, without_elements
 from holdfast.transcripts.reader import (
     Format,
     Unread,
@@ -71,14 +71,44 @@ def _wrapped(fields: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _read(values: Values) -> Iterator[Transcript | Unread]:
-    """The events of a rollout; those for display, `event_msg`, repeat the messages."""
     records, others = objects(values)
     records = [(where, _wrapped(fields)) for where, fields in records]
     yield from others
+    sessions = _by_session(records)
+    for number, session in enumerate(sessions, start=1):
+        count = f", session {number}" if len(sessions) > 1 else ""
+        yield from _session(f"{file_of(values[0][0])}{count}", session)
+
+
+_Records = Sequence[tuple[str, Mapping[str, Any]]]
+
+
+def _by_session(records: _Records) -> list[_Records]:
+    """The records of each session; several are in one file if it was put together. A fork begins
+    with the header of the session that it was forked from, behind its own.
+    """
+    sessions: list[list[tuple[str, Mapping[str, Any]]]] = [[]]
+    known: set[str] = set()
+    has_items = False
+    for where, fields in records:
+        if fields.get("type") == "session_meta":
+            name = str(at(fields, "payload", "id"))
+            if has_items and name not in known:
+                sessions.append([])
+                has_items = False
+            known |= {name, str(at(fields, "payload", "forked_from_id"))}
+        has_items = has_items or fields.get("type") == "response_item"
+        sessions[-1].append((where, fields))
+    return [*sessions]
+
+
+def _session(name: str, records: _Records) -> Iterator[Transcript | Unread]:
+    """The events of a session; those for display, `event_msg`, repeat the messages."""
     typed = _typed_by_the_user(records)
     tree = Tree()
     begun = False
-    copies = _CopyIds(_origin(records))
+    written: set[str] = set()  # the items that have an id
+    last: Any = None
     for where, fields in records:
         kind, payload = fields.get("type"), fields.get("payload")
         try:
@@ -99,48 +129,44 @@ def _read(values: Values) -> Iterator[Transcript | Unread]:
                         " out"
                     )
             elif kind == "response_item" and at(payload, "type") not in _NOT_MESSAGES:
+                is_again = payload == last and at(payload, "call_id") is not None
+                last = payload
+                if is_again or _is_written_again(mapping(payload), written):
+                    continue
                 for message in read_messages([payload]):
-                    events = [replace(e, source=where) for e in _classified(message, typed)]
-                    tree.add(replace(event, copy_ids=copies.of(event)) for event in events)
+                    tree.add(replace(event, source=where) for event in _classified(message, typed))
         except Malformed as error:
             yield Unread(f"{where}: {error}")
-    transcript = tree.transcript(file_of(values[0][0]))
-    yield replace(transcript, is_of_subagent=_is_of_subagent(records))
+    is_of_subagent, history = _is_of_subagent(records), _origin(records)
+    yield replace(tree.transcript(name), is_of_subagent=is_of_subagent, history=history)
 
 
-def _headers(records: Sequence[tuple[str, Mapping[str, Any]]]) -> list[Mapping[str, Any]]:
+def _is_written_again(item: Mapping[str, Any], written: set[str]) -> bool:
+    """Whether an item with an id is in the file already, as it is; it is noted for the next."""
+    if not item.get("id"):
+        return False
+    content = json.dumps(item, sort_keys=True)
+    is_again = content in written
+    written.add(content)
+    return is_again
+
+
+def _headers(records: _Records) -> list[Mapping[str, Any]]:
     """The payloads of `session_meta`."""
     found = (fields.get("payload") for _, fields in records if fields["type"] == "session_meta")
     return [payload for payload in found if isinstance(payload, Mapping)]
 
 
-def _is_of_subagent(records: Sequence[tuple[str, Mapping[str, Any]]]) -> bool:
+def _is_of_subagent(records: _Records) -> bool:
     """Whether a session was started by another one."""
     headers = _headers(records)
     return bool(headers) and "subagent" in fields_of(headers[0].get("source"))
 
 
-def _origin(records: Sequence[tuple[str, Mapping[str, Any]]]) -> str:
+def _origin(records: _Records) -> str:
     """The id of the session; of a fork, that of the session whose history it begins with."""
     headers = _headers(records)
     return str(headers[-1].get("forked_from_id") or headers[-1].get("id") or "") if headers else ""
-
-
-class _CopyIds:
-    """Ids of replies, which Codex gives none: a fork has the same, as they follow the same history
-    of the same session.
-    """
-
-    def __init__(self, origin: str) -> None:
-        self._history = hashlib.sha256(origin.encode())
-        self._has_origin = bool(origin)
-
-    def of(self, event: Event) -> tuple[str, ...]:
-        if not (event.is_by_user or event.is_by_assistant):
-            return ()
-        self._history.update(repr((event.role, event.text, event.call)).encode())
-        is_known = self._has_origin and event.is_by_assistant
-        return (self._history.hexdigest()[:32],) if is_known else ()
 
 
 def _reaches_back(value: Any) -> bool:
@@ -149,7 +175,7 @@ def _reaches_back(value: Any) -> bool:
     return bool(at(value, "type") == "event_msg" and kind == "thread_rolled_back")
 
 
-def _typed_by_the_user(events: Sequence[tuple[str, Mapping[str, Any]]]) -> set[str]:
+def _typed_by_the_user(events: _Records) -> set[str]:
     """The messages that the user typed, according to the events for display."""
     payloads = [event.get("payload") for _, event in events if event.get("type") == "event_msg"]
     texts = (at(p, "message") for p in payloads if at(p, "type") == "user_message")
@@ -157,7 +183,7 @@ def _typed_by_the_user(events: Sequence[tuple[str, Mapping[str, Any]]]) -> set[s
 
 
 def _classified(event: Event, typed: set[str]) -> list[Event]:
-    """A message of the user as what it is: Codex writes some of them itself."""
+    """A user message, or what Codex wrote in its place."""
     if not event.is_by_user:
         return [event]
     text = event.text.strip()
@@ -170,7 +196,7 @@ def _classified(event: Event, typed: set[str]) -> list[Event]:
         return [Event(Kind.REMINDER, event.text)]
     surroundings = _BEFORE_REQUEST.match(event.text)
     words = event.text[surroundings.end() :].strip() if surroundings else event.text
-    words = _IMAGE.sub("", words)
+    words = _IMAGE.sub("", without_elements(words, _INJECTED) or words)
     before = [Event(Kind.REMINDER, surroundings[0])] if surroundings else []
     return [*before, Event(Kind.MESSAGE, words, "user")]
 
@@ -202,7 +228,7 @@ def _last_messages(said: Sequence[str]) -> list[str]:
 def _roll_back(tree: Tree, count: Any) -> bool:
     """Goes back to before the user's last `count` messages; returns whether there are any."""
     if not isinstance(count, int) or count < 1:
-        raise Malformed(f"it takes back {shortened(count)} turns, which is no number")
+        raise Malformed(f"it takes back {shortened(count)} turns, which is not a number")
     path = tree.path()
     events = [event for _, event in path]
     starts = [number for number, event in enumerate(events) if event.is_by_user]

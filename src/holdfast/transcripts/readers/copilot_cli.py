@@ -29,7 +29,7 @@ from holdfast.transcripts.transcript import (
     message_events,
 )
 
-# what an event's type begins with, of events that are of no dialog: progress, usage, permissions
+# what an event's type begins with, of events outside the dialog: progress, usage, permissions
 _BOOKKEEPING = (
     *("session.", "assistant.", "tool.", "hook.", "permission.", "subagent.", "user_input."),
     *("elicitation.", "sampling.", "mcp.", "mcp_app.", "command.", "commands.", "tool_search."),
@@ -38,15 +38,9 @@ _BOOKKEEPING = (
 )
 _DIALOG = (
     *("session.start", "session.error", "session.compaction_complete", "session.context_cleared"),
-    *(
-        "session.snapshot_rewind",
-        "session.truncation",
-        "system.message",
-        "system.notification",
-        "user.message",
-    ),
-    *("assistant.message", "tool.execution_start", "tool.execution_complete", "skill.invoked"),
-    "abort",
+    *("session.snapshot_rewind", "session.truncation", "system.message", "system.notification"),
+    *("user.message", "assistant.message", "tool.user_requested", "tool.execution_start"),
+    *("tool.execution_complete", "skill.invoked", "abort"),
 )
 _VERSION = 1
 
@@ -77,13 +71,21 @@ def _read(values: Values) -> Iterator[Transcript | Unread]:
     records, others = objects(values)
     yield from others
     dialogs: dict[str, _Dialog] = {"": _Dialog()}
+    seen: set[str] = set()  # the ids of the events so far: a history may be written again
     unknown: Counter[str] = Counter()
     source = file_of(values[0][0])
     for where, record in records:
         kind, data = str(record.get("type")), fields_of(record.get("data"))
         agent = str(record.get("agentId") or data.get("parentToolCallId") or "")
+        if str(record.get("id")) in seen:
+            continue
+        seen |= {record["id"]} if isinstance(record.get("id"), str) else set()
         if kind == "session.start" and data.get("sessionId"):
-            source = f"{file_of(where)}, session {data['sessionId']}"
+            name = f"{file_of(where)}, session {data['sessionId']}"
+            if name != source and dialogs[""].tree.tip is not None:
+                yield from _transcripts(dialogs, source)
+                dialogs = {"": _Dialog()}
+            source = name
         if kind in _DIALOG:
             yield from _add(record, dialogs.setdefault(agent, _Dialog()), where)
         elif not kind.startswith(_BOOKKEEPING):
@@ -150,9 +152,12 @@ def _events(kind: str, data: Mapping[str, Any], called: set[str]) -> list[Event]
         case "system.message":
             return message_events("system", str(field_of(data, "content")))
         case "user.message":
-            return _by_whom(data)
+            return _classified(data)
         case "assistant.message":
             return _reply(data, called)
+        case "tool.user_requested":  # a command of the user's, whose start follows
+            called.add(str(data.get("toolCallId") or ""))
+            return []
         case "tool.execution_start":
             return _started(data, called)
         case "tool.execution_complete":
@@ -169,11 +174,11 @@ def _events(kind: str, data: Mapping[str, Any], called: set[str]) -> list[Event]
     return [Event(Kind.REMINDER, str(data.get("content") or ""))]
 
 
-def _by_whom(data: Mapping[str, Any]) -> list[Event]:
+def _classified(data: Mapping[str, Any]) -> list[Event]:
     """A message of the user, or what Copilot or another agent put in its place."""
     text = field_of(data, "content")
     if not isinstance(text, str):
-        raise Malformed(f"the content {shortened(text)} is no text")
+        raise Malformed(f"the content {shortened(text)} is not text")
     source = data.get("source")
     if data.get("isAutopilotContinuation") is True or source not in (None, "", "user"):
         return [Event(Kind.REMINDER, text)]

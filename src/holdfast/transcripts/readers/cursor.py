@@ -122,7 +122,7 @@ def _agent(lines: Values) -> Iterator[Transcript | Unread]:
     for where, line in lines:
         try:
             for event in read_message({"role": line.get("role"), **line["message"]}):
-                events.append(_by_whom(event))
+                events.append(_classified(event))
         except Malformed as error:
             yield Unread(f"{where}: {error}")
     yield linear(file_of(lines[0].source), events)
@@ -140,7 +140,7 @@ def _stream(name: str, lines: Values) -> Iterator[Transcript | Unread]:
             if line["type"] == "tool_call":
                 events += _streamed_call(line, begun)
             elif line["type"] == "user":
-                events += [_by_whom(event) for event in read_message(line["message"])]
+                events += [_classified(event) for event in read_message(line["message"])]
             elif not is_in_parts:
                 events += read_message(line["message"])
             elif _is_part(line):
@@ -180,7 +180,7 @@ def _streamed_call(line: Mapping[str, Any], begun: set[str]) -> list[Event]:
     return events
 
 
-def _by_whom(event: Event) -> Event:
+def _classified(event: Event) -> Event:
     """A message of the user without what Cursor wrote into it."""
     if not event.is_by_user:
         return event

@@ -69,7 +69,7 @@ def _saved(where: str, listed: list[Any]) -> Transcript:
     events = [Event(Kind.REMINDER, first.text)]
     if others and others[0].text.startswith("Got it. Thanks for the context"):
         events.append(Event(Kind.REMINDER, others.pop(0).text))  # an answer of the program's
-    return linear(where, [*events, *(_by_whom(event) for event in others)])
+    return linear(where, [*events, *(_classified(event) for event in others)])
 
 
 @dataclass
@@ -118,7 +118,7 @@ class _Session:
         """Takes back a message and those after it; returns how many."""
         names = list(self.records)
         if not isinstance(target, str):
-            raise Malformed(f"Gemini CLI rewound to {shortened(target)}, which is no message")
+            raise Malformed(f"Gemini CLI rewound to {shortened(target)}, which is not a message")
         first = names.index(target) if target in names else 0  # as Gemini CLI does
         self.context = [name for name in self.context if name in names[:first]]
         for before, name in zip([None, *names][first:], names[first:], strict=False):
@@ -229,8 +229,8 @@ def _events(record: Mapping[str, Any]) -> list[Event]:
     if kind == "user":
         shown = text_of(record.get("displayContent"))  # what was typed, without the named files
         if shown.strip() and (whole := "\n".join(event.text for event in messages)) != shown:
-            return [_by_whom(Event(Kind.MESSAGE, shown, "user")), Event(Kind.REMINDER, whole)]
-        return [_by_whom(event) for event in messages]
+            return [_classified(Event(Kind.MESSAGE, shown, "user")), Event(Kind.REMINDER, whole)]
+        return [_classified(event) for event in messages]
     calls = entries(record.get("toolCalls"))
     made = [
         ToolCall(str(mapping(c).get("name")), mapping(c.get("args") or {}), str(c.get("id", "")))
@@ -251,7 +251,7 @@ def _results(call: Mapping[str, Any]) -> list[Event]:
     return [event for event in events if event.kind is Kind.TOOL_RESULT and event.text]
 
 
-def _by_whom(event: Event) -> Event:
+def _classified(event: Event) -> Event:
     """A message of the user without what Gemini CLI wrote into it."""
     if not event.is_by_user:
         return event

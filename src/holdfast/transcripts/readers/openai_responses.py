@@ -1,10 +1,14 @@
 """OpenAI's Responses API: a request with its response, or a list of items."""
 
+from collections.abc import Iterable, Iterator
 from typing import Any
 
+from holdfast.errors import shortened
 from holdfast.transcripts.chat_messages import read_messages
 from holdfast.transcripts.reader import (
     Format,
+    Located,
+    Unread,
     dialog_per_value,
     field_of,
     fields_of,
@@ -13,7 +17,7 @@ from holdfast.transcripts.reader import (
     output_messages,
     system_prompt,
 )
-from holdfast.transcripts.transcript import Event
+from holdfast.transcripts.transcript import Event, Transcript
 
 
 def _recognises(value: Any) -> bool:
@@ -36,4 +40,14 @@ def _read(value: Any) -> list[Event]:
     ]
 
 
-FORMAT = Format("responses", _recognises, dialog_per_value(_read), is_per_value=True)
+def _transcripts(values: Iterable[Located]) -> Iterator[Transcript | Unread]:
+    for value in values:
+        yield from dialog_per_value(_read)([value])
+        if before := fields_of(value.value).get("previous_response_id"):
+            yield Unread(
+                f"{value.source}: it goes on from the response {shortened(before)}, which is not"
+                " put before it"
+            )
+
+
+FORMAT = Format("responses", _recognises, _transcripts, is_per_value=True)

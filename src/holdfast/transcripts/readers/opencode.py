@@ -68,7 +68,7 @@ def _is_piece(value: Any) -> bool:
 
 
 def _read(values: Values) -> Iterator[Transcript | Unread]:
-    messages = [value.value for value in values if _is_message(value.value)]
+    by_session: dict[str, tuple[str, list[Any]]] = {}  # the messages that are a value each
     sessions: list[tuple[str, Any]] = []
     for where, value in values:
         if _is_piece(value):
@@ -76,10 +76,12 @@ def _read(values: Values) -> Iterator[Transcript | Unread]:
                 f"{where}: it is a part of a session of opencode; give the folder `storage`, or the"
                 " output of `opencode export`"
             )
-        elif not _is_message(value):
+        elif _is_message(value):  # of the API's answer
+            name = str(at(value, "info", "sessionID"))
+            by_session.setdefault(name, (where, []))[1].append(value)
+        else:
             sessions.append((where, value))
-    if messages:  # the messages of the API's answer, one value each
-        sessions.append((values[0].source, messages))
+    sessions += by_session.values()
     for where, session in sessions:
         info = {} if isinstance(session, list) else fields_of(session.get("info"))
         try:

@@ -35,6 +35,9 @@ def calls_in_span(where: str, value: Any) -> Iterator[Call]:
     outputs = decoded(at(attributes, "output", "messages"))
     if inputs is None and "prompt" in attributes:  # as OpenLLMetry has it
         inputs, outputs = decoded(attributes["prompt"]), decoded(attributes.get("completion"))
+    if inputs is None and (prompt := at(span, "attributes", "ai", "prompt", "messages")):
+        inputs = decoded(prompt)
+        outputs = _answer_of_ai_sdk(fields_of(at(span, "attributes", "ai", "response")))
     if inputs is None:
         if operation is None:
             return
@@ -48,13 +51,43 @@ def calls_in_span(where: str, value: Any) -> Iterator[Call]:
         prompt = input_messages(instructions)
     else:
         prompt = system_prompt(instructions)
-    inputs = [*prompt, *input_messages(inputs)]
-    answer = output_messages(outputs)
+    inputs = [*prompt, *input_messages(_with_parts(inputs))]
+    answer = output_messages(_first_choice(_with_parts(outputs)))
     ends = decoded(at(attributes, "response", "finish_reasons"))
     ends = ends if isinstance(ends, list) else [ends]
     if answer and any(is_cut({"finish_reason": end}) for end in ends):
         answer[-1] = replace(answer[-1], is_cut=True)
     yield Call(where, session_of(span), start, inputs, answer, span_of(span))
+
+
+def _answer_of_ai_sdk(response: Mapping[str, Any]) -> dict[str, Any]:
+    """The answer in a span of Vercel's AI SDK, whose attributes are its own."""
+    calls = decoded(response.get("toolCalls"))
+    parts = [{"type": "text", "text": str(response.get("text") or "")}]
+    parts += [{"type": "tool-call", **call} for call in calls] if isinstance(calls, list) else []
+    return {"role": "assistant", "parts": parts}
+
+
+def _with_parts(messages: Any) -> Any:
+    """Messages whose contents are parts, where OpenLLMetry has those as JSON in a string."""
+    if not isinstance(messages, list):
+        return messages
+    return [
+        {**message, "content": decoded(message["content"])}
+        if isinstance(message, Mapping) and _is_of_parts(decoded(message.get("content")))
+        else message
+        for message in messages
+    ]
+
+
+def _is_of_parts(content: Any) -> bool:
+    return isinstance(content, list) and bool(content) and all(at(p, "type") for p in content)
+
+
+def _first_choice(outputs: Any) -> Any:
+    """The first of several answers to choose from, as is taken of an API's choices."""
+    is_choices = isinstance(outputs, list) and all(at(o, "finish_reason") for o in outputs)
+    return outputs[:1] if is_choices else outputs
 
 
 def _with_events(span: Mapping[str, Any]) -> Mapping[str, Any]:

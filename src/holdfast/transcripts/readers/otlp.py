@@ -13,9 +13,14 @@ def _recognises(value: Any) -> bool:
     return "resourceSpans" in fields_of(value)
 
 
+# as today's exporters write it, and as those before version 0.15 of the protocol
+_SCOPES = ("scopeSpans", "instrumentationLibrarySpans")
+
+
 def _calls(where: str, value: Any) -> Iterator[Call]:
     for resource in entries(field_of(value, "resourceSpans")):
-        for scope in entries(mapping(resource).get("scopeSpans")):
+        scopes = next((resource[name] for name in _SCOPES if name in mapping(resource)), None)
+        for scope in entries(scopes):
             for span in entries(mapping(scope).get("spans")):
                 plain = {**mapping(span), "attributes": _plain(span.get("attributes"))}
                 plain["events"] = [

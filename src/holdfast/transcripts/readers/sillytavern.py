@@ -45,13 +45,25 @@ def _is_new(names: Any) -> bool:
 def _read(values: Values) -> Iterator[Transcript | Unread]:
     records, others = objects(values)
     yield from others
+    chats: list[list[tuple[str, Mapping[str, Any]]]] = [[]]
+    for where, record in records:
+        if "mes" in record:
+            chats[-1].append((where, record))
+        elif chats[-1]:  # the header of another chat, in a file that was put together
+            chats.append([])
+    file = file_of(values[0][0])
+    for number, chat in enumerate(chats, start=1):
+        yield from _chat(f"{file}, chat {number}" if len(chats) > 1 else file, chat)
+
+
+def _chat(
+    source: str, records: list[tuple[str, Mapping[str, Any]]]
+) -> Iterator[Transcript | Unread]:
     nodes: dict[str, list[Event]] = {}
     parents: dict[str, str | None] = {}
     active: list[str] = []
     not_shown = 0
     for where, record in records:
-        if "mes" not in record:
-            continue
         try:
             events = _events(record)
             versions = [text for text in entries(record.get("swipes")) if isinstance(text, str)]
@@ -67,17 +79,16 @@ def _read(values: Values) -> Iterator[Transcript | Unread]:
                 nodes[f"{where}, {number}"] = message_events("assistant", text)
                 parents[f"{where}, {number}"] = before
                 not_shown += 1
-    file = file_of(values[0][0])
     if not_shown:
         count = f"{not_shown} other {'version' if not_shown == 1 else 'versions'}"
-        yield Unread(f"{file}: {count} of messages (swipes) that are not shown left out")
-    yield branched(file, nodes, parents, active)
+        yield Unread(f"{source}: {count} of messages (swipes) that are not shown left out")
+    yield branched(source, nodes, parents, active)
 
 
 def _events(record: Mapping[str, Any]) -> list[Event]:
     text = record.get("mes")
     if not isinstance(text, str):
-        raise Malformed(f"the message is {shortened(text)}, which is no text")
+        raise Malformed(f"the message is {shortened(text)}, which is not text")
     is_user, extra = record.get("is_user"), fields_of(record.get("extra"))
     if not isinstance(is_user, bool):
         raise Malformed(f"is_user is {shortened(is_user)}, which is neither true nor false")

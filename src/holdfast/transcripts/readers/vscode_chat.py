@@ -35,7 +35,7 @@ from holdfast.transcripts.transcript import (
 _VERSIONS = (1, 2, 3)
 _INITIAL, _SET, _PUSH, _DELETE = range(4)  # the kinds of changes
 _CANCELLED = 2  # the state of a response
-_OF_DISPLAY = (  # parts of a response that are no text of the model
+_OF_DISPLAY = (  # parts of a response that are not the model's text
     *("thinking", "codeblockUri", "undoStop", "command", "confirmation", "warning", "extensions"),
     *("progressMessage", "progressTask", "progressTaskSerialized", "prepareToolInvocation"),
     *("mcpServersStarting", "elicitation", "elicitationSerialized", "pullRequest", "treeData"),
@@ -60,12 +60,28 @@ def _recognises(value: Any) -> bool:
 def _read(values: Values) -> Iterator[Transcript | Unread]:
     changes = [value for value in values if "requests" not in fields_of(value.value)]
     sessions = [(value.source, value.value) for value in values if value not in changes]
-    if changes:
-        session, failures = _replayed(changes)
+    logs = _by_session(changes)
+    for number, log in enumerate(logs, start=1):
+        session, failures = _replayed(log)
         yield from failures
-        sessions.append((file_of(changes[0].source), session))
+        count = f", session {number}" if len(logs) > 1 else ""
+        sessions.append((f"{file_of(log[0].source)}{count}", session))
     for where, session in sessions:
         yield from _transcript(where, session)
+
+
+def _by_session(changes: Values) -> list[Values]:
+    """The changes of each session: one that is written anew, as a whole, is the same one."""
+    logs: list[Values] = []
+    last: Any = None
+    for change in changes:
+        name = at(change.value, "v", "sessionId")
+        is_initial = at(change.value, "kind") == _INITIAL
+        if not logs or (is_initial and name != last):
+            logs.append([])
+        last = name if is_initial else last
+        logs[-1].append(change)
+    return logs
 
 
 def _replayed(changes: Values) -> tuple[Any, list[Unread]]:

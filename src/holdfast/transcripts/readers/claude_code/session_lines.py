@@ -12,6 +12,7 @@ from holdfast.transcripts.reader import Unread, at, fields_of, position_of
 BOUNDARY = "compact_boundary"
 MICRO_BOUNDARY = "microcompact_boundary"
 BOUNDARIES = (BOUNDARY, MICRO_BOUNDARY)
+_TYPES = ("user", "assistant", "attachment")  # of lines that may lack a uuid
 _NOT_A_MODEL = "<synthetic>"  # in place of a model's name, in what Claude Code itself wrote
 
 
@@ -98,6 +99,11 @@ class SessionLine:
         return self.kind == "system" and self.fields.get("subtype") == BOUNDARY
 
     @property
+    def begins_anew(self) -> bool:
+        """Whether it is the command that clears the context."""
+        return "<command-name>/clear</command-name>" in self.text
+
+    @property
     def is_summary(self) -> bool:
         return self.fields.get("isCompactSummary") is True
 
@@ -129,13 +135,16 @@ def lines_of(
     records = [
         (where, fields)
         for where, fields in records
-        if fields.get("uuid") or fields.get("type") in ("user", "assistant")
+        if fields.get("uuid") or fields.get("type") in _TYPES or _is_boundary(fields)
     ]
     identities = _identities([fields for _, fields in records])
     lines: dict[str, SessionLine] = {}
+    unnamed: set[str] = set()  # the contents of replies and results without a uuid
     written_again: list[Unread] = []
     for number, (where, fields) in enumerate(records):
         uuid = str(fields.get("uuid"))
+        if uuid == "None" and _is_in(unnamed, fields):
+            continue
         if uuid in identities and uuid in lines:
             if _content_of(fields) == _content_of(lines[uuid].fields):
                 continue  # the history, written again into the same file
@@ -146,6 +155,10 @@ def lines_of(
         parent = str(parent) if parent else None
         lines[name] = SessionLine(where, name, uuid in identities, parent, fields)
     return list(lines.values()), written_again
+
+
+def _is_boundary(fields: Mapping[str, Any]) -> bool:
+    return fields.get("type") == "system" and fields.get("subtype") in BOUNDARIES
 
 
 def _identities(records: Sequence[Mapping[str, Any]]) -> set[str]:
@@ -159,5 +172,23 @@ def _identities(records: Sequence[Mapping[str, Any]]) -> set[str]:
     return {uuid for uuid in counts if len(contents.get(uuid, ())) < 2} - {"None"}
 
 
+def _is_in(contents: set[str], fields: Mapping[str, Any]) -> bool:
+    """Whether a line without a uuid, but with the id of a reply or a call, is among those before
+    it; it is noted for the next.
+    """
+    content = at(fields, "message", "content")
+    blocks = content if isinstance(content, list) else []
+    is_result = any(at(block, "tool_use_id") for block in blocks)
+    if not (at(fields, "message", "id") or is_result):
+        return False
+    whole = _content_of(fields)
+    is_again = whole in contents
+    contents.add(whole)
+    return is_again
+
+
 def _content_of(fields: Mapping[str, Any]) -> str:
-    return json.dumps([fields.get("type"), fields.get("message")], sort_keys=True)
+    """The content of a line, without the reply's counts of tokens, which may come later."""
+    message = fields.get("message")
+    said = [at(message, "id"), at(message, "content")] if isinstance(message, Mapping) else message
+    return json.dumps([fields.get("type"), said], sort_keys=True)

@@ -90,17 +90,20 @@ def _subagent(name: str, lines: Sequence[SessionLine]) -> SessionTree:
 
 
 def _sessions(lines: Sequence[SessionLine]) -> Iterator[SessionTree]:
-    """Each session; several are in one file if it was put together."""
+    """Each session; several are in one file if it was put together, or the context was cleared."""
     parents = _linked(lines)
-    by_session: dict[str, list[SessionLine]] = {}
+    by_session: dict[tuple[str, int], list[SessionLine]] = {}
+    cleared = 0
     for tree in _trees(lines):
+        cleared += bool(by_session) and tree[0].begins_anew
         last = next((line for line in reversed(tree) if line.is_message), None)
         if last is not None:
-            by_session.setdefault(last.session, []).extend(tree)
+            by_session.setdefault((last.session, cleared), []).extend(tree)
     order = {line.id: number for number, line in enumerate(lines)}
-    for session, unordered in by_session.items():
+    for (session, number), unordered in by_session.items():
         listed = sorted(unordered, key=lambda line: order[line.id])
-        source = f"{file_of(listed[0].where)}, session {session}"
+        count = f", cleared {number}" if number else ""
+        source = f"{file_of(listed[0].where)}, session {session}{count}"
         yield SessionTree(source, listed, parents, _active(listed, parents))
 
 

@@ -1,4 +1,4 @@
-"""An open block of `holdfast.steering`, and the model's forward passes that belong to it.
+"""A model with an open block of `holdfast.steering`, and its passes that belong to the block.
 
 A model has at most one open block, and `forward` is wrapped while it has one. A pass belongs to the
 block if it runs in a context that entered the block, in a copy of such a context (an asyncio task,
@@ -8,22 +8,18 @@ runs in `holdfast.unsteered(model)`, which leaves it plain.
 
 from __future__ import annotations
 
-import functools
-import itertools
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass, field
-from typing import Any, ParamSpec, TypeVar
+from dataclasses import dataclass
+from typing import Any
 from weakref import WeakKeyDictionary, ref
 
 import torch
 from torch import Tensor
 from transformers import PreTrainedModel
 
-from holdfast.attention.batch_steering import AttentionTrace, BatchSteering
-from holdfast.attention.cache_origins import CacheOrigin, cache_of, claim_cache, mark_cache
+from holdfast.attention.cache_origins import cache_of, claim_cache, mark_cache
 from holdfast.attention.pass_refusals import (
     check_lengths,
     check_padding,
@@ -34,105 +30,12 @@ from holdfast.attention.passes import PASS, ModelParts, Pass, PassState
 from holdfast.attention.plain_attention import PriorAttention
 from holdfast.attention.reaching import check_reached
 from holdfast.attention.rotary import RotaryLengths
+from holdfast.attention.steered_block import Steered, TracedPass, current_scope
 from holdfast.errors import UsageError
 from holdfast.states.edits import EditGroup, edits_of_pass
 from holdfast.states.hooks import edited
 
-P = ParamSpec("P")
-R = TypeVar("R")
 LOCK = threading.RLock()
-
-
-@dataclass(frozen=True, eq=False)
-class TracedPass:
-    """A traced forward pass."""
-
-    thread: int  # the identifier of the thread that ran it
-    masses: Sequence[Tensor]  # on the span, at each row's last query, [row, head] of every layer
-
-
-@dataclass(eq=False, repr=False)
-class Steered:
-    """The handle of an open block."""
-
-    model: ref[PreTrainedModel]  # the model that it steers
-    name: str  # the name of the model's class
-    steering: BatchSteering  # of the model's attention
-    # of the caches filled in the block, with all its methods; None after it was left
-    origin: CacheOrigin | None
-    spec: str  # the methods as a spec string
-    passes: list[TracedPass] = field(default_factory=list)  # so far, if they are traced
-    count: int = 0  # passes steered so far
-    used: bool = False  # whether any pass belonged to it, including refused ones
-    running: int = 0  # its passes that are under way
-    is_open: bool = True  # whether it has not been left yet
-
-    def __repr__(self) -> str:
-        rows = len(self.steering.span)
-        plural = "s"[: rows != 1]
-        return f"<Steered {self.name}: {self.spec}, {rows} row{plural}, {self.count} passes>"
-
-    @property
-    def traces(self) -> list[AttentionTrace]:
-        """The mass on the span in each row of the batch, one step per forward pass so far.
-
-        In a pass of several tokens, it is the mass at the row's last token that is not padding.
-        Empty without `trace`.
-
-        Raises:
-            UsageError: passes of several threads are interleaved, or batches differ in size.
-        """
-        passes = list(self.passes)
-        if not passes:
-            return []
-        threads = [traced.thread for traced in passes]
-        turns = 1 + sum(before != other for before, other in itertools.pairwise(threads))
-        if turns > len(set(threads)):
-            raise UsageError(
-                f"{len(set(threads))} threads ran passes in this block by turns, so its traces are "
-                "mixed; trace one thread at a time."
-            )
-        sizes = sorted({traced.masses[0].shape[0] for traced in passes})
-        if len(sizes) > 1:
-            raise UsageError(
-                f"The passes of this block had batches of {' and '.join(map(str, sizes))} rows; "
-                "open a block for each to trace it."
-            )
-        # [row, layer, head] of each pass
-        steps = [torch.stack(list(traced.masses), 1).cpu() for traced in passes]
-        return [AttentionTrace(mass) for mass in torch.stack(steps, -1)]
-
-    def bind(self, function: Callable[P, R]) -> Callable[P, R]:
-        """The function, bound so that passes it runs belong to this block, in any thread.
-
-            Thread(target=steered.bind(model.generate), kwargs=arguments).start()
-
-        Calling it raises a `UsageError` after the block was left.
-        """
-
-        @functools.wraps(function)
-        def bound(*args: P.args, **kwargs: P.kwargs) -> R:
-            model = self.model()
-            if model is None or not self.is_open:
-                raise UsageError(
-                    f"The block of {self.name} that this function is bound to was left; call it, "
-                    "and join its thread, inside the block."
-                )
-            with entered(model, self):
-                return function(*args, **kwargs)
-
-        return bound
-
-
-@dataclass(frozen=True, eq=False)
-class _Scope:
-    """Code whose passes of a model belong to a block, or to none in `unsteered`."""
-
-    model: ref[PreTrainedModel]
-    block: Steered | None
-
-
-_SCOPES: ContextVar[tuple[_Scope, ...]] = ContextVar("holdfast_scopes", default=())
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,17 +56,6 @@ class _BlockPass:
 _PREPARED: ContextVar[_BlockPass | None] = ContextVar("holdfast_prepared", default=None)
 
 
-@contextmanager
-def entered(model: PreTrainedModel, block: Steered | None) -> Iterator[None]:
-    """Makes the passes of a model inside belong to a block; with None, they are not steered."""
-    scope = _Scope(ref(model), block)
-    _SCOPES.set((*_SCOPES.get(), scope))
-    try:
-        yield
-    finally:  # removed by value, not by token: a generator may be closed in another context
-        _SCOPES.set(tuple(other for other in _SCOPES.get() if other is not scope))
-
-
 @dataclass(eq=False)
 class OpenModel:
     """A model with an open block, or with a pass under way of a block that was left."""
@@ -181,7 +73,7 @@ class OpenModel:
         """The block that passes in this context belong to; None in `holdfast.unsteered`."""
         if (opened := self.block) is None:
             return None
-        if (scope := self._current_scope()) is not None:
+        if (scope := current_scope(self.model, opened)) is not None:
             return scope.block
         raise UsageError(
             f"A block of holdfast.steering ({opened.spec}) is open on this {self.name}, and this "
@@ -274,18 +166,11 @@ class OpenModel:
             return self._new_pass()
         return prepared if prepared.current.model is self.parts else self._new_pass()
 
-    def _current_scope(self) -> _Scope | None:
-        """The innermost scope of this model in this context."""
-        for scope in reversed(_SCOPES.get()):
-            if scope.model == self.model and scope.block in (None, self.block):
-                return scope
-        return None
-
     def _is_of_decode_loop(self) -> bool:
         """Whether this package's decode loop runs the pass; a `UsageError` in a block."""
         if (current := PASS.get()) is None or current.model is not None:
             return False
-        scope = self._current_scope()
+        scope = current_scope(self.model, self.block)
         if scope is not None and scope.block is not None:
             scope.block.used = True
             raise UsageError(
