@@ -7,7 +7,7 @@ A line that no form fits is never guessed at.
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from holdfast.drafting.asking_rules import ask_rule
@@ -117,6 +117,10 @@ _EXAMPLES = re.compile(
 )
 
 
+# reads a clause of a statement, of which it knows whether it stands below "Do not"
+Form = Callable[[str, Statement, bool], list[Draft] | None]
+
+
 def draft(statement: Statement, of_bot: bool = False) -> list[Draft] | Undrafted:
     """The rules that a statement says, or the reason why it is none.
 
@@ -132,39 +136,60 @@ def draft(statement: Statement, of_bot: bool = False) -> list[Draft] | Undrafted
     if of_bot and (found := bot_rules(statement)) is not None:
         return found
     statement = _without_off_limits(statement)
-    says_never = re.match(rf"{NEVER}\b", statement.text, re.I)
+    clauses = list(clauses_of(statement))
+    prohibits = _is_prohibited(statement)
+    for form in (form for form in _FORMS if not (of_bot and form in _OF_REPLIES)):
+        if found := _read_by(form, clauses, statement, prohibits):
+            return found
+    if of_bot and _OCCASION.match(statement.text):
+        return ON_OCCASION
+    return _why_not(statement)
+
+
+def _read_by(
+    form: Form, clauses: Sequence[tuple[str, list[str]]], statement: Statement, prohibits: bool
+) -> list[Draft] | Undrafted:
+    """The rules that a form reads in the clauses, or why what it reads is none; [] if it reads
+    nothing.
+    """
+    drafts: list[Draft] = []
+    read: list[str] = []
+    for clause, rest in clauses:
+        if any(clause in whole for whole in read):
+            continue  # a part of a clause that the form has read as a whole
+        said = form(clause, statement, prohibits)
+        if said is None:
+            continue
+        read.append(clause)
+        if not _reads_conditions(form, statement):
+            return CONDITIONAL
+        others = [text for text in rest if form(text, statement, prohibits) is None]
+        if any(map(_names_exception, others)) or _EXCEPTION_AFTER.search(statement.following):
+            return AN_EXCEPTION
+        drafts += [rule for rule in said if rule not in drafts]
+    return drafts
+
+
+_NEVER_FIRST = re.compile(rf"{NEVER}\b", re.I)
+
+
+def _is_prohibited(statement: Statement) -> bool:
+    """Whether what a statement stands under says that it must not be done: "Do not:"."""
     above = [re.sub(r"^\W+", "", name) for name in (statement.label, *statement.under[-1:])]
-    prohibits = not says_never and any(map(_PROHIBITS.match, above))
+    return not _NEVER_FIRST.match(statement.text) and any(map(_PROHIBITS.match, above))
+
+
+def _reads_conditions(form: Form, statement: Statement) -> bool:
+    """Whether a form reads the conditions of a statement, which stand in its label and above it."""
     conditions = [
         name
         for name in (statement.label, *statement.under)
         if not UNCONDITIONAL.search(name) and _CONDITION.search(name)
     ]
-    label_condition = [statement.label] if statement.label in conditions else []
-    if _KIND_OF_CHANGE.search(statement.label) and not re.match(NEVER, statement.label, re.I):
-        conditions.append(statement.label)
-    clauses = list(clauses_of(statement))
-    for form in (form for form in _FORMS if not (of_bot and form in _OF_REPLIES)):
-        drafts: list[Draft] = []
-        read: list[str] = []
-        for clause, rest in clauses:
-            if any(clause in whole for whole in read):
-                continue  # a part of a clause that the form has read as a whole
-            said = form(clause, statement, prohibits)
-            if said is None:
-                continue
-            read.append(clause)
-            if conditions and not (form in _READ_CONDITIONS and conditions == label_condition):
-                return CONDITIONAL
-            others = [text for text in rest if form(text, statement, prohibits) is None]
-            if any(map(_names_exception, others)) or _EXCEPTION_AFTER.search(statement.following):
-                return AN_EXCEPTION
-            drafts += [rule for rule in said if rule not in drafts]
-        if drafts:
-            return drafts
-    if of_bot and _OCCASION.match(statement.text):
-        return ON_OCCASION
-    return _why_not(statement)
+    label = statement.label
+    if _KIND_OF_CHANGE.search(label) and not _NEVER_FIRST.match(label):
+        return False
+    return not conditions or (form in _READ_CONDITIONS and conditions == [label])
 
 
 _OFF_LIMITS = re.compile(
@@ -221,7 +246,6 @@ def _names_exception(text: str) -> bool:
     return bool(_EXCEPTION.search(text) or re.match(r"(?:if|when|while|during)\b", text, re.I))
 
 
-Form = Callable[[str, Statement, bool], list[Draft] | None]
 _FORMS: tuple[Form, ...] = (
     ask_rule,
     run_before,
