@@ -141,8 +141,8 @@ def test_the_pilot_ends_in_time_and_knows_how_fast_the_model_is(per_token, limit
     pilot = time_replies(model, suite, settings, None, seconds=1.5)
     assert time.monotonic() - began < 0.4 + 1.5 + 0.5
     assert (pilot.replies, pilot.limit, pilot.cut) == (4, limit, 1.0)
-    whole = pilot.start + 64 * pilot.per_token
-    assert 0.1 + 64 * per_token <= whole < 2.5 * (0.1 + 64 * per_token)
+    whole, expected = pilot.start + 64 * pilot.per_token, 0.1 + 64 * per_token
+    assert expected / 2 < whole < 2.5 * expected  # a busy machine wakes sleepers late
 
 
 def test_a_model_that_ends_nothing_in_time_is_timed_by_its_first_token():

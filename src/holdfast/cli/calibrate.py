@@ -153,8 +153,9 @@ def run(arguments: CalibrateArguments) -> None:
 
 
 def _folder(arguments: CalibrateArguments) -> Path:
-    model = model_of(arguments)
-    return arguments.out or run_folder("calibrate", model, arguments.suite, seed=arguments.seed)
+    if arguments.out:
+        return arguments.out
+    return run_folder("calibrate", model_of(arguments), arguments.suite, seed=arguments.seed)
 
 
 def _capability_spec(arguments: CalibrateArguments) -> str:
