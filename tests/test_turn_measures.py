@@ -288,6 +288,25 @@ def test_what_a_script_pipes_into_tee_without_showing_it_is_not_shown(script):
     assert [(edit.path, edit.is_shown) for edit in edits] == [("x.py", False)]
 
 
+@pytest.mark.parametrize(
+    ("script", "written"),
+    [
+        ("sort -o x.py x.py", ["x.py"]),
+        ("sort f --output=x.py", ["x.py"]),
+        ("sort -u f | sponge x.py", ["x.py"]),
+        ("dd if=/dev/zero of=x.bin bs=1 count=1", ["x.bin"]),
+        ("curl -sSL https://example.org/x -o x.sh", ["x.sh"]),
+        ("wget -Ox.sh https://example.org/x", ["x.sh"]),
+        ("curl -o /dev/null https://example.org", []),
+        ("curl https://example.org -o -", []),
+        ("sort f", []),
+    ],
+)
+def test_a_file_that_an_option_names_is_written(script, written):
+    edits = [e for command in read_script(script) for e in edits_by_command(command)]
+    assert [(edit.path, edit.is_shown) for edit in edits] == [(path, False) for path in written]
+
+
 AFTER = {"name": "runs_after", "changed": "*.py", "run": r"make (?:lint|check)(?!\S)"}
 ASKS = {"name": "asks_before", "command": r"git push(?!\S)", "asking": r"(?i)\bpush"}
 WRITES = ToolCall("Write", {"file_path": "/app/a.py", "content": "x = 1"})

@@ -44,6 +44,8 @@ from holdfast.report.terminal import next_line
 from holdfast.report.wording import count_of
 
 MOST = options.CONVERSATIONS  # as many as `holdfast drift` has, and as there are scripted dialogs
+# The default model talks with itself, and quickly: enough conversations for a clear result.
+MOST_OF_DEFAULT = 2 * MOST
 DEMO = "luna"  # the suite of real models without --prompt
 _PILOT = 1 / 6  # the share of the time in which the model is timed
 
@@ -116,20 +118,21 @@ def _planned(
     A model that people use gets scripted user messages, as it would soon repeat itself in a talk
     with itself; the default model was trained on such talks.
     """
-    bundled = arguments.model == "default"
+    is_default = arguments.model == "default"
     given: dict[str, Any] = {
         name: getattr(arguments, name)
         for name in (*options.ModelOptions.model_fields, *options.SeedOptions.model_fields)
     }
-    if not bundled or drafted is not None:
+    if not is_default or drafted is not None:
         given["user_turns"] = "everyday"
-    suite = prompts = "starter" if bundled else DEMO
+    suite = prompts = "starter" if is_default else DEMO
     if drafted is not None:
         file, prompts = write_suite(drafted, arguments.out.parent if arguments.out else FOLDER)
         suite = str(file)
     model = arguments.model if endpoint is None else endpoint.name
     out = arguments.out or run_folder("try", model, prompts, seed=arguments.seed)
-    return out, DriftArguments(**given, suite=suite, conversations=MOST, out=out)
+    most = MOST if "user_turns" in given else MOST_OF_DEFAULT
+    return out, DriftArguments(**given, suite=suite, conversations=most, out=out)
 
 
 def _settings(planned: DriftArguments) -> Settings:

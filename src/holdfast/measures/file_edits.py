@@ -4,6 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 from holdfast.measures.shell import Command, shown_output
@@ -235,6 +236,14 @@ def _without_prefix(name: str) -> str:
 
 _MOVERS = ("rm", "mv", "cp", "touch", "truncate", "chmod", "ln", "install")
 _CHANGED_IN_PLACE = ("sed", "perl")
+# programs that write to the file that an option names
+_OUTPUT_OPTIONS = {
+    "sort": ("-o", "--output"),
+    "curl": ("-o", "--output"),
+    "wget": ("-O", "--output-document"),
+    "pandoc": ("-o", "--output"),
+    "shuf": ("-o", "--output"),
+}
 
 
 def edits_by_command(command: Command) -> list[FileEdit]:
@@ -252,6 +261,13 @@ def edits_by_command(command: Command) -> list[FileEdit]:
     options = [word for word in words[1:] if word.startswith("-")]
     if program == "tee":
         edits += [_to_file(path, text, _is_among(("-a", "--append"), options)) for path in rest]
+    elif program == "sponge":
+        edits += [FileEdit(path, is_shown=False) for path in rest]
+    elif program == "dd":
+        edits += [FileEdit(word[3:], is_shown=False) for word in rest if word.startswith("of=")]
+    elif program in _OUTPUT_OPTIONS:
+        paths = _named_outputs(words, *_OUTPUT_OPTIONS[program])
+        edits += [FileEdit(path, is_shown=False) for path in paths]
     elif program in _MOVERS or (program == "git" and words[1:2] in (("mv",), ("rm",))):
         paths = rest[-1:] if program in ("cp", "ln", "install") else rest[program == "git" :]
         edits += [FileEdit(path, is_folder=_may_be_folder(path, words)) for path in paths]
@@ -265,6 +281,14 @@ def edits_by_command(command: Command) -> list[FileEdit]:
     ):
         edits += [FileEdit(path, is_shown=False) for path in _changed_in_place(words)]
     return edits
+
+
+def _named_outputs(words: Sequence[str], short: str, long: str) -> list[str]:
+    """The files that an option names, as `-o F`, `-oF`, `--output F` or `--output=F`."""
+    paths = [after for word, after in pairwise(words) if word in (short, long)]
+    paths += [word[len(short) :] for word in words if re.match(f"{short}[^-]", word)]
+    paths += [word.partition("=")[2] for word in words if word.startswith(f"{long}=")]
+    return [path for path in paths if path not in ("", "-", "/dev/null")]
 
 
 def _may_be_folder(path: str, words: Sequence[str]) -> bool:
