@@ -1,5 +1,6 @@
 """The command line as a user sees it: output, exit codes, and error messages for bad input."""
 
+import contextlib
 import json
 import os
 import re
@@ -435,3 +436,12 @@ def test_output_to_a_full_disk_ends_in_one_sentence(command):
     assert ended.returncode == 1
     assert ended.stderr.startswith("holdfast: ") and "disk is full" in ended.stderr
     assert ended.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("option", ["--help", "--help-all"])
+@pytest.mark.parametrize("command", ["check", "drift", "logs", "try"])
+def test_help_is_printed_to_stdout(capsys, command, option):
+    with contextlib.suppress(SystemExit):
+        main([command, option])
+    output = capsys.readouterr()
+    assert output.out.startswith(f"usage: holdfast {command}") and not output.err

@@ -454,7 +454,7 @@ def test_the_only_model_that_a_server_lists_is_used(monkeypatch):
         (models("\x1b[31mred", KEY), ["[31mred, ***"]),
         (models(), ["lists no model", "--endpoint-model"]),
         ((200, {}, "<html>"), ["lists no model"]),
-        ((404, {}, "Not Found"), ["/models lists no model"]),
+        ((404, {}, "Not Found"), ["/models answers 404, not found", "/v1"]),
         (refusal(401, f"bad {KEY}"), ["refused the API key"]),
     ],
 )

@@ -4,6 +4,7 @@ import contextlib
 import csv
 import json
 import re
+import shutil
 from html import unescape
 from pathlib import Path
 from xml.etree import ElementTree
@@ -13,6 +14,7 @@ import pytest
 import yaml
 from code_blocks import ROOT
 from logged_dialogs import ONLY_PROBED, PROBED, SHORT, asked_and_answered, chats, cities, lines_of
+from refusals import refusal_in
 from synthetic_run import as_json
 
 from holdfast.analysis.adherence import adherence
@@ -296,6 +298,20 @@ def test_against_earlier_logs_a_certain_fall_fails(tmp_path, short):
     short.write_text(SHORT.replace("one_sentence}", "{name: at_most_words, count: 3}}"))
     (rule,) = adherence(scored(tmp_path, short, "d", chats(40, lambda n: 9)), before=before)
     assert rule.verdict == "undecided" and "another measure" in rule.uncompared
+
+
+def test_logs_scored_by_two_suites_have_a_folder_each(tmp_path, short, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (path := tmp_path / "a.jsonl").write_text(lines_of(chats(2, lambda n: 3)))
+    shutil.copy(short, other := tmp_path / "other.yaml")
+    assert main(["logs", str(path), "--suite", str(short)]) in (0, 3)
+    assert main(["logs", str(path), "--suite", str(other)]) in (0, 3)
+    assert {run.name for run in (tmp_path / "runs").iterdir()} == {
+        "logs-other",
+        f"logs-{short.stem}",
+    }
+    assert main(["logs", "nowhere", "--suite", str(short)]) == 2
+    assert "nowhere" in refusal_in(capsys)
 
 
 def test_the_interval_covers_the_difference_of_separate_sets():

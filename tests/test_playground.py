@@ -338,7 +338,10 @@ def test_a_server_that_needs_a_key_is_sent_it(browser, quick):
     quick.locked = True
     visit(browser, quick.url, ready=False)
     wait(browser, "document.querySelector('#key-details').open")
-    assert "API key" in text_of(browser, "#notice-text")
+    assert text_of(browser, "#notice-text") == "This server has an API key; enter it to begin."
+    over = "document.elementFromPoint(box.x + 4, box.y + 4).tagName"
+    label = "const box = document.querySelector('#key-form label').getBoundingClientRect();"
+    assert js(browser, f"(() => {{ {label} return {over}; }})()") == "LABEL"
     write(browser, "key", KEY + "\n")
     wait(browser, READY)
     say(browser, "hello")

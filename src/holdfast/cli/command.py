@@ -5,6 +5,7 @@ which is what the command runs with.
 """
 
 import argparse
+import sys
 import types
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -187,7 +188,7 @@ class _ShortHelp(argparse.Action):
         command = parser.prog.rpartition(" ")[2]
         formatter.add_text(f"{hidden} more options: holdfast {command} --help-all")
         formatter.add_text(parser.epilog)
-        parser._print_message(formatter.format_help())
+        parser._print_message(formatter.format_help(), sys.stdout)
         parser.exit()
 
 

@@ -21,6 +21,7 @@ from holdfast.cli.log_watch import follow
 from holdfast.cli.options import Arg, Command, RunFolder, option_of
 from holdfast.cli.output import command_line, page_option, page_path
 from holdfast.cli.progress import Bar, note
+from holdfast.cli.run_names import named_folder
 from holdfast.cli.scan_bar import cores, scan_bar
 from holdfast.common.files import write_whole
 from holdfast.common.plurals import plural
@@ -120,8 +121,8 @@ class LogsArguments(options.ReportOptions, options.EndpointOptions):
     """the turns that --label draws"""
     workers: Annotated[int | None, Arg("N")] = None
     """processes that read and score (default: one for each core)"""
-    out: Annotated[Path, Arg(action=RunFolder)] = Path("runs/logs")
-    """the run's folder"""
+    out: Annotated[Path | None, Arg(action=RunFolder)] = None
+    """the run's folder (default: runs/logs-SUITE)"""
     force_judge: bool = False
     """use judges even if they agree poorly with the labelled replies of their rules"""
     model: Annotated[str | None, Arg("MODEL|URL")] = None
@@ -138,7 +139,8 @@ def run(arguments: LogsArguments) -> int:
     _SHARES["error"].check("logs", "error", arguments.error)
     if arguments.workers is not None:
         _WORKERS.check("logs", "workers", arguments.workers)
-    if arguments.against and arguments.against.resolve() == arguments.out.resolve():
+    out = _folder(arguments)
+    if arguments.against and arguments.against.resolve() == out.resolve():
         raise UsageError(f"--against {arguments.against} is the folder of --out; choose another.")
     whole_number("logs", "ask", arguments.ask, 1)
     check_endpoint_options(arguments)
@@ -151,13 +153,13 @@ def run(arguments: LogsArguments) -> int:
     if arguments.label:
         _refuse_beside_label(arguments)
         require_terminal()
-    page = page_path(arguments, arguments.out)
+    page = page_path(arguments, out)
     suite = load_suite(arguments.suite, allow_code=arguments.allow_code, probed=False)
     loaded = read_loaded(arguments.loaded or ())
     before = read_earlier(arguments.against, "logs") if arguments.against else None
     judging = judging_of(arguments.force_judge)
     if arguments.watch:
-        with scratch_folder(arguments.out) as folder:
+        with scratch_folder(out) as folder:
             watch = LogWatch(arguments.files, Scan(suite, arguments.format, folder, loaded))
 
             def rewrite() -> None:
@@ -174,7 +176,7 @@ def run(arguments: LogsArguments) -> int:
             scored = scan_logs(
                 arguments.files,
                 suite,
-                arguments.out,
+                out,
                 arguments.format,
                 cores() if arguments.workers is None else arguments.workers,
                 judging=judging,
@@ -189,6 +191,10 @@ def run(arguments: LogsArguments) -> int:
     return _report(arguments, scored, asked, before, page, started)
 
 
+def _folder(arguments: LogsArguments) -> Path:
+    return arguments.out or named_folder("logs", arguments.suite)
+
+
 def _refuse_beside_label(arguments: LogsArguments) -> None:
     for name in _NOT_BESIDE_LABEL:
         if not arguments.is_default(name):
@@ -201,7 +207,7 @@ def _label(arguments: LogsArguments, scored: Run, suite: Suite, logs: LogsAgain)
     tasks = label_tasks(scored, places, suite, logs)
     if missing := len(places) - len(tasks):
         note(f"{plural(missing, 'turn')} of the sample not in the logs as scored, so left out.")
-    labels = LabelFile(arguments.out)
+    labels = LabelFile(scored.folder)
     with key_reader() as read_key:
         label_turns(tasks, labels, read_key)
     found = agreements(scored, labels)
@@ -213,8 +219,9 @@ def _label(arguments: LogsArguments, scored: Run, suite: Suite, logs: LogsAgain)
 def _scored_now(arguments: LogsArguments, watch: LogWatch, suite: Suite, judging: Judging) -> Run:
     """The scores of what has been read so far, in place of the earlier ones."""
     logs = watch.logs()
-    replace_run(arguments.out)
-    return write_scores(logs, suite, arguments.out, judging, command_line())
+    out = _folder(arguments)
+    replace_run(out)
+    return write_scores(logs, suite, out, judging, command_line())
 
 
 class _Rows(NamedTuple):

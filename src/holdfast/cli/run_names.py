@@ -15,7 +15,12 @@ def run_folder(command: str, model: str, *names: str, seed: int = 0) -> Path:
     Settings are no part of the name: a command with other settings is refused there, with the
     setting that differs.
     """
-    return FOLDER / "-".join([command, *map(_plain, (model, *names)), str(seed)])
+    return named_folder(command, model, *names, str(seed))
+
+
+def named_folder(command: str, *names: str) -> Path:
+    """The folder of a run that is told apart by these names alone, as in `runs/logs-rules`."""
+    return FOLDER / "-".join([command, *map(_plain, names)])
 
 
 def model_of(arguments: ModelOptions) -> str:

@@ -266,30 +266,30 @@ def _find_model(client: OpenAI, endpoint: Endpoint) -> str:
     import openai
 
     ask: Any = client.models.with_raw_response.list
+    says, names = "lists no model", list[str]()
     try:
         names = read_models(str(ask().http_response.text))
-    except (MalformedResponse, openai.NotFoundError):
-        names = []
+    except openai.NotFoundError:
+        says = "answers 404, not found"
+    except MalformedResponse:
+        pass
     except openai.OpenAIError as error:
         raise failure_of(error, endpoint) from None
     if len(names) == 1:
         return names[0]
     url = endpoint.url
+    name_it = "name the model to use (model= in Python, or `--endpoint-model`)."
     if names:
         raise ModelError(
             f"{url} has {len(names)} models ({list_models(names, endpoint)}); name the one to use"
             " (model= in Python, or `--endpoint-model`).",
             option="model",
         )
-    if urlsplit(url).path.strip("/"):
-        raise ModelError(
-            f"{url}/models lists no model; name the model to use (model= in Python, or"
-            " `--endpoint-model`).",
-            option="model",
-        )
+    if urlsplit(url).path.rstrip("/").endswith("/v1"):
+        raise ModelError(f"{url}/models {says}; {name_it}", option="model")
+    base = urlsplit(url)._replace(path="/v1").geturl()
     raise ModelError(
-        f"{url}/models lists no model; give {url}/v1 if that is the endpoint's address, or name"
-        " the model to use (model= in Python, or `--endpoint-model`).",
+        f"{url}/models {says}; give {base} if that is the endpoint's address, or {name_it}",
         option="model",
     )
 

@@ -49,6 +49,10 @@ function keyWanted() {
   byId("key").focus();
 }
 
+const keyProblem = () => apiKey()
+  ? "The server does not accept this API key; enter another one."
+  : "This server has an API key; enter it to begin.";
+
 async function begin() {
   try {
     const [steering, models] = await Promise.all([getJson("/v1/steering"), getJson("/v1/models")]);
@@ -58,8 +62,8 @@ async function begin() {
       ?? newState(["none", other === "none" ? STEERINGS[1] : other], page.server.maxTokens);
     drawExamples(steering.prompts?.length ? steering.prompts : EXAMPLES);
   } catch (error) {
-    notice(error.message);
     if (error.status === 401) keyWanted();
+    notice(error.status === 401 ? keyProblem() : error.message);
     return;
   }
   notice("");
