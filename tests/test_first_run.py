@@ -11,6 +11,7 @@ import pytest
 from refusals import refusal_in
 from scripted_model import ScriptedModel
 
+from holdfast import drift
 from holdfast.analysis.summary import results_of
 from holdfast.cli import browser, first_run, main, read_command
 from holdfast.cli.first_suite import draft_rules, write_suite
@@ -22,6 +23,7 @@ from holdfast.drift import Settings, load_suite
 from holdfast.models.requests import Reply
 from holdfast.records import read_run
 from holdfast.records.identity import ConversationsIdentity
+from holdfast.report.first_table import first_table
 from holdfast.report.terminal import next_line
 
 PROMPT = """You are the assistant of Nordwind.
@@ -129,6 +131,27 @@ class Timed(ScriptedModel):
         loading = self.loading if self.begun <= 4 else 0
         await asyncio.sleep(loading + self.start + self.per_token * tokens)
         return Reply("Well", (1,) * tokens, "length")
+
+
+class Cut(ScriptedModel):
+    """A model whose replies are all cut."""
+
+    async def generate(self, request):
+        await asyncio.sleep(0)
+        return Reply("Bonjour, voici une longue", None, "length")
+
+
+def test_a_rule_of_which_no_reply_can_be_judged_is_in_the_table(tmp_path):
+    (suite := tmp_path / "bot.yaml").write_text(
+        "cases:\n- id: bot\n  system_prompt: Reply in French, and end with Merci!\n  rules:\n"
+        "  - {id: closing, measure: {name: ends_with, word: Merci}, probe: 'Hello?'}\n"
+        "  - {id: opening, measure: {name: starts_with, word: Bonjour}, probe: 'Hello?'}\n"
+    )
+    settings = Settings(rounds=2, conversations=2, adoption=False)
+    run = drift.run(Cut(), load_suite(suite), tmp_path / "run", settings)
+    opening, closing = first_table(results_of(run)).splitlines()[-2:]
+    why = "not judged: 4 replies cut before the end (--max-new-tokens raises the limit)"
+    assert closing.split("–")[-1].strip() == why and "opening" in opening
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,11 @@
 """The table of a first run: how well each rule is kept in the first round and in the last."""
 
 import textwrap
+from collections import Counter
 
 from holdfast.analysis import estimates
 from holdfast.analysis.summary import DriftResults
+from holdfast.analysis.series import Series
 from holdfast.analysis.truncation import until_prompt_lost
 from holdfast.analysis.verdicts import MIN_SAMPLES
 from holdfast.report.collapse_section import collapse_lines
@@ -26,6 +28,12 @@ def first_table(results: DriftResults) -> str:
     for row in rows:
         name = row.group if row.rule else "all prompts"
         table.append((name, plain(row.points[0]), plain(row.points[-1]), _change(row)))
+    judged = {row.rule for row in rows}
+    table += [
+        (rule, "–", "–", _why_not_judged(reasons))
+        for rule, reasons in _unscored_rules(series).items()
+        if rule not in judged
+    ]
     size = f"{count_of(len(series.records), 'conversation')} of {count_of(series.rounds, 'round')}"
     return "\n".join(
         [
@@ -36,6 +44,23 @@ def first_table(results: DriftResults) -> str:
             "",
         ]
     )
+
+
+def _unscored_rules(series: Series) -> dict[str, Counter[str]]:
+    """The rules with probes whose replies are no evidence, and how many there are by why."""
+    reasons: dict[str, Counter[str]] = {}
+    for record in series.records:
+        for probe in record.unscored:
+            if probe.kind == "stability" and probe.rule:
+                reasons.setdefault(probe.rule, Counter())[probe.why] += 1
+    return reasons
+
+
+def _why_not_judged(reasons: Counter[str]) -> str:
+    replies = count_of(reasons.total(), "reply")
+    if set(reasons) == {"cut"}:
+        return f"not judged: {replies} cut before the end (--max-new-tokens raises the limit)"
+    return f"not judged: {replies} that could not be scored"
 
 
 def _change(row: estimates.EstimateRow) -> str:
