@@ -4,8 +4,8 @@ import textwrap
 from collections import Counter
 
 from holdfast.analysis import estimates
-from holdfast.analysis.summary import DriftResults
 from holdfast.analysis.series import Series
+from holdfast.analysis.summary import DriftResults
 from holdfast.analysis.truncation import until_prompt_lost
 from holdfast.analysis.verdicts import MIN_SAMPLES
 from holdfast.report.collapse_section import collapse_lines
