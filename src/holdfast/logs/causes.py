@@ -181,9 +181,9 @@ class _RuleInDialog:
         last: Sighting | None = None
         for sighting in said:
             event = self._searched.path[sighting.position]
-            is_again = event.text in seen and not event.is_by_user
+            is_repeat = event.text in seen and not event.is_by_user
             seen.add(event.text)
-            if not is_again:
+            if not is_repeat:
                 last = sighting
         return last
 
