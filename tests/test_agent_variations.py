@@ -66,6 +66,14 @@ A1 = a("a1", "u1", "A.", mid="msg_1", timestamp="2026-05-01T10:00:01.000Z")
 U2 = u("u2", "a1", "More?", timestamp="2026-05-01T10:00:02.000Z")
 A2 = a("a2", "u2", "B.", mid="msg_2", timestamp="2026-05-01T10:00:03.000Z")
 S1 = [U1, A1, U2, A2]
+REFUSAL = {  # as Claude Code 2 writes it
+    "type": "tool_result",
+    "tool_use_id": "t1",
+    "is_error": True,
+    "content": "The user doesn't want to proceed with this tool use. The tool use was rejected (eg."
+    " if it was a file edit, the new_string was NOT written to the file). To tell you"
+    " how to proceed, the user said:\nMore?",
+}
 WORKED = [U1, a("a0", "u1", use("t1"), mid="m0"), res("r1", "a0", "t1")]
 
 
@@ -371,10 +379,33 @@ test_sessions_of_claude_code = variations(
     ),
     Variation(
         "a call that the user refused in words",
-        {"s.jsonl": lines(*WORKED[:2], res("r1", "a0", "t1", "The user doesn't want to proceed with"
-                                           " this tool use. To tell you how to proceed, the user"
-                                           " said:\nMore?"), {**A2, "parentUuid": "r1"})},
+        {"s.jsonl": lines(*WORKED[:2], u("r1", "a0", [REFUSAL], toolUseResult="Error: ..."),
+                          {**A2, "parentUuid": "r1"})},
         [[("Hi", ""), ("More?", "B.")]],
+    ),
+    Variation(
+        "an output with the words of a refusal",
+        {"s.jsonl": lines(*WORKED[:2], u("r1", "a0", [{**REFUSAL, "is_error": False}]),
+                          {**A2, "parentUuid": "r1"})},
+        [[("Hi", "B.")]],
+    ),
+    Variation(
+        "a failed command that says what the user wants",
+        {"s.jsonl": lines(*WORKED[:2], u("r1", "a0", [{**REFUSAL, "content": (
+            "The user doesn't want to be bothered, notes say. Then the user said:\nMore?")}]),
+            {**A2, "parentUuid": "r1"})},
+        [[("Hi", "B.")]],
+    ),
+    Variation(
+        "a sentence that names an element of Claude Code's",
+        {"s.jsonl": lines(u("u1", None, "Hi, never use <ide_selection> here. Run the tests."
+                                        "<system-reminder>Be brief.</system-reminder>"), A1)},
+        [[("Hi, never use <ide_selection> here. Run the tests.", "A.")]],
+    ),
+    Variation(
+        "an element that was cut off",
+        {"s.jsonl": lines(u("u0", None, "<ide_selection>price"), {**U1, "parentUuid": "u0"}, A1)},
+        ONE, seen=["<ide_selection>price"],
     ),
     Variation(
         "a result beside words",

@@ -164,11 +164,52 @@ def test_what_holds_only_at_times_or_for_other_texts_is_no_rule(line):
 
 @pytest.mark.parametrize(
     ("line", "count"),
-    [("At most 1,500 words.", 1500), ("Under 100 words.", 99), ("2-3 sentences max.", 3)],
+    [
+        ("At most 1,500 words.", 1500),
+        ("Under 100 words.", 99),
+        ("2-3 sentences max.", 3),
+        ("Two-three sentences max.", 3),
+        ("No reply has more than twenty-five words.", 25),
+        ("Every answer is one hundred and fifty words at most.", 150),
+        ("Reply in two hundred words or less.", 200),
+        ("Keep replies under a hundred words.", 99),
+        ("One thousand five hundred words at most.", 1500),
+    ],
 )
 def test_numbers_of_a_limit_are_read_whole(line, count):
     (rule,) = drafted(line)
     assert rule.measure["count"] == count
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Never write fewer than 50 words.",
+        "Don't write fewer than 50 words.",
+        "Replies must not be under 20 words.",
+        "Never reply with less than two sentences.",
+        "Fewer than 20 words is too short.",
+        "Antworte nie mit weniger als 50 Wörtern.",
+    ],
+)
+def test_a_lower_limit_is_no_upper_limit(line):
+    assert not drafted(line)
+
+
+@pytest.mark.parametrize(
+    ("line", "count"),
+    [
+        ("Replies have no fewer than 30 words and no more than 60 words.", 60),
+        ("Do not ramble and keep replies under 50 words.", 49),
+        ("Don't write more than 50 words.", 50),
+        ("Antworte nicht mit mehr als 50 Wörtern.", 50),
+        ("Verwende nie mehr als 50 Wörter.", 50),
+        ("Mehr als 50 Wörter schreibst du nie.", 50),
+    ],
+)
+def test_a_negation_turns_a_limit_round(line, count):
+    (rule,) = drafted(line)
+    assert rule.measure == {"name": "at_most_words", "count": count}
 
 
 def test_a_limit_of_nothing_and_rules_below_a_condition_are_none():

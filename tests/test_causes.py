@@ -370,3 +370,34 @@ def test_codex_repeats_what_the_user_said_after_a_compaction_that_logs_only_a_su
     run = score_logs(read_logs(path), load_suite(str(suite), probed=False), tmp_path / "run")
     causes = {rule: cause.cause for rule, cause in causes_in(run, 2).items()}
     assert set(causes.values()) == {"present"}
+
+
+@pytest.mark.parametrize(
+    ("message", "cause"),
+    [
+        ('"fix: don\'t crash on empty input (#12)"', "present"),
+        ("'fix: don't crash on `None` (#12)'", "present"),
+        ("“fix: the user’s name (#12)”", "present"),
+        ('"fix: don\'t crash"', "outweighed"),
+        ("'wip'", "outweighed"),
+        ("`wip`", "outweighed"),
+    ],
+)
+def test_an_ordered_commit_message_is_read_up_to_its_own_quotation_mark(message, cause, tmp_path):
+    rule = "Commit messages end with the issue, such as (#12)."
+    arguments = json.dumps({"command": "git commit -m 'no issue'"})
+    call = {"id": "1", "type": "function", "function": {"name": "Bash", "arguments": arguments}}
+    messages = [
+        {"role": "system", "content": rule},
+        {"role": "user", "content": f"Commit it with the message {message}."},
+        {"role": "assistant", "content": "", "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "1", "content": "ok"},
+        {"role": "assistant", "content": "Done."},
+    ]
+    (tmp_path / "log.jsonl").write_text(json.dumps({"messages": messages}) + "\n")
+    measure = {"name": "commit_message", "pattern": r"\(#\d+\)$"}
+    case = {"id": "c", "system_prompt": rule, "rules": [{"id": "issue", "measure": measure}]}
+    (tmp_path / "suite.yaml").write_text(json.dumps({"name": "commits", "cases": [case]}))
+    suite = load_suite(str(tmp_path / "suite.yaml"), probed=False)
+    run = score_logs(read_logs([tmp_path / "log.jsonl"]), suite, tmp_path / "run")
+    assert [probe.cause.cause for probe in run.dialogs[0].probes] == [cause]

@@ -793,7 +793,7 @@ test_order_and_repetition = variations(
               ONE),
     Variation("a response that goes on from another", responses(MSG, previous_response_id="r1"),
         ONE,
-              problem="goes on from the response"),
+              problem="it continues response 'r1', which is not included"),
     Variation("two chats of SillyTavern", {"x.jsonl": lines(
         TAVERN, ST1, ST2, TAVERN, st("Ada", True, "More?"), st("Luna", False, "B."))},
         [ONE[0], [("More?", "B.")]]),

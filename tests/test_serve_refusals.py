@@ -138,7 +138,7 @@ def test_a_template_that_drops_a_users_message_is_refused():
         ("system_as", "tool", "first-user"),
         ("vllm_xargs", {"holdfast_trace": 7}, "holdfast_trace"),
         ("temprature", 1, "did you mean 'temperature'"),
-        ("zebra", 1, "unknown"),
+        ("zebra", 1, "no field 'zebra'"),
     ],
 )
 def test_an_invalid_or_unsupported_field_is_refused_by_name(url, param, value, expected):

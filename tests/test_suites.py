@@ -341,6 +341,14 @@ def test_a_mistake_in_a_case_or_rule_is_named_with_its_line(suite_file, suite, c
     [
         ("rules: []", r"the field 'rules' has to be .* not empty, not a list of 0"),
         ("rules: [signs]", r"case 'p', rule 1 has to be an object, not 'signs'"),
+        (
+            "rules: [{id: r, kind: x, measure: one_sentence}]",
+            r"the field 'kind' must be one of closing, opening, .*; got 'x'\.",
+        ),
+        (
+            "rules: [{id: r, measure: {name: command_not_run, pattern: x}}]",
+            r"'command_not_run' has no field 'pattern'; its only field is 'command'\.",
+        ),
     ],
 )
 def test_invalid_rules_are_named(suite_file, text, message):
@@ -356,7 +364,7 @@ def test_the_kind_and_the_polarity_of_a_rule_are_read(suite_file):
     text = BOT.replace("- id: signs", "- id: signs\n        kind: closing\n        polarity: gate")
     signs, proud = load_suite(suite_file(text)).cases[0].rules
     assert (signs.kind, signs.polarity, proud.kind) == ("closing", "gate", None)
-    with pytest.raises(UsageError, match=r"rule 'signs'.*closing or opening.*'clossing'"):
+    with pytest.raises(UsageError, match=r"rule 'signs'.*closing, opening.*'clossing'"):
         load_suite(suite_file(text.replace("kind: closing", "kind: clossing")))
 
 

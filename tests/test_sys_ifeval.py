@@ -94,7 +94,7 @@ def of(name, arguments):
         (of("punctuation:no_comma", 3), r": the arguments of 'punctuation:no_comma' are 3, not a"),
         (row(2, words("at most", 30)), r": The argument 'relation' .* less than, not 'at most'"),
         (row(2, words("at least", 2.5)), r": The argument 'num_words' .* whole number .*, not 2.5"),
-        (of("punctuation:no_comma", {"many": 3}), r": The measure .* has an unknown field 'many'"),
+        (of("punctuation:no_comma", {"many": 3}), r": The measure .* has no field 'many'"),
         (of("punctuation:no_comma", {"name": "python"}), r": .*'name'"),
     ],
 )

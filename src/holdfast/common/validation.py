@@ -133,8 +133,8 @@ def _sentence(
     match entry["type"]:
         case "extra_forbidden":
             known = _schema_at(schema, path[:-1], value).get("properties", ())
-            cure = nearest(str(path[-1]), known)
-            return f"{name(path[:-1])} has an unknown field {shortened(path[-1])}; {cure}"
+            cure = _nearest_field(str(path[-1]), known)
+            return f"{name(path[:-1])} has no field {shortened(path[-1])}; {cure}"
         case "missing" if not _lacks_entry(entry):
             taken = expected(_schema_at(schema, path, value), schema)
             return f"{name(path)} is missing; give {taken}."
@@ -143,16 +143,22 @@ def _sentence(
         case "unsupported" | "half_character":
             return str(entry["msg"])
     given = functools.reduce(operator.getitem, path, value)
-    taken = expected(_schema_at(schema, path, value), schema)
+    wanted = _resolve(_schema_at(schema, path, value), schema)
+    choices = () if "expected" in wanted else wanted.get("enum", ())
+    if len(choices) > 2:
+        return f"{name(path)} must be one of {_listed(choices)}; got {shown(given)}."
+    taken = expected(wanted, schema)
     seen = f"a list of {len(given)}" if isinstance(given, list) else shown(given)
     return f"{name(path)} has to be {taken}, not {seen}."
 
 
-def nearest(name: str, known: Sequence[str] | Mapping[str, Any]) -> str:
-    """The cure for an unknown name: the nearest known one, or all names if there are few."""
+def _nearest_field(name: str, known: Sequence[str] | Mapping[str, Any]) -> str:
+    """The cure for an unknown field: the nearest known one, or all if there are few."""
     if near := difflib.get_close_matches(name[:60], known, n=1, cutoff=0.6):
         return f"did you mean {near[0]!r}?"
-    return f"choose from {', '.join(known)}." if 0 < len(known) <= _FEW else "leave it out."
+    if len(known) == 1:
+        return f"its only field is {next(iter(known))!r}."
+    return f"its fields are {', '.join(known)}." if 0 < len(known) <= _FEW else "leave it out."
 
 
 def _schema_at(schema: Schema, path: Path, value: Any) -> Schema:
@@ -206,8 +212,7 @@ def expected(schema: Schema, root: Schema | None = None) -> str:
         branches = [branch for branch in schema["anyOf"] if branch.get("type") != "null"]
         return " or ".join(expected(branch, root) for branch in branches)
     if "enum" in schema or "const" in schema:
-        values = schema.get("enum", [schema.get("const")])
-        return " or ".join(v if isinstance(v, str) else json.dumps(v) for v in values)
+        return _listed(schema.get("enum", [schema.get("const")]), " or ")
     kind = schema.get("type", "")
     if kind in ("number", "integer"):
         return ("a whole number" if kind == "integer" else "a number") + _range(schema)
@@ -216,6 +221,10 @@ def expected(schema: Schema, root: Schema | None = None) -> str:
     if kind == "array":
         return _list_in_words(schema, root)
     return _WORDS.get(kind, "another value")
+
+
+def _listed(values: Sequence[Any], separator: str = ", ") -> str:
+    return separator.join(v if isinstance(v, str) else json.dumps(v) for v in values)
 
 
 def _list_in_words(schema: Schema, root: Schema | None) -> str:

@@ -4,7 +4,7 @@ import re
 
 from holdfast.drafting.bot_prompts import LEAD, QUOTES, REPLY, Clause
 from holdfast.drafting.drafts import Draft, Spec
-from holdfast.drafting.length_rules import NUMBER, count_of
+from holdfast.drafting.length_rules import NUMBER, number_value
 
 _GIVE = (
     rf"(?:{LEAD}(?:answer|reply|respond|output|return|write|produce|format {REPLY}|give {REPLY}"
@@ -100,7 +100,7 @@ def _list(clause: Clause) -> Spec | None:
         return None
     spec = next(spec for name, spec in _LISTS.items() if name in kind)
     items = re.match(rf" of (?:exactly )?({NUMBER}) (?:items|points)", after, re.I)
-    return spec | {"count": count_of(items[1])} if items and kind != "table" else spec
+    return spec | {"count": number_value(items[1])} if items and kind != "table" else spec
 
 
 def _plain(clause: Clause) -> Spec | None:

@@ -1,21 +1,31 @@
-"""Rules of bots about the length of a reply: "no reply has more than 40 words", "2-3 sentences"."""
+"""Length rules in bot prompts: "no reply has more than 40 words", "2-3 sentences"."""
 
 import re
 
 from holdfast.drafting.bot_prompts import Clause
 from holdfast.drafting.drafts import Draft, Spec
+from holdfast.drafting.forms import one_of
+from holdfast.measures.number_words import NUMBER_WORDS
 
-_WORDS = (
-    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen"
-    " sixteen seventeen eighteen nineteen twenty"
-)
-NUMBERS = {
-    **{word: number for number, word in enumerate(_WORDS.split())},
-    **dict(thirty=30, forty=40, fifty=50, sixty=60, seventy=70, eighty=80, hundred=100, a=1),
-    **dict(dos=2, tres=3, cuatro=4, cinco=5, seis=6, deux=2, trois=3, quatre=4, cinq=5, zwei=2),
-    **dict(drei=3, vier=4, fünf=5, due=2, tre=3, quattro=4, cinque=5, single=1),
+_SCALES = {"hundred": 100, "thousand": 1000}
+_OTHER_LANGUAGES = {
+    **dict(dos=2, tres=3, cuatro=4, cinco=5, seis=6),
+    **dict(deux=2, trois=3, quatre=4, cinq=5),
+    **dict(zwei=2, drei=3, vier=4, fünf=5),
+    **dict(due=2, tre=3, quattro=4, cinque=5),
 }
-NUMBER = rf"(?:(?<![\d,.])(?:\d{{1,3}},\d{{3}}|\d{{1,4}})|\b(?:{'|'.join(NUMBERS)})\b)"
+_BELOW_100 = {word: value for word, value in NUMBER_WORDS.items() if value < 100}
+_SIMPLE = {**_BELOW_100, **_OTHER_LANGUAGES, "a": 1, "single": 1}
+
+# An atomic group, (?>...), is read whole or not at all: "twenty-five" is no range from 20 to 5.
+_TENS = one_of(*(word for word, value in _BELOW_100.items() if value >= 20))
+_DIGIT = one_of(*(word for word, value in _BELOW_100.items() if 0 < value < 10))
+_TO_99 = rf"(?>{_TENS}[- ]{_DIGIT}\b|{one_of(*_SIMPLE)}\b)"
+_TO_999 = rf"(?>(?:{_TO_99}[- ])?hundred\b(?:(?: and)? {_TO_99})?|{_TO_99})"
+_IN_WORDS = rf"(?>(?:{_TO_999}[- ])?thousand\b(?:,?(?: and)? {_TO_999})?|{_TO_999})"
+_IN_DIGITS = r"(?<![\d,.])(?:\d{1,3},\d{3}|\d{1,4})"
+NUMBER = rf"(?:{_IN_DIGITS}|\b{_IN_WORDS})"
+
 _UNITS = {
     "word": r"words?|Wörtern?|mots|palabras|parole",
     "sentence": r"sentences?|Sätzen?|phrases|frases|oraciones|frasi",
@@ -24,55 +34,111 @@ _UNITS = {
     "line": r"lines",
     "paragraph": r"paragraphs?",
 }
+_ADJECTIVE = one_of(
+    *"short very simple full complete concise brief plain total whole crisp fun friendly".split(),
+    *"kid-friendly natural conversational clear".split(),
+)
+_UNIT = one_of(*(f"(?P<{unit}>{words})" for unit, words in _UNITS.items()))
 _AMOUNT = re.compile(
-    rf"(?:(?P<least>{NUMBER})(?: ?[-–] ?| to | or ))?(?P<count>{NUMBER})[- ]?"
-    r"(?:(?:short|very|simple|full|complete|concise|brief|plain|total|whole|crisp|fun"
-    r"|friendly|kid-friendly|natural|conversational|clear),? ){0,3}"
-    + rf"(?:{'|'.join(f'(?P<{unit}>{words})' for unit, words in _UNITS.items())})\b",
+    rf"(?:(?P<least>{NUMBER})(?: ?[-–] ?| to | or ))?"
+    rf"(?P<count>{NUMBER})[- ]?(?:{_ADJECTIVE},? ){{0,3}}{_UNIT}\b",
     re.I,
 )
-_BELOW = r"(?:under|below|less than|fewer than|unter|menos de)"
-_MOST = re.compile(
-    r"(?:\b(?:(?:no|not|never|nor|n't|none)\b[^,.:]{0,40}\b(?:more|longer) than|at (?:the )?most"
-    r"|up to|(?:a )?max(?:imum)?\.?(?: (?:of|is|length))?:?|within|limit(?:ed)?(?: is| of| to)?:?"
-    rf"|(?:not|n't|never) (?:ever )?(?:exceed|go over)|{_BELOW}|fits? (?:in|into)|höchstens"
-    r"|maximal|máximo(?: de)?"
-    r"|au plus|al massimo|mehr als))$",
+
+# Limits before the amount. A negation turns a limit round, up to a comma or the next verb:
+# "no more than" is an upper limit, and "no fewer than" a lower one.
+_NOT = r"(?:\b(?:no|not|never|nor|none|cannot|nicht|nie|niemals|keine?[mnrs]?|nunca|jamais)|n't)\b"
+_NOT_BEFORE = rf"{_NOT}(?:(?! (?:and|but|so) )[^,.:;]){{0,40}}"
+_BELOW = r"\b(?:under|below|less than|fewer than|unter|weniger als|menos de)"
+_ABOVE = r"\b(?:more than|longer than|mehr als)"
+_IS_BELOW = re.compile(rf"{_BELOW}$", re.I)
+_IS_LOWER_LIMIT = re.compile(rf"{_NOT_BEFORE}{_BELOW}$", re.I)
+_IS_UPPER_LIMIT = re.compile(
+    one_of(
+        _BELOW,
+        rf"{_NOT_BEFORE}{_ABOVE}",
+        rf"{_NOT} (?:ever )?(?:exceed|go over)",
+        r"\bat (?:the )?most",
+        r"\bup to",
+        r"\b(?:a )?max(?:imum)?\.?(?: (?:of|is|length))?:?",
+        r"\bwithin",
+        r"\blimit(?:ed)?(?: is| of| to)?:?",
+        r"\bfits? (?:in|into)",
+        r"\bhöchstens|\bmaximal|\bmáximo(?: de)?|\bau plus|\bal massimo",
+    )
+    + "$",
     re.I,
 )
-_MOST_AFTER = re.compile(
-    r"^(?:,[^,]{0,25},)?,? (?:or (?:fewer|less|under|shorter)\b|at (?:the )?most\b"
-    r"|max(?:imum)?\b|is the most\b"
-    r"|(?:is|are) (?:the |your |my )?(?:limit|maximum)\b|(?:is|are) (?:enough|plenty)\b"
-    r"|in (?:total|all),? (?:are|is) (?:enough|plenty)\b|long at most\b|tops\b|limit\b|maximum\b"
-    r"|in (?:total|all) at most\b)",
+_IS_ABOVE_IN_GERMAN = re.compile(r"\bmehr als$", re.I)  # whose negation may come after
+_NEGATED_AFTER_IN_GERMAN = re.compile(r"\b(?:niemand|nicht|nie)\b", re.I)
+_IS_EXACT = re.compile(r"\b(?:exactly|precisely|genau)$", re.I)
+_IS_AFTER_BRIEF = re.compile(r"(?:brief|concise|short),$", re.I)
+_IN_ONE = re.compile(
+    r"(?<!the )\b(?:answer|reply|respond|speak)(?: only| always)? in(?: (?:exactly|only|a))?$",
     re.I,
 )
-_EXACT = re.compile(r"\b(?:exactly|precisely|genau)$", re.I)
-_REPLY_VERB = re.compile(
-    r"\b(?:answer|reply|respond|write|speak|talk|keep (?:it|them|things|all|every|each|your|the"
-    r"|replies|responses|answers|messages)|responses|replies|answers|messages|length:"
-    r"|be (?:very )?(?:brief"
-    r"|concise|short|succinct)|brief|concise|short)\b",
+
+# Limits behind the amount.
+_UPPER_LIMIT_AFTER = re.compile(
+    r"(?:,[^,]{0,25},)?,? "
+    + one_of(
+        r"or (?:fewer|less|under|shorter)",
+        r"(?:long |in total |in all )?at (?:the )?most",
+        r"max(?:imum)?",
+        r"tops",
+        r"limit",
+        r"is the most",
+        r"(?:is|are) (?:the |your |my )?(?:limit|maximum)",
+        r"(?:in (?:total|all),? )?(?:is|are) (?:enough|plenty)",
+    )
+    + r"\b",
     re.I,
 )
-# what else has a length
-_OTHER = re.compile(
-    r"\b(?:summar\w+|titles?|descriptions?|captions?|headlines?|bios?|subject|names?|labels?"
-    r"|e-?mails?|intro\w*|outro|paragraphs?|bullets?|points?|items?|questions?|each of"
-    r"|each (?:point|one"
-    r"|step|sentence)|poems?|haiku|stor(?:y|ies)|tweets?|posts?|sections?|examples?|chunks?"
-    r"|quotes?|options?|steps?|lists?|input|query|explanation|definition"
-    r"|reviews?|articles?|essays?|topics?|per|first|opening|closing|greeting|context|passages?"
-    r"|documents?|history|code|feedback|hints?|tips?|analysis|(?<!plain )sentences? (?:of|with)"
-    r"|at least|minimum|more than one)\b",
+_IS_TOO_LITTLE = re.compile(r" (?:is|are) (?:not|never|too (?:short|few|little))\b", re.I)
+
+_OF_REPLIES = re.compile(
+    one_of(
+        r"\b(?:answer|reply|respond|write|speak|talk)\b",
+        r"\b(?:answers|replies|responses|messages|length:)",
+        r"\bkeep (?:it|them|things|all|every|each|your|the)\b",
+        r"\b(?:brief|concise|short|be (?:very )?succinct)\b",
+    ),
     re.I,
 )
-_OTHER_AFTER = re.compile(
-    r"^ (?:per|each|of|in (?:the|a|your|each)|for (?:the|a|each|every)|from|about|that|which|to"
-    r"|after|before|describing|explaining|summar\w+|long (?!at most))\b|^ (?:or|and) more\b|^-long",
+# Other things than the reply that have a length: other texts, parts of a reply, and what is read.
+_OF_OTHER_TEXTS = re.compile(
+    r"\b"
+    + one_of(
+        r"summar\w+|analysis|definition|explanation|feedback|reviews?|code|examples?|quotes?",
+        r"articles?|essays?|poems?|haiku|stor(?:y|ies)|tweets?|posts?|e-?mails?",
+        r"bios?|captions?|descriptions?|headlines?|labels?|names?|subject|titles?",
+        r"first|opening|greeting|intro\w*|outro|closing|sections?|paragraphs?|chunks?",
+        r"bullets?|points?|items?|lists?|options?|steps?|questions?|hints?|tips?|topics?",
+        r"each of|each (?:point|one|step|sentence)|per|(?<!plain )sentences? (?:of|with)",
+        r"context|documents?|history|input|passages?|query",
+        r"at least|minimum|more than one",
+    )
+    + r"\b",
     re.I,
 )
+_OF_OTHER_TEXTS_AFTER = re.compile(
+    one_of(
+        r" (?:per|each|of|from|about|that|which|to|after|before)\b",
+        r" (?:in (?:the|a|your|each)|for (?:the|a|each|every))\b",
+        r" (?:describing|explaining|summar\w+)\b",
+        r" long (?!at most)\b",
+        r" (?:or|and) more\b",
+        r"-long",
+    ),
+    re.I,
+)
+_ANSWER_QUESTIONS = re.compile(r"\banswers?\b[^,:]{0,30}\bquestions?\b", re.I)
+
+_EXACT_MEASURES = {
+    "sentence": "sentence_count",
+    "word": "word_count",
+    "paragraph": "paragraph_count",
+}
 
 
 def length_rules(clause: Clause) -> list[Draft]:
@@ -80,46 +146,56 @@ def length_rules(clause: Clause) -> list[Draft]:
     drafts = []
     for match in _AMOUNT.finditer(clause.text):
         before, after = clause.text[: match.start()].rstrip(), clause.text[match.end() :]
-        unit = next(unit for unit in _UNITS if match[unit])
-        spec = _spec(match, unit, before, after)
-        if spec is not None:
-            drafts.append(Draft("length", "requirement", spec))
+        if (measure := _measure_of(match, before, after)) is not None:
+            drafts.append(Draft("length", "requirement", measure))
     return drafts
 
 
-def _spec(match: re.Match[str], unit: str, before: str, after: str) -> Spec | None:
-    near = re.split(r"[,:]| and ", before)[-1]
-    near = re.sub(r"\banswers?\b[^,:]{0,30}\bquestions?\b", "answer", near, flags=re.I)
-    if _OTHER.search(near) or _OTHER_AFTER.match(after):
-        return None
-    count = count_of(match["count"])
-    most = _MOST.search(before)
-    if most and most[0].lower() == "mehr als" and not re.search(r"niemand|nicht|nie", after, re.I):
-        return None
-    if re.search(rf"\b{_BELOW}$", before, re.I):
-        count -= 1
-    in_a_range = match["least"] and count_of(match["least"]) < count and _REPLY_VERB.search(before)
-    exact = _EXACT.search(before) and not match["least"]
-    in_one = count == 1 and re.search(
-        r"(?<!the )\b(?:answer|reply|respond|speak)(?: only| always)? in(?: (?:exactly|only|a))?$",
-        before,
-        re.I,
-    )
-    if exact:
-        names = {"sentence": "sentence_count", "word": "word_count", "paragraph": "paragraph_count"}
-        if unit in names and _REPLY_VERB.search(before):
-            return {"name": names[unit], "count": count}
-        return None
-    alone = _REPLY_VERB.search(before) and re.search(r"(?:brief|short|concise),$", before)
-    if not (most or _MOST_AFTER.match(after) or in_a_range or in_one or alone) or count < 1:
-        return None
-    return _at_most(unit, count)
-
-
-def count_of(text: str) -> int:
+def number_value(text: str) -> int:
     """The value of a number in digits or in words."""
-    word = text.lower()
-    return NUMBERS[word] if word in NUMBERS else int(word.replace(",", ""))
+    if text[0].isdigit():
+        return int(text.replace(",", ""))
+    thousands = value = 0
+    for word in re.split(r"[-, ]+", text.lower()):
+        if word == "thousand":
+            thousands, value = (value or 1) * _SCALES[word], 0
+        elif word == "hundred":
+            value = (value or 1) * _SCALES[word]
+        elif word != "and":
+            value += _SIMPLE[word]
+    return thousands + value
+
+
+def _measure_of(match: re.Match[str], before: str, after: str) -> Spec | None:
+    """The measure of an amount; None if it is no upper limit, or not that of a reply."""
+    unit = next(unit for unit in _UNITS if match[unit])
+    count = number_value(match["count"])
+    if _is_of_another_text(before, after) or _IS_LOWER_LIMIT.search(before):
+        return None
+    is_below = _IS_BELOW.search(before)
+    if is_below and _IS_TOO_LITTLE.match(after):
+        return None
+    names_replies = _OF_REPLIES.search(before)
+    if _IS_EXACT.search(before) and not match["least"]:
+        if names_replies and unit in _EXACT_MEASURES:
+            return {"name": _EXACT_MEASURES[unit], "count": count}
+        return None
+    is_range = match["least"] and number_value(match["least"]) < count
+    is_limit = (
+        _IS_UPPER_LIMIT.search(before)
+        or (_IS_ABOVE_IN_GERMAN.search(before) and _NEGATED_AFTER_IN_GERMAN.search(after))
+        or _UPPER_LIMIT_AFTER.match(after)
+        or (names_replies and (is_range or _IS_AFTER_BRIEF.search(before)))
+        or (count == 1 and _IN_ONE.search(before))
+    )
+    most = count - 1 if is_below else count
+    return _at_most(unit, most) if is_limit and most > 0 else None
+
+
+def _is_of_another_text(before: str, after: str) -> bool:
+    nearest = re.split(r"[,:]| and ", before)[-1]
+    nearest = _ANSWER_QUESTIONS.sub("answer", nearest)
+    return bool(_OF_OTHER_TEXTS.search(nearest) or _OF_OTHER_TEXTS_AFTER.match(after))
 
 
 def _at_most(unit: str, count: int) -> Spec | None:

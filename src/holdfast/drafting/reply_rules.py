@@ -5,7 +5,7 @@ import re
 from holdfast.drafting.clauses import ADVERBS, NEVER, TAIL
 from holdfast.drafting.drafts import Draft
 from holdfast.drafting.forms import forms, whole_match
-from holdfast.drafting.length_rules import NUMBER, count_of
+from holdfast.drafting.length_rules import NUMBER, number_value
 from holdfast.drafting.rules_file import Statement
 from holdfast.measures.arguments import NAMES
 
@@ -58,7 +58,7 @@ def reply_length(clause: str, statement: Statement, prohibits: bool) -> list[Dra
     match = whole_match(_AT_MOST_SO_LONG, clause)
     if match is None or prohibits:
         return None
-    most = count_of(match["count"]) - (1 if match["below"] else 0)
+    most = number_value(match["count"]) - (1 if match["below"] else 0)
     if most < 1:
         return None
     spec = {"name": f"at_most_{match['unit'].lower()}s", "count": most}

@@ -6,6 +6,7 @@ Nothing here is guessed: what the transcript does not show is `unknown`.
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from functools import cached_property, lru_cache
+from typing import Literal
 
 from holdfast.drift.cases import Case, Rule
 from holdfast.drift.rule_texts import text_of
@@ -23,7 +24,9 @@ from holdfast.records.cause_records import (
     RuleInContext,
 )
 from holdfast.transcripts.formats import FORMATS
-from holdfast.transcripts.transcript import Kind, Transcript
+from holdfast.transcripts.transcript import Event, Kind, Transcript
+
+_Shows = Literal["said", "left", "ordered"]
 
 
 class DialogCauses:
@@ -126,16 +129,22 @@ class _RuleInDialog:
         breach = breach_position(self._rule.measure, turn, self._searched.path)
         context = self._searched.contexts.before(breach)
         said = [sighting for sighting in self._said if sighting.position < breach]
+        # 1. The rule was in the context: outweighed by a later order, or else present.
         if in_context := self._shown(context):
             order = self._outweighed(turn, context, in_context)
             return order or self._present(in_context[-1])
+        # 2. It was said, and is gone: removed. A file that the agent puts into every context by
+        # itself may still be there, which the log does not show.
         if said and not all(self._is_automatic(sighting) for sighting in said):
             return self._removed(said[-1], context)
+        # 3. Nothing before the breach says it: removed if an earlier dialog does, and never sent if
+        # the log shows all that was sent.
         if not said:
             if self._said_earlier is not None:
                 return self._said_earlier
             if self._searched.shows_prompts(breach):
                 return self._never_sent(context)
+        # 4. The log does not show whether it was there; an order against it is shown all the same.
         return self._outweighed(turn, context, []) or self._unknown(said)
 
     @property
@@ -181,9 +190,9 @@ class _RuleInDialog:
         last: Sighting | None = None
         for sighting in said:
             event = self._searched.path[sighting.position]
-            is_again = event.text in seen and not event.is_by_user
+            is_repeat = event.text in seen and not event.is_by_user
             seen.add(event.text)
-            if not is_again:
+            if not is_repeat:
                 last = sighting
         return last
 
@@ -213,13 +222,7 @@ class _RuleInDialog:
             said = [s for s in searched.sightings(self._text, self._rule) if s.position < end]
             if said:
                 event = searched.path[said[-1].position]
-                evidence = Evidence(
-                    what="said",
-                    turn=0,
-                    source=event.source or transcript.source,
-                    event=event.id or None,
-                    quote=said[-1].passage.quote,
-                )
+                evidence = _evidence_of("said", said[-1], event, transcript.source, turn=0)
                 return BreachCause(cause="removed", why=why, evidence=(evidence,))
         return None
 
@@ -251,17 +254,23 @@ class _RuleInDialog:
             )
         return BreachCause(cause="unknown", why=why)
 
-    def _evidence(self, what: str, sighting: Sighting) -> Evidence:
+    def _evidence(self, what: _Shows, sighting: Sighting) -> Evidence:
         event = self._searched.path[sighting.position]
-        return Evidence.model_validate(
-            {
-                "what": what,
-                "turn": self._dialog.turn_at(sighting.position),
-                "source": event.source or self._dialog.source,
-                "event": event.id or None,
-                "quote": sighting.passage.quote,
-            }
-        )
+        turn = self._dialog.turn_at(sighting.position)
+        return _evidence_of(what, sighting, event, self._dialog.source, turn)
+
+
+def _evidence_of(
+    what: _Shows, sighting: Sighting, event: Event, source: str, turn: int
+) -> Evidence:
+    """The evidence of a sighting; `source` is that of an event which names none."""
+    return Evidence(
+        what=what,
+        turn=turn,
+        source=event.source or source,
+        event=event.id or None,
+        quote=sighting.passage.quote,
+    )
 
 
 def _earlier(dialog: LoggedDialog) -> Iterator[tuple[Transcript, int, str]]:

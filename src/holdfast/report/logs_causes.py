@@ -87,8 +87,8 @@ def hint_of(run: Run) -> str:
         return ""
     file = AUTOMATIC_FILES[agents[0]]
     return (
-        f"Why is not shown for {unknown:,} of {total:,} breaches, as transcripts of"
-        f" {AGENTS[agents[0]]} leave out the rules that it loads. If it loads them into every"
+        f"The log does not show why for {unknown:,} of {total:,} breaches: {AGENTS[agents[0]]}"
+        " transcripts omit the rule files it loads. If it loads them into every"
         f" session from a file, add `--loaded {file}`, with the file's path, and another `--out`."
     )
 

@@ -129,9 +129,9 @@ def _session(name: str, records: _Records) -> Iterator[Transcript | Unread]:
                         " out"
                     )
             elif kind == "response_item" and at(payload, "type") not in _NOT_MESSAGES:
-                is_again = payload == last and at(payload, "call_id") is not None
+                is_repeat = payload == last and at(payload, "call_id") is not None
                 last = payload
-                if is_again or _is_written_again(mapping(payload), written):
+                if is_repeat or _is_repeat(mapping(payload), written):
                     continue
                 for message in read_messages([payload]):
                     tree.add(replace(event, source=where) for event in _classified(message, typed))
@@ -141,14 +141,14 @@ def _session(name: str, records: _Records) -> Iterator[Transcript | Unread]:
     yield replace(tree.transcript(name), is_of_subagent=is_of_subagent, history=history)
 
 
-def _is_written_again(item: Mapping[str, Any], written: set[str]) -> bool:
+def _is_repeat(item: Mapping[str, Any], written: set[str]) -> bool:
     """Whether an item with an id is in the file already, as it is; it is noted for the next."""
     if not item.get("id"):
         return False
     content = json.dumps(item, sort_keys=True)
-    is_again = content in written
+    is_repeat = content in written
     written.add(content)
-    return is_again
+    return is_repeat
 
 
 def _headers(records: _Records) -> list[Mapping[str, Any]]:

@@ -45,8 +45,7 @@ def _transcripts(values: Iterable[Located]) -> Iterator[Transcript | Unread]:
         yield from dialog_per_value(_read)([value])
         if before := fields_of(value.value).get("previous_response_id"):
             yield Unread(
-                f"{value.source}: it goes on from the response {shortened(before)}, which is not"
-                " put before it"
+                f"{value.source}: it continues response {shortened(before)}, which is not included"
             )
 
 

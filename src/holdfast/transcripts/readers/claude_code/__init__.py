@@ -34,8 +34,8 @@ def _recognises(value: Any) -> bool:
 def _read(values: Values) -> Iterator[Transcript | Unread]:
     records, others = objects(values)
     yield from others
-    lines, written_again = lines_of(records)
-    yield from written_again
+    lines, rewritten = lines_of(records)
+    yield from rewritten
     for tree in session_trees(lines):
         yield from tree.branches_left_out()
         nodes, unread = events_of(tree)

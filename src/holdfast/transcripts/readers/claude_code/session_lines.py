@@ -99,7 +99,7 @@ class SessionLine:
         return self.kind == "system" and self.fields.get("subtype") == BOUNDARY
 
     @property
-    def begins_anew(self) -> bool:
+    def clears_context(self) -> bool:
         """Whether it is the command that clears the context."""
         return "<command-name>/clear</command-name>" in self.text
 
@@ -140,7 +140,7 @@ def lines_of(
     identities = _identities([fields for _, fields in records])
     lines: dict[str, SessionLine] = {}
     unnamed: set[str] = set()  # the contents of replies and results without a uuid
-    written_again: list[Unread] = []
+    rewritten: list[Unread] = []
     for number, (where, fields) in enumerate(records):
         uuid = str(fields.get("uuid"))
         if uuid == "None" and _is_in(unnamed, fields):
@@ -148,13 +148,13 @@ def lines_of(
         if uuid in identities and uuid in lines:
             if _content_of(fields) == _content_of(lines[uuid].fields):
                 continue  # the history, written again into the same file
-            sentence = "the message was written again, as another one"
-            written_again.append(Unread(f"{lines[uuid].where}: {sentence} ({position_of(where)})"))
+            sentence = "a later line reuses this message's uuid with other content"
+            rewritten.append(Unread(f"{lines[uuid].where}: {sentence} ({position_of(where)})"))
         name = uuid if uuid in identities else f"event {number}"
         parent = fields.get("parentUuid") or fields.get("logicalParentUuid")
         parent = str(parent) if parent else None
         lines[name] = SessionLine(where, name, uuid in identities, parent, fields)
-    return list(lines.values()), written_again
+    return list(lines.values()), rewritten
 
 
 def _is_boundary(fields: Mapping[str, Any]) -> bool:
@@ -182,9 +182,9 @@ def _is_in(contents: set[str], fields: Mapping[str, Any]) -> bool:
     if not (at(fields, "message", "id") or is_result):
         return False
     whole = _content_of(fields)
-    is_again = whole in contents
+    is_repeat = whole in contents
     contents.add(whole)
-    return is_again
+    return is_repeat
 
 
 def _content_of(fields: Mapping[str, Any]) -> str:

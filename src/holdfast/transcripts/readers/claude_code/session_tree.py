@@ -69,7 +69,7 @@ def session_trees(lines: Sequence[SessionLine]) -> Iterator[SessionTree]:
             sessions.append(line)
     yield from _sessions(sessions)
     for session, listed in unnamed.items():  # the subagents are told apart by their beginning
-        trees = [tree for tree in _trees(listed) if _has_message(tree)]
+        trees = [tree for tree in _trees(listed, _linked(listed)) if _has_message(tree)]
         for number, tree in enumerate(trees, start=1):
             count = f" {number}" if len(trees) > 1 else ""
             yield _subagent(f"session {session} sidechain{count}", tree)
@@ -85,8 +85,8 @@ def _has_message(lines: Sequence[SessionLine]) -> bool:
 def _subagent(name: str, lines: Sequence[SessionLine]) -> SessionTree:
     """The dialog of a subagent, which no user rewinds."""
     source = f"{file_of(lines[0].where)}, {name}"
-    everything = {line.id for line in lines}
-    return SessionTree(source, lines, _linked(lines), everything, is_of_subagent=True)
+    line_ids = {line.id for line in lines}
+    return SessionTree(source, lines, _linked(lines), line_ids, is_of_subagent=True)
 
 
 def _sessions(lines: Sequence[SessionLine]) -> Iterator[SessionTree]:
@@ -94,8 +94,8 @@ def _sessions(lines: Sequence[SessionLine]) -> Iterator[SessionTree]:
     parents = _linked(lines)
     by_session: dict[tuple[str, int], list[SessionLine]] = {}
     cleared = 0
-    for tree in _trees(lines):
-        cleared += bool(by_session) and tree[0].begins_anew
+    for tree in _trees(lines, parents):
+        cleared += bool(by_session) and tree[0].clears_context
         last = next((line for line in reversed(tree) if line.is_message), None)
         if last is not None:
             by_session.setdefault((last.session, cleared), []).extend(tree)
@@ -142,9 +142,10 @@ def _put_behind_summary(boundary: SessionLine, parents: dict[str, str | None]) -
     parents[head] = anchor
 
 
-def _trees(lines: Sequence[SessionLine]) -> list[list[SessionLine]]:
+def _trees(
+    lines: Sequence[SessionLine], parents: Mapping[str, str | None]
+) -> list[list[SessionLine]]:
     """The lines that have a root in common, in order."""
-    parents = _linked(lines)
     roots: dict[str, str] = {}
     trees: dict[str, list[SessionLine]] = {}
     for line in lines:
