@@ -21,6 +21,8 @@ from holdfast.measures.text import fold, sentences_of
 SHARE_SAID = 0.6  # of a rule's signed words that a sentence needs to say the rule
 SHARE_OF_SHORT = 0.5  # the same for a clause that has no other content words
 SHARE_AGAINST = 0.5  # of the words that an order needs to be one against the rule
+# The same of what a rule of "this, not that" forbids: "install it" does not ask for `pip install`.
+SHARE_OF_CHOICE = 0.75
 SHARE_AGAINST_IN_FILES = 0.75  # the same for a file or a summary, which nobody wrote as an order
 _QUOTED = 160  # characters of a text that are quoted
 
@@ -171,7 +173,8 @@ class _RuleSentence:
         ordered = {word for word, asked in sentence.ordered if asked}
         for_good = lasts and bool(_PERMITS.search(sentence.plain) or _ONWARD.search(sentence.plain))
         if forbidden and wanted:  # "use this, not that": asked for that
-            asks = len(forbidden & ordered) >= share * len(forbidden) and not wanted <= ordered
+            named = len(forbidden & ordered) >= max(share, SHARE_OF_CHOICE) * len(forbidden)
+            asks = named and not wanted <= ordered
             return for_good if asks else None
         opposite = {(word, not asked) for word, asked in self.signed} & sentence.ordered
         enough = self._is_enough({word for word, _ in opposite}, len(opposite), share)
