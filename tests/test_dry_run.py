@@ -1,10 +1,13 @@
 """`--dry-run`: exact counts, a first piece that is recorded, and the estimate made from it."""
 
 import argparse
+import contextlib
 import dataclasses
+import io
 import json
 import re
 import time
+from pathlib import Path
 
 import pytest
 from chat_server import Server, completion
@@ -15,7 +18,7 @@ from holdfast import drift
 from holdfast.cli import dry_run, main
 from holdfast.cli.drift_run import DriftRun
 from holdfast.cli.dry_run import estimate_run
-from holdfast.cli.estimates import Measured, WorkItem, estimate_lines
+from holdfast.cli.estimates import Measured, WorkItem, print_estimate
 from holdfast.drift.remaining import count_replies
 from holdfast.records import read_run
 from holdfast.report.how_measured import about_runs
@@ -42,9 +45,16 @@ def measured(made):
 PARTS = [WorkItem("conversations", 100, 100, 1000), WorkItem("questions", 48, 48, 48)]
 
 
+def estimated(arguments, parts, measured, out):
+    """The lines that are printed."""
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        print_estimate(arguments, parts, measured, out)
+    return printed.getvalue()
+
+
 def test_the_rest_is_extrapolated_from_the_first_piece(tmp_path):
-    lines = estimate_lines(asked(), PARTS, measured(records()), tmp_path)
-    text = "\n".join(lines)
+    text = estimated(asked(), PARTS, measured(records()), tmp_path)
+    lines = text.splitlines()
     assert lines[0].split() == ["part", "at", "most", "left", "requests"]
     assert lines[1].split() == ["conversations", "100", "96", "1,000"]
     assert lines[2].split() == ["questions", "48", "48", "48"]
@@ -58,7 +68,7 @@ def test_the_rest_is_extrapolated_from_the_first_piece(tmp_path):
 def test_the_cost_and_pace_of_an_endpoint_are_estimated(tmp_path):
     prices = {"price_in": 0.5, "price_out": 2.0}
     paid = asked(model="http://there/v1", requests_per_minute=60, **prices)
-    text = "\n".join(estimate_lines(paid, PARTS[:1], measured(records()), tmp_path))
+    text = estimated(paid, PARTS[:1], measured(records()), tmp_path)
     # 24 times 8,000 and 400 tokens: 192,000 * 0.5 and 9,600 * 2 millionths
     assert "about 0.1152" in text and "0.5 a million" in text and "2 a million" in text
     # 24 times 20 seconds, but with 8 running side by side instead of 4
@@ -68,9 +78,34 @@ def test_the_cost_and_pace_of_an_endpoint_are_estimated(tmp_path):
 
 def test_tokens_are_unknown_if_a_reply_came_without_a_count(tmp_path):
     uncounted = [*records(3), *records(1, forwarded=0)]
-    text = "\n".join(estimate_lines(asked(price_in=1.0), PARTS, measured(uncounted), tmp_path))
+    text = estimated(asked(price_in=1.0), PARTS, measured(uncounted), tmp_path)
     assert "Tokens left: unknown" in text
     assert "Cost" not in text and "about 8 minutes" in text
+
+
+@pytest.mark.parametrize(
+    ("ended", "sentence"),
+    [
+        (0, "in 3 conversations; none has finished."),
+        (1, "in 3 conversations; the 1 that finished is recorded in o."),
+        (2, "in 3 conversations; the 2 that finished are recorded in o."),
+    ],
+)
+def test_what_a_piece_that_was_cut_short_measured_is_said(ended, sentence):
+    tokens = [record.tokens for record in records(ended)]
+    text = estimated(asked(), PARTS, Measured(tokens, 3, 30, 20, 9.0), Path("o"))
+    assert f"Measured on 20 of the 30 replies {sentence}" in text
+
+
+def test_without_an_answered_reply_nothing_is_measured():
+    text = estimated(asked(), PARTS, Measured([], 2, 32, 0, 0.0), Path("o"))
+    assert text.splitlines()[-1] == "Nothing was measured: none of the 32 replies was answered."
+
+
+def test_a_cost_too_small_to_show_is_said_to_be_less(tmp_path):
+    prices = asked(price_in=1e-6, price_out=0.0)
+    text = estimated(prices, PARTS, measured(records()), tmp_path)
+    assert "Cost of these: less than 0.0001, at 1e-06 a million" in text
 
 
 def test_replies_are_counted_before_they_are_requested():
@@ -159,9 +194,7 @@ def test_a_dry_run_ends_in_time_and_estimates_from_the_rounds_that_ended(
     assert time.monotonic() - began < 2.5  # whole conversations take three seconds
     told, notes = capsys.readouterr()
     assert re.search(r"--dry-run stops after 1 second, with \d+ of 248 replies done", notes), notes
-    assert re.search(r"Measured on \d+ of the 248 replies of 8 of the conversations of 8", told), (
-        told
-    )
+    assert re.search(r"Measured on \d+ of the 248 replies in 8 conversations;", told), told
     assert "Tokens left: unknown" in told
     left = int(re.search(r"Time left: about (\d+) seconds", told)[1])
     assert 6 < left < 30  # 40 conversations of 31 replies take 12 seconds and more

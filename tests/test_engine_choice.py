@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 from test_gguf import write
 
-from holdfast.cli import main
+from holdfast.cli import main, model_loading, read_command
 from holdfast.errors import ModelError, UsageError
 from holdfast.methods import Ability, parse
 from holdfast.models.capabilities import ENDPOINT_ABILITIES
@@ -160,3 +160,44 @@ def test_choices_that_cannot_be_are_refused(installed, file, wrong, capsys):
     given = [word.replace("FILE", str(file)) for word in wrong]
     assert main(["generate", *given, *CHAT]) == 2
     assert given[-1] in capsys.readouterr().err and not LOADED
+
+
+def user_model_of(*words):
+    arguments = read_command(["drift", "--user-model", *words])[1]
+    return model_loading.load_user_model(arguments)
+
+
+def test_the_engine_chosen_by_hand_runs_the_user_model_too(installed, file, monkeypatch, capsys):
+    monkeypatch.setattr(Machine, "current", lambda: SMALL)
+    with pytest.raises(UsageError, match="stand-in"):
+        user_model_of(str(file))
+    assert len(LOADED) == 1 and "runs in llama.cpp" in capsys.readouterr().err
+    ours = user_model_of(str(file), "--engine", "torch")
+    assert ours.name == str(file) and "llama.cpp" not in capsys.readouterr().err
+    with pytest.raises(UsageError, match="stand-in"):  # options are for the agent's model
+        user_model_of(str(file), "--engine", "llama", "--engine", "context=64")
+    assert "context" not in LOADED[-1][2]
+
+
+def test_an_engine_is_chosen_for_a_user_model_only_if_there_is_a_choice(installed, file):
+    assert user_model_of("default", "--engine", "llama").name == "default"
+    with pytest.raises(UsageError, match="stand-in"):
+        named = f"llama:{file}"
+        user_model_of(named, "--engine", "torch", "--engine", "context=64")
+    assert LOADED[-1][2]["context"] == 64
+
+
+def test_the_agents_methods_do_not_choose_the_engine_of_the_user_model(
+    installed, file, monkeypatch, capsys
+):
+    monkeypatch.setattr(Machine, "current", lambda: SMALL)
+    with pytest.raises(UsageError, match="stand-in"):
+        user_model_of(str(file), "--method", "guidance:scale=1.5")
+    assert "guidance" not in capsys.readouterr().err and len(LOADED) == 1
+
+
+def test_replicas_of_a_model_in_an_engine_are_refused(installed, capsys):
+    given = ["--model", "llama:tiny.gguf", "--replicas", "2"]
+    assert main(["drift", *given]) == 2
+    told = capsys.readouterr().err
+    assert "--replicas 2 is for models that holdfast places" in told and not LOADED

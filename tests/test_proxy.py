@@ -27,6 +27,7 @@ from fake_upstream import (
 
 from holdfast.logs import read_logs
 from holdfast.proxy import forwarding
+from holdfast.proxy.chat_requests import Api, Unreadable, request_of
 from holdfast.proxy.reply_scores import Unscored
 from holdfast.proxy.request_edits import Outcome
 from holdfast.proxy.upstream import Upstream
@@ -220,6 +221,16 @@ def test_the_responses_api(suite, name, form):
     sent = upstream.seen[0].json["input"]
     assert (sent if form == "text" else sent[-1]["content"]) == "[Reminder: Be brief.]\n\nHello."
     assert "Reminder" not in str(upstream.seen[0].json.get("instructions"))
+
+
+@pytest.mark.parametrize(
+    ("left_out", "why"), [(0, "the system prompt"), (1, "the message that is to be answered")]
+)
+def test_a_method_may_leave_out_neither_instructions_nor_the_question(left_out, why):
+    request = request_of(Api.RESPONSES, {"instructions": SYSTEM, "input": "Hello."})
+    edited = [message for n, message in enumerate(request.chat) if n != left_out]
+    with pytest.raises(Unreadable, match=f"a method leaves out {why}"):
+        request.changes_to(edited)
 
 
 def test_items_of_the_responses_api_survive(suite):

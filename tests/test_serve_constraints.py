@@ -298,6 +298,26 @@ def test_a_call_that_cannot_be_parsed_is_said_to_be_unparsed(calling):
     assert last.choices[0].model_extra["holdfast"] == {"unparsed_call": True}
 
 
+def test_a_call_may_open_with_one_of_several_texts():
+    tokens = copy.deepcopy(TOOLED.tokenizer)
+    opening = {"open": ["<tool_call>", "[CALL]"]}
+    calls = {**{k: v for k, v in CALLS.items() if k != "open_pattern"}, **opening}
+    fields = {"content": {"content": "text"}, "tool_calls": calls}
+    tokens.response_template = {"start_anchor": "<assistant>", "fields": fields}
+    parser = CallParser("mine", replace(TOOLED, tokenizer=tokens))
+    (call,) = parser.parse('[CALL]{"name": "add", "arguments": {"x": 1}}</tool_call>', "", TOOLS)
+    assert call["function"]["name"] == "add"
+    assert parser.is_unparsed("I look. [CALL]{") and not parser.is_unparsed("It is nine.")
+
+
+def test_a_stop_id_without_a_text_does_not_cut_a_call_off():
+    local = calls_in_tags()
+    unknown = len(local.tokenizer) + 7
+    assert local.tokenizer.decode([unknown]) == ""
+    more = replace(local, stop_ids=local.stop_ids | {unknown})
+    assert CallParser("mine", more).form == CallParser("mine", local).form is not None
+
+
 def test_a_template_whose_calls_cannot_be_forced_is_refused():
     tokens = copy.deepcopy(TOOLED.tokenizer)
     fields = {"content": {"content": "text"}, "tool_calls": {**CALLS, "open_pattern": "<other>"}}

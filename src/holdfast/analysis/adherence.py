@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from holdfast.analysis import sequential, statistics
-from holdfast.analysis.estimates import KEPT
 from holdfast.analysis.sequential import FAIL, PASS, UNDECIDED
 from holdfast.analysis.verdicts import verdict_on
+from holdfast.measures.registry import FOLLOWED
 from holdfast.records import Run
 from holdfast.records.log_scores import ScoredRule
 
@@ -241,7 +241,7 @@ def _adherence(
     broken = [
         BrokenTurn(int(scores.dialogs[n]), int(scores.positions[n]), float(scores.scores[n]))
         for n in order
-        if scores.scores[n] < KEPT
+        if scores.scores[n] < FOLLOWED
     ]
     by_turn = scores.cells(TURN_BINS, scores.positions)
     by_tokens = scores.cells(TOKEN_BINS, scores.tokens)
@@ -280,7 +280,7 @@ def _survival(scores: RuleScores) -> Survival:
     """The Kaplan-Meier curve of the first turn that breaks a rule."""
     rows, first, counts = np.unique(scores.dialogs, return_index=True, return_counts=True)
     last = first + counts - 1  # the scores of a dialog follow each other
-    broken = scores.scores < KEPT
+    broken = scores.scores < FOLLOWED
     breaking, first_break = np.unique(scores.dialogs[broken], return_index=True)
     broken_at = scores.positions[broken][first_break].astype(int)
     ended_at = scores.positions[last[~np.isin(rows, breaking)]].astype(int)

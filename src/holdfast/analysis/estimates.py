@@ -12,11 +12,11 @@ from holdfast.analysis import statistics
 from holdfast.analysis.series import Series, category_of, probe_means
 from holdfast.analysis.unscored import without_score
 from holdfast.analysis.verdicts import MIN_SAMPLES, SUPPORTED, verdict_on, within
+from holdfast.measures.registry import FOLLOWED
 from holdfast.records import Agent, Conversation, Probe, ProbePlace
 
 P = TypeVar("P", bound=ProbePlace)
 
-KEPT = 0.5  # the lowest score of a reply that keeps a rule
 LOW = 0.2  # a rule that certainly scores less counts as never followed
 LEAST_DRAWN = 5  # fewest conversations for a group to have intervals, or a prompt a rank
 PROMPTS_APART = 6  # with more prompts, rules are identified only by their ids, over all prompts
@@ -93,19 +93,21 @@ class EstimateRow:
 
     @functools.cached_property
     def broken(self) -> list[int]:
-        """How many conversations first scored below `KEPT` in each round."""
+        """How many conversations first scored below `FOLLOWED` in each round."""
         first = first_broken(self.values[self.members])
         return [first.count(number) for number in range(1, self.series.rounds + 1)]
 
     @property
     def kept(self) -> int:
-        """How many conversations never scored below `KEPT`."""
+        """How many conversations never scored below `FOLLOWED`."""
         return self.n - sum(self.broken)
 
     @property
     def kept_once(self) -> int:
-        """How many scored `KEPT` or more in any round."""
-        return int((self.values[self.members] >= KEPT).any(axis=1).sum())  # NaN compares as False
+        """How many scored `FOLLOWED` or more in any round."""
+        return int(
+            (self.values[self.members] >= FOLLOWED).any(axis=1).sum()
+        )  # NaN compares as False
 
     @property
     def never_followed(self) -> bool:
@@ -222,9 +224,13 @@ def _rule_values(item: Series, case: str | None, rule: str) -> np.ndarray:
 
 
 def first_broken(values: np.ndarray) -> list[int]:
-    """Each conversation's first round, from 1, below `KEPT`; 0 if none. [conversation, round]"""
+    """Each conversation's first round, from 1, below `FOLLOWED`; 0 if none.
+
+    Args:
+        values: [conversation, round].
+    """
     with np.errstate(invalid="ignore"):
-        below = values < KEPT
+        below = values < FOLLOWED
     return [int(row.argmax()) + 1 if row.any() else 0 for row in below]
 
 
@@ -234,7 +240,7 @@ def is_never_followed(values: np.ndarray, error: float) -> bool:
     """
     if len(values) < MIN_SAMPLES:
         return False
-    if not (values >= KEPT).any():  # NaN compares as False
+    if not (values >= FOLLOWED).any():  # NaN compares as False
         return True
     return all(map(is_low, statistics.estimate_columns(values, statistics.SCORES, error)))
 
@@ -383,7 +389,7 @@ def _replies(record: Conversation) -> list[tuple[int, list[bool]]] | None:
     replies: dict[tuple[int, int, str | None], list[bool]] = {}
     for probe in probes:
         key = probe.round, probe.probe, probe.reply_of or probe.rule
-        replies.setdefault(key, []).append(probe.score >= KEPT)
+        replies.setdefault(key, []).append(probe.score >= FOLLOWED)
     if len({rule for _, _, rule in replies}) > 1:
         return None
     return [(number, kept) for (number, *_), kept in replies.items() if len(kept) == len(rules)]

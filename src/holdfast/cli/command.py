@@ -50,9 +50,15 @@ class Options(BaseModel):
     def refuse(self, names: Sequence[str], why: str) -> None:
         """Refuses the first of these options that is given, with the reason."""
         for name in names:
-            if (value := getattr(self, name, None)) is not None:
-                value = value[0] if isinstance(value, list) else value
-                raise UsageError(f"{option_of(name)} {value} {why}.")
+            if values := self.values_of(name):
+                raise UsageError(f"{option_of(name)} {values[0]} {why}.")
+
+    def values_of(self, name: str) -> list[str]:
+        """The values of an option; none if it is not given, or is no option of the command."""
+        value = getattr(self, name, None)
+        if value is None:
+            return []
+        return list(map(str, value)) if isinstance(value, list) else [str(value)]
 
     def is_default(self, name: str) -> bool:
         """Whether an option has its default value, or is no option of the command."""

@@ -44,7 +44,7 @@ def check_name(arguments: Options, role: str) -> None:
     if endpoint.key not in ("", EndpointOptions.model_fields["api_key_env"].default):
         words += f" {option_of(f'{prefix}api_key_env')} {endpoint.key}"
     raise NoSuchModel(
-        f"{option_of(role)} {name} is no folder here and no URL; did you mean {words}?"
+        f"{option_of(role)} {name} is neither a folder here nor a URL; did you mean {words}?"
     )
 
 

@@ -18,13 +18,15 @@ from holdfast.errors import UsageError
 from holdfast.records import Tokens
 from holdfast.report.wording import aligned, count_of
 
+LEAST_COST = 0.0001  # that is shown as a number
+
 
 def check_prices(arguments: DryRunOptions) -> None:
     """Refuses prices that have no effect or make no sense, before anything runs."""
     for option, price in (("--price-in", arguments.price_in), ("--price-out", arguments.price_out)):
         if price is not None and not arguments.dry_run:
             raise UsageError(
-                f"{option} {price:g} is for --dry-run; add it, or leave this out.",
+                f"{option} {price:g} only applies with --dry-run; add --dry-run or drop {option}.",
                 option=option.removeprefix("--"),
                 value=price,
             )
@@ -52,7 +54,7 @@ class WorkItem:
 
     name: str
     units: int
-    left: int
+    units_left: int
     requests: int  # that all `units` take
 
 
@@ -83,8 +85,12 @@ class Measured:
         return self.ended == self.count
 
     @property
-    def seconds_of_all(self) -> float:
-        """The seconds that whole conversations take; estimated, if time was up before the end."""
+    def seconds_of_all(self) -> float | None:
+        """The seconds that whole conversations take; estimated, if time was up before the end, and
+        None if no reply was answered.
+        """
+        if not self.done:
+            return None
         if self.is_whole:
             return self.seconds
         return self.seconds / cost_share(self.done / self.replies, GROWTH)
@@ -115,37 +121,30 @@ def print_estimate(
     arguments: PricedOptions, parts: Sequence[WorkItem], measured: Measured, out: Path
 ) -> None:
     """Prints the estimate of the parts of a command, of which the first was measured."""
-    print(*estimate_lines(arguments, parts, measured, out), sep="\n")
-    write_document(_estimate(arguments, parts, measured, out))
-
-
-def _estimate(
-    arguments: PricedOptions, parts: Sequence[WorkItem], measured: Measured, out: Path
-) -> EstimateDocument:
-    """The estimate for other programs."""
-    ended = measured.ended
-    if not measured.count:
-        requests = sum(part.requests * part.left // part.units for part in parts)
-        return EstimateDocument(folder=out.resolve(), measured=0, requests=requests)
-    left = remaining([replace(parts[0], left=parts[0].left - ended), *parts[1:]], measured)
+    first, *others = parts
+    parts = [replace(first, units_left=first.units_left - measured.ended), *others]
+    rest = _remaining(parts, measured)
+    print(*_lines(arguments, parts, measured, rest, out), sep="\n")
     price_in, price_out = arguments.price_in or 0.0, arguments.price_out or 0.0
-    return EstimateDocument(
-        folder=out.resolve(),
-        measured=ended,
-        requests=round(left.requests),
-        seconds=left.seconds,
-        tokens_read=left.read,
-        tokens_written=left.written,
-        cost=None if left.read is None else left.cost(price_in, price_out) or None,
+    write_document(
+        EstimateDocument(
+            folder=out.resolve(),
+            measured=measured.ended,
+            requests=round(rest.requests),
+            seconds=rest.seconds,
+            tokens_read=rest.read,
+            tokens_written=rest.written,
+            cost=None if rest.read is None else rest.cost(price_in, price_out) or None,
+        )
     )
 
 
 @dataclass(frozen=True)
-class Remaining:
+class _Remaining:
     """An estimate of what is left of a command, by what its dry run measured."""
 
     requests: float  # at most
-    seconds: float  # at the pace of the dry run
+    seconds: float | None  # at the pace of the dry run; None if nothing was measured
     read: float | None  # tokens; None if unknown
     written: float | None
 
@@ -154,77 +153,88 @@ class Remaining:
         return ((self.read or 0.0) * price_in + (self.written or 0.0) * price_out) / 1e6
 
 
-def remaining(parts: Sequence[WorkItem], measured: Measured) -> Remaining:
-    """The estimate for parts of which the first was measured, and less is left by now."""
+def _remaining(parts: Sequence[WorkItem], measured: Measured) -> _Remaining:
+    """The estimate for the parts; the first was measured, and has that many units less left."""
     per_unit = [part.requests / part.units for part in parts]
-    requests = sum(count * part.left for count, part in zip(per_unit, parts, strict=True))
-    seconds = requests / (per_unit[0] * measured.count) * measured.seconds_of_all
+    requests = sum(count * part.units_left for count, part in zip(per_unit, parts, strict=True))
+    if (seconds := measured.seconds_of_all) is None:
+        return _Remaining(requests, None, None, None)
+    seconds *= requests / (per_unit[0] * measured.count)
     tokens = measured.tokens
     if not tokens or any(None in (counts.read, counts.written) for counts in tokens):
-        return Remaining(requests, seconds, None, None)
+        return _Remaining(requests, seconds, None, None)
     scale = requests / (per_unit[0] * len(tokens))
     read = scale * sum(counts.read or 0 for counts in tokens)
     written = scale * sum(counts.written or 0 for counts in tokens)
-    return Remaining(requests, seconds, read, written)
+    return _Remaining(requests, seconds, read, written)
 
 
-def estimate_lines(
+def _lines(
     arguments: PricedOptions,
     parts: Sequence[WorkItem],
     measured: Measured,
+    rest: _Remaining,
     out: Path,
 ) -> list[str]:
     """A table of the parts, and the tokens, cost and time left, going by what was just measured."""
-    first, ended = parts[0], measured.ended
-    parts = [replace(first, left=first.left - ended), *parts[1:]]
     rows: list[tuple[str, ...]] = [("part", "at most", "left", "requests")]
     for part in parts:
-        rows.append((part.name, *(f"{n:,}" for n in (part.units, part.left, part.requests))))
+        rows.append((part.name, *(f"{n:,}" for n in (part.units, part.units_left, part.requests))))
+    table, ended = aligned(rows), measured.ended
     if not measured.count:
-        return [*aligned(rows), f"The {first.name} are recorded in {out}: nothing was measured."]
+        return [*table, f"The {parts[0].name} are recorded in {out}: nothing was measured."]
+    if rest.seconds is None:
+        replies = count_of(measured.replies, "reply")
+        return [*table, f"Nothing was measured: none of the {replies} was answered."]
     if measured.is_whole:
-        basis = f"Measured on {ended} of the {first.name}, recorded in {out}."
+        basis = f"Measured on {ended} of the {parts[0].name}, recorded in {out}."
     else:
+        finished = "is" if ended == 1 else "are"
+        recorded = f"the {ended} that finished {finished} recorded in {out}"
         basis = (
-            f"Measured on {measured.done} of the {count_of(measured.replies, 'reply')} of"
-            f" {measured.count} of the {first.name}; {ended} that ended are recorded in {out}."
+            f"Measured on {measured.done} of the {count_of(measured.replies, 'reply')} in"
+            f" {count_of(measured.count, 'conversation')};"
+            f" {recorded if ended else 'none has finished'}."
         )
-    left = remaining(parts, measured)
-    tokens = _token_lines(arguments, left, any_ended=ended > 0)
-    return [*aligned(rows), basis, *tokens, _time_line(arguments, left, measured)]
+    tokens = _token_lines(arguments, rest, any_ended=ended > 0)
+    return [*table, basis, *tokens, _time_line(arguments, rest.requests, rest.seconds, measured)]
 
 
-def _token_lines(arguments: PricedOptions, left: Remaining, *, any_ended: bool) -> list[str]:
+def _token_lines(arguments: PricedOptions, rest: _Remaining, *, any_ended: bool) -> list[str]:
     """The tokens left and, given prices, their cost."""
     if not any_ended:
         return ["Tokens left: unknown, as no conversation has ended."]
-    if left.read is None or left.written is None:
+    if rest.read is None or rest.written is None:
         return ["Tokens left: unknown, as not every reply came with its tokens."]
-    read, written = (f"{float(f'{tokens:.2g}'):,.0f}" for tokens in (left.read, left.written))
+    read, written = (f"{float(f'{tokens:.2g}'):,.0f}" for tokens in (rest.read, rest.written))
     lines = [
-        f"Tokens left: about {read} read and {written} written, in at most {left.requests:,.0f}"
+        f"Tokens left: about {read} read and {written} written, in at most {rest.requests:,.0f}"
         " requests."
     ]
     price_in, price_out = arguments.price_in or 0.0, arguments.price_out or 0.0
-    if cost := left.cost(price_in, price_out):
+    if cost := rest.cost(price_in, price_out):
+        about = f"about {cost:,.{2 if cost >= 1 else 4}f}"
+        amount = about if cost >= LEAST_COST else f"less than {LEAST_COST}"
         lines.append(
-            f"Cost of these: about {cost:,.{2 if cost >= 1 else 4}f}, at {price_in:g} a million"
-            f" read and {price_out:g} a million written, with none of them cached."
+            f"Cost of these: {amount}, at {price_in:g} a million read and {price_out:g} a million"
+            " written, with none of them cached."
         )
     return lines
 
 
-def _time_line(arguments: PricedOptions, left: Remaining, measured: Measured) -> str:
+def _time_line(
+    arguments: PricedOptions, requests: float, seconds: float, measured: Measured
+) -> str:
     """The time left, at the pace of the conversations that were measured."""
-    seconds, ran = left.seconds, measured.count
+    ran = measured.count
     if not is_url(arguments.model):
         return (
             f"Time left: about {duration(seconds)}, at the pace of {ran} side by side, without"
             " loading the model."
         )
     at_once = arguments.concurrency
-    if left.requests:  # one conversation takes as long as before, however many are at work
-        seconds = max(seconds * min(1.0, ran / at_once), measured.seconds_of_all)
+    if requests:  # one conversation takes as long as before, however many are at work
+        seconds = max(seconds * min(1.0, ran / at_once), measured.seconds_of_all or 0.0)
     if (limit := arguments.requests_per_minute) is None:
         return (
             f"Time left: about {duration(seconds)}, if {at_once} at a time are each as fast as"
@@ -232,5 +242,5 @@ def _time_line(arguments: PricedOptions, left: Remaining, measured: Measured) ->
         )
     return (
         f"Time left: about {duration(seconds)}, if {at_once} at a time are each as fast as those;"
-        f" at least {duration(60 * left.requests / limit)} at {limit:g} requests a minute."
+        f" at least {duration(60 * requests / limit)} at {limit:g} requests a minute."
     )

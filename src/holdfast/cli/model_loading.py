@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from holdfast.models.local import LocalModel
 
 _ROWS_OF_A_CHAT = 2  # streams of one reply, under guidance
+_OF_OUR_ENGINE = ("device", "device_map", "dtype", "chat_template", "fitted")  # options of no other
 
 
 def load_model(arguments: ModelOptions, **changed: Any) -> ChatModel:
@@ -71,18 +72,29 @@ def load_user_model(arguments: BenchmarkOptions) -> ChatModel | None:
     if arguments.user_model is None:
         return None
     check_name(arguments, "user_model")
-    in_engine = engine_in(arguments.user_model)
-    elsewhere = in_engine or is_url(arguments.user_model)
+    elsewhere = engine_in(arguments.user_model) or is_url(arguments.user_model)
     changed = {
         "model": arguments.user_model,
         "endpoint_model": arguments.user_endpoint_model,
         "api_key_env": arguments.user_api_key_env or arguments.api_key_env,
-        "engine": arguments.engine if in_engine else None,
+        "engine": _engine_for_user(arguments.user_model, arguments.engine),
+        "method": None,  # only the agent is steered
         "ray": None,
         "replicas": None,
         "chat_template": None if elsewhere else arguments.chat_template,
     }
     return _load_named(arguments.model_copy(update=changed))
+
+
+def _engine_for_user(model: str, given: Sequence[str] | None) -> list[str]:
+    """The values of --engine that concern the user model: options for a model in an engine, and the
+    engine for a GGUF file.
+    """
+    if engine_in(model):
+        return [value for value in given or () if "=" in value]
+    if is_url(model) or find_source(model).gguf is None:
+        return []
+    return [value for value in given or () if "=" not in value]
 
 
 def _load_named(arguments: ModelOptions) -> ChatModel:
@@ -96,14 +108,14 @@ def _load_named(arguments: ModelOptions) -> ChatModel:
     if on_engine or ray or is_url(model):
         _refuse_chat_template(arguments)
     if on_engine:
-        refuse_engine(arguments, engine)
+        refuse_engine(model, engine)
         return load_on_engine(arguments, engine_options, batch_size=arguments.batch_size)
     if ray or is_url(model):
         arguments.refuse(["engine"], "is for a model in this process; leave it out")
     if ray and is_url(model):
         raise UsageError(
-            f"--ray is for models that are loaded, and {model} is a server; to share"
-            " conversations out to several servers, give --model URL,URL."
+            f"--ray is for models that are loaded, and {model} is a server; to spread"
+            " conversations over several servers, give --model URL,URL."
         )
     check_name(arguments, "model")
     if ray:
@@ -112,11 +124,12 @@ def _load_named(arguments: ModelOptions) -> ChatModel:
     arguments.refuse(["replicas"], why)
     if is_url(model):
         return connect_endpoint(model, arguments)
-    if chosen_engine(arguments, engine, arguments.work, arguments.abilities) == "llama":
+    methods = arguments.values_of("method")
+    if chosen_engine(arguments, engine, methods, arguments.work, arguments.abilities) == "llama":
         named = arguments.model_copy(update={"model": f"llama:{model}"})
         rows = arguments.batch_size or (_ROWS_OF_A_CHAT if arguments.work == "chat" else None)
         return load_on_engine(named, engine_options, batch_size=rows)
-    refuse_engine_options(arguments, engine_options)
+    refuse_engine_options(model, engine_options)
     begin_loading(model)
     return load_local(
         arguments, batch_size=arguments.batch_size, chat_template=arguments.chat_template
@@ -140,54 +153,54 @@ def _load_on_ray(arguments: ModelOptions, ray: RayOptions) -> ChatModel:
 
 
 def chosen_engine(
-    arguments: Options, engine: str, work: Work, abilities: frozenset[Ability] = frozenset()
+    arguments: LocalModelOptions | ModelOptions,
+    engine: str,
+    methods: Sequence[str],
+    work: Work,
+    abilities: frozenset[Ability] = frozenset(),
 ) -> str:
     """The engine of a model without an engine in its name, "torch" or "llama"; says why.
+
+    Args:
+        engine: as `read_engine` gives it.
+        methods: the spec strings of the methods that replies may be steered by.
+        work, abilities: as in `Wanted`.
 
     Raises:
         UsageError, ModelError: the engine that was chosen by hand cannot run it.
     """
-    model = getattr(arguments, "model", "")
-    if endpoint_meant(model):
+    if endpoint_meant(arguments.model):
         return "torch"  # and refused where it is loaded
-    gguf = find_source(model).gguf
-    given = getattr(arguments, "method", None) or getattr(arguments, "default_method", None) or []
-    specs = [given] if isinstance(given, str) else given
-    names = ("device", "device_map", "dtype", "chat_template", "fitted")
-    values = {option_of(name): getattr(arguments, name, None) for name in names}
-    options = {
-        name: str(value[0] if isinstance(value, list) else value)
-        for name, value in values.items()
-        if value is not None
-    }
-    wanted = Wanted(work, [parse(spec) for spec in specs if gguf], abilities, options)
-    choice = choose_engine(model, gguf, engine, wanted)
+    gguf = find_source(arguments.model).gguf
+    given = {name: arguments.values_of(name) for name in _OF_OUR_ENGINE}
+    options = {option_of(name): values[0] for name, values in given.items() if values}
+    wanted = Wanted(work, [parse(spec) for spec in methods if gguf], abilities, options)
+    choice = choose_engine(arguments.model, gguf, engine, wanted)
     if choice.sentence:
         note(choice.sentence)
     return choice.engine
 
 
-def refuse_engine(arguments: Options, engine: str) -> None:
+def refuse_engine(model: str, engine: str) -> None:
     """Refuses the choice of an engine for a model whose name has one."""
     if engine != "auto":
         raise UsageError(
-            f"--engine {engine} chooses for a GGUF file, and {getattr(arguments, 'model', '')} has"
-            " its engine in its name; leave one of them out."
+            f"--engine {engine} chooses for a GGUF file, and {model} has its engine in its name;"
+            " leave one of them out."
         )
 
 
-def refuse_engine_options(arguments: Options, given: Sequence[str]) -> None:
+def refuse_engine_options(model: str, given: Sequence[str]) -> None:
     """Refuses options of vLLM or llama.cpp for a model that runs in our engine."""
-    for option in given:
+    if given:
         raise UsageError(
-            f"--engine {option} is for a model in an engine, as vllm:MODEL, which"
-            f" {getattr(arguments, 'model', '')} is not; leave it out."
+            f"--engine {given[0]} is for a model in an engine, as vllm:MODEL, which {model} is"
+            " not; leave it out."
         )
 
 
-def _refuse_chat_template(arguments: Options) -> None:
-    model = getattr(arguments, "model", "")
-    why = f"is for a model loaded in this process, and {model} is not; leave it out"
+def _refuse_chat_template(arguments: LocalModelOptions | ModelOptions) -> None:
+    why = f"is for a model loaded in this process, and {arguments.model} is not; leave it out"
     arguments.refuse(["chat_template"], why)
 
 
@@ -202,7 +215,7 @@ def load_on_engine(
     engine = engine_in(arguments.model)
     _refuse_chat_template(arguments)
     why = f"is for models that holdfast places, and {engine} places its own; leave it out"
-    arguments.refuse(["device", "device_map", "ray"], why)
+    arguments.refuse(["device", "device_map", "ray", "replicas"], why)
     options = {**read_options(engine_options or ()), **more}
     note(f"loading {arguments.model} ...")
     model = load_in_engine(
@@ -287,6 +300,6 @@ def _warn_of_short_context(arguments: Options, model: ChatModel) -> None:
     most, context = arguments.max_new_tokens, getattr(model, "context", None)
     if context and most > context and most != Sampling.max_new_tokens:
         note(
-            f"--max-new-tokens {most} is more than the context of {model.name}, {context:,} tokens;"
-            " a reply ends where that is full."
+            f"--max-new-tokens {most} exceeds {model.name}'s context of {context:,} tokens; replies"
+            " stop when it is full."
         )

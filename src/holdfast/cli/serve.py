@@ -154,11 +154,13 @@ def _service(arguments: ServeArguments) -> Service:
         )
     engine_named, engine_options = read_engine(arguments.engine)
     if in_engine := bool(engine_in(arguments.model)):
-        refuse_engine(arguments, engine_named)
-    elif in_engine := chosen_engine(arguments, engine_named, "server") == "llama":
+        refuse_engine(arguments.model, engine_named)
+    elif in_engine := (
+        chosen_engine(arguments, engine_named, [arguments.default_method], "server") == "llama"
+    ):
         arguments = arguments.model_copy(update={"model": f"llama:{arguments.model}"})
     else:
-        refuse_engine_options(arguments, engine_options)
+        refuse_engine_options(arguments.model, engine_options)
         begin_loading(arguments.model)
     from holdfast.serve.metrics import Metrics
     from holdfast.serve.served_engine import ServedEngine

@@ -1,8 +1,7 @@
 """Requests to OpenAI's two chat APIs: their messages, and where the text of each is in the body.
 
 Chat Completions has `messages`; the Responses API has `input`, a text or a list of items, and the
-system prompt in `instructions`. The content of a message is a text, null
-or a list of parts.
+system prompt in `instructions`. The content of a message is a text, null or a list of parts.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ def api_of(method: str, path: str) -> Api | None:
 
 
 class Unreadable(Exception):
-    """A body that is no request to the API as we know it; the text of the exception says why."""
+    """A body that we cannot read as a request to this API; the text of the exception says why."""
 
 
 @dataclass(frozen=True)
@@ -138,6 +137,8 @@ class ChatRequest:
                 changes += message.insertions(contents[position])
             elif isinstance(message.item[-1], int) and position < len(self.messages) - 1:
                 changes.append(Removal(message.item))
+            elif message.role == "system":
+                raise Unreadable("a method leaves out the system prompt")
             else:
                 raise Unreadable("a method leaves out the message that is to be answered")
         return tuple(changes)

@@ -23,11 +23,11 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 from holdfast.analysis.adherence import label_of
-from holdfast.analysis.estimates import KEPT
 from holdfast.common.extras import import_extra
 from holdfast.common.files import cannot_write
 from holdfast.common.version import __version__
 from holdfast.errors import UsageError
+from holdfast.measures.registry import FOLLOWED
 from holdfast.records import Probe, Run
 from holdfast.records.export import csv_line, without_formula, without_surrogates
 from holdfast.records.log_scores import rule_of
@@ -109,7 +109,7 @@ def rows_of(run: Run) -> Iterator[ScoreRow]:
         for score in sorted(record.answered, key=lambda item: item.round):
             turn, is_scored = turns[score.round], isinstance(score, Probe)
             value = score.score if isinstance(score, Probe) else None
-            kept = KEPT_LABEL if value is not None and value >= KEPT else BROKEN_LABEL
+            kept = KEPT_LABEL if value is not None and value >= FOLLOWED else BROKEN_LABEL
             yield ScoreRow(
                 source=record.source,
                 dialog=record.conversation,

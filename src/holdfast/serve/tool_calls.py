@@ -72,8 +72,7 @@ class CallParser:
 
     def is_unparsed(self, text: str) -> bool:
         """Whether a reply without parsed calls has the beginning of one, by the template."""
-        call = (self.template or {}).get("fields", {}).get("tool_calls", {})
-        opening = call.get("open_pattern") or re.escape(call.get("open") or "")
+        opening = _pattern((self.template or {}).get("fields", {}).get("tool_calls", {}), "open")
         return bool(opening and re.search(opening, text, re.DOTALL))
 
     @cached_property
@@ -116,7 +115,8 @@ class CallParser:
 
     def _until_stop(self, text: str) -> str:
         """A text up to the first token that ends a reply."""
-        ends = [str(self.model.tokenizer.decode([token])) for token in self.model.stop_ids]
+        decoded = (str(self.model.tokenizer.decode([token])) for token in self.model.stop_ids)
+        ends = list(filter(None, decoded))  # an id that the tokenizer lacks is no text
         return re.split("|".join(map(re.escape, ends)), text)[0] if ends else text
 
     def _rendered(self, messages: Sequence[Message], **more: Any) -> str:
@@ -151,10 +151,8 @@ class CallParser:
         of each call, with its name, and its arguments as an object; {} and [] if a call lacks one.
         """
         template = self.template or {}
-        anchors = template.get("start_anchor", [])
-        anchors = [anchors] if isinstance(anchors, str) else anchors
-        pattern = template.get("start_anchor_pattern") or "|".join(map(re.escape, anchors))
-        prefix = prompt if re.search(pattern, prompt, re.DOTALL) else ""
+        begins = re.search(_pattern(template, "start_anchor"), prompt, re.DOTALL)
+        prefix = prompt if begins else ""
         try:
             message = self.model.tokenizer.parse_response(
                 text, template, prefix=prefix, tools=list(tools)
@@ -169,3 +167,10 @@ class CallParser:
         except (ValueError, KeyError, TypeError):  # the model wrote something else there
             pass
         return {}, []
+
+
+def _pattern(part: Mapping[str, Any], name: str) -> str:
+    """The pattern of an anchor in a response template, given as such or as one or several texts."""
+    texts = part.get(name, [])
+    texts = [texts] if isinstance(texts, str) else texts
+    return part.get(f"{name}_pattern") or "|".join(map(re.escape, texts))
