@@ -115,6 +115,11 @@ _OF_OTHER_TEXTS = re.compile(
         r"first|opening|greeting|intro\w*|outro|closing|sections?|paragraphs?|chunks?",
         r"bullets?|points?|items?|lists?|options?|steps?|questions?|hints?|tips?|topics?",
         r"each of|each (?:point|one|step|sentence)|per|(?<!plain )sentences? (?:of|with)",
+        r"commits?|(?:error|log|status|warning|toast|validation|system) messages?|docstrings?",
+        r"comments?|functions?|methods?|class(?:es)?|files?|modules?|components?|helpers?",
+        r"lines?|variables?|identifiers?|parameters?|arguments?|branch(?:es)?|prs?",
+        r"pull requests?|changelogs?|entr(?:y|ies)|tests?|scripts?|commands?|diffs?|patch(?:es)?",
+        r"cells?|columns?|rows?|slides?|slugs?|urls?|passwords?|usernames?|readmes?",
         r"context|documents?|history|input|passages?|query",
         r"at least|minimum|more than one",
     )
@@ -133,6 +138,8 @@ _OF_OTHER_TEXTS_AFTER = re.compile(
     re.I,
 )
 _ANSWER_QUESTIONS = re.compile(r"\banswers?\b[^,:]{0,30}\bquestions?\b", re.I)
+
+_LONGEST_TITLE = 4  # words before a colon that say what has the length: "Docstrings: at most ..."
 
 _EXACT_MEASURES = {
     "sentence": "sentence_count",
@@ -193,7 +200,10 @@ def _measure_of(match: re.Match[str], before: str, after: str) -> Spec | None:
 
 
 def _is_of_another_text(before: str, after: str) -> bool:
-    nearest = re.split(r"[,:]| and ", before)[-1]
+    nearest = re.split(r",| and ", before)[-1]
+    title, colon, rest = nearest.rpartition(":")
+    if colon and len(title.split()) > _LONGEST_TITLE:
+        nearest = rest
     nearest = _ANSWER_QUESTIONS.sub("answer", nearest)
     return bool(_OF_OTHER_TEXTS.search(nearest) or _OF_OTHER_TEXTS_AFTER.match(after))
 

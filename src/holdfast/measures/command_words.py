@@ -4,6 +4,8 @@ import re
 from collections.abc import Iterable, Iterator
 from functools import cache
 
+import regex
+
 # a command's action, and other verbs that order it
 ACTIONS = {
     "push": "push publish ship upload send put get bring land deploy",
@@ -85,6 +87,10 @@ _OF_TOOLS = frozenset("git npm pnpm yarn cargo docker kubectl terraform helm gh 
 _COMMON_PARTS = frozenset("internal com org net www local io dev".split())
 
 
+# a group that may be left out, with the groups in it
+_OPTIONAL_GROUP = regex.compile(r"(\((?:[^()\\]++|\\.|(?1))*+\))[?*]")
+
+
 def command_cues(command: str) -> Iterator[tuple[str, ...]]:
     """Patterns for each command that a regular expression matches: an order that matches all of
     them, in the words of the command or in others, asks for it.
@@ -131,6 +137,7 @@ def _commands(command: str) -> list[list[list[str]]]:
     """The literal words of a regular expression for commands: per alternative, those in order, each
     with its own alternatives.
     """
+    command = _OPTIONAL_GROUP.sub(" ", command)
     text = re.sub(r"\\[bBsSwWdDAZ](?:[*+?]|\{[^}]*\})?|[\^$]", " ", command).replace("\\", "")
     text = re.sub(r"\([^()|]*\)[*?]|\(\?![^()]*\)|\[[^\]]*\][*+?]?|\.[*+]\??", " ", text)
     alternatives = re.split(r"\|(?![^(]*\))", text)
