@@ -146,7 +146,6 @@ def test_a_line_with_a_condition_is_no_rule_and_says_so(line, reason):
         "Give a summary of at most 50 words.",
         "Each bullet has at most ten words.",
         '"tip": ONE sentence, at most 25 words.',
-        "Commit messages must be at most 72 characters.",
         "Docstrings: at most 3 sentences.",
         "Keep functions under 50 lines.",
         "Lines have at most 100 characters.",
@@ -166,6 +165,11 @@ def test_a_line_with_a_condition_is_no_rule_and_says_so(line, reason):
 )
 def test_what_holds_only_at_times_or_for_other_texts_is_no_rule(line):
     assert not drafted(f"You are a bot for customers.\n\n{line}\n")
+
+
+def test_a_length_of_commit_messages_is_no_length_of_replies():
+    (draft,) = drafted("Commit messages must be at most 72 characters.\n")
+    assert draft.measure == {"name": "commit_message", "pattern": r"\A.{1,72}(?:\n|\Z)"}
 
 
 @pytest.mark.parametrize(

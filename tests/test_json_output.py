@@ -89,7 +89,7 @@ def test_results_are_one_document(command, field, working_folder, capsys):
 TINY = [  # a small call of the commands that measure a model, and its exit code
     ("check luna --budget 2 --rounds 2 --max-new-tokens 4 --min-stability 0.5", 3),
     ("tasks --task json --samples 2", 0),
-    ("trace --suite core --rounds 2 --conversations 4", 0),
+    ("trace --suite core --rounds 2 --conversations 2 --temperature 1", 0),
     ("geometry --suite core --rounds 2 --conversations 2", 0),
     ("drift --suite core --rounds 2 --conversations 2 --max-new-tokens 4", 0),
 ]
