@@ -151,6 +151,13 @@ def test_a_named_measure_is_described_in_full(capsys):
     assert (refused.value.kind, refused.value.suggestion) == ("measure", "contains")
 
 
+@pytest.mark.parametrize("command", ["trace", "geometry"])
+@pytest.mark.parametrize("option", ["--rounds", "--conversations"])
+def test_a_refused_count_names_the_command_itself(command, option, capsys):
+    assert main([command, option, "0"]) == 2
+    assert f"{command} takes {option} as a whole number" in capsys.readouterr().err
+
+
 def test_the_example_of_a_measure_can_be_built():
     for name in REGISTRY:
         assert measures.build(yaml.safe_load(measure_example(name))).name == name

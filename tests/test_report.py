@@ -26,8 +26,9 @@ from page_outline import Outline, read_page
 from synthetic_run import METHODS, NASTY, write_run
 
 from holdfast import report
-from holdfast.analysis.estimates import LEAST_DRAWN, by_prompt, category_rows, compare, row_of
+from holdfast.analysis.estimates import LEAST_DRAWN, category_rows, compare, row_of
 from holdfast.analysis.outcome import Outcome, findings_of
+from holdfast.analysis.prompt_rows import by_prompt
 from holdfast.analysis.series import label_runs, read_series
 from holdfast.analysis.statistics import (
     DIFFERENCES,

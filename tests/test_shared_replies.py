@@ -11,7 +11,7 @@ from scripted_model import ScriptedModel
 from synthetic_run import as_json, conversation_of
 
 from holdfast import drift, report
-from holdfast.analysis.estimates import accuracy_of
+from holdfast.analysis.accuracy import accuracy_of
 from holdfast.analysis.series import read_series
 from holdfast.analysis.summary import summarise
 from holdfast.drift.cases import _content

@@ -63,7 +63,7 @@ def helping_sentence() -> str:
         raise ValueError(f"{HELPING} does not beat repetition on every model")
     gains = " and ".join(f"{row['gain']['all']['mean']:.2f} on `{model}`" for model, row in rows)
     return (
-        "Where a program can check the rules, drawing each reply again that breaks one"
+        "Where a program can check the rules, redrawing each reply that breaks one"
         f" (`--method {HELPING}`, with any API) raises the share of rules kept by {gains}, more"
         " than repeating the whole prompt does."
     )

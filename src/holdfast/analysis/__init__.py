@@ -6,6 +6,7 @@ statistics.py    means, their intervals, paired differences
 verdicts.py      the single rule for what may be said of a number
 series.py        a drift run as matrices [conversation, round]
 estimates.py     the table of a drift run: a row per method, measure, and category or rule
+prompt_rows.py   how stable and how adopted each system prompt is; accuracy.py: shares followed
 prompt_effect.py the same probes with and without a system prompt
 collapse.py      conversations and replies that broke down
 check_verdicts.py verdicts of `check`, using sequential.py

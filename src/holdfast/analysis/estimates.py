@@ -10,10 +10,9 @@ import numpy as np
 
 from holdfast.analysis import statistics
 from holdfast.analysis.series import Series, category_of, probe_means
-from holdfast.analysis.unscored import without_score
 from holdfast.analysis.verdicts import MIN_SAMPLES, SUPPORTED, verdict_on, within
 from holdfast.measures.registry import FOLLOWED
-from holdfast.records import Agent, Conversation, Probe, ProbePlace
+from holdfast.records import Conversation, Probe, ProbePlace
 
 P = TypeVar("P", bound=ProbePlace)
 
@@ -118,7 +117,7 @@ class EstimateRow:
     def judge(self) -> str:
         """The model that judges these replies; "" if scores are computed from the text."""
         records = (r for r, member in zip(self.series.records, self.members, strict=True) if member)
-        probes = (probe for record in records for probe in _of_agent(record.probes))
+        probes = (probe for record in records for probe in stability_probes(record.probes))
         judges = (probe.judge for probe in probes if self.rule in ("", probe.rule))
         return next(filter(None, judges), "")
 
@@ -132,30 +131,6 @@ class Difference:
     n: int
     last: statistics.Estimate
     mean: statistics.Estimate
-
-
-@dataclass(frozen=True)
-class PromptRow:
-    """One system prompt as the agent's (stability) and as the user's (adoption) in one series."""
-
-    id: str
-    category: str
-    text: str
-    n: int  # conversations in which the agent had it
-    by_round: tuple[float | None, ...]  # mean stability; None where not measured
-    mean: float  # over all rounds
-    adopted: float | None  # mean adoption in the last round of conversations whose user had it
-    n_adopted: int  # the number of conversations in that mean
-    judge: str  # the model that scores it, if one does
-
-    @property
-    def first(self) -> float:
-        """The mean of the first round that was measured."""
-        return next(mean for mean in self.by_round if mean is not None)
-
-    @property
-    def last(self) -> float:
-        return next(mean for mean in reversed(self.by_round) if mean is not None)
 
 
 # --- Rows
@@ -194,7 +169,7 @@ def rule_rows(series: Sequence[Series]) -> list[EstimateRow]:
         name = f"{case}, {rule}" if case is not None and len(prompts) > 1 else rule
         for item in series:
             members = [
-                any(id == rule and case in (None, agent) for agent, id in record)
+                any(rule_id == rule and case in (None, agent) for agent, rule_id in record)
                 for record in probed[item]
             ]
             values = _rule_values(item, case, rule)
@@ -206,7 +181,7 @@ def rule_rows(series: Sequence[Series]) -> list[EstimateRow]:
 
 
 def _rules(record: Conversation) -> list[tuple[str, str]]:
-    rules = (probe.rule for probe in _of_agent(record.probes) if probe.rule)
+    rules = (probe.rule for probe in stability_probes(record.probes) if probe.rule)
     return list(dict.fromkeys((record.agent.id, rule) for rule in rules))
 
 
@@ -312,88 +287,6 @@ def fixes(series: Sequence[Series]) -> list[Difference]:
     return [pair for pair in compared if pair and pair.mean.mean is not None]
 
 
-# --- Prompts and accuracies
-
-
-def by_prompt(item: Series) -> list[PromptRow]:
-    """A row per system prompt the agent had, least stable (mean over all rounds) first."""
-    adopted: dict[str | None, list[float]] = {}
-    for record, value in zip(item.records, item.adoption[:, -1], strict=True):
-        if not np.isnan(value):
-            adopted.setdefault(record.user.id, []).append(float(value))
-    agents = {record.agent.id: record.agent for record in reversed(item.records)}
-    ids = np.array([record.agent.id for record in item.records])
-    rows = [
-        _prompt_row(agents[name], item, ids == name, adopted.get(name, []))
-        for name in dict.fromkeys(ids.tolist())
-    ]
-    return sorted(filter(None, rows), key=lambda row: (row.mean, row.last, row.id))
-
-
-def _prompt_row(
-    agent: Agent, item: Series, members: np.ndarray, adopted: Sequence[float]
-) -> PromptRow | None:
-    """The row of a prompt's conversations; None if none was measured."""
-    stability = item.stability[members]
-    if np.isnan(stability).all():
-        return None
-    return PromptRow(
-        id=agent.id,
-        category=agent.category or "",
-        text=agent.system_prompt,
-        n=len(stability),
-        by_round=tuple(_mean(column[~np.isnan(column)]) for column in stability.T),
-        mean=float(np.nanmean(statistics.row_means(stability))),
-        adopted=_mean(np.array(adopted)),
-        n_adopted=len(adopted),
-        judge=EstimateRow(item, "stability", item.stability, members).judge,
-    )
-
-
-def _mean(values: np.ndarray) -> float | None:
-    return float(values.mean()) if len(values) else None
-
-
-def accuracy_of(series: Series) -> dict[str, list[statistics.Estimate]] | None:
-    """The accuracies by round at two levels: "prompt", the share of replies that follow every
-    instruction of their prompt, and "instruction", the share of all instructions that are followed
-    (its interval is over conversations too, and it has no standard deviation). None if a prompt's
-    rules are scored on separate replies, or no prompt has several.
-    """
-    stability = [probe for record in series.records for probe in _of_agent(record.probes)]
-    if not any(probe.reply_of for probe in stability):
-        return None
-    cells: list[tuple[int, int, list[bool]]] = []
-    for index, record in enumerate(series.records):
-        replies = _replies(record)
-        if replies is None:
-            return None
-        cells += [(index, number - 1, kept) for number, kept in replies]
-    shape = len(series.records), series.rounds
-    complete, followed, given = (
-        statistics.cell_means(
-            ((row, column, float(count(kept))) for row, column, kept in cells), shape
-        )
-        for count in (all, sum, len)
-    )
-    return {
-        "prompt": statistics.estimate_columns(complete, statistics.SCORES),
-        "instruction": statistics.share(followed, given),
-    }
-
-
-def _replies(record: Conversation) -> list[tuple[int, list[bool]]] | None:
-    """Each reply's round, and whether it kept each rule; None if a rule has its own reply."""
-    probes = _of_agent(record.probes)
-    rules = {probe.rule for probe in (*probes, *_of_agent(without_score(record)))}
-    replies: dict[tuple[int, int, str | None], list[bool]] = {}
-    for probe in probes:
-        key = probe.round, probe.probe, probe.reply_of or probe.rule
-        replies.setdefault(key, []).append(probe.score >= FOLLOWED)
-    if len({rule for _, _, rule in replies}) > 1:
-        return None
-    return [(number, kept) for (number, *_), kept in replies.items() if len(kept) == len(rules)]
-
-
-def _of_agent(probes: Sequence[P]) -> list[P]:
+def stability_probes(probes: Sequence[P]) -> list[P]:
+    """Those that ask the agent about its own prompt."""
     return [probe for probe in probes if probe.kind == "stability"]

@@ -15,11 +15,13 @@ from typing import Any
 import numpy as np
 
 from holdfast.analysis import estimates
+from holdfast.analysis.accuracy import accuracy_of
 from holdfast.analysis.check_file import Check, read_check, summary_of_check
 from holdfast.analysis.collapse import COUNTED, Collapse, count_turns, without_collapsed
 from holdfast.analysis.outcome import Findings, findings_of
 from holdfast.analysis.profile import profile_of
 from holdfast.analysis.prompt_effect import Baseline, BaselineRow, baseline_beside
+from holdfast.analysis.prompt_rows import PromptRow, by_prompt
 from holdfast.analysis.series import KINDS, MEASURED, Series, read_series
 from holdfast.analysis.statistics import Estimate, estimate
 from holdfast.analysis.summarised_rounds import BeforeAndAfter, summarised_rounds_of
@@ -176,7 +178,7 @@ def _methods(results: DriftResults) -> Iterator[MethodSummary]:
     for item, read, turns, rest in zip(series, whole, counted, left, strict=True):
         rows = {kind: estimates.row_of(item, kind) for kind in MEASURED if item.measured(kind)}
         scored = {kind: rows[kind] for kind in KINDS if kind in rows}
-        levels = estimates.accuracy_of(item) or {}
+        levels = accuracy_of(item) or {}
         first = item is series[0]
         findings = results.findings if first else findings_of(read)
         yield MethodSummary(
@@ -189,7 +191,7 @@ def _methods(results: DriftResults) -> Iterator[MethodSummary]:
             change={kind: judged(row.change) for kind, row in scored.items()},
             against=_against(series, item),
             categories={kind: _categories(item, kind) for kind in scored},
-            prompts=tuple(map(_prompt, estimates.by_prompt(item))),
+            prompts=tuple(map(_prompt, by_prompt(item))),
             rules=tuple(_rule(row, against.get(row)) for row in rules if row.series is item),
             accuracy={f"{name}_level": _each(points) for name, points in levels.items()} or None,
             baseline=_baseline(results.baseline) if first else None,
@@ -296,7 +298,7 @@ def _scores(row: BaselineRow) -> BaselineScores:
     )
 
 
-def _prompt(row: estimates.PromptRow) -> PromptSummary:
+def _prompt(row: PromptRow) -> PromptSummary:
     return PromptSummary(
         id=row.id,
         category=row.category,

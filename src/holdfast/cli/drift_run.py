@@ -12,6 +12,7 @@ from holdfast.drift import Cast, Settings, Suite
 from holdfast.methods import Method
 from holdfast.models.protocol import ChatModel
 from holdfast.records import Run
+from holdfast.report.wording import count_of
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,8 @@ class DriftRun:
     def ask_baseline(self) -> None:
         """Asks the probes of `--baseline`, with a bar."""
         count = self.settings.conversations
-        with Bar(count, "probe", f"baseline: {count:,} probes without the system prompt") as bar:
+        title = f"baseline: probes of {count_of(count, 'conversation')}, without the system prompt"
+        with Bar(count, "conversation", title) as bar:
             running = drift.Running(progress=bar, command=self.command or command_line())
             arguments = (self.model, self.suite, self.out, self.settings)
             drift.ask_baseline(*arguments, cast=self.cast, running=running)

@@ -17,6 +17,7 @@ from holdfast.cli.output import command_line, page_path, print_figures, write_pa
 from holdfast.cli.progress import Bar
 from holdfast.cli.run_names import model_of, run_folder
 from holdfast.common.files import write_whole
+from holdfast.common.ranges import whole_number
 from holdfast.drift.benchmark import check_before_loading
 from holdfast.drift.remaining import count_replies
 from holdfast.errors import UsageError
@@ -60,7 +61,14 @@ def _folder(command: str, arguments: _StudyOptions) -> Path:
     return arguments.out or run_folder(command, model, arguments.suite, seed=arguments.seed)
 
 
+def _check_counts(command: str, arguments: _StudyOptions) -> None:
+    """Refuses what `Settings` would, in the name of the command."""
+    whole_number(command, "rounds", arguments.rounds, 1)
+    whole_number(command, "conversations", arguments.conversations, 1)
+
+
 def run(arguments: TraceArguments) -> None:
+    _check_counts("trace", arguments)
     out = _folder("trace", arguments)
     page = page_path(arguments, out)
     settings = replace(
@@ -103,6 +111,7 @@ def run(arguments: TraceArguments) -> None:
 
 
 def run_geometry(arguments: GeometryArguments) -> None:
+    _check_counts("geometry", arguments)
     out = _folder("geometry", arguments)
     page = page_path(arguments, out)
     settings = drift.Settings(

@@ -83,10 +83,7 @@ async def converse(
             dialog = Dialog(pairing)
             async with room:
                 replies = ReplyProgress(replies_in(pairing, settings), report_or_stop)
-                requests = DialogRequests(
-                    engine, dialog, tuple(methods), settings, watch, replies, cut_watch
-                )
-                await run_dialog(requests)
+                await _run_dialog(engine, dialog, methods, settings, watch, replies, cut_watch)
                 for view in (AGENT_VIEW, USER_VIEW):
                     engine.forget((view, pairing.number))
             if not watch.holds_back(pairing.number, dialog):
@@ -113,14 +110,21 @@ async def converse_once(
     watch = OutageWatch(lambda dialog: None, "conversation")
     replies = ReplyProgress(replies_in(pairing, settings), ignored)
     cut_watch = CutWatch(settings.sampling.max_new_tokens)
-    requests = DialogRequests(engine, dialog, tuple(methods), settings, watch, replies, cut_watch)
-    await run_dialog(requests)
+    await _run_dialog(engine, dialog, methods, settings, watch, replies, cut_watch)
 
 
-async def run_dialog(requests: DialogRequests) -> None:
+async def _run_dialog(
+    engine: Engine,
+    dialog: Dialog,
+    methods: Sequence[Method],
+    settings: Settings,
+    watch: OutageWatch,
+    progress: ReplyProgress,
+    cut_watch: CutWatch,
+) -> None:
     """Runs a conversation to its end: a self-chat, or the replay of a recorded dialog."""
-    recorded = requests.dialog.pairing.dialog
-    if recorded is None:
+    requests = DialogRequests(engine, dialog, tuple(methods), settings, watch, progress, cut_watch)
+    if (recorded := dialog.pairing.dialog) is None:
         await self_chat(requests)
     else:
         await replay(requests, recorded)

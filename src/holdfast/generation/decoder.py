@@ -38,7 +38,7 @@ class _Owner(NamedTuple):
 
 
 @dataclass
-class _LoneRow:
+class _UnbatchedRow:
     """A row that runs without slots."""
 
     row: RowState
@@ -55,20 +55,20 @@ class Decoder:
         self.slots = runner.slots()
         self._owners: list[_Owner] = []  # by slot
         self._span: Tensor | None = None  # of all slots; None after rows joined or left
-        self._alone: _LoneRow | None = None
+        self._unbatched: _UnbatchedRow | None = None
         self._small = runner.small
 
     def __len__(self) -> int:
         """Streams being forwarded."""
-        return len(self._owners) if self._alone is None else len(self._alone.caches)
+        return len(self._owners) if self._unbatched is None else len(self._unbatched.caches)
 
     @torch.inference_mode()
     def admit(self, rows: Sequence[RowState]) -> list[RowState]:
         """Prefills rows and draws their first tokens; returns those that end with them."""
         if not self.runner.batched:
             (state,) = rows
-            self._alone = _LoneRow(state, [None] * len(state.streams))
-            return self._advance_alone(self._alone)
+            self._unbatched = _UnbatchedRow(state, [None] * len(state.streams))
+            return self._advance_unbatched(self._unbatched)
         first = len(self._owners)
         ends = (state.row.longest + state.row.sampling.max_new_tokens for state in rows)
         self.slots.expect(first + sum(len(state.streams) for state in rows), max(ends))
@@ -93,8 +93,8 @@ class Decoder:
     def step(self) -> list[RowState]:
         """Forwards one token of every row and draws the next; returns the rows that end."""
         with one_thread() if self._small else nullcontext():
-            if self._alone is not None:
-                return self._advance_alone(self._alone)
+            if self._unbatched is not None:
+                return self._advance_unbatched(self._unbatched)
             for state, _ in self._owners:
                 state.forwarded += 1
             return self._advance(0)
@@ -102,8 +102,8 @@ class Decoder:
     @torch.inference_mode()
     def remove(self, state: RowState) -> None:
         """Ends a row at once and keeps nothing of it."""
-        if self._alone is not None and self._alone.row is state:
-            self._alone = None
+        if self._unbatched is not None and self._unbatched.row is state:
+            self._unbatched = None
         self._close([state])
 
     # Rows in slots
@@ -156,7 +156,7 @@ class Decoder:
                 return failed
             output = self._forward(range(first, len(self._owners)))
         slots = range(first, len(self._owners))
-        ended = self._draw(self._sort(slots, output))
+        ended = self._draw(self._by_row(slots, output))
         self._close(ended)
         return failed + ended
 
@@ -194,7 +194,7 @@ class Decoder:
             self.slots.commit(slots, [len(stream) for stream in streams])
         return output
 
-    def _sort(self, slots: Sequence[int], output: Output) -> StepOutputs:
+    def _by_row(self, slots: Sequence[int], output: Output) -> StepOutputs:
         """The outputs of the slots, by row."""
         numbers: dict[RowState, list[int]] = {}
         for number, slot in enumerate(slots):
@@ -253,13 +253,13 @@ class Decoder:
 
     # A single row
 
-    def _advance_alone(self, alone: _LoneRow) -> list[RowState]:
+    def _advance_unbatched(self, unbatched: _UnbatchedRow) -> list[RowState]:
         """Draws a token for the row; each stream uses the cache that the model makes, if any."""
-        state, outputs = alone.row, list[Output]()
+        state, outputs = unbatched.row, list[Output]()
         try:
             for number, stream in enumerate(state.streams):
-                output = self.runner.forward_next(stream, alone.caches[number])
-                alone.caches[number] = output.cache
+                output = self.runner.forward_next(stream, unbatched.caches[number])
+                unbatched.caches[number] = output.cache
                 state.forwarded += output.tokens
                 outputs.append(output)
         except Exception as error:
@@ -268,7 +268,7 @@ class Decoder:
             state.error = error
         ended = [state] if state.error is not None else self._draw(_outputs_of(state, outputs))
         if ended:
-            self._alone = None
+            self._unbatched = None
         return ended
 
 

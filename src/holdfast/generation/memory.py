@@ -34,8 +34,8 @@ def halved(chats: int, model: str, batch_size: int) -> int:
     """Half of the chats that memory ran out with; raises a `ModelError` if it was only one."""
     if chats <= 1:
         raise ModelError(
-            f"Out of memory with a single chat of {model} (batch_size={batch_size} plays no part"
-            " any more); use a shorter chat, a smaller dtype or a smaller model."
+            f"Out of memory with a single chat of {model} (batch_size={batch_size} no longer"
+            " matters); use a shorter chat, a smaller dtype or a smaller model."
         )
     _LOG.warning(
         f"Out of memory with {chats} chats of {model} at once; going on with {chats // 2} at a "

@@ -64,7 +64,7 @@ class Scheduler:
         self.serving, self.shared = serving, serving.shared if serving is not None else None
         self.limit = batch_size if runner.batched else 1
         self.halvings: list[int] = []
-        self._steps = self._calm = 0  # in total, and since the limit last changed
+        self._steps = self._steps_since_resize = 0  # in total, and since the limit last changed
         self._clear_from = 0  # from this step on, shared prefixes are dropped first
         self._decoder = Decoder(runner, stop_ids, self.shared)
         self._urgent: deque[RowState] = deque()  # others wait for these
@@ -194,7 +194,7 @@ class Scheduler:
                 rows[0].error = error
                 return rows
             self.halvings.append(self.limit)
-            self._calm = 0
+            self._steps_since_resize = 0
         for state in reversed(rows):
             (self._urgent if state.row.keep else self._waiting).appendleft(state)
         return []
@@ -203,9 +203,14 @@ class Scheduler:
         """Lets a limit that was halved grow again, once memory has lasted for a while."""
         if self.serving is None or not self.halvings or self.limit >= self.batch_size:
             return
-        self._calm += 1
-        if self._calm >= self.serving.regrow << min(len(self.halvings) - 1, _MAX_DOUBLINGS):
-            self.limit, self._calm = min(self.batch_size, self.limit + self.limit // 4 + 1), 0
+        self._steps_since_resize += 1
+        if self._steps_since_resize >= self.serving.regrow << min(
+            len(self.halvings) - 1, _MAX_DOUBLINGS
+        ):
+            self.limit, self._steps_since_resize = (
+                min(self.batch_size, self.limit + self.limit // 4 + 1),
+                0,
+            )
 
 
 def prefills(rows: Sequence[RowState]) -> list[list[RowState]]:

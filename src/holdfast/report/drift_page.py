@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from holdfast.analysis import estimates
+from holdfast.analysis.accuracy import accuracy_of
+from holdfast.analysis.prompt_rows import by_prompt
 from holdfast.analysis.series import KINDS, MEASURED, Series
 from holdfast.analysis.summary import DriftResults
 from holdfast.analysis.truncation import until_prompt_lost
@@ -44,7 +46,7 @@ def accuracy_section(series: Sequence[Series]) -> charts.Multiples | None:
     groups = [
         charts.CurveGroup(f"{level.capitalize()} level", item, points[0].n, points)
         for item in series
-        for level, points in (estimates.accuracy_of(item) or {}).items()
+        for level, points in (accuracy_of(item) or {}).items()
     ]
     return charts.multiples(series, groups, "{} accuracy") if groups else None
 
@@ -63,7 +65,7 @@ def categories_section(series: Sequence[Series]) -> dict[str, charts.Multiples]:
 
 def prompts_section(series: Sequence[Series]) -> dict[str, Any]:
     """Every prompt the agent had, least stable first, and the extremes of the first series."""
-    tables = [estimates.by_prompt(item) for item in series]
+    tables = [by_prompt(item) for item in series]
     drawn = [row for row in tables[0] if row.n >= estimates.LEAST_DRAWN]
     size = min(_EXTREMES, len(drawn) // 2)
     extremes = (("Least stable", drawn[:size]), ("Most stable", drawn[::-1][:size])) if size else ()

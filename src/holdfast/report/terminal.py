@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from holdfast.analysis import estimates
+from holdfast.analysis.accuracy import accuracy_of
 from holdfast.analysis.prompt_effect import Baseline
 from holdfast.analysis.series import KINDS, Series
 from holdfast.analysis.statistics import Estimate
@@ -120,7 +121,7 @@ def _mean(value: Estimate) -> str:
 
 def _accuracies(item: Series) -> list[str]:
     """Accuracies in the first and last round, if one reply is scored on all rules of a prompt."""
-    if not (accuracy := estimates.accuracy_of(item)):
+    if not (accuracy := accuracy_of(item)):
         return []
     return [
         f"Accuracy, {item.method}, at round 1 and round {item.rounds}:",
