@@ -20,7 +20,7 @@ BIN := .venv/bin
 	touch $@
 
 demo: .venv/commands
-	HF_HUB_OFFLINE=1 $(BIN)/holdfast drift --suite starter --conversations 96 --rounds 8 --method none --method split-softmax:exponent=0.5 --out runs/demo --report report.html
+	HF_HUB_OFFLINE=1 $(BIN)/holdfast drift --suite starter --conversations 80 --rounds 8 --method none --method split-softmax:exponent=0.5 --out runs/demo --report report.html
 
 # A bot with three rules on a published chat model, Qwen2.5-Coder 0.5B, which is downloaded first
 # (491 MB), without a fix and with the one that its record supports (docs/choosing.md).
