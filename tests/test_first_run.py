@@ -16,7 +16,7 @@ from holdfast.analysis.summary import results_of
 from holdfast.cli import browser, first_run, main, read_command
 from holdfast.cli.first_suite import draft_rules, write_suite
 from holdfast.cli.reply_timing import time_replies
-from holdfast.cli.time_box import FEWEST, Pilot, Plan, TimeBox
+from holdfast.cli.time_box import ENOUGH, FEWEST, Pilot, Plan, TimeBox
 from holdfast.drafting.probing import ONLY_IN_LOGS, PROBES, probed
 from holdfast.drafting.suite_text import draft_lines, suite_text
 from holdfast.drift import Settings, load_suite
@@ -69,7 +69,7 @@ def test_a_clock_that_measured_no_time_plans_all_conversations():
 
 
 def test_a_bot_of_more_rules_gets_fewer_conversations():
-    one, five = (pilot_of(4.0, per_round=1 + rules) for rules in (1, 5))
+    one, five = (pilot_of(1.0, per_round=1 + rules) for rules in (1, 5))
     assert five.seconds_of(8, 400) == pytest.approx(3 * one.seconds_of(8, 400))
     plan = Plan(8, 400, 8)
     assert five.first_group(plan, 120, 40) < one.first_group(plan, 120, 40)
@@ -93,14 +93,16 @@ def test_the_first_group_runs_even_if_it_takes_longer_than_the_time():
 
 
 def test_a_slow_model_gets_shorter_conversations_and_few_of_them():
-    fast, slow = pilot_of(0.4), pilot_of(400)
+    fast, slow = pilot_of(0.1), pilot_of(400)
     assert fast.plan(120, 400) == Plan(8, 400, 8)
     assert slow.plan(120, 400) == Plan(2, 60, 1)
     assert fast.first_group(fast.plan(120, 400), 120, most=40) == 40
     assert slow.first_group(slow.plan(120, 400), 120, most=40) == 1
-    # two of 4 rounds take 118 seconds, or 142
-    assert pilot_of(20).plan(120, 400) == Plan(4, 400, FEWEST)
-    assert pilot_of(24).plan(120, 400) == Plan(3, 200, FEWEST)
+    # four of 4 rounds take 118 seconds, or 142
+    assert pilot_of(6.4).plan(120, 400) == Plan(4, 200, 4)
+    assert pilot_of(7.7).plan(120, 400) == Plan(4, 200, FEWEST)
+    # a conversation that repeats itself writes to the limit, so half of it is expected of all
+    assert pilot_of(6.4).tokens_of(400) == 200 and pilot_of(6.4).tokens_of(100) == 64
 
 
 def test_replies_that_are_cut_become_shorter_before_conversations_do():
@@ -108,6 +110,7 @@ def test_replies_that_are_cut_become_shorter_before_conversations_do():
     assert pilot.seconds_of(4, 400) == pytest.approx(pilot.seconds_of(4, 64) * 400 / 2 / 64)
     assert pilot.plan(120, 400) == Plan(4, 200, FEWEST)
     assert pilot.plan(120, 400, may_shorten=False) == Plan(2, 400, FEWEST)
+    assert pilot_of(2, cut=1.0).plan(120, 400) == Plan(4, 200, ENOUGH)
 
 
 @pytest.mark.parametrize("seconds", [0.01, 0.1, 1, 10, 30])

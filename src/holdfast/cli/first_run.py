@@ -26,7 +26,7 @@ from holdfast.cli.progress import Bar, duration, note
 from holdfast.cli.progress import pace as pace_of
 from holdfast.cli.reply_timing import time_replies
 from holdfast.cli.run_names import FOLDER, run_folder
-from holdfast.cli.time_box import FEWEST, LONG, Pilot, Plan, TimeBox
+from holdfast.cli.time_box import ENOUGH, FEWEST, LONG, Pilot, Plan, TimeBox
 from holdfast.cli.user_messages import load_user_turns
 from holdfast.common.model_names import is_url
 from holdfast.common.sampling import Sampling
@@ -188,7 +188,7 @@ def _note_plan(plan: Plan, pilot: Pilot, first: int, seconds: float) -> None:
         f" {duration(max(seconds, first * each))}."
     )
     if plan.rounds < LONG or plan.max_new_tokens < Sampling.max_new_tokens:
-        longer = FEWEST * pilot.seconds_of(LONG, Sampling.max_new_tokens)
+        longer = ENOUGH * pilot.seconds_of(LONG, Sampling.max_new_tokens)
         note(
             "the model is slow here, so these are short; with --minutes"
             f" {math.ceil(1.2 * longer / 60)} and another --out, they have {LONG} rounds, and"

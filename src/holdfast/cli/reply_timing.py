@@ -16,7 +16,9 @@ from holdfast.drift.remaining import count_replies
 from holdfast.models.protocol import ChatModel, Engine
 from holdfast.models.requests import Reply, Request
 
-_REPLIES = 4  # that are timed side by side
+# How many are timed side by side. A model that runs here answers many in little more time than a
+# few, and a run gives it many; requests to an endpoint cost money.
+_REPLIES_HERE, _REPLIES_OF_ENDPOINT = 16, 4
 # the most tokens of each, in turn: the first reply of a model that runs here takes longer, and is
 # not timed; each further length is tried if it should end in time
 _LENGTHS = (1, 4, 16, 64)
@@ -36,8 +38,8 @@ def time_replies(
     """
     note(f"timing the model, for at most {duration(seconds)} ...")
     given, settings = prepare(model, suite, settings, user_turns)
-    numbers = range(_REPLIES)
-    per_round = count_replies(suite, settings, given, numbers) / (_REPLIES * settings.rounds)
+    numbers = range(_REPLIES_OF_ENDPOINT if model.independent else _REPLIES_HERE)
+    per_round = count_replies(suite, settings, given, numbers) / (len(numbers) * settings.rounds)
     pairings = [draw(suite, settings, given, number) for number in numbers]
 
     async def pilot() -> Pilot:
@@ -107,5 +109,5 @@ def _request(pairing: Pairing, settings: Settings, length: int) -> Request:
         ],
         sampling=replace(settings.sampling, max_new_tokens=length),
         seed=seed_of("pilot", settings.seed, pairing.number),
-        name=f"First reply {pairing.number + 1} of {_REPLIES}",
+        name=f"First reply of conversation {pairing.number + 1}",
     )

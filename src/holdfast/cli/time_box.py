@@ -5,9 +5,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from holdfast.common.progress import GROWTH
+from holdfast.common.sampling import MOST_NEW_TOKENS
 
 LONG = 4  # rounds; shorter conversations are for models that are too slow for these
 FEWEST = 2  # conversations of the first group, unless the model is too slow even for these
+ENOUGH = 8  # conversations, unless the model is too slow for these
 _SHARE = 0.5  # of a group's time, which a smaller one takes too, as its rounds take turns
 
 
@@ -20,12 +22,13 @@ class Plan:
     conversations: int
 
 
-# what to choose from, best first: the first that fits is taken
-_ROUNDS = ((8, 8), (6, 8), (4, FEWEST))  # with replies of full length
-# For models that are too slow for these; a reply that is cut shows few rules, so conversations
-# become fewer and shorter before replies do.
-_SHORT = (
-    *(Plan(4, 200, FEWEST), Plan(3, 200, FEWEST), Plan(2, 200, FEWEST)),
+# What to choose from, best first: the first that fits is taken. Two conversations say little, so
+# replies are shortened before conversations become few; but one that is cut early shows few rules.
+_WHOLE = MOST_NEW_TOKENS  # as long as the run allows
+_PLANS = (
+    *(Plan(8, _WHOLE, ENOUGH), Plan(6, _WHOLE, ENOUGH), Plan(4, _WHOLE, ENOUGH)),
+    Plan(4, 200, ENOUGH),
+    *(Plan(4, 200, 4), Plan(4, 200, FEWEST), Plan(3, 200, FEWEST), Plan(2, 200, FEWEST)),
     *(Plan(2, 200, 1), Plan(2, 100, 1), Plan(2, 60, 1)),
 )
 
@@ -51,9 +54,12 @@ class Pilot:
     per_round: float = 2
 
     def tokens_of(self, max_new_tokens: int) -> float:
-        """About how long a reply is: half of the longest possible, if the pilot's were cut."""
+        """About how long a reply is: at least half of the longest possible, as a conversation that
+        repeats itself writes to the limit.
+        """
         ended, cut = min(self.limit, max_new_tokens), max(self.limit, max_new_tokens / 2)
-        return (1 - self.cut) * ended + self.cut * min(cut, max_new_tokens)
+        expected = (1 - self.cut) * ended + self.cut * min(cut, max_new_tokens)
+        return max(expected, max_new_tokens / 2)
 
     def seconds_of(self, rounds: int, max_new_tokens: int) -> float:
         """About how long one conversation takes, beside others."""
@@ -68,8 +74,8 @@ class Pilot:
             max_new_tokens: of a reply at full length.
             may_shorten: whether a reply may be shorter than that.
         """
-        plans = [Plan(rounds, max_new_tokens, count) for rounds, count in _ROUNDS]
-        for plan in _SHORT:
+        plans = []
+        for plan in _PLANS:
             tokens = min(plan.max_new_tokens, max_new_tokens) if may_shorten else max_new_tokens
             plans.append(replace(plan, max_new_tokens=tokens))
         for plan in plans:
