@@ -210,7 +210,7 @@ def test_bad_input_gets_one_sentence(folder, suite, tmp_path, capsys, argv, code
         ("serve --max-tokens 999999999", "--max-tokens as a whole number from 1 to 1048576, not"),
         (
             "drift --model 127.0.0.1:9101/v1",
-            "--model 127.0.0.1:9101/v1 is no folder here and no URL; did you mean --model"
+            "--model 127.0.0.1:9101/v1 is neither a folder here nor a URL; did you mean --model"
             " http://127.0.0.1:9101/v1?",
         ),
         ("check bot --model localhost:8000", "did you mean --model http://localhost:8000?"),
@@ -259,7 +259,7 @@ def test_bad_input_gets_one_sentence(folder, suite, tmp_path, capsys, argv, code
         ("drift --user-api-key-env KEY", "--user-api-key-env KEY is for a user model behind a URL"),
         ("drift --model vllm:x --device cpu", "--device cpu is for models that holdfast places"),
         ("drift --model http://x/v1 --ray auto", "give --model URL,URL."),
-        ("drift --price-in 1", "--price-in 1 is for --dry-run"),
+        ("drift --price-in 1", "--price-in 1 only applies with --dry-run"),
         ("drift --dry-run --price-out -1", "--price-out takes a price from 0 upwards, not -1"),
     ),
 )

@@ -4,8 +4,6 @@ import re
 from collections.abc import Iterable, Iterator
 from functools import cache
 
-import regex
-
 # a command's action, and other verbs that order it
 ACTIONS = {
     "push": "push publish ship upload send put get bring land deploy",
@@ -88,7 +86,7 @@ _COMMON_PARTS = frozenset("internal com org net www local io dev".split())
 
 
 # a group that may be left out, with the groups in it
-_OPTIONAL_GROUP = regex.compile(r"(\((?:[^()\\]++|\\.|(?1))*+\))[?*]")
+_OPTIONAL_GROUP = r"(\((?:[^()\\]++|\\.|(?1))*+\))[?*]"
 
 
 def command_cues(command: str) -> Iterator[tuple[str, ...]]:
@@ -137,7 +135,9 @@ def _commands(command: str) -> list[list[list[str]]]:
     """The literal words of a regular expression for commands: per alternative, those in order, each
     with its own alternatives.
     """
-    command = _OPTIONAL_GROUP.sub(" ", command)
+    import regex  # takes a while to import, and has the recursion that nested groups need
+
+    command = regex.sub(_OPTIONAL_GROUP, " ", command)
     text = re.sub(r"\\[bBsSwWdDAZ](?:[*+?]|\{[^}]*\})?|[\^$]", " ", command).replace("\\", "")
     text = re.sub(r"\([^()|]*\)[*?]|\(\?![^()]*\)|\[[^\]]*\][*+?]?|\.[*+]\??", " ", text)
     alternatives = re.split(r"\|(?![^(]*\))", text)
