@@ -292,7 +292,7 @@ def examine(kind: str) -> dict:
 
 
 def examine_engine(model) -> dict:
-    """What the engine makes of a model: `engine` is "exact", "unsteered" (exact, but it refuses to
+    """The outcome of the engine on a model: `engine` is "exact", "unsteered" (exact, but it refuses to
     steer), "refused", "wrong", or "not run" if transformers itself cannot generate; `engine_alone`
     is whether rows run one by one.
     """
@@ -387,7 +387,7 @@ def _generate_plainly(model, ids: torch.Tensor) -> list[int]:
 
 @torch.inference_mode()
 def examine_block(kind: str) -> dict:
-    """What `holdfast.steering` makes of a type."""
+    """The outcome of `holdfast.steering` on a type."""
     row = {}
     try:
         model = build(kind)

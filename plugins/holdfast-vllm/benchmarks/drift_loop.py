@@ -64,7 +64,7 @@ def play(model: Any, arguments: argparse.Namespace, **changed: int) -> tuple[flo
 
 
 def work(arguments: argparse.Namespace) -> None:
-    """What a process of its own does: prints one line."""
+    """Measures in a process of its own, and prints one line."""
     import torch
 
     began = time.perf_counter()

@@ -127,7 +127,7 @@ def run(llm: Any, case: Case, spec: str | None) -> dict[str, float]:
 
 
 def work(folder: str, variant: str, cases: tuple[Case, ...]) -> None:
-    """What a process of its own does: prints a line for each case."""
+    """Measures in a process of its own, and prints a line for each case."""
     llm = start_engine(folder, variant, cases)
     for case in cases:
         if not fits(llm, case):

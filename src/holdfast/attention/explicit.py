@@ -22,7 +22,7 @@ _SCORES = 2**21  # in memory at a time; more queries are processed in blocks, wh
 
 @dataclass(frozen=True)
 class ScoreExtras:
-    """What only some models do with their scores."""
+    """The steps that only some models take on their scores."""
 
     softcap: float | None = None  # c of c * tanh(score / c), or None
     bias: Tensor | None = None  # added to the scores, [B or 1, H or 1, Q, K], or None

@@ -169,7 +169,7 @@ class _MadePlan(NamedTuple):
 
 @dataclass
 class Plans:
-    """What the layers of a pass share, by kind, and by the size and mask of a layer.
+    """Values that the layers of a pass share, by kind, and by the size and mask of a layer.
 
     There are as many as there are kinds of layers, so they are searched one by one; a mask is known
     by its tensor, as comparing its values would wait for the device.

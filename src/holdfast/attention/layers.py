@@ -127,7 +127,7 @@ def refuse_dropout(module: torch.nn.Module, dropout: float | None) -> None:
 
 
 def _extras_of(module: torch.nn.Module, kwargs: Mapping[str, Any]) -> ScoreExtras | None:
-    """What the model does with its scores that SDPA would ignore, or raise on; None if nothing."""
+    """The steps of a model's own on its scores that SDPA would ignore or raise on, or None."""
     for refused in ("block_indices", "cache"):  # sparse blocks; paged caches of continuous batching
         if kwargs.get(refused) is not None:
             raise Unsteerable(

@@ -31,7 +31,7 @@ from holdfast.generation.shared_prefixes import SharedPrefixes
 
 
 class _Owner(NamedTuple):
-    """What a slot belongs to."""
+    """The owner of a slot."""
 
     row: RowState
     number: int  # of the stream among those of the row

@@ -115,7 +115,7 @@ def _events(
 
 
 def _words_of_refusals(line: SessionLine, events: Sequence[Event]) -> Iterator[Event]:
-    """What the user said as they refused calls. Claude Code marks such a result as an error; the
+    """The words with which the user refused calls. Claude Code marks such a result as an error; the
     output of a tool may have the same words.
     """
     failed = {str(block.get("tool_use_id")) for block in line.blocks if block.get("is_error")}
@@ -147,8 +147,8 @@ def _cleared(boundary: SessionLine) -> frozenset[str]:
 
 
 def _cleared_by_server(line: SessionLine, results: Sequence[str]) -> list[Event]:
-    """What the API cleared from the context before a reply, which says how many of the oldest
-    results it did (`clear_tool_uses`).
+    """The tool results that the API cleared from the context before a reply: the reply says how
+    many of the oldest (`clear_tool_uses`).
     """
     if not line.is_message or line.is_by_the_program:
         return []

@@ -117,7 +117,7 @@ class SessionLine:
 
     @property
     def compaction(self) -> Mapping[str, Any]:
-        """What a boundary says of its compaction."""
+        """The details of a compaction that its boundary gives."""
         return fields_of(self.fields.get("compactMetadata", self.fields.get("compact_metadata")))
 
     def preserved(self, end: str) -> str:
