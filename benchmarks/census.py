@@ -292,7 +292,7 @@ def examine(kind: str) -> dict:
 
 
 def examine_engine(model) -> dict:
-    """The outcome of the engine on a model: `engine` is "exact", "unsteered" (exact, but it refuses to
+    """The engine's outcome on a model: `engine` is "exact", "unsteered" (exact, but it refuses to
     steer), "refused", "wrong", or "not run" if transformers itself cannot generate; `engine_alone`
     is whether rows run one by one.
     """

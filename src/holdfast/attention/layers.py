@@ -127,7 +127,7 @@ def refuse_dropout(module: torch.nn.Module, dropout: float | None) -> None:
 
 
 def _extras_of(module: torch.nn.Module, kwargs: Mapping[str, Any]) -> ScoreExtras | None:
-    """The steps of a model's own on its scores that SDPA would ignore or raise on, or None."""
+    """The steps of a model on its scores that SDPA ignores or raises on, or None."""
     for refused in ("block_indices", "cache"):  # sparse blocks; paged caches of continuous batching
         if kwargs.get(refused) is not None:
             raise Unsteerable(

@@ -82,7 +82,7 @@ async def _timed(
 
 
 def _pilot_of(timed: Sequence[_Timed], per_round: float) -> Pilot:
-    """A pilot by the longest replies that ended in time, and by those before them for the start."""
+    """A pilot by the longest replies that ended in time; its start by those before them."""
     last = timed[-1]
     # the first of all took longer, and tells nothing of the start
     before = timed[-2] if len(timed) > 2 else None

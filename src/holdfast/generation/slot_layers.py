@@ -98,7 +98,7 @@ class Window:
 
 @dataclass
 class SlotState:
-    """State that all layers of the slots share: the pass under way, the tokens computed, and the windows.
+    """State that all layers share: the pass under way, the tokens computed, and the windows.
 
     Layers refer to this and not to the slots, as a reference cycle would delay the release of
     memory until cycles are collected.
