@@ -46,6 +46,7 @@ from tabled.papers import (
     reproduction_line,
     verdicts_page,
 )
+from tabled.precedent import precedent_table
 from tabled.reading import RESULTS, ROOT
 from tabled.real import (
     decodable_page,
@@ -160,6 +161,7 @@ def documents() -> dict[Path, str]:
         "lost": lost_sentences(),
         "loss_recall": recall_table(),
         "causes": causes_table(),
+        "precedent": precedent_table(),
         "message_edits": edits_table(),
         "message_edits_conversations": edits_line(),
         "helps": helping_sentence(),
