@@ -113,6 +113,12 @@ RECORDS = (
         80,
     ),
     Record(
+        "edit_costs/qwen-0.5b",
+        "benchmarks/edit_costs.py --model qwen-0.5b --runs {runs} --out {out}",
+        False,
+        40,
+    ),
+    Record(
         "precedent/qwen-0.5b",
         "benchmarks/precedent.py --model qwen-0.5b --runs {runs} --out {out}",
         False,

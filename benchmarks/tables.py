@@ -34,7 +34,13 @@ from tabled.behaviour import (
 from tabled.catalogue import api_sections, catalogue_table
 from tabled.causes import causes_table
 from tabled.costs import chosen_page, confirmed_costs_table, stage_page
-from tabled.edits import edits_line, edits_table, helping_sentence
+from tabled.edits import (
+    edit_costs_line,
+    edit_costs_table,
+    edits_line,
+    edits_table,
+    helping_sentence,
+)
 from tabled.house import house_drawing
 from tabled.large_logs import large_logs_table
 from tabled.loss import conversations_line, kinds_table, lost_sentences, recall_table
@@ -163,6 +169,8 @@ def documents() -> dict[Path, str]:
         "causes": causes_table(),
         "precedent": precedent_table(),
         "message_edits": edits_table(),
+        "edit_costs": edit_costs_table(),
+        "edit_costs_conversations": edit_costs_line(),
         "message_edits_conversations": edits_line(),
         "helps": helping_sentence(),
         "log_formats": formats_table(),
