@@ -1,9 +1,8 @@
 """What the fixes for those who do not run the model cost in other abilities.
 
 Under the prompts of `bots` reserved for confirming, in dialogs of scripted messages, the fourth
-message is a question about a fact that small models know. The fixes of message_edits.py that
-lead there are compared on the same questions in the same dialogs: points of questions that are answered right
-without a fix and wrong with it.
+message is a question about a fact that small models know. The fixes that lead in message_edits.py
+are compared on the same questions in the same dialogs, by the points that each loses.
 
     python benchmarks/edit_costs.py --model qwen-0.5b --runs runs/edit_costs --out FILE.json
 
