@@ -22,7 +22,7 @@ from holdfast.attention import BatchSteering
 from holdfast.common.threads import one_thread
 from holdfast.generation.batch import steering_of
 from holdfast.generation.constraints import constrain
-from holdfast.generation.drawing import DrawnToken, choose, log_probabilities
+from holdfast.generation.drawing import DrawnToken, draw_or_fail, log_probabilities
 from holdfast.generation.memory import ran_out_of_memory
 from holdfast.generation.prefixes import KeysValues
 from holdfast.generation.processors import StepOutputs, process
@@ -247,7 +247,8 @@ class Decoder:
                 state.masses.append(TokenMass(mass, uniform))
         constrained, without_next = constrain(step.rows, logits)
         failed = without_next | failed
-        drawn = choose(constrained, [state.next_draw for state in step.rows])
+        samplings = [state.row.sampling for state in step.rows]
+        drawn = draw_or_fail(constrained, samplings, [state.next_number for state in step.rows])
         tokens = [failed.get(number) or token for number, token in enumerate(drawn)]
         _note_log_probabilities(step.rows, tokens, logits)
         ended = []
