@@ -15,8 +15,9 @@ from holdfast.methods import Ability, Method, compile_methods, read_methods
 from holdfast.models.capabilities import ENDPOINT_ABILITIES, check_requirements
 from holdfast.models.checkpoint import DEFAULT, DEFAULT_FOLDER, shorten
 from holdfast.models.loading import stop_ids
-from holdfast.models.protocol import Generates, stream_reply
+from holdfast.models.protocol import Generates
 from holdfast.models.requests import Reply, Request
+from holdfast.models.streaming import stream_reply
 from holdfast_vllm.admission import check_device, check_engine
 from holdfast_vllm.frontend import refusal_of
 from holdfast_vllm.session import VllmSession
