@@ -15,7 +15,8 @@ rules            how methods change log-odds, by a table or one after another
 batch_steering   what a batch's rows do to attention
 passes           a forward pass under a steering, and the mass that it records
 pass_columns     where the keys of a pass are in the text, and which are the span's
-extent           ranges of keys that contain span, generated tokens and rest; their masks
+extent           ranges of keys that contain span, generated tokens and rest
+group_masks      groups of keys, and their masks
 pass_masks       the mask that a layer gets
 
 steered_block    the handle of a block of `holdfast.steering`, and the code inside it

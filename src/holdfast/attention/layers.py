@@ -24,8 +24,8 @@ from holdfast.attention.explicit import (
     attend_explicitly,
     note_trace,
 )
-from holdfast.attention.extent import additive
 from holdfast.attention.fused_kernels import LayerInputs, attend, is_fused
+from holdfast.attention.group_masks import additive
 from holdfast.attention.merge import LARGEST_MASK, move_several
 from holdfast.attention.open_model import pass_in
 from holdfast.attention.passes import Pass, PassState
