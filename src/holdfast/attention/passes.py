@@ -148,6 +148,10 @@ class Pass:
     # where the keys of windowed layers begin, if that differs between rows
     starts: Starts | None = None
 
+    def crosses(self, module: torch.nn.Module) -> bool:
+        """Whether a module is the cross-attention of the model with an open block."""
+        return self.model is not None and module in self.model.cross
+
 
 PASS: ContextVar[Pass | None] = ContextVar("holdfast_pass", default=None)
 NEVER_REACHED = (
