@@ -18,12 +18,6 @@ WHEN_ASKED = "(?i)" + "|".join(
     )
 )
 ASKED = (
-    r"(?i)\bwho (?:are you\b(?! \w+ing)|am I (?:talk|chatt|speak|writ)ing|is this[?,])"
-    r"|\byour name\b|\bare you called\b|\bshould I call you\b|\bdo you have a name\b"
-    r"|\bintroduce yourself|\bwie hei(?:ß|ss)t du|\bwer (?:bist du|sind Sie)"
-    r"|\bqui es-tu|\bqui êtes-vous|\bti chiami\b|\bchi sei\b|\bcómo te llamas|\bquién eres"
-)
-ASKED = (
     "Who are you?",
     "What is your name?",
     "Who am I talking to?",
