@@ -9,8 +9,9 @@ from chat_server import Server, completion
 from scripted_model import ScriptedModel
 
 from holdfast.cli import main
+from holdfast.drafting.drafted_files import draft_lines
 from holdfast.drafting.proposals import grammar_of_proposals, propose, undecided_lines
-from holdfast.drafting.suite_text import draft_lines, suite_text
+from holdfast.drafting.suite_text import suite_text
 from holdfast.drift import load_suite
 from holdfast.drift.suite_file import score_labelled
 

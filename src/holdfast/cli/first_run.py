@@ -30,7 +30,7 @@ from holdfast.cli.time_box import ENOUGH, FEWEST, LONG, Pilot, Plan, TimeBox
 from holdfast.cli.user_messages import load_user_turns
 from holdfast.common.model_names import is_url
 from holdfast.common.sampling import Sampling
-from holdfast.drafting.suite_text import DraftedFile
+from holdfast.drafting.drafted_files import DraftedFile
 from holdfast.drift import Settings
 from holdfast.drift.pairing import prepare
 from holdfast.drift.remaining import count_replies, missing_numbers
