@@ -97,7 +97,7 @@ def rules_of(series: Series) -> dict[RuleKey, set[str]]:
     """The rules that have a score, each with the questions that were asked."""
     keys: dict[RuleKey, set[str]] = {}
     for record in series.records:
-        for probe in _probes(record):
+        for probe in record.stability_probes:
             keys.setdefault(_key(record, probe), set()).add(probe.question)
     return keys
 
@@ -110,10 +110,6 @@ def _key(record: Conversation, probe: Probe) -> RuleKey:
         probe.polarity or "",
         probe.judge or "",
     )
-
-
-def _probes(record: Conversation) -> list[Probe]:
-    return [probe for probe in record.probes if probe.kind == "stability"]
 
 
 # --- Scores
@@ -157,7 +153,7 @@ def scores_by_rule(series: Series, rounds: int) -> dict[RuleKey, list[Cell]]:
     """The probes of the first rounds, by the rule that they ask about."""
     cells: dict[RuleKey, list[Cell]] = defaultdict(list)
     for row, record in enumerate(series.records):
-        for probe in _probes(record):
+        for probe in record.stability_probes:
             if probe.round <= rounds:
                 cells[_key(record, probe)].append((row, probe.round - 1, probe.score))
     return cells

@@ -107,14 +107,14 @@ def loss_map(*runs: Run) -> list[LossRow]:
 
 
 def _rows(series: Series, in_place: bool) -> Iterable[LossRow]:
-    probes = [probe for record in series.records for probe in _stability(record)]
+    probes = [probe for record in series.records for probe in record.stability_probes]
     yield _row(series, Grouping.ALL, "", _any)
     for kind in sorted({probe.rule_kind for probe in probes if probe.rule_kind}):
         yield _row(series, Grouping.KIND, kind, partial(_is_of_kind, kind))
     for polarity in get_args(Polarity):
         if any(probe.polarity == polarity for probe in probes):
             yield _row(series, Grouping.POLARITY, polarity, partial(_has_polarity, polarity))
-    sizes = np.array([len({probe.rule for probe in _stability(r)}) for r in series.records])
+    sizes = np.array([len({probe.rule for probe in r.stability_probes}) for r in series.records])
     for least, most, name in _SIZES:
         members = (least <= sizes) & (sizes <= most)
         if members.any():
@@ -136,10 +136,6 @@ def _is_of_kind(kind: str, probe: Probe) -> bool:
 
 def _has_polarity(polarity: str, probe: Probe) -> bool:
     return probe.polarity == polarity
-
-
-def _stability(record: Conversation) -> list[Probe]:
-    return [probe for probe in record.probes if probe.kind == "stability"]
 
 
 def _row(
@@ -201,7 +197,7 @@ def _compared(
 
 
 def _rule_count(series: Series) -> int:
-    return len({(r.agent.id, p.rule) for r in series.records for p in _stability(r)})
+    return len({(r.agent.id, p.rule) for r in series.records for p in r.stability_probes})
 
 
 def _rounds(series: Series) -> Iterable[LossRow]:
@@ -224,7 +220,7 @@ def _lengths(series: Series, in_place: bool) -> Iterable[LossRow]:
             [
                 _mean(
                     probe.score
-                    for probe in _stability(record)
+                    for probe in record.stability_probes
                     if probe.round > 1 and least <= tokens[probe.round] < below
                 )
                 for record, tokens in zip(series.records, lengths, strict=True)
@@ -269,7 +265,7 @@ def _pressures(series: Series, in_place: bool) -> Iterable[LossRow]:
         """The mean score right after such messages, [conversation]; NaN where there are none."""
         return np.array(
             [
-                _mean(p.score for p in _stability(record) if rounds.get(p.round) == pressure)
+                _mean(p.score for p in record.stability_probes if rounds.get(p.round) == pressure)
                 for record, rounds in zip(series.records, pressures, strict=True)
             ]
         )
