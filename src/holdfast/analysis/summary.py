@@ -135,9 +135,11 @@ def estimated(value: Estimate) -> Estimated:
     return Estimated(**_numbers(value))
 
 
-def judged(value: Estimate) -> Judged:
-    """A difference as the summary has it: with its verdict, and the interval of other prompts."""
-    verdict, others = verdict_on(value), value.other_prompts
+def judged(value: Estimate, shared_by: int = 1) -> Judged:
+    """A difference as the summary has it: with its verdict, and the interval of other prompts;
+    `shared_by` as in `verdict_on`.
+    """
+    verdict, others = verdict_on(value, shared_by), value.other_prompts
     return Judged(
         **_numbers(value),
         verdict=verdict.word("higher", "lower"),
