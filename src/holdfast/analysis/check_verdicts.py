@@ -21,6 +21,7 @@ from holdfast.analysis.sequential import (
     capital_below,
     conversations_needed,
     decide,
+    verdict_at,
 )
 from holdfast.common import ranges
 from holdfast.errors import ParameterOutOfRange, option
@@ -28,7 +29,6 @@ from holdfast.records import Conversation
 
 MOST_NEEDED = 2000  # conversations; nobody waits longer for a verdict
 MOST_LOST = 0.1  # the share of replies that may be lost before an open verdict is put down to it
-_ROUNDING = 1e-8  # the precision to which the ends of intervals are known
 
 
 @dataclass(frozen=True)
@@ -92,9 +92,7 @@ class Cell:
 
     def verdict(self, bar: float) -> str:
         """The verdict by this cell's interval alone; `UNDECIDED` if it contains the bar."""
-        if self.low >= bar - _ROUNDING:
-            return PASS
-        return FAIL if self.high <= bar + _ROUNDING else UNDECIDED
+        return verdict_at(bar, self.low, self.high)
 
 
 @dataclass(frozen=True)
