@@ -11,6 +11,7 @@ from holdfast.records.belonging import Record
 from holdfast.records.cause_records import (
     CAUSES,
     BreachCause,
+    BreachStep,
     CompactedRule,
     Evidence,
     LoggedCompaction,
