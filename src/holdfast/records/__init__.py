@@ -17,6 +17,7 @@ from holdfast.records.cause_records import (
     LoggedCompaction,
     RuleInContext,
 )
+from holdfast.records.compatibility import Compatibility, refuse_another, superset, union
 from holdfast.records.conversation import (
     Agent,
     CapabilityAnswer,
@@ -54,14 +55,7 @@ from holdfast.records.folder import (
 )
 from holdfast.records.lines import append_line, cut_torn_line, read_notes, to_line
 from holdfast.records.lock import LOCK
-from holdfast.records.manifest import (
-    MANIFEST,
-    Compatibility,
-    command_of,
-    refuse_another,
-    superset,
-    union,
-)
+from holdfast.records.manifest import MANIFEST, command_of
 from holdfast.records.model import Failure
 from holdfast.records.resuming import PendingBatch, batches, resume, unfinished
 from holdfast.records.run import Run

@@ -1,7 +1,7 @@
 """The start of a run, as its manifest has it: the command, and the identity of the run.
 
 Fields have defaults, as earlier versions wrote fewer of them; fields that are not named here are
-kept, and compared when a run is resumed (`records.manifest`).
+kept, and compared when a run is resumed (`records.compatibility`).
 """
 
 from collections.abc import Mapping

@@ -13,7 +13,6 @@ from typing import Any
 
 from holdfast import drift, records
 from holdfast import methods as steering
-from holdfast.analysis.summary import refuse_other_command
 from holdfast.common.event_loop import run_sync
 from holdfast.drift.pairing import resolve_settings
 from holdfast.drift.prompt_rules import check_in_dialogs, check_with_rules
@@ -26,6 +25,7 @@ from holdfast.models.capabilities import supports
 from holdfast.models.failures import FailedRequest, OutageWatch
 from holdfast.models.protocol import ChatModel, facts_about
 from holdfast.models.served import same_served
+from holdfast.records.folder import refuse_other_command
 from holdfast.records.identity import SweepIdentity
 from holdfast.study.calibration_plan import Plan, choose_prompts, conversations, settings_for
 from holdfast.study.capability import Capability
