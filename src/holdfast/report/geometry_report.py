@@ -1,4 +1,6 @@
-"""The figures of a model's geometry: norms of its embeddings, spread of its hidden states."""
+"""A model's geometry in words, as figures and as a page: norms of its embeddings, and how far its
+hidden states spread.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +8,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from holdfast.analysis.hidden_geometry import Geometry
+import numpy as np
+
+from holdfast.analysis.hidden_geometry import ByGroup, Geometry
+from holdfast.analysis.study_summary import DIALOGS
+from holdfast.records import read_run
 from holdfast.report import figures
+from holdfast.report.page import Table, pictures, render_study
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -18,6 +25,21 @@ _GROUPS = (  # in the order of `ByGroup`
     "user, equally many tokens",
     "agent, equally many tokens",
 )
+
+
+def geometry_lines(geometry: Geometry, dialogs: int) -> list[str]:
+    """The results on this many dialogs, one per line."""
+    norms = geometry.embedding_norms
+    first, last = geometry.hidden_states[0], geometry.hidden_states[-1]
+    return [
+        f"Embeddings of {geometry.model}: norm {np.mean(norms):.3f} on average, coefficient of"
+        f" variation {np.std(norms) / np.mean(norms):.2f}.",
+        f"Hidden states, all layers, averages of {dialogs} dialogs without intervals:"
+        f" effective dimension of all tokens so far {first.dimension.all:.2f} in round 1 and"
+        f" {last.dimension.all:.2f} in round {last.round}. With equally many tokens each:"
+        f" system prompt {last.dimension.system:.2f}, user {last.dimension.user:.2f},"
+        f" agent {last.dimension.agent:.2f}.",
+    ]
 
 
 def write_geometry_figures(geometry: Geometry, folder: Path) -> list[Path]:
@@ -58,3 +80,28 @@ def _hidden_states(geometry: Geometry) -> Figure:
         axis.set_ylim(bottom=0)
     figures.legend_below(figure, *axes[0].get_legend_handles_labels())
     return figure
+
+
+def geometry_page(geometry: Geometry, lines: Sequence[str], folder: Path) -> str:
+    """The HTML of the page of a study of geometry, with its results in words."""
+    run = read_run(folder / DIALOGS)
+    spreads = geometry.hidden_states
+    groups = tuple(ByGroup.model_fields)
+    quantities = [f"{quantity}, {group}" for quantity in ("dimension", "angle") for group in groups]
+    averages = [("round", *quantities)]
+    for spread in spreads:
+        values = (*spread.dimension.values(), *spread.angle.values())
+        averages.append((str(spread.round), *(f"{value:.2f}" for value in values)))
+    return render_study(
+        "geometry",
+        f"How the hidden states of {geometry.model} spread over {spreads[-1].round} rounds.",
+        {DIALOGS: run},
+        (f"{len(run.records)} dialogs", f"suite {geometry.suite}"),
+        read=lines,
+        states=pictures(
+            folder,
+            hidden_states="Effective dimension and opening angle, averaged over layers and dialogs",
+        ),
+        norms=pictures(folder, norms="Li et al. 2024, Figure 7"),
+        averages=Table("Averages over layers and dialogs, without intervals", averages),
+    )
