@@ -73,11 +73,11 @@ class PackedConversations(NamedTuple):
     """All conversations of a page.
 
     Attributes:
-        index: every prompt and question once, and a `PackedRow` for each conversation.
+        listing: every prompt and question once, and a `PackedRow` for each conversation.
         chunks: the texts of `PER_CHUNK` conversations each, in the order of the rows.
     """
 
-    index: dict[str, Any]
+    listing: dict[str, Any]
     chunks: list[list[dict[str, Any]]]
 
 
@@ -107,7 +107,7 @@ def pack(series: Sequence[Series]) -> PackedConversations:
         )
         for record, (_, number, at, row) in zip(records, order, strict=True)
     ]
-    index = {
+    listing = {
         "prompts": [{"id": name, "category": group, "text": text} for name, group, text in prompts],
         "questions": list(questions),
         "rows": rows,
@@ -116,7 +116,7 @@ def pack(series: Sequence[Series]) -> PackedConversations:
     }
     texts = [_texts(record, questions) for record in records]
     starts = range(0, len(texts), PER_CHUNK)
-    return PackedConversations(index, [texts[start : start + PER_CHUNK] for start in starts])
+    return PackedConversations(listing, [texts[start : start + PER_CHUNK] for start in starts])
 
 
 def _numbered(values: Iterable[T]) -> dict[T, int]:

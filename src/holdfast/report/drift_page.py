@@ -167,7 +167,7 @@ def render_page(results: Sequence[DriftResults]) -> str:
         conversation_kinds=sorted({conversation_kind(identity) for identity in identities}),
         probe_places=sorted({identity.settings.probe_at for identity in identities}),
         runs=about_runs(runs, labels),
-        index=script_json({"series": entries, **packed.index}),
+        index=script_json({"series": entries, **packed.listing}),
         chunks=script_chunks(packed.chunks),
     )
 
