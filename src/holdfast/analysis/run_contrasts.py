@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from holdfast.analysis.series import Series, read_series
 from holdfast.records import Run
-from holdfast.records.identity import ConversationsIdentity, ProtocolSettings
+from holdfast.records.identity import (
+    ConversationsIdentity,
+    Manifest,
+    ProtocolSettings,
+    flat,
+)
 
 # settings that change how many conversations there are, or how fast they are made
 _NO_MATTER = ("settings.conversations", "settings.batch", "settings.trace")
@@ -61,7 +65,7 @@ class Contrast:
 def contrasts_of(runs: Sequence[ComparedRun]) -> Iterable[Contrast]:
     """The facts that differ: the identities', the prompts' texts, and the versions."""
     manifests = [item.run.manifest for item in runs]
-    for name, values in _differing([_flat(manifest.identity.to_json()) for manifest in manifests]):
+    for name, values in _differing([_settings(item) for item in manifests]):
         if name not in _NO_MATTER:
             yield Contrast(name, _cause_of(name), values)
     for name, values in _differing([item.prompts for item in runs]):
@@ -70,6 +74,12 @@ def contrasts_of(runs: Sequence[ComparedRun]) -> Iterable[Contrast]:
     facts = [{**item.versions, "dtype": item.dtype or _ABSENT} for item in manifests]
     for name, values in _differing(facts):
         yield Contrast(f"versions.{name}" if name != "dtype" else name, _library(name), values)
+
+
+def _settings(manifest: Manifest) -> dict[str, str]:
+    """The settings of a run by dotted name; an empty one counts as absent."""
+    settings = flat(manifest.identity.to_json())
+    return {name: value or _ABSENT for name, value in settings.items()}
 
 
 def _library(name: str) -> str:
@@ -81,20 +91,6 @@ def _differing(facts: Sequence[Mapping[str, str]]) -> Iterable[tuple[str, tuple[
         values = tuple(of_run.get(name, _ABSENT) for of_run in facts)
         if len(set(values)) > 1:
             yield name, values
-
-
-def _flat(value: Mapping[str, Any], path: str = "") -> dict[str, str]:
-    """Nested settings by dotted name."""
-    flat: dict[str, str] = {}
-    for name, item in value.items():
-        full = f"{path}.{name}" if path else str(name)
-        if isinstance(item, Mapping):
-            flat |= _flat(item, full)
-        elif isinstance(item, list):
-            flat[full] = ", ".join(map(str, item)) or "none"
-        else:
-            flat[full] = _ABSENT if item is None or item == "" else str(item)
-    return flat
 
 
 def _cause_of(name: str) -> str:

@@ -12,6 +12,20 @@ from pydantic import ConfigDict, Field, PrivateAttr
 from holdfast.records.model import List, Optional, RecordModel
 
 
+def flat(settings: Mapping[str, Any], path: str = "") -> dict[str, str]:
+    """Nested settings as text, by dotted name; "–" for None."""
+    flat_settings: dict[str, str] = {}
+    for name, value in settings.items():
+        full_name = f"{path}.{name}" if path else str(name)
+        if isinstance(value, Mapping):
+            flat_settings |= flat(value, full_name)
+        elif isinstance(value, list):
+            flat_settings[full_name] = ", ".join(map(str, value)) or "none"
+        else:
+            flat_settings[full_name] = "–" if value is None else str(value)
+    return flat_settings
+
+
 class Named(RecordModel):
     """The name and the fingerprint of a model or a file that took part in a run."""
 

@@ -1,9 +1,8 @@
 """The page section that describes how the numbers were measured."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from holdfast.analysis.collapse import count_turns
 from holdfast.common.sampling import NO_CONTENT
@@ -19,7 +18,7 @@ from holdfast.records import (
     command_of,
 )
 from holdfast.records.conversation import GIVEN
-from holdfast.records.identity import ConversationsIdentity, Manifest
+from holdfast.records.identity import ConversationsIdentity, Manifest, flat
 from holdfast.report.sentences import default_prompt_sentence
 
 Dialog = Conversation | LogDialog
@@ -63,18 +62,6 @@ def _notes(manifest: Manifest) -> tuple[str, ...]:
     return *manifest.notes, *([default_prompt_sentence(default)] if default else [])
 
 
-def _flat(value: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, str]]:
-    """Nested settings as pairs of dotted name and value."""
-    for name, item in value.items():
-        full_name = f"{path}.{name}" if path else str(name)
-        if isinstance(item, Mapping):
-            yield from _flat(item, full_name)
-        elif isinstance(item, list):
-            yield full_name, ", ".join(map(str, item)) or "none"
-        else:
-            yield full_name, "–" if item is None else str(item)
-
-
 def _rows(run: Run) -> list[tuple[str, str]]:
     manifest = run.manifest
     rows = [("started", _time(manifest.created))]
@@ -84,7 +71,7 @@ def _rows(run: Run) -> list[tuple[str, str]]:
         rows.append(("resumed", often))
     rows += manifest.versions.items()
     count = len(run.records) if run.is_stored else len(_conversations(run))
-    for name, value in _flat(manifest.identity.to_json()):
+    for name, value in flat(manifest.identity.to_json()).items():
         if name == "settings.conversations" and str(count) != value:
             value = f"{count} of the {value} that the command allows"
         rows.append((name, value))
