@@ -48,10 +48,10 @@ from holdfast.records import Conversation, Ended, open_run, read_run
 from holdfast.report import sentences, wording
 from holdfast.report.charts import Chart, Curve, round_top
 from holdfast.report.conversations import pack, script_chunks, script_json
-from holdfast.report.how_measured import early_end
 from holdfast.report.next_step import finding_of, next_step
 from holdfast.report.page import environment
 from holdfast.report.sentences import counted
+from holdfast.report.shortfalls import early_end
 from holdfast.report.wording import signed
 
 # a percentile of 10,000 resamples of scores with sd 0.5 and n = 60 moves by about 0.0015

@@ -12,7 +12,7 @@ from markupsafe import Markup
 from holdfast.analysis.series import Series
 from holdfast.records import Conversation, Participant, Probe, Turn, Unscored
 from holdfast.records.conversation import RECORDED, SCRIPTED
-from holdfast.report.how_measured import early_end
+from holdfast.report.shortfalls import early_end
 
 T = TypeVar("T")
 

@@ -133,11 +133,12 @@ def rows_of(run: Run) -> Iterator[ScoreRow]:
 def _write_csv(run: Run, file: IO[bytes]) -> None:
     file.write(csv_line([column.name for column in COLUMNS]).encode())
     for row in rows_of(run):
-        cells = [
-            without_formula(value) if column.type is str else value
-            for column, value in zip(COLUMNS, row, strict=True)
-        ]
+        cells = list(map(_csv_cell, COLUMNS, row))
         file.write(csv_line(cells).encode("utf-8", "replace"))
+
+
+def _csv_cell(column: Column, value: Any) -> Any:
+    return without_formula(value) if column.type is str else value
 
 
 def _write_parquet(run: Run, file: IO[bytes]) -> None:

@@ -12,8 +12,8 @@ from holdfast.analysis.task_results import (
 )
 from holdfast.records import Run
 from holdfast.records.identity import TasksIdentity
-from holdfast.report.how_measured import failure_lines
 from holdfast.report.page import Table, render_study
+from holdfast.report.shortfalls import failure_lines
 from holdfast.report.wording import aligned, plain, signed
 
 
