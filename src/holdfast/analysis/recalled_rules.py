@@ -70,9 +70,8 @@ def _asked_rules(series: Series) -> list[_AskedRule]:
                 continue
             kept = [
                 probe.score
-                for probe in record.probes
-                if probe.kind == "stability"
-                and (probe.round, probe.rule) == (recall.round, recall.rule)
+                for probe in record.stability_probes
+                if (probe.round, probe.rule) == (recall.round, recall.rule)
             ]
             score = float(np.mean(kept)) if kept else None
             asked.append(_AskedRule(row, recall.round, recall.rule_kind, recall.score, score))
