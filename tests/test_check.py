@@ -17,7 +17,7 @@ from holdfast.analysis.check_verdicts import Terms, budget_needed, check_prompts
 from holdfast.analysis.prompt_comparison import compare_runs
 from holdfast.analysis.sequential import FAIL, PASS, UNDECIDED
 from holdfast.cli import main
-from holdfast.cli.exit_codes import exit_code
+from holdfast.cli.check import exit_code_of
 from holdfast.drift.pairing import draw_pairing
 from holdfast.errors import RecordsError, UsageError
 from holdfast.records import read_run
