@@ -484,7 +484,7 @@ def junit_of(records, terms, folder, before=None):
     (suite,) = ElementTree.parse(path).getroot()
     counts = tuple(int(suite.get(name)) for name in COUNTED)
     cases = {(test.get("classname"), test.get("name")): test[0] for test in suite}
-    return cases, counts, exit_code([checked.verdict for checked in checks])
+    return cases, counts, exit_code_of(checks, terms)
 
 
 PROMPTS = """

@@ -1,5 +1,5 @@
-"""Rules for exit codes: 2 if what the command line names is not there, or is of another kind; 5 if a
-server is not available.
+"""Rules for exit codes: 2 if what the command line names is not there, or is of another kind; 5 if
+a server is not available.
 """
 
 import shutil
