@@ -9,6 +9,7 @@ from tabled.reading import RESULTS, markdown
 FOLDER = RESULTS / "message_edits"
 COSTS = RESULTS / "edit_costs"
 HELPING = "check-and-retry:n=2"
+_IN_WORDS = {2: "two", 3: "three", 4: "four", 5: "five"}
 
 
 def edits_table() -> str:
@@ -94,7 +95,7 @@ def helping_sentence() -> str:
     return (
         "Where a program can check the rules, redrawing each reply that breaks one"
         f" (`--method {HELPING}`, with any API) raises the share of rules kept on all"
-        f" {len(rows)} models measured, by {min(gains):.2f} to {max(gains):.2f}{more}."
+        f" {_IN_WORDS[len(rows)]} models measured, by {min(gains):.2f} to {max(gains):.2f}{more}."
     )
 
 
