@@ -19,7 +19,7 @@ from holdfast.cli import main as holdfast
 from holdfast.drift import load_suite
 from holdfast.records import read_run
 
-SUITE, DRAWS = "everyday", 2
+SUITE, DRAWS = "everyday", 1
 
 
 def command(model: str, folder: Path) -> list[str]:
