@@ -14,12 +14,12 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from commands import run as run_command
 from message_edits import as_json
 from stamp import measured_in, write_record
 
 from holdfast.analysis.candidates import read_calibration
 from holdfast.analysis.statistics import estimate
-from holdfast.cli import main as holdfast
 from holdfast.drift import load_suite
 from holdfast.drift.families import half_of
 from holdfast.records import read_run
@@ -53,7 +53,7 @@ def main() -> None:
     parser.add_argument("--commit", help="at which the run was made, if it is another")
     arguments = parser.parse_args()
     folder = arguments.runs / arguments.model
-    holdfast(command(arguments.model, folder))
+    run_command(command(arguments.model, folder))
     calibration = read_calibration(folder)
     record = {
         "benchmark": "edit_costs",

@@ -10,10 +10,10 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from commands import run as run_command
 from stamp import measured_in, write_record
 
 from holdfast.analysis.loss_results import model_loss
-from holdfast.cli import main as holdfast
 from holdfast.records import read_run
 
 ROUNDS, PROBE_EVERY, CONVERSATIONS, TOKENS = 16, 3, 96, 160
@@ -42,7 +42,7 @@ def main() -> None:
     arguments = parser.parse_args()
     folders = [arguments.runs / f"{arguments.model}-{seed}" for seed in arguments.seeds]
     for seed, folder in zip(arguments.seeds, folders, strict=True):
-        holdfast(command(arguments.model, seed, arguments.conversations, folder))
+        run_command(command(arguments.model, seed, arguments.conversations, folder))
     runs = [read_run(folder) for folder in folders]
     record = {
         "benchmark": "loss",

@@ -22,10 +22,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+from commands import run as run_command
 from stamp import measured_in, write_record
 
 from holdfast.analysis.statistics import DIFFERENCES, SCORES, Estimate, estimate, excludes_zero
-from holdfast.cli import main as holdfast
 from holdfast.drift.suites import load_suite
 from holdfast.methods import parse, spec_of
 from holdfast.records import Conversation, Run, read_run
@@ -159,7 +159,7 @@ def main() -> None:
     methods = FEWER if arguments.fewer else METHODS
     folders = [arguments.runs / f"{arguments.model}-{seed}" for seed in arguments.seeds]
     for seed, folder in zip(arguments.seeds, folders, strict=True):
-        holdfast(command(arguments.model, seed, methods, folder, arguments.batch))
+        run_command(command(arguments.model, seed, methods, folder, arguments.batch))
     runs = [read_run(folder) for folder in folders]
     record = {
         "benchmark": "message_edits",

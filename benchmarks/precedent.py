@@ -12,10 +12,10 @@ import shlex
 from dataclasses import asdict
 from pathlib import Path
 
+from commands import run as run_command
 from stamp import measured_in, write_record
 
 from holdfast.analysis.precedent_results import precedent_of
-from holdfast.cli import main as holdfast
 from holdfast.drift import load_suite
 from holdfast.records import read_run
 
@@ -39,7 +39,7 @@ def main() -> None:
     parser.add_argument("--commit", help="at which the run was made, if it is another")
     arguments = parser.parse_args()
     folder = arguments.runs / arguments.model
-    holdfast(command(arguments.model, folder))
+    run_command(command(arguments.model, folder))
     run = read_run(folder)
     record = {
         "benchmark": "precedent",
