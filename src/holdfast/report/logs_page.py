@@ -23,8 +23,8 @@ from holdfast.report.logs_sentences import (
     worst_first,
 )
 from holdfast.report.logs_strips import strip_figures
+from holdfast.report.logs_wording import rule_id, rule_words
 from holdfast.report.page import render_study
-from holdfast.report.rule_names import rule_id, rule_words
 from holdfast.report.wording import count_of, plain, signed
 
 _MOST_PROBLEMS = 200  # with the files that the page shows
