@@ -53,6 +53,7 @@ from holdfast.records.folder import (
     read_run,
     refuse_early,
 )
+from holdfast.records.joining import join_runs
 from holdfast.records.lines import append_line, cut_torn_line, read_notes, to_line
 from holdfast.records.lock import LOCK
 from holdfast.records.manifest import MANIFEST, command_of

@@ -15,7 +15,7 @@ from holdfast.chat.messages import Message
 from holdfast.common.progress import Progress
 from holdfast.common.sampling import Sampling
 from holdfast.errors import ModelError
-from holdfast.generation.batch import batch_of, spans_of
+from holdfast.generation.batch import batch_of, steering_of
 from holdfast.generation.rows import Stream, StreamState
 from holdfast.methods import UNSTEERED
 from holdfast.models.local import LocalModel
@@ -138,7 +138,7 @@ def _forward(model: LocalModel, read: _ReadChat) -> dict[int, Tensor]:
     """The unsteered hidden states after each layer, [1, token, size]."""
     state = StreamState(replace(read.stream, compiled=UNSTEERED), list(read.reply))
     device = model.runner.device
-    batch = batch_of([state], [0], spans_of([state], device), device)
+    batch = batch_of([state], [0], steering_of([state], device), device)
     with watched(model.hf_model, (Site.HIDDEN,)) as seen:
         model.runner.forward(batch)
     return seen[Site.HIDDEN]
