@@ -211,12 +211,8 @@ def modules_in(folder: Path | None) -> Iterator[None]:
 def _check_examples(rule: Rule, where: str) -> None:
     """Refuses a measure that scores an example on the wrong side, and a judge with too few."""
     if rule.measure.judged:
-        if rule.labelled_turns:
-            raise UsageError(
-                f"{where}: a labelled turn is an object, and a judge reads replies; give it as a"
-                " text."
-            )
-        check_labels(rule.follows, rule.breaks, f"{where}: the judge")
+        labels = (rule.shown_to_judge(follows=True), rule.shown_to_judge(follows=False))
+        check_labels(*labels, f"{where}: the judge")
         return
     for labelled in rule.labelled:
         field = "follows" if labelled.follows else "breaks"

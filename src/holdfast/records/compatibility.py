@@ -73,7 +73,7 @@ def joined(
         if _ABSENT not in values and (value := join(*values)) is not None:
             _set(stored, name, value)
             _set(new, name, value)
-    difference = _first_difference(stored, new)
+    difference = first_difference(stored, new)
     if difference is None:
         return _without_defaults(stored, manifest["identity"], as_json(identity))
     raise _refusal(folder, manifest, compatibility, about or {}, difference)
@@ -186,13 +186,13 @@ def _short(value: Any) -> str:
 # --- Identities as trees of JSON values
 
 
-def _first_difference(stored: Any, new: Any, path: str = "") -> Difference | None:
+def first_difference(stored: Any, new: Any, path: str = "") -> Difference | None:
     """The first unequal value, in this command's order."""
     if isinstance(stored, dict) and isinstance(new, dict):
         for name in [*new, *(name for name in stored if name not in new)]:
             inner = f"{path}.{name}" if path else name
             values = stored.get(name, _ABSENT), new.get(name, _ABSENT)
-            if difference := _first_difference(*values, inner):
+            if difference := first_difference(*values, inner):
                 return difference
         return None
     # 1 == True and 1 == 1.0 in Python: the spelling in JSON decides, except for whole floats

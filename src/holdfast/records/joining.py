@@ -6,10 +6,11 @@ from typing import Any
 
 from holdfast.common.files import write_whole
 from holdfast.errors import AnotherRun, RecordsError
+from holdfast.records.compatibility import Compatibility, first_difference
 from holdfast.records.earlier import OLD_LINES, SCHEMA
 from holdfast.records.folder import Key, open_run, read_run
 from holdfast.records.lines import to_line
-from holdfast.records.manifest import Compatibility, first_difference, read_manifest
+from holdfast.records.manifest import read_manifest
 from holdfast.records.run import Run
 from holdfast.records.traces import FOLDER as TRACES
 
@@ -76,13 +77,13 @@ def _refuse_another(first: Run, shard: Run) -> None:
     )
     if difference is None:
         return
-    name, expected, seen = difference
     raise AnotherRun(
-        f"{shard.folder} is not a shard of the run in {first.folder}: its {name} is {seen!r}, and"
-        f" there it is {expected!r}; give the folders of one command with different --shard.",
-        option=name,
-        value=seen,
-        allowed=expected,
+        f"{shard.folder} is not a shard of the run in {first.folder}: its {difference.name} is"
+        f" {difference.new!r}, and there it is {difference.stored!r}; give the folders of one"
+        " command with different --shard.",
+        option=difference.name,
+        value=difference.new,
+        allowed=difference.stored,
     )
 
 
