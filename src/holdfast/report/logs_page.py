@@ -114,7 +114,8 @@ def _shown_problems(problems: Sequence[str]) -> list[str]:
 class ShownTurn:
     """A turn that broke a rule, as the page shows it."""
 
-    where: str  # its file, line and number
+    number: int
+    where: str  # its dialog and number
     score: float
     reason: str
     user: str  # the user's message before it
@@ -175,6 +176,7 @@ def broken_turns(run: Run, row: Adherence) -> list[ShownTurn]:
         step = None if probe.cause is None else probe.cause.step
         shown.append(
             ShownTurn(
+                number=broken.turn,
                 where=f"{record.source}, turn {broken.turn}",
                 score=broken.score,
                 reason=probe.reason,
