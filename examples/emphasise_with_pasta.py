@@ -13,7 +13,7 @@ from pathlib import Path
 import holdfast
 from holdfast import methods, tasks
 from holdfast.papers.zhang2024.profiling import ProfilingPlan, profile
-from holdfast.papers.zhang2024.profiling.plan import task_samples
+from holdfast.papers.zhang2024.profiling.profiling_samples import task_samples
 from holdfast.report.task_tables import table
 
 

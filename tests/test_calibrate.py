@@ -345,13 +345,13 @@ def test_the_sizes_that_would_decide_follow_from_the_intervals():
     sizes = sizes_needed(close, chosen)
     longer, more = times_needed(close, chosen)
     assert not chosen.recommended and longer == 1 < more < 10
-    assert sizes == {"draws": 1, "questions": math.ceil(200 * more), "count": 200}
-    for questions in (sizes["questions"], 4 * sizes["questions"]):
+    assert sizes == ("draws", 1, math.ceil(200 * more), 200)
+    for questions in (sizes.questions, 4 * sizes.questions):
         assert budget_shown(close, chosen, questions) == (5 if questions < 1000 else 3)
     far = sampled(0.2, 1, 400)
-    assert sizes_needed(far, pick(far, 2)) == {}
+    assert sizes_needed(far, pick(far, 2)) is None
     few = sampled(0.2, 1, 5, 24)
-    assert sizes_needed(few, pick(few, 5))["count"] >= 40
+    assert sizes_needed(few, pick(few, 5)).conversations >= 40
 
 
 def test_no_more_questions_are_suggested_than_the_source_has(monkeypatch):
@@ -363,7 +363,7 @@ def test_no_more_questions_are_suggested_than_the_source_has(monkeypatch):
     monkeypatch.setattr("sys.argv", ["holdfast", "calibrate", "--draws", "9", "--questions=80"])
     given = Namespace(budget=5, out=Path("runs/a"), capability="knowledge", seed=0)
     chosen = pick(close, 5)
-    wanted = sizes_needed(close, chosen)["questions"]
+    wanted = sizes_needed(close, chosen).questions
     assert wanted > 300
     step = _next_step(given, close, chosen)
     assert {"5", str(wanted), "300;", "7"} <= set(step.split())

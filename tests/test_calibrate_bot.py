@@ -126,7 +126,7 @@ def test_pairs_can_be_drawn_at_random_from_the_whole_suite(tmp_path, capsys):
     assert len(calibration.none.stability) == 9 and 4 <= calibration.report.sum() <= 5
     chosen = pick(calibration, 2)
     assert not chosen.recommended
-    assert sizes_needed(calibration, chosen).keys() == {"conversations", "questions", "count"}
+    assert sizes_needed(calibration, chosen).option == "conversations"
     assert "(use --conversations 40)" in too_small(suite, 200, 200, plan)
     with pytest.raises(ParameterOutOfRange) as raised:
         Plan(conversations=3)
@@ -193,10 +193,9 @@ def test_the_closest_setting_is_named_if_none_is_chosen():
     drop = calibration.drop(chosen.near)
     times = 2 * ((drop.high - drop.low) / 2 / 0.4) ** 2
     assert times_needed(calibration, chosen) == pytest.approx((1, times))
-    sizes = {"draws": 1, "questions": math.ceil(times * 1600), "count": 80}
-    assert sizes_needed(calibration, chosen) == sizes
+    assert sizes_needed(calibration, chosen) == ("draws", 1, math.ceil(times * 1600), 80)
     dear = sampled(0.2, 9, 5)
-    assert sizes_needed(dear, pick(dear, 2)) == {}
+    assert sizes_needed(dear, pick(dear, 2)) is None
     assert "--budget (11 " in next_step(dear, pick(dear, 2))
     worse = synthetic({"none": ([0.5, 0.5], [60, 60]), "weak": ([0.4, 0.4], [60, 60])}, 80)
     assert "--sweep" in next_step(worse, pick(worse, 3))

@@ -224,7 +224,8 @@ def test_a_breach_shows_the_call_that_broke_the_rule_and_not_what_was_said_aroun
     name, _, number = first.source.rpartition(", line ")
     assert name.endswith(f"{SESSION}.jsonl") and "git commit -m b" in lines[int(number) - 1]
     text = text_of(logs_page(run, list(rows.values()), list(rows.values()), None))
-    assert f"Bash, call 1 of the turn, {first.source} git commit -m b" in text
+    assert f"{first.source}, turn 2, call 1 · tools: Bash" in text
+    assert "User Commit that too. Bash git commit -m b" in text
     assert "Reply Done." not in text, "what the turn said is no evidence of what it ran"
 
 

@@ -28,7 +28,8 @@ from holdfast.papers.zhang2024.profiling.head_scores import (
     can_share_passes,
     scorer_of,
 )
-from holdfast.papers.zhang2024.profiling.plan import Material, read_material, read_samples
+from holdfast.papers.zhang2024.profiling.plan import Material, read_material
+from holdfast.papers.zhang2024.profiling.profiling_samples import read_samples
 
 # float32: a shared pass sums in another order
 TOLERANCE = 1e-4

@@ -36,11 +36,7 @@ class RuleScores:
         """The mean score of each dialog in each bin, [dialog, bin]; NaN where it has none."""
         rows, row = np.unique(self.dialogs, return_inverse=True)
         column = np.searchsorted(np.asarray(bins), values, side="right") - 1
-        sums, counts = np.zeros((2, len(rows), len(bins)))
-        np.add.at(sums, (row, column), self.scores)
-        np.add.at(counts, (row, column), 1)
-        with np.errstate(invalid="ignore"):
-            return np.asarray(sums / counts)
+        return statistics.means_by_cell(row, column, self.scores, (len(rows), len(bins)))
 
     @property
     def by_dialog(self) -> np.ndarray:

@@ -5,6 +5,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -42,10 +43,18 @@ class Pick:
         return not self.why
 
 
-def times_needed(calibration: Calibration, chosen: Pick) -> tuple[float, float] | None:
-    """By what factors more conversations would show the gain, and more questions the cost; None if
-    the means do not. (Each question is asked in one conversation, so that the cost becomes clearer
-    with the questions, and hardly with the conversations that share them.)
+class TimesNeeded(NamedTuple):
+    """By what factors a calibration is to grow."""
+
+    conversations: float  # to show the gain
+    questions: float  # to show the cost
+
+
+def times_needed(calibration: Calibration, chosen: Pick) -> TimesNeeded | None:
+    """How much more would show the gain and the cost; None if the means do not.
+
+    Each question is asked in one conversation, so that the cost becomes clearer with the questions,
+    and hardly with the conversations that share them.
     """
     gain, drop, halves = _shown(calibration, chosen)
     room = chosen.budget - (drop.mean or 0.0)
@@ -57,7 +66,7 @@ def times_needed(calibration: Calibration, chosen: Pick) -> tuple[float, float] 
     conversations = halves * max((gain_width / gain.mean) ** 2, verdicts.MIN_SAMPLES / gain.n)
     questions = halves * max((drop_width / room) ** 2, verdicts.MIN_SAMPLES / drop.n)
     least = 1.0 if max(conversations, questions) > 1.5 else 1.5
-    return max(conversations, least), max(questions, least)
+    return TimesNeeded(max(conversations, least), max(questions, least))
 
 
 def budget_shown(calibration: Calibration, chosen: Pick, questions: int) -> int:

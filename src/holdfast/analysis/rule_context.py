@@ -157,12 +157,8 @@ def _cells(
     run: Run, columns: _Columns, known: np.ndarray, column: np.ndarray, count: int
 ) -> np.ndarray:
     """The mean of the scores that are known, [dialog, column]; NaN where there are none."""
-    shape = (len(run.dialogs), count)
-    flat = columns.dialog[known].astype(np.int64) * count + column
-    counts = np.bincount(flat, minlength=shape[0] * count)
-    sums = np.bincount(flat, columns.score[known], minlength=shape[0] * count)
-    means: np.ndarray = np.divide(sums, counts, out=np.full(len(sums), np.nan), where=counts > 0)
-    return means.reshape(shape)
+    rows, scores = columns.dialog[known], columns.score[known]
+    return statistics.means_by_cell(rows, column, scores, (len(run.dialogs), count))
 
 
 def _around(run: Run, columns: _Columns) -> AroundCompactions:

@@ -246,12 +246,21 @@ def row_means(values: np.ndarray) -> np.ndarray:
 
 def cell_means(scores: Iterable[tuple[int, int, float]], shape: tuple[int, int]) -> np.ndarray:
     """The mean of all scores (row, column, value) of each cell; NaN where there are none."""
-    sums, counts = np.zeros(shape), np.zeros(shape)
-    for row, column, score in scores:
-        sums[row, column] += score
-        counts[row, column] += 1
-    means: np.ndarray = np.divide(sums, counts, out=np.full(shape, np.nan), where=counts > 0)
-    return means
+    rows, columns, values = np.array(list(scores), dtype=float).reshape(-1, 3).T
+    return means_by_cell(rows, columns, values, shape)
+
+
+def means_by_cell(
+    rows: np.ndarray, columns: np.ndarray, values: np.ndarray, shape: tuple[int, int]
+) -> np.ndarray:
+    """The mean of values, [n], of each cell of a matrix of this shape, given the row and the column
+    of each; NaN where there are none.
+    """
+    size = shape[0] * shape[1]
+    cells = np.ravel_multi_index((rows.astype(np.intp), columns.astype(np.intp)), shape)
+    counts, sums = np.bincount(cells, minlength=size), np.bincount(cells, values, minlength=size)
+    means: np.ndarray = np.divide(sums, counts, out=np.full(size, np.nan), where=counts > 0)
+    return means.reshape(shape)
 
 
 def resampled_means(values: np.ndarray) -> np.ndarray:

@@ -12,6 +12,7 @@ from holdfast.analysis.verdicts import CANNOT_TELL
 from holdfast.records import Conversation, Probe, Turn
 
 PROMPT_LOST, PROMPT_KEPT = "prompt lost", "prompt kept"
+# a canary is known or not, and a lost prompt turns all conversations at once, so few of them decide
 MAX_KNOWN_IF_LOST = 0.1  # the largest share of canaries that may be known without the prompt
 MIN_KNOWN_IF_KEPT = 0.5  # the lower end of the interval of that share exceeds it, if it was read
 MIN_AGREEING = 6  # conversations; a two-sided sign test gives p = 0.03 if all 6 agree

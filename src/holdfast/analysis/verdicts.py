@@ -1,5 +1,6 @@
 """The single rule for what may be said of a number: every verdict, headline and recommendation
-passes through here, and docs/verdicts.md gives the reasons.
+passes through here, and docs/verdicts.md gives the reasons. Only the verdicts of checks and logs at
+a bar come from `sequential`, and that on canaries from a sign test (`truncation`).
 
 An estimate is reported as above or below 0 only if it rests on at least `MIN_SAMPLES` conversations
 and the interval that decides lies on one side of 0. That is the 95% interval unless the run may be

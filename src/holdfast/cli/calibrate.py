@@ -257,14 +257,15 @@ def _next_step(arguments: CalibrateArguments, calibration: Calibration, chosen: 
         serve = ["holdfast", "serve", "--model", arguments.model, "--default-method"]
         return f"to serve it:\n{shlex.join([*serve, str(out / 'method.json')])}"
     sizes = sizes_needed(calibration, chosen)
-    if calibration.at_chance or not sizes:
+    if calibration.at_chance or sizes is None:
         return next_step(calibration, chosen)
-    count, wanted, spec = sizes.pop("count"), sizes["questions"], _capability_spec(arguments)
+    count, wanted, spec = sizes.conversations, sizes.questions, _capability_spec(arguments)
     known = len(load_capability(spec, wanted, arguments.seed).items)
     questions, grows = min(known, wanted), count > len(calibration.none.stability)
     larger: dict[str, object] = {}
     if grows or questions > calibration.questions:
-        larger = {**sizes, "questions": questions, "out": f"{out}-{count}-{questions}"}
+        larger = {sizes.option: sizes.value, "questions": questions}
+        larger["out"] = f"{out}-{count}-{questions}"
     if times_needed(calibration, chosen) is None and known < wanted:
         needed = (
             f"at least {count:,} conversations per setting are needed ({spec} has only {known}"

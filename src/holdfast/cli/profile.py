@@ -149,7 +149,7 @@ def _plan(arguments: ProfileArguments) -> ProfilingPlan:
 
 def _samples(arguments: ProfileArguments) -> dict[str, Any]:
     from holdfast.papers.zhang2024.profiling import read_samples
-    from holdfast.papers.zhang2024.profiling.plan import task_samples
+    from holdfast.papers.zhang2024.profiling.profiling_samples import task_samples
 
     samples: dict[str, Any] = {path.stem: read_samples(path) for path in arguments.files or ()}
     names = [*(path.stem for path in arguments.files or ()), *(arguments.task or ())]

@@ -5,7 +5,7 @@ import importlib
 import io
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from holdfast.common.extras import import_extra
 from holdfast.common.files import write_whole
 from holdfast.records.earlier import SCHEMA
 from holdfast.records.run import Run
+from holdfast.records.run_table import Column
 
 # also in full width, which some spreadsheets take for the same
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
@@ -66,15 +67,12 @@ def write_parquet(run: Run, path: Path | str) -> Path:
     """
     arrow = import_extra("pyarrow", "parquet", "A Parquet file")
     parquet = importlib.import_module("pyarrow.parquet")
-    types = {str: arrow.string(), int: arrow.int64(), float: arrow.float64()}
     metadata = {
         "holdfast.identity": json.dumps(run.manifest.identity.to_json()),
         f"holdfast.{SCHEMA}": str(run.manifest.version),
     }
     table = run.to_table()
-    schema = arrow.schema(
-        [(column.name, types[column.type]) for column in table.columns], metadata=metadata
-    )
+    schema = arrow_schema(table.columns, metadata)
     values = {
         name: [without_surrogates(value) for value in column]
         for name, column in table.values.items()
@@ -82,6 +80,14 @@ def write_parquet(run: Run, path: Path | str) -> Path:
     content = io.BytesIO()
     parquet.write_table(arrow.table(values, schema=schema), content)
     return write_whole(path, content.getvalue(), "another file")
+
+
+def arrow_schema(columns: Sequence[Column], metadata: Mapping[str, str]) -> Any:
+    """The columns as a schema of pyarrow."""
+    arrow = importlib.import_module("pyarrow")
+    types = {str: arrow.string(), int: arrow.int64(), float: arrow.float64()}
+    fields = [(column.name, types[column.type]) for column in columns]
+    return arrow.schema(fields, metadata=metadata)
 
 
 def without_surrogates(value: Any) -> Any:

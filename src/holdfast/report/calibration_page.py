@@ -2,11 +2,12 @@
 
 import math
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
 from holdfast.analysis.candidates import FOLDERS, MOST_BROKEN, Calibration, Candidate
-from holdfast.analysis.choosing import Pick, front, times_needed
+from holdfast.analysis.choosing import Pick, TimesNeeded, front, times_needed
 from holdfast.analysis.estimates import rule_rows
 from holdfast.analysis.prompt_effect import NEVER_FOLLOWED, UNINFORMATIVE, baseline_beside
 from holdfast.analysis.series import NO_FIX, read_series
@@ -111,22 +112,29 @@ def chance_line(calibration: Calibration) -> str:
     )
 
 
-def sizes_needed(calibration: Calibration, chosen: Pick) -> dict[str, int]:
-    """Options large enough to decide if the means hold, and the `count` per setting; {} if none."""
+class LargerSizes(NamedTuple):
+    """The sizes of a calibration that should decide."""
+
+    option: str  # "draws" or "conversations": that which sets their number
+    value: int  # of this option
+    questions: int
+    conversations: int  # per setting
+
+
+def sizes_needed(calibration: Calibration, chosen: Pick) -> LargerSizes | None:
+    """Sizes large enough to decide if the means hold; None if none are within reach."""
     plan, count = calibration.about.plan, len(calibration.none.stability)
     questions = calibration.questions
-    times = times_needed(calibration, chosen) or (1.0, 1.0)
-    longer, more = (
-        max(factor, 2 * MIN_SAMPLES / number)
-        for factor, number in zip(times, (count, questions), strict=True)
-    )
+    times = times_needed(calibration, chosen) or TimesNeeded(1.0, 1.0)
+    longer = max(times.conversations, 2 * MIN_SAMPLES / count)
+    more = max(times.questions, 2 * MIN_SAMPLES / questions)
     if not 1 < max(longer, more) <= _MOST:
-        return {}
+        return None
     option = "draws" if plan.conversations is None else "conversations"
     size = plan.conversations or plan.draws or 1
     value = math.ceil(longer * size)
     larger = count * value // size
-    return {option: value, "questions": max(math.ceil(more * questions), larger), "count": larger}
+    return LargerSizes(option, value, max(math.ceil(more * questions), larger), larger)
 
 
 def next_step(calibration: Calibration, chosen: Pick) -> str:

@@ -18,33 +18,13 @@ from holdfast.analysis.rule_context import (
 from holdfast.analysis.statistics import Estimate
 from holdfast.logs.context import AGENTS, AUTOMATIC_FILES
 from holdfast.records import BreachCause, Evidence, Run
+from holdfast.report.logs_wording import CAUSE_WORDS, IN_A_COLUMN, IN_A_TABLE, rule_words
 from holdfast.report.page import Table
-from holdfast.report.rule_names import rule_words
 from holdfast.report.wording import aligned, count_of, plain, signed
 
 if TYPE_CHECKING:
     from holdfast.logs.recalled_causes import Asked
 
-_MOST_IN_A_COLUMN = 44  # characters of a rule's words on the terminal
-_MOST_IN_A_TABLE = 80  # and on the page
-_NAMES = {
-    "never_sent": "never sent",
-    "removed": "removed",
-    "outweighed": "outweighed",
-    "present": "present",
-    "unknown": "not shown",
-    "present_recalled": "present, recalled",
-    "present_not_recalled": "present, not recalled",
-}
-_MEANINGS = {
-    "never_sent": "nothing before the breach says the rule, and the log shows everything sent",
-    "removed": "it was in the context, and left it",
-    "outweighed": "the user, or a file that was read later, ordered otherwise",
-    "present": "it was in the context",
-    "unknown": "the transcript does not show it",
-    "present_recalled": "it was in the context, and the model states it there when asked",
-    "present_not_recalled": "it was in the context, and the model does not state it when asked",
-}
 _VERBS = {"said": "Said in", "left": "Left the context in", "ordered": "Ordered otherwise in"}
 
 
@@ -57,10 +37,12 @@ def why_table(run: Run) -> str:
         return ""
     counts = total_causes(by_rule)
     total = sum(counts.values())
-    listed = ", ".join(f"{_NAMES[cause]} {counts[cause]}" for cause in counts if counts[cause])
+    listed = ", ".join(
+        f"{CAUSE_WORDS[cause].name} {counts[cause]}" for cause in counts if counts[cause]
+    )
     lines = ["", f"Why: {total:,} {'breach' if total == 1 else 'breaches'}: {listed}."]
     if len(by_rule) > 1 and sum(map(bool, counts.values())) > 1:
-        lines += ["", *aligned(_by_rule(run, by_rule, _MOST_IN_A_COLUMN))]
+        lines += ["", *aligned(_by_rule(run, by_rule, IN_A_COLUMN))]
     around = context_effects(run).around
     return "\n".join(
         [*lines, *_compactions(around), *(["", hint] if (hint := hint_of(run)) else [])]
@@ -71,7 +53,7 @@ def _by_rule(run: Run, counts: Mapping[str, Mapping[str, int]], most: int) -> li
     """A row for each rule, with a column for each cause that some breach has."""
     totals = total_causes(counts)
     causes = [cause for cause in totals if totals[cause]]
-    rows: list[tuple[str, ...]] = [("rule", *(_NAMES[cause] for cause in causes))]
+    rows: list[tuple[str, ...]] = [("rule", *(CAUSE_WORDS[cause].name for cause in causes))]
     return rows + [
         (rule_words(run, rule, most), *(str(of_rule[cause]) for cause in causes))
         for rule, of_rule in counts.items()
@@ -137,8 +119,10 @@ def causes_section(run: Run) -> CausesSection | None:
     if not counts:
         return None
     totals = total_causes(counts)
-    meanings = tuple((_NAMES[cause], _MEANINGS[cause]) for cause in totals if totals[cause])
-    by_rule = Table("Breaches by cause", _by_rule(run, counts, _MOST_IN_A_TABLE))
+    meanings = tuple(
+        (CAUSE_WORDS[cause].name, CAUSE_WORDS[cause].meaning) for cause in totals if totals[cause]
+    )
+    by_rule = Table("Breaches by cause", _by_rule(run, counts, IN_A_TABLE))
     return CausesSection(by_rule, meanings, hint_of(run), tuple(_tables(run)))
 
 
@@ -161,12 +145,14 @@ def reason_of(cause: BreachCause | None, words: str) -> ShownReason | None:
     evidence = tuple(
         (_where(item), "" if item.quote == words else item.quote) for item in cause.evidence
     )
-    return ShownReason(_NAMES[cause.cause], why, evidence)
+    return ShownReason(CAUSE_WORDS[cause.cause].name, why, evidence)
 
 
 def causes_of_rule(counts: Mapping[str, int] | None) -> str:
     """'outweighed 1, not shown 2'; "" if no cause was looked for."""
-    return ", ".join(f"{_NAMES[name]} {count:,}" for name, count in (counts or {}).items() if count)
+    return ", ".join(
+        f"{CAUSE_WORDS[name].name} {count:,}" for name, count in (counts or {}).items() if count
+    )
 
 
 def _where(item: Evidence) -> str:
@@ -193,7 +179,7 @@ def _tables(run: Run) -> list[Table]:
             ("rule", "compactions", "said by the summary", "still in the context")
         ]
         kept += [
-            (rule_words(run, rule, _MOST_IN_A_TABLE), *map(str, counts))
+            (rule_words(run, rule, IN_A_TABLE), *map(str, counts))
             for rule, counts in around.kept.items()
         ]
         tables.append(Table("What compactions kept of each rule", kept))

@@ -30,7 +30,7 @@ from holdfast.common.version import __version__
 from holdfast.errors import UsageError
 from holdfast.measures.registry import FOLLOWED
 from holdfast.records import Probe, Run
-from holdfast.records.export import csv_line, without_formula, without_surrogates
+from holdfast.records.export import arrow_schema, csv_line, without_formula, without_surrogates
 from holdfast.records.log_scores import rule_of
 from holdfast.records.run_table import Column
 
@@ -144,9 +144,8 @@ def _csv_cell(column: Column, value: Any) -> Any:
 def _write_parquet(run: Run, file: IO[bytes]) -> None:
     arrow = import_extra("pyarrow", "parquet", "A Parquet file")
     parquet = importlib.import_module("pyarrow.parquet")
-    types = {str: arrow.string(), int: arrow.int64(), float: arrow.float64()}
     metadata = {"holdfast.identity": json.dumps(run.manifest.identity.to_json())}
-    schema = arrow.schema([(c.name, types[c.type]) for c in COLUMNS], metadata=metadata)
+    schema = arrow_schema(COLUMNS, metadata)
     rows = rows_of(run)
     with parquet.ParquetWriter(file, schema) as writer:
         while group := list(islice(rows, _ROW_GROUP)):

@@ -23,8 +23,8 @@ from holdfast.report.logs_sentences import (
     worst_first,
 )
 from holdfast.report.logs_strips import strip_figures
+from holdfast.report.logs_wording import rule_id, rule_words
 from holdfast.report.page import render_study
-from holdfast.report.rule_names import rule_id, rule_words
 from holdfast.report.wording import count_of, plain, signed
 
 _MOST_PROBLEMS = 200  # with the files that the page shows
@@ -114,7 +114,8 @@ def _shown_problems(problems: Sequence[str]) -> list[str]:
 class ShownTurn:
     """A turn that broke a rule, as the page shows it."""
 
-    where: str  # its file, line and number
+    number: int
+    where: str  # its dialog and number
     score: float
     reason: str
     user: str  # the user's message before it
@@ -175,6 +176,7 @@ def broken_turns(run: Run, row: Adherence) -> list[ShownTurn]:
         step = None if probe.cause is None else probe.cause.step
         shown.append(
             ShownTurn(
+                number=broken.turn,
                 where=f"{record.source}, turn {broken.turn}",
                 score=broken.score,
                 reason=probe.reason,

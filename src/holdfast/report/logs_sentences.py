@@ -12,22 +12,18 @@ from holdfast.analysis.statistics import Estimate
 from holdfast.analysis.verdicts import MIN_SAMPLES
 from holdfast.drift.probe_outcomes import NOT_SHOWN
 from holdfast.records import Run
-from holdfast.report.rule_names import rule_id, rule_name, rule_words
+from holdfast.report.logs_wording import (
+    CAUSE_WORDS,
+    IN_A_COLUMN,
+    rule_id,
+    rule_name,
+    rule_words,
+)
 from holdfast.report.wording import aligned, count_of, plain, signed
 
 Rows = Sequence[Adherence]
 
 _MOST_NAMED = 3  # most rules that a sentence names
-_MOST_IN_A_COLUMN = 44  # characters of a rule's words
-_WHY = {
-    "never_sent": "the rule was never sent",
-    "removed": "the rule had left the context",
-    "outweighed": "something else had been ordered",
-    "present": "the rule was in the context",
-    "unknown": "the log does not show why",
-    "present_recalled": "the model could state the rule",
-    "present_not_recalled": "the model could not state the rule",
-}
 KEY = (
     "turns kept    of those that the rule applies to",
     "kept          the mean over dialogs, each counting once however long it is",
@@ -52,7 +48,7 @@ def logs_table(run: Run, rows: Rows, shown: Rows, bar: float | None) -> str:
         ]
     ]
     for row, name in zip(shown, ids, strict=True):
-        line = [rule_words(run, row.rule, _MOST_IN_A_COLUMN), *rule_cells(row), first_broken(row)]
+        line = [rule_words(run, row.rule, IN_A_COLUMN), *rule_cells(row), first_broken(row)]
         if compared:
             line.append(signed(row.earlier.difference) if row.earlier else "–")
         if _judged(rows):
@@ -130,7 +126,7 @@ def _why(run: Run, row: Adherence) -> str:
         return ""
     total, cause = sum(counts.values()), max(counts, key=lambda name: counts[name])
     some = f" in {counts[cause]:,} of them" if counts[cause] < total else ""
-    return f"; {_WHY[cause]}{some}"
+    return f"; {CAUSE_WORDS[cause].clause}{some}"
 
 
 def _share(kept: Estimate) -> str:

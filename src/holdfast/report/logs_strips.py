@@ -9,11 +9,9 @@ from typing import Literal
 from holdfast.analysis.adherence import TOKEN_BINS, TURN_BINS, Adherence
 from holdfast.analysis.statistics import Estimate
 from holdfast.records import Run
+from holdfast.report.logs_wording import IN_A_TABLE, rule_words
 from holdfast.report.page import Table
-from holdfast.report.rule_names import rule_words
 from holdfast.report.wording import count_of, percent, plain
-
-_MOST_IN_A_TABLE = 80  # characters of a rule's words
 
 
 @dataclass(frozen=True)
@@ -87,7 +85,7 @@ def _figure(
         strips.append(Strip(rule_words(run, row.rule), count, tuple(cells)))
         numbers.append(
             (
-                rule_words(run, row.rule, _MOST_IN_A_TABLE),
+                rule_words(run, row.rule, IN_A_TABLE),
                 *(f"{plain(line[n])}, n = {line[n].n}" if line[n].n else "–" for n in used),
             )
         )

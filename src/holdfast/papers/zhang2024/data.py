@@ -7,6 +7,9 @@ from typing import Any
 
 from holdfast.errors import PromptError
 
+SPLITS = ("train", "validation", "test")
+INSTRUCTIONS = ("original", "shortened", "rephrased")
+BIOGRAPHIES, FACTS = "biographies", "changed facts"
 # the 28 occupations of the release
 OCCUPATIONS = tuple(
     name.replace("_", " ")
@@ -66,41 +69,6 @@ class Data:
     candidates: tuple[str, ...] = ()  # the occupations to choose from
 
 
-def change_pronouns(text: str) -> str:
-    """Changes she, he and their other forms to they; the next word decides the form of "her"."""
-
-    def change(match: re.Match[str]) -> str:
-        word = match[0].lower()
-        if word == "her":
-            ahead = re.match(r"[ \n]+([A-Za-z][\w-]*)", text[match.end() :])
-            made = "their" if ahead and ahead[1].lower() not in _NOT_OWNED else "them"
-        else:
-            made = _PLURAL[word]
-        return made.capitalize() if match[0][0].isupper() else made
-
-    return re.sub(
-        r"\b(?:she|he|hers|her|him|his|herself|himself)\b", change, text, flags=re.IGNORECASE
-    )
-
-
-_PLURAL = {
-    **dict.fromkeys(("she", "he"), "they"),
-    **{"him": "them", "his": "their", "hers": "theirs"},
-    **dict.fromkeys(("herself", "himself"), "themselves"),
-}
-_NOT_OWNED = frozenset(
-    """a an the and or but to for from in on at by with of about as that which who when where
-while because if so than then after before into over under is was are were be has had will would
-can could may might should this these those not again too also here there well today now she he
-they it""".split()
-)
-
-
-SPLITS = ("train", "validation", "test")
-INSTRUCTIONS = ("original", "shortened", "rephrased")
-BIOGRAPHIES, FACTS = "biographies", "changed facts"
-
-
 @dataclass(frozen=True)
 class Sample:
     """One question of a task."""
@@ -156,3 +124,33 @@ def mark(prompt: str, emphasis: Sequence[str], sign: str) -> str:
     for start, stop in reversed(spans_of(prompt, emphasis)):
         prompt = f"{prompt[:start]}{sign}{prompt[start:stop]}{sign}{prompt[stop:]}"
     return prompt
+
+
+_PLURAL = {
+    **dict.fromkeys(("she", "he"), "they"),
+    **{"him": "them", "his": "their", "hers": "theirs"},
+    **dict.fromkeys(("herself", "himself"), "themselves"),
+}
+_NOT_OWNED = frozenset(
+    """a an the and or but to for from in on at by with of about as that which who when where
+while because if so than then after before into over under is was are were be has had will would
+can could may might should this these those not again too also here there well today now she he
+they it""".split()
+)
+
+
+def change_pronouns(text: str) -> str:
+    """Changes she, he and their other forms to they; the next word decides the form of "her"."""
+
+    def change(match: re.Match[str]) -> str:
+        word = match[0].lower()
+        if word == "her":
+            ahead = re.match(r"[ \n]+([A-Za-z][\w-]*)", text[match.end() :])
+            made = "their" if ahead and ahead[1].lower() not in _NOT_OWNED else "them"
+        else:
+            made = _PLURAL[word]
+        return made.capitalize() if match[0][0].isupper() else made
+
+    return re.sub(
+        r"\b(?:she|he|hers|her|him|his|herself|himself)\b", change, text, flags=re.IGNORECASE
+    )

@@ -58,15 +58,35 @@ async def _ask(
 
     If `generate`, continuations are compared only for samples whose prompt was answered too.
     """
-    task, last = CATALOGUE[batch.task], time.monotonic()
+    if not CATALOGUE[batch.task].chooses:
+        await _score_replies(engine, batch, watch, keep)
+        return
+    began = time.monotonic()
+    replies: dict[int, Reply] = {}
+    if generate:
+        await _reply(engine, batch, watch, replies.__setitem__)
+        answered = {number: sample for number, sample in batch.samples.items() if number in replies}
+        batch = dataclasses.replace(batch, samples=answered)
+    await _compare_options(engine, batch, replies, began, keep)
 
-    async def answer(on_reply: Callable[[int, Reply], None]) -> None:
-        key = batch.variant.key(batch.task)
-        requests = {
-            (key, number): _request(batch, sample, sample.prompts[0])
-            for number, sample in batch.samples.items()
-        }
-        await answer_each(engine, requests, watch, lambda key, reply: on_reply(key[1], reply))
+
+async def _reply(
+    engine: Engine, batch: TaskBatch, watch: OutageWatch, on_reply: Callable[[int, Reply], None]
+) -> None:
+    """Generates a reply to the prompt of each sample."""
+    key = batch.variant.key(batch.task)
+    requests = {
+        (key, number): _request(batch, sample, sample.prompts[0])
+        for number, sample in batch.samples.items()
+    }
+    await answer_each(engine, requests, watch, lambda key, reply: on_reply(key[1], reply))
+
+
+async def _score_replies(
+    engine: Engine, batch: TaskBatch, watch: OutageWatch, keep: Callable[[TaskSample], None]
+) -> None:
+    """Generates a reply to each sample, and keeps its record as soon as it is there."""
+    task, last = CATALOGUE[batch.task], time.monotonic()
 
     def write(number: int, reply: Reply) -> None:
         nonlocal last
@@ -75,20 +95,26 @@ async def _ask(
         keep(_record(batch, number, now - last, scores, reply))
         last = now
 
-    if not task.chooses:
-        await answer(write)
-        return
-    samples, replies = batch.samples, dict[int, Reply]()
-    if generate:
-        await answer(replies.__setitem__)
-        samples = {number: samples[number] for number in samples if number in replies}
-    prompts = [(sample, prompt) for sample in samples.values() for prompt in sample.prompts]
+    await _reply(engine, batch, watch, write)
+
+
+async def _compare_options(
+    engine: Engine,
+    batch: TaskBatch,
+    replies: Mapping[int, Reply],
+    began: float,
+    keep: Callable[[TaskSample], None],
+) -> None:
+    """Compares the continuations of each sample by their log-probabilities; its record has its
+    reply too, if there is one, and its share of the time since the batch began.
+    """
+    prompts = [(sample, prompt) for sample in batch.samples.values() for prompt in sample.prompts]
     requests = [_request(batch, sample, prompt) for sample, prompt in prompts]
     scored = iter(await score_replies(engine, requests, [sample.options for sample, _ in prompts]))
-    seconds = (time.monotonic() - last) / max(len(samples), 1)
-    for number, sample in samples.items():
+    seconds = (time.monotonic() - began) / max(len(batch.samples), 1)
+    for number, sample in batch.samples.items():
         values = [next(scored).log_probabilities for _ in sample.prompts]
-        scores = task.score(sample, values)
+        scores = CATALOGUE[batch.task].score(sample, values)
         keep(_record(batch, number, seconds, scores, replies.get(number), values))
 
 

@@ -6,12 +6,11 @@ A task is a list of samples, all `Choice` (continuations compared by their log-p
 run can be interrupted and repeated at any time; analysis/profile.py ranks the heads from them.
 """
 
-from holdfast.papers.zhang2024.profiling.plan import (
-    BY,
+from holdfast.papers.zhang2024.profiling.plan import BY, ProfilingPlan
+from holdfast.papers.zhang2024.profiling.profile_heads import check_folder, profile
+from holdfast.papers.zhang2024.profiling.profiling_samples import (
     Choice,
-    ProfilingPlan,
     Question,
     Samples,
     read_samples,
 )
-from holdfast.papers.zhang2024.profiling.profile_heads import check_folder, profile

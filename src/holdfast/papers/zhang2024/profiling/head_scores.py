@@ -15,7 +15,8 @@ from holdfast.generation.rows import Row, RowState, Stream
 from holdfast.methods import UNSTEERED, CompiledMethods
 from holdfast.methods.heads import Head
 from holdfast.papers.zhang2024.profiling.head_passes import HeadPasses, ScoredPrompt
-from holdfast.papers.zhang2024.profiling.plan import Choice, Material, Question
+from holdfast.papers.zhang2024.profiling.plan import Material
+from holdfast.papers.zhang2024.profiling.profiling_samples import Choice, Question
 
 # largest difference in log-probabilities; a model that computes something else between its layers
 # far exceeds it

@@ -19,13 +19,12 @@ from holdfast.models.protocol import ChatModel, facts_about
 from holdfast.models.replicas import compute, replicas_of
 from holdfast.models.session import LocalSession
 from holdfast.papers.zhang2024.profiling.head_scores import can_share_passes, scorer_of
-from holdfast.papers.zhang2024.profiling.plan import (
-    ProfilingPlan,
+from holdfast.papers.zhang2024.profiling.plan import ProfilingPlan, read_material
+from holdfast.papers.zhang2024.profiling.profiling_samples import (
     Question,
     Samples,
     check_samples,
     pick,
-    read_material,
 )
 from holdfast.records import (
     MANIFEST,

@@ -27,7 +27,7 @@ from holdfast.models.capabilities import require_layers
 from holdfast.models.local import LocalModel
 from holdfast.papers import zhang2024 as tasks
 from holdfast.papers.zhang2024.profiling import ProfilingPlan, Samples, profile
-from holdfast.papers.zhang2024.profiling.plan import task_samples
+from holdfast.papers.zhang2024.profiling.profiling_samples import task_samples
 
 TASKS = tuple(tasks.CATALOGUE)
 STRATEGIES = ("multi-task", "task-agnostic", "task-specific", "union")
