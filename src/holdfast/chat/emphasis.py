@@ -3,14 +3,15 @@ emphasise in place of the system prompt.
 
 A part is given as its text (with its occurrence, if the chat has it more than once), as a range of
 characters of one message, or by asterisks in a message. All parts of a chat form one set. While a
-chat is edited and rendered, private-use characters mark where they begin and end."""
+chat is edited and rendered, private-use characters mark where they begin and end.
+"""
 
-import difflib
 import re
 from collections.abc import Sequence
 from typing import Any
 
 from holdfast.chat.messages import Message, Messages
+from holdfast.chat.nearest import nearest
 from holdfast.errors import PromptError, UsageError, shortened
 
 Span = tuple[int, int]  # first and last character (exclusive)
@@ -19,13 +20,6 @@ Range = tuple[int, int, int]
 # a text, a text and which occurrence of it (from 1), or a range
 Part = str | tuple[str, int] | Range
 
-_MAX_WANTED = 200  # characters of an emphasised text that the search for the nearest match uses
-_MAX_SEARCHED = 10_000  # characters of the messages that it searches; time grows with both
-_MIN_RATIO = 0.6  # less is no match, as in difflib
-# characters of a match, at most: some scripts write no spaces between words
-_MAX_MATCH = 2 * _MAX_WANTED
-# a word; in Chinese and Japanese, which write no spaces, a character
-_WORD = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]|\w+(?:[^\w\s]+\w+)*")
 _MAX_OCCURRENCES = 1_000  # occurrences of a text that are counted in a message, at most
 
 
@@ -95,41 +89,6 @@ def unused_character(texts: Sequence[str]) -> str:
     """A private-use character that neither the texts nor transformers use."""
     seen = set().union(*texts)
     return next(chr(code) for code in range(0xF0100, 0xFFFFE) if chr(code) not in seen)
-
-
-def nearest(wanted: str, texts: Sequence[str]) -> str:
-    """The words of the texts that are most like `wanted`, as many as it has; "" if none are."""
-    wanted, best, ratio, left = wanted[:_MAX_WANTED], "", _MIN_RATIO, _MAX_SEARCHED
-    for whole in texts:
-        text = whole[:left]
-        left -= len(text)
-        matcher = difflib.SequenceMatcher(
-            None,
-            text.casefold() if len(text.casefold()) == len(text) else text,
-            wanted.casefold(),
-            autojunk=False,
-        )
-        block = matcher.find_longest_match()  # finding all blocks may take minutes
-        span, aligned = (block.a, block.a + block.size), block.a - block.b
-        for part in _windows(text, span, aligned, len(_WORD.findall(wanted))):
-            compared = difflib.SequenceMatcher(
-                None, part.casefold(), wanted.casefold(), autojunk=False
-            )
-            if (alike := compared.ratio()) > ratio:
-                best, ratio = part, alike
-    return best
-
-
-def _windows(text: str, block: Span, aligned: int, count: int) -> list[str]:
-    """The runs of `count` words that overlap a block of the text, without punctuation around; the
-    one that begins nearest to `aligned` is first.
-    """
-    first, last = block
-    words = [match.span() for match in _WORD.finditer(text)]
-    runs = zip(words, words[max(0, count - 1) :], strict=False)
-    overlapping = [(begin[0], end[1]) for begin, end in runs if begin[0] < last and end[1] > first]
-    overlapping.sort(key=lambda run: abs(run[0] - aligned))
-    return [text[start:end] for start, end in overlapping if end - start <= _MAX_MATCH]
 
 
 def check_parts(emphasis: Sequence[Part]) -> None:

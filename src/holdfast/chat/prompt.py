@@ -12,7 +12,6 @@ from holdfast.chat.emphasis import (
     Part,
     Range,
     Span,
-    nearest,
     put_marks,
     resolve,
     spans_between,
@@ -20,6 +19,7 @@ from holdfast.chat.emphasis import (
 )
 from holdfast.chat.lost_messages import check_kept
 from holdfast.chat.messages import SYSTEM_AS, Message, Messages, Tool, uses_tools
+from holdfast.chat.nearest import nearest
 from holdfast.errors import NoSystemRole, PromptError, UsageError, option, shortened
 
 if TYPE_CHECKING:

@@ -20,16 +20,14 @@ from holdfast.models.endpoint_errors import (
     refused_fields,
     wants_other_limit,
 )
-from holdfast.models.requests import Reply, Request
-from holdfast.models.served import (
-    Served,
-    ask_served,
+from holdfast.models.endpoint_fields import (
     chat_fields,
     check_applied,
-    check_served,
     fetch_masses,
     traces_apart,
 )
+from holdfast.models.requests import Reply, Request
+from holdfast.models.served import Served, ask_served, check_served
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI, OpenAI
