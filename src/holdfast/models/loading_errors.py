@@ -75,16 +75,16 @@ def _not_found(name: str, error: OSError, silence: str) -> ModelError:
         )
     if constants.is_offline_mode():
         return NoSuchModel(
-            f"There is no model {name!r}: it is no folder here and not in the hub's cache, and"
+            f"There is no model {name!r}: it is neither a folder nor in the hub's cache, and"
             " HF_HUB_OFFLINE keeps it from asking the hub; unset it, or give a folder, a URL, or"
             " 'default'."
         )
     if silence:
         return ModelError(
-            f"The hub cannot be reached ({silence}), and {name!r} is no folder here and not whole"
+            f"The hub cannot be reached ({silence}), and {name!r} is neither a folder nor whole"
             " in the hub's cache; try again, or give a folder, a URL, or 'default'."
         )
     return NoSuchModel(
-        f"There is no model {name!r}: it is no folder here, and the hub does not have it;"
+        f"There is no model {name!r}: there is no such folder, nor has the hub one of this name;"
         " give a folder, a hub name, a URL, or 'default'."
     )
