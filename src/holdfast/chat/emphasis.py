@@ -7,23 +7,31 @@ chat is edited and rendered, private-use characters mark where they begin and en
 """
 
 import re
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 from holdfast.chat.messages import Message, Messages
 from holdfast.chat.nearest import nearest
 from holdfast.errors import PromptError, UsageError, shortened
 
 Span = tuple[int, int]  # first and last character (exclusive)
-# message, counted from 0; first and last character (exclusive) of its content
-Range = tuple[int, int, int]
+
+
+class TextRange(NamedTuple):
+    """Characters of a message."""
+
+    message: int  # its number, counted from 0
+    first: int
+    last: int  # exclusive
+
+
 # a text, a text and which occurrence of it (from 1), or a range
-Part = str | tuple[str, int] | Range
+Part = str | tuple[str, int] | tuple[int, int, int]
 
 _MAX_OCCURRENCES = 1_000  # occurrences of a text that are counted in a message, at most
 
 
-def resolve(messages: Messages, emphasis: Sequence[Part]) -> tuple[Range, ...]:
+def resolve(messages: Messages, emphasis: Sequence[Part]) -> tuple[TextRange, ...]:
     """The emphasised ranges of a chat: sorted, disjoint, without leading or trailing white space.
     Ranges that this function returned are returned unchanged.
 
@@ -34,26 +42,39 @@ def resolve(messages: Messages, emphasis: Sequence[Part]) -> tuple[Range, ...]:
     """
     check_parts(emphasis)
     ranges = sorted(_trimmed(messages, _find(messages, part), part) for part in emphasis)
-    apart: list[Range] = []
-    for number, first, last in ranges:
-        if apart and apart[-1][0] == number and first <= apart[-1][2]:
-            apart[-1] = (number, apart[-1][1], max(last, apart[-1][2]))
+    apart: list[TextRange] = []
+    for current in ranges:
+        before = apart[-1] if apart else None
+        if before and before.message == current.message and current.first <= before.last:
+            apart[-1] = before._replace(last=max(before.last, current.last))
         else:
-            apart.append((number, first, last))
+            apart.append(current)
     return tuple(apart)
 
 
-def read_marks(messages: Messages) -> tuple[tuple[Message, ...], tuple[Range, ...]]:
+def edit_emphasised(
+    messages: Messages, emphasis: Sequence[TextRange], edit: Callable[[Messages], Messages]
+) -> tuple[tuple[Message, ...], tuple[TextRange, ...]]:
+    """The chat as a function edits it, and the emphasis in it: text that the function repeats is
+    emphasised everywhere.
+    """
+    if not emphasis:
+        return tuple(edit(messages)), ()
+    mark = unused_character([message["content"] for message in messages])
+    return take_marks(edit(put_marks(messages, emphasis, mark)), mark)
+
+
+def read_marks(messages: Messages) -> tuple[tuple[Message, ...], tuple[TextRange, ...]]:
     r"""The chat without its marks, and the ranges they emphasise: `*like this*`; `\*` is a `*`."""
     plain, ranges = [], []
     for number, message in enumerate(messages):
         text, spans = _read_message(number, message["content"])
         plain.append({**message, "content": text})
-        ranges += [(number, *span) for span in spans]
+        ranges += [TextRange(number, *span) for span in spans]
     return tuple(plain), tuple(ranges)
 
 
-def put_marks(messages: Messages, ranges: Sequence[Range], mark: str) -> tuple[Message, ...]:
+def put_marks(messages: Messages, ranges: Sequence[TextRange], mark: str) -> tuple[Message, ...]:
     """The chat with `mark` before and after each range."""
     marked = list(messages)
     for number, first, last in sorted(ranges, reverse=True):
@@ -65,12 +86,12 @@ def put_marks(messages: Messages, ranges: Sequence[Range], mark: str) -> tuple[M
     return tuple(marked)
 
 
-def take_marks(messages: Messages, mark: str) -> tuple[tuple[Message, ...], tuple[Range, ...]]:
+def take_marks(messages: Messages, mark: str) -> tuple[tuple[Message, ...], tuple[TextRange, ...]]:
     """The chat without `mark`, and the ranges that were enclosed in pairs of it."""
     plain, ranges = [], []
     for number, message in enumerate(messages):
         pieces = message["content"].split(mark)
-        ranges += [(number, *span) for span in spans_between(pieces)]
+        ranges += [TextRange(number, *span) for span in spans_between(pieces)]
         plain.append({**message, "content": "".join(pieces)})
     return tuple(plain), tuple(ranges)
 
@@ -111,7 +132,7 @@ def check_parts(emphasis: Sequence[Part]) -> None:
             )
 
 
-def _find(messages: Messages, part: Any) -> Range:
+def _find(messages: Messages, part: Any) -> TextRange:
     """The range of a part that `check_parts` allows."""
     if isinstance(part, str):
         return _find_text(messages, part, None)
@@ -120,13 +141,13 @@ def _find(messages: Messages, part: Any) -> Range:
     return _checked_range(messages, tuple(part))
 
 
-def _checked_range(messages: Messages, given: Range) -> Range:
+def _checked_range(messages: Messages, given: tuple[int, int, int]) -> TextRange:
     number, first, last = given
     size = f"there are {len(messages)} messages"
     if 0 <= number < len(messages):
         length = len(messages[number]["content"])
         if 0 <= first < last <= length:
-            return given
+            return TextRange(number, first, last)
         size = f"message {number} has {length} characters"
     raise UsageError(
         f"The emphasised range {given} is not in the chat: {size}, both counted from 0; give"
@@ -136,9 +157,9 @@ def _checked_range(messages: Messages, given: Range) -> Range:
     )
 
 
-def _find_text(messages: Messages, text: str, occurrence: int | None) -> Range:
+def _find_text(messages: Messages, text: str, occurrence: int | None) -> TextRange:
     places = [
-        (number, start, start + len(text))
+        TextRange(number, start, start + len(text))
         for number, message in enumerate(messages)
         for start in _starts(message["content"], text)
     ]
@@ -179,7 +200,7 @@ def _starts(content: str, text: str) -> list[int]:
     return starts
 
 
-def _trimmed(messages: Messages, whole: Range, part: Part) -> Range:
+def _trimmed(messages: Messages, whole: TextRange, part: Part) -> TextRange:
     number, first, last = whole
     text = messages[number]["content"][first:last]
     if not text.strip():
@@ -188,7 +209,9 @@ def _trimmed(messages: Messages, whole: Range, part: Part) -> Range:
             option="emphasis",
             value=part,
         )
-    return number, first + len(text) - len(text.lstrip()), last - len(text) + len(text.rstrip())
+    return TextRange(
+        number, first + len(text) - len(text.lstrip()), last - len(text) + len(text.rstrip())
+    )
 
 
 def _read_message(number: int, content: str) -> tuple[str, list[Span]]:

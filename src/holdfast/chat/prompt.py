@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from holdfast.chat import templates
 from holdfast.chat.emphasis import (
     Part,
-    Range,
     Span,
+    TextRange,
     put_marks,
     resolve,
     spans_between,
@@ -277,7 +277,7 @@ def _find_marked(
 
 
 def _find_emphasis(
-    text: str, messages: Messages, ranges: Sequence[Range], pieces: Sequence[str]
+    text: str, messages: Messages, ranges: Sequence[TextRange], pieces: Sequence[str]
 ) -> tuple[Span, ...]:
     """The spans of the emphasised texts, each found once, from a rendering split at its marks."""
     sought = Counter(messages[number]["content"][first:last] for number, first, last in ranges)

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from holdfast.chat.emphasis import Range, put_marks, take_marks, unused_character
+from holdfast.chat.emphasis import TextRange, edit_emphasised
 from holdfast.chat.messages import Message, Messages, has_prompt
 from holdfast.chat.prompt import place_system
 from holdfast.client import WIRE_FORMATS
@@ -30,7 +30,11 @@ def chat_fields(request: Request, served: Served) -> dict[str, Any]:
     Methods that edit messages are applied here, so that they draw as they do locally; text that
     they repeat is emphasised everywhere.
     """
-    shown, emphasis = _edited(request)
+    shown, emphasis = edit_emphasised(
+        request.messages,
+        request.emphasis,
+        lambda messages: request.compiled.edit(messages, request.editing_seed),
+    )
     tools = {"tools": list(request.tools), "tool_choice": "none"} if request.tools else {}
     if served.wire_format != "holdfast":
         placed = _sendable(place_system(shown, request.system_as))
@@ -45,7 +49,9 @@ def chat_fields(request: Request, served: Served) -> dict[str, Any]:
     return {"messages": _sendable(shown), "seed": request.seed, **tools, "extra_body": extra}
 
 
-def _vllm_fields(request: Request, shown: Messages, emphasis: Sequence[Range]) -> dict[str, Any]:
+def _vllm_fields(
+    request: Request, shown: Messages, emphasis: Sequence[TextRange]
+) -> dict[str, Any]:
     """The `extra_body` for vLLM, which takes texts instead of ranges, and the whole seed."""
     steering, trace = _steering(request, shown, emphasis)
     texts = tuple(shown[number]["content"][first:last] for number, first, last in emphasis)
@@ -104,16 +110,7 @@ def check_applied(answer: Fields, body: Mapping[str, Any], url: str) -> None:
         )
 
 
-def _edited(request: Request) -> tuple[tuple[Message, ...], tuple[Range, ...]]:
-    messages, mark = request.messages, ""
-    if request.emphasis:
-        mark = unused_character([message["content"] for message in messages])
-        messages = put_marks(messages, request.emphasis, mark)
-    edited = request.compiled.edit(messages, request.editing_seed)
-    return take_marks(edited, mark) if mark else (edited, ())
-
-
-def _steering(request: Request, shown: Messages, emphasis: Sequence[Range]) -> tuple[str, bool]:
+def _steering(request: Request, shown: Messages, emphasis: Sequence[TextRange]) -> tuple[str, bool]:
     """The spec string for the server and whether to trace, without what needs a missing span."""
     prompted, emphasised = has_prompt(shown), bool(emphasis)
     rest = request.compiled.without_edits

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from holdfast.chat.emphasis import Part, Range, read_marks, resolve
+from holdfast.chat.emphasis import Part, TextRange, read_marks, resolve
 from holdfast.chat.messages import (
     SYSTEM_AS,
     Message,
@@ -180,7 +180,7 @@ class Request:
     keep: bool = False
     trace: bool = False
     system_as: str = "role"
-    emphasis: tuple[Range, ...] = ()
+    emphasis: tuple[TextRange, ...] = ()
     marks: bool = False
     plain: bool = False
     room: int = 1
