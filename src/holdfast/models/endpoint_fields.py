@@ -13,7 +13,8 @@ from holdfast.client import WIRE_FORMATS
 from holdfast.errors import ModelError, RequestFailed
 from holdfast.methods import spec_of
 from holdfast.methods.spec import NONE
-from holdfast.models.completions import Endpoint, Fields, as_fields
+from holdfast.models.completions import Fields, as_fields
+from holdfast.models.endpoint_address import Endpoint
 from holdfast.models.endpoint_errors import failure_of
 from holdfast.models.requests import Request
 from holdfast.models.served import Served

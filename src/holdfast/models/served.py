@@ -11,7 +11,8 @@ from holdfast.client import WIRE_FORMATS
 from holdfast.errors import Unsteerable
 from holdfast.methods import Ability, Method, compile_methods
 from holdfast.models.capabilities import ENDPOINT_ABILITIES
-from holdfast.models.completions import Endpoint, as_fields
+from holdfast.models.completions import as_fields
+from holdfast.models.endpoint_address import Endpoint
 from holdfast.models.endpoint_errors import failure_of, is_unreachable, server_message
 
 if TYPE_CHECKING:
