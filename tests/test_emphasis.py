@@ -8,7 +8,7 @@ import pytest
 from tiny import TEMPLATE, chat, model, tokenizer
 
 from holdfast import Boost, Guidance, Pasta, Repetition, Sampling, SplitSoftmax, cli, methods
-from holdfast.chat.emphasis import nearest
+from holdfast.chat.nearest import nearest
 from holdfast.chat.prompt import render, render_with_spans
 from holdfast.errors import ModelError, ParameterOutOfRange, PromptError, UsageError
 from holdfast.methods import HeadSet, Ranking, Shape, intersection, union, write_heads

@@ -7,8 +7,9 @@ import pytest
 from tiny import LOOK, TEMPLATE, TOOLED, chat, looked_up, model, tokenizer
 
 import holdfast
+from holdfast.chat.default_prompts import DefaultSystemPrompt, default_system_prompt
 from holdfast.chat.prompt import RenderedText, render, render_with_spans, tokenize
-from holdfast.chat.templates import TODAY, DefaultSystemPrompt, default_system_prompt, render_text
+from holdfast.chat.templates import TODAY, render_text
 from holdfast.errors import PromptError, UsageError
 
 ROLES = "{% for m in messages %}<{{ m['role'] }}>{{ m['content']BODY }}{% endfor %}"

@@ -3,33 +3,35 @@ emphasise in place of the system prompt.
 
 A part is given as its text (with its occurrence, if the chat has it more than once), as a range of
 characters of one message, or by asterisks in a message. All parts of a chat form one set. While a
-chat is edited and rendered, private-use characters mark where they begin and end."""
+chat is edited and rendered, private-use characters mark where they begin and end.
+"""
 
-import difflib
 import re
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 from holdfast.chat.messages import Message, Messages
+from holdfast.chat.nearest import nearest
 from holdfast.errors import PromptError, UsageError, shortened
 
 Span = tuple[int, int]  # first and last character (exclusive)
-# message, counted from 0; first and last character (exclusive) of its content
-Range = tuple[int, int, int]
-# a text, a text and which occurrence of it (from 1), or a range
-Part = str | tuple[str, int] | Range
 
-_MAX_WANTED = 200  # characters of an emphasised text that the search for the nearest match uses
-_MAX_SEARCHED = 10_000  # characters of the messages that it searches; time grows with both
-_MIN_RATIO = 0.6  # less is no match, as in difflib
-# characters of a match, at most: some scripts write no spaces between words
-_MAX_MATCH = 2 * _MAX_WANTED
-# a word; in Chinese and Japanese, which write no spaces, a character
-_WORD = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]|\w+(?:[^\w\s]+\w+)*")
+
+class TextRange(NamedTuple):
+    """Characters of a message."""
+
+    message: int  # its number, counted from 0
+    first: int
+    last: int  # exclusive
+
+
+# a text, a text and which occurrence of it (from 1), or a range
+Part = str | tuple[str, int] | tuple[int, int, int]
+
 _MAX_OCCURRENCES = 1_000  # occurrences of a text that are counted in a message, at most
 
 
-def resolve(messages: Messages, emphasis: Sequence[Part]) -> tuple[Range, ...]:
+def resolve(messages: Messages, emphasis: Sequence[Part]) -> tuple[TextRange, ...]:
     """The emphasised ranges of a chat: sorted, disjoint, without leading or trailing white space.
     Ranges that this function returned are returned unchanged.
 
@@ -40,26 +42,39 @@ def resolve(messages: Messages, emphasis: Sequence[Part]) -> tuple[Range, ...]:
     """
     check_parts(emphasis)
     ranges = sorted(_trimmed(messages, _find(messages, part), part) for part in emphasis)
-    apart: list[Range] = []
-    for number, first, last in ranges:
-        if apart and apart[-1][0] == number and first <= apart[-1][2]:
-            apart[-1] = (number, apart[-1][1], max(last, apart[-1][2]))
+    apart: list[TextRange] = []
+    for current in ranges:
+        before = apart[-1] if apart else None
+        if before and before.message == current.message and current.first <= before.last:
+            apart[-1] = before._replace(last=max(before.last, current.last))
         else:
-            apart.append((number, first, last))
+            apart.append(current)
     return tuple(apart)
 
 
-def read_marks(messages: Messages) -> tuple[tuple[Message, ...], tuple[Range, ...]]:
+def edit_emphasised(
+    messages: Messages, emphasis: Sequence[TextRange], edit: Callable[[Messages], Messages]
+) -> tuple[tuple[Message, ...], tuple[TextRange, ...]]:
+    """The chat as a function edits it, and the emphasis in it: text that the function repeats is
+    emphasised everywhere.
+    """
+    if not emphasis:
+        return tuple(edit(messages)), ()
+    mark = unused_character([message["content"] for message in messages])
+    return take_marks(edit(put_marks(messages, emphasis, mark)), mark)
+
+
+def read_marks(messages: Messages) -> tuple[tuple[Message, ...], tuple[TextRange, ...]]:
     r"""The chat without its marks, and the ranges they emphasise: `*like this*`; `\*` is a `*`."""
     plain, ranges = [], []
     for number, message in enumerate(messages):
         text, spans = _read_message(number, message["content"])
         plain.append({**message, "content": text})
-        ranges += [(number, *span) for span in spans]
+        ranges += [TextRange(number, *span) for span in spans]
     return tuple(plain), tuple(ranges)
 
 
-def put_marks(messages: Messages, ranges: Sequence[Range], mark: str) -> tuple[Message, ...]:
+def put_marks(messages: Messages, ranges: Sequence[TextRange], mark: str) -> tuple[Message, ...]:
     """The chat with `mark` before and after each range."""
     marked = list(messages)
     for number, first, last in sorted(ranges, reverse=True):
@@ -71,12 +86,12 @@ def put_marks(messages: Messages, ranges: Sequence[Range], mark: str) -> tuple[M
     return tuple(marked)
 
 
-def take_marks(messages: Messages, mark: str) -> tuple[tuple[Message, ...], tuple[Range, ...]]:
+def take_marks(messages: Messages, mark: str) -> tuple[tuple[Message, ...], tuple[TextRange, ...]]:
     """The chat without `mark`, and the ranges that were enclosed in pairs of it."""
     plain, ranges = [], []
     for number, message in enumerate(messages):
         pieces = message["content"].split(mark)
-        ranges += [(number, *span) for span in spans_between(pieces)]
+        ranges += [TextRange(number, *span) for span in spans_between(pieces)]
         plain.append({**message, "content": "".join(pieces)})
     return tuple(plain), tuple(ranges)
 
@@ -95,41 +110,6 @@ def unused_character(texts: Sequence[str]) -> str:
     """A private-use character that neither the texts nor transformers use."""
     seen = set().union(*texts)
     return next(chr(code) for code in range(0xF0100, 0xFFFFE) if chr(code) not in seen)
-
-
-def nearest(wanted: str, texts: Sequence[str]) -> str:
-    """The words of the texts that are most like `wanted`, as many as it has; "" if none are."""
-    wanted, best, ratio, left = wanted[:_MAX_WANTED], "", _MIN_RATIO, _MAX_SEARCHED
-    for whole in texts:
-        text = whole[:left]
-        left -= len(text)
-        matcher = difflib.SequenceMatcher(
-            None,
-            text.casefold() if len(text.casefold()) == len(text) else text,
-            wanted.casefold(),
-            autojunk=False,
-        )
-        block = matcher.find_longest_match()  # finding all blocks may take minutes
-        span, aligned = (block.a, block.a + block.size), block.a - block.b
-        for part in _windows(text, span, aligned, len(_WORD.findall(wanted))):
-            compared = difflib.SequenceMatcher(
-                None, part.casefold(), wanted.casefold(), autojunk=False
-            )
-            if (alike := compared.ratio()) > ratio:
-                best, ratio = part, alike
-    return best
-
-
-def _windows(text: str, block: Span, aligned: int, count: int) -> list[str]:
-    """The runs of `count` words that overlap a block of the text, without punctuation around; the
-    one that begins nearest to `aligned` is first.
-    """
-    first, last = block
-    words = [match.span() for match in _WORD.finditer(text)]
-    runs = zip(words, words[max(0, count - 1) :], strict=False)
-    overlapping = [(begin[0], end[1]) for begin, end in runs if begin[0] < last and end[1] > first]
-    overlapping.sort(key=lambda run: abs(run[0] - aligned))
-    return [text[start:end] for start, end in overlapping if end - start <= _MAX_MATCH]
 
 
 def check_parts(emphasis: Sequence[Part]) -> None:
@@ -152,7 +132,7 @@ def check_parts(emphasis: Sequence[Part]) -> None:
             )
 
 
-def _find(messages: Messages, part: Any) -> Range:
+def _find(messages: Messages, part: Any) -> TextRange:
     """The range of a part that `check_parts` allows."""
     if isinstance(part, str):
         return _find_text(messages, part, None)
@@ -161,13 +141,13 @@ def _find(messages: Messages, part: Any) -> Range:
     return _checked_range(messages, tuple(part))
 
 
-def _checked_range(messages: Messages, given: Range) -> Range:
+def _checked_range(messages: Messages, given: tuple[int, int, int]) -> TextRange:
     number, first, last = given
     size = f"there are {len(messages)} messages"
     if 0 <= number < len(messages):
         length = len(messages[number]["content"])
         if 0 <= first < last <= length:
-            return given
+            return TextRange(number, first, last)
         size = f"message {number} has {length} characters"
     raise UsageError(
         f"The emphasised range {given} is not in the chat: {size}, both counted from 0; give"
@@ -177,9 +157,9 @@ def _checked_range(messages: Messages, given: Range) -> Range:
     )
 
 
-def _find_text(messages: Messages, text: str, occurrence: int | None) -> Range:
+def _find_text(messages: Messages, text: str, occurrence: int | None) -> TextRange:
     places = [
-        (number, start, start + len(text))
+        TextRange(number, start, start + len(text))
         for number, message in enumerate(messages)
         for start in _starts(message["content"], text)
     ]
@@ -220,7 +200,7 @@ def _starts(content: str, text: str) -> list[int]:
     return starts
 
 
-def _trimmed(messages: Messages, whole: Range, part: Part) -> Range:
+def _trimmed(messages: Messages, whole: TextRange, part: Part) -> TextRange:
     number, first, last = whole
     text = messages[number]["content"][first:last]
     if not text.strip():
@@ -229,7 +209,9 @@ def _trimmed(messages: Messages, whole: Range, part: Part) -> Range:
             option="emphasis",
             value=part,
         )
-    return number, first + len(text) - len(text.lstrip()), last - len(text) + len(text.rstrip())
+    return TextRange(
+        number, first + len(text) - len(text.lstrip()), last - len(text) + len(text.rstrip())
+    )
 
 
 def _read_message(number: int, content: str) -> tuple[str, list[Span]]:

@@ -75,6 +75,17 @@ def check_end(messages: Messages, continues: bool) -> None:
         )
 
 
+def check_system_as(system_as: object) -> None:
+    """Raises a `UsageError` if there is no such way to give a model its system prompt."""
+    if system_as not in SYSTEM_AS:
+        raise UsageError(
+            f"system_as is {' or '.join(SYSTEM_AS)}, not {shortened(system_as)}.",
+            option="system_as",
+            value=system_as,
+            allowed=SYSTEM_AS,
+        )
+
+
 def _check_message(number: int, message: object) -> None:
     if not isinstance(message, dict):
         raise UsageError(

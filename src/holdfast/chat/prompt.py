@@ -7,20 +7,20 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from holdfast.chat import templates
+from holdfast.chat import default_prompts, templates
 from holdfast.chat.emphasis import (
     Part,
-    Range,
     Span,
-    nearest,
+    TextRange,
     put_marks,
     resolve,
     spans_between,
     unused_character,
 )
 from holdfast.chat.lost_messages import check_kept
-from holdfast.chat.messages import SYSTEM_AS, Message, Messages, Tool, uses_tools
-from holdfast.errors import NoSystemRole, PromptError, UsageError, option, shortened
+from holdfast.chat.messages import Message, Messages, Tool, check_system_as, uses_tools
+from holdfast.chat.nearest import nearest
+from holdfast.errors import NoSystemRole, PromptError, option, shortened
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
@@ -97,10 +97,10 @@ def render_with_spans(
     """
     chat = _place_system(messages, system_as)
     placed, words = chat.messages, chat.words
-    write = templates.render_text if default_system else templates.render_without_default
+    write = templates.render_text if default_system else default_prompts.render_without_default
     had_system = any(message["role"] == "system" for message in messages)
     if default_system and had_system and not words and len(placed) < len(messages):
-        write = templates.render_empty_system
+        write = default_prompts.render_empty_system
     text = write(placed, tokenizer, tools)
     if with_tools := bool(tools) or uses_tools(placed):
         templates.check_tools(placed, tokenizer, tools)
@@ -191,13 +191,7 @@ class _PlacedChat:
 
 
 def _place_system(messages: Messages, system_as: str) -> _PlacedChat:
-    if system_as not in SYSTEM_AS:
-        raise UsageError(
-            f"system_as is {' or '.join(SYSTEM_AS)}, not {system_as!r}.",
-            option="system_as",
-            value=system_as,
-            allowed=SYSTEM_AS,
-        )
+    check_system_as(system_as)
     rest = [message for message in messages if message["role"] != "system"]
     text = "\n\n".join(
         message["content"]
@@ -277,7 +271,7 @@ def _find_marked(
 
 
 def _find_emphasis(
-    text: str, messages: Messages, ranges: Sequence[Range], pieces: Sequence[str]
+    text: str, messages: Messages, ranges: Sequence[TextRange], pieces: Sequence[str]
 ) -> tuple[Span, ...]:
     """The spans of the emphasised texts, each found once, from a rendering split at its marks."""
     sought = Counter(messages[number]["content"][first:last] for number, first, last in ranges)

@@ -5,11 +5,9 @@ from __future__ import annotations
 import hashlib
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from holdfast.chat.emphasis import unused_character
 from holdfast.chat.messages import Message, Messages, Tool, uses_tools
 from holdfast.errors import NoSystemRole, PromptError, UsageError, option, reason_of, shortened
 
@@ -17,7 +15,6 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
 
 _MAX_REASON = 200  # characters of a template's own text that an error quotes
-_EMPTY: Message = {"role": "system", "content": ""}
 
 # Some templates write today's date into the prompt, which would change replies from day to day.
 # Here it is always midnight of 26 July 2024, the default date of Llama 3's templates.
@@ -229,85 +226,6 @@ def check_tools(
                 f"The chat template of {tokenizer.name_or_path or 'this model'} leaves out {part};"
                 " use a model whose template renders tools, or leave them out."
             )
-
-
-@dataclass(frozen=True)
-class DefaultSystemPrompt:
-    """The system prompt that a template inserts into a chat that has none.
-
-    Args:
-        text: the prompt; "" if the template inserts none.
-        can_be_left_out: whether the template can render an empty system turn instead.
-    """
-
-    text: str
-    can_be_left_out: bool = True
-
-
-def default_system_prompt(tokenizer: PreTrainedTokenizerFast) -> DefaultSystemPrompt:
-    """The system prompt that the tokenizer's chat template inserts into a chat without one."""
-    bare, default = _without_default([{"role": "user", "content": "Hello."}], tokenizer)
-    return DefaultSystemPrompt(default, bare is not None)
-
-
-def render_without_default(
-    messages: Messages, tokenizer: PreTrainedTokenizerFast, tools: Sequence[Tool] = ()
-) -> str:
-    """Like `render_text`, with an empty system turn in place of a default system prompt."""
-    bare, default = _without_default(messages, tokenizer, tools)
-    if bare is None:
-        raise PromptError(
-            f"The chat template inserts a system prompt of its own ({default[:_MAX_REASON]!r})"
-            " into a chat without one, and an empty one does not replace it; guidance needs a chat"
-            " without a prompt, so use another method, or change tokenizer.chat_template."
-        )
-    return bare
-
-
-def render_empty_system(
-    messages: Messages, tokenizer: PreTrainedTokenizerFast, tools: Sequence[Tool] = ()
-) -> str:
-    """A chat with an empty system turn, if the template would insert its default prompt."""
-    bare, _ = _without_default(messages, tokenizer, tools)
-    return render_text([_EMPTY, *messages], tokenizer, tools) if bare is None else bare
-
-
-def _without_default(
-    messages: Messages, tokenizer: PreTrainedTokenizerFast, tools: Sequence[Tool] = ()
-) -> tuple[str | None, str]:
-    """A chat without the template's default system prompt (None if it stays), and that prompt."""
-    text = render_text(messages, tokenizer, tools)
-    if any(message["role"] == "system" for message in messages):
-        return text, ""
-    mark = unused_character([text, *(message["content"] for message in messages)])
-    try:
-        marked = render_text([{"role": "system", "content": mark}, *messages], tokenizer, tools)
-    except PromptError:  # no system role, so no place for a default
-        return text, ""
-    if marked.count(mark) != 1:
-        return text, ""
-    before, after = marked.split(mark)
-    default = _added(text, before + after)
-    if not default:
-        return text, ""
-    if text.startswith(before) and text.endswith(after):
-        return before + after, text[len(before) : len(text) - len(after)].strip()
-    empty = render_text([_EMPTY, *messages], tokenizer, tools)
-    return (empty if empty == before + after else None), default
-
-
-def _added(text: str, other: str) -> str:
-    """The part of `text` that `other` lacks; "" if `text` is `other` with a part left out."""
-    first = common_length(text, other)
-    last = common_length(text[first:][::-1], other[first:][::-1])
-    return text[first : len(text) - last].strip()
-
-
-def common_length(first: Sequence[object], other: Sequence[object]) -> int:
-    """The length of the common prefix of two sequences of characters or tokens."""
-    pairs = enumerate(zip(first, other, strict=False))
-    apart = (index for index, (left, right) in pairs if left != right)
-    return next(apart, min(len(first), len(other)))
 
 
 def _template_refusal(messages: Messages, reason: str) -> PromptError:

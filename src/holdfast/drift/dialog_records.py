@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from holdfast.chat.templates import common_length
+from holdfast.chat.default_prompts import common_length
 from holdfast.common.sampling import NO_CONTENT
 from holdfast.drift.cases import Case, Persona, Rule
 from holdfast.drift.dialog import Answer, Dialog, Speaker

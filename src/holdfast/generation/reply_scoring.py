@@ -107,31 +107,51 @@ class _ReplyPass:
     forwarded: int  # how many tokens the pass forwards
 
 
-@dataclass
-class _Tally:
-    """The scores of a row's replies, as far as their tokens have been read."""
+@dataclass(frozen=True)
+class _ForwardedRow:
+    """A row whose prompts were forwarded, and the replies to score after them."""
 
-    log_probabilities: list[float]
-    greedy: list[bool]
-    forwarded: int
+    row: Row
+    replies: Sequence[TokenIds]
+    prompts: Sequence[_Forwarded]  # of each stream
 
-    @classmethod
-    def of_first_tokens(
-        cls, row: Row, prompt: Sequence[_Forwarded], replies: Sequence[TokenIds]
-    ) -> _Tally:
-        """The scores of the first tokens, from the last logits of the prompt in each stream."""
-        start = distribution([stream.logits for stream in prompt], row)[0]
-        likeliest = int(start.argmax())
-        return cls(
-            [float(start[reply[0]]) for reply in replies],
-            [reply[0] == likeliest for reply in replies],
-            sum(len(stream.token_ids) - stream.cached for stream in row.streams),
-        )
+    def later_passes(self, rotary: RotaryLengths, reply: TokenIds) -> list[list[_ReplyPass]]:
+        """The passes of each stream over a reply's tokens after its first, which the last logits of
+        the prompt predict; [] if there are none. The last token has nothing to predict.
+        """
+        if len(reply) == 1:
+            return []
+        passes = []
+        for stream, prompt in zip(self.row.streams, self.prompts, strict=True):
+            prefix = Prefix(stream.token_ids, stream.span, stream.compiled, prompt.computed)
+            whole = replace(stream, prefix=prefix, shared=len(stream.token_ids))
+            passes.append(_passes(rotary, whole, reply, 1))
+        return passes
 
-    def scored(self, replies: Sequence[TokenIds]) -> Scored:
-        """The scores of these replies, all of whose tokens have been read."""
-        totals, greedy = tuple(self.log_probabilities), tuple(self.greedy)
-        return Scored(totals, tuple(map(len, replies)), self.forwarded, greedy)
+    def scored(
+        self, passes: Sequence[Sequence[Sequence[_ReplyPass]]], forwarded: Iterator[_Forwarded]
+    ) -> ScoredRow:
+        """The scores of the replies.
+
+        Args:
+            passes: the later passes of each reply.
+            forwarded: these passes, in order; as many as there are taken from it.
+        """
+        start, scores = distribution([prompt.logits for prompt in self.prompts], self.row), []
+        for reply, of_reply in zip(self.replies, passes, strict=True):
+            score = _score(start, reply[:1])
+            if of_reply:
+                logits = [
+                    _joined([next(forwarded).logits[-part.wanted :] for part in of_stream])
+                    for of_stream in of_reply
+                ]
+                score = score.plus(_score(distribution(logits, self.row), reply[1:]))
+            scores.append(score)
+        count = sum(len(stream.token_ids) - stream.cached for stream in self.row.streams)
+        count += sum(part.forwarded for part in chain(*chain(*passes)))
+        kept = [prompt.computed for prompt in self.prompts] if self.row.keep else []
+        computed = tuple(prompt for prompt in kept if prompt is not None)
+        return ScoredRow(_scored(self.replies, scores, count), computed)
 
 
 def _score_some(
@@ -140,49 +160,17 @@ def _score_some(
     """Scores rows whose prompts are in memory together."""
     streams = [StreamState(stream) for row in rows for stream in row.streams]
     read = iter(list(_forward_all(runner, streams, batch_size, _PASS_TOKENS, keep=True)))
-    prompts = [[next(read) for _ in row.streams] for row in rows]
-    tallies = list(map(_Tally.of_first_tokens, rows, prompts, replies))
-    # per row and reply, the passes of each stream over the other tokens
+    forwarded = [
+        _ForwardedRow(row, wanted, [next(read) for _ in row.streams])
+        for row, wanted in zip(rows, replies, strict=True)
+    ]
+    # per row, the passes of each reply
     passes = [
-        [_later_passes(runner, row, prompt, reply) for reply in wanted]
-        for row, prompt, wanted in zip(rows, prompts, replies, strict=True)
+        [row.later_passes(runner.rotary, reply) for reply in row.replies] for row in forwarded
     ]
     states = [part.state for part in chain(*chain(*chain(*passes)))]
     later = _forward_all(runner, states, batch_size, _PASS_TOKENS_WITH_LOGITS, keep=False)
-    for row, wanted, tally, of_row in zip(rows, replies, tallies, passes, strict=True):
-        for number, (reply, of_reply) in enumerate(zip(wanted, of_row, strict=True)):
-            logits = [
-                _joined([next(later).logits[-part.wanted :] for part in of_stream])
-                for of_stream in of_reply
-            ]
-            if not logits:
-                continue
-            score = _score(distribution(logits, row), reply[1:])
-            tally.log_probabilities[number] += score.log_probability
-            tally.greedy[number] &= score.greedy
-            tally.forwarded += sum(part.forwarded for part in chain(*of_reply))
-    computed = [
-        tuple(stream.computed for stream in prompt if row.keep and stream.computed is not None)
-        for row, prompt in zip(rows, prompts, strict=True)
-    ]
-    scored = [tally.scored(wanted) for tally, wanted in zip(tallies, replies, strict=True)]
-    return list(map(ScoredRow, scored, computed))
-
-
-def _later_passes(
-    runner: Runner, row: Row, prompt: Sequence[_Forwarded], reply: TokenIds
-) -> list[list[_ReplyPass]]:
-    """The passes of each stream over a reply's tokens after its first, which the last logits of the
-    prompt predict; [] if there are none. The last token has nothing to predict.
-    """
-    if len(reply) == 1:
-        return []
-    passes = []
-    for stream, forwarded in zip(row.streams, prompt, strict=True):
-        prefix = Prefix(stream.token_ids, stream.span, stream.compiled, forwarded.computed)
-        whole = replace(stream, prefix=prefix, shared=len(stream.token_ids))
-        passes.append(_passes(runner.rotary, whole, reply, 1))
-    return passes
+    return [row.scored(of_row, later) for row, of_row in zip(forwarded, passes, strict=True)]
 
 
 def _passes(rotary: RotaryLengths, stream: Stream, reply: TokenIds, first: int) -> list[_ReplyPass]:
@@ -217,9 +205,7 @@ def _score_alone(runner: Runner, row: Row, replies: Sequence[TokenIds]) -> Score
         ]
         forwarded += sum(len(part.state) for part in chain(*passes))
         scores.append(_score(distribution(logits, row), reply))
-    totals = tuple(score.log_probability for score in scores)
-    greedy = tuple(score.greedy for score in scores)
-    return ScoredRow(Scored(totals, tuple(map(len, replies)), forwarded, greedy))
+    return ScoredRow(_scored(replies, scores, forwarded))
 
 
 def _forward_whole(runner: Runner, state: StreamState, wanted: int) -> Tensor:
@@ -279,9 +265,24 @@ class _Score(NamedTuple):
     log_probability: float  # the sum over them
     greedy: bool  # whether each is the likeliest at its place
 
+    def plus(self, later: _Score) -> _Score:
+        """The score of these tokens and later ones."""
+        total = self.log_probability + later.log_probability
+        return _Score(total, self.greedy and later.greedy)
+
 
 def _score(distributions: Tensor, token_ids: Sequence[int]) -> _Score:
     """The score of tokens under their distributions, [token, vocabulary]."""
     chosen = torch.tensor(token_ids, device=distributions.device)[:, None]
     total = float(distributions.gather(-1, chosen).double().sum())
     return _Score(total, distributions.argmax(-1).tolist() == list(token_ids))
+
+
+def _scored(replies: Sequence[TokenIds], scores: Sequence[_Score], forwarded: int) -> Scored:
+    """The scores of whole replies, for which the model has read so many tokens."""
+    return Scored(
+        tuple(score.log_probability for score in scores),
+        tuple(map(len, replies)),
+        forwarded,
+        tuple(score.greedy for score in scores),
+    )

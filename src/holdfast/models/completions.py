@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 from holdfast.errors import shortened
@@ -15,18 +15,6 @@ _STOP_REASONS = {  # the wire's finish_reason to ours; the later names are those
     **dict.fromkeys(("length", "max_tokens"), "length"),
     **dict.fromkeys(("tool_calls", "function_call"), "tool_calls"),
 }
-
-
-@dataclass(frozen=True)
-class Endpoint:
-    """The address of a model, and how to ask it."""
-
-    url: str  # without credentials and query
-    model: str  # its name there
-    key_variable: str  # the environment variable the key is read from
-    timeout: float  # seconds that the server may stay silent
-    max_retries: int  # per request
-    key: str = field(default="", repr=False, compare=False)  # empty if none is needed
 
 
 class MalformedResponse(ValueError):

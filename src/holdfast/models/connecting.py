@@ -16,8 +16,9 @@ from urllib.parse import SplitResult, urlsplit
 
 from holdfast.common import ranges
 from holdfast.errors import ModelError, Unreachable, UsageError
-from holdfast.models.completions import Endpoint, MalformedResponse, read_models
+from holdfast.models.completions import MalformedResponse, read_models
 from holdfast.models.endpoint import EndpointModel, warn_of_loss
+from holdfast.models.endpoint_address import Endpoint
 from holdfast.models.endpoint_errors import failure_of, list_models
 from holdfast.models.endpoint_server import Server
 from holdfast.models.served import ask_served

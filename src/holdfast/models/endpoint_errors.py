@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from holdfast.errors import ModelError, RequestFailed, Unavailable, Unreachable, cut, reason_of
-from holdfast.models.completions import BrokenOff, Endpoint, MalformedResponse
+from holdfast.models.completions import BrokenOff, MalformedResponse
+from holdfast.models.endpoint_address import Endpoint
 
 if TYPE_CHECKING:
     from openai import APIStatusError, OpenAIError

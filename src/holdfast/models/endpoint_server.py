@@ -13,6 +13,7 @@ from holdfast.errors import ModelError, RequestFailed, Unreachable, Unsteerable
 from holdfast.methods import Ability, Method
 from holdfast.models import completions
 from holdfast.models.capabilities import check_requirements, require_free_reply
+from holdfast.models.endpoint_address import Endpoint
 from holdfast.models.endpoint_errors import (
     explain_answer,
     explain_filter,
@@ -20,16 +21,14 @@ from holdfast.models.endpoint_errors import (
     refused_fields,
     wants_other_limit,
 )
-from holdfast.models.requests import Reply, Request
-from holdfast.models.served import (
-    Served,
-    ask_served,
+from holdfast.models.endpoint_fields import (
     chat_fields,
     check_applied,
-    check_served,
     fetch_masses,
     traces_apart,
 )
+from holdfast.models.requests import Reply, Request
+from holdfast.models.served import Served, ask_served, check_served
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI, OpenAI
@@ -41,7 +40,7 @@ _LONGEST_WAIT = 8.0  # seconds before a malformed answer is asked for again
 class Server:
     """One endpoint, and what its answers show of its dialect."""
 
-    endpoint: completions.Endpoint
+    endpoint: Endpoint
     client: OpenAI = field(repr=False)  # for the questions that are asked when it is connected
     # opens a client for requests; one belongs to the event loop that it is first used in
     open_client: Callable[[], AsyncOpenAI] = field(repr=False)

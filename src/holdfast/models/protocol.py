@@ -6,9 +6,9 @@ from collections.abc import Callable, Coroutine, Hashable, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar, Unpack, cast, runtime_checkable
 
+from holdfast.chat.default_prompts import default_system_prompt
 from holdfast.chat.emphasis import Part
 from holdfast.chat.messages import Messages
-from holdfast.chat.templates import default_system_prompt
 from holdfast.common.event_loop import task_group
 from holdfast.common.sampling import Penalties, Sampling, SamplingValues
 from holdfast.errors import UnknownName

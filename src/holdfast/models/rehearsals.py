@@ -14,7 +14,7 @@ from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from holdfast.chat.emphasis import Range
+from holdfast.chat.emphasis import TextRange
 from holdfast.common.sampling import Penalties, Sampling
 from holdfast.errors import PromptError, UsageError
 from holdfast.generation.row_errors import naming_copies
@@ -34,7 +34,7 @@ class _RehearsalKey:
     """All that a rehearsal depends on."""
 
     messages: str  # of the first turn, as JSON
-    emphasis: tuple[Range, ...]
+    emphasis: tuple[TextRange, ...]
     methods: tuple[Method, ...]
     editing_seed: int | None  # None if no method edits messages
     system_as: str
@@ -142,7 +142,7 @@ def rehearsal_of(request: Request) -> Request:
                 " one rehearsal serves both; use one of them.",
                 option="method",
             )
-    emphasis = tuple(part for part in request.emphasis if part[0] < len(messages))
+    emphasis = tuple(part for part in request.emphasis if part.message < len(messages))
     if request.emphasis and not emphasis:
         raise PromptError(
             f"{rehearsed[0].name} reads the mass on a span in the reply to the first turn, and the"

@@ -8,14 +8,14 @@ the text after them is taken from the new rendering.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, islice, pairwise
 
 from transformers import PreTrainedTokenizerFast
 
-from holdfast.chat.emphasis import Range, Span, put_marks, take_marks, unused_character
-from holdfast.chat.messages import Message
+from holdfast.chat.emphasis import Span, TextRange, edit_emphasised
+from holdfast.chat.messages import Message, Messages
 from holdfast.chat.prompt import Prompt, RenderedText, render_with_spans, tokenize
 from holdfast.errors import PromptError, PromptTooLong
 from holdfast.generation.prefixes import KeysValues, Prefix
@@ -86,8 +86,8 @@ class Rendered:
 @dataclass(frozen=True)
 class _Chat:
     messages: tuple[Message, ...]  # as its methods edited them
-    emphasis: tuple[Range, ...] | None  # in these messages; None if nothing was emphasised
-    default_system: bool = True  # whether the template may insert its default system prompt
+    emphasis: tuple[TextRange, ...] | None  # in these messages; None if nothing was emphasised
+    default_system: bool  # whether the template may insert its default system prompt
 
 
 @dataclass(frozen=True)
@@ -142,7 +142,7 @@ def _text_of(request: Request, chat: _Chat, tokenizer: PreTrainedTokenizerFast) 
     answered, begun = chat.messages, ""
     if request.continue_final_message:  # as if the model had written the beginning of its reply
         answered, begun = answered[:-1], answered[-1]["content"]
-    emphasis = chat.emphasis and [part for part in chat.emphasis if part[0] < len(answered)]
+    emphasis = chat.emphasis and [part for part in chat.emphasis if part.message < len(answered)]
     text, spans = render_with_spans(
         answered,
         tokenizer,
@@ -151,13 +151,13 @@ def _text_of(request: Request, chat: _Chat, tokenizer: PreTrainedTokenizerFast) 
         default_system=chat.default_system,
         tools=request.tools,
     )
-    in_reply = [part for part in chat.emphasis or () if part[0] == len(answered)]
-    spans += tuple((len(text) + first, len(text) + last) for _, first, last in in_reply)
+    in_reply = [part for part in chat.emphasis or () if part.message == len(answered)]
+    spans += tuple((len(text) + part.first, len(text) + part.last) for part in in_reply)
     return RenderedText(text + begun, spans)
 
 
 def _plain(
-    text: str, emphasis: Sequence[Range] | None, tokenizer: PreTrainedTokenizerFast
+    text: str, emphasis: Sequence[TextRange] | None, tokenizer: PreTrainedTokenizerFast
 ) -> RenderedText:
     """A prompt as it is, after the token that this tokenizer begins every text with."""
     first = tokenizer.bos_token_id
@@ -240,22 +240,15 @@ def token_at(prompt: Prompt, character: int) -> int | None:
 
 
 def _chats(request: Request) -> list[_Chat]:
-    """The chats that the streams of a request read; repeated text is emphasised everywhere."""
-    messages, mark = request.messages, ""
-    if request.emphasis:
-        mark = unused_character([message["content"] for message in messages])
-        messages = put_marks(messages, request.emphasis, mark)
+    """The chats that the streams of a request read."""
+    compiled = request.compiled
 
-    def read(chat: tuple[Message, ...], default_system: bool = True) -> _Chat:
-        if not mark:
-            return _Chat(chat, None, default_system)
-        plain, emphasis = take_marks(chat, mark)
-        return _Chat(plain, emphasis, default_system)
+    def edited_by(edit: Callable[[Messages], Messages], default_system: bool) -> _Chat:
+        messages, emphasis = edit_emphasised(request.messages, request.emphasis, edit)
+        return _Chat(messages, emphasis if request.emphasis else None, default_system)
 
-    first = read(request.compiled.edit(messages, request.editing_seed))
-    processors = request.compiled.processors
-    second = [read(method.second_chat(messages), default_system=False) for method in processors]
-    return [first, *second]
+    first = edited_by(lambda chat: compiled.edit(chat, request.editing_seed), True)
+    return [first, *(edited_by(method.second_chat, False) for method in compiled.processors)]
 
 
 def known_replies(request: Request, tokenizer: PreTrainedTokenizerFast) -> tuple[CachedDialog, ...]:
@@ -272,7 +265,7 @@ def known_replies(request: Request, tokenizer: PreTrainedTokenizerFast) -> tuple
                 value=text,
                 allowed=reply,
             )
-        emphasis = tuple(part for part in request.emphasis if part[0] < number)
+        emphasis = tuple(part for part in request.emphasis if part.message < number)
         answered = replace(
             request,
             name="",  # errors get that of the request

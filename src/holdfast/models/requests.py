@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
-from holdfast.chat.emphasis import Part, Range, read_marks, resolve
+from holdfast.chat.emphasis import Part, TextRange, read_marks, resolve
 from holdfast.chat.messages import (
-    SYSTEM_AS,
     Message,
     Messages,
     Tool,
     check_end,
+    check_system_as,
     check_tool,
     has_prompt,
     read_message,
@@ -180,7 +180,7 @@ class Request:
     keep: bool = False
     trace: bool = False
     system_as: str = "role"
-    emphasis: tuple[Range, ...] = ()
+    emphasis: tuple[TextRange, ...] = ()
     marks: bool = False
     plain: bool = False
     room: int = 1
@@ -217,19 +217,28 @@ class Request:
         ) -> None: ...
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "methods", read_methods(self.methods))
+        keep = partial(object.__setattr__, self)
+        keep("methods", read_methods(self.methods))
+        keep("messages", tuple(read_message(n, given) for n, given in enumerate(self.messages, 1)))
+        keep("tools", tuple(self.tools))
+        self._check_fields()
+        emphasis: Sequence[Part] = self.emphasis
+        if self.marks:
+            plain, marked = read_marks(self.messages)
+            keep("messages", plain)
+            keep("marks", False)
+            emphasis = (*marked, *emphasis)
+        keep("emphasis", resolve(self.messages, emphasis))
+
+    def _check_fields(self) -> None:
+        """Refuses messages and arguments that are not as described, or do not fit together."""
         if not self.messages:
             raise UsageError(
                 "A request needs at least one message, not []; add one with the role 'user'.",
                 option="messages",
                 value=[],
             )
-        messages = tuple(
-            read_message(number, message) for number, message in enumerate(self.messages, 1)
-        )
-        object.__setattr__(self, "messages", messages)
-        check_end(messages, self.continue_final_message)
-        object.__setattr__(self, "tools", tuple(self.tools))
+        check_end(self.messages, self.continue_final_message)
         for tool in self.tools:
             check_tool(tool)
         if ranges.whole_number("a request", "seed", self.seed, 0) >= 2**128:
@@ -240,14 +249,7 @@ class Request:
                 allowed="below 2**128",
             )
         ranges.whole_number("a request", "room", self.room, 1)
-        if self.system_as not in SYSTEM_AS:
-            raise UsageError(
-                f"A request takes system_as as {' or '.join(SYSTEM_AS)}, not"
-                f" {shortened(self.system_as)}.",
-                option="system_as",
-                value=self.system_as,
-                allowed=SYSTEM_AS,
-            )
+        check_system_as(self.system_as)
         if self.plain:
             self._check_plain()
         if self.grammar is not None and self.continue_final_message:
@@ -258,13 +260,6 @@ class Request:
                 value=self.grammar.about,
             )
         self._check_reply_tokens()
-        emphasis: Sequence[Part] = self.emphasis
-        if self.marks:
-            plain, marked = read_marks(self.messages)
-            object.__setattr__(self, "messages", plain)
-            object.__setattr__(self, "marks", False)
-            emphasis = (*marked, *emphasis)
-        object.__setattr__(self, "emphasis", resolve(self.messages, emphasis))
 
     def check_span(self, name: str = "") -> None:
         """Refuses a method that lacks a span; `name` identifies the request among several."""
