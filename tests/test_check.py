@@ -17,7 +17,7 @@ from holdfast.analysis.check_verdicts import Terms, budget_needed, check_prompts
 from holdfast.analysis.prompt_comparison import compare_runs
 from holdfast.analysis.sequential import FAIL, PASS, UNDECIDED
 from holdfast.cli import main
-from holdfast.cli.exit_codes import exit_code
+from holdfast.cli.check import exit_code_of
 from holdfast.drift.pairing import draw_pairing
 from holdfast.errors import RecordsError, UsageError
 from holdfast.records import read_run
@@ -484,7 +484,7 @@ def junit_of(records, terms, folder, before=None):
     (suite,) = ElementTree.parse(path).getroot()
     counts = tuple(int(suite.get(name)) for name in COUNTED)
     cases = {(test.get("classname"), test.get("name")): test[0] for test in suite}
-    return cases, counts, exit_code([checked.verdict for checked in checks])
+    return cases, counts, exit_code_of(checks, terms)
 
 
 PROMPTS = """

@@ -14,7 +14,7 @@ from holdfast.analysis.check_verdicts import Terms, check_prompts
 from holdfast.analysis.prompt_comparison import compare_runs
 from holdfast.analysis.sequential import FAIL, PASS, UNDECIDED
 from holdfast.cli import main
-from holdfast.cli.exit_codes import check_exit_code
+from holdfast.cli.check import exit_code_of
 from holdfast.records import read_run
 from holdfast.study.checking import BATCHES_IN_OUTAGE, FIRST, SMOKE_FIRST, _Clock, looks
 
@@ -183,7 +183,7 @@ def test_lost_replies_count_as_kept_against_the_prompt_and_not_for_it():
     (open_,) = check_prompts(records, ["bot"], 2, Terms(0.5, budget=40))
     assert open_.verdict == UNDECIDED and open_.unavailable and open_.lost == 20
     assert open_.cells[1].high > 0.5
-    assert check_exit_code([open_], Terms(0.5)) == 5
+    assert exit_code_of([open_], Terms(0.5)) == 5
     dead = [talk(n, [1.0, 1.0], lost=(1, 2)) for n in range(40)]
     (none,) = check_prompts(dead, ["bot"], 2, Terms(0.5, budget=40))
     assert none.verdict == UNDECIDED != PASS
@@ -210,7 +210,7 @@ def test_without_a_bar_an_outage_is_no_pass_of_a_prompt_that_the_earlier_run_lac
     (checked,) = check_prompts(records, ["A"], 2, terms, earlier)
     assert checked.comparison is None and checked.verdict == verdict
     assert checked.unavailable == bool(lost_rounds)
-    assert check_exit_code([checked], terms) == (5 if lost_rounds else 0)
+    assert exit_code_of([checked], terms) == (5 if lost_rounds else 0)
 
 
 @pytest.mark.parametrize(("lost", "verdict"), [(4, PASS), (5, UNDECIDED), (39, UNDECIDED)])

@@ -177,7 +177,7 @@ def test_the_example_of_a_measure_can_be_built():
         (["--suite", "nothing.yaml"], 2, ["nothing.yaml"]),
         (["--model", "no/such-model"], 2, ["no/such-model", "hub"]),
         (["--model", "./nowhere"], 2, ["./nowhere", "folder"]),
-        (["--model", "http://localhost:1/v1"], 1, ["http://localhost:1/v1", "server"]),
+        (["--model", "http://localhost:1/v1"], 5, ["http://localhost:1/v1", "server"]),
         (["--frobnicate"], 2, ["no option --frobnicate; see `holdfast drift --help`."]),
         (["--pears=all"], 2, ["`holdfast drift` has no option --pears; did you mean --pairs?"]),
         (["more"], 2, ["`holdfast drift` does not take 'more' by itself; see `holdfast drift"]),
@@ -207,7 +207,10 @@ def test_bad_input_gets_one_sentence(folder, suite, tmp_path, capsys, argv, code
             "split-softmax takes exponent from 0 to 1, not 7.",
         ),
         ("serve --max-tokens 1e9", "--max-tokens takes a whole number, not '1e9'"),
-        ("serve --max-tokens 999999999", "--max-tokens as a whole number from 1 to 1048576, not"),
+        (
+            "serve --port 0 --max-tokens 999999999",
+            "--max-tokens as a whole number from 1 to 1048576, not",
+        ),
         (
             "drift --model 127.0.0.1:9101/v1",
             "--model 127.0.0.1:9101/v1 is neither a folder here nor a URL; did you mean --model"
@@ -227,7 +230,12 @@ def test_bad_input_gets_one_sentence(folder, suite, tmp_path, capsys, argv, code
             "drift --user-model gpt-4o",
             "mean --user-model https://api.openai.com/v1 --user-endpoint-model gpt-4o?",
         ),
-        ("serve --model gpt-4o", "--model gpt-4o is no folder here, and this command takes no"),
+        (
+            "serve --port 0 --model gpt-4o",
+            "--model gpt-4o is not a folder, and this command takes no",
+        ),
+        ("serve --port 0 --allow-origin example.org", "such as https://example.org."),
+        ("serve --port 0 --allow-origin https://example.org/", "such as https://example.org."),
         ("drift --suite bot --suite=starter", "--suite is given twice, with bot and starter;"),
         ("drift --rounds 2 --rounds 2", "--rounds is given twice, with 2; give it once."),
         ("check bot --out a --out b", "--out is given twice, with a and b; give it once."),

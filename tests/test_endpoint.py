@@ -21,7 +21,7 @@ from tiny import LOOK, looked_up
 import holdfast.models.endpoint
 from holdfast import methods
 from holdfast.common.sampling import Sampling
-from holdfast.errors import ModelError, ParameterOutOfRange, UsageError
+from holdfast.errors import ModelError, ParameterOutOfRange, RequestFailed, UsageError
 from holdfast.models.requests import Reply, Request
 
 USAGE = {"prompt_tokens": 20, "completion_tokens": 3}
@@ -389,7 +389,7 @@ def test_a_connection_that_is_closed_is_named_so(monkeypatch):
     [
         (chunks("He", finish=None), "broke off in the middle of its answer, after 'He'; try again"),
         ([b"data: {bad\n\n"], "a piece that is not JSON"),
-        ([], "no end"),
+        ([], "gave an empty answer .a stream without an end."),
     ],
 )
 def test_a_stream_that_is_not_whole_is_explained(monkeypatch, events, words):
@@ -504,6 +504,33 @@ def test_hosts_that_are_this_machine_need_no_key(monkeypatch, host):
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     url = f"http://{host}:8000/v1"
     assert holdfast.connect(f"{url}/", "tiny").fingerprint == f"{url} tiny"
+
+
+def test_a_variable_that_is_named_has_to_hold_a_key(monkeypatch):
+    """Even for a server on this machine: whoever names one has a key."""
+    monkeypatch.delenv("MY_KEY", raising=False)
+    with pytest.raises(ModelError, match="MY_KEY"):
+        holdfast.connect("http://127.0.0.1:8000/v1", "tiny", "MY_KEY")
+
+
+def test_what_stands_in_for_a_key_is_no_secret(monkeypatch, serve):
+    """A server that needs no key is often given "x", which is in many words."""
+    _, server = serve(lambda body, number: refusal(400, "The text exceeds the maximum."))
+    monkeypatch.setenv("OPENAI_API_KEY", "x")
+    assert "The text exceeds the maximum" in failure_of(holdfast.connect(server.url, "tiny"))
+
+
+def test_a_connection_that_is_closed_in_mid_stream_is_not_called_unreachable(monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+
+    def break_off(_, writer):
+        writer.head("200 OK", "Content-Type: text/event-stream", "Transfer-Encoding: chunked")
+        writer.chunk(chunks("He", finish=None)[0])
+        return False
+
+    words = "closed the connection before its answer"
+    with FakeUpstream(break_off) as upstream, pytest.raises(RequestFailed, match=words):
+        endpoint_of(upstream).stream(Request(CHAT), lambda piece: None)
 
 
 @pytest.mark.parametrize("key", [None, "", "  \n"])

@@ -1,4 +1,6 @@
-"""One rule for exit codes: 2 if what the command line names is not there, or is of another kind."""
+"""Rules for exit codes: 2 if what the command line names is not there, or is of another kind; 5 if
+a server is not available.
+"""
 
 import shutil
 from pathlib import Path
@@ -79,3 +81,26 @@ def test_a_folder_in_place_of_a_suite_is_called_a_folder(tmp_path, capsys):
 )
 def test_an_option_that_another_command_has_names_this_commands(words, meant, capsys):
     assert said_with_code_2(words.split(), capsys).endswith(f"did you mean {meant}?")
+
+
+ASK_A_SERVER = (
+    *("drift --suite starter", "check starter", "check starter --smoke", "try"),
+    *("calibrate --suite starter", "precedent", "generate --user hello", "tasks", "chat"),
+)
+
+
+@pytest.mark.parametrize("command", [f"{command} --model" for command in ASK_A_SERVER])
+def test_a_server_that_is_not_available_is_5_for_every_command(command, capsys):
+    named = ["--endpoint-model", "tiny"]  # asking for its name is retried
+    url = "http://127.0.0.1:9/v1"  # the port for discarding, where nothing listens
+    assert main([*command.split(), url, *named]) == 5
+    said = capsys.readouterr().err.splitlines()[-1]
+    assert said == (
+        f"holdfast: Cannot reach {url} (Connection refused); check the address and that the server"
+        " is running."
+    )
+
+
+def test_a_server_that_is_not_available_is_5_for_the_proxy():
+    words = "proxy --suite luna --port 0 --upstream http://127.0.0.1:9/v1"
+    assert main(words.split()) == 5

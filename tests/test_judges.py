@@ -246,6 +246,53 @@ def test_a_judged_turn_of_a_log_that_breaks_its_rule_says_why(tmp_path):
     assert all(probe.context.in_context for probe in polite)
 
 
+def test_a_judge_of_logs_is_shown_the_tool_calls_in_their_order(tmp_path):
+    def call(number, command):
+        arguments = json.dumps({"command": command})
+        function = {"name": "Bash", "arguments": arguments}
+        return {"id": str(number), "type": "function", "function": function}
+
+    calls = [call(1, "make test"), call(2, "git commit -m x")]
+    chat = [
+        {"role": "system", "content": "Be polite, and brief."},
+        {"role": "user", "content": "Please commit."},
+        {"role": "assistant", "content": None, "tool_calls": calls},
+    ]
+    (tmp_path / "logs.jsonl").write_text(json.dumps({"messages": chat}) + "\n")
+    judge = Judge(lambda reply, messages: "No" if reply in BREAKS else "Yes")
+    judging = Judging(lambda model, name: judge)
+    run = score_logs(read_logs(tmp_path / "logs.jsonl"), suite(), tmp_path / "run", judging)
+    assert reply_in(judge.requests[-1]) == (
+        "Tool calls, in order:\n"
+        '1. Bash {"command": "make test"}\n'
+        '2. Bash {"command": "git commit -m x"}'
+    )
+    (probe,) = run.dialogs[0].probes
+    assert (probe.rule, probe.score, probe.reply) == ("polite", 1, "")
+
+
+def test_a_judge_is_checked_on_labelled_turns_with_tool_calls(tmp_path):
+    entries = [f"{{run: git commit -m {number}}}" for number in range(4)]
+    (tmp_path / "git.yaml").write_text(
+        f"""
+cases:
+  - id: repo
+    system_prompt: Commit only what is tested.
+    measure: {{judge: Was it tested?, model: judge}}
+    follows: [{", ".join(f"{{run: make test {n}}}" for n in range(4))}]
+    breaks: [{", ".join(entries)}]
+"""
+    )
+    judge = Judge(lambda reply, messages: "Yes" if "make test" in reply else "No")
+    git = drift.load_suite(tmp_path / "git.yaml", probed=False)
+    chat = {"messages": [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "x"}]}
+    (tmp_path / "logs.jsonl").write_text(json.dumps(chat) + "\n")
+    told = []
+    judging = Judging(lambda model, name: judge, on_agreement=told.append)
+    score_logs(read_logs(tmp_path / "logs.jsonl"), git, tmp_path / "run", judging)
+    assert told[0].follows == (4, 0, 0) and told[0].breaks == (0, 4, 0)
+
+
 def test_two_names_of_one_judge_ask_it_once(tmp_path):
     again = {**POLITE, "model": "the same"}
     first, _ = suite().cases[0].rules

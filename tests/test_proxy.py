@@ -702,9 +702,10 @@ def test_each_failure_of_the_upstream_is_one_line_in_the_log(suite, caplog):
             return writer.whole("429 Slow", b'{"error": "my secret"}')
         if text == "malformed":
             writer.raw(b"my secret\r\n\r\n")
-        if text == "stall":
+        if text in ("stall", "break off"):
             writer.head("200 OK", "Content-Type: text/event-stream", "Transfer-Encoding: chunked")
             writer.chunk(b"data: secret")
+        if text == "stall":
             time.sleep(1)
         return False
 
@@ -712,8 +713,9 @@ def test_each_failure_of_the_upstream_is_one_line_in_the_log(suite, caplog):
         url = f"{proxy.url}/v1/chat/completions?key=secret"
         for text in ("refuse", "malformed", "close"):
             httpx2.post(url, json={"messages": user(text)})
-        with pytest.raises(httpx2.RemoteProtocolError):
-            httpx2.post(url, json={"messages": user("stall")})
+        for text in ("stall", "break off"):
+            with pytest.raises(httpx2.RemoteProtocolError):
+                httpx2.post(url, json={"messages": user(text)})
         proxy.settle()
     asked = f"POST {upstream.url}/v1/chat/completions: "
     assert [record.getMessage() for record in caplog.records if "holdfast" in record.name] == [
@@ -721,6 +723,7 @@ def test_each_failure_of_the_upstream_is_one_line_in_the_log(suite, caplog):
         asked + "gave an answer that is not HTTP",
         asked + "closed the connection",
         asked + "silent for longer than --timeout in the middle of its answer",
+        asked + "closed the connection in the middle of its answer",
     ]
 
 
@@ -864,6 +867,18 @@ def test_metrics_and_page(suite):
     }
     assert page.headers["content-security-policy"] and "live.js" in page.text
     assert len(upstream.seen) == 1
+
+
+def test_the_page_lists_rules_in_the_order_of_the_suite(tmp_path):
+    """And not in that in which their first replies came."""
+    path = tmp_path / "bot.yaml"
+    path.write_text(SUITE.replace("id: signs", "id: signs\n        when: {user: Sign}"))
+    with through(reply_json(completion()), str(path)) as (_, proxy):
+        for text in ("Hi.", "Sign it."):
+            client(proxy).chat.completions.create(model="m", messages=user(text))
+        proxy.settle()
+        live = httpx2.get(f"{proxy.url}/holdfast/live.json").json()
+    assert [row["rule"] for row in live["rules"]] == ["signs", "short"]
 
 
 def test_the_page_and_the_metrics_say_which_rules_are_scored(tmp_path):

@@ -12,7 +12,7 @@ from holdfast.cli import main
 from holdfast.common.sampling import Sampling
 from holdfast.drift.cases import Case, Rule
 from holdfast.drift.prompt_rules import CaseRules
-from holdfast.drift.suites import parse_suite
+from holdfast.drift.suite_file import parse_suite
 from holdfast.errors import UsageError
 from holdfast.measures.turns import When
 

@@ -18,9 +18,9 @@ from holdfast.common.files import read_json_lines
 from holdfast.common.validation import Path as FieldPath
 from holdfast.common.validation import problem_of, written
 from holdfast.drift.cases import LabelledTurn, Rule, Suite
-from holdfast.drift.suites import FOLLOWED, Text, TurnEntry, score_labelled
+from holdfast.drift.suite_file import Text, TurnEntry, score_labelled
 from holdfast.errors import UnknownName, UsageError
-from holdfast.measures.registry import Score
+from holdfast.measures.registry import FOLLOWED, Score
 
 JUDGED = "needs a judge"
 

@@ -20,6 +20,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TextIO
 
+from holdfast.cli.exit_codes import MALFORMED, UNAVAILABLE
 from holdfast.cli.progress import INTERRUPTED, TERMINATED, Terminated, interrupting_on_sigterm
 from holdfast.common.files import FULL
 from holdfast.common.threads import limit_spinning
@@ -42,6 +43,7 @@ GROUPS = {  # the commands by what they are for, each with the module and name o
         "compare": "compare.COMMAND",
         "map": "map.COMMAND",
         "export": "report.EXPORT",
+        "join": "join.COMMAND",
     },
     "Explain": {
         "precedent": "precedent.COMMAND",
@@ -134,12 +136,10 @@ def _run(words: Sequence[str], write_error: Callable[[str], None] | None = None)
             _write_no_verdict(words, worded)
         fail(worded)
         if command is None:
-            return command_named(words[0]).malformed if words[0] in _PLACES else 2
+            return command_named(words[0]).malformed if words[0] in _PLACES else MALFORMED
         if isinstance(error, UsageError):
-            return 2
-        if isinstance(error, Unavailable) and command.unavailable is not None:
-            return command.unavailable
-        return command.failed
+            return MALFORMED
+        return UNAVAILABLE if isinstance(error, Unavailable) else command.failed
     except KeyboardInterrupt as ended:
         how = "terminated" if isinstance(ended, Terminated) else "interrupted"
         _write_no_verdict(words, f"the command was {how}")
@@ -240,6 +240,7 @@ Exit codes (check and logs have more):
   0    success
   1    failure
   2    the command is malformed, names what is not there, or its folder has another run
+  5    a server that the command asks is not available
   130  stopped by Ctrl-C
   143  stopped by SIGTERM"""
 

@@ -20,13 +20,7 @@ from holdfast.cli.drift import settings_of
 from holdfast.cli.drift_run import DriftRun
 from holdfast.cli.dry_run import estimate_run
 from holdfast.cli.estimates import check_prices
-from holdfast.cli.exit_codes import (
-    COULD_NOT,
-    FAILED,
-    PASSED,
-    UNAVAILABLE,
-    check_exit_code,
-)
+from holdfast.cli.exit_codes import COULD_NOT, FAILED, PASSED, UNAVAILABLE, UNDECIDED
 from holdfast.cli.json_output import write_run_document
 from holdfast.cli.judge_loading import judging_of
 from holdfast.cli.model_loading import (
@@ -169,7 +163,7 @@ def run(arguments: CheckArguments) -> int:
     if endpoint is not None:  # for the command of the next step
         arguments = arguments.model_copy(update={"endpoint_model": endpoint.name})
     _print_result(arguments, results, verdicts, time.monotonic() - began)
-    return check_exit_code(verdicts.prompts, verdicts.terms)
+    return exit_code_of(verdicts.prompts, verdicts.terms)
 
 
 def _note_other_conversations(
@@ -247,7 +241,7 @@ def _print_result(
 def _next_step(
     arguments: CheckArguments, checks: Sequence[PromptCheck], terms: Terms, data: Run, page: Path
 ) -> str:
-    code = check_exit_code(checks, terms)
+    code = exit_code_of(checks, terms)
     if code == UNAVAILABLE:
         return f"see that the server answers, and check again: {command_with(out=_again(data))}"
     if terms.smoke and code != FAILED:
@@ -304,6 +298,20 @@ def _calibration(arguments: CheckArguments, data: Run) -> str:
     return shlex.join([*words, "--out", "runs/calibrate"])
 
 
+def exit_code_of(checks: Sequence[PromptCheck], terms: Terms) -> int:
+    """The exit code of a check. A failure that is certain in spite of an outage outweighs it; in a
+    smoke test, a prompt that was scored and does not fail has passed.
+    """
+    open_checks = [checked for checked in checks if checked.verdict == sequential.UNDECIDED]
+    if any(checked.verdict == sequential.FAIL for checked in checks):
+        return FAILED
+    if any(checked.unavailable for checked in open_checks):
+        return UNAVAILABLE
+    if terms.smoke:
+        open_checks = [checked for checked in open_checks if checked.lowest is None]
+    return UNDECIDED if open_checks else PASSED
+
+
 COMMAND = Command(
     "check",
     "test whether system prompts hold, for CI",
@@ -315,6 +323,5 @@ COMMAND = Command(
     ),
     examples=EXAMPLES,
     failed=COULD_NOT,
-    unavailable=UNAVAILABLE,
     common=("suite", "model", "min_stability", "smoke", "against", "budget", "junit", "out"),
 )

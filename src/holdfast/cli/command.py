@@ -24,6 +24,7 @@ from typing import (
 from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic.fields import FieldInfo
 
+from holdfast.cli.exit_codes import FAILED, MALFORMED
 from holdfast.common.validation import problem_of
 from holdfast.errors import UsageError
 
@@ -108,9 +109,8 @@ class Command(Generic[AnyOptions]):
     description: str = ""  # at the beginning of its help; `examples` are at the end
     examples: str | None = None
     common: tuple[str, ...] = ()
-    failed: int = 1  # the exit code if it fails, though it was called correctly
-    unavailable: int | None = None  # the exit code if the model's server does not answer
-    malformed: int = 2  # the exit code if it cannot be read from the command line
+    failed: int = FAILED  # the exit code if it fails, though it was called correctly
+    malformed: int = MALFORMED  # the exit code if it cannot be read from the command line
     parser: Mapping[str, Any] = field(default_factory=dict)  # further arguments of its parser
 
     def read(self, arguments: argparse.Namespace) -> AnyOptions:

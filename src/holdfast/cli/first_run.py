@@ -159,7 +159,7 @@ def _converse(
 ) -> None:
     """Runs the missing conversations until the time is up, and says how many these were."""
     most = planned.conversations
-    missing = missing_numbers(run.out, ["none"], most)["none"]
+    missing = missing_numbers(run.out, ["none"], range(most))["none"]
     if not missing:
         note(f"{run.out} has all {most} conversations; `holdfast drift` adds more.")
         return
@@ -174,7 +174,7 @@ def _converse(
         total = count_replies(run.suite, settings, given, group)
         with Bar(total, title=title, waves=1) as bar:
             run.converse_some((), group, bar, lambda: False)
-    done = most - len(missing_numbers(run.out, ["none"], most)["none"])
+    done = most - len(missing_numbers(run.out, ["none"], range(most))["none"])
     note(f"{count_of(done, 'conversation')} recorded, of at most {most}, in {run.out}.")
 
 

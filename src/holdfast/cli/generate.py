@@ -25,8 +25,9 @@ from holdfast.cli.progress import note, printable
 from holdfast.common.sampling import NO_CONTENT
 from holdfast.errors import HoldfastError, UsageError, reason_of
 from holdfast.models.engine_choice import Work
-from holdfast.models.protocol import stream_text
-from holdfast.models.requests import Request
+from holdfast.models.protocol import ChatModel
+from holdfast.models.requests import Reply, Request
+from holdfast.models.streaming import stream_text
 
 EXAMPLES = """examples:
   holdfast generate --system "Reply in French." --user "Do you like it?" --method boost:factor=4
@@ -77,11 +78,29 @@ def run(arguments: GenerateArguments) -> None:
     )
     _check_effect(request, arguments)
     model = load_model(arguments)
-    reply = stream_text(model, request, lambda piece: print(printable(piece), end="", flush=True))
-    print()
+    reply = _stream(model, request)
     if reply.stop_reason in NO_CONTENT:
         note(f"The reply has no content ({reply.stop_reason}).")
     write_document(ReplyDocument(text=reply.text, stop_reason=reply.stop_reason, model=model.name))
+
+
+def _stream(model: ChatModel, request: Request) -> Reply:
+    """Prints a reply as it comes, and ends its line even if it breaks off."""
+    has_begun = False
+
+    def write(piece: str) -> None:
+        nonlocal has_begun
+        has_begun = has_begun or bool(piece)
+        print(printable(piece), end="", flush=True)
+
+    try:
+        reply = stream_text(model, request, write)
+    except HoldfastError:
+        if has_begun:
+            print(flush=True)
+        raise
+    print()
+    return reply
 
 
 def _messages(arguments: GenerateArguments) -> list[Message]:

@@ -3,17 +3,18 @@
 import argparse
 import contextlib
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
+from holdfast.analysis import sequential
 from holdfast.analysis.adherence import Adherence, adherence
 from holdfast.analysis.logs_summary import write_logs_summary
 from holdfast.analysis.rule_context import count_causes, total_causes
 from holdfast.cli import options
 from holdfast.cli.endpoint_options import check_endpoint_options
-from holdfast.cli.exit_codes import COULD_NOT, exit_code
+from holdfast.cli.exit_codes import COULD_NOT, FAILED, PASSED, UNDECIDED
 from holdfast.cli.json_output import write_document, write_run_document
 from holdfast.cli.judge_loading import judging_of, load_asked_model
 from holdfast.cli.log_labels import key_reader, label_turns, print_agreements, require_terminal
@@ -265,7 +266,7 @@ def _report(
     print(f"Report: {page.resolve()}")
     files = [*(arguments.export or ()), *([arguments.junit] if arguments.junit else ())]
     write_run_document(scored.folder, page, list(map(Path, files)))
-    return exit_code([row.verdict for row in rows.rules])
+    return exit_code_of([row.verdict for row in rows.rules])
 
 
 def _write_results(arguments: LogsArguments, scored: Run, rows: _Rows, page: Path) -> None:
@@ -297,6 +298,13 @@ def _print_problems(problems: Sequence[str]) -> None:
         note(f"{problem}.")
     if len(problems) > _MAX_PROBLEMS_SHOWN:
         note(f"and {len(problems) - _MAX_PROBLEMS_SHOWN} more; summary.json lists all.")
+
+
+def exit_code_of(verdicts: Collection[str]) -> int:
+    """The exit code for all verdicts together: a failure outweighs an undecided verdict."""
+    if sequential.FAIL in verdicts:
+        return FAILED
+    return UNDECIDED if sequential.UNDECIDED in verdicts else PASSED
 
 
 COMMAND = Command(

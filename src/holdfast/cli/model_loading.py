@@ -233,8 +233,8 @@ def begin_loading(model: str) -> None:
     """Reports that a model is loading, before torch is imported; refuses a path without one."""
     if endpoint_meant(model):
         raise NoSuchModel(
-            f"--model {model} is no folder here, and this command takes no model behind an"
-            " endpoint; give a folder, a name on the hub, or default."
+            f"--model {model} is not a folder, and this command takes no model behind an endpoint;"
+            " give a folder, a name on the hub, or default."
         )
     if not engine_in(model):  # `load_local` refuses engines
         find_source(model)

@@ -7,6 +7,7 @@ import os
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
+from urllib.parse import urlsplit
 
 from holdfast.cli import options
 from holdfast.cli.json_output import write_document
@@ -110,6 +111,8 @@ def run(arguments: ServeArguments) -> None:
         )
     if not 0 <= arguments.port < 65_536:
         raise UsageError(f"--port takes a number from 0 to 65535, not {arguments.port}.")
+    for origin in arguments.allow_origin or ():
+        _check_origin(origin)
     with server.bind(arguments.host, arguments.port) as bound:
         with exiting_on_sigterm():
             service = _service(arguments)
@@ -128,6 +131,17 @@ def run(arguments: ServeArguments) -> None:
         write_document({"url": f"{url}/v1", "model": service.name, "playground": url})
         config = configuration(app, service.limits)
         server.run(config, service.engine, bound, lambda line: print(line, flush=True))
+
+
+def _check_origin(origin: str) -> None:
+    """Refuses what a browser would never send as the origin of a page."""
+    parts = urlsplit(origin)
+    is_origin = parts.scheme in ("http", "https") and parts.hostname
+    if origin != "*" and not (is_origin and origin == f"{parts.scheme}://{parts.netloc}"):
+        raise UsageError(
+            f"--allow-origin {origin} is not a site; give its scheme and host, such as"
+            " https://example.org."
+        )
 
 
 def _service(arguments: ServeArguments) -> Service:

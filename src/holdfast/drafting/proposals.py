@@ -20,7 +20,7 @@ from holdfast.drafting.rule_ids import rule_id
 from holdfast.drafting.rules_file import Statement
 from holdfast.drafting.suite_text import sentence_of
 from holdfast.drift.rule_kinds import Polarity, RuleKind
-from holdfast.drift.suites import TurnEntry
+from holdfast.drift.suite_file import TurnEntry
 from holdfast.errors import RequestFailed, UsageError, cut
 from holdfast.measures import build
 from holdfast.measures.number_words import NUMBER_WORDS

@@ -12,6 +12,7 @@ from typing import Any
 from holdfast import records
 from holdfast.common.event_loop import run_sync
 from holdfast.common.version import __version__
+from holdfast.drift.cases import Suite
 from holdfast.drift.dialog import Dialog
 from holdfast.drift.dialog_records import conversation_of
 from holdfast.drift.judges import JudgeName, Judges, load_judges, open_judges
@@ -27,7 +28,7 @@ from holdfast.drift.run_identity import (
 )
 from holdfast.drift.selfchat import converse
 from holdfast.drift.settings import Cast, Running, Settings
-from holdfast.drift.suites import Suite, load_suite
+from holdfast.drift.suites import load_suite
 from holdfast.drift.two_models import session_of
 from holdfast.errors import UsageError
 from holdfast.methods import Method, Methods, read_methods, spec_of

@@ -99,6 +99,11 @@ class Rule:
         breaks = (LabelledTurn(False, AssistantTurn(reply)) for reply in self.breaks)
         return (*follows, *breaks, *self.labelled_turns)
 
+    def shown_to_judge(self, *, follows: bool) -> list[str]:
+        """What is labelled to follow the rule, or to break it, as a judge reads it."""
+        labelled = (item for item in self.labelled if item.follows is follows)
+        return [item.turn.text_with_calls() for item in labelled]
+
     @property
     def is_only_for_probes(self) -> bool:
         """Whether it is made for the answers to its probes, and does not say which other turns it

@@ -150,9 +150,10 @@ class Judges:
         if not judged:
             return []
         await self._ask(
-            self._question(rule.measure, reply)
+            self._question(rule.measure, shown)
             for _, rule in judged
-            for reply in (*rule.follows, *rule.breaks)
+            for follows in (True, False)
+            for shown in rule.shown_to_judge(follows=follows)
         )
         agreements = [self._agreement(case, rule, judging.force) for case, rule in judged]
         for agreement in agreements:
@@ -176,7 +177,7 @@ class Judges:
         """The results of probes, with the judges' scores of those that await them."""
         every = list(outcomes)
         pending = [outcome for outcome in every if isinstance(outcome, PendingProbe)]
-        await self._ask(self._question(item.measure, item.probe.reply) for item in pending)
+        await self._ask(self._question(item.measure, item.shown) for item in pending)
         return results_of(
             self._judged(outcome) if isinstance(outcome, PendingProbe) else outcome
             for outcome in every
@@ -185,7 +186,7 @@ class Judges:
     def _judged(self, pending: PendingProbe) -> Probe | Unanswered:
         """A probe with its judge's score; neither yes nor no counts as unanswered."""
         probe, judge = pending.probe, pending.measure.arguments["model"]
-        verdict = self.judgements.verdict(self._question(pending.measure, probe.reply))
+        verdict = self.judgements.verdict(self._question(pending.measure, pending.shown))
         if verdict is None:
             return probe.unanswered("judge", f"The judge {judge} said neither yes nor no.")
         reason = f"the judge {judge} says {'yes' if verdict else 'no'}"
@@ -193,8 +194,8 @@ class Judges:
 
     def _agreement(self, case: Case, rule: Rule, force: bool) -> Agreement:
         follows, breaks = (
-            [self.judgements.verdict(self._question(rule.measure, reply)) for reply in replies]
-            for replies in (rule.follows, rule.breaks)
+            [self.judgements.verdict(self._question(rule.measure, shown)) for shown in labelled]
+            for labelled in (rule.shown_to_judge(follows=True), rule.shown_to_judge(follows=False))
         )
         labels = [True] * len(follows) + [False] * len(breaks)
         kappa = round(cohens_kappa(labels, follows + breaks), 6)
@@ -252,7 +253,8 @@ def load_judges(
     """The models of a suite's judges; the measured model may be one; {} if there are none."""
     rules = list(judged_rules(suite))
     for case, rule in rules:
-        check_labels(rule.follows, rule.breaks, f"The judge of the case {case.id!r}")
+        labels = (rule.shown_to_judge(follows=True), rule.shown_to_judge(follows=False))
+        check_labels(*labels, f"The judge of the case {case.id!r}")
     load = judging.load or load_judge
     loaded: dict[JudgeName, ChatModel] = {}
     for name in dict.fromkeys(_judge_of(rule.measure) for _, rule in rules):

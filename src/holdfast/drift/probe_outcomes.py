@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from holdfast.drift.suites import FOLLOWED
 from holdfast.errors import cut
 from holdfast.measures import Measure
+from holdfast.measures.registry import FOLLOWED
 from holdfast.records import Probe, ProbeReply, Unanswered, Unscored
 
 NOT_SHOWN = "not shown"  # why a turn of a log is not scored: its log lacks what decides
@@ -28,6 +28,7 @@ class PendingProbe:
 
     probe: ProbeReply
     measure: Measure  # has the judge and its question
+    shown: str  # to the judge: the reply, and the tool calls of a logged turn
 
 
 ProbeOutcome = Probe | Unscored | Unanswered | PendingProbe
@@ -67,7 +68,7 @@ def outcome_of(
         why = "cut" if is_cut else "tool_calls" if stop_reason == "tool_calls" else "empty"
         return probe.unscored(why, _NO_TEXT[why])
     if measure.judged:
-        return PendingProbe(probe, measure)
+        return PendingProbe(probe, measure, probe.reply)
     score = measure.score_cut(probe.reply) if is_cut else measure.score(probe.reply)
     if score is None:
         return probe.unscored("cut", CUT)

@@ -295,8 +295,9 @@ def _scores(turn: LoggedTurn, case: Case, causes: DialogCauses) -> Iterator[Prob
                 context=causes.context_of(fields["rule"], turn),
                 cause=None if judged.value >= FOLLOWED else causes.cause_of(fields["rule"], turn),
             )
-        elif measure.judged and has_text:
-            yield PendingProbe(ProbeReply(**fields, reply=turn.done.text), measure)
+        elif measure.judged and (has_text or turn.done.calls):
+            shown = turn.done.text_with_calls()
+            yield PendingProbe(ProbeReply(**fields, reply=turn.done.text), measure, shown)
         elif judged is not None:
             yield Unscored(**fields, reply=reply, why=NOT_SHOWN, reason=judged.reason)
         elif turn.done.is_cut and has_text and not measure.judged and not measure.of_turn:

@@ -1,6 +1,7 @@
 """Turns of a log, and the turns that a rule applies to."""
 
 import fnmatch
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -28,6 +29,16 @@ class AssistantTurn:
     is_cut: bool = False  # whether its last message ended at the token limit
     user: str = ""  # the user's message before it, "" if the log has none
     previous: str = ""  # the assistant's text that this message answers
+
+    def text_with_calls(self) -> str:
+        """Everything it said, followed by its tool calls in order, for a judge to read."""
+        if not self.calls:
+            return self.text
+        calls = (
+            f"{number}. {call.name} {json.dumps(dict(call.arguments), ensure_ascii=False)}"
+            for number, call in enumerate(self.calls, 1)
+        )
+        return "\n".join([self.text, "", "Tool calls, in order:", *calls]).lstrip()
 
 
 @dataclass(frozen=True)

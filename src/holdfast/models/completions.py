@@ -125,7 +125,7 @@ class StreamReader:
     def reply(self) -> Reply:
         """The whole reply; raises `BrokenOff` if it has not ended."""
         if not self._ending:
-            raise BrokenOff("no end")
+            raise BrokenOff("a stream without an end")
         stop_reason = self._content or self._ending
         return _as_read(
             Reply(self._text, None, stop_reason, masses=self._masses, reasoning=self._reasoning)

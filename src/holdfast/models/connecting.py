@@ -25,6 +25,7 @@ from holdfast.models.served import ask_served
 if TYPE_CHECKING:
     from openai import AsyncOpenAI, OpenAI
 
+OPENAI_KEY = "OPENAI_API_KEY"  # the environment variable of the official client
 _MAX_CONNECT_TIME = 10.0  # seconds; a server that runs accepts a connection at once
 
 
@@ -40,7 +41,7 @@ class ConnectOptions(TypedDict, total=False):
 def connect(
     base_url: str,
     model: str | None = None,
-    api_key_env: str = "OPENAI_API_KEY",
+    api_key_env: str = OPENAI_KEY,
     *,
     concurrency: int = 8,
     timeout: float = 120.0,
@@ -60,8 +61,8 @@ def connect(
     Args:
         base_url: such as https://api.openai.com/v1 or http://localhost:8000/v1.
         model: the model's name at the endpoint; None takes the one it lists, if there is only one.
-        api_key_env: the environment variable that holds the key; a server on this machine may need
-            none.
+        api_key_env: the environment variable that holds the key; for a server on this machine,
+            `OPENAI_API_KEY` may be unset.
         concurrency: requests under way at once, at least 1.
         timeout: seconds that a server may stay silent while an answer is awaited; a connection must
             be accepted within this time, and within 10 seconds.
@@ -83,7 +84,8 @@ def connect(
         pace = _Pace(60 / rate)
     address = _read_address(base_url)
     is_local = _is_this_machine(address.hostname or "")
-    key = _read_key(api_key_env, address, needed=not is_local)
+    needs_key = not is_local or api_key_env != OPENAI_KEY  # a variable that is named is meant
+    key = _read_key(api_key_env, address, needed=needs_key)
     endpoint = Endpoint(
         address.geturl().rstrip("/"), model or "", api_key_env, timeout, max_retries, key
     )
@@ -104,7 +106,7 @@ def connect(
 def connect_all(
     urls: Sequence[str],
     model: str | None = None,
-    api_key_env: str = "OPENAI_API_KEY",
+    api_key_env: str = OPENAI_KEY,
     **options: Unpack[ConnectOptions],
 ) -> EndpointModel:
     """Connects to endpoints that serve the same model, and must answer now.

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from holdfast.errors import ModelError, RequestFailed, Unavailable, Unreachable, cut
+from holdfast.errors import ModelError, RequestFailed, Unavailable, Unreachable, cut, reason_of
 from holdfast.models.completions import BrokenOff, Endpoint, MalformedResponse
 
 if TYPE_CHECKING:
@@ -17,6 +17,8 @@ _REFUSES = re.compile(
     r" (permitted|allowed|available)|cannot both",
     re.I,
 )
+# of any vendor; what stands in for a key at a server that needs none is shorter: "x", "none"
+_SHORTEST_KEY = 12
 _SETTINGS = ("steering", "system_as")  # of a whole run: once refused, always refused
 _FILTERED = ("content_filter", "content_policy_violation")
 _FILTERS = re.compile(r"content.?filter|content (management )?policy|flagged by|moderation", re.I)
@@ -92,9 +94,15 @@ def explain(error: OpenAIError, endpoint: Endpoint) -> str:
             " longer timeout or a lower concurrency."
         )
     if isinstance(error, openai.APIConnectionError):
+        why = _root_of(error, endpoint)
+        if not is_unreachable(error):
+            return (
+                f"{endpoint.url} closed the connection before its answer was complete ({why}); try"
+                " again, or look into the server's log."
+            )
         return (
-            f"Cannot reach {endpoint.url} ({_root_of(error, endpoint)}); check the address and that"
-            " the server is running."
+            f"Cannot reach {endpoint.url} ({why}); check the address and that the server is"
+            " running."
         )
     return f"{endpoint.url} gave no answer: {_cut(str(error), endpoint)}."
 
@@ -112,9 +120,10 @@ def explain_answer(error: MalformedResponse, text: str, endpoint: Endpoint) -> s
     shown = _cut(text, endpoint)
     if isinstance(error, BrokenOff) and shown:
         return f"{endpoint.url} broke off in the middle of its answer, after {shown!r}; try again."
+    answer = f"gave no chat completion, but {shown!r}" if shown else "gave an empty answer"
     return (
-        f"{endpoint.url} gave a malformed answer with {_cut(str(error), endpoint)}: {shown!r};"
-        " check that it is an OpenAI-compatible base URL, which usually ends in /v1."
+        f"{endpoint.url} {answer} ({_cut(str(error), endpoint)}); check that it is an"
+        " OpenAI-compatible base URL, which usually ends in /v1."
     )
 
 
@@ -212,13 +221,13 @@ def _message_of(error: APIStatusError) -> str:
 
 def _cut(text: str, endpoint: Endpoint) -> str:
     """At most 300 printable characters on one line, without the key."""
-    if endpoint.key:
+    if len(endpoint.key) >= _SHORTEST_KEY:
         text = text.replace(endpoint.key, "***")
     text = "".join(ch if ch.isprintable() else " " for ch in text)
     return cut(" ".join(text.split()).rstrip("."), 300)
 
 
-def _root_of(error: BaseException, endpoint: Endpoint) -> str:
+def _root_of(error: Exception, endpoint: Endpoint) -> str:
     while error.__cause__ or error.__context__:
         error = error.__cause__ or error.__context__  # type: ignore[assignment]
-    return _cut(str(error), endpoint) or type(error).__name__
+    return _cut(reason_of(error), endpoint) or type(error).__name__

@@ -19,7 +19,7 @@ from starlette.types import Receive, Scope, Send
 from holdfast.proxy.forwarding import Forwarding
 from holdfast.proxy.proxy_metrics import ProxyMetrics
 from holdfast.proxy.suite_middleware import SuiteMiddleware, which_are_scored
-from holdfast.proxy.tally import LAST_TURN, Tally
+from holdfast.proxy.tally import LAST_TURN, RuleCount, Tally
 from holdfast.serve.access import SECURITY_HEADERS, AccessRules
 from holdfast.serve.refusals import Refusal
 from holdfast.serve.wire import Json, send_json
@@ -100,6 +100,7 @@ class ProxyApp:
         self._access = AccessRules(hosts=hosts, to_open="give --host another address")
         self._rules = middleware.rules
         self._texts = {(rule.case, rule.rule): rule.text for rule in self._rules}
+        self._order = {key: number for number, key in enumerate(self._texts)}
         self._page = _page_files()
         metrics.note_open(lambda: forwarding.open)
 
@@ -140,7 +141,7 @@ class ProxyApp:
                 kept=row.kept,
                 scored=row.scored,
             )
-            for row in counts.rules
+            for row in sorted(counts.rules, key=self._place_in_suite)
         ]
         return LiveNumbers(
             title=self._title,
@@ -157,6 +158,9 @@ class ProxyApp:
             scored_rules=sum(rule.not_scored is None for rule in self._rules),
             which_are_scored=which_are_scored(self._rules),
         )
+
+    def _place_in_suite(self, row: RuleCount) -> int:
+        return self._order[row.cell.case, row.cell.rule]
 
 
 def _page_files() -> dict[str, Response]:

@@ -135,7 +135,9 @@ class Upstream:
 
 def _closed(error: BaseException) -> bool:
     """Whether a failure is a connection that ended, and not what came over it."""
-    return not isinstance(error, httpx2.RemoteProtocolError) or "disconnected" in str(error)
+    if not isinstance(error, httpx2.RemoteProtocolError):
+        return True
+    return any(word in str(error) for word in ("disconnected", "closed connection"))
 
 
 def _reason(error: BaseException) -> str:
