@@ -14,14 +14,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from holdfast.errors import UsageError
-from holdfast.logs.scanning import (
-    Scan,
-    ScannedDialog,
-    ScannedPart,
-    joined,
-    scan_part,
-    scored_logs,
-)
+from holdfast.logs.joined_parts import scored_logs
+from holdfast.logs.part_scanning import Scan, ScannedDialog, ScannedPart, joined, scan_part
 from holdfast.logs.turn_scoring import ScoredLogs
 from holdfast.measures.registry import FOLLOWED
 from holdfast.records import MANIFEST, RECORDS, LogDialog, Probe
