@@ -9,10 +9,11 @@ from typing import IO, NamedTuple
 
 from holdfast.drift.probe_outcomes import PendingProbe, ProbeOutcome
 from holdfast.logs.copies import copies_in
-from holdfast.logs.dialogs import no_dialog
 from holdfast.logs.log_fingerprint import log_fingerprint
+from holdfast.logs.log_reading import no_dialog
 from holdfast.logs.part_scanning import Scan, ScannedDialog, ScannedPart
-from holdfast.logs.turn_scoring import ScoredDialog, ScoredLogs
+from holdfast.logs.scored_logs import ScoredLogs
+from holdfast.logs.turn_scoring import ScoredDialog
 from holdfast.records import LogDialog
 from holdfast.records.lines import to_content
 

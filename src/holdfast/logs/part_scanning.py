@@ -17,8 +17,9 @@ from holdfast.drift.cases import Suite
 from holdfast.drift.probe_outcomes import PendingProbe, results_of
 from holdfast.errors import UsageError
 from holdfast.logs.copies import TurnEvents
-from holdfast.logs.dialogs import DialogsBefore, dialog_digest, dialog_of, silent, turn_events
+from holdfast.logs.dialogs import dialog_of
 from holdfast.logs.loaded_files import LoadedFile, with_loaded
+from holdfast.logs.log_reading import DialogsBefore, dialog_digest, silent, turn_events
 from holdfast.logs.turn_scoring import (
     ScoredDialog,
     case_of,

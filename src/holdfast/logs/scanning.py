@@ -32,7 +32,8 @@ from holdfast.errors import HoldfastError, UnknownName
 from holdfast.logs.joined_parts import scored_logs
 from holdfast.logs.loaded_files import LoadedFile
 from holdfast.logs.part_scanning import Scan, ScannedPart, joined, scan_part
-from holdfast.logs.turn_scoring import METHOD, identity_of, write_scores
+from holdfast.logs.scored_logs import identity_of, write_scores
+from holdfast.logs.turn_scoring import METHOD
 from holdfast.measures.registry import JUDGE, REGISTRY, inner_specs, read_spec
 from holdfast.records import Run, refuse_early
 from holdfast.transcripts.file_parts import FilePart, parts_of
