@@ -25,7 +25,7 @@ from holdfast.drafting.command_rules import (
     preferred,
     push_to,
 )
-from holdfast.drafting.commands import is_command, path_glob
+from holdfast.drafting.commands import is_command
 from holdfast.drafting.commit_rules import (
     commit_form,
     commit_format,
@@ -48,6 +48,7 @@ from holdfast.drafting.drafts import (
 from holdfast.drafting.file_rules import file_below, file_is_generated, file_never
 from holdfast.drafting.forms import NEVER, forms, one_of, whole_match, word_pattern
 from holdfast.drafting.order_rules import UNCONDITIONAL, heading_before, run_before
+from holdfast.drafting.path_globs import path_glob
 from holdfast.drafting.pull_request_rules import pr_body, pr_state, pr_title
 from holdfast.drafting.reply_rules import reply_emojis, reply_language, reply_length, reply_words
 from holdfast.drafting.rules_file import Part, Statement

@@ -13,6 +13,7 @@ from typing import Any
 
 from holdfast.errors import shortened
 from holdfast.measures.turns import ToolCall
+from holdfast.transcripts.call_messages import system_prompt
 from holdfast.transcripts.content_blocks import text_of
 from holdfast.transcripts.reader import (
     Format,
@@ -24,7 +25,6 @@ from holdfast.transcripts.reader import (
     field_of,
     fields_of,
     mapping,
-    system_prompt,
 )
 from holdfast.transcripts.transcript import (
     Event,
@@ -204,8 +204,8 @@ def _with_kept_tails(messages: Sequence[_Message]) -> list[_Message]:
     marked: list[_Message] = []
     for position, message in enumerate(messages):
         compactions = (part for part in message.parts if part.get("type") == "compaction")
-        tails = {part.get("tail_start_id") for part in compactions} & {*ids[:position]}
-        for tail in tails:
+        tails = [str(part.get("tail_start_id")) for part in compactions]
+        for tail in (tail for tail in tails if tail in ids[:position]):
             kept = frozenset(ids[ids.index(tail) : position])
             events = [
                 replace(event, keeps=kept) if event.kind is Kind.COMPACTION else event
