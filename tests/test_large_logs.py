@@ -13,7 +13,7 @@ from holdfast.analysis.rule_context import context_effects
 from holdfast.cli import main
 from holdfast.drift import load_suite
 from holdfast.errors import RecordsError, UsageError
-from holdfast.logs import FORMATS, read_logs, scan_logs, scanning, score_logs, turn_scoring
+from holdfast.logs import FORMATS, read_logs, scan_logs, scanning, score_logs, scored_logs
 from holdfast.records import OpenRun, folder, read_run
 from holdfast.records.log_scores import NONE
 from holdfast.records.stored_logs import StoredLogs
@@ -219,7 +219,7 @@ def test_a_compaction_before_a_copied_turn_counts_once(tmp_path, folder_of_logs)
 def test_an_interrupted_scan_goes_on_where_it_stopped(tmp_path, folder_of_logs, monkeypatch):
     suite = _short(tmp_path)
     whole = scan_logs([folder_of_logs], suite, tmp_path / "whole")
-    monkeypatch.setattr(turn_scoring, "_BATCH", 5)
+    monkeypatch.setattr(scored_logs, "_BATCH", 5)
     append, written = OpenRun.append_lines, []
 
     def interrupted(run, lines):

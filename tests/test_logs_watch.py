@@ -7,8 +7,8 @@ from logged_dialogs import SHORT, asked_and_answered, chats, lines_of
 
 from holdfast.cli import log_watch, main
 from holdfast.drift import load_suite
-from holdfast.logs import read_logs, scanning, score_logs
-from holdfast.logs.scanning import Scan
+from holdfast.logs import part_scanning, read_logs, score_logs
+from holdfast.logs.part_scanning import Scan
 from holdfast.logs.watching import LogWatch
 from holdfast.records import read_run
 
@@ -55,7 +55,7 @@ def test_only_what_is_new_is_read_and_only_new_breaches_are_given(tmp_path, watc
         parts.append((part.start, part.first_line))
         return scan_part(scan, part)
 
-    scan_part = scanning.scan_part
+    scan_part = part_scanning.scan_part
     monkeypatch.setattr("holdfast.logs.watching.scan_part", seen)
     size = path.stat().st_size
     _append(path, _breaking(2))

@@ -32,13 +32,14 @@ from holdfast.drift.cases import Suite
 from holdfast.drift.judges import Judging
 from holdfast.errors import UsageError
 from holdfast.logs import scan_logs
-from holdfast.logs.dialogs import NoDialog
 from holdfast.logs.labelling import LabelFile, agreements, label_tasks, sample_turns
 from holdfast.logs.loaded_files import read_loaded
+from holdfast.logs.log_reading import NoDialog
+from holdfast.logs.part_scanning import Scan
 from holdfast.logs.recalled_causes import Asked, ask_recall
 from holdfast.logs.rereading import LogsAgain
-from holdfast.logs.scanning import Scan, has_code, scratch_folder
-from holdfast.logs.turn_scoring import write_scores
+from holdfast.logs.scanning import has_code, scratch_folder
+from holdfast.logs.scored_logs import write_scores
 from holdfast.logs.watching import LogWatch, replace_run
 from holdfast.records import Run, read_earlier
 from holdfast.report.log_formats import formats_list

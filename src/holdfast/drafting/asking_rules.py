@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from holdfast.drafting.clauses import all_known, names_in
-from holdfast.drafting.commands import command_pattern, is_command, is_runnable, path_glob
+from holdfast.drafting.commands import command_pattern, is_command, is_runnable
 from holdfast.drafting.drafts import Draft
 from holdfast.drafting.forms import (
     ADVERBS,
@@ -20,6 +20,7 @@ from holdfast.drafting.forms import (
     one_of,
     whole_match,
 )
+from holdfast.drafting.path_globs import path_glob
 from holdfast.drafting.rules_file import Statement
 
 

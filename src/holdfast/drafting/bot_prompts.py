@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from holdfast.drafting.drafts import AN_EXCEPTION, ON_OCCASION, Undrafted
-from holdfast.drafting.forms import any_words, one_of
+from holdfast.drafting.forms import any_words, one_of, word_pattern
 from holdfast.drafting.rules_file import Statement
 
 # "each and every reply", "your messages"
@@ -43,11 +43,6 @@ _QUOTED = re.compile(
 _BREAK = re.compile(r"; ?| [-–—]+ |(?<!e\.g)(?<!i\.e)\. (?=[a-z])")
 
 
-def _words(*alternatives: str) -> re.Pattern[str]:
-    """One of several words, in any case of letters."""
-    return re.compile(rf"\b{one_of(*alternatives)}\b", re.I)
-
-
 # circumstances that take nothing out: "even if they write in English"
 _CONCESSION = re.compile(
     r",? ?\b(?:not )?"
@@ -58,14 +53,14 @@ _CONCESSION = re.compile(
     + r"\b[^,;]*",
     re.I,
 )
-_CONDITION = _words(
+_CONDITION = word_pattern(
     *"if when whenever while until whether asked depending".split(),
     *("in case", r"(?<!least )once (?!in\b|per\b)", r"should (?:an?|the|some\w*|any\w*)"),
     *("questions? (?:about|on)", "for (?:questions|requests|example)", "only (?:for|in)"),
     r"(?<!nothing )(?:after|during|before) (?!or\b|it\b|and\b)",
     *"wenn falls sobald si quand lorsque cuando se quando".split(),
 )
-_EXCEPTION = _words(
+_EXCEPTION = word_pattern(
     *("unless", "except", "exceptions?", "other than", "apart from", "however", "by default"),
     *("where (?:possible|appropriate)", "(?:if|when) (?:possible|needed|necessary|appropriate)"),
     *("without (?:being|first)", "sauf", "außer", "excepto", "tranne"),
@@ -87,7 +82,7 @@ _EXCEPTION_AFTER = re.compile(
     re.I,
 )
 # words of the prompts of coding agents, whose rules are about files and commands
-_OF_CODING = _words(
+_OF_CODING = word_pattern(
     *(r"AGENTS\.md", r"CLAUDE\.md", "commits?", "pull requests?", "PRs", "repo(?:sitory)?"),
     *"codebase monorepo git npm pnpm yarn pytest cargo makefile directory typescript".split(),
     *("lint(?:er|ing)?", "unit tests?", r"refactor\w*", "source code", "imports?", "docstrings?"),

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from holdfast.drafting.bot_prompts import BotClause, clauses_of_bot
 from holdfast.drafting.drafts import A_PREFERENCE, ON_OCCASION, Draft, Undrafted
 from holdfast.drafting.format_rules import format_rules
+from holdfast.drafting.forms import word_pattern
 from holdfast.drafting.identity_rules import identity_rules
 from holdfast.drafting.language_rules import language_rules
 from holdfast.drafting.length_rules import length_rules
@@ -20,12 +21,10 @@ _THEMES: tuple[Callable[[BotClause], list[Draft]], ...] = (
     format_rules,
     tone_rules,
 )
-_CONDITIONAL_HEADING = re.compile(
-    r"\b(?:if|when|whenever|while|during|once|in case|example|examples|first message|greeting"
-    r"|tools?|step \d+|phase|mode)\b",
-    re.I,
+_CONDITIONAL_HEADING = word_pattern(
+    *"if when whenever while during once examples? greeting tools? phase mode".split(),
+    *("in case", "first message", r"step \d+"),
 )
-
 # what a field of the reply holds: "tip": one sentence
 _OF_A_FIELD = re.compile(
     r"^[\"“`'][\w -]{1,30}[\"”`']\W{0,2}(?::| [—–-] |$)|\b(?:rules for|field|key) [\"“`']", re.I

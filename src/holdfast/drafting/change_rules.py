@@ -11,7 +11,6 @@ from holdfast.drafting.commands import (
     is_command,
     is_runnable,
     parts_of,
-    path_glob,
     required_pattern,
     without_placeholder,
 )
@@ -27,6 +26,7 @@ from holdfast.drafting.forms import (
     whole_match,
 )
 from holdfast.drafting.order_rules import MOST_COMMANDS, joined_by_or
+from holdfast.drafting.path_globs import path_glob
 from holdfast.drafting.rules_file import Statement
 
 _CODE_FILES = ["*", "!*.{md,mdx,txt,rst}"]

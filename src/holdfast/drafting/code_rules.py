@@ -13,10 +13,11 @@ from holdfast.drafting.code_tokens import (
     files_of_language,
     named_token,
 )
-from holdfast.drafting.commands import any_of, path_glob
+from holdfast.drafting.commands import any_of
 from holdfast.drafting.drafts import Draft
 from holdfast.drafting.forms import CODE, any_words, forms, one_of, whole_match
 from holdfast.drafting.instructions import WRITE, Instruction, Modality, compared, instruction_of
+from holdfast.drafting.path_globs import path_glob
 from holdfast.drafting.rules_file import Statement
 from holdfast.drift.rule_kinds import Polarity
 

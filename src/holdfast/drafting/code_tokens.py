@@ -7,7 +7,8 @@ could as well be an English word needs such a language.
 import re
 from dataclasses import dataclass
 
-from holdfast.drafting.commands import is_command, path_glob
+from holdfast.drafting.commands import is_command
+from holdfast.drafting.path_globs import path_glob
 
 
 @dataclass(frozen=True)

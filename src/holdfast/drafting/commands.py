@@ -1,4 +1,4 @@
-"""Commands and paths as rules files write them, and the patterns that measures take."""
+"""Commands as rules files write them, and the patterns that measures take."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -72,9 +72,8 @@ def is_command(text: str) -> bool:
     if not words or _PLACEHOLDER.search(text) or re.search(r"[|>;=]|\(\)", text):
         return False
     program = words[0]
-    known = program in TOOLS or program in _MORE
-    script = re.fullmatch(r"(?:\.{0,2}/)?[\w./-]+\.(?:sh|py|js|mjs|ts)|\.{1,2}/[\w./-]+", program)
-    return bool(known or (script and len(words) >= 1 and program[0] == "."))
+    is_script = re.fullmatch(r"\.{1,2}/[\w./-]+|\.[\w./-]*\.(?:sh|py|js|mjs|ts)", program)
+    return program in TOOLS or program in _MORE or is_script is not None
 
 
 def is_runnable(text: str) -> bool:
@@ -92,18 +91,16 @@ def parts_of(script: str) -> list[str]:
 
 def command_pattern(text: str) -> str:
     """The regular expression that a command line begins with a match of."""
-    words = text.split()
-    if words[0] in ("pip", "pip3"):
-        words[0] = "pip3?"
-        rest = command_pattern_of(words[1:], ("pip",))
-        return f"(?:python3? -m )?pip3?{rest or _ENDS}"
-    if words == ["python"]:
+    program, *rest = text.split()
+    if program in ("pip", "pip3"):
+        return f"(?:python3? -m )?pip3?{_pattern_behind(rest, ('pip',)) or _ENDS}"
+    if program == "python" and not rest:
         return f"python3?{_ENDS}"
-    return re.escape(words[0]).replace("\\-", "-") + (
-        command_pattern_of(words[1:], (words[0],)) or _ENDS
-    )
+    return _escaped(program) + (_pattern_behind(rest, (program,)) or _ENDS)
 
 
+# programs that run what a project names, so that nothing else runs them
+_RUN_PROJECTS = frozenset("npm yarn pnpm bun npx uv poetry hatch make just cargo".split())
 _RUNNERS = (
     r"(?:(?:uv|poetry|hatch|pipenv|pdm|rye) run (?:-\S+ )*|(?:npx|bunx|uvx|pnpm|yarn)(?:"
     r" exec| dlx)? )?(?:python3? -m )?"
@@ -114,24 +111,13 @@ def required_pattern(text: str) -> str:
     """The pattern of a command that has to be run, by whatever runs the tools of a project."""
     words = text.split()
     pattern = "".join(f" {_escaped(word)}" for word in words).strip() + _ENDS
-    project = (
-        "npm",
-        "yarn",
-        "pnpm",
-        "bun",
-        "npx",
-        "uv",
-        "poetry",
-        "hatch",
-        "make",
-        "just",
-        "cargo",
+    is_tool_alone = (
+        words[0] not in _RUN_PROJECTS and re.fullmatch(r"[a-z][\w-]*", words[0]) is not None
     )
-    is_tool_alone = words[0] not in project and re.fullmatch(r"[a-z][\w-]*", words[0]) is not None
     return f"{_RUNNERS}{pattern}" if is_tool_alone else pattern
 
 
-def command_pattern_of(words: Sequence[str], before: tuple[str, ...]) -> str:
+def _pattern_behind(words: Sequence[str], before: tuple[str, ...]) -> str:
     """The pattern of the words after a program; an option may stand anywhere after it."""
     pattern, options = "", ""
     positional = list(before)
@@ -170,42 +156,4 @@ def other_installs(manager: str) -> str | None:
     """The pattern of installing packages with another manager of the same language."""
     group = next((names for names in _MANAGERS if manager in names), ())
     others = [name for name in group if name != manager]
-    if not others:
-        return None
     return any_of(f"{name} {_INSTALLS[name]}{_ENDS}" for name in others) if others else None
-
-
-_OF_THE_SYSTEM = r"/(?:bin|dev|etc|home|opt|proc|root|sys|tmp|usr|var|Users)"
-# names of files and folders that have no ending, and are hardly anything else
-_NAMES = frozenset(
-    """Makefile Dockerfile Jenkinsfile Procfile Gemfile Rakefile Podfile Brewfile Vagrantfile
-    Justfile justfile LICENSE NOTICE CODEOWNERS AUTHORS VERSION BUILD WORKSPACE node_modules vendor
-    third_party __pycache__ __snapshots__ __generated__""".split()
-)
-
-
-def path_glob(text: str) -> str | None:
-    """The glob of a code span that names a file or a folder; None if it names none, or if it is not
-    clear which.
-    """
-    plain = re.sub(r"\{[\w.*/-]+(?:,[\w.*/-]+)+\}", "", text)  # of `*.{ts,tsx}`
-    if re.search(r"[\s<>(){}$=;,|'\"]|^[-!]|//|^@|\\|^~|(?:^|/)\.\.(?:/|$)", plain):
-        return None  # `~` and `..` are not what they are called in a log, which has whole paths
-    if text in ("/bin", "/bin/"):
-        return None  # of the repository, or of the system
-    is_path = "/" in text or text in _NAMES
-    if not re.match(rf"{_OF_THE_SYSTEM}\b", text):
-        text = text.removeprefix("./").removeprefix("/")  # `/lib` is a folder of the repository
-    has_extension = re.search(r"(?:^|[\w*/.}-])\.(?:[A-Za-z]\w{0,9}|\{[\w,.]+\})$", text)
-    if not (is_path or has_extension) or re.fullmatch(r"[*./]*", text):
-        return None
-    if text.endswith("/"):
-        return f"{text}*"
-    if text.endswith("/**"):
-        return text[:-1]
-    last = text.rpartition("/")[2]
-    is_hidden = re.fullmatch(r"\.[\w-]+", last)
-    may_be_folder = is_path and not has_extension and "*" not in last and not last.isupper()
-    if (may_be_folder and not re.search("[a-z]file$", last)) or is_hidden:
-        return f"{text}{{,/*}}"  # a folder, or a file without an ending
-    return text

@@ -3,7 +3,7 @@
 import re
 
 from holdfast.drafting.clauses import codes_in, names_in
-from holdfast.drafting.commands import any_of, path_glob
+from holdfast.drafting.commands import any_of
 from holdfast.drafting.drafts import Draft
 from holdfast.drafting.forms import (
     ADVERBS,
@@ -16,6 +16,7 @@ from holdfast.drafting.forms import (
     one_of,
     whole_match,
 )
+from holdfast.drafting.path_globs import path_glob
 from holdfast.drafting.rules_file import Statement
 from holdfast.drift.rule_kinds import Polarity
 

@@ -4,7 +4,6 @@ import re
 from collections.abc import Sequence
 
 from holdfast.drafting.clauses import names_in
-from holdfast.drafting.commands import path_glob
 from holdfast.drafting.drafts import Draft
 from holdfast.drafting.forms import (
     CODES,
@@ -18,6 +17,7 @@ from holdfast.drafting.forms import (
     one_of,
     whole_match,
 )
+from holdfast.drafting.path_globs import path_glob
 from holdfast.drafting.rules_file import Statement
 
 EDIT = r"(?:hand-?|manually |directly |ever )?" + one_of(

@@ -47,6 +47,11 @@ OBJECT = rf"(?:{CODE}|[\w./@:+-]+)"
 OBJECTS = rf"{OBJECT}(?:(?:,? (?:or|and|nor)|,|/| /) ?{OBJECT})*"  # npm, `yarn` or pnpm
 
 
+def word_pattern(*alternatives: str) -> re.Pattern[str]:
+    """One of several words or patterns as a whole word, in any case of letters."""
+    return re.compile(rf"\b{one_of(*alternatives)}\b", re.I)
+
+
 @dataclass(frozen=True)
 class Form:
     """A way to write a rule.

@@ -1,9 +1,9 @@
 """Whether a line of a rules file is a rule, and which.
 
-A statement is cut into clauses ("Use pnpm, never npm - it breaks the lockfile"). One of them has to
-be a form of the table below; the others may give reasons, but no exceptions. What the line says
-only under a condition that no measure reads is no rule here: `draft` then answers with the reason.
-A line that no form fits is never guessed at.
+A statement is cut into clauses ("Use pnpm, never npm - it breaks the lockfile"). One of the readers
+in the table at the end has to read one of them as a rule; the others may give reasons, but no
+exceptions. What the line says only under a condition that no measure reads is no rule here: `draft`
+then answers with the reason. A line that no reader knows is never guessed at.
 """
 
 import re
@@ -14,7 +14,7 @@ from holdfast.drafting.asking_rules import ask_rule
 from holdfast.drafting.attribution_rules import commit_trailer, no_attribution, signed_off
 from holdfast.drafting.bot_rules import bot_rules
 from holdfast.drafting.change_rules import change_together, run_after
-from holdfast.drafting.clauses import clauses_of
+from holdfast.drafting.clauses import Clause, clauses_of
 from holdfast.drafting.code_rules import code_rule, file_begins, indentation, line_length
 from holdfast.drafting.command_rules import (
     command_below,
@@ -25,7 +25,7 @@ from holdfast.drafting.command_rules import (
     preferred,
     push_to,
 )
-from holdfast.drafting.commands import is_command, path_glob
+from holdfast.drafting.commands import is_command
 from holdfast.drafting.commit_rules import (
     commit_form,
     commit_format,
@@ -46,40 +46,44 @@ from holdfast.drafting.drafts import (
     Undrafted,
 )
 from holdfast.drafting.file_rules import file_below, file_is_generated, file_never
-from holdfast.drafting.forms import NEVER
+from holdfast.drafting.forms import NEVER, forms, one_of, whole_match, word_pattern
 from holdfast.drafting.order_rules import UNCONDITIONAL, heading_before, run_before
+from holdfast.drafting.path_globs import path_glob
 from holdfast.drafting.pull_request_rules import pr_body, pr_state, pr_title
 from holdfast.drafting.reply_rules import reply_emojis, reply_language, reply_length, reply_words
 from holdfast.drafting.rules_file import Part, Statement
 
-_SOFT = re.compile(
-    r"\b(?:avoid|prefer|preferably|try to|consider|generally|usually|typically"
-    r"|ideally|where possible"
-    r"|when possible|if possible|whenever possible|as a rule|in most cases|should"
-    r" probably|may want)\b",
-    re.I,
+_SOFT = word_pattern(
+    *"avoid prefer preferably consider generally usually typically ideally".split(),
+    *("try to", "where possible", "when possible", "if possible", "whenever possible"),
+    *("as a rule", "in most cases", "should probably", "may want"),
 )
-_CONDITION = re.compile(
-    r"\b(?:if|when|whenever|while|during|once|in case|depending|for (?:new|existing"
-    r"|complex|large))\b",
-    re.I,
+_CONDITION = word_pattern(
+    *"if when whenever while during once depending".split(),
+    *("in case", "for (?:new|existing|complex|large)"),
 )
 _OCCASION = re.compile(
-    r"(?:if|when|whenever|before|once|asked|should (?:a|an|the|some\w*|any\w*)|(?:for|to) questions"
-    r"|wenn|falls|bevor|si|quand|cuando|quando)\b",
+    one_of(
+        *"if when whenever before once asked wenn falls bevor si quand cuando quando".split(),
+        *(r"should (?:a|an|the|some\w*|any\w*)", "(?:for|to) questions"),
+    )
+    + r"\b",
     re.I,
 )
 _KIND_OF_CHANGE = re.compile(r"\b(?:changes?|files?|code|only)$", re.I)  # as in "Rust changes: ..."
-_EXCEPTION = re.compile(
-    r"\b(?:unless|except|exceptions?(?! (?:types?|class|handl|messag))|exempt"
-    r"|other than|apart from|aside from|however"
-    r"|but|allowed|only (?:if|when|for|in|on|with|as)"
-    r"|permitted|until|without|fine|okay|ok|may|might|rarely|sparingly|directly in)\b",
-    re.I,
+_EXCEPTION = word_pattern(
+    *("unless", "except", "exceptions?(?! (?:types?|class|handl|messag))", "exempt", "other than"),
+    *("apart from", "aside from", "however", "but", "allowed", "permitted", "until", "without"),
+    *("only (?:if|when|for|in|on|with|as)", "fine", "okay", "ok", "may", "might", "rarely"),
+    *("sparingly", "directly in"),
 )
 _EXCEPTION_AFTER = re.compile(
-    r"(?:^|[.!] )(?:the (?:only|sole|one) exception|exceptions?\b|except\b|unless\b|however\b"
-    r"|but\b|only\b|if you (?:need|must|have)|allowed\b|it['’]s (?:fine|ok))",
+    r"(?:^|[.!] )"
+    + one_of(
+        *(r"the (?:only|sole|one) exception", r"exceptions?\b", r"except\b", r"unless\b"),
+        *(r"however\b", r"but\b", r"only\b", "if you (?:need|must|have)", r"allowed\b"),
+        "it['’]s (?:fine|ok)",
+    ),
     re.I,
 )
 _BEGINS = (  # the verbs that an instruction may begin with
@@ -96,30 +100,44 @@ _BEGINS = (  # the verbs that an instruction may begin with
     "redirect guide help show give escalate hand transfer"
 )
 _INSTRUCTION = re.compile(
-    r"\b(?:always|never|must|should|shall|do not|don['’]t|cannot|can['’]t|avoid|only|ensure"
-    r"|make sure|required|forbidden|prohibited|banned|off[- ]limits|not (?:allowed|permitted)"
-    rf"|prefer|no)\b|^(?:{'|'.join(_BEGINS.split())})\b",
+    r"\b"
+    + one_of(
+        *("always", "never", "must", "should", "shall", "do not", "don['’]t", "cannot"),
+        *("can['’]t", "avoid", "only", "ensure", "make sure", "required", "forbidden"),
+        *("prohibited", "banned", "off[- ]limits", "not (?:allowed|permitted)", "prefer", "no"),
+    )
+    + rf"\b|^{one_of(*_BEGINS.split())}\b",
     re.I,
 )
 # headings and introductions of lists that turn what is below into prohibitions
-_PROHIBITS = re.compile(
-    r"^(?:(?:things|what) (?:you )?(?:(?:must|should) )?(?:not|never)(?: to)?(?: do)?"
-    r"|do not|don['’]?ts?"
-    r"|never(?: do)?|must not|(?:(?:absolutely|strictly) )?(?:forbidden|prohibited|banned"
-    r"|not allowed)(?: \w+)?|you (?:must"
-    r"|should) (?:not|never)"
-    r"|(?:hard )?(?:nevers|don['’]ts)|never do this)[\s:!.—-]*$",
-    re.I,
+_PROHIBITS = forms(
+    {
+        "Things you must not do:": (
+            r"(?:things|what) (?:you )?(?:(?:must|should) )?(?:not|never)(?: to)?(?: do)?[\s:!.—-]*"
+        ),
+        "Do not:": r"(?:do not|don['’]?ts?|must not)[\s:!.—-]*",
+        "Never do:": r"never(?: do(?: this)?)?[\s:!.—-]*",
+        "Strictly forbidden actions:": (
+            r"(?:(?:absolutely|strictly) )?(?:forbidden|prohibited|banned|not allowed)(?: \w+)?"
+            r"[\s:!.—-]*"
+        ),
+        "You must never:": r"you (?:must|should) (?:not|never)[\s:!.—-]*",
+        "Hard nevers": r"(?:hard )?(?:nevers|don['’]ts)[\s:!.—-]*",
+    }
 )
+# headings and introductions of lists of examples
 _EXAMPLES = re.compile(
     r"\b(?:examples?|for instance)\b[^.]{0,12}:?$"
     r"|^(?:wrong|bad|incorrect|good|correct|before|after)\b[^.\w]{0,3}$",
     re.I,
 )
+_EXAMPLE_LABEL = re.compile(
+    r"(?:example|e\.g\.|for example|bad|good|wrong|correct|incorrect)\b", re.I
+)
 
 
 # reads a clause of a statement, of which it knows whether it stands below "Do not"
-Form = Callable[[str, Statement, bool], list[Draft] | None]
+Reader = Callable[[str, Statement, bool], list[Draft] | None]
 
 
 def draft(statement: Statement, of_bot: bool = False) -> list[Draft] | Undrafted:
@@ -132,15 +150,15 @@ def draft(statement: Statement, of_bot: bool = False) -> list[Draft] | Undrafted
         return heading_before(statement) or Undrafted(statement.part.value)
     if statement.part is not Part.SENTENCE:
         return Undrafted(statement.part.value)
-    if reason := _context(statement):
-        return reason
+    if _is_example(statement):
+        return Undrafted("an example")
     if of_bot and (found := bot_rules(statement)) is not None:
         return found
     statement = _without_off_limits(statement)
     clauses = list(clauses_of(statement))
     prohibits = _is_prohibited(statement)
-    for form in (form for form in _FORMS if not (of_bot and form in _OF_REPLIES)):
-        if found := _read_by(form, clauses, statement, prohibits):
+    for reader in (reader for reader in _READERS if not (of_bot and reader in _OF_REPLIES)):
+        if found := _read_by(reader, clauses, statement, prohibits):
             return found
     if of_bot and _OCCASION.match(statement.text):
         return ON_OCCASION
@@ -148,23 +166,23 @@ def draft(statement: Statement, of_bot: bool = False) -> list[Draft] | Undrafted
 
 
 def _read_by(
-    form: Form, clauses: Sequence[tuple[str, list[str]]], statement: Statement, prohibits: bool
+    reader: Reader, clauses: Sequence[Clause], statement: Statement, prohibits: bool
 ) -> list[Draft] | Undrafted:
-    """The rules that a form reads in the clauses, or why what it reads is none; [] if it reads
+    """The rules that a reader finds in the clauses, or why what it reads is none; [] if it reads
     nothing.
     """
     drafts: list[Draft] = []
     read: list[str] = []
-    for clause, rest in clauses:
-        if any(clause in whole for whole in read):
-            continue  # a part of a clause that the form has read as a whole
-        said = form(clause, statement, prohibits)
+    for clause in clauses:
+        if any(clause.text in whole for whole in read):
+            continue  # a part of a clause that was read as a whole
+        said = reader(clause.text, statement, prohibits)
         if said is None:
             continue
-        read.append(clause)
-        if not _reads_conditions(form, statement):
+        read.append(clause.text)
+        if not _reads_conditions(reader, statement):
             return CONDITIONAL
-        others = [text for text in rest if form(text, statement, prohibits) is None]
+        others = [text for text in clause.rest if reader(text, statement, prohibits) is None]
         if any(map(_names_exception, others)) or _EXCEPTION_AFTER.search(statement.following):
             return AN_EXCEPTION
         drafts += [rule for rule in said if rule not in drafts]
@@ -177,11 +195,13 @@ _NEVER_FIRST = re.compile(rf"{NEVER}\b", re.I)
 def _is_prohibited(statement: Statement) -> bool:
     """Whether what a statement stands under says that it must not be done: "Do not:"."""
     above = [re.sub(r"^\W+", "", name) for name in (statement.label, *statement.under[-1:])]
-    return not _NEVER_FIRST.match(statement.text) and any(map(_PROHIBITS.match, above))
+    if _NEVER_FIRST.match(statement.text):
+        return False
+    return any(whole_match(_PROHIBITS, heading) for heading in above)
 
 
-def _reads_conditions(form: Form, statement: Statement) -> bool:
-    """Whether a form reads the conditions of a statement, which stand in its label and above it."""
+def _reads_conditions(reader: Reader, statement: Statement) -> bool:
+    """Whether a reader reads the conditions of a statement, which are in its label and above it."""
     conditions = [
         name
         for name in (statement.label, *statement.under)
@@ -190,7 +210,7 @@ def _reads_conditions(form: Form, statement: Statement) -> bool:
     label = statement.label
     if _KIND_OF_CHANGE.search(label) and not _NEVER_FIRST.match(label):
         return False
-    return not conditions or (form in _READ_CONDITIONS and conditions == [label])
+    return not conditions or (reader in _READ_CONDITIONS and conditions == [label])
 
 
 _OFF_LIMITS = re.compile(
@@ -201,8 +221,8 @@ _OFF_LIMITS = re.compile(
 
 
 def _without_off_limits(statement: Statement) -> Statement:
-    """ "`vendor/` is off limits" as "Never edit `vendor/`", which the forms read; a command is not
-    to be run, and other code not to be used.
+    """A statement such as "`vendor/` is off limits" as "Never edit `vendor/`", which is read; a
+    command is not to be run, and other code not to be used.
     """
     match = _OFF_LIMITS.match(statement.text)
     if match is None:
@@ -216,18 +236,14 @@ def _without_off_limits(statement: Statement) -> Statement:
     return replace(statement, text=f"Never {verb} {what}{statement.text[match.end() :]}")
 
 
-def _context(statement: Statement) -> Undrafted | None:
-    """The reason that lies in where a statement stands."""
-    if any(_EXAMPLES.search(name) for name in statement.under[-1:]):
-        return Undrafted("an example")
-    if re.match(
-        r"(?:example|e\.g\.|for example|bad|good|wrong|correct|incorrect)\b", statement.label, re.I
-    ):
-        return Undrafted("an example")
-    return None
+def _is_example(statement: Statement) -> bool:
+    """Whether a statement is an example, by its label or by what it stands under."""
+    below_examples = any(_EXAMPLES.search(name) for name in statement.under[-1:])
+    return below_examples or _EXAMPLE_LABEL.match(statement.label) is not None
 
 
 def _why_not(statement: Statement) -> Undrafted:
+    """Why no reader knows a statement, by its words."""
     text = f"{statement.label}: {statement.text}" if statement.label else statement.text
     if _SOFT.search(text):
         return A_PREFERENCE
@@ -247,7 +263,7 @@ def _names_exception(text: str) -> bool:
     return bool(_EXCEPTION.search(text) or re.match(r"(?:if|when|while|during)\b", text, re.I))
 
 
-_FORMS: tuple[Form, ...] = (
+_READERS: tuple[Reader, ...] = (
     ask_rule,
     run_before,
     instead_of,
@@ -284,6 +300,6 @@ _FORMS: tuple[Form, ...] = (
     run_after,
 )
 # in bots' prompts, `bot_rules` reads these and more
-_OF_REPLIES: tuple[Form, ...] = (reply_language, reply_length, reply_emojis, reply_words)
+_OF_REPLIES: tuple[Reader, ...] = (reply_language, reply_length, reply_emojis, reply_words)
 # these read a condition, or what takes something out, as a part of the rule
-_READ_CONDITIONS: tuple[Form, ...] = (ask_rule, run_after, change_together, pr_state)
+_READ_CONDITIONS: tuple[Reader, ...] = (ask_rule, run_after, change_together, pr_state)

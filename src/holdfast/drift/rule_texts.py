@@ -4,7 +4,7 @@ import re
 from functools import lru_cache
 
 from holdfast.drift.cases import Case, Rule
-from holdfast.measures.rule_text import content_words
+from holdfast.measures.orders import content_words
 from holdfast.measures.text import sentences_of
 
 

@@ -6,16 +6,18 @@ from holdfast.common.later import later
 
 if TYPE_CHECKING:
     from holdfast.analysis.adherence import adherence
-    from holdfast.logs.dialogs import LoggedDialog, LoggedTurn, Logs, read_logs
+    from holdfast.logs.dialogs import LoggedDialog, LoggedTurn
+    from holdfast.logs.log_reading import Logs, read_logs
     from holdfast.logs.scanning import scan_logs
-    from holdfast.logs.turn_scoring import score_logs
+    from holdfast.logs.scored_logs import score_logs
     from holdfast.transcripts import FORMATS
 
 _LATER = {
     "adherence": "holdfast.analysis.adherence",
-    **dict.fromkeys(("LoggedDialog", "LoggedTurn", "Logs", "read_logs"), "holdfast.logs.dialogs"),
+    **dict.fromkeys(("LoggedDialog", "LoggedTurn"), "holdfast.logs.dialogs"),
+    **dict.fromkeys(("Logs", "read_logs"), "holdfast.logs.log_reading"),
     "scan_logs": "holdfast.logs.scanning",
-    "score_logs": "holdfast.logs.turn_scoring",
+    "score_logs": "holdfast.logs.scored_logs",
     "FORMATS": "holdfast.transcripts",
 }
 

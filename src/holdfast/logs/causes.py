@@ -17,8 +17,9 @@ from holdfast.logs.context import AGENTS, AUTOMATIC_FILES, WITHOUT_PROMPTS, Cont
 from holdfast.logs.counter_orders import CounterOrders
 from holdfast.logs.dialogs import LoggedDialog, LoggedTurn
 from holdfast.logs.sightings import SearchedTranscript, Sighting
-from holdfast.measures.actions import script_of
-from holdfast.measures.rule_text import Passage, RuleText
+from holdfast.measures.agent_tools import script_of
+from holdfast.measures.orders import Passage
+from holdfast.measures.rule_text import RuleText
 from holdfast.records.cause_records import (
     BreachCause,
     BreachStep,

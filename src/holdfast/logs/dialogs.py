@@ -1,21 +1,14 @@
 """The assistant's turns in transcripts (docs/logs.md), which rules and `when` are about."""
 
 from bisect import bisect_left
-from collections import Counter, deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cache
-from pathlib import Path
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 
 from holdfast.chat.reasoning import split_reasoning
-from holdfast.errors import UsageError
 from holdfast.logs.context import Contexts
-from holdfast.logs.copies import EventIds, TurnEvents, copies_in, history_ids
-from holdfast.logs.log_fingerprint import digest, log_fingerprint
 from holdfast.measures.turns import AssistantTurn, ToolCall
 from holdfast.transcripts.transcript import Event, Kind, Transcript
 
-MOST_BEFORE = 20  # transcripts before a dialog that may be the same one, with more of it
 _BYTES_PER_TOKEN = 4  # of ordinary text, as no tokenizer is available
 
 
@@ -59,7 +52,7 @@ class LoggedDialog:
         transcript: that it was read from.
         ends: the position of the last event of each of its turns, those that are left out as copies
             included, on the path of the transcript.
-        before: gives the last transcripts before it in its file, at most `MOST_BEFORE` and none of
+        before: gives the last transcripts before it in its file, at most a few and none of
             subagents.
     """
 
@@ -75,128 +68,6 @@ class LoggedDialog:
         all.
         """
         return min(bisect_left(self.ends, position) + 1, len(self.ends))
-
-
-@dataclass(frozen=True)
-class Logs:
-    """The contents of a set of files.
-
-    Args:
-        problems: a sentence for each line that was skipped, and for each part that was left out.
-        fingerprint: SHA-256 of the files, their formats and the dialogs, in hexadecimal.
-    """
-
-    dialogs: tuple[LoggedDialog, ...]
-    problems: tuple[str, ...]
-    formats: Mapping[str, int]
-    fingerprint: str
-
-
-def read_logs(paths: Path | str | Sequence[Path | str], form: str | None = None) -> Logs:
-    """Reads log files, including those in folders.
-
-    Args:
-        form: one of `FORMATS`; None detects it for each value.
-
-    Raises:
-        UsageError: a file cannot be read, or none has a dialog; names the first problem.
-    """
-    from holdfast.transcripts.reading import read_transcripts  # the readers of all formats
-
-    paths = [paths] if isinstance(paths, (Path, str)) else paths
-    dialogs: list[LoggedDialog] = []
-    problems: list[str] = []
-    formats: Counter[str] = Counter()
-    files: list[str] = []
-    for file in read_transcripts(paths, form):
-        files.append(file.digest)
-        problems += file.unread
-        before = DialogsBefore()
-        for transcript in file.transcripts:
-            dialog = replace(dialog_of(transcript), before=before.of_next())
-            before.add(transcript)
-            if not dialog.turns:
-                problems.append(silent(dialog))
-                continue
-            dialogs.append(dialog)
-            formats[transcript.format] += 1
-    if not dialogs:
-        raise no_dialog(paths, problems)
-    fingerprint = log_fingerprint(files, formats, map(dialog_digest, dialogs))
-    copies = copies_in([turn_events(dialog) for dialog in dialogs])
-    kept = tuple(_without(dialog, n) for dialog, n in zip(dialogs, copies.turns, strict=True))
-    return Logs(
-        tuple(dialog for dialog in kept if dialog.turns),
-        (*problems, *copies.problems),
-        dict(formats),
-        fingerprint,
-    )
-
-
-class DialogsBefore:
-    """The last transcripts of a file, while it is read.
-
-    Args:
-        earlier: gives the transcripts before the part of the file that is read, if that is not the
-            whole file; it is called with how many are needed, once.
-    """
-
-    def __init__(self, earlier: Callable[[int], Sequence[Transcript]] = lambda count: ()) -> None:
-        self._recent: deque[Transcript] = deque(maxlen=MOST_BEFORE)
-        self._earlier = cache(earlier)
-
-    def add(self, transcript: Transcript) -> None:
-        if not transcript.is_of_subagent:
-            self._recent.append(transcript)
-
-    def of_next(self) -> Callable[[], Sequence[Transcript]]:
-        """A function that reads the transcripts before the next one."""
-        recent = tuple(self._recent)
-        if len(recent) == MOST_BEFORE:
-            return lambda: recent
-        return lambda: (*self._earlier(MOST_BEFORE), *recent)[-MOST_BEFORE:]
-
-
-def dialog_digest(dialog: LoggedDialog) -> bytes:
-    """The SHA-256 of a dialog as it was read: another version of its reader reads another one."""
-    return digest([dialog.system, [[t.number, t.user, t.done.text] for t in dialog.turns]])
-
-
-def silent(dialog: LoggedDialog) -> str:
-    """The problem of a dialog without a turn of the assistant."""
-    return f"{dialog.source}: the assistant says nothing in it"
-
-
-class NoDialog(UsageError):
-    """Logs have no dialog, or none that is under one of the suite's prompts."""
-
-
-def no_dialog(paths: Sequence[Path | str], problems: Sequence[str]) -> NoDialog:
-    """The error for logs in which there is no dialog."""
-    first = f" (the first problem: {problems[0]})" if problems else ""
-    return NoDialog(
-        f"There is no dialog in {', '.join(map(str, paths))}{first}; `holdfast docs"
-        " logs` shows what is read, and --format names one of the formats."
-    )
-
-
-def turn_events(dialog: LoggedDialog) -> TurnEvents:
-    """The ids by which the copies of a dialog's turns are known."""
-    transcript = dialog.transcript
-    histories = history_ids(transcript)
-    turns: list[tuple[EventIds, ...]] = []
-    for turn in dialog.turns:
-        ids = [(*transcript.path[n].copy_ids, *histories.get(n, ())) for n in turn.positions]
-        turns.append(tuple(filter(None, ids)))
-    return TurnEvents(dialog.source, tuple(turns))
-
-
-def _without(dialog: LoggedDialog, copied: frozenset[int]) -> LoggedDialog:
-    """A dialog without the turns at these positions."""
-    if not copied:
-        return dialog
-    turns = tuple(turn for n, turn in enumerate(dialog.turns) if n not in copied)
-    return replace(dialog, turns=turns)
 
 
 @dataclass
@@ -257,14 +128,14 @@ def turns_of(
             is_cut, user = replies[-1].is_cut, exchange.user
             turns.append(
                 LoggedTurn(
-                    len(turns) + 1,
-                    exchange.user,
-                    exchange.role,
-                    exchange.size // _BYTES_PER_TOKEN,
-                    AssistantTurn(text, calls, earlier, is_cut, user, previous),
-                    "\n\n".join(reasoning for reasoning, _ in split if reasoning.strip()),
-                    next((event.span for event in reversed(replies) if event.span), ""),
-                    tuple(exchange.positions),
+                    number=len(turns) + 1,
+                    user=user,
+                    role=exchange.role,
+                    tokens=exchange.size // _BYTES_PER_TOKEN,
+                    done=AssistantTurn(text, calls, earlier, is_cut, user, previous),
+                    reasoning="\n\n".join(thought for thought, _ in split if thought.strip()),
+                    span=next((event.span for event in reversed(replies) if event.span), ""),
+                    positions=tuple(exchange.positions),
                 )
             )
             earlier, previous = earlier + calls, text

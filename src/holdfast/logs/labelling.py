@@ -17,11 +17,12 @@ import numpy as np
 from holdfast.analysis.adherence import label_of
 from holdfast.analysis.statistics import SCORES, Estimate, estimate
 from holdfast.common.files import cannot_write
-from holdfast.drift.cases import Rule, Suite
+from holdfast.drift.cases import Suite
 from holdfast.drift.rule_texts import text_of
 from holdfast.errors import RecordsError, cut, reason_of
 from holdfast.logs.dialogs import LoggedTurn
 from holdfast.logs.rereading import LogsAgain
+from holdfast.logs.scored_logs import named_rules
 from holdfast.logs.turn_scoring import SHOWN
 from holdfast.measures.registry import FOLLOWED
 from holdfast.measures.turns import ToolCall
@@ -129,7 +130,7 @@ def label_tasks(
     Raises:
         UsageError: a file cannot be read.
     """
-    rules = _rules_of(suite)
+    rules = {named.name: named for named in named_rules(suite.cases)}
     records = {row: run.dialogs[row] for row in {place.dialog for place in places}}
     turns = {
         (row, turn.number): turn
@@ -139,7 +140,7 @@ def label_tasks(
     return [
         LabelTask(
             place.rule,
-            rules[place.rule].text,
+            text_of(rules[place.rule].case, rules[place.rule].rule),
             rules[place.rule].rule.measure.spec,
             source_of(records[place.dialog], place.turn),
             turns[place.dialog, place.turn],
@@ -147,20 +148,6 @@ def label_tasks(
         for place in places
         if (place.dialog, place.turn) in turns
     ]
-
-
-class _RuleAndText(NamedTuple):
-    rule: Rule
-    text: str
-
-
-def _rules_of(suite: Suite) -> dict[str, _RuleAndText]:
-    """The rules of a suite, named as `Adherence.rule` is."""
-    pairs = [(case, rule) for case in suite.cases for rule in case.all_rules]
-    return {
-        f"{case.id}/{rule.id}" if rule.id else case.id: _RuleAndText(rule, text_of(case, rule))
-        for case, rule in pairs
-    }
 
 
 def source_of(record: LogDialog, turn: int) -> str:

@@ -26,7 +26,8 @@ from holdfast.drift.rule_texts import text_of
 from holdfast.errors import RequestFailed
 from holdfast.logs.breach_places import breach_position
 from holdfast.logs.context import Contexts
-from holdfast.logs.dialogs import LoggedDialog, Logs
+from holdfast.logs.dialogs import LoggedDialog
+from holdfast.logs.log_reading import Logs
 from holdfast.logs.rereading import LogsAgain
 from holdfast.logs.turn_scoring import case_of
 from holdfast.measures.registry import FOLLOWED

@@ -1,68 +1,44 @@
 """Reads and scores logs of any size: a part of a file at a time, in several processes.
 
-A part is read, its dialogs are scored, and their records go to a file beside the others; what stays
-in memory of a dialog is where that is, and the ids of its events. Once all parts are read, the
-turns that several dialogs have are known, and the records are written in the order of the files:
-the same as if they had been read one after the other.
+A part is read, its dialogs are scored, and their records go to a file beside the others
+(`part_scanning`). Once all parts are read, the turns that several dialogs have are known
+(`joined_parts`), and the records are written in the order of the files: the same as if they had
+been read one after the other.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
-import pickle
 import shutil
 import signal
-import sys
 import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from multiprocessing import get_context, parent_process
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import Any
 
-from holdfast.common.files import cannot_write, digest_of
+from holdfast.common.files import cannot_write
 from holdfast.drift.cases import Suite
 from holdfast.drift.judges import Judging
-from holdfast.drift.probe_outcomes import PendingProbe, ProbeOutcome, results_of
-from holdfast.errors import HoldfastError, UnknownName, UsageError
-from holdfast.logs.copies import TurnEvents, copies_in
-from holdfast.logs.dialogs import (
-    DialogsBefore,
-    dialog_digest,
-    dialog_of,
-    no_dialog,
-    silent,
-    turn_events,
-)
-from holdfast.logs.loaded_files import LoadedFile, with_loaded
-from holdfast.logs.log_fingerprint import log_fingerprint
-from holdfast.logs.turn_scoring import (
-    METHOD,
-    ScoredDialog,
-    ScoredLogs,
-    case_of,
-    has_other_prompt,
-    identity_of,
-    score_dialog,
-    with_results,
-    write_scores,
-)
+from holdfast.errors import HoldfastError, UnknownName
+from holdfast.logs.joined_parts import scored_logs
+from holdfast.logs.loaded_files import LoadedFile
+from holdfast.logs.part_scanning import Scan, ScannedPart, joined, scan_part
+from holdfast.logs.scored_logs import identity_of, write_scores
+from holdfast.logs.turn_scoring import METHOD
 from holdfast.measures.registry import JUDGE, REGISTRY, inner_specs, read_spec
-from holdfast.records import LogDialog, Run, refuse_early
-from holdfast.records.lines import to_content
-from holdfast.transcripts.containers import Contents
-from holdfast.transcripts.file_parts import FilePart, contents_of, dialogs_before, parts_of
+from holdfast.records import Run, refuse_early
+from holdfast.transcripts.file_parts import FilePart, parts_of
 from holdfast.transcripts.finding import FoundLog, find_logs
 from holdfast.transcripts.formats import FORMATS
-from holdfast.transcripts.reader import Unread
-from holdfast.transcripts.reading import NotByItself, read_values
 
 _SCRATCH = ".scanning-"  # a folder in the run's folder
 _FORGOTTEN = 86_400  # seconds
@@ -84,53 +60,6 @@ class ScanProgress:
     all_files: int
     all_bytes: int
     problems: int
-
-
-@dataclass(frozen=True, slots=True)
-class ScannedDialog:
-    """A dialog that is scored, and where its record is.
-
-    Args:
-        turns: how many it has.
-        events: by which copies of them are known; without turns if the log has no ids.
-        case: the position of its case in the suite; None if it has none, and no record.
-        reasoning: the positions of its turns that begin with reasoning.
-        records: the file with its record, which starts there and has this size.
-        awaits_judge: whether the record is a pickled `ScoredDialog`, and not JSON.
-    """
-
-    turns: int
-    events: TurnEvents
-    format: str
-    digest: bytes
-    case: int | None = None
-    has_other_prompt: bool = False
-    reasoning: tuple[int, ...] = ()
-    records: Path = Path()
-    start: int = 0
-    size: int = 0
-    awaits_judge: bool = False
-
-
-@dataclass(frozen=True)
-class ScannedPart:
-    """A part of a file, or a file, that is read and scored.
-
-    Args:
-        digest: the SHA-256 of the file in hexadecimal; "" if it is not read, and for a part.
-        silent: the problems of dialogs in which the assistant says nothing.
-        is_refused: whether the part cannot be read by itself, so that the whole file has to be.
-    """
-
-    digest: str = ""
-    unread: tuple[Unread, ...] = ()
-    silent: tuple[str, ...] = ()
-    dialogs: tuple[ScannedDialog, ...] = ()
-    is_refused: bool = False
-
-    @property
-    def problems(self) -> tuple[str, ...]:
-        return (*(unread.sentence for unread in self.unread), *self.silent)
 
 
 def scan_logs(
@@ -201,16 +130,6 @@ def _remove_forgotten(out: Path) -> None:
             shutil.rmtree(folder, ignore_errors=True)
 
 
-@dataclass(frozen=True)
-class Scan:
-    """The settings with which every part is read and scored."""
-
-    suite: Suite
-    form: str | None
-    folder: Path  # for the records
-    loaded: tuple[LoadedFile, ...] = ()  # into every context
-
-
 def _scan_files(
     found: Sequence[FoundLog],
     scan: Scan,
@@ -254,21 +173,6 @@ def _size(log: FoundLog) -> int:
         return 0 if log.obstacle else log.path.stat().st_size
     except OSError:
         return 0
-
-
-def joined(log: FoundLog, parts: Sequence[ScannedPart]) -> ScannedPart | None:
-    """The parts of a file as one; None if one of them cannot be read by itself."""
-    if any(part.is_refused for part in parts):
-        return None
-    if len(parts) == 1:
-        return parts[0]
-    unread = [unread for part in parts for unread in part.unread]
-    return ScannedPart(
-        digest_of(log.path),
-        tuple(sorted(unread, key=lambda item: item.stage)),  # as if read at once
-        tuple(sentence for part in parts for sentence in part.silent),
-        tuple(dialog for part in parts for dialog in part.dialogs),
-    )
 
 
 _ScanAll = Callable[[Sequence[FilePart]], Iterable[tuple[int, ScannedPart]]]
@@ -330,158 +234,3 @@ def has_code(suite: Suite) -> bool:
 def _is_code(spec: Any) -> bool:
     name, arguments = read_spec(spec)
     return (name not in REGISTRY and name != JUDGE) or any(map(_is_code, inner_specs(arguments)))
-
-
-def scan_part(scan: Scan, part: FilePart) -> ScannedPart:
-    """Reads and scores a part of a file."""
-    path = part.log.path
-    if part.log.obstacle:
-        return ScannedPart(unread=(Unread(f"{path} {part.log.obstacle}"),))
-    descriptor, name = tempfile.mkstemp(dir=scan.folder)
-    try:
-        with open(descriptor, "wb") as file:
-            return _scan_into(file, Path(name), scan, part)
-    except NotByItself:
-        return ScannedPart(is_refused=True)
-    except UsageError as error:
-        if part.only:
-            return ScannedPart(is_refused=True)
-        if part.log.is_named:
-            raise
-        return ScannedPart(unread=(Unread(str(error).removesuffix(".")),))
-
-
-def _scan_into(file: IO[bytes], records: Path, scan: Scan, part: FilePart) -> ScannedPart:
-    unread, nothing_said, dialogs = list[Unread](), list[str](), list[ScannedDialog]()
-    contents = contents_of(part)
-    before = DialogsBefore(partial(dialogs_before, part))
-    for item in read_values(part.log.path, contents, scan.form, part.only):
-        if isinstance(item, Unread):
-            unread.append(item)
-            continue
-        dialog = dialog_of(with_loaded(item, scan.loaded))
-        dialog = replace(dialog, before=before.of_next())
-        before.add(item)
-        if not dialog.turns:
-            nothing_said.append(silent(dialog))
-            continue
-        events = turn_events(dialog)
-        scanned = ScannedDialog(
-            len(dialog.turns),
-            events if any(events.turns) else replace(events, turns=()),
-            sys.intern(item.format),
-            dialog_digest(dialog),
-        )
-        case = case_of(dialog, scan.suite)
-        if case is not None:
-            record = _content_of(score_dialog(dialog, case))
-            scanned = replace(
-                scanned,
-                case=scan.suite.cases.index(case),
-                has_other_prompt=has_other_prompt(dialog, case),
-                reasoning=tuple(n for n, turn in enumerate(dialog.turns) if turn.reasoning),
-                records=records,
-                start=file.tell(),
-                size=file.write(record.content),
-                awaits_judge=record.awaits_judge,
-            )
-        dialogs.append(scanned)
-    digest = contents.digest if isinstance(contents, Contents) else ""
-    return ScannedPart(digest, tuple(unread), tuple(nothing_said), tuple(dialogs))
-
-
-class _Content(NamedTuple):
-    """A record as it is kept until all are known."""
-
-    content: bytes
-    awaits_judge: bool
-
-
-def _content_of(scored: ScoredDialog) -> _Content:
-    if any(isinstance(outcome, PendingProbe) for outcome in scored.outcomes):
-        return _Content(pickle.dumps(scored), awaits_judge=True)
-    record = with_results(scored, results_of(scored.outcomes))
-    return _Content(to_content(record), awaits_judge=False)
-
-
-def scored_logs(
-    paths: Sequence[Path | str], files: Sequence[ScannedPart], scan: Scan
-) -> ScoredLogs:
-    """The dialogs of files, without the turns that are copies."""
-    problems = [problem for file in files for problem in file.problems]
-    dialogs = [dialog for file in files for dialog in file.dialogs]
-    if not dialogs:
-        raise no_dialog(paths, problems)
-    formats = Counter(dialog.format for dialog in dialogs)
-    copies = copies_in([dialog.events for dialog in dialogs])
-    kept = [
-        _KeptDialog(dialog, copied)
-        for dialog, copied in zip(dialogs, copies.turns, strict=True)
-        if len(copied) < dialog.turns
-    ]
-    scored = [item for item in kept if item.dialog.case is not None]
-    store = _RecordStore()
-    return ScoredLogs(
-        dialogs=len(kept),
-        cases=tuple(scan.suite.cases[item.dialog.case or 0] for item in scored),
-        other_prompts=sum(item.dialog.has_other_prompt for item in scored),
-        reasoning_turns=sum(len({*item.dialog.reasoning} - item.copied) for item in scored),
-        formats=formats,
-        problems=(*problems, *copies.problems),
-        fingerprint=log_fingerprint(
-            (file.digest for file in files), formats, (dialog.digest for dialog in dialogs)
-        ),
-        scored=lambda number: _without_copies(store.read(scored[number].dialog), scored[number]),
-        loaded=tuple(file.name for file in scan.loaded),
-    )
-
-
-class _KeptDialog(NamedTuple):
-    """A dialog, and the positions of its turns that are counted in another one."""
-
-    dialog: ScannedDialog
-    copied: frozenset[int]
-
-
-class _RecordStore:
-    """Reads records; dialogs of one file follow each other, so the last file stays open."""
-
-    def __init__(self) -> None:
-        self._path: Path | None = None
-        self._file: IO[bytes] | None = None
-
-    def read(self, dialog: ScannedDialog) -> bytes:
-        if self._file is None or dialog.records != self._path:
-            if self._file is not None:
-                self._file.close()
-            self._path, self._file = dialog.records, dialog.records.open("rb")
-        self._file.seek(dialog.start)
-        return self._file.read(dialog.size)
-
-
-def _without_copies(content: bytes, kept: _KeptDialog) -> ScoredDialog | bytes:
-    """The scores of a dialog without those of copied turns."""
-    numbers = {position + 1 for position in kept.copied}
-    if kept.dialog.awaits_judge:
-        scored: ScoredDialog = pickle.loads(content)  # which this run wrote
-        rounds = [_round_of(outcome) for outcome in scored.outcomes]
-        outcomes = zip(scored.outcomes, rounds, strict=True)
-        left = tuple(outcome for outcome, number in outcomes if number not in numbers)
-        return replace(scored, record=_without(scored.record, numbers), outcomes=left)
-    if not numbers:
-        return content
-    return to_content(_without(LogDialog.model_validate_json(content), numbers))
-
-
-def _round_of(outcome: ProbeOutcome) -> int:
-    return outcome.probe.round if isinstance(outcome, PendingProbe) else outcome.round
-
-
-def _without(record: LogDialog, numbers: Collection[int]) -> LogDialog:
-    """A record without turns of these numbers, and their scores."""
-    update = {
-        name: tuple(item for item in getattr(record, name) if item.round not in numbers)
-        for name in ("turns", "probes", "unscored", "unanswered")
-    }
-    kept = tuple(item for item in record.compactions if item.turn not in numbers)
-    return record.model_copy(update={**update, "compactions": kept})

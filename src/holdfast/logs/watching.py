@@ -14,15 +14,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from holdfast.errors import UsageError
-from holdfast.logs.scanning import (
-    Scan,
-    ScannedDialog,
-    ScannedPart,
-    joined,
-    scan_part,
-    scored_logs,
-)
-from holdfast.logs.turn_scoring import ScoredLogs
+from holdfast.logs.joined_parts import scored_logs
+from holdfast.logs.part_scanning import Scan, ScannedDialog, ScannedPart, joined, scan_part
+from holdfast.logs.scored_logs import ScoredLogs
 from holdfast.measures.registry import FOLLOWED
 from holdfast.records import MANIFEST, RECORDS, LogDialog, Probe
 from holdfast.records.manifest import described

@@ -6,6 +6,7 @@ lists; they are read when a measure first needs them.
 """
 
 from holdfast.measures import (  # these register their measures
+    combined,
     commits,
     conduct,
     content,
@@ -19,7 +20,9 @@ from holdfast.measures import (  # these register their measures
     procedure,
     pull_requests,
     released,
+    user_functions,
     written_files,
 )
 from holdfast.measures.arguments import list_names
-from holdfast.measures.registry import Measure, Score, as_measure, build, catalogue
+from holdfast.measures.registry import Measure, Score, build, catalogue
+from holdfast.measures.user_functions import as_measure

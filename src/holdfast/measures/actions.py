@@ -13,15 +13,13 @@ from functools import cache, lru_cache
 from typing import Annotated, Any
 
 from holdfast.errors import cut
+from holdfast.measures.agent_tools import COMMITS, script_of
 from holdfast.measures.arguments import takes
-from holdfast.measures.file_edits import (
-    EDITOR_COMMANDS,
-    FileEdit,
-    edits_by_call,
-    edits_by_command,
-)
+from holdfast.measures.command_readings import Command, Reading
+from holdfast.measures.edit_texts import FileEdit
+from holdfast.measures.file_edits import edits_by_call, edits_by_command
 from holdfast.measures.patterns import compiled, matches
-from holdfast.measures.shell import Command, Reading, read_script
+from holdfast.measures.shell import read_script
 from holdfast.measures.turns import ToolCall
 
 Pattern = Annotated[str, takes("a regular expression", "git push")]
@@ -97,17 +95,6 @@ def _in_folder(edit: FileEdit, folder: str) -> FileEdit:
 _read_script = lru_cache(maxsize=1024)(read_script)  # several rules read the same turns
 
 
-def script_of(call: ToolCall) -> str:
-    """The shell script that a call runs; "" for another tool."""
-    for name in ("command", "cmd", "script"):
-        value = call.arguments.get(name)
-        if isinstance(value, list) and all(isinstance(word, str) for word in value):
-            return shlex.join(value)
-        if isinstance(value, str):
-            return "" if value in EDITOR_COMMANDS else value
-    return ""
-
-
 def commands_of(calls: Sequence[ToolCall]) -> list[Command]:
     """Every shell command among the calls, also those within other commands."""
     return [action.command for action in actions_of(calls) if action.is_shell]
@@ -126,11 +113,8 @@ def files_changed(calls: Sequence[ToolCall]) -> list[str]:
 def is_commit(action: Action) -> bool:
     """Whether an action is a commit to Git, by the command or by a tool such as `git_commit`."""
     if not action.is_shell:
-        return _COMMITS.search(action.command.words[0]) is not None
+        return COMMITS.search(action.command.words[0]) is not None
     return action.command.arguments[:2] == ("git", "commit")
-
-
-_COMMITS = re.compile(r"(?:\A|_)git_?commit\Z", re.IGNORECASE)
 
 
 def calls_since_commit(calls: Sequence[ToolCall]) -> Sequence[ToolCall]:

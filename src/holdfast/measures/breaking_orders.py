@@ -11,10 +11,11 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
+from holdfast.measures.clause_words import is_negated
 from holdfast.measures.command_words import command_cues, runner_words
 from holdfast.measures.number_words import NUMBER_WORDS
+from holdfast.measures.orders import Passage, Request, requests_in
 from holdfast.measures.registry import Measure, inner_specs, read_spec
-from holdfast.measures.rule_text import Passage, Request, is_negated, requests_in
 
 Arguments = Mapping[str, Any]
 

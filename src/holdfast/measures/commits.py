@@ -16,6 +16,7 @@ from holdfast.measures.actions import (
     is_among,
     is_commit,
 )
+from holdfast.measures.agent_tools import MESSAGES, fields_of, first_text
 from holdfast.measures.command_options import options_of
 from holdfast.measures.patterns import matches
 from holdfast.measures.reasons import mismatch
@@ -128,11 +129,10 @@ def commits_in(turn: AssistantTurn) -> Iterator[Commit]:
 
 def _commit_by_tool(action: Action, index: _Index) -> Commit:
     """The commit of a tool, whose message is an argument."""
-    arguments = json.loads(action.command.words[1])
-    message = arguments.get("message", arguments.get("commit_message"))
-    paths = (*index.staged, *(p for p in arguments.get("files") or () if isinstance(p, str)))
+    fields = fields_of(json.loads(action.command.words[1]))
+    paths = (*index.staged, *(p for p in fields.get("files") or () if isinstance(p, str)))
     return Commit(
-        message=message if isinstance(message, str) else None,
+        message=first_text(fields, MESSAGES),
         is_worded=True,
         trailers=(),
         is_signed_off=False,

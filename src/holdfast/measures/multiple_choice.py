@@ -10,47 +10,13 @@ from holdfast.measures.registry import Score, WhenCut, measure, verdict
 from holdfast.measures.text import lines_of
 
 SIGHT = 20_000  # characters that are read from either end: an answer is at one of them
-END = (  # the letter ends a clause, closing marks aside
-    r"(?=[)\"'”’*\]]{0,3}\s{0,2}(?:[.,;:!?\n]|$))"
-)
-NEGATED = (
-    r"\b(?:not|never|neither|nor|so is|instead of|rather than|than|isn['’]t)\s+"
-    r"(?:option\s+|answer\s+)?[\"'(*]{0,3}(?:{L})\b[)\"'*]{0,3}"
-)
-REFUSED = (  # "A) is wrong", "A and B) are incorrect", "B cannot be the answer"
-    r"(?<!\w){L}[)\"'”’*.]{0,3}(?:(?:,|,? and|,? or)\s+[\"'(*]{0,3}{L}[)\"'”’*]{0,3})*\s+"
-    r"(?:(?:is|are|was|were|seems?|looks?)\s+(?:\w+ly\s+)?(?:wrong|incorrect|false|untrue)|"
-    r"(?:can(?:not|['’]t)|could(?: not|n['’]t))\s+be|"
-    r"(?:is|are|was|were)(?:\s+not|n['’]t)\s+(?:(?:the|a|an|my)\s+)?"
-    r"(?:right|correct|true|answer|choice|option|it))\b[^.,;:!?\n]*"
-)
-CLAUSE = r"(?:^|[.!?;\n]\s*)[\"'(*]{0,3}({L})\)([^.!?;\n]*)"  # an option and what is said about it
-DENIED = re.compile(r"\b(?:is|are|was|were)(?: not|n['’]t)\b", re.IGNORECASE)
-STATED = (
-    r"(?i:\b(?:answer|choice|option|choose|chose|pick|select|go with|going"
-    r" with|say|reply|respond)\b)"
-    r"(?i:\s+(?:is|was|would be|will be|with|option|letter|the|to|that))*\s*[:=]?\s*"
-    r"[\"'“‘(*]{0,3}(?:({U})(?![\w'’]|-\w)|({W})" + END + ")"
-)
-VERDICT = (  # "A is the answer", "B would be my pick"
-    r"(?:^|[.!?,;:\n])\s*[\"'“‘(*]{0,3}({L})[)\"'”’*.]{0,3}\s+(?i:is|was|would be|seems|looks)\s+"
-    r"(?i:(?:the|my|our|clearly|definitely|most|only|best|right|correct)\s+){0,4}"
-    r"(?i:answer|choice|option|pick|one|correct|right|best)\b"
-)
-MARKED = r"(?<!\w)({L})(?=\)|\*\*|[\"'”’](?!\w))"
-ANSWER = r"\AA:\s+(?=(?:[AI]|Yes|No)\b|[\"'(*]*{U}\))"  # "A:" after a "Q:", not the option
-FIRST = r"[\W_]{0,20}({L})(?:\s*[).:\]!?*\"”]|,|\s*[–—]|\s*-(?!\w)|\s*$|\n)"
-OPENING = r"^[\"'“‘(*]{0,3}({L})[):]"  # of a line
-SEVERAL = r"[\W_]{0,20}(?:{U})[).]?(?: ?(?:,|/|\bor\b|\band\b|&| ) ?(?:or |and )?(?:{U})\b[).]?)+"
-BEFORE = "|".join(
-    r"is was it's its that's be say ok okay sure yes hmm \w{2,14}ly".split()
-)  # "easily B"
-AFTER = "|".join(
+_END = r"(?=[)\"'”’*\]]{0,3}\s{0,2}(?:[.,;:!?\n]|$))"  # of a clause, closing marks aside
+_OPENS = r"[\"'“‘(*]{0,3}"  # marks before a letter
+_DENIED = re.compile(r"\b(?:is|are|was|were)(?: not|n['’]t)\b", re.IGNORECASE)
+# words beside a letter that stands alone: "easily B", "B is"
+_BEFORE = "|".join(r"is was it's its that's be say ok okay sure yes hmm \w{2,14}ly".split())
+_AFTER = "|".join(
     "is because since as for it would please obviously definitely though without".split()
-)
-ALONE = (
-    rf"(?:^|[.!?,;:\n(]\s*|(?i:\b(?:{BEFORE})\s+))[\"'“‘(*]{{0,3}}"
-    rf"({{U}})(?:{END}|(?=\s+(?:{AFTER})\b))"
 )
 
 
@@ -103,8 +69,8 @@ def read_choice(text: str, among: str) -> tuple[str | None, str]:
     stated = letters(find.stated, body) | letters(find.verdict, body)
     if len(stated) == 1:
         return stated.pop(), "stated"
-    left = {letter.upper() for letter, words in clauses if not DENIED.search(words)}
-    if len(left) == 1 and len(clauses) > 1 and any(DENIED.search(words) for _, words in clauses):
+    left = {letter.upper() for letter, words in clauses if not _DENIED.search(words)}
+    if len(left) == 1 and len(clauses) > 1 and any(_DENIED.search(words) for _, words in clauses):
         return left.pop(), "the only option that is not denied"
     marked = letters(find.marked, body)
     lists = len(letters(find.opening, body)) > 1
@@ -144,7 +110,21 @@ REASON = re.compile(r" (?:because|since|is the|is my|would be|seems|is clearly|i
 
 @dataclass(frozen=True)
 class _Patterns:
-    """The patterns above for one set of letters."""
+    """The patterns for one set of letters; opening and marked letters may be lower case.
+
+    Args:
+        negated: "not A", "rather than B".
+        refused: "A) is wrong", "A and B) are incorrect", "B cannot be the answer".
+        answer: "A:" after a "Q:", which is not the option.
+        clause: an option, and what is said about it.
+        opening: a letter that opens a line: "B) a boat".
+        stated: "the answer is B", "I would go with (b)".
+        verdict: "A is the answer", "B would be my pick".
+        marked: "fire (C)", "**B**".
+        first: a letter that opens the reply.
+        several: "A, B or C".
+        alone: a capital at the start of a clause, or behind a word such as "definitely".
+    """
 
     negated: re.Pattern[str]
     refused: re.Pattern[str]
@@ -161,24 +141,49 @@ class _Patterns:
 
 @cache
 def patterns(among: str) -> _Patterns:
-    """The patterns for one set of letters; opening and marked letters may be lower case."""
-    sets = {"{U}": f"[{among}]", "{W}": f"[{among.lower()}]", "{L}": f"[{among}{among.lower()}]"}
-
-    def fill(pattern: str, flags: int = 0) -> re.Pattern[str]:
-        for placeholder, letters_of_set in sets.items():
-            pattern = pattern.replace(placeholder, letters_of_set)
-        return re.compile(pattern, flags)
-
+    """The patterns for one set of letters."""
+    upper, lower, either = f"[{among}]", f"[{among.lower()}]", f"[{among}{among.lower()}]"
     return _Patterns(
-        negated=fill(NEGATED.replace("{L}", "{U}"), re.IGNORECASE),
-        refused=fill(REFUSED, re.IGNORECASE),
-        answer=fill(ANSWER),
-        clause=fill(CLAUSE),
-        opening=fill(OPENING, re.MULTILINE),
-        stated=fill(STATED),
-        verdict=fill(VERDICT.replace("{L}", "{U}")),
-        marked=fill(MARKED),
-        first=fill(FIRST),
-        several=fill(SEVERAL),
-        alone=fill(ALONE),
+        negated=re.compile(
+            r"\b(?:not|never|neither|nor|so is|instead of|rather than|than|isn['’]t)\s+"
+            rf"(?:option\s+|answer\s+)?[\"'(*]{{0,3}}(?:{upper})\b[)\"'*]{{0,3}}",
+            re.IGNORECASE,
+        ),
+        refused=re.compile(
+            rf"(?<!\w){either}[)\"'”’*.]{{0,3}}"
+            rf"(?:(?:,|,? and|,? or)\s+[\"'(*]{{0,3}}{either}[)\"'”’*]{{0,3}})*\s+"
+            r"(?:(?:is|are|was|were|seems?|looks?)\s+(?:\w+ly\s+)?"
+            r"(?:wrong|incorrect|false|untrue)"
+            r"|(?:can(?:not|['’]t)|could(?: not|n['’]t))\s+be"
+            r"|(?:is|are|was|were)(?:\s+not|n['’]t)\s+(?:(?:the|a|an|my)\s+)?"
+            r"(?:right|correct|true|answer|choice|option|it))\b[^.,;:!?\n]*",
+            re.IGNORECASE,
+        ),
+        answer=re.compile(rf"\AA:\s+(?=(?:[AI]|Yes|No)\b|[\"'(*]*{upper}\))"),
+        clause=re.compile(rf"(?:^|[.!?;\n]\s*)[\"'(*]{{0,3}}({either})\)([^.!?;\n]*)"),
+        opening=re.compile(rf"^{_OPENS}({either})[):]", re.MULTILINE),
+        stated=re.compile(
+            r"(?i:\b(?:answer|choice|option|choose|chose|pick|select|go with|going with|say|reply"
+            r"|respond)\b)"
+            r"(?i:\s+(?:is|was|would be|will be|with|option|letter|the|to|that))*\s*[:=]?\s*"
+            rf"{_OPENS}(?:({upper})(?![\w'’]|-\w)|({lower}){_END})"
+        ),
+        verdict=re.compile(
+            rf"(?:^|[.!?,;:\n])\s*{_OPENS}({upper})[)\"'”’*.]{{0,3}}\s+"
+            r"(?i:is|was|would be|seems|looks)\s+"
+            r"(?i:(?:the|my|our|clearly|definitely|most|only|best|right|correct)\s+){0,4}"
+            r"(?i:answer|choice|option|pick|one|correct|right|best)\b"
+        ),
+        marked=re.compile(rf"(?<!\w)({either})(?=\)|\*\*|[\"'”’](?!\w))"),
+        first=re.compile(
+            rf"[\W_]{{0,20}}({either})(?:\s*[).:\]!?*\"”]|,|\s*[–—]|\s*-(?!\w)|\s*$|\n)"
+        ),
+        several=re.compile(
+            rf"[\W_]{{0,20}}(?:{upper})[).]?"
+            rf"(?: ?(?:,|/|\bor\b|\band\b|&| ) ?(?:or |and )?(?:{upper})\b[).]?)+"
+        ),
+        alone=re.compile(
+            rf"(?:^|[.!?,;:\n(]\s*|(?i:\b(?:{_BEFORE})\s+)){_OPENS}"
+            rf"({upper})(?:{_END}|(?=\s+(?:{_AFTER})\b))"
+        ),
     )

@@ -14,6 +14,7 @@ from holdfast.measures.actions import (
     check_patterns,
     touches,
 )
+from holdfast.measures.agent_tools import ASKS_USER
 from holdfast.measures.command_words import in_words
 from holdfast.measures.patterns import matches
 from holdfast.measures.registry import Score, Undecided, WhenCut, measure, verdict
@@ -144,7 +145,7 @@ def asks_before(
             break
         is_hidden = is_hidden or any(not edit.path for edit in action.edits)
         arguments = " ".join(action.command.words[1:])
-        if _ASKS.search(action.command.words[0]) and matches(asking, arguments, "i"):
+        if ASKS_USER.search(action.command.words[0]) and matches(asking, arguments, "i"):
             asked_by_tool = action.command.words[0]
     else:
         return _UNKNOWN_FILES if is_hidden and changed is not None else None
@@ -188,8 +189,6 @@ def _is_asked_for(ordered: str, clause: str) -> bool:
     return negated is None or matches(ordered, clause[: negated.start()], "i")
 
 
-# tools of coding agents that ask the user
-_ASKS = re.compile(r"(?i)\A(?:ask_?user\w*|ask_followup_question|request_user_input|question)\Z")
 # what may follow a question on its line, and a line below it: an option in a list
 _ENDS = re.compile(r"[\s*_\"'`)]*(?:\([^()]*\)[\s*_.]*)?")
 _OPTION = re.compile(r"\s*(?:(?:[-*\u2022]|\w{1,2}[.)])\s.*)?")

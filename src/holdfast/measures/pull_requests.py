@@ -1,12 +1,21 @@
 """The measure of the form of pull requests, however an agent opens them."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from holdfast.errors import UsageError
 from holdfast.measures.actions import Action, Pattern, actions_of, check_patterns
+from holdfast.measures.agent_tools import (
+    BASES,
+    BODIES,
+    DRAFTS,
+    OPENS_PULL_REQUEST,
+    TITLES,
+    fields_of,
+    first_text,
+)
 from holdfast.measures.arguments import Flag, Texts
 from holdfast.measures.command_options import options_of
 from holdfast.measures.patterns import matches
@@ -26,15 +35,21 @@ class PullRequest:
     base: str | None
 
 
-def _check(
-    title: str | None,
-    body: str | None,
-    sections: Sequence[str] | None,
-    draft: bool | None,
-    base: str | None,
-) -> None:
-    check_patterns(title, body, base)
-    if all(value is None for value in (title, body, sections, draft, base)):
+@dataclass(frozen=True)
+class _Form:
+    """The form that a rule asks for; None for a part that may be anything."""
+
+    title: str | None
+    body: str | None
+    sections: Sequence[str] | None
+    draft: bool | None
+    base: str | None
+
+
+def _check(**asked: Any) -> None:
+    form = _Form(**asked)
+    check_patterns(form.title, form.body, form.base)
+    if form == _Form(None, None, None, None, None):
         raise UsageError(
             "The measure 'pull_request' asks for nothing; give it title, body, sections, draft or"
             " base.",
@@ -55,13 +70,14 @@ def pull_request(
     expressions, whose body has the headings, and that are drafts or not; turns that open none do
     not count.
     """
+    form = _Form(title, body, sections, draft, base)
     opened = list(_opened(turn))
     problems: list[str] = []
     hidden: list[str] = []
     for request in opened:
-        checks = list(_checks(request, title, body, sections, draft, base))
-        broken = [check.problem for check in checks if check.is_met is False]
-        unknown = [check.problem for check in checks if check.is_met is None]
+        conditions = list(_conditions(request, form))
+        broken = [condition.problem for condition in conditions if condition.is_met is False]
+        unknown = [condition.problem for condition in conditions if condition.is_met is None]
         problems += broken[:1]
         hidden += unknown[:1] if not broken else []
     if hidden:
@@ -72,34 +88,32 @@ def pull_request(
 
 
 @dataclass(frozen=True)
-class _Check:
+class _Condition:
     """Whether a condition is met, None if the log does not show it; and what is wrong if not."""
 
     is_met: bool | None
     problem: str
 
 
-def _checks(
-    request: PullRequest,
-    title: str | None,
-    body: str | None,
-    sections: Sequence[str] | None,
-    draft: bool | None,
-    base: str | None,
-) -> Iterator[_Check]:
-    parts = (("title", title, request.title), ("body", body, request.body))
-    for name, pattern, text in (*parts, ("base", base, request.base)):
+def _conditions(request: PullRequest, form: _Form) -> Iterator[_Condition]:
+    parts = (
+        ("title", form.title, request.title),
+        ("body", form.body, request.body),
+        ("base", form.base, request.base),
+    )
+    for name, pattern, text in parts:
         if pattern is not None and text is None:
-            yield _Check(None, f"the log does not show the {name} of the pull request")
+            yield _Condition(None, f"the log does not show the {name} of the pull request")
         elif pattern is not None and text is not None:
-            yield _Check(matches(pattern, text), mismatch(f"the {name}", text, pattern))
-    for section in sections or ():
+            yield _Condition(matches(pattern, text), mismatch(f"the {name}", text, pattern))
+    for section in form.sections or ():
         if request.body is None:
-            yield _Check(None, "the log does not show the body of the pull request")
+            yield _Condition(None, "the log does not show the body of the pull request")
         else:
-            yield _Check(_has_heading(section, request.body), f"it has no section {section!r}")
-    if draft is not None:
-        yield _Check(request.draft is draft, f"it is {'not ' if draft else ''}a draft")
+            yield _Condition(_has_heading(section, request.body), f"it has no section {section!r}")
+    if form.draft is not None:
+        problem = f"it is {'not ' if form.draft else ''}a draft"
+        yield _Condition(request.draft is form.draft, problem)
 
 
 def _has_heading(heading: str, body: str) -> bool:
@@ -168,29 +182,13 @@ def _by_api(words: Sequence[str]) -> PullRequest | None:
     return PullRequest(given.get("title"), known, given.get("draft") == "true", given.get("base"))
 
 
-_TOOL = re.compile(
-    r"(?:create|open)[_-]?(?:draft[_-]?)?(?:(?:pull|merge)[_-]?request|pr|mr)\Z", re.IGNORECASE
-)
-
-
 def _by_tool(call: ToolCall) -> PullRequest | None:
-    if not _TOOL.search(call.name):
+    if not OPENS_PULL_REQUEST.search(call.name):
         return None
-    title = _first(call.arguments, ("title",))
-    draft = any(call.arguments.get(key) is True for key in ("draft", "isDraft", "is_draft"))
-    body = _first(call.arguments, ("body", "description")) or ""
-    names = ("base", "target_branch", "targetBranch", "baseRefName", "baseBranch", "base_branch")
-    return PullRequest(
-        title,
-        body,
-        draft or _is_draft_title(title),
-        _first(call.arguments, (*names, "targetRefName")),
-    )
-
-
-def _first(arguments: Mapping[str, Any], names: Sequence[str]) -> str | None:
-    texts = (arguments.get(name) for name in names)
-    return next((text for text in texts if isinstance(text, str)), None)
+    fields = fields_of(call.arguments)
+    title = first_text(fields, TITLES)
+    is_draft = any(fields.get(name) is True for name in DRAFTS) or _is_draft_title(title)
+    return PullRequest(title, first_text(fields, BODIES) or "", is_draft, first_text(fields, BASES))
 
 
 def _is_draft_title(title: str | None) -> bool:

@@ -7,16 +7,15 @@ decorator `measure`. Pydantic checks the arguments of a spec against the functio
 
 from __future__ import annotations
 
-import importlib
 import inspect
 import json
 import math
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from functools import cached_property, partial
+from functools import cached_property
 from typing import (
     TYPE_CHECKING,
     Any,
@@ -29,8 +28,8 @@ from typing import (
 )
 
 from holdfast.common.catalogue_entry import CatalogueEntry
-from holdfast.errors import UnknownName, UsageError, shortened, type_in_words
-from holdfast.measures.arguments import Spec, Specs, for_pydantic
+from holdfast.errors import UnknownName, UsageError, shortened
+from holdfast.measures.arguments import for_pydantic
 from holdfast.measures.turns import AssistantTurn
 
 if TYPE_CHECKING:
@@ -379,30 +378,6 @@ def registered(name: str, arguments: Mapping[str, Any]) -> Measure:
     )
 
 
-def as_measure(value: Any) -> Measure:
-    """A measure from anything that can represent one in Python code.
-
-    Args:
-        value: a measure; a spec, as `build` takes it; or a function from the reply's text to a
-            number from 0 to 1 or to a `Score`, which is known by its module and name.
-
-    Raises:
-        UsageError: anything else, or a spec that is malformed.
-    """
-    if isinstance(value, Measure):
-        return value
-    if isinstance(value, str | Mapping):
-        return build(value, allow_code=True)
-    if isinstance(value, type) or not callable(value):
-        raise UsageError(
-            "A measure is a name, a spec, a `Measure` or a function of the reply's text, "
-            f"not {value!r}; `holdfast measures` lists those that are built in."
-        )
-    name = getattr(value, "__qualname__", type(value).__qualname__)
-    path = f"{getattr(value, '__module__', None)}.{name}"
-    return Measure(CODE, {CODE: path}, partial(call_user_function, value), False)
-
-
 def read_spec(spec: str | Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     """The name and the arguments that a spec gives, not yet checked."""
     if isinstance(spec, str):
@@ -446,106 +421,3 @@ def check_fields(
         model.model_validate(fields)
     except ValidationError as error:
         raise UsageError(problem_of(error, model, fields, called, shortened).sentence) from None
-
-
-def build_from_code(arguments: dict[str, Any], allow_code: bool) -> Measure:
-    """A measure that calls a user's function, found by its dotted name."""
-    path = arguments.get(CODE)
-    if not isinstance(path, str) or "." not in path or len(arguments) > 1:
-        raise UsageError(
-            f"A python measure is one dotted name, not {arguments!r}; write {{python:"
-            " package.module.function}."
-        )
-    if not allow_code:
-        raise UsageError(
-            f"The measure {path!r} is code of your own; pass --allow-code to let it run."
-        )
-    module, _, attribute = path.rpartition(".")
-    try:
-        function = getattr(importlib.import_module(module), attribute)
-    except Exception as error:  # anything a user's module may raise when it is imported
-        raise UsageError(
-            f"The measure {path!r} cannot be imported ({type(error).__name__}: {error}); "
-            "check the name: its file must be beside the suite's or on PYTHONPATH."
-        ) from error
-    if not callable(function):
-        raise UsageError(
-            f"The measure {path!r} is {type_in_words(function)}, not a function of the reply's"
-            " text."
-        )
-    return Measure(CODE, {CODE: path}, partial(call_user_function, function), False)
-
-
-def call_user_function(function: Callable[[str], Any], text: str, python: str) -> Score:
-    """The result of a user's function as a score; any failure is reported, never scored."""
-    try:
-        value = function(text)
-        if isinstance(value, Score):
-            return value
-        return Score(float(value), f"{python} gave {float(value):g}")
-    except Exception as error:
-        raise UsageError(
-            f"The measure {python!r} failed on {text[:60]!r} ({type(error).__name__}: {error}); "
-            "it must return a number from 0 to 1 for every string."
-        ) from error
-
-
-BUILDERS[CODE] = build_from_code
-
-
-def _refuse_judges(within: str, specs: Sequence[str | Mapping[str, Any]]) -> None:
-    for spec in specs:
-        inner = build(spec)
-        if inner.judged or inner.of_turn:
-            what = "judge" if inner.judged else "measure of tool calls"
-            raise UsageError(
-                f"The measure {within!r} takes no {what} ({spec!r}); make it a separate rule."
-            )
-
-
-def _every_when_cut(text: str, measures: Specs) -> WhenCut:
-    """The lowest score counts, so one that is certainly 0 decides whatever the others become."""
-    scores = [measure.score_cut(text) for measure in map(build, measures)]
-    if all(score is not None for score in scores):
-        return WhenCut.JUDGED
-    is_zero = any(score is not None and score.value == 0 for score in scores)
-    return WhenCut.JUDGED if is_zero else WhenCut.NOT_JUDGED
-
-
-@measure(
-    check=lambda measures: _refuse_judges("every", measures),
-    when_cut=_every_when_cut,
-)
-def every(text: str, measures: Specs) -> Score:
-    """The lowest of several measures: an instruction is followed only as well as its worst part."""
-    results = [(measure.score(text), measure.name) for measure in map(build, measures)]
-    worst, name = min(results, key=lambda result: result[0].value)
-    return Score(worst.value, f"{name}: {worst.reason}")
-
-
-def _readings(text: str) -> list[str]:
-    """The reply without its first line, its last, both or neither, and without Markdown's stars."""
-    lines = text.split("\n")
-    cut = [text, *("\n".join(part).strip() for part in (lines[1:], lines[:-1], lines[1:-1]))]
-    return [*cut, *(reading.replace("*", "") for reading in cut)]
-
-
-def _loosely_when_cut(text: str, measure: Spec) -> WhenCut:
-    inner = build(measure)
-    if isinstance(inner.when_cut, WhenCut):
-        return inner.when_cut
-    rules = [inner.when_cut(reading, **inner.arguments) for reading in _readings(text)]
-    return rules[0] if len(set(rules)) == 1 else WhenCut.NOT_JUDGED
-
-
-@measure(
-    check=lambda measure: _refuse_judges("loosely", [measure]),
-    when_cut=_loosely_when_cut,
-)
-def loosely(text: str, measure: Spec) -> Score:
-    """The highest of a measure over eight readings of the reply: IFEval's loose scoring.
-
-    The readings leave out the first line, the last, both or neither, with or without stars (*).
-    """
-    scores = [build(measure).score(reading) for reading in _readings(text)]
-    return max(scores, key=lambda score: score.value)

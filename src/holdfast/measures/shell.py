@@ -11,85 +11,12 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import TYPE_CHECKING
 
+from holdfast.measures.command_readings import Command, Reading, readings_of, script_in
+
 if TYPE_CHECKING:
     from tree_sitter import Node, Parser
 
 _DEEPEST = 8  # scripts within scripts, as in bash -c "bash -c ..."
-
-
-@dataclass(frozen=True)
-class Reading:
-    """A way to read a command, such as `git push` for `sudo git -C app push`.
-
-    Args:
-        words: the program and its arguments, without quotes and assignments.
-        without: the wrappers, options and folders that were taken away.
-    """
-
-    words: tuple[str, ...]
-    without: frozenset[str] = frozenset()
-
-    def suits(self, pattern: str) -> bool:
-        """Whether a pattern is for this reading: one about what was taken away is not.
-
-        `(?!sudo )apt` asks for sudo, which the reading without it would never have.
-        """
-        return not any(_mentions(pattern, name) for name in self.without)
-
-    def taken(self, words: Sequence[str], *names: str) -> "Reading":
-        """The reading with these words, from which the names have been taken away."""
-        return Reading(tuple(words), self.without | frozenset(names))
-
-
-def _mentions(pattern: str, name: str) -> bool:
-    if name.startswith("-") or "/" in name:
-        return re.search(rf"(?<![\w-]){re.escape(name)}(?!\w)", pattern) is not None
-    first = re.search(r"[A-Za-z][\w-]*", re.sub(r"\\[A-Za-z]", " ", pattern))
-    return first is not None and first[0] == name
-
-
-@dataclass(frozen=True)
-class Command:
-    """A command of a script.
-
-    Args:
-        readings: the command as it is written, then without what it is wrapped in, outermost first.
-        writes: the files that its output goes to.
-        around: readings of the shell whose script begins with it, as in `bash -c 'git push'`.
-        input: the text of its here-document or here-string; None without one.
-        redirects: the last of its words, from the first redirection on.
-        is_in_group: whether its files also take the output of commands before it, as in
-            `(date; ls) > log`.
-    """
-
-    readings: tuple[Reading, ...]
-    writes: tuple[str, ...] = ()
-    around: tuple[Reading, ...] = ()
-    input: str | None = None
-    redirects: tuple[str, ...] = ()
-    is_in_group: bool = False
-
-    @property
-    def words(self) -> tuple[str, ...]:
-        """The words of the command as it is written."""
-        return self.readings[0].words
-
-    @property
-    def innermost(self) -> tuple[str, ...]:
-        """The words of the program that is run in the end."""
-        return self.readings[-1].words
-
-    @property
-    def arguments(self) -> tuple[str, ...]:
-        """The words of the innermost program without redirections."""
-        words = self.innermost
-        rest = words[: len(words) - len(self.redirects)]
-        return rest if words[len(rest) :] == self.redirects and rest else words
-
-    @property
-    def appends(self) -> bool:
-        """Whether its output is added to a file rather than written over it."""
-        return any(word.endswith(">>") for word in self.redirects)
 
 
 def read_script(script: str) -> list[Command]:
@@ -98,7 +25,7 @@ def read_script(script: str) -> list[Command]:
 
 
 @dataclass
-class _Script:
+class _ShellState:
     """The state of the shell while a script is read."""
 
     source: bytes
@@ -116,14 +43,14 @@ def _read(script: str, depth: int) -> list[Command]:
     if source.count(b"|") > _MOST_PIPES:
         return list(_roughly(script))
     root = _parser().parse(source).root_node
-    known = _Script(source, depth)
+    shell = _ShellState(source, depth)
     commands: list[Command] = []
     redirects, grouped = _redirects_by_command(root)
     for node in sorted(_statements(root), key=lambda node: node.end_byte):
         if node.type == "variable_assignment":
-            _assign(node, known)
+            _assign(node, shell)
         else:
-            found = _commands_at(node, redirects.get(node.id, []), known)
+            found = _commands_at(node, redirects.get(node.id, []), shell)
             commands += (
                 [replace(c, is_in_group=True) for c in found] if node.id in grouped else found
             )
@@ -193,33 +120,33 @@ def _redirects_by_command(root: "Node") -> tuple[dict[int, list["Node"]], set[in
     return redirects, grouped
 
 
-def _commands_at(node: "Node", outer: Sequence["Node"], known: _Script) -> list[Command]:
+def _commands_at(node: "Node", outer: Sequence["Node"], shell: _ShellState) -> list[Command]:
     words: list[str] = []
     redirects = list(outer)
     if node.type == "test_command":
-        words = known.text(node).split()
+        words = shell.text(node).split()
     for child in node.children:
         if child.type.endswith("_redirect"):
             redirects.append(child)
         elif node.type != "test_command" and child.type != "variable_assignment":
-            words += _words(child, known)
+            words += _words(child, shell)
         elif node.type == "declaration_command":
-            words.append(known.text(child))
+            words.append(shell.text(child))
     if not words:
         return []
-    if outer and known.source[node.end_byte : outer[0].start_byte].strip() == b"-":
+    if outer and shell.source[node.end_byte : outer[0].start_byte].strip() == b"-":
         words.append("-")  # which the grammar drops in front of a here-document
-    given = next((text for text in (_input(r, known) for r in redirects) if text is not None), None)
+    given = next((text for text in (_input(r, shell) for r in redirects) if text is not None), None)
     if given is None and "tee" in words:
-        given = _piped_into(node, known)
-    shown, writes = _redirected(redirects, known)
+        given = _piped_into(node, shell)
+    shown, writes = _redirected(redirects, shell)
     if given is not None and writes:
-        known.documents.update(dict.fromkeys(writes, given))
+        shell.documents.update(dict.fromkeys(writes, given))
     elif given is not None and words[0] == "tee":
-        known.documents.update(dict.fromkeys(words[1:], given))
-    words = list(_with_documents(words, given, known.documents))
+        shell.documents.update(dict.fromkeys(words[1:], given))
+    words = list(_with_documents(words, given, shell.documents))
     command = Command((Reading((*words, *shown)),), writes, input=given, redirects=shown)
-    return _unwrapped(command, words, known.depth)
+    return _unwrapped(command, words, shell.depth)
 
 
 # options whose argument is a file with a text, such as a commit's message or a pull request's body
@@ -246,7 +173,7 @@ _OUTPUT = (">", ">>", "&>", "&>>", ">|")
 
 
 def _redirected(
-    redirects: Sequence["Node"], known: _Script
+    redirects: Sequence["Node"], shell: _ShellState
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The words of redirections, and the files that are written."""
     shown: list[str] = []
@@ -256,28 +183,28 @@ def _redirected(
             continue
         targets = redirect.children_by_field_name("destination")
         start = targets[0].start_byte if targets else redirect.end_byte
-        operator = known.source[redirect.start_byte : start].decode("utf-8", "replace").strip()
-        names = [word for target in targets for word in _words(target, known)]
+        operator = shell.source[redirect.start_byte : start].decode("utf-8", "replace").strip()
+        names = [word for target in targets for word in _words(target, shell)]
         shown += [operator, *names]
         if operator.lstrip("0123456789") in _OUTPUT and names and not names[0].startswith("/dev/"):
             writes.append(names[0])
     return tuple(shown), tuple(writes)
 
 
-def _input(redirect: "Node", known: _Script) -> str | None:
+def _input(redirect: "Node", shell: _ShellState) -> str | None:
     """The text of a here-document or a here-string."""
     if redirect.type == "herestring_redirect":
-        return "".join(_value(child, known) for child in redirect.named_children)
+        return "".join(_value(child, shell) for child in redirect.named_children)
     if redirect.type != "heredoc_redirect":
         return None
     bodies = [child for child in redirect.children if child.type == "heredoc_body"]
-    text = "".join(known.text(body) for body in bodies)
-    if known.source[redirect.start_byte :].startswith(b"<<-"):
+    text = "".join(shell.text(body) for body in bodies)
+    if shell.source[redirect.start_byte :].startswith(b"<<-"):
         text = re.sub(r"^\t+", "", text, flags=re.MULTILINE)
     return text.rstrip("\n")
 
 
-def _piped_into(node: "Node", known: _Script) -> str | None:
+def _piped_into(node: "Node", shell: _ShellState) -> str | None:
     """The text that `echo`, `printf` or `cat` with a here-document pipes into a command, if the
     script shows it.
     """
@@ -297,14 +224,14 @@ def _piped_into(node: "Node", known: _Script) -> str | None:
     document = None
     if source.type == "redirected_statement":
         redirects = [c for c in source.children if c.type.endswith("_redirect")]
-        texts = [_input(r, known) for r in redirects]
+        texts = [_input(r, shell) for r in redirects]
         document = next((text for text in texts if text is not None), None)
         if any(c.type == "file_redirect" for c in redirects):
             return None  # its output goes to a file
         source = source.children[0]
     if source.type != "command":
         return None
-    words = [word for child in source.children for word in _words(child, known)]
+    words = [word for child in source.children for word in _words(child, shell)]
     return shown_output(words, document)
 
 
@@ -327,43 +254,43 @@ def shown_output(words: Sequence[str], text: str | None) -> str | None:
 _LONGEST_VALUE = 100_000  # characters: A=$A$A, again and again, doubles it
 
 
-def _assign(node: "Node", known: _Script) -> None:
+def _assign(node: "Node", shell: _ShellState) -> None:
     name, value = node.child_by_field_name("name"), node.child_by_field_name("value")
     if name is not None and value is not None:
-        text = _value(value, known)
-        known.variables.pop(known.text(name), None)
+        text = _value(value, shell)
+        shell.variables.pop(shell.text(name), None)
         if len(text) <= _LONGEST_VALUE:
-            known.variables[known.text(name)] = text
+            shell.variables[shell.text(name)] = text
 
 
-def _words(node: "Node", known: _Script) -> list[str]:
+def _words(node: "Node", shell: _ShellState) -> list[str]:
     """The words that a node becomes: several for a variable without quotes."""
     if node.type == "command_name" and node.named_children:
         node = node.named_children[0]
-    value = _value(node, known)
-    if node.type in ("simple_expansion", "expansion") and value != known.text(node):
+    value = _value(node, shell)
+    if node.type in ("simple_expansion", "expansion") and value != shell.text(node):
         return value.split()
     return [value]
 
 
-def _value(node: "Node", known: _Script) -> str:
-    text = known.text(node)
+def _value(node: "Node", shell: _ShellState) -> str:
+    text = shell.text(node)
     match node.type:
         case "raw_string":
             return text[1:-1]
         case "ansi_c_string":
             return text[2:-1].replace("\\n", "\n").replace("\\'", "'")
         case "string":
-            return _joined(node, known, 1, lambda t: re.sub(r'\\(["\\$`\n])', _unescaped, t))
+            return _joined(node, shell, 1, lambda t: re.sub(r'\\(["\\$`\n])', _unescaped, t))
         case "concatenation":
-            return _joined(node, known, 0, lambda t: re.sub(r"(?s)\\(.)", _unescaped, t))
+            return _joined(node, shell, 0, lambda t: re.sub(r"(?s)\\(.)", _unescaped, t))
         case "word":
             return re.sub(r"(?s)\\(.)", _unescaped, text)
         case "simple_expansion" | "expansion":
             name = re.fullmatch(r"\$\{?(\w+)\}?", text)
-            return known.variables.get(name[1], text) if name else text
+            return shell.variables.get(name[1], text) if name else text
         case "command_substitution":
-            document = _document_in(node, known)
+            document = _document_in(node, shell)
             return text if document is None else document
     return text
 
@@ -372,27 +299,27 @@ def _unescaped(match: re.Match[str]) -> str:
     return "" if match[1] == "\n" else match[1]
 
 
-def _joined(node: "Node", known: _Script, quotes: int, plain: Callable[[str], str]) -> str:
+def _joined(node: "Node", shell: _ShellState, quotes: int, plain: Callable[[str], str]) -> str:
     """The values of a node's parts, with the text between them; `quotes` at its ends are cut."""
     parts, position = [], node.start_byte + quotes
     for child in node.named_children:
         if child.type == "string_content":
             continue
-        parts.append(plain(known.source[position : child.start_byte].decode("utf-8", "replace")))
-        parts.append(_value(child, known))
+        parts.append(plain(shell.source[position : child.start_byte].decode("utf-8", "replace")))
+        parts.append(_value(child, shell))
         position = child.end_byte
     end = max(position, node.end_byte - quotes)
-    parts.append(plain(known.source[position:end].decode("utf-8", "replace")))
+    parts.append(plain(shell.source[position:end].decode("utf-8", "replace")))
     return "".join(parts)
 
 
-def _document_in(node: "Node", known: _Script) -> str | None:
+def _document_in(node: "Node", shell: _ShellState) -> str | None:
     """The text of `$(cat <<EOF ...)`; None for another substitution."""
     inner = node.named_children[0] if len(node.named_children) == 1 else None
     body = inner.child_by_field_name("body") if inner is not None else None
-    if inner is None or body is None or known.text(body).split() not in (["cat"], ["cat", "-"]):
+    if inner is None or body is None or shell.text(body).split() not in (["cat"], ["cat", "-"]):
         return None
-    texts = (_input(child, known) for child in inner.children)
+    texts = (_input(child, shell) for child in inner.children)
     return next((text for text in texts if text is not None), None)
 
 
@@ -407,141 +334,16 @@ def _roughly(script: str) -> Iterator[Command]:
         while words and words[0] in ("then", "do", "else", "!"):
             words.pop(0)
         if words:
-            yield Command(_readings(Reading(tuple(words))))
-
-
-# Programs that run the command in their arguments: the options that have an argument of their own,
-# and how many other arguments come before the command.
-_WRAPPERS: dict[str, tuple[tuple[str, ...], int]] = {
-    "sudo": (("-u", "-g", "-p", "-h", "-C", "-D", "-R", "-T", "-U", "-r", "-t", "--user"), 0),
-    "doas": (("-u", "-C"), 0),
-    "env": (("-u", "-C", "--unset", "--chdir"), 0),
-    "timeout": (("-s", "-k", "--signal", "--kill-after"), 1),
-    "gtimeout": (("-s", "-k", "--signal", "--kill-after"), 1),
-    "xargs": (("-I", "-n", "-P", "-L", "-d", "-E", "-a", "-s", "--max-args", "--max-procs"), 0),
-    "parallel": (("-j", "--jobs", "-a", "--arg-file", "-I"), 0),
-    "nice": (("-n", "--adjustment"), 0),
-    "ionice": (("-c", "-n", "--class", "--classdata"), 0),
-    "stdbuf": (("-i", "-o", "-e", "--input", "--output", "--error"), 0),
-    "time": (("-f", "-o", "--format", "--output"), 0),
-    "watch": (("-n", "--interval"), 0),
-    "strace": (("-e", "-o", "-p", "-s"), 0),
-    "flock": (("-w", "-E", "--timeout"), 1),
-    "chroot": ((), 1),
-    "taskset": ((), 1),
-    "exec": (("-a",), 0),
-    **dict.fromkeys(("nohup", "setsid", "command", "builtin", "chronic", "unbuffer"), ((), 0)),
-    **dict.fromkeys(("caffeinate", "busybox"), ((), 0)),
-}
-_SHELLS = ("bash", "sh", "zsh", "dash", "ksh", "fish", "ash")
-# Options that stand before a program's subcommand, and whether they have an argument.
-_BEFORE_SUBCOMMAND = {
-    "git": {
-        **dict.fromkeys(("-C", "-c", "--git-dir", "--work-tree", "--namespace"), True),
-        **dict.fromkeys(("--no-pager", "-p", "-P", "--paginate", "--bare"), False),
-        **dict.fromkeys(("--no-replace-objects", "--no-optional-locks"), False),
-    },
-    "make": {"-C": True, "--directory": True, "-s": False, "--silent": False},
-    "npm": {"--prefix": True},
-}
+            yield Command(readings_of(Reading(tuple(words))))
 
 
 def _unwrapped(command: Command, words: Sequence[str], depth: int) -> list[Command]:
     """A command with its readings, or those of the script that it runs."""
-    command = replace(command, readings=_readings(command.readings[0]))
-    script = _script_in(command.innermost if len(command.readings) > 1 else words, command.input)
+    command = replace(command, readings=readings_of(command.readings[0]))
+    script = script_in(command.innermost if len(command.readings) > 1 else words, command.input)
     inner = _read(script, depth + 1) if script and depth < _DEEPEST else []
     if not inner:
         return [command]
     first, *others = inner
     writes = (*first.writes, *command.writes)
     return [replace(first, writes=writes, around=(*command.readings, *first.around)), *others]
-
-
-def _script_in(words: Sequence[str], given: str | None) -> str | None:
-    """The script that a command runs: of `bash -c`, `eval`, `su -c`, `ssh`, or from its input."""
-    program = words[0].rpartition("/")[2]
-    if program == "eval":
-        return " ".join(words[1:])
-    if program == "trap":
-        return words[1] if len(words) > 1 else None
-    if program in (*_SHELLS, "su"):
-        for number, word in enumerate(words[1:], start=1):
-            if re.fullmatch(r"-[a-z]*c|--command", word) and number + 1 < len(words):
-                return words[number + 1]
-        files = [word for word in words[1:] if not word.startswith("-")]
-        return given if program != "su" and not files else None
-    if program == "ssh":
-        rest = list(_after_options(words[1:], ("-p", "-i", "-l", "-o", "-F", "-J", "-L"), 1))
-        return " ".join(rest) or given
-    return None
-
-
-def _readings(reading: Reading) -> tuple[Reading, ...]:
-    readings = [reading]
-    while len(readings) < 16:
-        following = _inside(readings[-1])
-        if following is None or not following.words:
-            break
-        readings.append(following)
-    return tuple(readings)
-
-
-def _inside(reading: Reading) -> Reading | None:
-    """A reading without the outermost thing that can be taken away; None if there is nothing."""
-    words = reading.words
-    folder, slash, program = words[0].rpartition("/")
-    if slash and program:
-        return reading.taken((program, *words[1:]), f"{folder}/")
-    if program == "find":
-        return _of_find(reading)
-    if program in _BEFORE_SUBCOMMAND:
-        return _without_global_options(reading)
-    if program not in _WRAPPERS or (program == "command" and words[1:2] in (("-v",), ("-V",))):
-        return None
-    options, positional = _WRAPPERS[program]
-    rest = tuple(_after_options(words[1:], options, positional))
-    if len(rest) == 1:  # as in watch 'git status'
-        rest = tuple(rest[0].split())
-    return reading.taken(rest, program)
-
-
-def _after_options(words: Sequence[str], valued: Sequence[str], positional: int) -> Iterator[str]:
-    """The words after options, assignments, and as many arguments as `positional` says."""
-    rest = list(words)
-    while rest:
-        if rest[0] == "--":
-            rest.pop(0)
-        elif rest[0] in valued:
-            del rest[:2]
-        elif rest[0].startswith("-") or re.match(r"\w+=", rest[0]):
-            rest.pop(0)
-        elif positional:
-            positional -= 1
-            rest.pop(0)
-        else:
-            break
-    yield from rest
-
-
-def _of_find(reading: Reading) -> Reading | None:
-    words = reading.words
-    starts = [n for n, word in enumerate(words) if word in ("-exec", "-execdir", "-ok", "-okdir")]
-    if not starts:
-        return None
-    rest = words[starts[0] + 1 :]
-    ends = [number for number, word in enumerate(rest) if word in (";", "+")]
-    return reading.taken(rest[: ends[0]] if ends else rest, "find", "-exec")
-
-
-def _without_global_options(reading: Reading) -> Reading | None:
-    program, *rest = reading.words
-    known = _BEFORE_SUBCOMMAND[program]
-    gone = []
-    while rest and rest[0].startswith("-"):
-        option = rest[0].partition("=")[0]
-        if option not in known:
-            break
-        gone.append(option)
-        del rest[: 2 if known[option] and "=" not in rest[0] else 1]
-    return reading.taken((program, *rest), *gone) if gone else None

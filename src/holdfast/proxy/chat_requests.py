@@ -15,7 +15,7 @@ from typing import Any
 from holdfast.chat.messages import Message
 from holdfast.logs.dialogs import estimated_tokens
 from holdfast.proxy.json_edits import Change, Insertion, Path, Removal
-from holdfast.transcripts.reader import input_messages, system_prompt
+from holdfast.transcripts.call_messages import input_messages, system_prompt
 from holdfast.transcripts.transcript import Event
 
 # items of the Responses API that are neither messages nor a call or its result

@@ -21,7 +21,7 @@ from holdfast.proxy.json_edits import Change
 from holdfast.proxy.reply_scores import ScoredReply, Unscored, note_failure, score_reply
 from holdfast.proxy.request_edits import Edit, Outcome
 from holdfast.transcripts import linear
-from holdfast.transcripts.reader import output_messages
+from holdfast.transcripts.call_messages import output_messages
 from holdfast.transcripts.transcript import Event, Kind, Malformed
 
 

@@ -81,38 +81,59 @@ class NotByItself(Exception):
 
 
 @dataclass
-class _Sorting:
-    """The values of a file by format, and those that are in none."""
+class _ValuesByFormat:
+    """The values of a file by format: those of the first one as they are read, so that a file can
+    be larger than memory, and the others, which are few, afterwards.
 
-    path: Path
-    format_name: str | None
-    first: str | None = None  # the format of the first value that is in any
-    others: dict[str, Values] = field(default_factory=dict)
+    Args:
+        form: the format that all have to be in; None detects it for each.
+        only: the same, for a part of a file; "" for a whole file.
+        unknown: values in no format.
+        problems: lines that are none, and values that are not in `form`.
+    """
+
+    parsed: Iterable[Located | Unread]
+    form: str | None
+    only: str
+    formats: list[str] = field(default_factory=list)  # that occur
     unknown: Values = field(default_factory=list)
     problems: list[Unread] = field(default_factory=list)
     is_empty: bool = True
 
-    def values_of_first(self, parsed: Iterable[Located | Unread], only: str) -> Iterator[Located]:
+    def __iter__(self) -> Iterator[tuple[str, Iterable[Located]]]:
+        """Each format with its values; those of one that are left unread are skipped."""
+        others: dict[str, Values] = {}
+        values = self._of_first(others)
+        if (first := next(values, None)) is not None:
+            yield self.formats[0], chain([first], values)
+            for _ in values:
+                pass
+        yield from others.items()
+
+    def _of_first(self, others: dict[str, Values]) -> Iterator[Located]:
         """The values in the format of the first one; the others are kept."""
-        for item in parsed:
+        for item in self.parsed:
             self.is_empty = False
             if isinstance(item, Unread):
                 self.problems.append(item)
                 continue
             detected = format_of(item.value)
-            name = self.format_name or detected
+            name = self.form or detected
             if name is None:
                 self.unknown.append(item)
-            elif self.format_name is not None and not may_be(item.value, self.format_name):
-                sentence = f"is in the format {detected}, not {self.format_name}"
+                continue
+            if self.form is not None and not may_be(item.value, self.form):
+                sentence = f"is in the format {detected}, not {self.form}"
                 self.problems.append(Unread(f"{item.source} {sentence}"))
-            elif only and name != only:
+                continue
+            if self.only and name != self.only:
                 raise NotByItself(name)
-            elif self.first in (None, name):
-                self.first = name
+            if name not in self.formats:
+                self.formats.append(name)
+            if name == self.formats[0]:
                 yield item
             else:
-                self.others.setdefault(name, []).append(item)
+                others.setdefault(name, []).append(item)
 
 
 def read_values(
@@ -126,36 +147,26 @@ def read_values(
     Raises:
         NotByItself: a value is in another format than `only`, or cannot be read.
     """
-    sorting = _Sorting(path, format_name)
-    values = sorting.values_of_first(parsed, only)
-    late: list[Unread] = []  # what the readers did not read, which comes after the lines
-    if (first := next(values, None)) is not None:
-        for part in _read_format(path, sorting.first or "", chain([first], values), bool(only)):
+    sorted_values = _ValuesByFormat(parsed, format_name, only)
+    by_readers: list[Unread] = []  # come after what is wrong with single lines
+    for name, values in sorted_values:
+        for part in _read_format(path, name, values, is_part=bool(only)):
             if isinstance(part, Unread):
-                late.append(replace(part, stage=2))
+                by_readers.append(replace(part, stage=2))
             else:
                 yield part
-        for _ in values:  # the rest after a value that could not be read
-            pass
-    for name, others in sorting.others.items():
-        for part in _read_format(path, name, others):
-            if isinstance(part, Unread):
-                late.append(replace(part, stage=2))
-            else:
-                yield part
-    if sorting.is_empty and not only:
+    if sorted_values.is_empty and not only:
         yield Unread(f"{path} is empty")
-    yield from sorting.problems
-    read = [*sorting.others, *([sorting.first] if sorting.first else [])]
-    has_events = any(FORMATS[name].has_events for name in read)
-    for source, value in sorting.unknown:
+    yield from sorted_values.problems
+    has_events = any(FORMATS[name].has_events for name in sorted_values.formats)
+    for source, value in sorted_values.unknown:
         if not (has_events and is_bookkeeping_event(value)):
             yield Unread(f"{source}: {shortened(value)} is in no known format", stage=1)
-    yield from late
+    yield from by_readers
 
 
 def _read_format(
-    path: Path, name: str, values: Iterable[Located], is_part: bool = False
+    path: Path, name: str, values: Iterable[Located], is_part: bool
 ) -> Iterator[Transcript | Unread]:
     """The transcripts of values in one format."""
     form = FORMATS[name]

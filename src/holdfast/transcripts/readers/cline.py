@@ -13,6 +13,7 @@ from typing import Any
 
 from holdfast.errors import shortened
 from holdfast.measures.turns import ToolCall
+from holdfast.transcripts.call_messages import system_prompt
 from holdfast.transcripts.chat_messages import is_cut, read_message
 from holdfast.transcripts.content_blocks import TextBlock, ToolResult, blocks_of, text_of
 from holdfast.transcripts.injected import without_elements
@@ -25,7 +26,6 @@ from holdfast.transcripts.reader import (
     fields_of,
     file_of,
     mapping,
-    system_prompt,
 )
 from holdfast.transcripts.transcript import (
     Event,

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from holdfast.errors import shortened
+from holdfast.transcripts.call_messages import system_prompt
 from holdfast.transcripts.chat_messages import read_messages
 from holdfast.transcripts.content_blocks import CALL_TYPES
 from holdfast.transcripts.injected import element_around, without_elements
@@ -19,7 +20,6 @@ from holdfast.transcripts.reader import (
     file_of,
     mapping,
     objects,
-    system_prompt,
 )
 from holdfast.transcripts.transcript import Event, Kind, Malformed, Transcript, Tree
 

@@ -144,7 +144,10 @@ def _stream(name: str, lines: Values) -> Iterator[Transcript | Unread]:
             elif not is_in_parts:
                 events += read_message(line["message"])
             elif _is_part(line):
-                _append_part(events, text_of(line["message"]["content"]))
+                text = text_of(line["message"]["content"])
+                if events and events[-1].role == "assistant":  # the part before it
+                    text = events.pop().text + text
+                events += message_events("assistant", text)
         except Malformed as error:
             yield Unread(f"{where}: {error}")
     yield linear(name, events)
@@ -152,13 +155,6 @@ def _stream(name: str, lines: Values) -> Iterator[Transcript | Unread]:
 
 def _is_part(line: Mapping[str, Any]) -> bool:
     return "timestamp_ms" in line and "model_call_id" not in line and line["type"] == "assistant"
-
-
-def _append_part(events: list[Event], text: str) -> None:
-    """Adds a part of a reply to the reply."""
-    if events and events[-1].role == "assistant":
-        text = events.pop().text + text
-    events += message_events("assistant", text)
 
 
 def _streamed_call(line: Mapping[str, Any], begun: set[str]) -> list[Event]:

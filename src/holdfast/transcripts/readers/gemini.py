@@ -3,17 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
+from holdfast.transcripts.call_messages import output_messages, system_prompt
 from holdfast.transcripts.chat_messages import read_messages
-from holdfast.transcripts.reader import (
-    Format,
-    at,
-    dialog_per_value,
-    field_of,
-    fields_of,
-    mapping,
-    output_messages,
-    system_prompt,
-)
+from holdfast.transcripts.reader import Format, at, dialog_per_value, field_of, fields_of, mapping
 from holdfast.transcripts.transcript import Event
 
 

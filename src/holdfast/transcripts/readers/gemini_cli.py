@@ -5,7 +5,7 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 
 from holdfast.errors import shortened
 from holdfast.measures.turns import ToolCall
@@ -72,17 +72,30 @@ def _saved(where: str, listed: list[Any]) -> Transcript:
     return linear(where, [*events, *(_classified(event) for event in others)])
 
 
+class _Abandoned(NamedTuple):
+    """A message that was taken back, and the id of the message before it."""
+
+    name: str
+    before: str | None
+    record: Mapping[str, Any]
+
+
 @dataclass
 class _Session:
-    """A session's messages by id, in order; one that is written again takes its place."""
+    """A session while it is read.
+
+    Args:
+        records: the messages by id, in order; one that is written again takes its place.
+        sources: where each message began.
+        context: the ids of the messages that the model has before it.
+    """
 
     name: str
     is_of_subagent: bool = False
     records: dict[str, Mapping[str, Any]] = field(default_factory=dict)
-    sources: dict[str, str] = field(default_factory=dict)  # of each message, where it began
-    context: list[str] = field(default_factory=list)  # the messages that the model has before it
-    # taken back: each with its id, and that of the message before it
-    abandoned: list[tuple[str, str | None, Mapping[str, Any]]] = field(default_factory=list)
+    sources: dict[str, str] = field(default_factory=dict)
+    context: list[str] = field(default_factory=list)
+    abandoned: list[_Abandoned] = field(default_factory=list)
 
     def add(self, records: Any, where: str) -> None:
         for record in entries(records):
@@ -91,8 +104,8 @@ class _Session:
             self.context += [name] if name not in self.context else []
             self.sources.setdefault(name, where)
 
-    def replace(self, listed: Any, where: str) -> str:
-        """Sets the messages in the model's context; returns what that took back, if anything.
+    def set_context(self, listed: Any, where: str) -> str | None:
+        """Sets the messages in the model's context; returns the first that this took back, if any.
 
         Gemini CLI does so when it begins, when it compresses the dialog, and when it takes back a
         turn that was aborted.
@@ -112,7 +125,7 @@ class _Session:
             self.context = kept
         else:
             return removed[0]
-        return ""
+        return None
 
     def rewind(self, target: Any) -> int:
         """Takes back a message and those after it; returns how many."""
@@ -122,7 +135,7 @@ class _Session:
         first = names.index(target) if target in names else 0  # as Gemini CLI does
         self.context = [name for name in self.context if name in names[:first]]
         for before, name in zip([None, *names][first:], names[first:], strict=False):
-            self.abandoned.append((name, before, self.records.pop(name)))
+            self.abandoned.append(_Abandoned(name, before, self.records.pop(name)))
         return len(names) - first
 
     @property
@@ -151,8 +164,8 @@ def _read(values: Values) -> Iterator[Transcript | Unread]:
         try:
             target = record.get("$rewindTo")
             if "messages" in fields_of(record.get("$set")):
-                target = session.replace(record["$set"]["messages"], where)
-            if "$rewindTo" in record or target:
+                target = session.set_context(record["$set"]["messages"], where)
+            if "$rewindTo" in record or target is not None:
                 count = session.rewind(target)
                 by = "$rewindTo" if "$rewindTo" in record else "$set"
                 yield Unread(

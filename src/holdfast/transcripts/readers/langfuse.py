@@ -3,15 +3,9 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from holdfast.transcripts.call_messages import output_messages, request_messages
 from holdfast.transcripts.calls import Call, transcripts_of_calls
-from holdfast.transcripts.reader import (
-    Format,
-    field_of,
-    fields_of,
-    mapping,
-    output_messages,
-    request_messages,
-)
+from holdfast.transcripts.reader import Format, field_of, fields_of, mapping
 
 TYPES = ("GENERATION", "SPAN", "EVENT")  # of observations
 

@@ -4,18 +4,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+from holdfast.transcripts.call_messages import input_messages, output_messages, prompt_of
 from holdfast.transcripts.calls import Call, transcripts_of_calls
 from holdfast.transcripts.chat_messages import is_cut
-from holdfast.transcripts.reader import (
-    Format,
-    at,
-    entries,
-    fields_of,
-    input_messages,
-    mapping,
-    output_messages,
-    prompt_of,
-)
+from holdfast.transcripts.reader import Format, at, entries, fields_of, mapping
 
 
 def _recognises(value: Any) -> bool:

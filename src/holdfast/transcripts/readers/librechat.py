@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from holdfast.transcripts.call_messages import system_prompt
 from holdfast.transcripts.chat_messages import read_message
 from holdfast.transcripts.content_blocks import text_of
 from holdfast.transcripts.exports import Export, parents_in, transcripts_of_exports
@@ -15,7 +16,6 @@ from holdfast.transcripts.reader import (
     first_message,
     has_messages,
     mapping,
-    system_prompt,
 )
 from holdfast.transcripts.transcript import Event, Kind, Malformed
 

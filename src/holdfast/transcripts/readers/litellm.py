@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from holdfast.transcripts.call_messages import input_messages, output_messages, prompt_of
 from holdfast.transcripts.calls import Call, transcripts_of_calls
 from holdfast.transcripts.reader import (
     Format,
@@ -11,10 +12,7 @@ from holdfast.transcripts.reader import (
     field_of,
     fields_of,
     has_messages,
-    input_messages,
     mapping,
-    output_messages,
-    prompt_of,
 )
 from holdfast.transcripts.transcript import Malformed
 

@@ -7,6 +7,7 @@ taken for if nothing tells it from the others.
 from collections.abc import Mapping
 from typing import Any
 
+from holdfast.transcripts.call_messages import system_prompt
 from holdfast.transcripts.chat_messages import read_messages
 from holdfast.transcripts.reader import (
     Format,
@@ -17,7 +18,6 @@ from holdfast.transcripts.reader import (
     has_messages,
     is_item,
     is_message_list,
-    system_prompt,
 )
 from holdfast.transcripts.transcript import Event
 

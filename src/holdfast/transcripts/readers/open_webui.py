@@ -7,18 +7,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from holdfast.measures.turns import ToolCall
+from holdfast.transcripts.call_messages import system_prompt
 from holdfast.transcripts.chat_messages import is_cut, read_message
 from holdfast.transcripts.content_blocks import read_call, text_of
 from holdfast.transcripts.exports import Export, in_order, parents_in, transcripts_of_exports
-from holdfast.transcripts.reader import (
-    Format,
-    at,
-    decoded,
-    entries,
-    field_of,
-    mapping,
-    system_prompt,
-)
+from holdfast.transcripts.reader import Format, at, decoded, entries, field_of, mapping
 from holdfast.transcripts.transcript import Event, Kind, message_events
 
 # reasoning and calls, which Open WebUI puts into the text of a reply

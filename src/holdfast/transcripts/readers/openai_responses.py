@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from holdfast.errors import shortened
+from holdfast.transcripts.call_messages import output_messages, system_prompt
 from holdfast.transcripts.chat_messages import read_messages
 from holdfast.transcripts.reader import (
     Format,
@@ -14,8 +15,6 @@ from holdfast.transcripts.reader import (
     fields_of,
     is_item,
     is_message_list,
-    output_messages,
-    system_prompt,
 )
 from holdfast.transcripts.transcript import Event, Transcript
 

@@ -7,12 +7,13 @@ with its own `info` and its `parts`.
 import hashlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
 
 from holdfast.errors import shortened
 from holdfast.measures.turns import ToolCall
+from holdfast.transcripts.call_messages import system_prompt
 from holdfast.transcripts.content_blocks import text_of
 from holdfast.transcripts.reader import (
     Format,
@@ -24,7 +25,6 @@ from holdfast.transcripts.reader import (
     field_of,
     fields_of,
     mapping,
-    system_prompt,
 )
 from holdfast.transcripts.transcript import (
     Event,
@@ -35,6 +35,8 @@ from holdfast.transcripts.transcript import (
     message_events,
 )
 
+# the types of parts
+_OF_DIALOG = ("text", "tool", "subtask", "compaction")
 _OF_DISPLAY = (
     *("step-start", "step-finish", "snapshot", "patch", "agent", "file", "reasoning", "retry"),
 )
@@ -91,131 +93,166 @@ def _read(values: Values) -> Iterator[Transcript | Unread]:
             yield Unread(f"{where}: {error}")
 
 
+@dataclass(frozen=True)
+class _Message:
+    """A message of a session.
+
+    Args:
+        info, parts: its fields, and those of its parts, as opencode has them.
+        events: as far as they are read.
+    """
+
+    id: str
+    info: Mapping[str, Any]
+    parts: Sequence[Mapping[str, Any]]
+    events: Sequence[Event]
+
+    @property
+    def unknown_kinds(self) -> list[str]:
+        """The types of its parts that are not known."""
+        kinds = (part.get("type") for part in self.parts)
+        return [shortened(kind) for kind in kinds if kind not in (*_OF_DISPLAY, *_OF_DIALOG)]
+
+
 def _transcript(
-    where: str, info: Mapping[str, Any], messages: list[Any]
+    where: str, info: Mapping[str, Any], values: Sequence[Any]
 ) -> Iterator[Transcript | Unread]:
-    nodes: dict[str, list[Event]] = {}
-    by_id: dict[str, Any] = {}
-    strange: Counter[str] = Counter()
-    for number, message in enumerate(messages, start=1):
-        name = str(at(message, "info", "id") or f"message {number}")
-        try:
-            nodes[name] = _events(mapping(message), strange)
-        except Malformed as error:
-            raise Malformed(f"message {number}: {error}") from error
-        by_id[name] = message
-    names, messages = [*by_id], [*by_id.values()]
-    end, kept = _revert(info, messages, names)
-    active = names[:end]
-    if kept is not None:  # of a message whose last parts were taken back
-        nodes[names[end]] = _events(kept, Counter())
-        active = names[: end + 1]
-    parents: dict[str, str | None] = dict(zip(names, [None, *names], strict=False))
-    for kind, number in strange.items():
+    messages = _messages(values)
+    for kind, number in Counter(kind for m in messages for kind in m.unknown_kinds).items():
         which = "part is" if number == 1 else "parts are"
         yield Unread(f"{where}: {number} {which} of the unknown type {kind}, and left out")
-    if left_out := len(names) - end:
+    active = _active(info, messages)
+    is_cut = bool(active) and active[-1] is not messages[len(active) - 1]
+    if left_out := len(messages) - len(active) + is_cut:
         count = f"{left_out} {'message' if left_out == 1 else 'messages'}"
-        whole = "" if kept is None else ", the first of them in part,"
+        whole = ", the first of them in part," if is_cut else ""
         yield Unread(f"{where}: {count} that the user took back (revert){whole} left out")
-    yield from _mark_replays(where, nodes, active)
-    _keep_tails(messages, nodes, names)
-    _clear_results(messages, nodes, names)
-    spoken = chain.from_iterable(nodes[name] for name in active)
-    prompts = [event for event in spoken if event.is_prompt]
-    for name in names:
-        nodes[name] = [event for event in nodes[name] if not event.is_prompt]
-    if active:
-        nodes[active[0]] = [*dict.fromkeys(prompts), *nodes[active[0]]]
-    transcript = branched(where, nodes, parents, active)
+    active, replayed = _without_replays(active)
+    for name in replayed:
+        yield Unread(
+            f"{where}: the message {name} is what opencode sent again after a compaction, and"
+            " counts once"
+        )
+    whole_session = [*active, *messages[len(active) :]]
+    whole_session = _with_clearings(_with_kept_tails(whole_session))
+    names = [message.id for message in whole_session]
+    nodes = _with_prompts_first(whole_session, len(active))
+    parents: dict[str, str | None] = dict(zip(names, [None, *names], strict=False))
+    transcript = branched(where, nodes, parents, names[: len(active)])
     yield replace(transcript, is_of_subagent=bool(info.get("parentID") or info.get("parent_id")))
 
 
-def _revert(
-    info: Mapping[str, Any], messages: Sequence[Any], names: Sequence[str]
-) -> tuple[int, Mapping[str, Any] | None]:
-    """The position of the first message that the user took back, or the count if none was; and what
-    is left of that message if only some of its parts were.
+def _messages(values: Sequence[Any]) -> list[_Message]:
+    """The messages in order; one that is written again takes the place of the first."""
+    messages: dict[str, _Message] = {}
+    for number, value in enumerate(values, start=1):
+        name = str(at(value, "info", "id") or f"message {number}")
+        try:
+            info = mapping(field_of(mapping(value), "info"))
+            parts = [mapping(part) for part in entries(field_of(value, "parts"))]
+            messages[name] = _Message(name, info, parts, _events(info, parts))
+        except Malformed as error:
+            raise Malformed(f"message {number}: {error}") from error
+    return list(messages.values())
+
+
+def _active(info: Mapping[str, Any], messages: Sequence[_Message]) -> list[_Message]:
+    """The messages before the first that the user took back; of that one, if only some of its parts
+    were, the parts before these.
     """
     revert = decoded(info.get("revert"))
     target, part = at(revert, "messageID"), at(revert, "partID")
-    if target not in names:
-        return len(names), None
-    position = names.index(target)
-    message = mapping(messages[position])
-    parts = entries(message.get("parts"))
-    ids = [at(listed, "id") for listed in parts]
+    position = next((n for n, message in enumerate(messages) if message.id == target), None)
+    if position is None:
+        return [*messages]
+    message = messages[position]
+    ids = [listed.get("id") for listed in message.parts]
     if not part or part not in ids:
-        return position, None
-    return position, {**message, "parts": parts[: ids.index(part)]}
+        return [*messages[:position]]
+    kept = message.parts[: ids.index(part)]
+    return [*messages[:position], _Message(target, message.info, kept, _events(message.info, kept))]
 
 
-def _mark_replays(
-    where: str, nodes: dict[str, list[Event]], active: Sequence[str]
-) -> Iterator[Unread]:
-    """Finds the user's last message where opencode sent it again, after the compaction that made
-    room for it. The user said it once.
+def _without_replays(messages: Sequence[_Message]) -> tuple[list[_Message], list[str]]:
+    """The messages, of which one that opencode sent again after a compaction, to make room for it,
+    is a reminder, as the user said it once; and the ids of those that are.
     """
+    heard: list[_Message] = []
+    replayed: list[str] = []
     last, was_compacted = "", False
-    for name in active:
-        for number, event in enumerate(nodes[name]):
+    for message in messages:
+        events = [*message.events]
+        for number, event in enumerate(events):
             if event.kind is Kind.COMPACTION:
                 was_compacted = True
             elif event.is_by_assistant:
                 last = ""  # it was answered
             elif event.is_by_user:
                 if was_compacted and last and event.text == last:
-                    nodes[name][number] = replace(event, kind=Kind.REMINDER, role="")
-                    yield Unread(
-                        f"{where}: the message {name} is what opencode sent again after a"
-                        " compaction, and counts once"
-                    )
+                    events[number] = replace(event, kind=Kind.REMINDER, role="")
+                    replayed.append(message.id)
                 last, was_compacted = event.text, False
+        heard.append(replace(message, events=events))
+    return heard, replayed
 
 
-def _keep_tails(
-    messages: Sequence[Any], nodes: dict[str, list[Event]], names: Sequence[str]
-) -> None:
-    """Marks the messages that a compaction left in the context: those from `tail_start_id` on."""
+def _with_kept_tails(messages: Sequence[_Message]) -> list[_Message]:
+    """The messages; each compaction names those that it left in the context, from `tail_start_id`
+    on.
+    """
+    ids = [message.id for message in messages]
+    marked: list[_Message] = []
     for position, message in enumerate(messages):
-        parts = entries(at(message, "parts"))
-        tails = {at(part, "tail_start_id") for part in parts if at(part, "type") == "compaction"}
-        for tail in tails.intersection(names[:position]):
-            kept = frozenset(names[names.index(tail) : position])
-            events = nodes[names[position]]
-            nodes[names[position]] = [
+        compactions = (part for part in message.parts if part.get("type") == "compaction")
+        tails = [str(part.get("tail_start_id")) for part in compactions]
+        for tail in (tail for tail in tails if tail in ids[:position]):
+            kept = frozenset(ids[ids.index(tail) : position])
+            events = [
                 replace(event, keeps=kept) if event.kind is Kind.COMPACTION else event
-                for event in events
+                for event in message.events
             ]
+            message = replace(message, events=events)
+        marked.append(message)
+    return marked
 
 
-def _clear_results(
-    messages: Sequence[Any], nodes: dict[str, list[Event]], names: Sequence[str]
-) -> None:
-    """Adds when opencode cleared the results of old calls: before the first message that is newer,
-    as it does so at the end of a turn.
+def _with_clearings(messages: Sequence[_Message]) -> list[_Message]:
+    """The messages, with an event where opencode cleared the results of old calls: before the first
+    message that is newer, as it does so at the end of a turn.
     """
     calls: dict[float, set[str]] = {}
-    for part in (part for message in messages for part in entries(at(message, "parts"))):
+    for part in (part for message in messages for part in message.parts):
         time = at(part, "state", "time", "compacted")
         if isinstance(time, (int, float)):
             calls.setdefault(time, set()).add(str(part.get("callID")))
-    for time, cleared in calls.items():
-        created = [at(message, "info", "time", "created") for message in messages]
-        newer = (n for n, at_ in enumerate(created) if isinstance(at_, (int, float)) and at_ > time)
-        position = next(newer, None)
+    cleared = [*messages]
+    for time, ids in calls.items():
+        position = next((n for n, m in enumerate(messages) if _is_newer(m, time)), None)
         if position is not None:
-            clearing = Event(Kind.CLEARING, clears=frozenset(cleared))
-            nodes[names[position]] = [clearing, *nodes[names[position]]]
+            clearing = Event(Kind.CLEARING, clears=frozenset(ids))
+            message = cleared[position]
+            cleared[position] = replace(message, events=[clearing, *message.events])
+    return cleared
 
 
-def _events(message: Mapping[str, Any], strange: Counter[str]) -> list[Event]:
-    info = mapping(field_of(message, "info"))
-    parts = [mapping(part) for part in entries(field_of(message, "parts"))]
-    for part in parts:
-        kind = part.get("type")
-        if kind not in (*_OF_DISPLAY, "text", "tool", "subtask", "compaction"):
-            strange[shortened(kind)] += 1
+def _is_newer(message: _Message, time: float) -> bool:
+    created = at(message.info, "time", "created")
+    return isinstance(created, (int, float)) and created > time
+
+
+def _with_prompts_first(messages: Sequence[_Message], active: int) -> dict[str, list[Event]]:
+    """The events of each message by its id; the system prompts of those that are active, which
+    messages repeat, are before all others.
+    """
+    spoken = chain.from_iterable(message.events for message in messages[:active])
+    prompts = dict.fromkeys(event for event in spoken if event.is_prompt)
+    nodes = {m.id: [event for event in m.events if not event.is_prompt] for m in messages}
+    if active:
+        nodes[messages[0].id] = [*prompts, *nodes[messages[0].id]]
+    return nodes
+
+
+def _events(info: Mapping[str, Any], parts: Sequence[Mapping[str, Any]]) -> list[Event]:
     role = info.get("role")
     if role not in ("user", "assistant"):
         raise Malformed(f"it has the role {shortened(role)}; known are user and assistant")
@@ -225,7 +262,7 @@ def _events(message: Mapping[str, Any], strange: Counter[str]) -> list[Event]:
     return [*_prompt(info), *events]
 
 
-def _copy_ids(info: Mapping[str, Any], parts: list[Mapping[str, Any]]) -> tuple[str, ...]:
+def _copy_ids(info: Mapping[str, Any], parts: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
     """The ids by which copies of a reply are known; those in a forked session have ids of their
     own.
     """
@@ -248,7 +285,7 @@ def _prompt(info: Mapping[str, Any]) -> list[Event]:
     return system_prompt("\n\n".join(map(str, texts)) if isinstance(texts, list) else texts)
 
 
-def _of_user(parts: list[Mapping[str, Any]]) -> Iterator[Event]:
+def _of_user(parts: Sequence[Mapping[str, Any]]) -> Iterator[Event]:
     for part in parts:
         kind = part.get("type")
         if kind == "compaction":
@@ -263,7 +300,7 @@ def _of_user(parts: list[Mapping[str, Any]]) -> Iterator[Event]:
                 yield from message_events("user", text)
 
 
-def _of_assistant(info: Mapping[str, Any], parts: list[Mapping[str, Any]]) -> Iterator[Event]:
+def _of_assistant(info: Mapping[str, Any], parts: Sequence[Mapping[str, Any]]) -> Iterator[Event]:
     error = at(info, "error", "name")
     is_cut = info.get("finish") in _CUT or error == "MessageOutputLengthError"
     for part in parts:

@@ -5,18 +5,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+from holdfast.transcripts.call_messages import input_messages, output_messages, system_prompt
 from holdfast.transcripts.calls import Call, transcripts_of_calls
 from holdfast.transcripts.chat_messages import is_cut
-from holdfast.transcripts.reader import (
-    Format,
-    at,
-    decoded,
-    fields_of,
-    input_messages,
-    mapping,
-    output_messages,
-    system_prompt,
-)
+from holdfast.transcripts.reader import Format, at, decoded, fields_of, mapping
 from holdfast.transcripts.spans import is_gen_ai, session_of, span_of, unflattened
 from holdfast.transcripts.transcript import Malformed
 

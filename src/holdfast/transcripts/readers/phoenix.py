@@ -3,15 +3,9 @@
 from collections.abc import Iterator
 from typing import Any
 
+from holdfast.transcripts.call_messages import output_messages, request_messages
 from holdfast.transcripts.calls import Call, transcripts_of_calls
-from holdfast.transcripts.reader import (
-    Format,
-    at,
-    fields_of,
-    mapping,
-    output_messages,
-    request_messages,
-)
+from holdfast.transcripts.reader import Format, at, fields_of, mapping
 from holdfast.transcripts.spans import is_gen_ai, session_of, span_of, unflattened
 
 

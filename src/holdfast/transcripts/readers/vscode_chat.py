@@ -7,7 +7,7 @@ object first, then values that are set, appended or removed).
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from holdfast.errors import shortened
 from holdfast.measures.turns import ToolCall
@@ -137,7 +137,8 @@ def _transcript(where: str, session: Any) -> Iterator[Transcript | Unread]:
     try:
         for number, request in enumerate(entries(field_of(session, "requests"))):
             try:
-                nodes[str(number)] = _events(mapping(request), strange)
+                nodes[str(number)] = _events(mapping(request))
+                strange |= _shown(request).unknown_kinds
             except Malformed as error:
                 raise Malformed(f"request {number + 1}: {error}") from error
             if request.get("isHidden") is True or request.get("shouldBeRemovedOnSend"):
@@ -158,19 +159,19 @@ def _transcript(where: str, session: Any) -> Iterator[Transcript | Unread]:
     yield branched(where, nodes, parents, active)
 
 
-def _events(request: Mapping[str, Any], strange: set[str]) -> list[Event]:
+def _events(request: Mapping[str, Any]) -> list[Event]:
     """A message of the user, and the response to it."""
     message = field_of(request, "message")
     text = message if isinstance(message, str) else field_of(message, "text")
     events = message_events("user", str(text))
-    texts, shown_calls = _shown(request, strange)
+    response = _shown(request)
     result = request.get("result")
     rounds = entries(at(result, "metadata", "toolCallRounds"))
-    calls = _rounds(rounds, fields_of(at(result, "metadata", "toolCallResults"))) or shown_calls
-    answers = [Event(Kind.MESSAGE, said, "assistant") for said in texts]
+    recorded = _rounds(rounds, fields_of(at(result, "metadata", "toolCallResults")))
+    calls = recorded or response.calls
+    answers = [Event(Kind.MESSAGE, said, "assistant") for said in response.texts]
     # what the calls came between is not logged: the last text is taken to follow them
-    *before, last = [*answers] if answers else [None]
-    events += [*filter(None, before), *calls, *filter(None, [last])]
+    events += [*answers[:-1], *calls, *answers[-1:]]
     identity = str(request.get("responseId") or "")
     copies = (identity,) if identity else ()
     events = [
@@ -188,12 +189,22 @@ def _events(request: Mapping[str, Any], strange: set[str]) -> list[Event]:
     return events
 
 
-def _shown(request: Mapping[str, Any], strange: set[str]) -> tuple[list[str], list[Event]]:
-    """The texts of a response, parted by what came between them, and its calls as VS Code shows
-    them.
+class _Response(NamedTuple):
+    """A response as VS Code shows it: its texts, parted by what came between them, and its calls.
+
+    Args:
+        unknown_kinds: of its parts.
     """
+
+    texts: list[str]
+    calls: list[Event]
+    unknown_kinds: set[str]
+
+
+def _shown(request: Mapping[str, Any]) -> _Response:
     texts = [""]
     calls: list[Event] = []
+    unknown: set[str] = set()
     for part in entries(request.get("response")):
         kind = at(part, "kind")
         if kind == "toolInvocationSerialized":
@@ -205,8 +216,8 @@ def _shown(request: Mapping[str, Any], strange: set[str]) -> tuple[list[str], li
         elif (text := _text_of(part)) is not None:
             texts[-1] += text
         elif kind not in _OF_DISPLAY:
-            strange.add(shortened(kind))
-    return [text.strip() for text in texts if text.strip()], calls
+            unknown.add(shortened(kind))
+    return _Response([text.strip() for text in texts if text.strip()], calls, unknown)
 
 
 def _text_of(part: Any) -> str | None:

@@ -1,0 +1,38 @@
+"""Paths as rules files write them, and the globs that measures take."""
+
+import re
+
+_OF_THE_SYSTEM = r"/(?:bin|dev|etc|home|opt|proc|root|sys|tmp|usr|var|Users)"
+# names of files and folders that have no ending, and are hardly anything else
+_NAMES = frozenset(
+    """Makefile Dockerfile Jenkinsfile Procfile Gemfile Rakefile Podfile Brewfile Vagrantfile
+    Justfile justfile LICENSE NOTICE CODEOWNERS AUTHORS VERSION BUILD WORKSPACE node_modules vendor
+    third_party __pycache__ __snapshots__ __generated__""".split()
+)
+
+
+def path_glob(text: str) -> str | None:
+    """The glob of a code span that names a file or a folder; None if it names none, or if it is not
+    clear which.
+    """
+    plain = re.sub(r"\{[\w.*/-]+(?:,[\w.*/-]+)+\}", "", text)  # of `*.{ts,tsx}`
+    if re.search(r"[\s<>(){}$=;,|'\"]|^[-!]|//|^@|\\|^~|(?:^|/)\.\.(?:/|$)", plain):
+        return None  # `~` and `..` are not what they are called in a log, which has whole paths
+    if text in ("/bin", "/bin/"):
+        return None  # of the repository, or of the system
+    is_path = "/" in text or text in _NAMES
+    if not re.match(rf"{_OF_THE_SYSTEM}\b", text):
+        text = text.removeprefix("./").removeprefix("/")  # `/lib` is a folder of the repository
+    has_extension = re.search(r"(?:^|[\w*/.}-])\.(?:[A-Za-z]\w{0,9}|\{[\w,.]+\})$", text)
+    if not (is_path or has_extension) or re.fullmatch(r"[*./]*", text):
+        return None
+    if text.endswith("/"):
+        return f"{text}*"
+    if text.endswith("/**"):
+        return text[:-1]
+    last = text.rpartition("/")[2]
+    is_hidden = re.fullmatch(r"\.[\w-]+", last)
+    may_be_folder = is_path and not has_extension and "*" not in last and not last.isupper()
+    if (may_be_folder and not re.search("[a-z]file$", last)) or is_hidden:
+        return f"{text}{{,/*}}"  # a folder, or a file without an ending
+    return text

@@ -1,0 +1,101 @@
+"""The dialogs of all parts as scored logs, once the turns that several of them have are known."""
+
+import pickle
+from collections import Counter
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import IO, NamedTuple
+
+from holdfast.drift.probe_outcomes import PendingProbe, ProbeOutcome
+from holdfast.logs.copies import copies_in
+from holdfast.logs.log_fingerprint import log_fingerprint
+from holdfast.logs.log_reading import no_dialog
+from holdfast.logs.part_scanning import Scan, ScannedDialog, ScannedPart
+from holdfast.logs.scored_logs import ScoredLogs
+from holdfast.logs.turn_scoring import ScoredDialog
+from holdfast.records import LogDialog
+from holdfast.records.lines import to_content
+
+
+def scored_logs(
+    paths: Sequence[Path | str], files: Sequence[ScannedPart], scan: Scan
+) -> ScoredLogs:
+    """The dialogs of files, without the turns that are copies."""
+    problems = [problem for file in files for problem in file.problems]
+    dialogs = [dialog for file in files for dialog in file.dialogs]
+    if not dialogs:
+        raise no_dialog(paths, problems)
+    formats = Counter(dialog.format for dialog in dialogs)
+    copies = copies_in([dialog.events for dialog in dialogs])
+    kept = [
+        _KeptDialog(dialog, copied)
+        for dialog, copied in zip(dialogs, copies.turns, strict=True)
+        if len(copied) < dialog.turns
+    ]
+    scored = [item for item in kept if item.dialog.case is not None]
+    store = _RecordStore()
+    return ScoredLogs(
+        dialogs=len(kept),
+        cases=tuple(scan.suite.cases[item.dialog.case or 0] for item in scored),
+        other_prompts=sum(item.dialog.has_other_prompt for item in scored),
+        reasoning_turns=sum(len({*item.dialog.reasoning} - item.copied) for item in scored),
+        formats=formats,
+        problems=(*problems, *copies.problems),
+        fingerprint=log_fingerprint(
+            (file.digest for file in files), formats, (dialog.digest for dialog in dialogs)
+        ),
+        scored=lambda number: _without_copies(store.read(scored[number].dialog), scored[number]),
+        loaded=tuple(file.name for file in scan.loaded),
+    )
+
+
+class _KeptDialog(NamedTuple):
+    """A dialog, and the positions of its turns that are counted in another one."""
+
+    dialog: ScannedDialog
+    copied: frozenset[int]
+
+
+class _RecordStore:
+    """Reads records; dialogs of one file follow each other, so the last file stays open."""
+
+    def __init__(self) -> None:
+        self._path: Path | None = None
+        self._file: IO[bytes] | None = None
+
+    def read(self, dialog: ScannedDialog) -> bytes:
+        if self._file is None or dialog.records != self._path:
+            if self._file is not None:
+                self._file.close()
+            self._path, self._file = dialog.records, dialog.records.open("rb")
+        self._file.seek(dialog.start)
+        return self._file.read(dialog.size)
+
+
+def _without_copies(content: bytes, kept: _KeptDialog) -> ScoredDialog | bytes:
+    """The scores of a dialog without those of copied turns."""
+    numbers = {position + 1 for position in kept.copied}
+    if kept.dialog.awaits_judge:
+        scored: ScoredDialog = pickle.loads(content)  # which this run wrote
+        rounds = [_round_of(outcome) for outcome in scored.outcomes]
+        outcomes = zip(scored.outcomes, rounds, strict=True)
+        left = tuple(outcome for outcome, number in outcomes if number not in numbers)
+        return replace(scored, record=_without(scored.record, numbers), outcomes=left)
+    if not numbers:
+        return content
+    return to_content(_without(LogDialog.model_validate_json(content), numbers))
+
+
+def _round_of(outcome: ProbeOutcome) -> int:
+    return outcome.probe.round if isinstance(outcome, PendingProbe) else outcome.round
+
+
+def _without(record: LogDialog, numbers: Collection[int]) -> LogDialog:
+    """A record without turns of these numbers, and their scores."""
+    update = {
+        name: tuple(item for item in getattr(record, name) if item.round not in numbers)
+        for name in ("turns", "probes", "unscored", "unanswered")
+    }
+    kept = tuple(item for item in record.compactions if item.turn not in numbers)
+    return record.model_copy(update={**update, "compactions": kept})

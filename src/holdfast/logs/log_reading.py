@@ -1,0 +1,137 @@
+"""Reads log files into dialogs, of which a turn that several have counts once."""
+
+from collections import Counter, deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+
+from holdfast.errors import UsageError
+from holdfast.logs.copies import EventIds, TurnEvents, copies_in, history_ids
+from holdfast.logs.dialogs import LoggedDialog, dialog_of
+from holdfast.logs.log_fingerprint import digest, log_fingerprint
+from holdfast.transcripts.transcript import Transcript
+
+MOST_BEFORE = 20  # transcripts before a dialog that may be the same one, with more of it
+
+
+@dataclass(frozen=True)
+class Logs:
+    """The contents of a set of files.
+
+    Args:
+        problems: a sentence for each line that was skipped, and for each part that was left out.
+        fingerprint: SHA-256 of the files, their formats and the dialogs, in hexadecimal.
+    """
+
+    dialogs: tuple[LoggedDialog, ...]
+    problems: tuple[str, ...]
+    formats: Mapping[str, int]
+    fingerprint: str
+
+
+def read_logs(paths: Path | str | Sequence[Path | str], form: str | None = None) -> Logs:
+    """Reads log files, including those in folders.
+
+    Args:
+        form: one of `FORMATS`; None detects it for each value.
+
+    Raises:
+        UsageError: a file cannot be read, or none has a dialog; names the first problem.
+    """
+    from holdfast.transcripts.reading import read_transcripts  # the readers of all formats
+
+    paths = [paths] if isinstance(paths, (Path, str)) else paths
+    dialogs: list[LoggedDialog] = []
+    problems: list[str] = []
+    formats: Counter[str] = Counter()
+    files: list[str] = []
+    for file in read_transcripts(paths, form):
+        files.append(file.digest)
+        problems += file.unread
+        before = DialogsBefore()
+        for transcript in file.transcripts:
+            dialog = replace(dialog_of(transcript), before=before.of_next())
+            before.add(transcript)
+            if not dialog.turns:
+                problems.append(silent(dialog))
+                continue
+            dialogs.append(dialog)
+            formats[transcript.format] += 1
+    if not dialogs:
+        raise no_dialog(paths, problems)
+    fingerprint = log_fingerprint(files, formats, map(dialog_digest, dialogs))
+    copies = copies_in([turn_events(dialog) for dialog in dialogs])
+    kept = tuple(_without(dialog, n) for dialog, n in zip(dialogs, copies.turns, strict=True))
+    return Logs(
+        tuple(dialog for dialog in kept if dialog.turns),
+        (*problems, *copies.problems),
+        dict(formats),
+        fingerprint,
+    )
+
+
+class DialogsBefore:
+    """The last transcripts of a file, while it is read.
+
+    Args:
+        earlier: gives the transcripts before the part of the file that is read, if that is not the
+            whole file; it is called with how many are needed, once.
+    """
+
+    def __init__(self, earlier: Callable[[int], Sequence[Transcript]] = lambda count: ()) -> None:
+        self._recent: deque[Transcript] = deque(maxlen=MOST_BEFORE)
+        self._earlier = cache(earlier)
+
+    def add(self, transcript: Transcript) -> None:
+        if not transcript.is_of_subagent:
+            self._recent.append(transcript)
+
+    def of_next(self) -> Callable[[], Sequence[Transcript]]:
+        """A function that reads the transcripts before the next one."""
+        recent = tuple(self._recent)
+        if len(recent) == MOST_BEFORE:
+            return lambda: recent
+        return lambda: (*self._earlier(MOST_BEFORE), *recent)[-MOST_BEFORE:]
+
+
+def dialog_digest(dialog: LoggedDialog) -> bytes:
+    """The SHA-256 of a dialog as it was read: another version of its reader reads another one."""
+    return digest([dialog.system, [[t.number, t.user, t.done.text] for t in dialog.turns]])
+
+
+def silent(dialog: LoggedDialog) -> str:
+    """The problem of a dialog without a turn of the assistant."""
+    return f"{dialog.source}: the assistant says nothing in it"
+
+
+class NoDialog(UsageError):
+    """Logs have no dialog, or none that is under one of the suite's prompts."""
+
+
+def no_dialog(paths: Sequence[Path | str], problems: Sequence[str]) -> NoDialog:
+    """The error for logs in which there is no dialog."""
+    first = f" (the first problem: {problems[0]})" if problems else ""
+    return NoDialog(
+        f"There is no dialog in {', '.join(map(str, paths))}{first}; `holdfast docs"
+        " logs` shows what is read, and --format names one of the formats."
+    )
+
+
+def turn_events(dialog: LoggedDialog) -> TurnEvents:
+    """The ids by which the copies of a dialog's turns are known."""
+    transcript = dialog.transcript
+    histories = history_ids(transcript)
+    turns: list[tuple[EventIds, ...]] = []
+    for turn in dialog.turns:
+        ids = [(*transcript.path[n].copy_ids, *histories.get(n, ())) for n in turn.positions]
+        turns.append(tuple(filter(None, ids)))
+    return TurnEvents(dialog.source, tuple(turns))
+
+
+def _without(dialog: LoggedDialog, copied: frozenset[int]) -> LoggedDialog:
+    """A dialog without the turns at these positions."""
+    if not copied:
+        return dialog
+    turns = tuple(turn for n, turn in enumerate(dialog.turns) if n not in copied)
+    return replace(dialog, turns=turns)

@@ -1,0 +1,178 @@
+"""Reads and scores a part of a log file, and keeps its records in a file beside the others.
+
+What stays in memory of a dialog is where its record is, and the ids of its events.
+"""
+
+import pickle
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import IO
+
+from holdfast.common.files import digest_of
+from holdfast.drift.cases import Suite
+from holdfast.drift.probe_outcomes import PendingProbe, results_of
+from holdfast.errors import UsageError
+from holdfast.logs.copies import TurnEvents
+from holdfast.logs.dialogs import dialog_of
+from holdfast.logs.loaded_files import LoadedFile, with_loaded
+from holdfast.logs.log_reading import DialogsBefore, dialog_digest, silent, turn_events
+from holdfast.logs.turn_scoring import (
+    ScoredDialog,
+    case_of,
+    has_other_prompt,
+    score_dialog,
+    with_results,
+)
+from holdfast.records.lines import to_content
+from holdfast.transcripts.containers import Contents
+from holdfast.transcripts.file_parts import FilePart, contents_of, dialogs_before
+from holdfast.transcripts.finding import FoundLog
+from holdfast.transcripts.reader import Unread
+from holdfast.transcripts.reading import NotByItself, read_values
+
+
+@dataclass(frozen=True)
+class Scan:
+    """The settings with which every part is read and scored."""
+
+    suite: Suite
+    form: str | None
+    folder: Path  # for the records
+    loaded: tuple[LoadedFile, ...] = ()  # into every context
+
+
+@dataclass(frozen=True, slots=True)
+class ScannedDialog:
+    """A dialog that is scored, and where its record is.
+
+    Args:
+        turns: how many it has.
+        events: by which copies of them are known; without turns if the log has no ids.
+        case: the position of its case in the suite; None if it has none, and no record.
+        reasoning: the positions of its turns that begin with reasoning.
+        records: the file with its record, which starts there and has this size.
+        awaits_judge: whether the record is a pickled `ScoredDialog`, and not JSON.
+    """
+
+    turns: int
+    events: TurnEvents
+    format: str
+    digest: bytes
+    case: int | None = None
+    has_other_prompt: bool = False
+    reasoning: tuple[int, ...] = ()
+    records: Path = Path()
+    start: int = 0
+    size: int = 0
+    awaits_judge: bool = False
+
+
+@dataclass(frozen=True)
+class ScannedPart:
+    """A part of a file, or a file, that is read and scored.
+
+    Args:
+        digest: the SHA-256 of the file in hexadecimal; "" if it is not read, and for a part.
+        silent: the problems of dialogs in which the assistant says nothing.
+        is_refused: whether the part cannot be read by itself, so that the whole file has to be.
+    """
+
+    digest: str = ""
+    unread: tuple[Unread, ...] = ()
+    silent: tuple[str, ...] = ()
+    dialogs: tuple[ScannedDialog, ...] = ()
+    is_refused: bool = False
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        return (*(unread.sentence for unread in self.unread), *self.silent)
+
+
+def scan_part(scan: Scan, part: FilePart) -> ScannedPart:
+    """Reads and scores a part of a file."""
+    path = part.log.path
+    if part.log.obstacle:
+        return ScannedPart(unread=(Unread(f"{path} {part.log.obstacle}"),))
+    descriptor, name = tempfile.mkstemp(dir=scan.folder)
+    try:
+        with open(descriptor, "wb") as file:
+            return _scan_into(file, Path(name), scan, part)
+    except NotByItself:
+        return ScannedPart(is_refused=True)
+    except UsageError as error:
+        if part.only:
+            return ScannedPart(is_refused=True)
+        if part.log.is_named:
+            raise
+        return ScannedPart(unread=(Unread(str(error).removesuffix(".")),))
+
+
+def _scan_into(file: IO[bytes], records: Path, scan: Scan, part: FilePart) -> ScannedPart:
+    """Reads and scores a part, and writes its records into a file."""
+    unread, nothing_said, dialogs = list[Unread](), list[str](), list[ScannedDialog]()
+    contents = contents_of(part)
+    before = DialogsBefore(partial(dialogs_before, part))
+    for item in read_values(part.log.path, contents, scan.form, part.only):
+        if isinstance(item, Unread):
+            unread.append(item)
+            continue
+        dialog = dialog_of(with_loaded(item, scan.loaded))
+        dialog = replace(dialog, before=before.of_next())
+        before.add(item)
+        if not dialog.turns:
+            nothing_said.append(silent(dialog))
+            continue
+        events = turn_events(dialog)
+        scanned = ScannedDialog(
+            turns=len(dialog.turns),
+            events=events if any(events.turns) else replace(events, turns=()),
+            format=sys.intern(item.format),
+            digest=dialog_digest(dialog),
+        )
+        case = case_of(dialog, scan.suite)
+        if case is not None:
+            scored = score_dialog(dialog, case)
+            scanned = replace(
+                scanned,
+                case=scan.suite.cases.index(case),
+                has_other_prompt=has_other_prompt(dialog, case),
+                reasoning=tuple(n for n, turn in enumerate(dialog.turns) if turn.reasoning),
+                records=records,
+                start=file.tell(),
+                size=file.write(_content_of(scored)),
+                awaits_judge=awaits_judge(scored),
+            )
+        dialogs.append(scanned)
+    digest = contents.digest if isinstance(contents, Contents) else ""
+    return ScannedPart(digest, tuple(unread), tuple(nothing_said), tuple(dialogs))
+
+
+def _content_of(scored: ScoredDialog) -> bytes:
+    """A record as it is kept until all are known."""
+    if awaits_judge(scored):
+        return pickle.dumps(scored)
+    return to_content(with_results(scored, results_of(scored.outcomes)))
+
+
+def joined(log: FoundLog, parts: Sequence[ScannedPart]) -> ScannedPart | None:
+    """The parts of a file as one; None if one of them cannot be read by itself."""
+    if any(part.is_refused for part in parts):
+        return None
+    if len(parts) == 1:
+        return parts[0]
+    unread = [unread for part in parts for unread in part.unread]
+    return ScannedPart(
+        digest_of(log.path),
+        tuple(sorted(unread, key=lambda item: item.stage)),  # as if read at once
+        tuple(sentence for part in parts for sentence in part.silent),
+        tuple(dialog for part in parts for dialog in part.dialogs),
+    )
+
+
+def awaits_judge(scored: ScoredDialog) -> bool:
+    """Whether some of a dialog's scores are still a judge's to give."""
+    return any(isinstance(outcome, PendingProbe) for outcome in scored.outcomes)

@@ -1,0 +1,205 @@
+"""The scores of logs as the records of a run folder, with what its manifest says of the rules."""
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from holdfast.common.event_loop import run_sync
+from holdfast.common.version import __version__
+from holdfast.drift.cases import Case, Rule, Suite
+from holdfast.drift.judges import Judges, Judging, load_judges, open_judges
+from holdfast.drift.rule_texts import sentence_of
+from holdfast.logs.log_reading import Logs, NoDialog
+from holdfast.logs.turn_scoring import (
+    METHOD,
+    ScoredDialog,
+    case_of,
+    has_other_prompt,
+    score_dialog,
+    with_results,
+)
+from holdfast.records import Run, batches, open_run, read_run, resume, to_line
+from holdfast.records.lines import with_checksum
+
+_BATCH = 256  # records that are written at a time
+
+
+@dataclass(frozen=True)
+class ScoredLogs:
+    """The dialogs of a set of logs, each scored when it is asked for.
+
+    Args:
+        dialogs: how many were read; those under none of the suite's prompts are not scored.
+        cases: of each dialog that is scored.
+        other_prompts: how many of these have another system prompt than their case.
+        reasoning_turns: how many of their turns begin with reasoning.
+        formats, problems, fingerprint: as in `Logs`.
+        scored: given the number of a dialog that is scored, its scores; or its record as the JSON
+            of a line, if nothing in it awaits a judge.
+        loaded: the names of files that were put into every context, which the logs lack.
+    """
+
+    dialogs: int
+    cases: tuple[Case, ...]
+    other_prompts: int
+    reasoning_turns: int
+    formats: Mapping[str, int]
+    problems: tuple[str, ...]
+    fingerprint: str
+    scored: Callable[[int], ScoredDialog | bytes]
+    loaded: tuple[str, ...] = ()
+
+
+def score_logs(
+    logs: Logs,
+    suite: Suite,
+    out: Path | str,
+    judging: Judging | None = None,
+    command: str = "",
+) -> Run:
+    """Scores logs into a run folder; dialogs already scored there are skipped.
+
+    Raises:
+        UsageError: no dialog has one of the suite's prompts.
+        AnotherRun: the folder holds another run.
+    """
+    matched = [(dialog, case_of(dialog, suite)) for dialog in logs.dialogs]
+    pairs = [(dialog, case) for dialog, case in matched if case is not None]
+    scored_logs = ScoredLogs(
+        dialogs=len(logs.dialogs),
+        cases=tuple(case for _, case in pairs),
+        other_prompts=sum(has_other_prompt(dialog, case) for dialog, case in pairs),
+        reasoning_turns=sum(bool(turn.reasoning) for dialog, _ in pairs for turn in dialog.turns),
+        formats=logs.formats,
+        problems=logs.problems,
+        fingerprint=logs.fingerprint,
+        scored=lambda number: score_dialog(*pairs[number]),
+    )
+    return write_scores(scored_logs, suite, out, judging, command)
+
+
+def write_scores(
+    logs: ScoredLogs,
+    suite: Suite,
+    out: Path | str,
+    judging: Judging | None = None,
+    command: str = "",
+) -> Run:
+    """Writes the scores of logs into a run folder, without those that it has."""
+    if not logs.cases:
+        raise NoDialog(
+            f"{_none_of(logs.dialogs)} one of the {len(suite.cases)} system prompts of the"
+            f" suite {suite.name!r}; give the prompt as the dialogs have it, or a suite of one"
+            " case, which is taken for all."
+        )
+    used = {case.id for case in logs.cases}
+    cases = [case for case in suite.cases if case.id in used]
+    about = {
+        "command": METHOD,
+        "version": __version__,
+        "argv": command,
+        "dialogs": logs.dialogs,
+        "unmatched": logs.dialogs - len(logs.cases),
+        "other_prompts": logs.other_prompts,
+        "reasoning_turns": logs.reasoning_turns,
+        "formats": dict(logs.formats),
+        "problems": list(logs.problems),
+        "rules": rules_of(cases),
+        "rule_texts": rule_texts(cases),
+        "probe_rules": probe_rules(cases),
+        "loaded": list(logs.loaded),
+    }
+    judging = judging or Judging()
+    models = load_judges(suite, None, judging)
+    size = 1 if models else _BATCH  # an answer of a judge is not lost with those after it
+    with open_run(out, {**identity_of(suite), "logs": logs.fingerprint}, about) as run:
+
+        async def score_all() -> None:
+            async with open_judges(suite, models, run.folder) as judges:
+                await judges.check(judging)
+                numbers = batches(range(len(logs.cases)), size)
+                for batch in resume(run, METHOD, numbers, alone=True):
+                    if batch.to_run:
+                        lines = {(METHOD, n): await _line(logs, n, judges) for n in batch.to_run}
+                        run.append_lines(lines)
+
+        run_sync(score_all())
+    return read_run(out)
+
+
+def identity_of(suite: Suite) -> dict[str, str]:
+    """The part of a run's identity that does not depend on the logs."""
+    return {"suite": suite.name, "rules": _fingerprint(suite)}
+
+
+async def _line(logs: ScoredLogs, number: int, judges: Judges) -> bytes:
+    """The line of a dialog's record."""
+    scored = logs.scored(number)
+    if isinstance(scored, bytes):
+        return with_checksum(with_number(scored, number))
+    results = await judges.resolve(scored.outcomes)
+    return to_line(with_results(scored, results).model_copy(update={"conversation": number}))
+
+
+def _none_of(count: int) -> str:
+    return "The only dialog does not have" if count == 1 else f"None of the {count} dialogs has"
+
+
+_START = b'{"method": "logs", "conversation": 0,'
+
+
+def with_number(content: bytes, number: int) -> bytes:
+    """The JSON of a record that has the number 0, with another number."""
+    if not content.startswith(_START):
+        raise ValueError("the record of a logged dialog begins with its method and number")
+    return _START[:-2] + b"%d," % number + content[len(_START) :]
+
+
+class NamedRule(NamedTuple):
+    """A rule, named as `Adherence.rule` is."""
+
+    name: str
+    case: Case
+    rule: Rule
+
+
+def named_rules(cases: Sequence[Case]) -> Iterator[NamedRule]:
+    """The rules of cases in their order."""
+    for case in cases:
+        for rule in case.all_rules:
+            yield NamedRule(f"{case.id}/{rule.id}" if rule.id else case.id, case, rule)
+
+
+def rules_of(cases: Sequence[Case]) -> dict[str, Any]:
+    """How each rule is scored, by its name."""
+    return {name: [rule.measure.spec, asdict(rule.when)] for name, _, rule in named_rules(cases)}
+
+
+def rule_texts(cases: Sequence[Case]) -> dict[str, str]:
+    """The words of the rules that have a text, or a sentence of their prompt, by their names."""
+    texts = {name: rule.text or sentence_of(case, rule) for name, case, rule in named_rules(cases)}
+    return {name: text for name, text in texts.items() if text}
+
+
+def probe_rules(cases: Sequence[Case]) -> list[str]:
+    """The names of the rules that are made for the answers to probes, and do not say which turns
+    they are for.
+
+    That a turn breaks them shows nothing: "the name is Luna" is kept by a reply that had no reason
+    to give it.
+    """
+    return [name for name, _, rule in named_rules(cases) if rule.is_only_for_probes]
+
+
+def _fingerprint(suite: Suite) -> str:
+    content = [
+        [case.id, case.system_prompt, rule.id, rule.measure.spec, asdict(rule.when)]
+        + ([rule.text, rule.unless.user] if rule.text or rule.unless.user else [])
+        for case in suite.cases
+        for rule in case.all_rules
+    ]
+    canonical = json.dumps(content, sort_keys=True, ensure_ascii=False)
+    return hashlib.sha256(canonical.encode("utf-8", "surrogatepass")).hexdigest()

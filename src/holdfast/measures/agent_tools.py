@@ -1,0 +1,75 @@
+"""The tools of coding agents: their names, and the fields of their calls that measures read.
+
+Agents name the same things differently: a file is `file_path`, `path` or `targetFile`. What each
+measure reads of a call, it finds by the names below.
+"""
+
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from holdfast.measures.turns import ToolCall
+
+# --- Names of tools
+
+# whole words of a tool's name, as in read_file, ReadFile and mcp__files__read
+READS = re.compile(
+    r"(?:\b|_|(?<=[a-z])(?=[A-Z]))(?i:read|view|open|list|ls|glob|grep|search|find|fetch|get|cat)"
+    r"(?![a-z])"
+)
+REPLACES = re.compile(r"search_(?:and_)?replace", re.IGNORECASE)  # which is no search
+INSERTS = re.compile(r"insert|append", re.IGNORECASE)
+DELETES = re.compile(r"delete|remove|rename|move", re.IGNORECASE)
+COMMITS = re.compile(r"(?:\A|_)git_?commit\Z", re.IGNORECASE)
+OPENS_PULL_REQUEST = re.compile(
+    r"(?:create|open)[_-]?(?:draft[_-]?)?(?:(?:pull|merge)[_-]?request|pr|mr)\Z", re.IGNORECASE
+)
+ASKS_USER = re.compile(
+    r"\A(?:ask_?user\w*|ask_followup_question|request_user_input|question)\Z", re.IGNORECASE
+)
+# of the tool str_replace_based_edit_tool, which calls its operation a command
+EDITOR_COMMANDS = ("view", "create", "str_replace", "insert", "undo_edit")
+
+# --- Names of fields, as `fields_of` writes them
+
+PATHS = (
+    *("filepath", "path", "filename", "notebookpath", "targetfile", "relativepath"),
+    *("absolutepath", "relativeworkspacepath", "file"),
+)
+WHOLE_TEXTS = ("content", "contents", "filetext", "filecontent", "newsource")
+OLD_TEXTS = ("oldstring", "oldstr", "oldtext", "oldcontent", "search", "find", "targetcontent")
+NEW_TEXTS = (
+    *("newstring", "newstr", "newtext", "newcontent", "replace", "replacement"),
+    *("replacementcontent", "inserttext", "newsource"),
+)
+EDIT_LISTS = ("edits", "replacements", "replacementchunks", "operations")
+PATCHES = ("diff", "patch", "patchtext", "input")
+MESSAGES = ("message", "commitmessage")
+TITLES = ("title",)
+BODIES = ("body", "description")
+BASES = ("base", "targetbranch", "baserefname", "basebranch", "targetrefname")
+DRAFTS = ("draft", "isdraft")
+_SCRIPTS = ("command", "cmd", "script")  # as they are written
+
+
+def fields_of(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of a call by their names without case, underscores and hyphens."""
+    return {re.sub(r"[_-]", "", str(name)).lower(): value for name, value in arguments.items()}
+
+
+def first_text(fields: Mapping[str, Any], names: Sequence[str]) -> str | None:
+    """The first of these fields that is a text; None if none is."""
+    texts = (fields.get(name) for name in names)
+    return next((text for text in texts if isinstance(text, str)), None)
+
+
+def script_of(call: ToolCall) -> str:
+    """The shell script that a call runs; "" for another tool."""
+    for name in _SCRIPTS:
+        value = call.arguments.get(name)
+        if isinstance(value, list) and all(isinstance(word, str) for word in value):
+            return shlex.join(value)
+        if isinstance(value, str):
+            return "" if value in EDITOR_COMMANDS else value
+    return ""

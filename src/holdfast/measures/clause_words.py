@@ -1,0 +1,172 @@
+"""The words of texts and of their clauses: without markup, case and contractions, and each with
+whether the clause asks for it or forbids it.
+"""
+
+import re
+import unicodedata
+from functools import lru_cache
+
+from holdfast.measures.number_words import NUMBER_WORDS
+from holdfast.measures.rule_words import PHRASES, stem
+from holdfast.measures.text import fold
+
+Signed = frozenset[tuple[str, bool]]  # content words, and whether they are asked for
+
+
+# a line of a file as tools show it, with its number
+_LINE_NUMBER = re.compile(r"^[ \t]*\d+(?:→|\t|\|[ \t])", re.MULTILINE)
+_MARKUP = re.compile(r"^[ \t]*(?:>[ \t]?|#+[ \t]+)+|\*\*|(?<!\w)[*_](?=\w)|(?<=\w)[*_](?!\w)", re.M)
+_TAG = re.compile(r"</?[a-z][\w-]*>", re.IGNORECASE)
+_ESCAPED = re.compile(r'\\[nrt"]')  # in a tool result that is JSON
+WORD = re.compile(r"[^\W_]+")
+_STOP_BETWEEN = re.compile(r"[.!?;]\s|\n\s*(?:[-*•>#]|\d+[.)]|\n)")
+
+
+@lru_cache(maxsize=4096)
+def without_markup(text: str) -> str:
+    """A text without Markdown's marks, tags, line numbers and escapes."""
+    text = _ESCAPED.sub(lambda found: "\n" if found[0] in (r"\n", r"\r") else " ", text)
+    return _MARKUP.sub("", _TAG.sub("\n", _LINE_NUMBER.sub("", text)))
+
+
+@lru_cache(maxsize=256)
+def _folded(text: str) -> str:
+    """A text without markup, case and contractions."""
+    return _expanded(fold(unicodedata.normalize("NFKC", without_markup(text))))
+
+
+@lru_cache(maxsize=4096)
+def numbered_words(text: str) -> tuple[tuple[str, int], ...]:
+    """The words of a text without case, contractions and punctuation, each with the number of its
+    sentence.
+    """
+    plain = _folded(text)
+    words: list[tuple[str, int]] = []
+    index, end = 0, 0
+    for found in WORD.finditer(plain):
+        index += words != [] and _STOP_BETWEEN.search(plain, end, found.start()) is not None
+        words.append((found[0], index))
+        end = found.end()
+    return tuple(words)
+
+
+@lru_cache(maxsize=4096)
+def stems(text: str) -> frozenset[str]:
+    """The words of a text without their endings, and those that stand for its phrases."""
+    words = WORD.findall(_folded(text))
+    joined = " ".join(words)
+    if not _ANY_PHRASE.search(joined):
+        return frozenset(map(stem, words))
+    phrases = (plain for pattern, plain in PHRASES if re.search(pattern, joined))
+    return frozenset(map(stem, [*words, *" ".join(phrases).split()]))
+
+
+_CONTRACTIONS = (
+    (re.compile(r"\b(?:pls|plz)\b"), "please"),
+    (re.compile(r"\bcan'?t\b|\bcannot\b"), "can not"),
+    (re.compile(r"\bwon't\b"), "will not"),
+    (re.compile(r"\bdont\b"), "do not"),
+    (re.compile(r"(?<=\w)n't\b"), " not"),
+)
+IN_CONTRACTIONS = {word for _, plain in _CONTRACTIONS for word in plain.split()}
+
+
+def _expanded(text: str) -> str:
+    """The text with "do not" for "don't" and the like."""
+    for pattern, plain in _CONTRACTIONS:
+        text = pattern.sub(plain, text)
+    return text
+
+
+_A_NUMBER = rf"(?= (?:\d|(?:{'|'.join(NUMBER_WORDS)})\b))"
+_FIXED = (
+    (r"\b(?:no|not) more than\b", "at most"),
+    (r"\bno (\w+ )?(?:(?:has|is|with|may have|may be) )?(?:more|longer) than\b", r"\1at most"),
+    (r"\b(?:never|not) (\w+ )(?:more|longer) than\b", r"\1at most"),
+    (r"\b(?:no|not) (?:fewer|less) than\b", "at least"),
+    (rf"\b(?:under|fewer than|less than|shorter than){_A_NUMBER}", "at most"),
+    (rf"\b(?:more|longer) than{_A_NUMBER}", "not at most"),
+    (r"\b(?:do not|never) forget to\b", ""),
+    (r"\bwithout (?:exception|fail)\b|\bno exceptions?\b", ""),
+    (r"\bof any (?:kind|sort)\b|\bany (?:kind|sort)s? of\b", ""),
+)
+
+_PHRASES = [(re.compile(pattern), plain) for pattern, plain in (*_FIXED, *PHRASES)]
+_ANY_PHRASE = re.compile(rf"\b(?=\w)(?:{'|'.join(pattern for pattern, _ in (*_FIXED, *PHRASES))})")
+
+
+@lru_cache(maxsize=65536)
+def plain_sentence(sentence: str) -> str:
+    """A sentence without case, contractions, and phrases whose negation negates nothing."""
+    text = _expanded(fold(unicodedata.normalize("NFKC", sentence)))
+    text = " ".join(text.split())
+    if _ANY_PHRASE.search(text):
+        for pattern, plain in _PHRASES:
+            text = pattern.sub(plain, text)
+    return text
+
+
+# negates all of its clause: "the main branch must never be pushed to", "pip is forbidden"
+_NEGATES_CLAUSE = re.compile(
+    r"\b(?:forbidden|prohibited|banned|disallowed|off[ -]limits|untouched)\b"
+    r"|\b(?:is|are|be|been|must|may|should|can|could|shall|has|have) (?:never|not)\b"
+    r"|\bleave\b.*\balone\b"
+)
+# negates what follows it in its clause
+_NEGATES_REST = re.compile(
+    r"\b(?:never|not|no|nothing|none|neither|nor|without|avoid(?:ing|s)?|stop|skip|drop"
+    r"|instead of|rather than|forget(?: about)?|prefers?\b.*?\bover)\b"
+)
+_STOP_WORDS = frozenset(
+    "a an the this that these those it its i me my we us our you your he she they them their and or"
+    " but so if then than as of in on at to for from with by into through under over up about be is"
+    " are was were been being am do does did done has have had having will would shall should can"
+    " could may might must always ever every each all any some please also just only when where"
+    " which who what how there here too very such other another own never not no nothing none"
+    " neither nor without avoid stop skip drop instead rather forget ignore user users rule rules"
+    " want wants asked asks said remember mind note sure make sure forbidden prohibited banned"
+    " allowed permitted alone leave said now again directly".split()
+) - {"make"}
+
+
+def _content(text: str) -> set[str]:
+    return {stem(word) for word in WORD.findall(text) if word not in _STOP_WORDS}
+
+
+@lru_cache(maxsize=65536)
+def signed_words(clause: str) -> Signed:
+    """The content words of a clause, each with whether it is asked for."""
+    if _NEGATES_CLAUSE.search(clause):
+        rest = _NEGATES_CLAUSE.sub(_without_negation, clause)
+        return frozenset((word, False) for word in _content(rest))
+    negation = _NEGATES_REST.search(clause)
+    if negation is None:
+        return frozenset((word, True) for word in _content(clause))
+    asked, forbidden = _content(clause[: negation.start()]), _content(clause[negation.end() :])
+    return frozenset({(word, True) for word in asked} | {(word, False) for word in forbidden})
+
+
+def _without_negation(found: re.Match[str]) -> str:
+    return re.sub(r"\boff[ -]limits\b", "", found[0])
+
+
+def is_negated(clause: str) -> bool:
+    """Whether a clause forbids something, or denies it."""
+    return bool(_NEGATES_CLAUSE.search(clause) or _NEGATES_REST.search(clause))
+
+
+_NAMED = re.compile(
+    r"[\"“`']([^\"”`']+)[\"”`']"  # in quotes
+    r"|(?<![\w.])(\.?\w+(?:[./_-]\w+)+/?|\.\w+|\w+/)(?!\w)"  # a path or an identifier
+    r"|(?<=[\w,] )([A-Z]\w+)"  # a name
+    r"|\b(\d+)\b"
+)
+
+
+def anchors(sentence: str) -> set[str]:
+    """The words that a paraphrase does not replace: numbers, names, paths, and what is quoted."""
+    named: set[str] = set()
+    for found in _NAMED.finditer(sentence):
+        named |= _content(fold(next(filter(None, found.groups()))))
+    words = {stem(word) for word in WORD.findall(fold(sentence))}
+    return named | {word for word in words if word.isdecimal()}

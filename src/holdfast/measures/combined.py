@@ -1,0 +1,66 @@
+"""Measures that combine others: the lowest of several, or the highest over readings of a reply."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from holdfast.errors import UsageError
+from holdfast.measures.arguments import Spec, Specs
+from holdfast.measures.registry import Score, WhenCut, build, measure
+
+
+def _refuse_judges(within: str, specs: Sequence[str | Mapping[str, Any]]) -> None:
+    for spec in specs:
+        inner = build(spec)
+        if inner.judged or inner.of_turn:
+            what = "judge" if inner.judged else "measure of tool calls"
+            raise UsageError(
+                f"The measure {within!r} takes no {what} ({spec!r}); make it a separate rule."
+            )
+
+
+def _every_when_cut(text: str, measures: Specs) -> WhenCut:
+    """The lowest score counts, so one that is certainly 0 decides whatever the others become."""
+    scores = [measure.score_cut(text) for measure in map(build, measures)]
+    if all(score is not None for score in scores):
+        return WhenCut.JUDGED
+    is_zero = any(score is not None and score.value == 0 for score in scores)
+    return WhenCut.JUDGED if is_zero else WhenCut.NOT_JUDGED
+
+
+@measure(
+    check=lambda measures: _refuse_judges("every", measures),
+    when_cut=_every_when_cut,
+)
+def every(text: str, measures: Specs) -> Score:
+    """The lowest of several measures: an instruction is followed only as well as its worst part."""
+    results = [(measure.score(text), measure.name) for measure in map(build, measures)]
+    worst, name = min(results, key=lambda result: result[0].value)
+    return Score(worst.value, f"{name}: {worst.reason}")
+
+
+def _readings(text: str) -> list[str]:
+    """The reply without its first line, its last, both or neither, and without Markdown's stars."""
+    lines = text.split("\n")
+    cut = [text, *("\n".join(part).strip() for part in (lines[1:], lines[:-1], lines[1:-1]))]
+    return [*cut, *(reading.replace("*", "") for reading in cut)]
+
+
+def _loosely_when_cut(text: str, measure: Spec) -> WhenCut:
+    inner = build(measure)
+    if isinstance(inner.when_cut, WhenCut):
+        return inner.when_cut
+    rules = [inner.when_cut(reading, **inner.arguments) for reading in _readings(text)]
+    return rules[0] if len(set(rules)) == 1 else WhenCut.NOT_JUDGED
+
+
+@measure(
+    check=lambda measure: _refuse_judges("loosely", [measure]),
+    when_cut=_loosely_when_cut,
+)
+def loosely(text: str, measure: Spec) -> Score:
+    """The highest of a measure over eight readings of the reply: IFEval's loose scoring.
+
+    The readings leave out the first line, the last, both or neither, with or without stars (*).
+    """
+    scores = [build(measure).score(reading) for reading in _readings(text)]
+    return max(scores, key=lambda score: score.value)

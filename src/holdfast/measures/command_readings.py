@@ -1,0 +1,205 @@
+"""A command and the ways to read it: `sudo git -C app push` is `git push` too."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A way to read a command, such as `git push` for `sudo git -C app push`.
+
+    Args:
+        words: the program and its arguments, without quotes and assignments.
+        without: the wrappers, options and folders that were taken away.
+    """
+
+    words: tuple[str, ...]
+    without: frozenset[str] = frozenset()
+
+    def suits(self, pattern: str) -> bool:
+        """Whether a pattern is for this reading: one about what was taken away is not.
+
+        `(?!sudo )apt` asks for sudo, which the reading without it would never have.
+        """
+        return not any(_mentions(pattern, name) for name in self.without)
+
+    def taken(self, words: Sequence[str], *names: str) -> "Reading":
+        """The reading with these words, from which the names have been taken away."""
+        return Reading(tuple(words), self.without | frozenset(names))
+
+
+def _mentions(pattern: str, name: str) -> bool:
+    if name.startswith("-") or "/" in name:
+        return re.search(rf"(?<![\w-]){re.escape(name)}(?!\w)", pattern) is not None
+    first = re.search(r"[A-Za-z][\w-]*", re.sub(r"\\[A-Za-z]", " ", pattern))
+    return first is not None and first[0] == name
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command of a script.
+
+    Args:
+        readings: the command as it is written, then without what it is wrapped in, outermost first.
+        writes: the files that its output goes to.
+        around: readings of the shell whose script begins with it, as in `bash -c 'git push'`.
+        input: the text of its here-document or here-string; None without one.
+        redirects: the last of its words, from the first redirection on.
+        is_in_group: whether its files also take the output of commands before it, as in
+            `(date; ls) > log`.
+    """
+
+    readings: tuple[Reading, ...]
+    writes: tuple[str, ...] = ()
+    around: tuple[Reading, ...] = ()
+    input: str | None = None
+    redirects: tuple[str, ...] = ()
+    is_in_group: bool = False
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The words of the command as it is written."""
+        return self.readings[0].words
+
+    @property
+    def innermost(self) -> tuple[str, ...]:
+        """The words of the program that is run in the end."""
+        return self.readings[-1].words
+
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        """The words of the innermost program without redirections."""
+        words = self.innermost
+        rest = words[: len(words) - len(self.redirects)]
+        return rest if words[len(rest) :] == self.redirects and rest else words
+
+    @property
+    def appends(self) -> bool:
+        """Whether its output is added to a file rather than written over it."""
+        return any(word.endswith(">>") for word in self.redirects)
+
+
+# Programs that run the command in their arguments: the options that have an argument of their own,
+# and how many other arguments come before the command.
+_WRAPPERS: dict[str, tuple[tuple[str, ...], int]] = {
+    "sudo": (("-u", "-g", "-p", "-h", "-C", "-D", "-R", "-T", "-U", "-r", "-t", "--user"), 0),
+    "doas": (("-u", "-C"), 0),
+    "env": (("-u", "-C", "--unset", "--chdir"), 0),
+    "timeout": (("-s", "-k", "--signal", "--kill-after"), 1),
+    "gtimeout": (("-s", "-k", "--signal", "--kill-after"), 1),
+    "xargs": (("-I", "-n", "-P", "-L", "-d", "-E", "-a", "-s", "--max-args", "--max-procs"), 0),
+    "parallel": (("-j", "--jobs", "-a", "--arg-file", "-I"), 0),
+    "nice": (("-n", "--adjustment"), 0),
+    "ionice": (("-c", "-n", "--class", "--classdata"), 0),
+    "stdbuf": (("-i", "-o", "-e", "--input", "--output", "--error"), 0),
+    "time": (("-f", "-o", "--format", "--output"), 0),
+    "watch": (("-n", "--interval"), 0),
+    "strace": (("-e", "-o", "-p", "-s"), 0),
+    "flock": (("-w", "-E", "--timeout"), 1),
+    "chroot": ((), 1),
+    "taskset": ((), 1),
+    "exec": (("-a",), 0),
+    **dict.fromkeys(("nohup", "setsid", "command", "builtin", "chronic", "unbuffer"), ((), 0)),
+    **dict.fromkeys(("caffeinate", "busybox"), ((), 0)),
+}
+_SHELLS = ("bash", "sh", "zsh", "dash", "ksh", "fish", "ash")
+# Options that stand before a program's subcommand, and whether they have an argument.
+_BEFORE_SUBCOMMAND = {
+    "git": {
+        **dict.fromkeys(("-C", "-c", "--git-dir", "--work-tree", "--namespace"), True),
+        **dict.fromkeys(("--no-pager", "-p", "-P", "--paginate", "--bare"), False),
+        **dict.fromkeys(("--no-replace-objects", "--no-optional-locks"), False),
+    },
+    "make": {"-C": True, "--directory": True, "-s": False, "--silent": False},
+    "npm": {"--prefix": True},
+}
+
+
+def script_in(words: Sequence[str], given: str | None) -> str | None:
+    """The script that a command runs: of `bash -c`, `eval`, `su -c`, `ssh`, or from its input."""
+    program = words[0].rpartition("/")[2]
+    if program == "eval":
+        return " ".join(words[1:])
+    if program == "trap":
+        return words[1] if len(words) > 1 else None
+    if program in (*_SHELLS, "su"):
+        for number, word in enumerate(words[1:], start=1):
+            if re.fullmatch(r"-[a-z]*c|--command", word) and number + 1 < len(words):
+                return words[number + 1]
+        files = [word for word in words[1:] if not word.startswith("-")]
+        return given if program != "su" and not files else None
+    if program == "ssh":
+        rest = list(_after_options(words[1:], ("-p", "-i", "-l", "-o", "-F", "-J", "-L"), 1))
+        return " ".join(rest) or given
+    return None
+
+
+def readings_of(reading: Reading) -> tuple[Reading, ...]:
+    readings = [reading]
+    while len(readings) < 16:
+        following = _inside(readings[-1])
+        if following is None or not following.words:
+            break
+        readings.append(following)
+    return tuple(readings)
+
+
+def _inside(reading: Reading) -> Reading | None:
+    """A reading without the outermost thing that can be taken away; None if there is nothing."""
+    words = reading.words
+    folder, slash, program = words[0].rpartition("/")
+    if slash and program:
+        return reading.taken((program, *words[1:]), f"{folder}/")
+    if program == "find":
+        return _of_find(reading)
+    if program in _BEFORE_SUBCOMMAND:
+        return _without_global_options(reading)
+    if program not in _WRAPPERS or (program == "command" and words[1:2] in (("-v",), ("-V",))):
+        return None
+    options, positional = _WRAPPERS[program]
+    rest = tuple(_after_options(words[1:], options, positional))
+    if len(rest) == 1:  # as in watch 'git status'
+        rest = tuple(rest[0].split())
+    return reading.taken(rest, program)
+
+
+def _after_options(words: Sequence[str], valued: Sequence[str], positional: int) -> Iterator[str]:
+    """The words after options, assignments, and as many arguments as `positional` says."""
+    rest = list(words)
+    while rest:
+        if rest[0] == "--":
+            rest.pop(0)
+        elif rest[0] in valued:
+            del rest[:2]
+        elif rest[0].startswith("-") or re.match(r"\w+=", rest[0]):
+            rest.pop(0)
+        elif positional:
+            positional -= 1
+            rest.pop(0)
+        else:
+            break
+    yield from rest
+
+
+def _of_find(reading: Reading) -> Reading | None:
+    words = reading.words
+    starts = [n for n, word in enumerate(words) if word in ("-exec", "-execdir", "-ok", "-okdir")]
+    if not starts:
+        return None
+    rest = words[starts[0] + 1 :]
+    ends = [number for number, word in enumerate(rest) if word in (";", "+")]
+    return reading.taken(rest[: ends[0]] if ends else rest, "find", "-exec")
+
+
+def _without_global_options(reading: Reading) -> Reading | None:
+    program, *rest = reading.words
+    known = _BEFORE_SUBCOMMAND[program]
+    gone = []
+    while rest and rest[0].startswith("-"):
+        option = rest[0].partition("=")[0]
+        if option not in known:
+            break
+        gone.append(option)
+        del rest[: 2 if known[option] and "=" not in rest[0] else 1]
+    return reading.taken((program, *rest), *gone) if gone else None

@@ -1,0 +1,78 @@
+"""Measures that are functions of the user's own, named in a suite or given from Python."""
+
+import importlib
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+from holdfast.errors import UsageError, type_in_words
+from holdfast.measures.registry import BUILDERS, CODE, Measure, Score, build
+
+
+def as_measure(value: Any) -> Measure:
+    """A measure from anything that can represent one in Python code.
+
+    Args:
+        value: a measure; a spec, as `build` takes it; or a function from the reply's text to a
+            number from 0 to 1 or to a `Score`, which is known by its module and name.
+
+    Raises:
+        UsageError: anything else, or a spec that is malformed.
+    """
+    if isinstance(value, Measure):
+        return value
+    if isinstance(value, str | Mapping):
+        return build(value, allow_code=True)
+    if isinstance(value, type) or not callable(value):
+        raise UsageError(
+            "A measure is a name, a spec, a `Measure` or a function of the reply's text, "
+            f"not {value!r}; `holdfast measures` lists those that are built in."
+        )
+    name = getattr(value, "__qualname__", type(value).__qualname__)
+    path = f"{getattr(value, '__module__', None)}.{name}"
+    return Measure(CODE, {CODE: path}, partial(call_user_function, value), False)
+
+
+def build_from_code(arguments: dict[str, Any], allow_code: bool) -> Measure:
+    """A measure that calls a user's function, found by its dotted name."""
+    path = arguments.get(CODE)
+    if not isinstance(path, str) or "." not in path or len(arguments) > 1:
+        raise UsageError(
+            f"A python measure is one dotted name, not {arguments!r}; write {{python:"
+            " package.module.function}."
+        )
+    if not allow_code:
+        raise UsageError(
+            f"The measure {path!r} is code of your own; pass --allow-code to let it run."
+        )
+    module, _, attribute = path.rpartition(".")
+    try:
+        function = getattr(importlib.import_module(module), attribute)
+    except Exception as error:  # anything a user's module may raise when it is imported
+        raise UsageError(
+            f"The measure {path!r} cannot be imported ({type(error).__name__}: {error}); "
+            "check the name: its file must be beside the suite's or on PYTHONPATH."
+        ) from error
+    if not callable(function):
+        raise UsageError(
+            f"The measure {path!r} is {type_in_words(function)}, not a function of the reply's"
+            " text."
+        )
+    return Measure(CODE, {CODE: path}, partial(call_user_function, function), False)
+
+
+def call_user_function(function: Callable[[str], Any], text: str, python: str) -> Score:
+    """The result of a user's function as a score; any failure is reported, never scored."""
+    try:
+        value = function(text)
+        if isinstance(value, Score):
+            return value
+        return Score(float(value), f"{python} gave {float(value):g}")
+    except Exception as error:
+        raise UsageError(
+            f"The measure {python!r} failed on {text[:60]!r} ({type(error).__name__}: {error}); "
+            "it must return a number from 0 to 1 for every string."
+        ) from error
+
+
+BUILDERS[CODE] = build_from_code
