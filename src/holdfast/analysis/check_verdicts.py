@@ -22,9 +22,9 @@ from holdfast.analysis.sequential import (
     conversations_needed,
     decide,
 )
-from holdfast.common import ranges
 from holdfast.errors import ParameterOutOfRange, option
 from holdfast.records import Conversation
+from holdfast.validation import ranges
 
 MOST_NEEDED = 2000  # conversations; nobody waits longer for a verdict
 MOST_LOST = 0.1  # the share of replies that may be lost before an open verdict is put down to it

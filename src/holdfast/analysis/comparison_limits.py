@@ -6,7 +6,7 @@ from holdfast.analysis.check_file import read_check
 from holdfast.analysis.compared_scores import ComparedConversations, RuleKey, rules_of
 from holdfast.analysis.series import Series
 from holdfast.analysis.truncation import has_lost_prompt
-from holdfast.common.plurals import plural
+from holdfast.plurals import plural
 from holdfast.records import Run
 from holdfast.records.identity import ConversationsIdentity
 

@@ -22,10 +22,10 @@ from typing import TYPE_CHECKING, Any, NoReturn, TextIO
 
 from holdfast.cli.exit_codes import MALFORMED, UNAVAILABLE
 from holdfast.cli.progress import INTERRUPTED, TERMINATED, Terminated, interrupting_on_sigterm
-from holdfast.common.files import FULL
-from holdfast.common.threads import limit_spinning
-from holdfast.common.version import __version__
 from holdfast.errors import HoldfastError, Unavailable, UnknownName, UsageError, as_argument
+from holdfast.files import FULL
+from holdfast.generation.cpu_threads import limit_spinning
+from holdfast.version import __version__
 
 if TYPE_CHECKING:
     from holdfast.cli.command import Command, Options

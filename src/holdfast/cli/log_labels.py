@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from holdfast.cli.progress import note, printable
-from holdfast.common.plurals import plural
 from holdfast.errors import UsageError
 from holdfast.logs.labelling import Agreement, Label, LabelFile, LabelTask
 from holdfast.measures.command_words import in_words
 from holdfast.measures.registry import inner_specs, read_spec
+from holdfast.plurals import plural
 from holdfast.report.wording import aligned, plain
 
 _KEYS = "y follows, n breaks, s skip the turn, r skip the rule, b back, q quit"

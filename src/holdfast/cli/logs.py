@@ -24,13 +24,11 @@ from holdfast.cli.output import command_line, page_option, page_path
 from holdfast.cli.progress import Bar, note
 from holdfast.cli.run_names import named_folder
 from holdfast.cli.scan_bar import cores, scan_bar
-from holdfast.common.files import write_whole
-from holdfast.common.plurals import plural
-from holdfast.common.ranges import Range, whole_number
 from holdfast.drift import load_suite
 from holdfast.drift.cases import Suite
 from holdfast.drift.judges import Judging
 from holdfast.errors import UsageError
+from holdfast.files import write_whole
 from holdfast.logs import scan_logs
 from holdfast.logs.dialogs import NoDialog
 from holdfast.logs.labelling import LabelFile, agreements, label_tasks, sample_turns
@@ -40,6 +38,7 @@ from holdfast.logs.rereading import LogsAgain
 from holdfast.logs.scanning import Scan, has_code, scratch_folder
 from holdfast.logs.turn_scoring import write_scores
 from holdfast.logs.watching import LogWatch, replace_run
+from holdfast.plurals import plural
 from holdfast.records import Run, read_earlier
 from holdfast.report.log_formats import formats_list
 from holdfast.report.logs_causes import asked_sentence, why_table
@@ -48,6 +47,7 @@ from holdfast.report.logs_junit import write_logs_junit
 from holdfast.report.logs_page import logs_page
 from holdfast.report.logs_sentences import logs_table
 from holdfast.transcripts import FORMATS
+from holdfast.validation.ranges import Range, whole_number
 
 _MAX_RULES_SHOWN = 20  # if there are more, and no verdicts, categories are shown instead
 _MAX_PROBLEMS_SHOWN = 5  # of those with the files

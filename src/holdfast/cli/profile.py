@@ -17,14 +17,14 @@ from holdfast.cli.options import Arg, Command, Spec
 from holdfast.cli.output import command_line, page_path, print_figures, write_page
 from holdfast.cli.progress import Bar, note
 from holdfast.cli.run_names import model_of, run_folder
-from holdfast.common import ranges
-from holdfast.common.model_names import is_url
 from holdfast.errors import UnknownName, UsageError
 from holdfast.methods.fitted import SUFFIX
 from holdfast.methods.heads import Ranking
+from holdfast.models.model_names import is_url
 from holdfast.papers import zhang2024 as tasks
 from holdfast.report import write_summary
 from holdfast.report.task_tables import profile_lines, profile_page, write_profile
+from holdfast.validation import ranges
 
 if TYPE_CHECKING:
     from holdfast.papers.zhang2024.profiling import ProfilingPlan

@@ -12,8 +12,8 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from holdfast.common.plurals import plural, plural_of
-from holdfast.common.progress import GROWTH, Watch, seconds_left
+from holdfast.drift.progress import GROWTH, Watch, seconds_left
+from holdfast.plurals import plural, plural_of
 
 # seconds until the title (and between updates of a bar), until the first plain line, between later
 BEGINS, FIRST, EVERY = 1.0, 10.0, 30.0

@@ -11,14 +11,14 @@ from pathlib import Path
 
 import yaml
 
-from holdfast.common.files import read_text
-from holdfast.common.plurals import plural
 from holdfast.drafting.bot_prompts import is_of_a_bot
 from holdfast.drafting.drafts import NEEDS_A_JUDGE
 from holdfast.drafting.line_rules import Draft, Undrafted, draft
 from holdfast.drafting.rule_ids import id_by_words, rule_id
 from holdfast.drafting.rules_file import Statement, read_statements
 from holdfast.errors import UsageError
+from holdfast.files import read_text
+from holdfast.plurals import plural
 
 MOST_CHARACTERS = 500_000  # of a rules file, which takes half a minute
 

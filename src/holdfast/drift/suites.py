@@ -11,9 +11,6 @@ from typing import Annotated, Any, Literal
 import yaml
 from pydantic import Field, StringConstraints, ValidationError
 
-from holdfast.common.files import ASSETS, read_text
-from holdfast.common.validation import Path as FieldPath
-from holdfast.common.validation import StrictModel, problem_of, written
 from holdfast.drift import li2024, sys_ifeval
 from holdfast.drift.cases import (
     CATEGORIES,
@@ -27,12 +24,15 @@ from holdfast.drift.cases import (
 )
 from holdfast.drift.rule_kinds import Polarity, RuleKind
 from holdfast.errors import UnknownName, UsageError, shortened
+from holdfast.files import ASSETS, read_text
 from holdfast.measures import build
 from holdfast.measures.judging import check_labels
 from holdfast.measures.patterns import compiled
 from holdfast.measures.registry import FOLLOWED as FOLLOWED
 from holdfast.measures.registry import Score, Undecided
 from holdfast.measures.turns import AssistantTurn, ToolCall, Unless, When
+from holdfast.validation.pydantic_errors import Path as FieldPath
+from holdfast.validation.pydantic_errors import StrictModel, problem_of, written
 
 __all__ = ["CATEGORIES", "SHIPPED", "Case", "Suite", "generic_starters", "load_suite"]
 

@@ -18,9 +18,9 @@ import torch
 from torch import Tensor
 from transformers.cache_utils import Cache
 
-from holdfast.common.threads import one_thread
 from holdfast.generation.batch import spans_of
 from holdfast.generation.constraints import constrain
+from holdfast.generation.cpu_threads import one_thread
 from holdfast.generation.drawing import DrawnToken, choose, log_probabilities
 from holdfast.generation.memory import ran_out_of_memory
 from holdfast.generation.prefixes import KeysValues

@@ -27,11 +27,11 @@ from multiprocessing import get_context, parent_process
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
-from holdfast.common.files import cannot_write, digest_of
 from holdfast.drift.cases import Suite
 from holdfast.drift.judges import Judging
 from holdfast.drift.probe_outcomes import PendingProbe, ProbeOutcome, results_of
 from holdfast.errors import HoldfastError, UnknownName, UsageError
+from holdfast.files import cannot_write, digest_of
 from holdfast.logs.copies import TurnEvents, copies_in
 from holdfast.logs.dialogs import (
     DialogsBefore,

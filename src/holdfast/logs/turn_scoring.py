@@ -7,8 +7,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from holdfast.common.event_loop import run_sync
-from holdfast.common.version import __version__
 from holdfast.drift.cases import Case, Suite
 from holdfast.drift.judges import Judges, Judging, load_judges, open_judges
 from holdfast.drift.probe_outcomes import (
@@ -23,6 +21,7 @@ from holdfast.errors import cut
 from holdfast.logs.causes import DialogCauses
 from holdfast.logs.dialogs import LoggedDialog, LoggedTurn, Logs, NoDialog
 from holdfast.measures.registry import FOLLOWED, Score
+from holdfast.models.event_loop import run_sync
 from holdfast.records import (
     BreachCause,
     LogDialog,
@@ -42,6 +41,7 @@ from holdfast.records import (
 )
 from holdfast.records.conversation import RECORDED
 from holdfast.records.lines import with_checksum
+from holdfast.version import __version__
 
 SHOWN = 600  # characters of a message that a record keeps
 METHOD = "logs"  # in place of a method's name in a run's keys

@@ -14,13 +14,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 from urllib.parse import SplitResult, urlsplit
 
-from holdfast.common import ranges
 from holdfast.errors import ModelError, Unreachable, UsageError
 from holdfast.models.completions import Endpoint, MalformedResponse, read_models
 from holdfast.models.endpoint import EndpointModel, warn_of_loss
 from holdfast.models.endpoint_errors import failure_of, list_models
 from holdfast.models.endpoint_server import Server
 from holdfast.models.served import ask_served
+from holdfast.validation import ranges
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI, OpenAI

@@ -11,10 +11,10 @@ from holdfast.chat.emphasis import Part
 from holdfast.chat.messages import Messages
 from holdfast.chat.prompt import Pieces
 from holdfast.chat.templates import default_system_prompt
-from holdfast.common.event_loop import run_sync, task_group
-from holdfast.common.sampling import Penalties, Sampling, SamplingValues
 from holdfast.errors import UnknownName
+from holdfast.generation.sampling import Penalties, Sampling, SamplingValues
 from holdfast.methods import Ability, Method, Methods
+from holdfast.models.event_loop import run_sync, task_group
 from holdfast.models.grammars import read_response_format
 from holdfast.models.requests import Reply, Request, Token
 

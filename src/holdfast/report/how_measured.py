@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from holdfast.analysis.collapse import count_turns
-from holdfast.common.sampling import NO_CONTENT
+from holdfast.generation.sampling import NO_CONTENT
 from holdfast.records import (
     Conversation,
     Ended,

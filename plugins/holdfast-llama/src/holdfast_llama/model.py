@@ -13,7 +13,6 @@ import torch
 
 from holdfast.chat.emphasis import Part
 from holdfast.chat.messages import Message
-from holdfast.common import ranges
 from holdfast.errors import ModelError, UsageError
 from holdfast.generation.reply_scoring import Scored
 from holdfast.generation.scheduler import Scheduler, Serving
@@ -31,6 +30,7 @@ from holdfast.models.loading_errors import explained
 from holdfast.models.protocol import Generates, stream_reply
 from holdfast.models.requests import Reply, Request
 from holdfast.models.session import LocalSession
+from holdfast.validation import ranges
 from holdfast_llama.native import NativeModel, cache_type
 from holdfast_llama.slots import LlamaRunner, Pool
 from holdfast_llama.weights import SteeredRow

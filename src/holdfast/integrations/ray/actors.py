@@ -9,9 +9,9 @@ import warnings
 from dataclasses import dataclass, field
 from typing import Any
 
-from holdfast.common.event_loop import task_group
 from holdfast.errors import ModelError
 from holdfast.integrations.ray.actor import Actor, Description, Specification, versions
+from holdfast.models.event_loop import task_group
 
 _PATIENCE = 120.0  # seconds for a cluster to provide an actor's resources
 _MOST_STARTS = 3  # actors lost in a row before they have loaded the model; then it fails

@@ -9,11 +9,11 @@ import socket
 from dataclasses import replace
 from typing import Any
 
-from holdfast.common import ranges
 from holdfast.errors import ModelError, UsageError
 from holdfast.integrations.ray.actor import Specification
 from holdfast.integrations.ray.actors import Resources
 from holdfast.integrations.ray.ray_model import RayModel
+from holdfast.validation import ranges
 
 LOCAL = "local"  # the address of a cluster of only this machine, which ends with the command
 _PATIENCE = 10.0  # seconds to wait for a head node to answer

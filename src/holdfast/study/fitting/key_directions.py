@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from holdfast.common.progress import Progress
+from holdfast.drift.progress import Progress
 from holdfast.errors import ModelError
 from holdfast.generation.batch import batch_of, spans_of
 from holdfast.generation.rows import StreamState

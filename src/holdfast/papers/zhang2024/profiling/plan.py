@@ -8,11 +8,9 @@ from typing import TypeAlias, cast
 
 from holdfast.chat.emphasis import Part
 from holdfast.chat.messages import Message
-from holdfast.common import ranges
-from holdfast.common.files import read_json_lines
-from holdfast.common.sampling import MOST_NEW_TOKENS
-from holdfast.common.seeds import seed_of
 from holdfast.errors import HoldfastError, UsageError, type_in_words
+from holdfast.files import read_json_lines
+from holdfast.generation.sampling import MOST_NEW_TOKENS
 from holdfast.methods import (
     UNSTEERED,
     CompiledMethods,
@@ -27,6 +25,8 @@ from holdfast.models.requests import Request
 from holdfast.papers.zhang2024 import Data, Sample, Settings, Task, draw_samples, spans_of
 from holdfast.papers.zhang2024.profiling.head_passes import ScoredPrompt
 from holdfast.papers.zhang2024.task_settings import user_message
+from holdfast.seeds import seed_of
+from holdfast.validation import ranges
 
 
 @dataclass(frozen=True)
