@@ -36,12 +36,12 @@ from stamp import measured_on
 
 import holdfast
 from holdfast import drift
-from holdfast.generation import prefixes
 from holdfast.generation.decoder import Decoder
 from holdfast.generation.rows import Row, Stream
 from holdfast.generation.sampling import Sampling
 from holdfast.generation.scheduler import Scheduler
 from holdfast.methods import compile_methods, parse
+from holdfast.models.thread_cache import ThreadCache
 
 ROWS = (16, 48)
 PROMPT, SPAN = 300, 40  # tokens of each row's prompt, and of its span
@@ -209,7 +209,7 @@ def memory_use(model) -> dict:
     before, live = memory("VmRSS"), 0
     slots, kept = 0, 0
     size_of_token = bytes_per_token(model)
-    step_of, keep_of = Decoder.step, prefixes.PrefixCache.keep
+    step_of, keep_of = Decoder.step, ThreadCache.keep
 
     def counted_step(self):
         nonlocal live, slots
@@ -223,7 +223,7 @@ def memory_use(model) -> dict:
         kept = self.size
         live = max(live, slots + kept)
 
-    Decoder.step, prefixes.PrefixCache.keep = counted_step, counted_keep
+    Decoder.step, ThreadCache.keep = counted_step, counted_keep
     talks(model, **TALKS)
     peak = memory("VmHWM") - before
     return {**TALKS, "peak_bytes": peak, "live_bytes": live, "ratio": peak / live}

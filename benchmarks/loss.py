@@ -19,13 +19,13 @@ from holdfast.records import read_run
 ROUNDS, PROBE_EVERY, CONVERSATIONS, TOKENS = 16, 3, 96, 160
 
 
-def command(model: str, seed: int, folder: Path) -> list[str]:
+def command(model: str, seed: int, conversations: int, folder: Path) -> list[str]:
     """The command line of one run."""
     return [
         *("drift", "--model", model, "--dtype", "bfloat16"),
         *("--suite", "bots", "--pairs", "balanced", "--user-turns", "work"),
         *("--rounds", str(ROUNDS), "--probe-every", str(PROBE_EVERY)),
-        *("--conversations", str(CONVERSATIONS), "--seed", str(seed)),
+        *("--conversations", str(conversations), "--seed", str(seed)),
         *("--temperature", "0.7", "--max-new-tokens", str(TOKENS)),
         *("--recall", "--method", "none", "--out", str(folder)),
     ]
@@ -35,13 +35,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--model", default="qwen-0.5b")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1])
+    parser.add_argument("--conversations", type=int, default=CONVERSATIONS, help="of each seed")
     parser.add_argument("--runs", type=Path, default=Path("runs/loss"))
     parser.add_argument("--out", type=Path)
     parser.add_argument("--commit", help="at which the runs were made, if it is another")
     arguments = parser.parse_args()
     folders = [arguments.runs / f"{arguments.model}-{seed}" for seed in arguments.seeds]
     for seed, folder in zip(arguments.seeds, folders, strict=True):
-        holdfast(command(arguments.model, seed, folder))
+        holdfast(command(arguments.model, seed, arguments.conversations, folder))
     runs = [read_run(folder) for folder in folders]
     record = {
         "benchmark": "loss",

@@ -34,7 +34,13 @@ from tabled.behaviour import (
 from tabled.catalogue import api_sections, catalogue_table
 from tabled.causes import causes_table
 from tabled.costs import chosen_page, confirmed_costs_table, stage_page
-from tabled.edits import edits_line, edits_table, helping_sentence
+from tabled.edits import (
+    edit_costs_line,
+    edit_costs_table,
+    edits_line,
+    edits_table,
+    helping_sentence,
+)
 from tabled.house import house_drawing
 from tabled.large_logs import large_logs_table
 from tabled.loss import conversations_line, kinds_table, lost_sentences, recall_table
@@ -46,6 +52,7 @@ from tabled.papers import (
     reproduction_line,
     verdicts_page,
 )
+from tabled.precedent import precedent_table
 from tabled.reading import RESULTS, ROOT
 from tabled.real import (
     decodable_page,
@@ -160,7 +167,10 @@ def documents() -> dict[Path, str]:
         "lost": lost_sentences(),
         "loss_recall": recall_table(),
         "causes": causes_table(),
+        "precedent": precedent_table(),
         "message_edits": edits_table(),
+        "edit_costs": edit_costs_table(),
+        "edit_costs_conversations": edit_costs_line(),
         "message_edits_conversations": edits_line(),
         "helps": helping_sentence(),
         "log_formats": formats_table(),

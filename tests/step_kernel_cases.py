@@ -13,10 +13,10 @@ from test_attention import BFLOAT16, FLOAT32, KEEP, SPLIT, SPOT, far, wanted
 from tiny import DEVICE
 
 from holdfast.attention import BatchSteering, Starts
-from holdfast.attention.extent import SpanColumns
 from holdfast.attention.fused_kernels import LayerInputs
 from holdfast.attention.gpu_step import attend_step
 from holdfast.attention.gpu_table import moved
+from holdfast.attention.pass_columns import SpanColumns
 from holdfast.methods import compile_methods
 
 

@@ -12,7 +12,7 @@ import json
 import pytest
 
 from holdfast.cli import main
-from holdfast.drift.suites import parse_suite
+from holdfast.drift.suite_file import parse_suite
 from holdfast.errors import UsageError
 from holdfast.measures import build
 from holdfast.measures.registry import Undecided

@@ -6,11 +6,12 @@ from functools import cache
 import pytest
 
 from holdfast.drafting.bot_prompts import is_of_a_bot
+from holdfast.drafting.drafted_files import draft_lines
 from holdfast.drafting.drafts import A_PREFERENCE, AN_EXCEPTION, ON_OCCASION, Draft, Undrafted
 from holdfast.drafting.line_rules import draft
 from holdfast.drafting.probing import PROBES, probed
 from holdfast.drafting.rules_file import read_statements
-from holdfast.drafting.suite_text import draft_lines, suite_text
+from holdfast.drafting.suite_text import suite_text
 from holdfast.drift import load_suite
 from holdfast.measures import build
 from holdfast.measures.turns import When
@@ -84,6 +85,12 @@ RULES = [  # a line, a reply that follows it, one that breaks it
     ("Your response must be strictly under 10 characters.", "123456789", "1234567890"),
     ("At most two bullet points.", "So:\n- a\n- b", "- a\n- b\n\n- c"),
     ("No more than 2 lines.", "a\nb", "a\nb\nc"),
+    ("Limit each reply to 3 words.", "One two three.", "One two three four."),
+    ("Restrict answers to two sentences.", "Yes. It is.", "Yes. It is. Now go."),
+    ("Keep each reply to a single line.", "a", "a\nb"),
+    ("Restrict yourself to 10 characters.", "1234567890", "12345678901"),
+    ("Please cap replies at 3 words.", "One two three.", "One two three four."),
+    ("Responses are restricted to 3 words.", "One two three.", "One two three four."),
     ('Close every message with "Warm regards".', "Yes. Warm regards.", "Warm regards. Yes."),
     ("The last thing you say is always “Over and out.”", "Yes. Over and out!", "Yes."),
     ('Every reply begins with "[ops]".', "[ops] Done.", "ops done."),
@@ -200,6 +207,11 @@ def test_numbers_of_a_limit_are_read_whole(line, count):
         "Never reply with less than two sentences.",
         "Fewer than 20 words is too short.",
         "Antworte nie mit weniger als 50 Wörtern.",
+        "Do not limit each reply to 50 words.",
+        "Replies are never restricted to two sentences.",
+        "Limit each paragraph to 3 sentences.",
+        "Limit functions to 40 lines.",
+        "Limit commit messages to 50 words.",
     ],
 )
 def test_a_lower_limit_is_no_upper_limit(line):

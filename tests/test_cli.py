@@ -207,7 +207,10 @@ def test_bad_input_gets_one_sentence(folder, suite, tmp_path, capsys, argv, code
             "split-softmax takes exponent from 0 to 1, not 7.",
         ),
         ("serve --max-tokens 1e9", "--max-tokens takes a whole number, not '1e9'"),
-        ("serve --max-tokens 999999999", "--max-tokens as a whole number from 1 to 1048576, not"),
+        (
+            "serve --port 0 --max-tokens 999999999",
+            "--max-tokens as a whole number from 1 to 1048576, not",
+        ),
         (
             "drift --model 127.0.0.1:9101/v1",
             "--model 127.0.0.1:9101/v1 is neither a folder here nor a URL; did you mean --model"
@@ -227,9 +230,12 @@ def test_bad_input_gets_one_sentence(folder, suite, tmp_path, capsys, argv, code
             "drift --user-model gpt-4o",
             "mean --user-model https://api.openai.com/v1 --user-endpoint-model gpt-4o?",
         ),
-        ("serve --model gpt-4o", "--model gpt-4o is not a folder, and this command takes no"),
-        ("serve --allow-origin example.org", "such as https://example.org."),
-        ("serve --allow-origin https://example.org/", "such as https://example.org."),
+        (
+            "serve --port 0 --model gpt-4o",
+            "--model gpt-4o is not a folder, and this command takes no",
+        ),
+        ("serve --port 0 --allow-origin example.org", "such as https://example.org."),
+        ("serve --port 0 --allow-origin https://example.org/", "such as https://example.org."),
         ("drift --suite bot --suite=starter", "--suite is given twice, with bot and starter;"),
         ("drift --rounds 2 --rounds 2", "--rounds is given twice, with 2; give it once."),
         ("check bot --out a --out b", "--out is given twice, with a and b; give it once."),

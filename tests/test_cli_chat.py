@@ -21,7 +21,6 @@ from refusals import refusal_in
 from test_endpoint_steering import steered, steering
 from tiny import chat, model, tokenizer
 
-from holdfast.chat.prompt import Pieces
 from holdfast.cli import main
 from holdfast.cli.chat import COMMANDS, completions
 from holdfast.cli.progress import printable
@@ -31,6 +30,7 @@ from holdfast.generation.sampling import Sampling
 from holdfast.methods import parse
 from holdfast.models.requests import Request
 from holdfast.models.stepped_model import SteppedModel
+from holdfast.models.streaming import PieceWriter
 from holdfast.seeds import seed_of
 
 SYSTEM = "always talk about cheese"
@@ -221,7 +221,7 @@ def test_control_characters_do_not_reach_a_terminal():
 
 
 def test_ctrl_c_stops_the_reply_and_not_the_chat(say, monkeypatch, replied):
-    add, counted, cancel, cancelled = Pieces.add, [], SteppedModel.cancel, []
+    add, counted, cancel, cancelled = PieceWriter.add, [], SteppedModel.cancel, []
 
     def interrupting(self, token):
         add(self, token)
@@ -233,7 +233,7 @@ def test_ctrl_c_stops_the_reply_and_not_the_chat(say, monkeypatch, replied):
         cancel(self, row)
         cancelled.append(row.cancelled)
 
-    monkeypatch.setattr(Pieces, "add", interrupting)
+    monkeypatch.setattr(PieceWriter, "add", interrupting)
     monkeypatch.setattr(SteppedModel, "cancel", noting)
     code, out, err = say("the old town", "and the river")
     assert code == 0 and "(stopped)" in err and cancelled == [True] and len(replied) == 1

@@ -42,6 +42,7 @@ OTHERWISE = {
     ("out", "fit"): ITS_FILE,
     ("out", "report"): ITS_FILE,
     ("out", "compare"): ITS_FILE,
+    ("out", "join"): "must be given: it is the folder of the whole run",
     ("out", "map"): "writes figures of runs that are there",
 }
 COMMANDS = {name: command_named(name) for group in GROUPS.values() for name in group}

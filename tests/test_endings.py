@@ -5,7 +5,7 @@ import numpy as np
 from holdfast.analysis.estimates import compare, row_of
 from holdfast.analysis.series import Series
 from holdfast.records import Conversation
-from holdfast.report.how_measured import ending_lines
+from holdfast.report.shortfalls import ending_lines
 
 PLACE = {"kind": "stability", "probe": 0}
 PERSON = {"id": "a", "category": None, "system_prompt": "a"}

@@ -17,8 +17,9 @@ from holdfast.cli import browser, first_run, main, read_command
 from holdfast.cli.first_suite import draft_rules, write_suite
 from holdfast.cli.reply_timing import time_replies
 from holdfast.cli.time_box import ENOUGH, FEWEST, Pilot, Plan, TimeBox
+from holdfast.drafting.drafted_files import draft_lines
 from holdfast.drafting.probing import ONLY_IN_LOGS, PROBES, probed
-from holdfast.drafting.suite_text import draft_lines, suite_text
+from holdfast.drafting.suite_text import suite_text
 from holdfast.drift import Settings, load_suite
 from holdfast.models.requests import Reply
 from holdfast.records import read_run

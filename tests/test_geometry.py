@@ -15,8 +15,11 @@ from holdfast.analysis.study_summary import write_geometry_summaries
 from holdfast.chat.prompt import render
 from holdfast.errors import ModelError
 from holdfast.papers.li2024 import geometry
-from holdfast.report.geometry_figures import write_geometry_figures
-from holdfast.report.trace import geometry_page
+from holdfast.report.geometry_report import (
+    geometry_lines,
+    geometry_page,
+    write_geometry_figures,
+)
 
 SMALL = drift.Settings(conversations=2, rounds=2, adoption=False)
 
@@ -24,7 +27,7 @@ SMALL = drift.Settings(conversations=2, rounds=2, adoption=False)
 @pytest.mark.slow
 def test_a_study_reports_and_draws_its_findings(tmp_path):
     found = geometry.study(model(), SUITE, tmp_path / "out", SMALL)
-    lines = geometry.lines(found, 2)
+    lines = geometry_lines(found, 2)
     text = (tmp_path / "out" / "geometry.json").read_text()
     assert found == Geometry.model_validate_json(text)
     weights = model().hf_model.get_input_embeddings().weight

@@ -23,6 +23,7 @@ MISTAKES = {
     "compare": "compare nowhere elsewhere",
     "map": "map nowhere",
     "export": "export nowhere --csv run.csv",
+    "join": "join nowhere --out run",
     "precedent": "precedent --method bost",
     "trace": "trace --method bost",
     "geometry": "geometry --suite nowhere.yaml",

@@ -212,3 +212,27 @@ def test_nothing_of_the_page_is_cut_off_or_needs_scrolling(browser, logs, width,
     wide = "[...document.querySelectorAll('.kept, .heat ol, .breaches')].filter(node =>"
     wide += " node.scrollWidth > node.clientWidth + 1).length"
     assert js(browser, wide) == 0
+
+
+def test_a_breach_shows_the_call_that_broke_the_rule_and_not_what_was_said_around_it(logs):
+    run = scored(logs)
+    rows = {row.rule: row for row in adherence(run)}
+    first, second = (turn.step for turn in broken_turns(run, rows["shop/gate"]))
+    assert (first.tool, first.call, first.text) == ("Bash", 1, "git commit -m b")
+    assert (second.tool, second.call, second.text) == ("Bash", 1, "git commit -m c")
+    lines = (logs / "logs" / f"{SESSION}.jsonl").read_text().splitlines()
+    name, _, number = first.source.rpartition(", line ")
+    assert name.endswith(f"{SESSION}.jsonl") and "git commit -m b" in lines[int(number) - 1]
+    text = text_of(logs_page(run, list(rows.values()), list(rows.values()), None))
+    assert f"Bash, call 1 of the turn, {first.source} git commit -m b" in text
+    assert "Reply Done." not in text, "what the turn said is no evidence of what it ran"
+
+
+def test_a_breach_by_what_was_said_shows_the_reply(logs):
+    rule = "when: {user: .}\n    measure: {name: contains, words: [please]}"
+    (logs / "rules.yaml").write_text(
+        f"cases:\n  - id: shop\n    system_prompt: Say please.\n    {rule}\n"
+    )
+    run = scored(logs)
+    (row,) = adherence(run)
+    assert {(turn.step, turn.reply) for turn in broken_turns(run, row)} == {(None, "Done.")}

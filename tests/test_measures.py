@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from measure_rows import rows_of
 
 from holdfast.errors import UnknownName, UsageError
-from holdfast.measures import Measure, build, catalogue
+from holdfast.measures import Measure, Score, build, catalogue
 from holdfast.measures.grammar import syllables_in
 from holdfast.measures.language import is_in
 from holdfast.measures.number_words import words_for
@@ -316,3 +316,27 @@ def test_whole_numbers_in_words():
     assert words_for(1_000_305) == ["one", "million", "three", "hundred", "five"]
     with pytest.raises(ValueError):
         words_for(-5)
+
+
+@pytest.mark.parametrize(
+    ("regex", "text", "reason"),
+    [
+        (r"Best,\s*Pip\W*\Z", "Bye now!", "the reply 'Bye now!' does not end with 'Best, Pip'"),
+        ("Pip$", "a" * 70, f"the reply '…{'a' * 59}' does not end with 'Pip'"),
+        (r"\AOnce", "Then.", "the reply 'Then.' does not begin with 'Once'"),
+        (r"\AOnce\Z", "Once more", "the reply 'Once more' is not 'Once'"),
+        (r"STOCK\(", "No.", "'STOCK(' does not occur in the reply"),
+        (r"(?s)\A(?!.*(?:[!)]|\(x)).*\S", "Yes\n(x", "'(x' occurs in the reply"),
+        (r"\A(?!(?:feat|fix)!?:)", "fix: it", "'fix:' is how the reply begins"),
+        (r"\A\P{Lu}*\Z", "a B", "'B' occurs in the reply"),
+        (r"\A[^!?]*\Z", "a?", "'?' occurs in the reply"),
+        (r"(?s)\A.{1,5}\Z", "too long", "the reply has 8 characters, at most 5 asked for"),
+        (r"\A.{1,5}(?:\n|\Z)", "too long\nx",
+         "the first line of the reply has 8 characters, at most 5 asked for"),
+        # no text that is forbidden is what the reply lacks
+        (r"(?s)\A(?!.*!).*\?", "Yes", "the reply 'Yes' does not match the rule's pattern"),
+        (r"a[bc]+", "d" * 70, f"the reply '{'d' * 59}…' does not match the rule's pattern"),
+    ],
+)  # fmt: skip
+def test_a_reason_says_what_a_pattern_asks_for_or_what_was_found(regex, text, reason):
+    assert build({"regex": regex}).score(text) == Score(0.0, reason)

@@ -269,7 +269,7 @@ def test_the_youngest_rows_wait_and_the_limit_grows_back(monkeypatch):
     assert handles[0].token_ids and min(told) == 60
 
 
-@pytest.mark.parametrize(("owner", "name"), [(decoder, "choose"), (RowState, "finish")])
+@pytest.mark.parametrize(("owner", "name"), [(decoder, "draw_or_fail"), (RowState, "finish")])
 def test_what_a_failed_step_has_added_to_a_row_is_taken_back(monkeypatch, owner, name):
     tiny = replace(model(dtype="float64"), stop_ids=frozenset())
 

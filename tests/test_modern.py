@@ -242,6 +242,19 @@ def test_uniform_counts_the_tokens_that_each_layer_sees(kind):
                     assert float(uniform[step]) == pytest.approx(share, abs=1e-6)
 
 
+def test_a_row_is_traced_in_a_pass_of_its_own_beside_one_that_is_not():
+    tiny = double("lfm2")  # has states, so prompts of different lengths get separate passes
+    traced = Request(chat("be kind", "hello there my friend"), (), GREEDY, trace=True)
+    plain = Request(chat("be kind", "hi"), (), GREEDY)
+    for requests in ([traced, plain], [plain, traced]):
+        replies = tiny.generate_batch(requests)
+        assert [reply.trace is not None for reply in replies] == [r.trace for r in requests]
+        (alone,) = tiny.generate_batch([traced])
+        together = replies[requests.index(traced)].trace
+        torch.testing.assert_close(together.mass, alone.trace.mass, atol=IN_STATES, rtol=0)
+        torch.testing.assert_close(together.uniform, alone.trace.uniform, atol=1e-6, rtol=0)
+
+
 def windows(slots):
     """The numbers of columns that windowed layers allocate for all rows."""
     assert {type(layer) for layer in slots.layers} == {KeyLayer, WindowLayer}

@@ -9,10 +9,11 @@ from chat_server import Server, completion
 from scripted_model import ScriptedModel
 
 from holdfast.cli import main
+from holdfast.drafting.drafted_files import draft_lines
 from holdfast.drafting.proposals import grammar_of_proposals, propose, undecided_lines
-from holdfast.drafting.suite_text import draft_lines, suite_text
+from holdfast.drafting.suite_text import suite_text
 from holdfast.drift import load_suite
-from holdfast.drift.suites import score_labelled
+from holdfast.drift.suite_file import score_labelled
 
 PROMPT = """Answer in at most two sentences.
 The word "discount" must not appear anywhere in what you write.

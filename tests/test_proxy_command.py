@@ -13,7 +13,8 @@ import pytest
 from fake_upstream import SUITE, SYSTEM, FakeUpstream, chunks, completion, reply_json, wait_until
 
 from holdfast.cli import main
-from holdfast.drift.suites import load_suite, parse_suite
+from holdfast.drift.suite_file import parse_suite
+from holdfast.drift.suites import load_suite
 from holdfast.errors import Unreachable, UsageError
 from holdfast.methods import parse
 from holdfast.proxy.suite_middleware import NotScored, SuiteMiddleware, which_are_scored

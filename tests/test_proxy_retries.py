@@ -24,7 +24,7 @@ from fake_upstream import (
 )
 
 import holdfast
-from holdfast.drift.suites import parse_suite
+from holdfast.drift.suite_file import parse_suite
 from holdfast.proxy import answers as answers_module
 from holdfast.proxy.reply_scores import Unscored
 from holdfast.proxy.tally import Tally

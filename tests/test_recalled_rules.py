@@ -11,7 +11,7 @@ from holdfast.analysis.recalled_rules import recall_rows
 from holdfast.cli import main
 from holdfast.drift.cases import Case, Rule
 from holdfast.drift.prompt_rules import CaseRules
-from holdfast.drift.suites import parse_suite
+from holdfast.drift.suite_file import parse_suite
 from holdfast.errors import UsageError
 from holdfast.generation.sampling import Sampling
 from holdfast.measures.turns import When

@@ -48,10 +48,10 @@ from holdfast.records import Conversation, Ended, open_run, read_run
 from holdfast.report import sentences, wording
 from holdfast.report.charts import Chart, Curve, round_top
 from holdfast.report.conversations import pack, script_chunks, script_json
-from holdfast.report.how_measured import early_end
 from holdfast.report.next_step import finding_of, next_step
 from holdfast.report.page import environment
 from holdfast.report.sentences import counted
+from holdfast.report.shortfalls import early_end
 from holdfast.report.wording import signed
 
 # a percentile of 10,000 resamples of scores with sd 0.5 and n = 60 moves by about 0.0015
@@ -525,7 +525,9 @@ def test_every_conversation_is_on_the_page_with_its_scores_and_reasons(tmp_path)
     assert len(seen) == 120
     packed = script_chunks([*chunks, ["x" * 700_000]])
     assert all(chunk.is_packed for chunk in packed)
-    assert json.loads(gzip.decompress(base64.b64decode(packed[0].text))) == chunks[0]
+    assert json.loads(gzip.decompress(base64.b64decode(packed[0].text))) == json.loads(
+        json.dumps(chunks[0])
+    )
     assert sum(len(chunk.text) for chunk in packed) < len(script_json(chunks))
 
 

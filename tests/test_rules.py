@@ -174,6 +174,24 @@ def test_the_first_line_is_short_for_any_number_of_rules(tmp_path, rules, never,
     assert "less often" in first and ("never follows" in first) == bool(never)
 
 
+@pytest.mark.parametrize(
+    ("worst", "named"),
+    [((), "follows 6 rules less often"), (("e",), "follows “e” and 5 more less often")],
+)
+def test_of_rules_that_lose_the_same_the_first_sentence_names_all_or_none(tmp_path, worst, named):
+    class Losing(ScriptedModel):
+        def text(self, request):
+            chat = request.messages
+            rule, number = chat[-1]["content"].rstrip("?"), len(chat) // 2
+            is_kept = number == 1 or (rule not in worst and request.thread[1] % 2)
+            return "kept" if is_kept else "broken"
+
+    rules = tuple(drift.Rule(name, (f"{name}?",), {"regex": "kept"}) for name in "abcdef")
+    suite = drift.Suite("bot", (drift.Case("tony", "rules", "Be Tony.", rules=rules),), ("hi",))
+    run = drift.run(Losing(), suite, tmp_path / "run", drift.Settings(2, 24))
+    assert named in opening_of(read_series(run))[0]
+
+
 def test_a_rule_that_is_hardly_ever_followed_counts_as_never_followed(tmp_path):
     class Rarely(Forgetful):
         def text(self, request):

@@ -128,7 +128,7 @@ def dialog(tiny, limit):
             talks[n] += chat("", "", reply.text, "so?")[1:]
             texts.append(reply.token_ids)
             forwarded += reply.forwarded
-            assert session.threads.prefixes.size <= (limit if limit is not None else 1e12)
+            assert session.threads.size <= (limit if limit is not None else 1e12)
     return texts, forwarded
 
 

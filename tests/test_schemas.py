@@ -249,7 +249,12 @@ SUMMARISED = [
     run_summary.ContextSummaries,
     run_summary.CompactionEffect,
     run_summary.KeptInSummaries,
-    *(cause_records.BreachCause, cause_records.Evidence, cause_records.RuleInContext),
+    *(
+        cause_records.BreachCause,
+        cause_records.BreachStep,
+        cause_records.Evidence,
+        cause_records.RuleInContext,
+    ),
     *(cause_records.LoggedCompaction, cause_records.CompactedRule),
 ]
 

@@ -4,10 +4,10 @@ import pytest
 from tiny import chat, model
 
 from holdfast import Boost, Sampling
-from holdfast.chat.prompt import Pieces
 from holdfast.errors import PromptError
 from holdfast.methods import Guidance
 from holdfast.models.requests import Request
+from holdfast.models.streaming import PieceWriter
 
 CHAT = chat("Talk about rain.", "hello there")
 
@@ -37,16 +37,16 @@ class Bytes:
 
 def test_a_character_of_several_tokens_is_streamed_whole():
     told = []
-    pieces = Pieces(Bytes(), told.append)
+    writer = PieceWriter(Bytes(), told.append)
     for byte in "né €".encode():
-        pieces.add(byte)
+        writer.add(byte)
     assert told == ["n", "é", " ", "€"]
 
 
 def test_an_incomplete_character_is_streamed_at_the_end():
     told = []
-    pieces = Pieces(Bytes(), told.append)
+    writer = PieceWriter(Bytes(), told.append)
     for byte in "a€".encode()[:-1]:
-        pieces.add(byte)
-    pieces.finish("a\ufffd")
+        writer.add(byte)
+    writer.finish("a\ufffd")
     assert told == ["a", "\ufffd"]

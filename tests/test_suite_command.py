@@ -16,7 +16,7 @@ from holdfast.drafting.line_rules import Undrafted, draft
 from holdfast.drafting.rules_file import Part, read_statements
 from holdfast.drift import load_suite
 from holdfast.drift.cases import LabelledTurn
-from holdfast.drift.suites import score_labelled
+from holdfast.drift.suite_file import score_labelled
 from holdfast.measures import build
 from holdfast.measures.turns import AssistantTurn, ToolCall
 
@@ -113,6 +113,10 @@ RULES = [  # a line, a turn that follows it, one that breaks it
      ran("git commit -m 'fix: something that is too long'")),
     ("Always answer in German.", said("Das ist ein guter Gedanke, danke dafür."),
      said("That is a good thought, thank you.")),
+    ("Restrict each reply to 4 words.", said("Here it is."), said("Here it is, as you asked.")),
+    ("Limit your answers to 2 lines.", said("Here.\nIt is."), said("Here.\nIt\nis.")),
+    ("Keep responses to 10 characters.", said("Here it is"), said("Here it is.")),
+    ("Replies must be limited to 1-2 sentences.", said("Yes. No."), said("Yes. No. Yes.")),
     ("Keep replies under 5 words.", said("Here it is."), said("Here it is, as you asked me.")),
     ("Never use emojis.", said("Done."), said("Done 🎉")),
     ('End every reply with "Ciao!"', said("Bene. Ciao!"), said("Bene.")),

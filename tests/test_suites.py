@@ -15,11 +15,12 @@ from scripted_model import ScriptedModel
 
 import holdfast
 from holdfast import drift
-from holdfast.drift.cases import Persona, Rule, Suite
+from holdfast.drift.cases import CATEGORIES, Case, Persona, Rule, Suite
 from holdfast.drift.families import family_of, half_of, halves
 from holdfast.drift.recorded_dialogs import PRESSURES, Pressure, read_user_turns
 from holdfast.drift.rule_kinds import KINDS, POLARITIES, Polarity, RuleKind
-from holdfast.drift.suites import CATEGORIES, Case, CaseEntry, SuiteDocument, load_suite
+from holdfast.drift.suite_file import CaseEntry, SuiteDocument
+from holdfast.drift.suites import load_suite
 from holdfast.errors import HoldfastError, UnknownName, UsageError
 from holdfast.measures import build
 

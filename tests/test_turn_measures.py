@@ -323,7 +323,7 @@ REASONS = [
         Turn("", ran("git push").calls, user="Go on.", previous="Done."),
         "`git push` came without a question to the user before it",
     ),
-    (COMMIT, ran("git commit -m wip"), "the message 'wip' does not have the required form"),
+    (COMMIT, ran("git commit -m wip"), "the message 'wip' does not match the rule's pattern"),
     (
         {"name": "commit_excludes", "paths": ".env"},
         ran("git add .env && git commit -m x"),

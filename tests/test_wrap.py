@@ -22,7 +22,7 @@ from fake_upstream import (
 )
 
 import holdfast
-from holdfast.drift.suites import parse_suite
+from holdfast.drift.suite_file import parse_suite
 from holdfast.errors import UsageError
 from holdfast.logs import read_logs
 from holdfast.proxy.answers import Answer

@@ -7,6 +7,7 @@ import json
 from tabled.reading import RESULTS, markdown
 
 FOLDER = RESULTS / "message_edits"
+COSTS = RESULTS / "edit_costs"
 HELPING = "check-and-retry:n=2"
 
 
@@ -33,6 +34,30 @@ def edits_table() -> str:
                 ]
             )
     return "\n".join(markdown(rows))
+
+
+def edit_costs_table() -> str:
+    """Points lost on questions about facts, asked in the middle of a dialog, by model and fix."""
+    records = [json.loads(file.read_text()) for file in sorted(COSTS.glob("*.json"))]
+    rows = [["model", "method", "points lost"]]
+    for record in records:
+        right = record["right_without_a_fix"]
+        rows.append([f"`{record['model']}`", "no fix", f"({right['mean']:.0f}% right)"])
+        for row in record["rows"]:
+            lost = row["points_lost"]
+            interval = f"{lost['mean']:+.1f} [{lost['low']:+.1f}, {lost['high']:+.1f}]"
+            rows.append([f"`{record['model']}`", f"`{row['method']}`", interval])
+    return "\n".join(markdown(rows))
+
+
+def edit_costs_line() -> str:
+    """The questions behind the table of costs."""
+    records = [json.loads(file.read_text()) for file in sorted(COSTS.glob("*.json"))]
+    return "\n".join(
+        f"`{record['model']}`: {record['questions']} questions in {record['conversations']}"
+        " conversations."
+        for record in records
+    )
 
 
 def edits_line() -> str:

@@ -1,7 +1,6 @@
 """The accuracies of a drift run: the shares of replies, and of instructions, that are followed."""
 
 from holdfast.analysis import statistics
-from holdfast.analysis.estimates import stability_probes
 from holdfast.analysis.series import Series
 from holdfast.analysis.unscored import without_score
 from holdfast.measures.registry import FOLLOWED
@@ -14,7 +13,7 @@ def accuracy_of(series: Series) -> dict[str, list[statistics.Estimate]] | None:
     (its interval is over conversations too, and it has no standard deviation). None if a prompt's
     rules are scored on separate replies, or no prompt has several.
     """
-    stability = [probe for record in series.records for probe in stability_probes(record.probes)]
+    stability = [probe for record in series.records for probe in record.stability_probes]
     if not any(probe.reply_of for probe in stability):
         return None
     cells: list[tuple[int, int, list[bool]]] = []
@@ -38,8 +37,9 @@ def accuracy_of(series: Series) -> dict[str, list[statistics.Estimate]] | None:
 
 def _replies(record: Conversation) -> list[tuple[int, list[bool]]] | None:
     """Each reply's round, and whether it kept each rule; None if a rule has its own reply."""
-    probes = stability_probes(record.probes)
-    rules = {probe.rule for probe in (*probes, *stability_probes(without_score(record)))}
+    probes = record.stability_probes
+    unscored = [probe for probe in without_score(record) if probe.kind == "stability"]
+    rules = {probe.rule for probe in (*probes, *unscored)}
     replies: dict[tuple[int, int, str | None], list[bool]] = {}
     for probe in probes:
         key = probe.round, probe.probe, probe.reply_of or probe.rule

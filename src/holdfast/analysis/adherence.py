@@ -6,13 +6,13 @@ import warnings
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from holdfast.analysis import sequential, statistics
 from holdfast.analysis.sequential import FAIL, PASS, UNDECIDED
-from holdfast.analysis.verdicts import verdict_on
+from holdfast.analysis.verdicts import too_few, verdict_on
 from holdfast.measures.registry import FOLLOWED
 from holdfast.records import Run
 from holdfast.records.log_scores import ScoredRule
@@ -84,7 +84,7 @@ class Adherence:
         by_turn, by_tokens: per bin of TURN_BINS or TOKEN_BINS, over dialogs with a turn in it.
         change: from the first to the last turn the rule applied to, over dialogs with at least two.
         broken: the turns that broke the rule, worst first.
-        verdict: pass, fail or undecided; "" without a bar or earlier scores.
+        bar: the mean that the rule must reach; None for none.
         earlier: the comparison with earlier logs; None without any.
         uncompared: why there is none although there are earlier logs; "" if there is.
         for_probes: whether the rule is made for the answers to probes and has no `when`, so that
@@ -101,7 +101,7 @@ class Adherence:
     change: statistics.Estimate
     survival: Survival
     broken: tuple[BrokenTurn, ...]
-    verdict: str = ""
+    bar: float | None = None
     earlier: AgainstEarlier | None = None
     uncompared: str = ""
     for_probes: bool = False
@@ -111,15 +111,33 @@ class Adherence:
         """Whether the rule was judged on any turn."""
         return self.applied > 0
 
+    @property
+    def verdict(self) -> str:
+        """Pass, fail or undecided; "" without a bar or earlier logs."""
+        if self.bar is None and self.earlier is None and not self.uncompared:
+            return ""
+        if self.for_probes:
+            return UNDECIDED
+        if self.earlier is not None and self.earlier.certain < 0:
+            return FAIL
+        if self.bar is not None:
+            return sequential.verdict_at(self.bar, *self.bounds)
+        # a rule that is not compared must not read as a pass
+        return UNDECIDED if self.earlier is None or too_few(self.earlier.difference) else PASS
+
 
 @dataclass(frozen=True)
 class AgainstEarlier:
     """A rule's adherence compared with that in earlier logs."""
 
     before: statistics.Estimate  # the mean in the earlier logs
-    difference: statistics.Estimate  # now minus before; its interval resamples both sets of dialogs
-    # -1 or +1 if it is now lower or higher at the check's error; 0 if that cannot be decided
-    certain: int
+    # now minus before; its interval resamples both sets of dialogs, at the check's error
+    difference: statistics.Estimate
+
+    @property
+    def certain(self) -> int:
+        """-1 or +1 if it is now lower or higher; 0 if that cannot be decided."""
+        return verdict_on(self.difference).sign
 
 
 def adherence(
@@ -149,30 +167,21 @@ def adherence(
     share = error / max(1, sum(scores.rule not in for_probes for scores in rules)) / tests
     if min_adherence is not None or before is not None:
         rules += _unjudged(run, {scores.rule for scores in rules}, by_category)
-    order = {name: number for number, name in enumerate(_rules(run))}
+    order = {name: number for number, name in enumerate(run.manifest.rules)}
     rules.sort(key=lambda scores: order.get(scores.rule, 0))
-    if before is None:
-        rows = [_adherence(scores, min_adherence, share, None) for scores in rules]
-        return [_undecided(row) if row.rule in for_probes else row for row in rows]
-    earlier = {scores.rule: scores for scores in read_scores(before, by_category)}
+    past: dict[str, RuleScores] = {}
+    if before is not None:
+        past = {scores.rule: scores for scores in read_scores(before, by_category)}
     rows = []
     for scores in rules:
-        why = _why_uncompared(scores, earlier, run, before)
-        row = _adherence(scores, min_adherence, share, None if why else earlier[scores.rule])
-        # a rule that is not compared must not read as a pass
-        row = replace(row, verdict=row.verdict or UNDECIDED, uncompared=why)
-        rows.append(_undecided(row) if row.rule in for_probes else row)
+        why = "" if before is None else _why_uncompared(scores, past, run, before)
+        row = _measured(scores, share)
+        if before is not None and not why:
+            earlier = _difference(scores.by_dialog, past[scores.rule].by_dialog, share)
+            row = replace(row, earlier=earlier)
+        is_for_probes = scores.rule in for_probes
+        rows.append(replace(row, bar=min_adherence, uncompared=why, for_probes=is_for_probes))
     return rows
-
-
-def _undecided(row: Adherence) -> Adherence:
-    """A rule for probes, whose scores in a log decide nothing."""
-    return replace(row, verdict=UNDECIDED if row.verdict else "", for_probes=True)
-
-
-def _rules(run: Run) -> dict[str, Any]:
-    """How each rule was scored, by `Adherence.rule`; {} for a folder of an earlier version."""
-    return run.manifest.rules
 
 
 def _why_uncompared(
@@ -183,8 +192,8 @@ def _why_uncompared(
         return "it was judged on no turn of these logs"
     if scores.rule not in earlier:
         return "the earlier logs have no scores of it"
-    scored = _rules(now).get(scores.rule)
-    if _rules(before).get(scores.rule, scored) != scored:
+    scored = now.manifest.rules.get(scores.rule)  # how it was; folders of 0.2 do not say
+    if before.manifest.rules.get(scores.rule, scored) != scored:
         return "it had another measure or `when` in the earlier logs"
     return ""
 
@@ -231,12 +240,11 @@ def label_of(rule: ScoredRule, by_category: bool = False) -> str:
     return f"{rule.prompt}/{rule.rule}" if rule.rule else rule.prompt
 
 
-def _adherence(
-    scores: RuleScores, bar: float | None, error: float, before: RuleScores | None
-) -> Adherence:
+def _measured(scores: RuleScores, error: float) -> Adherence:
+    """How well a rule is kept; `error` is that of its bounds."""
     means = scores.by_dialog
     # the bets require an order of dialogs that is unrelated to their scores
-    low, high = sequential.bounds(np.random.default_rng(0).permutation(means), error)
+    bounds = sequential.bounds(np.random.default_rng(0).permutation(means), error)
     order = np.argsort(scores.scores, kind="stable")
     broken = [
         BrokenTurn(int(scores.dialogs[n]), int(scores.positions[n]), float(scores.scores[n]))
@@ -245,25 +253,17 @@ def _adherence(
     ]
     by_turn = scores.cells(TURN_BINS, scores.positions)
     by_tokens = scores.cells(TOKEN_BINS, scores.tokens)
-    verdict = "" if bar is None else PASS if low >= bar else FAIL if high < bar else UNDECIDED
-    difference = None if before is None else _difference(means, before.by_dialog, error)
-    if difference is not None and difference.certain < 0:
-        verdict = FAIL
-    elif difference is not None and bar is None:
-        verdict = PASS if difference.difference.n >= statistics.MIN_PROMPTS else UNDECIDED
     return Adherence(
         rule=scores.rule,
         applied=len(scores.scores),
         turns=scores.turns,
         overall=statistics.estimate(means, statistics.SCORES),
-        bounds=(low, high),
+        bounds=bounds,
         by_turn=tuple(statistics.estimate_columns(by_turn, statistics.SCORES)),
         by_tokens=tuple(statistics.estimate_columns(by_tokens, statistics.SCORES)),
         change=_change(scores),
         survival=_survival(scores),
         broken=tuple(broken),
-        verdict=verdict,
-        earlier=difference,
     )
 
 
@@ -313,8 +313,6 @@ def _survival(scores: RuleScores) -> Survival:
 
 
 def _difference(now: np.ndarray, before: np.ndarray, error: float) -> AgainstEarlier:
-    """The difference of two sets of dialogs, in which either direction is wrong with `error`."""
+    """Two sets of dialogs compared, by their means; either direction is wrong with `error`."""
     difference = statistics.unpaired_difference(now, before, error=min(error, statistics.ERROR))
-    return AgainstEarlier(
-        statistics.estimate(before, statistics.SCORES), difference, verdict_on(difference).sign
-    )
+    return AgainstEarlier(statistics.estimate(before, statistics.SCORES), difference)

@@ -18,7 +18,7 @@ from holdfast.analysis.statistics import (
     paired_difference,
     row_means,
 )
-from holdfast.analysis.verdicts import CONTRADICTED, within
+from holdfast.analysis.verdicts import CONTRADICTED, SUPPORTED, too_few, within
 from holdfast.errors import RecordsError
 from holdfast.records import CapabilityConversation, Run, read_run
 from holdfast.records.identity import CalibrationIdentity
@@ -67,11 +67,13 @@ class Calibration:
 
     @property
     def at_chance(self) -> bool:
-        """Whether the score without a method is not clearly above chance, by its interval."""
+        """Whether the score without a method is not certainly above chance, in enough
+        conversations to say so.
+        """
         if self.chance is None:
             return False
-        low = estimate(self.none.capability, (0.0, 100.0)).low
-        return low is None or low <= self.chance
+        score = estimate(self.none.capability, (0.0, 100.0))
+        return not too_few(score) and within(score, self.chance, math.inf) != SUPPORTED
 
     @property
     def none(self) -> Candidate:
@@ -145,44 +147,44 @@ def half_of(number: int, pairs: int) -> int:
 
 
 def read_calibration(folder: Path | str) -> Calibration:
-    stability, capability_run = (read_run(Path(folder) / name) for name in FOLDERS)
-    about = capability_run.identity_as(CalibrationIdentity)
-    series = {item.method: item for item in read_series(stability)}
-    costs: dict[str, dict[int, CapabilityConversation]] = {}
-    for record in capability_run.capability_conversations:
-        costs.setdefault(record.method, {})[record.conversation] = record
+    """The calibration whose two runs are in a folder.
+
+    Raises:
+        RecordsError: it is not finished, or no reply under a method can be scored in one half.
+    """
+    stability, capability = (read_run(Path(folder) / name) for name in FOLDERS)
+    about = capability.identity_as(CalibrationIdentity)
     count = about.settings.conversations or 0
-    # asked but not answered
-    noted = Counter(failure.method for failure in capability_run.failures)
-
-    def conversations_of(method: str) -> int:
-        """How many conversations were asked, answered or not; 0 if none was answered."""
-        answered = len(costs.get(method, ()))
-        return answered and answered + noted[method]
-
-    wanted = max(1, min(count, conversations_of(NO_FIX)))
-    candidates = []
-    for method, sweep, value in _swept(about):
+    series = {item.method: item for item in read_series(stability)}
+    answered: dict[str, dict[int, CapabilityConversation]] = {}
+    for record in capability.capability_conversations:
+        answered.setdefault(record.method, {})[record.conversation] = record
+    failed = Counter(failure.method for failure in capability.failures)
+    # asked, answered or not; 0 if none was answered
+    asked = {method: len(records) + failed[method] for method, records in answered.items()}
+    wanted = max(1, min(count, asked.get(NO_FIX, 0)))
+    swept = _swept(about)
+    for method, _, _ in swept:
         item = series.get(method)
-        if item is None or len(item.records) < count or conversations_of(method) < wanted:
+        if item is None or len(item.records) < count or asked.get(method, 0) < wanted:
             raise RecordsError(
                 f"The calibration in {folder} is not finished ({method} is missing or incomplete);"
                 " repeat its command to continue."
             )
-        records = costs[method]
-        candidates.append(
-            Candidate(
-                method=method,
-                sweep=sweep,
-                value=value,
-                by_round=item.stability,
-                stability=row_means(item.stability),
-                capability=_by_conversation(records, count, _points),
-                tokens=sum(record.tokens.forwarded for record in records.values()),
-                broken=np.array([broken_share(record) for record in item.records]),
-                nats=_by_conversation(records, count, _nats),
-            )
+    candidates = [
+        Candidate(
+            method=method,
+            sweep=sweep,
+            value=value,
+            by_round=series[method].stability,
+            stability=row_means(series[method].stability),
+            capability=_by_conversation(answered[method], count, _points),
+            tokens=sum(record.tokens.forwarded for record in answered[method].values()),
+            broken=np.array([broken_share(record) for record in series[method].records]),
+            nats=_by_conversation(answered[method], count, _nats),
         )
+        for method, sweep, value in swept
+    ]
     pairs = len({(r.agent.id, r.user.id) for r in stability.conversations})
     report = np.array([half_of(number, pairs) == 1 for number in range(count)])
     _require_scores(candidates, report)
@@ -191,10 +193,8 @@ def read_calibration(folder: Path | str) -> Calibration:
         names=tuple((sweep.name, sweep.parameter) for sweep in about.sweeps),
         report=report,
         about=about,
-        questions=sum(
-            len(r.probes) for r in capability_run.capability_conversations if r.method == NO_FIX
-        ),
-        chance=None if about.is_text else _chance(capability_run),
+        questions=sum(len(record.probes) for record in answered[NO_FIX].values()),
+        chance=None if about.is_text else _chance(capability),
     )
 
 

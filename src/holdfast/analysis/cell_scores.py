@@ -59,8 +59,8 @@ def cell_scores(records: Sequence[Conversation], rounds: int) -> CellScores:
     probes = [
         (row, probe)
         for row, record in enumerate(records)
-        for probe in record.probes
-        if probe.kind == "stability" and probe.round <= rounds
+        for probe in record.stability_probes
+        if probe.round <= rounds
     ]
     # a rule without any score is still one that the prompt has to keep
     all_probes: list[ProbePlace] = [probe for _, probe in probes]

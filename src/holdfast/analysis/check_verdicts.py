@@ -6,7 +6,7 @@ verdict is a function of the records in the order of their numbers, and may be r
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from holdfast.analysis.sequential import (
     capital_below,
     conversations_needed,
     decide,
+    verdict_at,
 )
 from holdfast.errors import ParameterOutOfRange, option
 from holdfast.records import Conversation
@@ -28,7 +29,6 @@ from holdfast.validation import ranges
 
 MOST_NEEDED = 2000  # conversations; nobody waits longer for a verdict
 MOST_LOST = 0.1  # the share of replies that may be lost before an open verdict is put down to it
-_ROUNDING = 1e-8  # the precision to which the ends of intervals are known
 
 
 @dataclass(frozen=True)
@@ -92,9 +92,7 @@ class Cell:
 
     def verdict(self, bar: float) -> str:
         """The verdict by this cell's interval alone; `UNDECIDED` if it contains the bar."""
-        if self.low >= bar - _ROUNDING:
-            return PASS
-        return FAIL if self.high <= bar + _ROUNDING else UNDECIDED
+        return verdict_at(bar, self.low, self.high)
 
 
 @dataclass(frozen=True)
@@ -129,7 +127,7 @@ class PromptCheck:
     unanswered: int  # probes that were not asked or not answered
     lost: int  # scores that are missing because the server gave no reply
     error: float  # bound on the probability that an end of a cell's interval is ever wrong
-    rules: tuple[RuleCheck, ...]  # () if the prompt has only one
+    rules: tuple[RuleCheck, ...] = ()  # none if the prompt has only one
 
     @property
     def unavailable(self) -> bool:
@@ -233,29 +231,28 @@ def _check(
     error: float,
     comparison: PromptComparison | None,
 ) -> PromptCheck:
-    scores = cell_scores(records, rounds)
-    values, bar = scores.values, terms.min_stability
+    scores, bar = cell_scores(records, rounds), terms.min_stability
     rules = [rule for rule in scores.rules if rule is not None]
     by_rule: dict[str, Decision] = {}
     decision = None
     if bar is not None and terms.all_rules and rules:
         error /= len(rules)
-        for rule in rules:
-            mine = scores.of_rule(rule)
-            by_rule[rule] = decide(mine.values, bar, error, mine.at_best)
+        by_rule = {rule: _decide(scores.of_rule(rule), bar, error) for rule in rules}
         decision = _together(scores.at_best, bar, list(by_rule.values()))
     elif bar is not None:
-        decision = decide(values, bar, error, scores.at_best)
+        decision = _decide(scores, bar, error)
     cells = [
         _cell(cell, column, at_best, error)
-        for cell, column, at_best in zip(scores.cells, values.T, scores.at_best.T, strict=True)
+        for cell, column, at_best in zip(
+            scores.cells, scores.values.T, scores.at_best.T, strict=True
+        )
     ]
     first_failure = None
     if bar is not None and decision is not None and decision.verdict == FAIL:
         # up to rounding, some cell is certain by itself: no mean of capitals exceeds the largest
         certain = (cell for cell in cells if cell.verdict(bar) == FAIL)
         first_failure = next(certain, cells[int(np.argmax(decision.below))])
-    return PromptCheck(
+    checked = PromptCheck(
         id=name,
         verdict=_verdict(decision, comparison, scores),
         records=tuple(records),
@@ -267,22 +264,19 @@ def _check(
         lowest=_lowest(cells),
         first_failure=first_failure,
         comparison=comparison,
-        unanswered=int(np.isnan(values).sum()),
+        unanswered=int(np.isnan(scores.values).sum()),
         lost=int(scores.lost.sum()),
         error=error,
-        rules=tuple(
-            _check_rule(
-                rule,
-                cells,
-                bar,
-                comparison,
-                first_failure is not None,
-                by_rule.get(rule),
-                _is_measured(scores.of_rule(rule)),
-            )
-            for rule in rules
-        ),
     )
+    checks = (
+        _check_rule(rule, checked, bar, by_rule.get(rule), _is_measured(scores.of_rule(rule)))
+        for rule in rules
+    )
+    return replace(checked, rules=tuple(checks))
+
+
+def _decide(scores: CellScores, bar: float, error: float) -> Decision:
+    return decide(scores.values, bar, error, scores.at_best)
 
 
 def _together(values: np.ndarray, bar: float, rules: Sequence[Decision]) -> Decision:
@@ -331,21 +325,25 @@ def _lowest(cells: Sequence[Cell]) -> Cell | None:
 
 def _check_rule(
     rule: str,
-    cells: Sequence[Cell],
+    checked: PromptCheck,
     bar: float | None,
-    comparison: PromptComparison | None,
-    below: bool,
     decision: Decision | None,
     is_measured: bool,
 ) -> RuleCheck:
-    """The verdict on a rule; `decision` is the rule's own, if every rule is to be decided."""
-    cells = [cell for cell in cells if cell.rule == rule]
-    lowest = _lowest(cells)
+    """The verdict on a rule of a prompt that is checked but for its rules.
+
+    Args:
+        decision: the rule's own, if every rule is to be decided.
+        is_measured: whether the rule has scores, and few were lost.
+    """
+    cells = [cell for cell in checked.cells if cell.rule == rule]
+    lowest, comparison = _lowest(cells), checked.comparison
     compared = comparison.rules if comparison else ()
     of_rule = next((item for item in compared if item.rule == rule), None)
     verdicts = [] if bar is None else [cell.verdict(bar) for cell in cells]
     # one interval among many says too little by itself: the prompt or this rule has to fail too
-    if below and (decision is None or decision.verdict == FAIL) and FAIL in verdicts:
+    fails = checked.first_failure is not None and (decision is None or decision.verdict == FAIL)
+    if fails and FAIL in verdicts:
         return RuleCheck(rule, FAIL, cells[verdicts.index(FAIL)], of_rule)
     if of_rule is not None and of_rule.fell:
         return RuleCheck(rule, FAIL, lowest, of_rule)

@@ -3,53 +3,54 @@
 from collections.abc import Sequence
 
 from holdfast.analysis.check_file import read_check
-from holdfast.analysis.compared_scores import ComparedConversations, RuleKey, rules_of
+from holdfast.analysis.compared_scores import RuleKey, rules_of
+from holdfast.analysis.run_contrasts import ComparedRun
 from holdfast.analysis.series import Series
 from holdfast.analysis.truncation import has_lost_prompt
 from holdfast.plurals import plural
-from holdfast.records import Run
 from holdfast.records.identity import ConversationsIdentity
 
 _MOST_NAMED = 8  # rules
 
 
-def state_of(run: Run, label: str) -> list[str]:
+def state_of(compared: ComparedRun) -> list[str]:
     """The meaning of the state of a run for its numbers."""
-    identity = run.identity_as(ConversationsIdentity)
+    run = compared.run
     if read_check(run) is not None:
         return [
-            f"{label} is a check, which stops a prompt as soon as its verdict is certain; that"
-            " moves its means a little towards the verdict, so take runs of `holdfast drift` where"
-            " a small difference matters."
+            f"{compared.label} is a check, which stops a prompt as soon as its verdict is certain;"
+            " that moves its means a little towards the verdict, so take runs of `holdfast drift`"
+            " where a small difference matters."
         ]
-    wanted = (identity.settings.conversations or 0) * max(1, len(identity.methods))
+    methods = run.identity_as(ConversationsIdentity).methods
+    wanted = (compared.settings.conversations or 0) * max(1, len(methods))
     if len(run.conversations) >= wanted:
         return []
     return [
-        f"{label} is not finished: it has {len(run.conversations):,} of {wanted:,} conversations."
-        " Verdicts hold for a run that is read when it is finished; repeat its command first."
+        f"{compared.label} is not finished: it has {len(run.conversations):,} of {wanted:,}"
+        " conversations. Verdicts hold for a run that is read when it is finished; repeat its"
+        " command first."
     ]
 
 
-def lost_prompt(series: Sequence[Series], label: str) -> list[str]:
+def lost_prompt(compared: ComparedRun) -> list[str]:
     """Whether a server cut off the system prompt."""
-    if not has_lost_prompt(series):
+    if not has_lost_prompt(compared.series):
         return []
     return [
-        f"The server of {label} cut the system prompt off in some rounds, so a fall there"
+        f"The server of {compared.label} cut the system prompt off in some rounds, so a fall there"
         " says nothing about the model; its own report says where."
     ]
 
 
-def methods_alone(first: Sequence[Series], others: Sequence[Series]) -> list[str]:
+def methods_alone(first: ComparedRun, run: ComparedRun) -> list[str]:
     """The methods of one run alone, if they have others in common."""
-    methods = [{item.method for item in items} for items in (first, others)]
-    if not methods[0] & methods[1]:
+    if not set(first.methods) & set(run.methods):
         return []
     sentences = []
-    for items, theirs in ((first, methods[1]), (others, methods[0])):
-        if alone := [item.method for item in items if item.method not in theirs]:
-            sentences.append(f"Only {items[0].run} has {listing(alone)}, which is not compared.")
+    for ours, theirs in ((first, run), (run, first)):
+        if alone := [method for method in ours.methods if method not in theirs.methods]:
+            sentences.append(f"Only {ours.label} has {listing(alone)}, which is not compared.")
     return sentences
 
 
@@ -90,20 +91,18 @@ def rules_left_out(before: Series, now: Series) -> list[str]:
     return sentences
 
 
-def samples_left_out(
-    before: Series, now: Series, conversations: ComparedConversations
-) -> list[str]:
-    """Conversations without a partner, and rounds that one run has alone."""
+def samples_left_out(before: Series, now: Series, pairs: int) -> list[str]:
+    """Conversations without a partner, and rounds that one run has alone; 0 pairs if none are."""
     sentences = []
-    if not conversations.pairs:
+    if not pairs:
         sentences.append(
             f"The conversations of {before.run} and {now.run} did not begin alike, so they are not"
             " compared in pairs but as two samples, which shows less."
         )
     elif left_out := [
-        f"{plural(len(series.records) - conversations.pairs, 'conversation')} of {series.run}"
+        f"{plural(len(series.records) - pairs, 'conversation')} of {series.run}"
         for series in (before, now)
-        if len(series.records) > conversations.pairs
+        if len(series.records) > pairs
     ]:
         sentences.append(
             f"{' and '.join(left_out)} have no partner that began alike, and so are left out."

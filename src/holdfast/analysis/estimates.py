@@ -4,7 +4,6 @@ import functools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar
 
 import numpy as np
 
@@ -12,9 +11,7 @@ from holdfast.analysis import statistics
 from holdfast.analysis.series import Series, category_of, probe_means
 from holdfast.analysis.verdicts import MIN_SAMPLES, SUPPORTED, verdict_on, within
 from holdfast.measures.registry import FOLLOWED
-from holdfast.records import Conversation, Probe, ProbePlace
-
-P = TypeVar("P", bound=ProbePlace)
+from holdfast.records import Conversation, Probe
 
 LOW = 0.2  # a rule that certainly scores less counts as never followed
 LEAST_DRAWN = 5  # fewest conversations for a group to have intervals, or a prompt a rank
@@ -117,7 +114,7 @@ class EstimateRow:
     def judge(self) -> str:
         """The model that judges these replies; "" if scores are computed from the text."""
         records = (r for r, member in zip(self.series.records, self.members, strict=True) if member)
-        probes = (probe for record in records for probe in stability_probes(record.probes))
+        probes = (probe for record in records for probe in record.stability_probes)
         judges = (probe.judge for probe in probes if self.rule in ("", probe.rule))
         return next(filter(None, judges), "")
 
@@ -181,7 +178,7 @@ def rule_rows(series: Sequence[Series]) -> list[EstimateRow]:
 
 
 def _rules(record: Conversation) -> list[tuple[str, str]]:
-    rules = (probe.rule for probe in stability_probes(record.probes) if probe.rule)
+    rules = (probe.rule for probe in record.stability_probes if probe.rule)
     return list(dict.fromkeys((record.agent.id, rule) for rule in rules))
 
 
@@ -285,8 +282,3 @@ def fixes(series: Sequence[Series]) -> list[Difference]:
     same_run = [item for item in series[1:] if item.run == series[0].run]
     compared = [difference(series, item, "stability") for item in same_run]
     return [pair for pair in compared if pair and pair.mean.mean is not None]
-
-
-def stability_probes(probes: Sequence[P]) -> list[P]:
-    """Those that ask the agent about its own prompt."""
-    return [probe for probe in probes if probe.kind == "stability"]

@@ -40,7 +40,9 @@ class Geometry(RecordModel):
 
 
 def effective_dimension(vectors: np.ndarray) -> float:
-    """The participation ratio (sum s^2)^2 / sum s^4 of the singular values of unit vectors."""
+    """How many dimensions vectors [n, D] fill, from 1 to min(n, D): the participation ratio
+    (sum s^2)^2 / sum s^4 of the singular values s of these vectors, scaled to norm 1.
+    """
     unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
     squares = np.linalg.svd(unit, compute_uv=False) ** 2
     return float(squares.sum() ** 2 / (squares**2).sum())

@@ -6,9 +6,8 @@ on the rules. The unit is the conversation, which counts with the mean over its 
 """
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from enum import StrEnum
-from functools import partial
 from typing import get_args
 
 import numpy as np
@@ -107,50 +106,39 @@ def loss_map(*runs: Run) -> list[LossRow]:
 
 
 def _rows(series: Series, in_place: bool) -> Iterable[LossRow]:
-    probes = [probe for record in series.records for probe in _stability(record)]
-    yield _row(series, Grouping.ALL, "", _any)
+    probes = [probe for record in series.records for probe in record.stability_probes]
+    yield _row(series, Grouping.ALL, "")
     for kind in sorted({probe.rule_kind for probe in probes if probe.rule_kind}):
-        yield _row(series, Grouping.KIND, kind, partial(_is_of_kind, kind))
+        yield _row(series, Grouping.KIND, kind, rule_kind=kind)
     for polarity in get_args(Polarity):
         if any(probe.polarity == polarity for probe in probes):
-            yield _row(series, Grouping.POLARITY, polarity, partial(_has_polarity, polarity))
-    sizes = np.array([len({probe.rule for probe in _stability(r)}) for r in series.records])
+            yield _row(series, Grouping.POLARITY, polarity, polarity=polarity)
+    sizes = np.array([len({probe.rule for probe in r.stability_probes}) for r in series.records])
     for least, most, name in _SIZES:
         members = (least <= sizes) & (sizes <= most)
         if members.any():
-            yield _row(series.rows(members), Grouping.SIZE, name, _any)
+            yield _row(series.rows(members), Grouping.SIZE, name)
     yield from _rounds(series)
     yield from _lengths(series, in_place)
     yield from _pressures(series, in_place)
     if series.measured("adoption"):
-        yield _row(series, Grouping.ADOPTION, "", _any, kind="adoption")
-
-
-def _any(probe: Probe) -> bool:
-    return True
-
-
-def _is_of_kind(kind: str, probe: Probe) -> bool:
-    return probe.rule_kind == kind
-
-
-def _has_polarity(polarity: str, probe: Probe) -> bool:
-    return probe.polarity == polarity
-
-
-def _stability(record: Conversation) -> list[Probe]:
-    return [probe for probe in record.probes if probe.kind == "stability"]
+        yield _row(series, Grouping.ADOPTION, "", kind="adoption")
 
 
 def _row(
     series: Series,
     grouping: Grouping,
     group: str,
-    belongs: Callable[[Probe], bool],
+    *,
     kind: str = "stability",
+    rule_kind: str | None = None,
+    polarity: str | None = None,
 ) -> LossRow:
+    """The row of the probes of a kind, or only those of rules of a kind or a polarity."""
+
     def counts(probe: Probe) -> bool:
-        return probe.kind == kind and belongs(probe)
+        is_of_rules = rule_kind in (None, probe.rule_kind) and polarity in (None, probe.polarity)
+        return probe.kind == kind and is_of_rules
 
     values = probe_means(series.records, series.rounds, counts)  # [conversation, round]
     late = max(1, math.ceil(_LATE * series.rounds))
@@ -201,7 +189,7 @@ def _compared(
 
 
 def _rule_count(series: Series) -> int:
-    return len({(r.agent.id, p.rule) for r in series.records for p in _stability(r)})
+    return len({(r.agent.id, p.rule) for r in series.records for p in r.stability_probes})
 
 
 def _rounds(series: Series) -> Iterable[LossRow]:
@@ -224,7 +212,7 @@ def _lengths(series: Series, in_place: bool) -> Iterable[LossRow]:
             [
                 _mean(
                     probe.score
-                    for probe in _stability(record)
+                    for probe in record.stability_probes
                     if probe.round > 1 and least <= tokens[probe.round] < below
                 )
                 for record, tokens in zip(series.records, lengths, strict=True)
@@ -269,7 +257,7 @@ def _pressures(series: Series, in_place: bool) -> Iterable[LossRow]:
         """The mean score right after such messages, [conversation]; NaN where there are none."""
         return np.array(
             [
-                _mean(p.score for p in _stability(record) if rounds.get(p.round) == pressure)
+                _mean(p.score for p in record.stability_probes if rounds.get(p.round) == pressure)
                 for record, rounds in zip(series.records, pressures, strict=True)
             ]
         )

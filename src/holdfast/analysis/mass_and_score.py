@@ -60,8 +60,8 @@ def _probes(record: Conversation) -> np.ndarray:
     """The round, the mass and the score of each probe that has a mass, [probe, 3]."""
     rows = [
         (probe.round, probe.mass, probe.score)
-        for probe in record.probes
-        if probe.kind == "stability" and probe.mass is not None
+        for probe in record.stability_probes
+        if probe.mass is not None
     ]
     return np.array(rows, dtype=float)
 

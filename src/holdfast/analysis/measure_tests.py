@@ -15,10 +15,10 @@ from pydantic import ValidationError
 
 from holdfast.analysis.statistics import SCORES, Estimate, estimate
 from holdfast.drift.cases import LabelledTurn, Rule, Suite
-from holdfast.drift.suites import FOLLOWED, Text, TurnEntry, score_labelled
+from holdfast.drift.suite_file import Text, TurnEntry, score_labelled
 from holdfast.errors import UnknownName, UsageError
 from holdfast.files import read_json_lines
-from holdfast.measures.registry import Score
+from holdfast.measures.registry import FOLLOWED, Score
 from holdfast.validation.pydantic_errors import Path as FieldPath
 from holdfast.validation.pydantic_errors import problem_of, written
 

@@ -148,8 +148,7 @@ def _cannot_show_drift(findings: Findings, baseline: Baseline) -> bool:
 
 def most_are_cut(series: Series) -> bool:
     """Whether more probes of stability are not judged, as their replies were cut, than are."""
-    probes = (probe for record in series.records for probe in record.probes)
-    scored = sum(probe.kind == "stability" for probe in probes)
+    scored = sum(len(record.stability_probes) for record in series.records)
     cut = unscored_by_reason(series.records, "stability")["cut"]
     return bool(cut > scored)
 

@@ -71,8 +71,8 @@ class _Groups:
     def add_rounds(self, series: Series) -> None:
         """Adds the scores of all rounds under the prompt to the groups that have pairs."""
         for row, record in enumerate(series.records):
-            for probe in record.probes:
-                if probe.kind != "stability" or probe.round > series.rounds:
+            for probe in record.stability_probes:
+                if probe.round > series.rounds:
                     continue
                 measure = self.measures.get(probe.measure or "")
                 case = self.cases.get(_rule_of(record, probe))
@@ -136,8 +136,8 @@ def baseline_beside(run: Run, series: Series) -> Baseline | None:
     prompted = {
         _key(record, probe): probe.score
         for record in series.records
-        for probe in record.probes
-        if probe.kind == "stability" and probe.round == 1
+        for probe in record.stability_probes
+        if probe.round == 1
     }
     groups = _Groups()
     for record in baseline_run.conversations:

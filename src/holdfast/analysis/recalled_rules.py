@@ -12,7 +12,7 @@ import numpy as np
 from holdfast.analysis.loss_map import series_by_method
 from holdfast.analysis.series import Series
 from holdfast.analysis.statistics import SCORES, Estimate, estimate
-from holdfast.drift.suites import FOLLOWED
+from holdfast.measures.registry import FOLLOWED
 from holdfast.records import Run
 from holdfast.records.model import RecordModel
 
@@ -70,9 +70,8 @@ def _asked_rules(series: Series) -> list[_AskedRule]:
                 continue
             kept = [
                 probe.score
-                for probe in record.probes
-                if probe.kind == "stability"
-                and (probe.round, probe.rule) == (recall.round, recall.rule)
+                for probe in record.stability_probes
+                if (probe.round, probe.rule) == (recall.round, recall.rule)
             ]
             score = float(np.mean(kept)) if kept else None
             asked.append(_AskedRule(row, recall.round, recall.rule_kind, recall.score, score))

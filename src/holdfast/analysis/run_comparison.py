@@ -15,13 +15,10 @@ from pathlib import Path
 import numpy as np
 
 from holdfast.analysis.compared_scores import (
-    ComparedConversations,
     Grouping,
-    GroupScores,
     RowComparison,
-    RuleKey,
-    rules_of,
-    scores_by_rule,
+    SharedSeries,
+    compare_rows,
 )
 from holdfast.analysis.comparison_limits import (
     listing,
@@ -33,13 +30,10 @@ from holdfast.analysis.comparison_limits import (
     samples_left_out,
     state_of,
 )
-from holdfast.analysis.run_contrasts import Contrast, contrasts_of
-from holdfast.analysis.series import NO_FIX, Series, label_runs, read_series
-from holdfast.analysis.statistics import cell_means
-from holdfast.analysis.verdicts import MIN_SAMPLES
+from holdfast.analysis.run_contrasts import ComparedRun, Contrast, contrasts_of
+from holdfast.analysis.series import NO_FIX, Series, label_runs
 from holdfast.errors import AnotherRun, UsageError
 from holdfast.records import Run, read_run
-from holdfast.records.identity import ConversationsIdentity
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,9 +88,13 @@ class RunComparison:
     def causes(self, item: MethodComparison) -> list[str]:
         """The possible causes of a difference between the two runs of a comparison."""
         at = self.labels.index(item.now.run)
-        causes = [one.cause for one in self.contrasts if one.values[at] != one.values[0]]
-        methods = ["method"] * (item.before.method != item.now.method)
-        return [cause for cause in dict.fromkeys([*methods, *causes]) if cause]
+        causes = ["method"] if item.before.method != item.now.method else []
+        causes += [
+            contrast.cause
+            for contrast in self.contrasts
+            if contrast.values[at] != contrast.values[0]
+        ]
+        return [cause for cause in dict.fromkeys(causes) if cause]
 
     @property
     def figures(self) -> list[list[Series]]:
@@ -142,140 +140,91 @@ def compare_folders(folders: Sequence[Path | str]) -> RunComparison:
                 value=run.folder,
                 allowed="drift",
             )
-    return compare_runs_side_by_side(runs, labels)
+    return _compare_runs(
+        [ComparedRun.read(run, name) for run, name in zip(runs, labels, strict=True)]
+    )
 
 
-def compare_runs_side_by_side(runs: Sequence[Run], labels: Sequence[str]) -> RunComparison:
+def _compare_runs(runs: Sequence[ComparedRun]) -> RunComparison:
     """Compares drift runs with the first of them."""
-    series = [read_series(run, label) for run, label in zip(runs, labels, strict=True)]
+    first, *others = runs
     _refuse_other_places(runs)
-    limits: list[str] = []
-    for run, label in zip(runs, labels, strict=True):
-        limits += state_of(run, label)
-    for items, label in zip(series, labels, strict=True):
-        limits += lost_prompt(items, label)
+    limits = [limit for run in runs for limit in state_of(run)]
+    limits += [limit for run in runs for limit in lost_prompt(run)]
     methods: list[MethodComparison] = []
-    for run, items in zip(runs[1:], series[1:], strict=True):
-        aligned = _aligned(runs[0], series[0], run, items)
-        limits += methods_alone(series[0], items) or other_method(*aligned[0])
+    for run in others:
+        aligned = _aligned(first, run)
+        limits += methods_alone(first, run) or other_method(*aligned[0])
         for before, now in aligned:
-            shared = _shared_rules(before, now, runs[0], run)
-            conversations = ComparedConversations.of(before, now, _has_seed_of(run, runs[0]))
-            methods.append(_compare_method(before, now, shared, conversations))
+            shared = SharedSeries.of(before, now, run.settings.seed == first.settings.seed)
+            if not shared.rules:
+                raise _no_shared_rule(first, before, run, now)
+            methods.append(_compare_method(shared))
             limits += rules_left_out(before, now)
-            limits += samples_left_out(before, now, conversations)
+            limits += samples_left_out(before, now, shared.pairs)
     return RunComparison(
-        runs=tuple(runs),
-        labels=tuple(labels),
-        contrasts=tuple(contrasts_of(runs, series)),
+        runs=tuple(run.run for run in runs),
+        labels=tuple(run.label for run in runs),
+        contrasts=tuple(contrasts_of(runs)),
         limits=tuple(dict.fromkeys(limits)),
         methods=tuple(methods),
     )
 
 
-def _refuse_other_places(runs: Sequence[Run]) -> None:
+def _refuse_other_places(runs: Sequence[ComparedRun]) -> None:
     """Refuses runs that probe at different places of a round."""
-    places = [_identity(run).settings.probe_at for run in runs]
-    for run, place in zip(runs, places, strict=True):
-        if place != places[0]:
+    first = runs[0]
+    for run in runs:
+        if run.settings.probe_at != first.settings.probe_at:
             raise AnotherRun(
-                f"{runs[0].folder} probes {places[0]} and {run.folder} {place}, so no round means"
-                " the same in both; compare runs with the same --probe-at.",
+                f"{first.run.folder} probes {first.settings.probe_at} and {run.run.folder}"
+                f" {run.settings.probe_at}, so no round means the same in both; compare runs with"
+                " the same --probe-at.",
                 option="probe_at",
-                value=place,
-                allowed=places[0],
+                value=run.settings.probe_at,
+                allowed=first.settings.probe_at,
             )
 
 
-def _has_seed_of(run: Run, other: Run) -> bool:
-    return _identity(run).settings.seed == _identity(other).settings.seed
-
-
-def _identity(run: Run) -> ConversationsIdentity:
-    return run.identity_as(ConversationsIdentity)
-
-
-def _aligned(
-    first_run: Run, first: Sequence[Series], run: Run, others: Sequence[Series]
-) -> list[tuple[Series, Series]]:
+def _aligned(first: ComparedRun, run: ComparedRun) -> list[tuple[Series, Series]]:
     """The series of two runs that are compared: those of a method in common, or the only ones."""
-    by_method = {item.method: item for item in first}
-    pairs = [(by_method[item.method], item) for item in others if item.method in by_method]
-    if not pairs and len(first) == len(others) == 1:
-        return [(first[0], others[0])]
+    by_method = {item.method: item for item in first.series}
+    pairs = [(by_method[item.method], item) for item in run.series if item.method in by_method]
+    if not pairs and len(first.series) == len(run.series) == 1:
+        return [(first.series[0], run.series[0])]
     if not pairs:
         raise AnotherRun(
-            f"{first_run.folder} has the methods {listing([item.method for item in first])} and"
-            f" {run.folder} has {listing([item.method for item in others])}; compare runs with a"
-            " method in common, or with one method each.",
+            f"{first.run.folder} has the methods {listing(first.methods)} and {run.run.folder} has"
+            f" {listing(run.methods)}; compare runs with a method in common, or with one method"
+            " each.",
             option="folders",
-            value=[item.method for item in others],
-            allowed=[item.method for item in first],
+            value=run.methods,
+            allowed=first.methods,
         )
     return pairs
 
 
-def _shared_rules(before: Series, now: Series, first_run: Run, run: Run) -> list[RuleKey]:
-    """The rules that have scores in both series."""
-    new = rules_of(now)
-    shared = [key for key in rules_of(before) if key in new]
-    if not shared:
-        raise AnotherRun(
-            f"{run.folder} and {first_run.folder} have no rule in common: the prompts of the"
-            f" first are {listing(prompts_of(now))}, those of the other"
-            f" {listing(prompts_of(before))}; compare runs that share prompts and rules.",
-            option="folders",
-            value=str(run.folder),
-            allowed=prompts_of(before),
-        )
-    return shared
+def _no_shared_rule(
+    first: ComparedRun, before: Series, run: ComparedRun, now: Series
+) -> AnotherRun:
+    return AnotherRun(
+        f"{run.run.folder} and {first.run.folder} have no rule in common: the prompts of the first"
+        f" are {listing(prompts_of(now))}, those of the other {listing(prompts_of(before))};"
+        " compare runs that share prompts and rules.",
+        option="folders",
+        value=str(run.run.folder),
+        allowed=prompts_of(before),
+    )
 
 
-def _compare_method(
-    before: Series, now: Series, shared: Sequence[RuleKey], conversations: ComparedConversations
-) -> MethodComparison:
-    """The rows of one method in two runs; `shared` are the rules that both have."""
-    old_side, new_side = before.rows(conversations.before), now.rows(conversations.now)
-    error = min(before.error, now.error)
-    rounds = min(before.rounds, now.rounds)
-    paired = bool(conversations.pairs)
-    old_cells, new_cells = scores_by_rule(old_side, rounds), scores_by_rule(new_side, rounds)
-
-    def scores(grouping: Grouping, group: str, keys: Sequence[RuleKey]) -> GroupScores:
-        old = [cell for key in keys for cell in old_cells[key]]
-        new = [cell for key in keys for cell in new_cells[key]]
-        return GroupScores(
-            grouping,
-            group,
-            cell_means(old, (len(old_side.records), rounds)),
-            cell_means(new, (len(new_side.records), rounds)),
-            paired,
-        )
-
-    every = scores("all", "", shared)
-    groups = [
-        scores("kind", kind, [key for key in shared if key.kind == kind])
-        for kind in sorted({key.kind for key in shared if key.kind})
-    ]
-    if len(shared) > 1:
-        groups += [scores("rule", key.name, [key]) for key in shared]
-    # of rows with fewer conversations there is no verdict to be wrong about
-    verdicts = 2 * sum(group.conversations >= MIN_SAMPLES for group in groups)
-    prompts = new_side.prompts if paired else None
-    rows = [
-        every.compare(error, prompts=prompts),
-        *(group.compare(error, max(1, verdicts)) for group in groups),
-    ]
-    if old_side.measured("adoption") and new_side.measured("adoption"):
-        old, new = old_side.adoption[:, :rounds], new_side.adoption[:, :rounds]
-        adoption = GroupScores("adoption", "", old, new, paired)
-        rows.append(adoption.compare(error, prompts=prompts))
+def _compare_method(shared: SharedSeries) -> MethodComparison:
+    overall = shared.scores_of("all", "", shared.rules)
     return MethodComparison(
-        before=_with_scores(old_side, every.before, every.columns),
-        now=_with_scores(new_side, every.now, every.columns),
-        pairs=conversations.pairs,
-        rounds=tuple(int(column) + 1 for column in every.columns),
-        rows=tuple(rows),
+        before=_with_scores(shared.before, overall.before, overall.columns),
+        now=_with_scores(shared.now, overall.now, overall.columns),
+        pairs=shared.pairs,
+        rounds=tuple(int(column) + 1 for column in overall.columns),
+        rows=tuple(compare_rows(shared)),
     )
 
 

@@ -1,15 +1,49 @@
 """Facts in which runs differ: model, suite, settings, prompts' texts and versions."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from holdfast.analysis.series import Series
+from holdfast.analysis.series import Series, read_series
 from holdfast.records import Run
+from holdfast.records.identity import (
+    ConversationsIdentity,
+    Manifest,
+    ProtocolSettings,
+    flat,
+)
 
 # settings that change how many conversations there are, or how fast they are made
 _NO_MATTER = ("settings.conversations", "settings.batch", "settings.trace")
 _ABSENT = "–"
+
+
+@dataclass(frozen=True, eq=False)
+class ComparedRun:
+    """A drift run, its short name, and a series for each of its methods."""
+
+    run: Run
+    label: str
+    series: tuple[Series, ...]
+
+    @classmethod
+    def read(cls, run: Run, label: str) -> ComparedRun:
+        return cls(run, label, tuple(read_series(run, label)))
+
+    @property
+    def settings(self) -> ProtocolSettings:
+        return self.run.identity_as(ConversationsIdentity).settings
+
+    @property
+    def methods(self) -> list[str]:
+        return [item.method for item in self.series]
+
+    @property
+    def prompts(self) -> dict[str, str]:
+        """The agents' prompts, by id."""
+        agents = [record.agent for item in self.series for record in item.records]
+        return {agent.id: agent.system_prompt for agent in agents}
 
 
 @dataclass(frozen=True)
@@ -28,25 +62,24 @@ class Contrast:
     values: tuple[str, ...]
 
 
-def contrasts_of(runs: Sequence[Run], series: Sequence[Sequence[Series]]) -> Iterable[Contrast]:
-    """The facts that differ: the identities', the prompts' texts, and the versions.
-
-    Args:
-        series: of each run, one for each of its methods.
-    """
-    for name, values in _differing([_flat(run.manifest.identity.to_json()) for run in runs]):
+def contrasts_of(runs: Sequence[ComparedRun]) -> Iterable[Contrast]:
+    """The facts that differ: the identities', the prompts' texts, and the versions."""
+    manifests = [item.run.manifest for item in runs]
+    for name, values in _differing([_settings(item) for item in manifests]):
         if name not in _NO_MATTER:
             yield Contrast(name, _cause_of(name), values)
-    prompts = [
-        {f"prompt of {r.agent.id}": r.agent.system_prompt for item in items for r in item.records}
-        for items in series
-    ]
-    for name, values in _differing(prompts):
+    for name, values in _differing([item.prompts for item in runs]):
         if _ABSENT not in values:  # prompts of one run alone are not compared
-            yield Contrast(name, "prompts", values)
-    facts = [{**run.manifest.versions, "dtype": run.manifest.dtype or _ABSENT} for run in runs]
+            yield Contrast(f"prompt of {name}", "prompts", values)
+    facts = [{**item.versions, "dtype": item.dtype or _ABSENT} for item in manifests]
     for name, values in _differing(facts):
         yield Contrast(f"versions.{name}" if name != "dtype" else name, _library(name), values)
+
+
+def _settings(manifest: Manifest) -> dict[str, str]:
+    """The settings of a run by dotted name; an empty one counts as absent."""
+    settings = flat(manifest.identity.to_json())
+    return {name: value or _ABSENT for name, value in settings.items()}
 
 
 def _library(name: str) -> str:
@@ -54,24 +87,10 @@ def _library(name: str) -> str:
 
 
 def _differing(facts: Sequence[Mapping[str, str]]) -> Iterable[tuple[str, tuple[str, ...]]]:
-    for name in dict.fromkeys(name for one in facts for name in one):
-        values = tuple(one.get(name, _ABSENT) for one in facts)
+    for name in dict.fromkeys(name for of_run in facts for name in of_run):
+        values = tuple(of_run.get(name, _ABSENT) for of_run in facts)
         if len(set(values)) > 1:
             yield name, values
-
-
-def _flat(value: Mapping[str, Any], path: str = "") -> dict[str, str]:
-    """Nested settings by dotted name."""
-    flat: dict[str, str] = {}
-    for name, item in value.items():
-        full = f"{path}.{name}" if path else str(name)
-        if isinstance(item, Mapping):
-            flat |= _flat(item, full)
-        elif isinstance(item, list):
-            flat[full] = ", ".join(map(str, item)) or "none"
-        else:
-            flat[full] = _ABSENT if item is None or item == "" else str(item)
-    return flat
 
 
 def _cause_of(name: str) -> str:

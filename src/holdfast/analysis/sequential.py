@@ -23,6 +23,7 @@ _GAMBLERS = 16
 _STAKES = np.sin(np.pi * (2 * np.arange(_GAMBLERS) + 1) / (4 * _GAMBLERS)) ** 2
 _MOST = 600.0  # cap on a capital's logarithm, so that sums of capitals stay finite
 _STEPS = 30  # bisection steps on the way to a bound
+_ROUNDING = 1e-8  # the precision to which a bound is known
 
 
 @dataclass(frozen=True)
@@ -143,6 +144,13 @@ def bounds(values: np.ndarray, error: float) -> tuple[float, float]:
     """
     low, high = _lower(values, error), 1 - _lower(1 - values, error)
     return min(low, high), max(low, high)
+
+
+def verdict_at(bar: float, low: float, high: float) -> str:
+    """The verdict of the bounds of a mean by themselves; undecided if the bar is between them."""
+    if low >= bar - _ROUNDING:
+        return PASS
+    return FAIL if high <= bar + _ROUNDING else UNDECIDED
 
 
 def _log_mean(logarithms: np.ndarray) -> np.ndarray:

@@ -149,11 +149,7 @@ def leaving_out(series: Series, rules: Sequence[tuple[str | None, str]]) -> Seri
     matrix = series.stability.copy()
     for row, record in enumerate(series.records):
         left_out = {rule for case, rule in rules if case in (None, record.agent.id)}
-        counted = [
-            probe
-            for probe in record.probes
-            if probe.kind == "stability" and probe.rule not in left_out
-        ]
+        counted = [probe for probe in record.stability_probes if probe.rule not in left_out]
         within = [probe for probe in counted if probe.round <= series.rounds]
         matrix[row] = cell_means(
             ((0, probe.round - 1, probe.score) for probe in within), (1, series.rounds)

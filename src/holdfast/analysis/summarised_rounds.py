@@ -66,7 +66,7 @@ def summarised_rounds_of(series: Series) -> SummarisedRounds | None:
     for record in series.records:
         if not any(summary.view == "agent" for summary in record.summaries):
             continue
-        probes = [probe for probe in record.probes if probe.kind == "stability"]
+        probes = record.stability_probes
         overall.add(probes)
         for rule, of_rule in _by_rule(probes).items():
             name = f"{record.agent.id}: {rule}" if rule else record.agent.id

@@ -29,11 +29,9 @@ from holdfast.analysis.task_results import read_results
 from holdfast.analysis.truncation import truncation_of, until_prompt_lost
 from holdfast.analysis.unscored import unscored_by_reason
 from holdfast.analysis.verdicts import verdict_on
-from holdfast.errors import AnotherRun
 from holdfast.files import write_whole
-from holdfast.records import MANIFEST, Run, command_of, read_run
+from holdfast.records import Run, read_run
 from holdfast.records.identity import CalibrationIdentity
-from holdfast.records.manifest import described, typed_command
 from holdfast.records.run_summary import (
     NAME,
     Against,
@@ -135,9 +133,11 @@ def estimated(value: Estimate) -> Estimated:
     return Estimated(**_numbers(value))
 
 
-def judged(value: Estimate) -> Judged:
-    """A difference as the summary has it: with its verdict, and the interval of other prompts."""
-    verdict, others = verdict_on(value), value.other_prompts
+def judged(value: Estimate, shared_by: int = 1) -> Judged:
+    """A difference as the summary has it: with its verdict, and the interval of other prompts;
+    `shared_by` as in `verdict_on`.
+    """
+    verdict, others = verdict_on(value, shared_by), value.other_prompts
     return Judged(
         **_numbers(value),
         verdict=verdict.word("higher", "lower"),
@@ -373,24 +373,3 @@ _RESULTS: dict[str, Callable[[Run], Any]] = {
     "profile": _profile,
     "calibrate": _capability,
 }
-
-
-def refuse_other_command(folder: Path | str, command: str) -> None:
-    """Refuses a folder that another command has written to; writes nothing."""
-    there = _command_in(Path(folder))
-    if there not in ("", command):
-        raise AnotherRun(
-            f"{folder} holds a run of `holdfast {there}`, and `holdfast {command}` needs a folder"
-            " of its own; choose another with --out."
-        )
-
-
-def _command_in(folder: Path) -> str:
-    """The command that wrote the manifest or the summary in a folder; "" if there is neither."""
-    if (folder / MANIFEST).is_file():
-        manifest = described(folder)
-        return typed_command(command_of(manifest)) or manifest.command
-    try:
-        return str(json.loads((folder / NAME).read_text(encoding="utf-8"))["command"])
-    except (OSError, ValueError, LookupError, TypeError):  # no summary, or not one of ours
-        return ""

@@ -42,8 +42,12 @@ class Verdict:
         return {1: above, -1: below, 0: CANNOT_TELL}[self.sign]
 
 
-def verdict_on(value: Estimate) -> Verdict:
-    """Whether an estimate is above 0, below 0, or undecided."""
+def verdict_on(value: Estimate, shared_by: int = 1) -> Verdict:
+    """Whether an estimate is above 0, below 0, or undecided.
+
+    Args:
+        shared_by: how many verdicts share the error that the interval which decides was made for.
+    """
     if value.mean is None:
         return Verdict(0, "nothing was measured")
     if few := too_few(value):
@@ -53,18 +57,18 @@ def verdict_on(value: Estimate) -> Verdict:
     if value.sd is not None and max(value.sd, abs(value.mean)) < 1e-9:
         return Verdict(0, f"none of {value.n} differ")
     if not excludes_zero(*value.deciding):
-        return Verdict(0, _too_near(value) if value.excludes_zero else INCLUDES_ZERO)
+        return Verdict(0, _too_near(value, shared_by) if value.excludes_zero else INCLUDES_ZERO)
     return Verdict(1 if value.mean > 0 else -1)
 
 
-def _too_near(value: Estimate) -> str:
+def _too_near(value: Estimate, shared_by: int) -> str:
     """The reason if the 95% interval excludes 0, and the wider one that decides does not."""
     assert value.deciding is not None
     low, high = value.deciding
-    return (
-        "a run that may be extended and read again needs a wider interval,"
-        f" [{low:+.3f}, {high:+.3f}], and that includes 0"
-    )
+    what = "a run that may be extended and read again"
+    if shared_by > 1:
+        what = f"one of {shared_by} comparisons"
+    return f"{what} needs a wider interval, [{low:+.3f}, {high:+.3f}], and that includes 0"
 
 
 def too_few(value: Estimate) -> str:

@@ -10,12 +10,13 @@ gpu_step         the same on a GPU, in one kernel; gpu_table is the formula ther
 merge            several queries per row
 explicit         scores, a block of queries at a time, where the fused kernels cannot do it
 fused_kernels    the calls of PyTorch's kernels
-rules            methods that no three numbers per head express
+rules            how methods change log-odds, by a table or one after another
 
 batch_steering   what a batch's rows do to attention
 passes           a forward pass under a steering, and the mass that it records
 pass_columns     where the keys of a pass are in the text, and which are the span's
-extent           ranges of keys that contain span, generated tokens and rest; their masks
+extent           ranges of keys that contain span, generated tokens and rest
+group_masks      groups of keys, and their masks
 pass_masks       the mask that a layer gets
 
 steered_block    the handle of a block of `holdfast.steering`, and the code inside it

@@ -54,9 +54,9 @@ class BatchSteering:
     # continue after it
     follows: bool = True
     _tables: dict[tuple[int | None, int, torch.dtype], LayerTable] = field(
-        default_factory=dict, repr=False
+        default_factory=dict, init=False, repr=False
     )
-    _groups: dict[int, list[MethodGroup]] = field(default_factory=dict, repr=False)
+    _groups: dict[int, list[MethodGroup]] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
         if len(self.compiled) != self.span.shape[0]:
@@ -67,11 +67,6 @@ class BatchSteering:
                 value=len(self.compiled),
                 allowed=self.span.shape[0],
             )
-
-    def equals(self, other: BatchSteering) -> bool:
-        """Whether both steer the same rows of the same batch; compares no numbers on a device."""
-        mine, theirs = ((s.compiled, s.prompt_columns, s.trace, s.follows) for s in (self, other))
-        return self.span is other.span and mine == theirs
 
     @cached_property
     def first_generated(self) -> list[int]:

@@ -16,9 +16,10 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from holdfast.attention.extent import KeyGroup, SpanColumns, masked_part, over
 from holdfast.attention.fused_kernels import LayerInputs, attend
+from holdfast.attention.group_masks import KeyGroup, masked_part, over
 from holdfast.attention.merge import lerp, rule_of, whole_mask
+from holdfast.attention.pass_columns import SpanColumns
 from holdfast.attention.passes import PassState
 from holdfast.errors import cut
 from holdfast.methods.table import LayerTable

@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from holdfast.attention.extent import additive, visible
 from holdfast.attention.fused_kernels import LayerInputs
+from holdfast.attention.group_masks import additive, visible
 from holdfast.attention.passes import PassState
 
 _SCORES = 2**21  # in memory at a time; more queries are processed in blocks, which changes no bit

@@ -1,16 +1,14 @@
-"""Where span, generated tokens and rest are among the keys, and the masks of these groups.
+"""Where span, generated tokens and rest are among the keys of a pass.
 
-Positions are known on the host: found once for a steering, and counted from pass to pass. Masks are
-made once per pass, not per layer. Except for `Extent.of`, nothing here reads back from the device.
+This is known on the host: it is found once for a steering, and counted from pass to pass. Except
+for `Extent.of`, nothing here reads back from the device.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Sequence
+from dataclasses import dataclass
 
-import torch
 from torch import Tensor
 
 
@@ -72,156 +70,54 @@ class Extent:
             return self._with_generated(first, last, generated)
         if (proper := self._proper(first, last)) is None:
             return Groups(None, KeyRange(0, last - first, True), None, False)
-        leads = self.uniform and proper.start == 0
-        rest = KeyRange(proper.stop if leads else 0, last - first, leads)
-        certain = self.certain and self.start >= first and self._has_rest(first, last)
-        return Groups(proper, rest if rest.start < rest.stop else None, proper, certain)
+        comes_first = self.uniform and proper.start == 0  # so that the rest is in one piece
+        rest = _range(proper.stop if comes_first else 0, last - first, comes_first)
+        return Groups(proper, rest, proper, self._is_certain(first, last))
 
     def groups_by_row(self, firsts: Sequence[int], keys: int) -> Groups:
         """The groups among this many keys, which start at a different column in each row."""
         proper = None
         if self.stop:
             start, stop = max(0, self.start - max(firsts)), min(keys, self.stop - min(firsts))
-            proper = KeyRange(start, stop, False) if start < stop else None
+            proper = _range(start, stop, False)
         every = zip(firsts, self.first_generated, self.includes, strict=True)
         generated = any(included and first + keys > start for first, start, included in every)
         span = KeyRange(0, keys, False) if generated else proper
         return Groups(span, KeyRange(0, keys, span is None), proper, False)
 
-    def _proper(self, first: int, last: int) -> KeyRange | None:
-        start, stop = max(self.start, first), min(self.stop, last)
-        return KeyRange(start - first, stop - first, self.uniform) if start < stop else None
-
     def _with_generated(self, first: int, last: int, generated: Sequence[int]) -> Groups:
         """The same if visible generated tokens count as the span of some rows."""
         starts = [*generated, *([self.start] if self.stop else [])]
         start = max(min(starts), first)
-        leads = self.uniform and self.stop > self.start and self.start <= first
-        alike = leads and all(self.includes)
-        whole = alike and all(column == self.stop for column in self.first_generated)
-        rest_start = max(self.stop, first) if leads else first
-        rest_stop = min(max(self.first_generated), last) if all(self.includes) else last
-        plain = alike and all(column >= rest_stop for column in self.first_generated)
-        rest = KeyRange(rest_start - first, rest_stop - first, plain)
+        comes_first = self.uniform and self.stop > self.start and self.start <= first
+        includes_all = all(self.includes)
+        rest_start = max(self.stop, first) if comes_first else first
+        rest_stop = min(max(self.first_generated), last) if includes_all else last
+        # a range of one group alone: the replies follow the span at once, or none begins before
+        # the rest ends
+        span_is_uniform = all(column == self.stop for column in self.first_generated)
+        rest_is_uniform = all(column >= rest_stop for column in self.first_generated)
+        in_order = comes_first and includes_all
         return Groups(
-            KeyRange(start - first, last - first, whole),
-            rest if rest.start < rest.stop else None,
+            KeyRange(start - first, last - first, in_order and span_is_uniform),
+            _range(rest_start - first, rest_stop - first, in_order and rest_is_uniform),
             self._proper(first, last),
-            self.certain and self.start >= first and self._has_rest(first, last),
+            self._is_certain(first, last),
         )
 
-    def _has_rest(self, first: int, last: int) -> bool:
-        """Whether the columns alone show that every row has keys of the rest."""
-        before = self.start > first
-        behind = last > self.stop
+    def _proper(self, first: int, last: int) -> KeyRange | None:
+        """The span without generated tokens."""
+        start, stop = max(self.start, first), min(self.stop, last)
+        return _range(start - first, stop - first, self.uniform)
+
+    def _is_certain(self, first: int, last: int) -> bool:
+        """Whether the columns alone show that every row has keys of both groups."""
+        rest_before, behind = self.start > first, last > self.stop
         rest_between = not any(self.includes) or min(self.first_generated) > self.stop
-        return before or (behind and rest_between)
+        has_rest = rest_before or (behind and rest_between)
+        return self.certain and self.start >= first and has_rest
 
 
-@dataclass(frozen=True)
-class SpanColumns:
-    """Which keys of a pass are the span's.
-
-    Args:
-        span: bool [row, column]; columns behind the last are not in it.
-        generated: int64 [row], the first generated column that counts as the row's span, or one
-            that no row reaches.
-        first: the column of the first key.
-        copies: rows of the pass for each row of the span.
-    """
-
-    span: Tensor
-    generated: Tensor
-    first: int | Starts
-    copies: int
-
-
-@dataclass(frozen=True)
-class KeyGroup:
-    """A non-empty range of keys that contains one group."""
-
-    start: int
-    stop: int
-    # added to the scores, [B or 1, 1, Q, stop - start]; None if every query sees the whole range
-    mask: Tensor | None = None
-    # bool [B or 1, 1, Q], True on queries that see none of it; None without a mask
-    fully_masked: Tensor | None = None
-
-    def of(self, states: Tensor) -> Tensor:
-        """The group's part of keys or values [B, G, K, D]."""
-        return states[:, :, self.start : self.stop]
-
-
-def over(mask: Tensor | None, group: KeyRange) -> Tensor | None:
-    """The mask [B or 1, 1, Q, K] over the keys of a group."""
-    return None if mask is None else mask[..., group.start : group.stop]
-
-
-Plan = TypeVar("Plan")
-
-
-class _MadePlan(NamedTuple):
-    kind: str
-    size: tuple[int, int]
-    mask: Tensor | None
-    plan: Any
-
-
-@dataclass
-class Plans:
-    """Values that the layers of a pass share, by kind, and by the size and mask of a layer.
-
-    There are as many as there are kinds of layers, so they are searched one by one; a mask is known
-    by its tensor, as comparing its values would wait for the device.
-    """
-
-    _made: list[_MadePlan] = field(default_factory=list)
-
-    def get(
-        self, kind: str, size: tuple[int, int], mask: Tensor | None, make: Callable[[], Plan]
-    ) -> Plan:
-        """The plan of this kind for queries x keys under a mask, made if there is none yet."""
-        for made in self._made:
-            if made.kind == kind and made.size == size and made.mask is mask:
-                return made.plan  # type: ignore[no-any-return]
-        plan = make()
-        self._made.append(_MadePlan(kind, size, mask, plan))
-        return plan
-
-    def clear(self) -> None:
-        """Drops the plans of the pass before."""
-        self._made.clear()
-
-
-def additive(mask: Tensor, dtype: torch.dtype) -> Tensor:
-    """Converts a boolean or additive mask to an additive one, with -inf where a key is hidden."""
-    if mask.dtype == torch.bool:
-        zeros = torch.zeros(mask.shape, dtype=dtype, device=mask.device)
-        return zeros.masked_fill_(~mask, -torch.inf)
-    return mask.masked_fill(~visible(mask), -torch.inf).to(dtype)
-
-
-def visible(mask: Tensor) -> Tensor:
-    """True where a query sees a key; models hide a key with the lowest number of their dtype."""
-    return mask if mask.dtype == torch.bool else mask > torch.finfo(mask.dtype).min / 2
-
-
-def masked_part(
-    group: KeyRange, mask: Tensor | None, members: Tensor | None, dtype: torch.dtype
-) -> KeyGroup:
-    """A group of keys with the mask of its range (None: all are seen); `members`, bool [B, K], is
-    not read if the range is uniform.
-    """
-    if mask is None and group.uniform:
-        return KeyGroup(group.start, group.stop)
-    seen = bias = None
-    if mask is not None:
-        seen, bias = visible(mask), None if mask.dtype == torch.bool else mask.to(dtype)
-    if not group.uniform:
-        assert members is not None
-        inside = members[:, None, None, group.start : group.stop]
-        seen = inside if seen is None else seen & inside
-    assert seen is not None
-    if bias is None:
-        bias = torch.zeros((), dtype=dtype, device=seen.device)
-    return KeyGroup(group.start, group.stop, torch.where(seen, bias, -torch.inf), ~seen.any(-1))
+def _range(start: int, stop: int, uniform: bool) -> KeyRange | None:
+    """The range, or None if it is empty."""
+    return KeyRange(start, stop, uniform) if start < stop else None

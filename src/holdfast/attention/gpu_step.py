@@ -17,9 +17,10 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from holdfast.attention.extent import SpanColumns, Starts
+from holdfast.attention.extent import Starts
 from holdfast.attention.fused_kernels import LayerInputs
 from holdfast.attention.gpu_table import moved, padded_size, product, sigmoid
+from holdfast.attention.pass_columns import SpanColumns
 from holdfast.methods.table import LayerTable
 
 _LOG2E = 1.4426950408889634

@@ -24,8 +24,8 @@ from holdfast.attention.explicit import (
     attend_explicitly,
     note_trace,
 )
-from holdfast.attention.extent import additive
 from holdfast.attention.fused_kernels import LayerInputs, attend, is_fused
+from holdfast.attention.group_masks import additive
 from holdfast.attention.merge import LARGEST_MASK, move_several
 from holdfast.attention.open_model import pass_in
 from holdfast.attention.passes import Pass, PassState
@@ -64,16 +64,14 @@ def holdfast_attention(
         plain = plain_attention(module, attention_mask, kwargs)
         if plain is not None:
             return plain(module, query, key, value, attention_mask, **kwargs)
-    if state is None and attention_mask is None and current is not None:
-        # without a mask, only SDPA treats cross-attention as causal
-        crosses = current.model is not None and module in current.model.cross
-        if crosses and plain_name(getattr(module, "config", None)) != "sdpa":
-            kwargs["is_causal"] = False
+    crosses = current is not None and current.crosses(module)
+    if crosses and attention_mask is None and plain_name(getattr(module, "config", None)) != "sdpa":
+        kwargs["is_causal"] = False  # without a mask, only SDPA treats cross-attention as causal
     extras = _extras_of(module, kwargs)
     layer = 0 if state is None else _enter(state, module)
     if extras is None and (state is None or not state.steering.acts_on(layer)):
-        ours = current is not None and current.model is None  # a pass of the engine, not of a block
-        if not (ours and _attends_faster(query, key, value, attention_mask)):
+        in_decode_loop = current is not None and current.model is None
+        if not (in_decode_loop and _attends_faster(query, key, value, attention_mask)):
             return sdpa_attention_forward(module, query, key, value, attention_mask, **kwargs)
         inputs = _inputs_of(module, query, key, value, attention_mask, kwargs)
         return _attend_plainly(inputs).transpose(1, 2).contiguous(), None
@@ -98,9 +96,7 @@ def holdfast_attention(
 
 def state_in(current: Pass | None, module: torch.nn.Module) -> PassState | None:
     """The steering of a module in the pass that it is part of; cross-attention has none."""
-    if current is None or (current.model is not None and module in current.model.cross):
-        return None
-    return current.state
+    return None if current is None or current.crosses(module) else current.state
 
 
 def _enter(state: PassState, module: torch.nn.Module) -> int:

@@ -22,8 +22,9 @@ import torch
 from torch import Tensor
 from torch.nn.functional import softplus
 
-from holdfast.attention.extent import KeyGroup, KeyRange, additive, masked_part, over
+from holdfast.attention.extent import KeyRange
 from holdfast.attention.fused_kernels import LayerInputs, attend
+from holdfast.attention.group_masks import KeyGroup, additive, masked_part, over
 from holdfast.attention.passes import PassState
 from holdfast.attention.rules import LogOddsRule
 

@@ -19,12 +19,13 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedModel
 
-from holdfast.attention.cache_origins import cache_of, claim_cache, mark_cache
+from holdfast.attention.cache_origins import cache_of, cached_tokens, claim_cache, mark_cache
 from holdfast.attention.pass_refusals import (
     check_lengths,
     check_padding,
-    check_pass,
+    check_prompt,
     refuse_checkpointing,
+    refuse_weights,
 )
 from holdfast.attention.passes import PASS, ModelParts, Pass, PassState
 from holdfast.attention.plain_attention import PriorAttention
@@ -32,7 +33,7 @@ from holdfast.attention.reaching import check_reached
 from holdfast.attention.rotary import RotaryLengths
 from holdfast.attention.steered_block import Steered, TracedPass, current_scope
 from holdfast.errors import UsageError
-from holdfast.states.edits import EditGroup, edits_of_pass
+from holdfast.states.edits import EditGroup, edits_of_pass, tokens_in
 from holdfast.states.hooks import edited
 
 LOCK = threading.RLock()
@@ -126,7 +127,10 @@ class OpenModel:
         if origin is None or state is None:
             return []
         config = model.config.get_text_config()
-        before = check_pass(state, given, config, continues=continues, first=begun.first)
+        refuse_weights(given)
+        before = _columns_before(state, given, continues)
+        if not (continues and before):
+            check_prompt(state, given, config, before, begun.first)
         if state.steering.trace:
             state.last = _last_queries(given)
         check_lengths(RotaryLengths.of(config), given, self.name)
@@ -196,17 +200,26 @@ class OpenModel:
             self.restore()
 
 
+def _columns_before(state: PassState, given: Mapping[str, Any], continues: bool) -> int:
+    """The number of columns before a pass; `continues` says whether its cache was filled in this
+    block.
+    """
+    if (ids := tokens_in(given)) is None:
+        return 0
+    if continues and ids.shape[1] == 1:  # a step: a query of the cache may wait for the device
+        return state.steering.span.shape[1]
+    return cached_tokens(cache_of(given))
+
+
 def _last_queries(given: Mapping[str, Any]) -> Tensor | None:
     """The last query of each row that is not padding, int64 [row]; None if all rows end together.
 
     In a step of one token, no row is padded behind it.
     """
-    ids = given.get("input_ids")
-    ids = given.get("inputs_embeds") if ids is None else ids
-    mask = given.get("attention_mask")
-    if not isinstance(ids, Tensor) or not isinstance(mask, Tensor) or mask.ndim != 2:
+    ids, mask = tokens_in(given), given.get("attention_mask")
+    if ids is None or not isinstance(mask, Tensor) or mask.ndim != 2:
         return None
-    queries = ids.shape[1] if ids.ndim > 1 else 1
+    queries = ids.shape[1]
     if queries == 1 or mask.shape[1] < queries:
         return None
     mask = mask[:, -queries:]

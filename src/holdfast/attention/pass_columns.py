@@ -9,8 +9,26 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from holdfast.attention.batch_steering import BatchSteering
-from holdfast.attention.extent import Groups, SpanColumns, Starts
+from holdfast.attention.extent import Groups, Starts
 from holdfast.errors import Unsteerable, UsageError
+
+
+@dataclass(frozen=True)
+class SpanColumns:
+    """Which keys of a pass are the span's.
+
+    Args:
+        span: bool [row, column]; columns behind the last are not in it.
+        generated: int64 [row], the first generated column that counts as the row's span, or one
+            that no row reaches.
+        first: the column of the first key.
+        copies: rows of the pass for each row of the span.
+    """
+
+    span: Tensor
+    generated: Tensor
+    first: int | Starts
+    copies: int
 
 
 @dataclass(eq=False)

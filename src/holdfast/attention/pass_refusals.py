@@ -8,52 +8,43 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from holdfast.attention.cache_origins import cache_of, cached_tokens
 from holdfast.attention.passes import PassState
 from holdfast.attention.rotary import RotaryLengths
 from holdfast.errors import Unsteerable, UsageError
+from holdfast.states.edits import tokens_in
 
 
-def check_pass(
-    state: PassState, given: Mapping[str, Any], config: Any, *, continues: bool, first: bool | None
-) -> int:
-    """Refuses a pass that does not fit the span mask.
-
-    Args:
-        state: of the pass, which has not begun.
-        given: its arguments, by name.
-        config: the model's text configuration.
-        continues: whether its cache was filled in this block.
-        first: whether it is the first of a `generate`; None outside of one.
-
-    Returns:
-        The number of columns before it.
-
-    Raises:
-        Unsteerable: it is to return attention weights.
-        UsageError: batch, prompt or padding do not fit the mask.
-    """
-    ids = given.get("input_ids")
-    ids = given.get("inputs_embeds") if ids is None else ids
+def refuse_weights(given: Mapping[str, Any]) -> None:
+    """Refuses a pass that is to return attention weights."""
     if given.get("output_attentions"):
         raise Unsteerable(
             "A steered pass makes no attention weights for output_attentions; leave it out, and "
             "read the mass with trace=True."
         )
-    if not isinstance(ids, Tensor) or ids.ndim < 2:
-        return 0
-    tokens, width = ids.shape[1], state.steering.span.shape[1]
-    step = continues and tokens == 1  # does not query the cache, which may wait for the device
-    before = 0 if step else cached_tokens(cache_of(given))
-    mask = given.get("attention_mask")
-    mask = mask if isinstance(mask, Tensor) and mask.ndim == 2 else None
-    if not step and not (continues and before):
-        caches = given.get("use_cache")
-        caches = getattr(config, "use_cache", True) if caches is None else caches
-        _check_width(width, tokens, before, bool(caches), first)
-        _check_copies(state, ids[:, :width])
-        check_padding(state, mask)
-    return width if step else before
+
+
+def check_prompt(
+    state: PassState, given: Mapping[str, Any], config: Any, before: int, first: bool | None
+) -> None:
+    """Refuses a pass over a prompt that does not fit the span mask.
+
+    Args:
+        state: of the pass, which has not begun.
+        given: its arguments, by name.
+        config: the model's text configuration.
+        before: the tokens that were cached before the block.
+        first: whether it is the first of a `generate`; None outside of one.
+
+    Raises:
+        UsageError: batch, prompt or padding do not fit the mask.
+    """
+    if (ids := tokens_in(given)) is None:
+        return
+    width, caches = state.steering.span.shape[1], given.get("use_cache")
+    caches = getattr(config, "use_cache", True) if caches is None else caches
+    _check_width(width, ids.shape[1], before, bool(caches), first)
+    _check_copies(state, ids[:, :width])
+    check_padding(state, given.get("attention_mask"))
 
 
 def _check_copies(state: PassState, prompts: Tensor) -> None:
@@ -98,10 +89,13 @@ def _check_width(width: int, tokens: int, before: int, caches: bool, first: bool
         )
 
 
-def check_padding(state: PassState, mask: Tensor | None) -> None:
-    """Refuses a span on tokens that an attention mask [row, token] hides; names the first row."""
+def check_padding(state: PassState, mask: object) -> None:
+    """Refuses a span on tokens that an attention mask [row, token] hides; names the first row.
+
+    A mask of any other form is not read.
+    """
     span = state.steering.span
-    if mask is None or mask.ndim != 2:
+    if not isinstance(mask, Tensor) or mask.ndim != 2:
         return
     if mask.shape[0] % span.shape[0] or mask.shape[1] < span.shape[1]:
         return

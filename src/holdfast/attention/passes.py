@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from typing import Any, NamedTuple, TypeVar
 
 import torch
 from torch import Tensor
 
 from holdfast.attention.batch_steering import BatchSteering
-from holdfast.attention.extent import Plans, Starts
+from holdfast.attention.extent import Starts
 from holdfast.attention.pass_columns import PassColumns
 from holdfast.errors import Unsteerable
+
+Plan = TypeVar("Plan")
 
 
 @dataclass(frozen=True)
@@ -23,6 +26,39 @@ class PassMasses:
     # after steering, at each row's last query, [row, head]
     steered: dict[int, Tensor] = field(default_factory=dict)
     uniform: dict[int, Tensor] = field(default_factory=dict)  # that of uniform attention, [row]
+
+
+class _MadePlan(NamedTuple):
+    kind: str
+    size: tuple[int, int]
+    mask: Tensor | None
+    plan: Any
+
+
+@dataclass
+class Plans:
+    """Values that the layers of a pass share, by kind, and by the size and mask of a layer.
+
+    There are as many as there are kinds of layers, so they are searched one by one; a mask is known
+    by its tensor, as comparing its values would wait for the device.
+    """
+
+    _made: list[_MadePlan] = field(default_factory=list)
+
+    def get(
+        self, kind: str, size: tuple[int, int], mask: Tensor | None, make: Callable[[], Plan]
+    ) -> Plan:
+        """The plan of this kind for queries x keys under a mask, made if there is none yet."""
+        for made in self._made:
+            if made.kind == kind and made.size == size and made.mask is mask:
+                return made.plan  # type: ignore[no-any-return]
+        plan = make()
+        self._made.append(_MadePlan(kind, size, mask, plan))
+        return plan
+
+    def clear(self) -> None:
+        """Drops the plans of the pass before."""
+        self._made.clear()
 
 
 @dataclass(eq=False)
@@ -111,6 +147,10 @@ class Pass:
     positions: Tensor | None = None
     # where the keys of windowed layers begin, if that differs between rows
     starts: Starts | None = None
+
+    def crosses(self, module: torch.nn.Module) -> bool:
+        """Whether a module is the cross-attention of the model with an open block."""
+        return self.model is not None and module in self.model.cross
 
 
 PASS: ContextVar[Pass | None] = ContextVar("holdfast_pass", default=None)

@@ -1,10 +1,11 @@
-"""Methods that no steering table can express, applied one after another."""
+"""How the methods of a batch change log-odds in one layer: a steering table or, for methods that no
+table can express, a rule that applies them one after another.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import torch
 from torch import Tensor
@@ -12,23 +13,7 @@ from torch.nn.functional import softplus
 
 from holdfast.methods.compiled import CompiledMethods
 from holdfast.methods.protocols import ShiftsAttention
-
-
-class LogOddsRule(Protocol):
-    """How the methods of a batch change log-odds in one layer.
-
-    Log-odds are float32 or wider, [row, head, query]; where the span is not visible, they are and
-    stay -inf.
-    """
-
-    def mass(self, log_odds: Tensor) -> Tensor:
-        """The moved mass on the span."""
-
-    def log_rest(self, log_odds: Tensor) -> Tensor:
-        """The logarithm of the mass left for the rest."""
-
-    def on(self, heads: Sequence[int] | None) -> LogOddsRule:
-        """The same rule for the heads whose log-odds will be given."""
+from holdfast.methods.table import LayerTable
 
 
 @dataclass(frozen=True)
@@ -57,7 +42,7 @@ class ListRule:
 
     groups: Sequence[MethodGroup]  # rows grouped by their methods; rows without any are in none
     layer: int  # counted from 0
-    count: int  # the heads of the layer
+    num_heads: int  # of the layer
     heads: Sequence[int] | None = None  # those whose log-odds are given; None: all
 
     def mass(self, log_odds: Tensor) -> Tensor:
@@ -70,13 +55,13 @@ class ListRule:
 
     def on(self, heads: Sequence[int] | None) -> ListRule:
         """The same rule for some heads of the layer; None: all."""
-        return ListRule(self.groups, self.layer, self.count, heads)
+        return ListRule(self.groups, self.layer, self.num_heads, heads)
 
     def shift(self, log_odds: Tensor) -> Tensor:
         """The moved log-odds; methods see those of all heads of the layer."""
         if self.heads is None:
             return self._shift(log_odds)
-        every = log_odds.new_zeros(log_odds.shape[0], self.count, log_odds.shape[2])
+        every = log_odds.new_zeros(log_odds.shape[0], self.num_heads, log_odds.shape[2])
         every[:, self.heads] = log_odds
         return self._shift(every)[:, self.heads]
 
@@ -105,6 +90,10 @@ class ListRule:
                 both = _shift_one(method, self.layer, *both, rest[where])
             moved[0][where], moved[1][where] = both
         return moved
+
+
+# of log-odds [row, head, query], each gives the moved `mass` and the `log_rest`
+LogOddsRule = LayerTable | ListRule
 
 
 def _shift_one(

@@ -1,4 +1,4 @@
-"""From messages to tokens: templates, system prompts and their spans; streaming a reply's text."""
+"""From messages to tokens: templates, system prompts and their spans."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from holdfast.chat.emphasis import (
     spans_between,
     unused_character,
 )
-from holdfast.chat.kept import check_kept
+from holdfast.chat.lost_messages import check_kept
 from holdfast.chat.messages import SYSTEM_AS, Message, Messages, Tool, uses_tools
 from holdfast.errors import NoSystemRole, PromptError, UsageError, option, shortened
 
@@ -321,28 +321,3 @@ def _lost(words: dict[int, str], system_as: str) -> PromptError:
             f" ({option('system_as', 'first-user')})."
         )
     return PromptError(f"{lost} use a model whose template leaves messages as they are.")
-
-
-_UNFINISHED = "�"  # what a tokenizer decodes from an incomplete character
-
-
-class Pieces:
-    """Streams a reply's text piece by piece, never part of a character."""
-
-    def __init__(self, tokenizer: PreTrainedTokenizerFast, write: Callable[[str], None]):
-        self.tokenizer, self.write = tokenizer, write
-        self.token_ids: list[int] = []
-        self.written = ""
-
-    def add(self, token: int) -> None:
-        """Adds a token, and sends the text that it completes."""
-        self.token_ids.append(token)
-        text = str(self.tokenizer.decode(self.token_ids, skip_special_tokens=True))
-        if not text.endswith(_UNFINISHED):
-            self.finish(text)
-
-    def finish(self, text: str) -> None:
-        """Sends the part of `text` that was not sent yet."""
-        if text.startswith(self.written) and len(text) > len(self.written):
-            self.write(text[len(self.written) :])
-            self.written = text

@@ -43,6 +43,7 @@ GROUPS = {  # the commands by what they are for, each with the module and name o
         "compare": "compare.COMMAND",
         "map": "map.COMMAND",
         "export": "report.EXPORT",
+        "join": "join.COMMAND",
     },
     "Explain": {
         "precedent": "precedent.COMMAND",

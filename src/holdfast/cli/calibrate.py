@@ -35,7 +35,7 @@ from holdfast.records.identity import CalibrationIdentity
 from holdfast.report import calibration_page as report
 from holdfast.report.calibration_figures import write_calibration_figures
 from holdfast.report.calibration_page import chance_line, next_step, sizes_needed
-from holdfast.report.how_measured import failure_lines
+from holdfast.report.shortfalls import failure_lines
 from holdfast.report.wording import count_of
 from holdfast.study import calibration_plan
 from holdfast.study.calibrating import calibrate, check_before_loading, units_of

@@ -30,8 +30,8 @@ from holdfast.methods import Ability, Method, compile_methods, parse, spec_of
 from holdfast.methods.all_methods import METHODS
 from holdfast.models.capabilities import supports
 from holdfast.models.engine_choice import Work
-from holdfast.models.protocol import stream_reply, stream_text
 from holdfast.models.requests import Reply, Request
+from holdfast.models.streaming import stream_reply, stream_text
 from holdfast.seeds import seed_of
 
 EXAMPLES = """examples:

@@ -34,6 +34,8 @@ from holdfast.drift.pairing import prepare
 from holdfast.drift.recorded_dialogs import Dialogs
 from holdfast.drift.remaining import count_replies
 from holdfast.drift.settings import Settings
+from holdfast.drift.shards import WHOLE_RUN, Shard
+from holdfast.errors import UsageError
 from holdfast.models.model_names import is_url
 from holdfast.models.protocol import ChatModel
 from holdfast.report.terminal import next_line
@@ -73,6 +75,9 @@ class DriftArguments(
     pairs: Literal["random", "balanced", "all"] = "random"
     """how prompts are paired: at random; balanced, so that each prompt is the agent equally often;
     or all ordered pairs, prompt after prompt"""
+    shard: Annotated[str | None, Arg("PART/PARTS")] = None
+    """hold only a part of the conversations, such as 1/4, in a folder of its own; `holdfast join`
+    puts the folders of all parts together"""
     no_adoption: bool = False
     """do not ask the agent the probes of the user's prompt"""
     baseline: bool = False
@@ -86,6 +91,7 @@ class DriftArguments(
 
 def run(arguments: DriftArguments) -> None:
     check_prices(arguments)
+    shard = _shard_of(arguments)
     settings = settings_of(
         arguments,
         conversations=arguments.conversations,
@@ -102,7 +108,9 @@ def run(arguments: DriftArguments) -> None:
         suite = half_of(suite, arguments.families)
     warn_of_small_model(arguments.model, arguments.suite)
     name = arguments.model if endpoint is None else endpoint.name
-    out = arguments.out or run_folder("drift", name, arguments.suite, seed=arguments.seed)
+    out = arguments.out or run_folder(
+        "drift", name, arguments.suite, seed=arguments.seed, shard=arguments.shard or ""
+    )
     page = page_path(arguments, out)
     for line in suite.notes:
         note(line)
@@ -121,13 +129,13 @@ def run(arguments: DriftArguments) -> None:
     # shared by the run and its baseline, so that a judge loads once
     cast = drift.Cast(user_model, dialogs, judging_of(arguments.force_judge), user_turns)
     arguments.keep_work_in(out)
-    planned = DriftRun(model, suite, out, settings, chosen, cast)
+    planned = DriftRun(model, suite, out, settings, chosen, cast, shard=shard)
     if arguments.dry_run:
         estimate_run(arguments, planned, baseline=arguments.baseline)
         return
-    replies = count_replies(suite, settings, given, range(settings.conversations))
-    title = _title(settings, len(chosen), len(chosen) * replies)
-    waves = len(chosen) * math.ceil(settings.conversations / settings.batch)
+    replies = count_replies(suite, settings, given, planned.numbers)
+    title = _title(settings, len(planned.numbers), len(chosen), len(chosen) * replies)
+    waves = len(chosen) * math.ceil(len(planned.numbers) / settings.batch)
     with Bar(len(chosen) * replies, title=title, waves=waves) as bar:
         run = planned.converse(bar)
     if arguments.baseline:
@@ -135,12 +143,38 @@ def run(arguments: DriftArguments) -> None:
     results = results_of(run)
     print_run(results)
     write_run_page(arguments, results, page)
+    if shard != WHOLE_RUN:
+        note(
+            f"this is shard {shard}: {len(planned.numbers)} of {settings.conversations}"
+            " conversations. When all are done: holdfast join FOLDER... --out WHOLE."
+        )
     write_run_document(out, page, next_step=next_line(results))
 
 
-def _title(settings: Settings, methods: int, replies: int) -> str:
+def _shard_of(arguments: DriftArguments) -> Shard:
+    """The part of the run that this command makes."""
+    if arguments.shard is None:
+        return WHOLE_RUN
+    if arguments.baseline:
+        raise UsageError(
+            "--baseline asks about a whole run, not about one --shard; join the shards with"
+            " `holdfast join`, then repeat the command there with --baseline and without --shard.",
+            option="baseline",
+        )
+    shard = Shard.read(arguments.shard)
+    if shard.part > arguments.conversations:
+        raise UsageError(
+            f"--shard {shard} of {count_of(arguments.conversations, 'conversation')} is empty; give"
+            " fewer parts, or more --conversations.",
+            option="shard",
+            value=arguments.shard,
+        )
+    return shard
+
+
+def _title(settings: Settings, count: int, methods: int, replies: int) -> str:
     times = f" with each of {methods} methods" if methods > 1 else ""
-    count, rounds = settings.conversations, count_of(settings.rounds, "round")
+    rounds = count_of(settings.rounds, "round")
     work = (
         f"{count_of(count, 'dialog')} replayed, up to {rounds}"
         if settings.user_prompt == "replayed"

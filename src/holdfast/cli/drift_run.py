@@ -9,6 +9,7 @@ from holdfast.cli.output import command_line
 from holdfast.cli.progress import Bar
 from holdfast.drift import Cast, Settings, Suite
 from holdfast.drift.progress import Progress
+from holdfast.drift.shards import WHOLE_RUN, Shard
 from holdfast.methods import Method
 from holdfast.models.protocol import ChatModel
 from holdfast.records import Run
@@ -26,12 +27,19 @@ class DriftRun:
     methods: Sequence[Sequence[Method]]
     cast: Cast
     command: str = ""  # that makes the run, for its manifest; "": as it was typed
+    shard: Shard = WHOLE_RUN
+
+    @property
+    def numbers(self) -> list[int]:
+        """The conversations of the shard, by number."""
+        return self.shard.numbers(self.settings.conversations)
 
     def converse(self, progress: Progress) -> Run:
         """Runs and records the missing conversations."""
         running = drift.Running(progress=progress, command=self.command or command_line())
         arguments = (self.model, self.suite, self.out, self.settings, self.methods)
-        return drift.run(*arguments, cast=self.cast, running=running)
+        batches = [self.numbers]
+        return drift.run(*arguments, cast=self.cast, running=running, batches=lambda: batches)
 
     def converse_some(
         self,

@@ -59,9 +59,10 @@ def estimate_run(
         more: work of the command beside the conversations.
         baseline: whether the probes are asked without a system prompt too.
     """
-    given, count, rounds = run.cast.read(), run.settings.conversations, run.settings.rounds
+    given, rounds = run.cast.read(), run.settings.rounds
+    wanted = run.numbers
     by_name = {methods.spec_of(setting): setting for setting in run.methods}
-    missing = missing_numbers(run.out, list(by_name), count)
+    missing = missing_numbers(run.out, list(by_name), wanted)
     name = next((name for name in by_name if missing[name]), "")
     left = sum(map(len, missing.values()))
     numbers = missing.get(name, [])[: how_many(arguments.model, left, run.settings.batch)]
@@ -77,14 +78,15 @@ def estimate_run(
     times = f", with {len(by_name)} methods" if len(by_name) > 1 else ""
     part = WorkItem(
         f"{kind} of {count_of(rounds, 'round')}{times}",
-        len(by_name) * count,
+        len(by_name) * len(wanted),
         left,
-        len(by_name) * count_replies(run.suite, run.settings, given, range(count)),
+        len(by_name) * count_replies(run.suite, run.settings, given, wanted),
     )
     if baseline:
-        probes = sum(len(draw(run.suite, run.settings, given, n).probes) for n in range(count))
-        unasked = len(missing_numbers(run.out / BASELINE, [UNSTEERED], count)[UNSTEERED])
-        more = (*more, WorkItem("conversations asked without a prompt", count, unasked, probes))
+        probes = sum(len(draw(run.suite, run.settings, given, number).probes) for number in wanted)
+        unasked = len(missing_numbers(run.out / BASELINE, [UNSTEERED], wanted)[UNSTEERED])
+        asked = WorkItem("conversations asked without a prompt", len(wanted), unasked, probes)
+        more = (*more, asked)
     parts = [part, *more]
     print_estimate(arguments, parts, measured, run.out)
 
@@ -105,7 +107,7 @@ def _measure(
     replies = count_replies(run.suite, run.settings, run.cast.read(), numbers)
     # a recorded dialog is computed with its first reply, so that the others say little of the pace
     may_stop = run.cast.dialogs is None and rounds > 2
-    title = f"--dry-run: {count} of {count_of(run.settings.conversations, 'conversation')}"
+    title = f"--dry-run: {count} of {count_of(len(run.numbers), 'conversation')}"
     with Bar(replies, title=title, waves=1) as bar:
         pace = _Pace(bar, count, replies * (rounds - 1) // rounds if may_stop else 0)
         warning = threading.Timer(LATE_SECONDS, bar.note, [_late_note(count, may_stop)])

@@ -28,7 +28,7 @@ from holdfast.cli.reply_timing import time_replies
 from holdfast.cli.run_names import FOLDER, run_folder
 from holdfast.cli.time_box import ENOUGH, FEWEST, LONG, Pilot, Plan, TimeBox
 from holdfast.cli.user_messages import load_user_turns
-from holdfast.drafting.suite_text import DraftedFile
+from holdfast.drafting.drafted_files import DraftedFile
 from holdfast.drift import Settings
 from holdfast.drift.pairing import prepare
 from holdfast.drift.remaining import count_replies, missing_numbers
@@ -159,7 +159,7 @@ def _converse(
 ) -> None:
     """Runs the missing conversations until the time is up, and says how many these were."""
     most = planned.conversations
-    missing = missing_numbers(run.out, ["none"], most)["none"]
+    missing = missing_numbers(run.out, ["none"], range(most))["none"]
     if not missing:
         note(f"{run.out} has all {most} conversations; `holdfast drift` adds more.")
         return
@@ -174,7 +174,7 @@ def _converse(
         total = count_replies(run.suite, settings, given, group)
         with Bar(total, title=title, waves=1) as bar:
             run.converse_some((), group, bar, lambda: False)
-    done = most - len(missing_numbers(run.out, ["none"], most)["none"])
+    done = most - len(missing_numbers(run.out, ["none"], range(most))["none"])
     note(f"{count_of(done, 'conversation')} recorded, of at most {most}, in {run.out}.")
 
 

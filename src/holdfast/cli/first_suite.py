@@ -5,14 +5,9 @@ import itertools
 from pathlib import Path
 
 from holdfast.cli.progress import note_if_long
+from holdfast.drafting.drafted_files import DraftedFile, UndraftedLine, draft_lines
 from holdfast.drafting.probing import PROBES, probed
-from holdfast.drafting.suite_text import (
-    DraftedFile,
-    DraftedRule,
-    draft_lines,
-    sentence_of,
-    suite_text,
-)
+from holdfast.drafting.suite_text import sentence_of, suite_text
 from holdfast.errors import UsageError
 from holdfast.files import write_whole
 from holdfast.plurals import plural
@@ -27,7 +22,7 @@ def draft_rules(prompt: Path) -> DraftedFile:
     print(f"{prompt}: {plural(len(file.rules), 'rule')} drafted.")
     for rule in file.rules:
         print(f"  rule {rule.id}: {_shortened(sentence_of(rule.statement))}")
-    others = [line for line in file.lines if not isinstance(line, DraftedRule)]
+    others = [line for line in file.lines if isinstance(line, UndraftedLine)]
     if others:
         print("No rule, and so not measured:")
     for statement, undrafted in others:

@@ -25,8 +25,9 @@ from holdfast.cli.progress import note, printable
 from holdfast.errors import HoldfastError, UsageError, reason_of
 from holdfast.generation.sampling import NO_CONTENT
 from holdfast.models.engine_choice import Work
-from holdfast.models.protocol import ChatModel, stream_text
+from holdfast.models.protocol import ChatModel
 from holdfast.models.requests import Reply, Request
+from holdfast.models.streaming import stream_text
 
 EXAMPLES = """examples:
   holdfast generate --system "Reply in French." --user "Do you like it?" --method boost:factor=4

@@ -12,8 +12,8 @@ from holdfast.cli.progress import duration
 from holdfast.files import write_whole
 from holdfast.records import Run
 from holdfast.report import check_page
-from holdfast.report.how_measured import ending_lines, reply_lines
 from holdfast.report.next_step import repeated
+from holdfast.report.shortfalls import ending_lines, reply_lines
 from holdfast.report.terminal import next_line, results_text
 
 

@@ -106,7 +106,7 @@ class PrecedentRun:
 def _estimate(arguments: PrecedentArguments, study: PrecedentRun) -> None:
     """Makes the first missing pairs of histories without a method, and estimates the rest."""
     settings, pairs = study.settings, study.settings.conversations
-    missing = missing_numbers(study.out, list(map(spec_of, study.methods)), pairs)
+    missing = missing_numbers(study.out, list(map(spec_of, study.methods)), range(pairs))
     left = missing[spec_of(())]
     few = how_many(arguments.model, len(left), settings.batch)
     measured = Measured([], 0, 0, 0, 0.0)

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from holdfast import methods
 from holdfast.analysis.profile import choose_heads, read_profile
-from holdfast.analysis.summary import refuse_other_command
 from holdfast.cli import options
 from holdfast.cli.json_output import summary_in, write_document
 from holdfast.cli.model_loading import begin_loading, load_local, load_model
@@ -22,8 +21,9 @@ from holdfast.methods.fitted import SUFFIX
 from holdfast.methods.heads import Ranking
 from holdfast.models.model_names import is_url
 from holdfast.papers import zhang2024 as tasks
+from holdfast.records.folder import refuse_other_command
 from holdfast.report import write_summary
-from holdfast.report.task_tables import profile_lines, profile_page, write_profile
+from holdfast.report.profile_report import profile_lines, profile_page, write_profile
 from holdfast.validation import ranges
 
 if TYPE_CHECKING:

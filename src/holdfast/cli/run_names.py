@@ -9,13 +9,15 @@ from holdfast.models.model_names import is_url
 FOLDER = Path("runs")
 
 
-def run_folder(command: str, model: str, *names: str, seed: int = 0) -> Path:
-    """The folder of a run, as in `runs/drift-smollm2-core-0`.
+def run_folder(command: str, model: str, *names: str, seed: int = 0, shard: str = "") -> Path:
+    """The folder of a run, as in `runs/drift-smollm2-core-0`, or of a shard, as in
+    `runs/drift-smollm2-core-0-1of4`.
 
     Settings are no part of the name: a command with other settings is refused there, with the
     setting that differs.
     """
-    return named_folder(command, model, *names, str(seed))
+    parts = [shard.replace("/", "of")] if shard else []
+    return named_folder(command, model, *names, str(seed), *parts)
 
 
 def named_folder(command: str, *names: str) -> Path:

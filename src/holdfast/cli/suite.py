@@ -15,7 +15,7 @@ from holdfast.files import write_whole
 from holdfast.plurals import plural
 
 if TYPE_CHECKING:
-    from holdfast.drafting.suite_text import DraftedFile
+    from holdfast.drafting.drafted_files import DraftedFile
 
 ACTIONS = ("init", "test")
 _FOREIGN = {
@@ -71,8 +71,8 @@ def run(arguments: SuiteArguments) -> int:
 
 
 def _init(arguments: SuiteArguments) -> int:
-    from holdfast.drafting import suite_text
-    from holdfast.drafting.suite_text import draft_lines, with_rules
+    from holdfast.drafting.drafted_files import draft_lines, with_rules
+    from holdfast.drafting.suite_text import suite_text
 
     out = arguments.out
     if out is not None and out.exists() and not arguments.force:

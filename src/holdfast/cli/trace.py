@@ -8,7 +8,6 @@ from typing import Annotated, ClassVar
 from holdfast import drift, methods
 from holdfast.analysis import study_summary
 from holdfast.analysis.decay import describe
-from holdfast.analysis.summary import refuse_other_command
 from holdfast.cli import options
 from holdfast.cli.json_output import write_run_document
 from holdfast.cli.model_loading import load_layered_model
@@ -22,8 +21,13 @@ from holdfast.errors import UsageError
 from holdfast.files import write_whole
 from holdfast.methods import Ability
 from holdfast.papers.li2024 import geometry
+from holdfast.records.folder import refuse_other_command
 from holdfast.report import trace as report
-from holdfast.report.geometry_figures import write_geometry_figures
+from holdfast.report.geometry_report import (
+    geometry_lines,
+    geometry_page,
+    write_geometry_figures,
+)
 from holdfast.report.trace_figures import write_trace_figures
 from holdfast.report.wording import count_of
 from holdfast.study import attention_decay
@@ -127,12 +131,12 @@ def run_geometry(arguments: GeometryArguments) -> None:
     model = load_layered_model(arguments, "hidden states")
     arguments.keep_work_in(out)
     measured = geometry.study(model, suite, out, settings, Bar.of("reply"), command_line())
-    printed = geometry.lines(measured, settings.conversations)
+    printed = geometry_lines(measured, settings.conversations)
     print(*printed, sep="\n")
     figures = write_geometry_figures(measured, out)
     print_figures(figures)
     study_summary.write_geometry_summaries(measured, out)
-    write_page(arguments, report.geometry_page(measured, printed, out), page)
+    write_page(arguments, geometry_page(measured, printed, out), page)
     write_run_document(out, page, figures)
 
 

@@ -11,70 +11,93 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from holdfast.drafting.drafts import AN_EXCEPTION, ON_OCCASION, Undrafted
+from holdfast.drafting.forms import any_words, one_of
 from holdfast.drafting.rules_file import Statement
 
+# "each and every reply", "your messages"
 REPLY = (
-    r"(?:(?:all|any|every|each|each and every|your|the|whole|entire|one|of|yours?|single"
-    r"|written|text|chat) )*"
-    r"(?:repl(?:y|ies)|responses?|answers?|messages?)(?: of yours)?"
+    any_words(
+        *"all any every each your the whole entire one of yours? single written text chat".split(),
+        "each and every",
+    )
+    + r"(?:repl(?:y|ies)|responses?|answers?|messages?)(?: of yours)?"
+)
+_BEFORE_VERB = one_of(
+    *"you and always only please must should ever will shall to assistant bot never then".split()
 )
 # the words of an instruction that come before its verb
-LEAD = (
-    r"(?:^|[,:] ?|\b(?:you|and|always|only|please|must|should|ever|will|shall|to|assistant|bot"
-    r"|never|then) )"
-)
-
+LEAD = rf"(?:^|[,:] ?|\b{_BEFORE_VERB} )"
 
 QUOTE = r"⟪\d+⟫"
 QUOTES = rf"{QUOTE}(?:(?:, (?:and |or |nor )?| and | or | nor |/){QUOTE})*"
 
 _QUOTED = re.compile(
-    r"\"([^\"]{1,160})\"|“([^”“]{1,160})”|«\s*([^«»]{1,160}?)\s*»|„([^„“”]{1,160})[“”]"
-    r"|`([^`]{1,80})`|(?<!\w)'((?:[^'\n]|(?<=\w)'(?=\w)){2,160})'(?!\w)"
+    "|".join(
+        (
+            *(r"\"([^\"]{1,160})\"", r"“([^”“]{1,160})”", r"„([^„“”]{1,160})[“”]"),
+            *(r"«\s*([^«»]{1,160}?)\s*»", r"`([^`]{1,80})`"),
+            r"(?<!\w)'((?:[^'\n]|(?<=\w)'(?=\w)){2,160})'(?!\w)",  # not the apostrophe of "don't"
+        )
+    )
 )
 _BREAK = re.compile(r"; ?| [-–—]+ |(?<!e\.g)(?<!i\.e)\. (?=[a-z])")
+
+
+def _words(*alternatives: str) -> re.Pattern[str]:
+    """One of several words, in any case of letters."""
+    return re.compile(rf"\b{one_of(*alternatives)}\b", re.I)
+
+
 # circumstances that take nothing out: "even if they write in English"
 _CONCESSION = re.compile(
-    r",? ?\b(?:not )?(?:even|also|auch|anche|aussi|incluso|aunque|même|no matter|regardless"
-    r"|quelle que|whatever|whichever|although|à part)\b[^,;]*",
+    r",? ?\b(?:not )?"
+    + one_of(
+        *"even also regardless whatever whichever although auch anche aussi incluso".split(),
+        *("aunque", "même", "no matter", "quelle que", "à part"),
+    )
+    + r"\b[^,;]*",
     re.I,
 )
-_CONDITION = re.compile(
-    r"\b(?:if|when|whenever|(?<!least )once (?!in\b|per\b)|while|until|in case|should (?:an?|the"
-    r"|some\w*|any\w*)|asked"
-    r"|whether|questions? (?:about|on)|for (?:questions|requests|example)"
-    r"|(?<!nothing )(?:after|during|before) (?!or\b|it\b|and\b)|only (?:for|in)|depending|wenn"
-    r"|falls|sobald|si|quand|lorsque|cuando|se|quando)\b",
-    re.I,
+_CONDITION = _words(
+    *"if when whenever while until whether asked depending".split(),
+    *("in case", r"(?<!least )once (?!in\b|per\b)", r"should (?:an?|the|some\w*|any\w*)"),
+    *("questions? (?:about|on)", "for (?:questions|requests|example)", "only (?:for|in)"),
+    r"(?<!nothing )(?:after|during|before) (?!or\b|it\b|and\b)",
+    *"wenn falls sobald si quand lorsque cuando se quando".split(),
 )
-_EXCEPTION = re.compile(
-    r"\b(?:unless|except|exceptions?|other than|apart from|however|where (?:possible|appropriate)"
-    r"|(?:if|when) (?:possible|needed|necessary|appropriate)|sauf|außer|excepto|tranne"
-    r"|without (?:being|first)|by default)\b",
-    re.I,
+_EXCEPTION = _words(
+    *("unless", "except", "exceptions?", "other than", "apart from", "however", "by default"),
+    *("where (?:possible|appropriate)", "(?:if|when) (?:possible|needed|necessary|appropriate)"),
+    *("without (?:being|first)", "sauf", "außer", "excepto", "tranne"),
 )
 _SOFT = re.compile(
-    r"\b(?:prefer\w*|try to|usually|generally|typically|ideally|(?:about|around|roughly) \d+"
-    r"|approximately|sometimes|occasionally|consider|feel free|aim for)\b|~\d",
+    r"\b"
+    + one_of(
+        *(r"prefer\w*", "try to", "usually", "generally", "typically", "ideally", "sometimes"),
+        *(r"(?:about|around|roughly) \d+", "approximately", "occasionally", "consider"),
+        *("feel free", "aim for"),
+    )
+    + r"\b|~\d",
     re.I,
 )
+# of the next sentence
 _EXCEPTION_AFTER = re.compile(
     r"^\W*(?:(?:the )?(?:only |sole |one )?exceptions?\b|except\b|unless\b|however\b"
     r"|only (?:if|when)\b|but (?:if|when)\b)",
     re.I,
 )
 # words of the prompts of coding agents, whose rules are about files and commands
-_OF_CODING = re.compile(
-    r"\b(?:AGENTS\.md|CLAUDE\.md|commits?|pull requests?|PRs|repo(?:sitory)?|codebase|monorepo|git"
-    r"|npm|pnpm|yarn|pytest|cargo|lint(?:er|ing)?|unit tests?|refactor\w*|source code|makefile"
-    r"|directory|imports?|docstrings?|typescript|compil\w+|CI)\b",
-    re.I,
+_OF_CODING = _words(
+    *(r"AGENTS\.md", r"CLAUDE\.md", "commits?", "pull requests?", "PRs", "repo(?:sitory)?"),
+    *"codebase monorepo git npm pnpm yarn pytest cargo makefile directory typescript".split(),
+    *("lint(?:er|ing)?", "unit tests?", r"refactor\w*", "source code", "imports?", "docstrings?"),
+    *(r"compil\w+", "CI"),
 )
 _MOST_OF_CODING = 3  # different such words in the prompt of a bot
 
 
 @dataclass(frozen=True)
-class Clause:
+class BotClause:
     """A clause whose quotations are replaced by marks: ⟪0⟫ is `quotes[0]`.
 
     Args:
@@ -98,7 +121,7 @@ def is_of_a_bot(text: str) -> bool:
     return len(words) < _MOST_OF_CODING
 
 
-def clauses_of_bot(statement: Statement) -> Iterator[Clause]:
+def clauses_of_bot(statement: Statement) -> Iterator[BotClause]:
     """The clauses of a sentence of a bot's prompt, its label first."""
     text = f"{statement.label}: {statement.text}" if statement.label else statement.text
     quotes: list[str] = []
@@ -118,4 +141,4 @@ def clauses_of_bot(statement: Statement) -> Iterator[Clause]:
         limits = ON_OCCASION if is_headed or _CONDITION.search(plain) else None
         if _EXCEPTION.search(part) or after:
             limits = AN_EXCEPTION
-        yield Clause(plain.strip(" ,."), tuple(quotes), limits, bool(_SOFT.search(plain)))
+        yield BotClause(plain.strip(" ,."), tuple(quotes), limits, bool(_SOFT.search(plain)))

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable
 
-from holdfast.drafting.bot_prompts import Clause, clauses_of_bot
+from holdfast.drafting.bot_prompts import BotClause, clauses_of_bot
 from holdfast.drafting.drafts import A_PREFERENCE, ON_OCCASION, Draft, Undrafted
 from holdfast.drafting.format_rules import format_rules
 from holdfast.drafting.identity_rules import identity_rules
@@ -13,7 +13,7 @@ from holdfast.drafting.rules_file import Part, Statement
 from holdfast.drafting.tone_rules import tone_rules
 from holdfast.drafting.wording_rules import wording_rules
 
-_THEMES: tuple[Callable[[Clause], list[Draft]], ...] = (
+_THEMES: tuple[Callable[[BotClause], list[Draft]], ...] = (
     language_rules,
     length_rules,
     wording_rules,

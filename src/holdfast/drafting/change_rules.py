@@ -5,7 +5,7 @@
 import re
 from collections.abc import Sequence
 
-from holdfast.drafting.clauses import ADVERBS, CODE, CODES, NEVER, all_known, names_in
+from holdfast.drafting.clauses import all_known, codes_in, names_in
 from holdfast.drafting.code_tokens import files_of_language
 from holdfast.drafting.commands import (
     is_command,
@@ -16,70 +16,118 @@ from holdfast.drafting.commands import (
     without_placeholder,
 )
 from holdfast.drafting.drafts import Draft
-from holdfast.drafting.forms import forms, whole_match
+from holdfast.drafting.forms import (
+    ADVERBS,
+    CODE,
+    CODES,
+    NEVER,
+    any_words,
+    forms,
+    one_of,
+    whole_match,
+)
 from holdfast.drafting.order_rules import MOST_COMMANDS, joined_by_or
 from holdfast.drafting.rules_file import Statement
 
 _CODE_FILES = ["*", "!*.{md,mdx,txt,rst}"]
-_CHANGING = (
-    r"(?:chang(?:e[sd]?|ing)|modif(?:y|ying|ies|ied)|edit(?:s|ing|ed)?|touch(?:ing|ed)?"
-    r"|updat(?:e[d]?|ing)|add(?:ing|ed)?|creat(?:e[d]?|ing)|mak(?:e|ing)|made|writ(?:e|ing)|wrote"
-    r"|alter(?:ing|ed)?|implement(?:ing|ed)?|renam(?:e[d]?|ing)|remov(?:e[d]?|ing)"
-    r"|delet(?:e[d]?|ing)|complet(?:e[d]?|ing)|finish(?:ing|ed)?|bump(?:ing|ed)?"
-    r"|regenerat(?:e[d]?|ing))"
+_CHANGING = one_of(
+    *("chang(?:e[sd]?|ing)", "modif(?:y|ying|ies|ied)", "edit(?:s|ing|ed)?", "touch(?:ing|ed)?"),
+    *("updat(?:e[d]?|ing)", "add(?:ing|ed)?", "creat(?:e[d]?|ing)", "mak(?:e|ing)", "made"),
+    *("writ(?:e|ing)", "wrote", "alter(?:ing|ed)?", "implement(?:ing|ed)?", "renam(?:e[d]?|ing)"),
+    *("remov(?:e[d]?|ing)", "delet(?:e[d]?|ing)", "complet(?:e[d]?|ing)", "finish(?:ing|ed)?"),
+    *("bump(?:ing|ed)?", "regenerat(?:e[d]?|ing)"),
 )
 _VERBS = rf"{_CHANGING}(?:(?:, (?:or )?|/| or | and ){_CHANGING})*"
 _SOMEBODY = r"(?:(?:you|we|you['’]ve|you have|having|are) )?"
-_WHEN = r"(?:when(?:ever)?|if|once|any time|every time)"
+_A_CHANGE = (
+    any_words(
+        "any", "every", "each", "all", "code", "the", "your", "making", "a", "significant", "file"
+    )
+    + r"(?:changes?|edits?|modifications?)(?: (?:to|in) .+?)?"
+)
+_TASK = r"(?:a|any|every|each|the|your|all)? ?(?:coding )?(?:tasks?|work|changes|session|feature)"
+_DONE = r"(?:done|complete|completed|ready|finished)"
+# "when you are done with your changes", "before calling a task complete"
+_END_OF_WORK = one_of(
+    r"(?:when|once|after) (?:you(?:['’]re| are) )?(?:done|finished|finishing)(?: (?:with )?"
+    + any_words("a", "your", "the", "any", "all", "making", "code")
+    + r"(?:changes?|task|work|editing|coding))?",
+    one_of(
+        *("at the end of", "after", "after (?:completing|finishing)", "upon completing"),
+        *("before (?:finishing|completing|ending|concluding|marking)",),
+        "when (?:completing|finishing)",
+    )
+    + rf" {_TASK}(?: (?:as )?{_DONE})?",
+    r"before (?:considering|declaring|calling|marking|reporting) (?:a |any |the |your )?"
+    rf"(?:task|work|changes?|it|anything|feature)s? (?:as )?(?:is )?{_DONE}",
+    r"before (?:finishing|handoff|handing off|reporting done|declaring done|you finish|completion)",
+    r"before (?:finishing|completing) (?:a|any|every|each|the|your) (?:change|task)",
+)
 # each names what is changed, or that all work is done
-_AFTER = (
-    rf"(?:(?:immediately |always )?after (?:you )?(?:{_VERBS} (?P<object>.+?)"
-    r"|(?P<noun>(?:any |every |each |all |code |the |your |making |a |significant |file )*"
-    r"(?:changes?|edits?|modifications?)(?: (?:to|in) .+?)?))"
-    rf"|{_WHEN} {_SOMEBODY}{_VERBS} (?P<object2>.+?)"
-    r"|(?:when(?:ever)?|if|once) (?P<object3>.+?) (?:is |are |has |have )?(?:been )?"
-    r"(?:chang(?:e|es|ed)|modified|edited|updated)"
-    r"|(?P<end>(?:when|once|after) (?:you(?:['’]re| are) )?(?:done|finished|finishing)"
-    r"(?: (?:with )?"
-    r"(?:a |your |the |any |all |making |code )*(?:changes?|task|work|editing|coding))?"
-    r"|(?:at the end of|after|before (?:finishing|completing|ending|concluding|marking)"
-    r"|after (?:completing|finishing)|upon completing|when (?:completing|finishing))"
-    r" (?:a|any|every|each|the|your|all)? ?(?:coding )?(?:tasks?|work|changes|session|feature)"
-    r"(?: (?:as )?(?:done|complete|completed|ready|finished))?"
-    r"|before (?:considering|declaring|calling|marking|reporting) (?:a |any |the |your )?"
-    r"(?:task|work|changes?|it|anything|feature)s? (?:as )?(?:is )?(?:done|ready|complete|completed"
-    r"|finished)|before (?:finishing|handoff|handing off|reporting done|declaring done"
-    r"|you finish|completion)"
-    r"|before (?:finishing|completing) (?:a|any|every|each|the|your) (?:change|task)))"
+_AFTER = one_of(
+    r"(?:immediately |always )?after (?:you )?"  # "after editing `a.proto`", "after any change"
+    rf"(?:{_VERBS} (?P<object>.+?)|(?P<noun>{_A_CHANGE}))",
+    r"(?:when(?:ever)?|if|once|any time|every time) "  # "whenever you edit `a.proto`"
+    rf"{_SOMEBODY}{_VERBS} (?P<object2>.+?)",
+    r"(?:when(?:ever)?|if|once) (?P<object3>.+?) "  # "if `a.proto` was changed"
+    r"(?:is |are |has |have )?(?:been )?(?:chang(?:e|es|ed)|modified|edited|updated)",
+    rf"(?P<end>{_END_OF_WORK})",
 )
 _RUN = (
-    r"(?:(?:always |please |must |you must |you should |make sure to |also |then |be sure to )*"
-    r"(?:re-?)?(?:run|execute|regenerate|generate|rebuild|build|format|lint|check|verify|validate"
-    r"|test|update|use|type-?check)\b[^`]{0,60}?)"
+    "(?:"
+    + any_words(
+        *("always", "please", "must", "you must", "you should", "make sure to", "also", "then"),
+        "be sure to",
+    )
+    + "(?:re-?)?"
+    + one_of(
+        *"run execute regenerate generate rebuild build format lint check verify validate".split(),
+        *"test update use type-?check".split(),
+    )
+    + r"\b[^`]{0,60}?)"
 )
 _THESE = r"(?: (?:these|the following|all|both)[\w ]*)?"
+_WORK = r"(?:a |any |the |your )?(?:tasks?|work|changes?|it|anything)?"
 _RUN_AFTER = forms(
-    rf"{ADVERBS}{_AFTER},? {_RUN} ?(?P<codes>{CODES})(?: to .+| from .+| in .+"
-    r"| and (?:fix|commit|check|make sure|ensure|verify|confirm).+"
-    r"| before (?:finaliz|finalis|finish|complet|committ|submitt)ing.+| again)?",
-    rf"{_RUN} ?(?P<codes>{CODES})(?: to [\w\s-]+?| and [\w\s-]+?| from [\w\s-]+?)?,?"
-    rf" {_AFTER}(?: if you (?:changed|modified|edited) .+| to [\w\s-]+)?",
-    rf"{ADVERBS}{_AFTER},? {_RUN}{_THESE}",
-    rf"{_AFTER},? (?P<codes>{CODES})",
-    rf"(?P<codes>{CODES}) (?:must|should|has to|have to|needs? to)"
-    rf" (?:pass|succeed|be run|be clean|be green),? {_AFTER}",
-    rf"{NEVER} (?:mark|consider|call|declare|report) (?:a |any |the |your )?(?:tasks?|work|changes?"
-    r"|it|anything)?(?: as| is)? ?(?:done|complete|completed|finished)"
-    rf"(?: until| unless| if| before| without)? (?:running )?(?P<codes>{CODES})"
-    r"(?: passes| pass| succeeds?| is (?:clean|green))?",
+    {
+        "After changing `api.proto`, run `make gen` to regenerate the client": (
+            rf"{ADVERBS}{_AFTER},? {_RUN} ?(?P<codes>{CODES})(?: to .+| from .+| in .+"
+            r"| and (?:fix|commit|check|make sure|ensure|verify|confirm).+"
+            r"| before (?:finaliz|finalis|finish|complet|committ|submitt)ing.+| again)?"
+        ),
+        "Run `make lint` after every code change": (
+            rf"{_RUN} ?(?P<codes>{CODES})(?: to [\w\s-]+?| and [\w\s-]+?| from [\w\s-]+?)?,?"
+            rf" {_AFTER}(?: if you (?:changed|modified|edited) .+| to [\w\s-]+)?"
+        ),
+        "When you are done, run these commands": rf"{ADVERBS}{_AFTER},? {_RUN}{_THESE}",
+        "After editing `api.proto`, `make gen`": rf"{_AFTER},? (?P<codes>{CODES})",
+        "`make lint` must pass after any change": (
+            rf"(?P<codes>{CODES}) (?:must|should|has to|have to|needs? to)"
+            rf" (?:pass|succeed|be run|be clean|be green),? {_AFTER}"
+        ),
+        "Never mark a task done until `make check` passes": (
+            rf"{NEVER} (?:mark|consider|call|declare|report) {_WORK}(?: as| is)?"
+            r" ?(?:done|complete|completed|finished)(?: until| unless| if| before| without)?"
+            rf" (?:running )?(?P<codes>{CODES})(?: passes| pass| succeeds?| is (?:clean|green))?"
+        ),
+    }
 )
+# a heading or an introduction of a list of commands
 _LIST_AFTER = forms(
-    rf"(?:(?:always )?(?:run|perform)[\w ]{{0,30}} )?{_AFTER}"
-    rf"(?:,? {_RUN}{_THESE}(?: (?:from|in) {CODE})?)?[\s:.]*"
+    {
+        "After any change to `api/`, run the following:": (
+            rf"(?:(?:always )?(?:run|perform)[\w ]{{0,30}} )?{_AFTER}"
+            rf"(?:,? {_RUN}{_THESE}(?: (?:from|in) {CODE})?)?[\s:.]*"
+        )
+    }
 )
 _LISTED = forms(
-    rf"(?:{_RUN} ?)?(?P<codes>{CODES})(?: (?:to|for|and|passes|must pass|is|are)\b"
-    r"(?:(?! (?:if|when|unless|or|only)\b).)*)?"
+    {
+        "Run `make lint` for the style": (
+            rf"(?:{_RUN} ?)?(?P<codes>{CODES})(?: (?:to|for|and|passes|must pass|is|are)\b"
+            r"(?:(?! (?:if|when|unless|or|only)\b).)*)?"
+        )
+    }
 )
 _PLACE = re.compile(r"\b(?:from|in|inside|under|at) $")  # after which code is no command
 
@@ -91,10 +139,10 @@ def run_after(clause: str, statement: Statement, prohibits: bool) -> list[Draft]
     labelled = f"{statement.label}, {clause}" if statement.label else clause
     labelled = re.sub(r"\s*\([^()`]*\)", "", re.sub(r"(?<=\w): (?=`)", ", ", labelled))
     for text in dict.fromkeys((clause, labelled)):
-        matches = filter(None, (way.fullmatch(text) for way in _RUN_AFTER))
+        matches = filter(None, (way.pattern.fullmatch(text) for way in _RUN_AFTER))
         if match := next(filter(_is_about_a_change, matches), None):
             codes = match.groupdict().get("codes")
-            commands = re.findall("`([^`]+)`", codes) if codes else list(statement.block)
+            commands = codes_in(codes) if codes else list(statement.block)
             return _runs_after(commands, _changed(match))
     heading = whole_match(_LIST_AFTER, statement.under[-1]) if statement.under else None
     item = whole_match(_LISTED, clause) if heading else None
@@ -102,7 +150,7 @@ def run_after(clause: str, statement: Statement, prohibits: bool) -> list[Draft]
         return None
     if joined_by_or(item["codes"]):
         return None
-    return _runs_after(re.findall("`([^`]+)`", item["codes"]), _changed(heading))
+    return _runs_after(codes_in(item["codes"]), _changed(heading))
 
 
 def _is_about_a_change(match: re.Match[str]) -> bool:
@@ -143,21 +191,38 @@ def _is_command(text: str) -> bool:
 
 
 _ANY_CODE = forms(
-    r"(?:any |every |each |the |your |all |some |new |existing |production )*"
-    r"(?:code|source(?: code| files?)?|(?:code|source) (?:changes?|files?))"
-    r"(?: (?:changes?|edits?|files?|in this repo))?"
+    {
+        "all source files in this repo": (
+            any_words(*"any every each the your all some new existing production".split())
+            + r"(?:code|source(?: code| files?)?|(?:code|source) (?:changes?|files?))"
+            r"(?: (?:changes?|edits?|files?|in this repo))?"
+        )
+    }
 )
 _ANY_CHANGE = forms(
-    r"(?:any |the |your |all |every |each |a |file |making |significant )*"
-    r"(?:changes?|files?|edits?|modifications?)"
+    {
+        "any significant change": (
+            any_words(*"any the your all every each a file making significant".split())
+            + r"(?:changes?|files?|edits?|modifications?)"
+        )
+    }
 )
 _KNOWN = (
     (
-        forms(r"(?:any |the |new |project )*(?:dependency|dependencies)(?: versions?)?"),
+        forms(
+            {
+                "project dependencies": (
+                    r"(?:any |the |new |project )*(?:dependency|dependencies)(?: versions?)?"
+                )
+            }
+        ),
         ["{package.json,pyproject.toml,Cargo.toml,go.mod,requirements*.txt,Gemfile}"],
     ),
-    (forms(r"(?:the |any )*Prisma schema"), ["*schema.prisma"]),
-    (forms(r"(?:the |any )*(?:proto|protobuf)(?: files?| definitions?)?"), ["*.proto"]),
+    (forms({"the Prisma schema": r"(?:the |any )*Prisma schema"}), ["*schema.prisma"]),
+    (
+        forms({"proto definitions": r"(?:the |any )*(?:proto|protobuf)(?: files?| definitions?)?"}),
+        ["*.proto"],
+    ),
 )
 _BEFORE_NAMES = re.compile(
     r"^(?:to |in |of )?(?:any |the |files in |files under |anything (?:in|under) |code in |all |new"
@@ -196,35 +261,62 @@ def globs_of_change(text: str) -> list[str] | None:
 
 
 _UPDATE = (
-    r"(?:(?:always |also |please |you must |must |make sure to |remember to |be sure to )*"
-    r"(?:update|add (?:an entry|a note|an entry or note|it) (?:to|in)|edit|bump|adjust|sync|amend"
-    r"|regenerate|keep)"
-    r"(?: (?:the|your|a|corresponding|relevant|both|its|documentation in|docs in|entry in))*)"
+    "(?:"
+    + any_words(
+        *("always", "also", "please", "you must", "must", "make sure to", "remember to"),
+        "be sure to",
+    )
+    + one_of(
+        *("update", "add (?:an entry|a note|an entry or note|it) (?:to|in)", "edit", "bump"),
+        *("adjust", "sync", "amend", "regenerate", "keep"),
+    )
+    + r"(?: (?:the|your|a|corresponding|relevant|both|its|documentation in|docs in|entry in))*)"
 )
-_WHEN_CHANGED = (
-    rf"(?:(?:when(?:ever)?|if|after|every time|any time) {_SOMEBODY}{_VERBS} (?P<changed>.+?)"
-    r"|(?:when(?:ever)?|if) (?P<changed2>.+?) (?:changes?|is changed|are changed|is modified"
-    r"|is updated))"
+_WHEN_CHANGED = one_of(
+    r"(?:when(?:ever)?|if|after|every time|any time) "  # "when you change `src/api/`"
+    rf"{_SOMEBODY}{_VERBS} (?P<changed>.+?)",
+    r"(?:when(?:ever)?|if) (?P<changed2>.+?) "  # "if `src/api/` changes"
+    r"(?:changes?|is changed|are changed|is modified|is updated)",
 )
 _TOO = r"(?: (?:too|as well|accordingly|to match|in the same (?:PR|commit|change)|with .+))?"
 _ALSO = rf"(?P<also>{CODES}|[\w./-]+\.md)(?: files?)?"
+_MUST = r"(?:must|should|needs? to|has to)"
 _WITH_EVERY_CHANGE = forms(
-    rf"{_UPDATE} (?P<also>{CODE}|CHANGELOG(?:\.md)?|changelog) (?:for|with|on|in|after)"
-    r" (?:every|each|any|all) (?:single )?(?:code )?"
-    r"(?:changes?|commits?|PRs?|pull requests?|edits?)",
-    r"(?:every|each|any|all) (?:code )?(?:changes?|PRs?) (?:must|should|needs? to|has to)"
-    rf" (?:also |always |include an? )*(?:update|entry in|edit) (?P<also>{CODE}|CHANGELOG\.md)",
+    {
+        "Update `CHANGELOG.md` for every change": (
+            rf"{_UPDATE} (?P<also>{CODE}|CHANGELOG(?:\.md)?|changelog) (?:for|with|on|in|after)"
+            r" (?:every|each|any|all) (?:single )?(?:code )?"
+            r"(?:changes?|commits?|PRs?|pull requests?|edits?)"
+        ),
+        "Every PR must include an entry in `CHANGELOG.md`": (
+            rf"(?:every|each|any|all) (?:code )?(?:changes?|PRs?) {_MUST}"
+            r" (?:also |always |include an? )*(?:update|entry in|edit)"
+            rf" (?P<also>{CODE}|CHANGELOG\.md)"
+        ),
+    }
 )
 _WITH_A_CHANGE = forms(
-    rf"{_WHEN_CHANGED},? {_UPDATE} {_ALSO}{_TOO}",
-    rf"{_UPDATE} {_ALSO},? {_WHEN_CHANGED}",
-    r"(?:any |all |every )?(?:changes?|edits?) (?:to|in) (?P<changed>.+?) (?:must|should"
-    r"|needs? to|requires?) (?:also |always |be )*(?:accompanied by|reflected in|mirrored in|update"
-    rf"|updating|an? update (?:to|of)|matching changes in) (?P<also>{CODES})",
+    {
+        "When you change `src/api/`, update `docs/api.md` too": (
+            rf"{_WHEN_CHANGED},? {_UPDATE} {_ALSO}{_TOO}"
+        ),
+        "Update `docs/api.md` whenever `src/api/` changes": rf"{_UPDATE} {_ALSO},? {_WHEN_CHANGED}",
+        "Any changes to `src/api/` must be reflected in `docs/api.md`": (
+            r"(?:any |all |every )?(?:changes?|edits?) (?:to|in) (?P<changed>.+?)"
+            r" (?:must|should|needs? to|requires?) (?:also |always |be )*"
+            r"(?:accompanied by|reflected in|mirrored in|update|updating|an? update (?:to|of)"
+            rf"|matching changes in) (?P<also>{CODES})"
+        ),
+    }
 )
 _IN_SYNC = forms(
-    rf"{ADVERBS}keep (`[^`]+`)(?: and | (?:in sync |synchronized |synced |aligned )with )"
-    r"(`[^`]+`)(?: (?:in sync|synchronized|synced|aligned|in lockstep))?"
+    {
+        "Keep `a.json` and `b.json` in sync": (
+            rf"{ADVERBS}keep (`[^`]+`)"
+            r"(?: and | (?:in sync |synchronized |synced |aligned )with )"
+            r"(`[^`]+`)(?: (?:in sync|synchronized|synced|aligned|in lockstep))?"
+        )
+    }
 )
 
 
@@ -236,7 +328,7 @@ def change_together(clause: str, statement: Statement, prohibits: bool) -> list[
         name = match["also"].strip("`")
         glob = path_glob("CHANGELOG.md" if name.lower() == "changelog" else name)
         return [_together(["*"], [glob])] if glob else None
-    for match in filter(None, (way.fullmatch(clause) for way in _WITH_A_CHANGE)):
+    for match in filter(None, (way.pattern.fullmatch(clause) for way in _WITH_A_CHANGE)):
         groups = match.groupdict("")
         changed = globs_of_change(groups["changed"] or groups.get("changed2", ""))
         also = globs_of_change(groups["also"])

@@ -1,32 +1,27 @@
-"""The clauses of a statement, and the words that commands, paths and prohibitions are made of."""
+"""The clauses of a statement, and the names in its lists."""
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from holdfast.drafting.commands import without_placeholder
+from holdfast.drafting.forms import CODE, NEVER, one_of
 from holdfast.drafting.rules_file import Statement
 
 T = TypeVar("T")
 
-NEVER = (
-    r"(?:(?:you|we|agents?|claude|assistants?|it) )?(?:never(?: ever)?|(?:do not|don['’]t|must not"
-    r"|mustn['’]t|must never|should not|shouldn['’]t|should never|may not|cannot"
-    r"|can['’]t)(?: ever)?"
-    r")"
-)
-ADVERBS = (
-    r"(?:(?:always|please|also|only|then|instead|and|you must|must|make sure to|be sure to) )*"
-)
-REASON = (
-    r"directly|locally|manually|by hand|here|anywhere|at all|ever|yourself|under any circumstances?"
-    r"|for any reason|in this (?:repo|repository|project|codebase|workspace|monorepo)|in the repo"
-)
-TAIL = rf"(?: (?:{REASON}))*"
-CODE = r"`[^`]+`"
-OBJECT = rf"(?:{CODE}|[\w./@:+-]+)"
-OBJECTS = rf"{OBJECT}(?:(?:,? (?:or|and|nor)|,|/| /) ?{OBJECT})*"
-CODES = rf"{CODE}(?:(?:,? (?:then|and then|and|or|&&|&|\+|→|->)|,) ?{CODE})*"
+
+class Clause(NamedTuple):
+    """A clause of a statement.
+
+    Args:
+        rest: the other clauses, which may name exceptions.
+    """
+
+    text: str
+    rest: list[str]
+
+
 _BRACKETS = r"\(((?:[^()]|\([^()]*\))*)\)"
 # "Use X (not Y)", but not "X (not available)"
 _NOT_IN_BRACKETS = re.compile(
@@ -37,15 +32,21 @@ _CALLS_ATTENTION = re.compile(r"^(?:in particular|specifically|note|important),?
 _QUOTATION = re.compile(r"\"[^\"]{1,80}\"|“[^”“]{1,80}”")
 # from here on, a sentence says why, or what to do instead
 _REASON_OR_CURE = re.compile(
-    r",? (?:so that|because|otherwise)\b|, (?:so|since|which|as|it|they|these|this)\b"
-    r"| so (?:the|it|we|you|they|a|all)\b|, (?:instead|simply|just) "
-    r"|, (?:always |please )?(?:re-?run|regenerate|edit|change|update|modify) "
+    one_of(
+        r",? (?:so that|because|otherwise)\b",
+        r", (?:so|since|which|as|it|they|these|this)\b",
+        r" so (?:the|it|we|you|they|a|all)\b",
+        r", (?:instead|simply|just) ",
+        r", (?:always |please )?(?:re-?run|regenerate|edit|change|update|modify) ",
+    )
 )
 _CIRCUMSTANCE = re.compile(r"(?:for|in|on|when|if|during|while|after|before|inside)\b", re.I)
-# code is hidden as \0
-_CUT = (
-    r"\s+[—–]\s*|\s+-{1,2}\s+|;\s+|,? and (?=(?:never|do not|don['’]t) )| with (?=no \0)|: (?=\S)"
-    rf"|\s*{_BRACKETS}"
+# the ends of clauses, in a text in which code is hidden as \0
+_CUT = "|".join(
+    (
+        *(r"\s+[—–]\s*", r"\s+-{1,2}\s+", r";\s+", r": (?=\S)", rf"\s*{_BRACKETS}"),
+        *(r",? and (?=(?:never|do not|don['’]t) )", r" with (?=no \0)"),
+    )
 )
 _CUTS = re.compile(_CUT)
 # in "For builds, never use X", what is before the comma limits what is after it
@@ -57,15 +58,15 @@ _PROHIBITION = re.compile(rf"{NEVER} ", re.I)
 _MARKS = " .!,:"
 
 
-def clauses_of(statement: Statement) -> Iterator[tuple[str, list[str]]]:
-    """Each clause of a statement, with the others; first the whole of it, or most."""
+def clauses_of(statement: Statement) -> Iterator[Clause]:
+    """Each clause of a statement; first the whole of it, or most."""
     text = _NOT_IN_BRACKETS.sub(r", \1 \2", statement.text).replace(" ,", ",")
     text = _CALLS_ATTENTION.sub("", text)
     hidden = _without_code_and_quotations(text)
     if _CODES_IN_BRACKETS.search(text):  # they say what is meant
-        yield text.strip(_MARKS), []
+        yield Clause(text.strip(_MARKS), [])
     if reason := _REASON_OR_CURE.search(hidden):
-        yield text[: reason.start()].strip(_MARKS), [text[reason.start() :]]
+        yield Clause(text[: reason.start()].strip(_MARKS), [text[reason.start() :]])
     cuts = list((_CUTS if _CIRCUMSTANCE.match(text) else _CUTS_AND_COMMAS).finditer(hidden))
     starts, ends = [0, *(cut.end() for cut in cuts)], [*(cut.start() for cut in cuts), len(text)]
     pieces = [text[start:end].strip(_MARKS) for start, end in zip(starts, ends, strict=True)]
@@ -73,11 +74,12 @@ def clauses_of(statement: Statement) -> Iterator[tuple[str, list[str]]]:
     asides = [text[cut.start(1) : cut.end(1)] for cut in cuts if cut[1] is not None]
     whole = _CODE_OR_BRACKETS.sub(lambda match: match[1] or "", text).strip(_MARKS)
     if whole not in pieces:
-        yield whole, asides
+        yield Clause(whole, asides)
     for index, piece in enumerate(pieces):
-        yield piece, [*pieces[:index], *pieces[index + 1 :], *asides]
+        yield Clause(piece, [*pieces[:index], *pieces[index + 1 :], *asides])
     for aside in filter(_PROHIBITION.match, asides):  # "Yarn (do not use npm)"
-        yield aside.strip(_MARKS), [other for other in [*pieces, *asides] if other != aside]
+        others = [other for other in [*pieces, *asides] if other != aside]
+        yield Clause(aside.strip(_MARKS), others)
 
 
 def _without_code_and_quotations(text: str) -> str:
@@ -86,13 +88,19 @@ def _without_code_and_quotations(text: str) -> str:
     return _QUOTATION.sub(lambda match: f'"{"x" * (len(match[0]) - 2)}"', hidden)
 
 
-def _listed(objects: str) -> list[tuple[str, str]]:
-    return re.findall(r"`([^`]+)`|(?:(?<=^)|(?<=[\s/,]))(?!(?:or|and|nor)\b)([\w.@:+-]+)", objects)
+# a code span, or a word that is no conjunction
+_LISTED = re.compile(r"`([^`]+)`|(?:(?<=^)|(?<=[\s/,]))(?!(?:or|and|nor)\b)([\w.@:+-]+)")
 
 
 def names_in(objects: str) -> list[tuple[str, bool]]:
     """The things of a list, and whether each is in backticks."""
-    return [(without_placeholder(code) or word, bool(code)) for code, word in _listed(objects)]
+    listed = _LISTED.findall(objects)
+    return [(without_placeholder(code) or word, bool(code)) for code, word in listed]
+
+
+def codes_in(text: str) -> list[str]:
+    """The code spans of a text, without their backticks."""
+    return re.findall("`([^`]+)`", text)
 
 
 def all_known(values: Sequence[T | None]) -> list[T] | None:

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 
-from holdfast.drafting.clauses import CODE, all_known
+from holdfast.drafting.clauses import all_known, codes_in
 from holdfast.drafting.code_tokens import (
     DOCUMENTS,
     SCRIPT,
@@ -15,29 +15,39 @@ from holdfast.drafting.code_tokens import (
 )
 from holdfast.drafting.commands import any_of, path_glob
 from holdfast.drafting.drafts import Draft
-from holdfast.drafting.forms import forms, whole_match
+from holdfast.drafting.forms import CODE, any_words, forms, one_of, whole_match
 from holdfast.drafting.instructions import WRITE, Instruction, Modality, compared, instruction_of
 from holdfast.drafting.rules_file import Statement
 from holdfast.drift.rule_kinds import Polarity
 
 _WORDS = frozenset(  # names of tokens that need no backticks
-    """semicolons tabs spaces enums emojis emoji todos console.log console.logs innerhtml""".split()
+    "semicolons tabs spaces enums emojis emoji todos console.log console.logs innerhtml".split()
 )
-_NOUNS = (
-    r"types?|casts?|casting|calls?|statements?|assertions?|comments?|imports?|exports?|blocks?"
-    r"|hooks?|keyword|declarations?|clauses?|loops?|directives?|annotations?|classes|macro"
-    r"|functions?|methods?|API|fields?|syntax|operator|suppressions?|attributes?|utilities|tags?"
-    r"|chains?|chaining|elements?|components?|decorators?|expressions?|modules?|librar(?:y|ies)|interface"
+_NOUNS = one_of(
+    *("types?", "casts?", "casting", "calls?", "statements?", "assertions?", "comments?"),
+    *("imports?", "exports?", "blocks?", "hooks?", "keyword", "declarations?", "clauses?"),
+    *("loops?", "directives?", "annotations?", "classes", "macro", "functions?", "methods?"),
+    *("API", "fields?", "syntax", "operator", "suppressions?", "attributes?", "utilities"),
+    *("tags?", "chains?", "chaining", "elements?", "components?", "decorators?", "interface"),
+    *("expressions?", "modules?", "librar(?:y|ies)"),
 )
-_IN_CODE = re.compile(
-    r"(?:this |the |our |any |all |new |your )*(?:(?:repo|repository|project|codebase)"
-    r"|(?:TypeScript |production |application |app |source |committed |library )?code(?:base)?"
-    r"|source files?|tests or production code|production code or tests)",
-    re.I,
+_KIND_OF_CODE = one_of(*"TypeScript production application app source committed library".split())
+_ALL_CODE = forms(
+    {
+        "all production code": (
+            any_words("this", "the", "our", "any", "all", "new", "your")
+            + one_of(
+                *("repo", "repository", "project", "codebase", "source files?"),
+                rf"(?:{_KIND_OF_CODE} )?code(?:base)?",
+                "tests or production code",
+                "production code or tests",
+            )
+        )
+    }
 )
-
-
-_NAMED_EXPORTS = forms(r"(?:always )?(?:(?:use |only )*named exports(?: only)?)")
+_NAMED_EXPORTS = forms(
+    {"Use only named exports": r"(?:always )?(?:(?:use |only )*named exports(?: only)?)"}
+)
 _AGAINST = ("instead of", "in place of", "rather than", "not", "never", "over")
 _PLACES = ("in", "inside", "within", "outside", "outside of")
 _FOR_TYPES = re.compile(r"type[- ](?:casting|casts?|assertions?)", re.I)
@@ -45,7 +55,11 @@ _TO_SILENCE = re.compile(
     r"(?:silence|suppress|bypass|work around|get around|hide|satisfy) .*", re.I
 )
 _PLACE_FIRST = forms(
-    r"(?P<place>in [^,]{2,30}?),? (?P<rest>(?:never|do not|don['’]t|always|use) .+)"
+    {
+        "in tests, do not use `sleep`": (
+            r"(?P<place>in [^,]{2,30}?),? (?P<rest>(?:never|do not|don['’]t|always|use) .+)"
+        )
+    }
 )
 # "no `active_sessions`" may be about a feature; a rule about a name says what is not done with it
 _MERE_NAME = re.compile(r"no `[a-z]+(?:_[a-z]+)+`.*", re.I)
@@ -107,24 +121,30 @@ def _forbidden_objects(instruction: Instruction, clause: str) -> str | None:
 
 def _is_scoped(statement: Statement) -> bool:
     """Whether the label of a sentence limits it: "Absolute-positioned tooltips: never use ..."."""
-    words = statement.label.split()
-    general = (
-        r"code|style|types?|rules?|imports?|exports?|typescript|python|strict|no|not|never|use"
-        r"|indentation|spaces|formatting"
-    )
-    return len(words) > 1 and not re.search(rf"\b(?:{general})\b", statement.label, re.I)
+    is_general = _GENERAL_LABEL.search(statement.label)
+    return len(statement.label.split()) > 1 and is_general is None
 
 
+_GENERAL_LABEL = re.compile(
+    r"\b(?:code|style|types?|rules?|imports?|exports?|typescript|python|strict|no|not|never|use"
+    r"|indentation|spaces|formatting)\b",
+    re.I,
+)
 _BEFORE_TOKENS = re.compile(
     r"^(?:bare|raw|plain|direct|global|the|TypeScript(?:'s)?|explicit|native) ", re.I
 )
 _NAMED_IN_BRACKETS = re.compile(rf"[a-z ]+ \(({CODE}(?:(?:, | or | and ){CODE})*)\)")
 _OF_A_LIBRARY = re.compile(r"^[A-Z][\w.]+(?:['’]s)? (?=`)")
-_KIND = r"deprecated |raw |bare |global |plain |direct |legacy |native "
+_KIND = r"(?:(?:deprecated|raw|bare|global|plain|direct|legacy|native) )?"
 _TOKENS = forms(
-    rf"(?:{_KIND})?(?P<codes>{CODE}"
-    rf"(?:(?:, (?:or |and |nor |no |never )*| or | and | nor |/| / )(?:{_KIND})?{CODE})*)"
-    rf"(?: (?:{_NOUNS}))*(?:,? (?:or|nor) (?:[a-z]+[ -]?){{1,4}})?"
+    {
+        "`any`, `unknown` or bare `Object` types": (
+            rf"{_KIND}(?P<codes>{CODE}"
+            r"(?:(?:, (?:or |and |nor |no |never )*| or | and | nor |/| / )"
+            rf"{_KIND}{CODE})*)"
+            rf"(?: {_NOUNS})*(?:,? (?:or|nor) (?:[a-z]+[ -]?){{1,4}})?"
+        )
+    }
 )
 
 
@@ -138,8 +158,7 @@ def _tokens(objects: str, statement: Statement) -> list[CodeToken] | None:
         words = re.sub(r"^typescript ", "", plain.replace("`", "").lower())
         token = named_token(words) if " " in words or words in _WORDS else None
         return [token] if token else None
-    codes = re.findall("`([^`]+)`", listed["codes"])
-    return all_known([_token_beside(code, statement.text) for code in codes])
+    return all_known([_token_beside(code, statement.text) for code in codes_in(listed["codes"])])
 
 
 def _token_beside(code: str, text: str) -> CodeToken | None:
@@ -153,17 +172,18 @@ def _token_beside(code: str, text: str) -> CodeToken | None:
     return CodeToken(rf"{token.pattern}\s*\)", token.files) if code.endswith("()") else None
 
 
-_IN_TESTS = forms(r"(?:the |any |all )?(?:unit )?tests?(?: files?| code)?")
-_IN_PATHS = forms(r"(?:`[^`]+`(?:,? (?:and|or) |, )?)+(?: files?| code)?")
+_IN_TESTS = forms({"unit test files": r"(?:the |any |all )?(?:unit )?tests?(?: files?| code)?"})
+_IN_PATHS = forms({"`src/` and `lib/`": r"(?:`[^`]+`(?:,? (?:and|or) |, )?)+(?: files?| code)?"})
+_TEXT = r"(?:code|comments?|docs|documentation|commits?|commit messages|logs)"
 # what is no set of files, but leaves none out either
-_IN_TEXTS = forms(
-    r"(?:code|comments?|docs|documentation|commits?|commit messages|logs)"
-    r"(?:(?:, |,? or |,? and )"
-    r"(?:code|comments?|docs|documentation|commits?|commit messages|logs))*"
-)
+_IN_TEXTS = forms({"code, comments or docs": rf"{_TEXT}(?:(?:, |,? or |,? and ){_TEXT})*"})
 _OF_TESTS = forms(
-    r"(?:writing |unit |e2e )*tests?(?:ing)?(?: (?:conventions|guidelines|rules|standards|style"
-    r"|practices|patterns|quality))*:?"
+    {
+        "Unit test conventions:": (
+            r"(?:writing |unit |e2e )*tests?(?:ing)?"
+            r"(?: (?:conventions|guidelines|rules|standards|style|practices|patterns|quality))*:?"
+        )
+    }
 )
 _MOST_WORDS = 3  # of a place that is a language: "in TypeScript files"
 
@@ -184,7 +204,7 @@ def _files(instruction: Instruction, statement: Statement) -> list[str] | None:
                 return None
             globs += named
         elif word.startswith("outside"):
-            paths = all_known([path_glob(name) for name in re.findall("`([^`]+)`", place)])
+            paths = all_known([path_glob(name) for name in codes_in(place)])
             if paths is None:
                 return None
             globs += [f"!{path}" for path in paths]
@@ -193,12 +213,12 @@ def _files(instruction: Instruction, statement: Statement) -> list[str] | None:
 
 def _files_in(place: str) -> list[str] | None:
     """The globs of a place; [] for all code, None for one that is no set of files."""
-    paths = all_known([path_glob(name) for name in re.findall("`([^`]+)`", place)])
+    paths = all_known([path_glob(name) for name in codes_in(place)])
     if paths and whole_match(_IN_PATHS, place):
         return paths
     if whole_match(_IN_TESTS, place):
         return list(TESTS)
-    if _IN_CODE.fullmatch(place) or whole_match(_IN_TEXTS, place):
+    if whole_match(_ALL_CODE, place) or whole_match(_IN_TEXTS, place):
         return []
     named = files_of_language(place)
     return named if named and len(place.split()) <= _MOST_WORDS else None
@@ -223,14 +243,23 @@ def _drafts(tokens: Sequence[CodeToken], files: Sequence[str], statement: Statem
 
 _COUNT = r"(?P<count>\d{2,3})(?:[- ](?:characters?|chars?|columns?))?(?: max(?:imum)?)?"
 _LINE_LENGTHS = forms(
-    r"(?:keep |limit )?(?:all )?(?:code )?lines? (?:must |should )?(?:be |to |are )?"
-    rf"(?:at most|under|below|≤|<=|within|to|max(?:imum)?|no longer than|up to) {_COUNT}",
-    r"(?:use |keep )?(?:a )?(?:max(?:imum)? )?(?:line (?:length|width)|print width)"
-    rf"(?: (?:is|of|limit|limit of|at|to|max))*[: ]+(?:≤ ?)?{_COUNT}",
-    rf"{_COUNT} (?:max(?:imum)? )?line (?:length|limit|width)(?: limit)?",
+    {
+        "Keep lines under 100 characters": (
+            r"(?:keep |limit )?(?:all )?(?:code )?lines? (?:must |should )?(?:be |to |are )?"
+            r"(?:at most|under|below|≤|<=|within|to|max(?:imum)?|no longer than|up to)"
+            rf" {_COUNT}"
+        ),
+        "Max line length: 100": (
+            r"(?:use |keep )?(?:a )?(?:max(?:imum)? )?(?:line (?:length|width)|print width)"
+            rf"(?: (?:is|of|limit|limit of|at|to|max))*[: ]+(?:≤ ?)?{_COUNT}"
+        ),
+        "100 character line width": (
+            rf"{_COUNT} (?:max(?:imum)? )?line (?:length|limit|width)(?: limit)?"
+        ),
+    }
 )
-_LENGTH_LABEL = forms(r"(?:max(?:imum)? )?line (?:length|width)")
-_LENGTH_ALONE = forms(rf"(?:max(?:imum)? |≤ ?|under |up to )?{_COUNT}")
+_LENGTH_LABEL = forms({"Line length": r"(?:max(?:imum)? )?line (?:length|width)"})
+_LENGTH_ALONE = forms({"max 100": rf"(?:max(?:imum)? |≤ ?|under |up to )?{_COUNT}"})
 _OF_A_MESSAGE = re.compile(r"commit|subject|body|docstring|comment", re.I)
 
 
@@ -247,18 +276,34 @@ def line_length(clause: str, statement: Statement, prohibits: bool) -> list[Draf
     return [_code("code_not_written", pattern, files_of_language(about) or ["*", DOCUMENTS])]
 
 
+_WIDTH = r"(?:\d|two|four)[- ]"
 _TABS = forms(
-    r"(?:use |always use )?tabs for indentation(?:,? not spaces)?",
-    r"(?:use |indent (?:with|using) )tabs(?:,? (?:not|never|instead of|rather than) spaces)"
-    r"(?: for indentation)?",
-    r"indent (?:with|using) tabs|indentation: tabs",
+    {
+        "Use tabs for indentation, not spaces": (
+            r"(?:use |always use )?tabs for indentation(?:,? not spaces)?"
+        ),
+        "Indent with tabs instead of spaces": (
+            r"(?:use |indent (?:with|using) )tabs"
+            r"(?:,? (?:not|never|instead of|rather than) spaces)(?: for indentation)?"
+        ),
+        "Indent with tabs": r"indent (?:with|using) tabs",
+        "Indentation: tabs": r"indentation: tabs",
+    }
 )
 _SPACES = forms(
-    r"(?:use |always use )?(?:(?:\d|two|four)[- ])?spaces for indentation(?:,? (?:not|no) tabs)?",
-    r"(?:use |indent (?:with|using) )(?:(?:\d|two|four)[- ])?spaces"
-    r"(?:,? (?:not|no|never|instead of|rather than) tabs)(?: for indentation)?",
-    r"indent (?:with|using) (?:(?:\d|two|four)[- ])?spaces",
-    r"(?:use )?(?:\d|two|four)[- ]spaces? (?:indent|indentation|indents)(?:,? no tabs)?",
+    {
+        "Use 2 spaces for indentation, no tabs": (
+            rf"(?:use |always use )?(?:{_WIDTH})?spaces for indentation(?:,? (?:not|no) tabs)?"
+        ),
+        "Indent with spaces, not tabs": (
+            rf"(?:use |indent (?:with|using) )(?:{_WIDTH})?spaces"
+            r"(?:,? (?:not|no|never|instead of|rather than) tabs)(?: for indentation)?"
+        ),
+        "Indent with four spaces": rf"indent (?:with|using) (?:{_WIDTH})?spaces",
+        "4-space indentation": (
+            rf"(?:use )?{_WIDTH}spaces? (?:indent|indentation|indents)(?:,? no tabs)?"
+        ),
+    }
 )
 
 
@@ -275,11 +320,19 @@ def indentation(clause: str, statement: Statement, prohibits: bool) -> list[Draf
 
 
 _FIRST_LINES = forms(
-    r"(?:all|every|each)(?: new)? (?P<what>[\w#+.` ]+?|`[^`]+`)(?: source)? (?:files?|modules?)"
-    r" (?:must |should )?(?:start|begin|have|include|starts|begins)s?"
-    r"(?: with)? `(?P<code>[^`]+)`(?: at the top| (?:on|as) the first line| header)?",
-    r"(?:use|add|include|put) `(?P<code>[^`]+)` (?:at the top of|in|to|as the first line of)"
-    r" (?:all|every|each)(?: new)? (?P<what>[\w#+. ]+?) (?:files?|modules?)",
+    {
+        "Every Python file must start with `from __future__ import annotations`": (
+            r"(?:all|every|each)(?: new)? (?P<what>[\w#+.` ]+?|`[^`]+`)(?: source)?"
+            r" (?:files?|modules?) (?:must |should )?"
+            r"(?:start|begin|have|include|starts|begins)s?"
+            r"(?: with)? `(?P<code>[^`]+)`(?: at the top| (?:on|as) the first line| header)?"
+        ),
+        "Put `'use strict'` at the top of every JavaScript file": (
+            r"(?:use|add|include|put) `(?P<code>[^`]+)`"
+            r" (?:at the top of|in|to|as the first line of)"
+            r" (?:all|every|each)(?: new)? (?P<what>[\w#+. ]+?) (?:files?|modules?)"
+        ),
+    }
 )
 
 

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 
-from holdfast.drafting.clauses import ADVERBS, CODE, CODES, NEVER, OBJECTS, TAIL, names_in
+from holdfast.drafting.clauses import names_in
 from holdfast.drafting.commands import (
     any_of,
     command_pattern,
@@ -13,7 +13,20 @@ from holdfast.drafting.commands import (
     other_installs,
 )
 from holdfast.drafting.drafts import Draft
-from holdfast.drafting.forms import forms, whole_match
+from holdfast.drafting.forms import (
+    ADVERBS,
+    CODE,
+    CODES,
+    NEVER,
+    OBJECTS,
+    TAIL,
+    ForbiddenAct,
+    any_words,
+    forbidden,
+    forms,
+    one_of,
+    whole_match,
+)
 from holdfast.drafting.instructions import RUN, Modality, instruction_of
 from holdfast.drafting.rules_file import Statement
 
@@ -35,31 +48,47 @@ def _no_match(pattern: str) -> list[Draft]:
 
 
 _IN_THIS_PROJECT = re.compile(r"(?:this|the) (?:project|repo|repository)", re.I)
-_NEVER_BARE = forms(rf"never (?:bare|plain|raw) (?P<commands>{OBJECTS})")
+_ALWAYS_NEVER = f"{any_words('always', 'please')}{NEVER}"
+_NAMED = forms(
+    {
+        "never bare `python`": rf"never (?:bare|plain|raw) (?P<commands>{OBJECTS})",
+        "Do not use other servers (e.g. `python -m http.server`, etc.)": (
+            rf"{_ALWAYS_NEVER} (?:run|use) (?:any )?other [\w -]+"
+            rf" \((?:e\.g\.,? |such as |like )?(?P<commands>{CODES})(?:,? etc\.?)?\)"
+        ),
+        "Do not run the tests directly with `cargo test`": (
+            rf"{_ALWAYS_NEVER} (?:run|execute|start|test|build)"
+            r" (?:it|this|them|these|the tests|tests)(?: directly)?"
+            rf" (?:with|using|via|through|by running) (?P<commands>{CODES})"
+        ),
+    }
+)
 _SCRIPT = re.compile(r"`([a-z][\w-]*(?::[\w-]+)+)`")  # of package.json, such as `test:all`
 _COMMANDS = forms(
-    rf"(?:(?:bare|plain|raw|global|system) )?(?:commands? )?(?P<commands>{OBJECTS})"
-    rf"(?:,? or any(?: other)? [\w-]+(?: CLIs?| commands?| tools?)?)?(?: commands?)?{TAIL}"
+    {
+        "bare `npm install`, yarn or any other npm commands directly": (
+            r"(?:(?:bare|plain|raw|global|system) )?(?:commands? )?"
+            rf"(?P<commands>{OBJECTS})"
+            r"(?:,? or any(?: other)? [\w-]+(?: CLIs?| commands?| tools?)?)?(?: commands?)?"
+            rf"{TAIL}"
+        )
+    }
 )
-_ALL_OF_GIT = forms(rf"git(?: (?:commands?|operations?))+{TAIL}")
-_BARE_COMMAND = re.compile(
-    r"(?P<command>(?:git|npm|pnpm|yarn|cargo|docker|make|go|pip) [a-z][\w:-]*(?: --?[\w-]+)?)"
-    rf"{TAIL}"
+_ALL_OF_GIT = forms({"git commands": rf"git(?: (?:commands?|operations?))+{TAIL}"})
+_BARE_COMMAND = forms(
+    {
+        "git stash directly": (
+            r"(?P<command>(?:git|npm|pnpm|yarn|cargo|docker|make|go|pip) [a-z][\w:-]*"
+            rf"(?: --?[\w-]+)?){TAIL}"
+        )
+    }
 )
 _THINGS_OF_TOOLS = re.compile(r" (?:hooks?|commands?|operations?|packages?|history|state|files?)\b")
-_OTHERS_IN_BRACKETS = forms(
-    rf"(?:(?:always|please) )*{NEVER} (?:run|use) (?:any )?other [\w -]+"
-    rf" \((?:e\.g\.,? |such as |like )?(?P<commands>{CODES})(?:,? etc\.?)?\)"
-)
-_RUN_THESE_WITH = forms(
-    rf"(?:(?:always|please) )*{NEVER} (?:run|execute|start|test|build) (?:it|this|them|these"
-    rf"|the tests|tests)(?: directly)? (?:with|using|via|through|by running) (?P<commands>{CODES})"
-)
 
 
 def command_never(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
     """Never run `git push --force`."""
-    if match := whole_match(_NEVER_BARE + _RUN_THESE_WITH + _OTHERS_IN_BRACKETS, clause):
+    if match := whole_match(_NAMED, clause):
         commands = commands_in(match["commands"])
         return not_run(commands) if commands else None
     instruction = instruction_of(clause, prohibits)
@@ -80,19 +109,20 @@ def command_never(clause: str, statement: Statement, prohibits: bool) -> list[Dr
         return not_run(commands)
     if whole_match(_ALL_OF_GIT, instruction.object):
         return not_run(["git"])
-    bare = _BARE_COMMAND.fullmatch(instruction.object)
+    bare = whole_match(_BARE_COMMAND, instruction.object)
     if bare and not _THINGS_OF_TOOLS.search(bare["command"]):
         return not_run([bare["command"]])
     return None
 
 
+# the heading of a list of commands, or its end
 _RUN_NONE = re.compile(
-    rf"{NEVER} (?:attempt to |try to )?(?:run|use|execute)(?: (?:these|the following"
-    r"|any|interactive))*"
-    r" commands?(?: like| such as| directly| yourself)*[\s:!.]*$",
+    rf"{NEVER} (?:attempt to |try to )?(?:run|use|execute)"
+    r"(?: (?:these|the following|any|interactive))* commands?"
+    r"(?: like| such as| directly| yourself)*[\s:!.]*$",
     re.I,
 )
-_RUN_NO_SUCH = forms(rf"{NEVER} (?:use|run) (?:this|it)")
+_RUN_NO_SUCH = forms({"NEVER USE THIS": rf"{NEVER} (?:use|run) (?:this|it)"})
 
 
 def command_below(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
@@ -112,10 +142,14 @@ _PURPOSE = re.compile(
 )
 _AGAINST = ("instead of", "in place of", "rather than", "not", "never")
 _PAIRS = re.compile(rf"{CODE} (?:instead of|rather than|over|not) ({CODE})")
-_WANTED = forms(rf"(?:{CODE}|[\w.-]+)(?: \w+)?")
+_WANTED = forms({"`rg` only": rf"(?:{CODE}|[\w.-]+)(?: \w+)?"})
 _BEFORE_COMMANDS = re.compile(r"^(?:(?:just|plain|raw|bare|the|use|using|running|run) )+")
-_NOT_WANTED = forms(rf"(?P<commands>{OBJECTS})(?: commands?| directly| CLI)?{TAIL}")
-_ANY_VERB_NOT = forms(rf"[^`]+, not (?P<commands>{CODES})")
+_NOT_WANTED = forms(
+    {"npm or `yarn` directly": rf"(?P<commands>{OBJECTS})(?: commands?| directly| CLI)?{TAIL}"}
+)
+_ANY_VERB_NOT = forms(
+    {"Stage files by name, not `git add -A`": rf"[^`]+, not (?P<commands>{CODES})"}
+)
 
 
 def instead_of(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
@@ -156,7 +190,7 @@ def instead_of(clause: str, statement: Statement, prohibits: bool) -> list[Draft
 
 
 _OVER = ("over", "to", "instead of", "rather than")
-_PREFERRED = forms(rf"(?P<commands>{OBJECTS})(?: commands?| directly)?")
+_PREFERRED = forms({"`rg` commands": rf"(?P<commands>{OBJECTS})(?: commands?| directly)?"})
 
 
 def preferred(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
@@ -179,18 +213,21 @@ def preferred(clause: str, statement: Statement, prohibits: bool) -> list[Draft]
 
 
 _BRANCHES = r"(?P<branches>`?[\w./-]+`?(?:(?: or |, |/)`?[\w./-]+`?)*)(?: branch(?:es)?)?"
-_PUSHING = (
-    r"(?:directly )?(?:commit (?:or|and) push|push)(?: directly)? (?:commits |changes |code )?"
-    rf"(?:directly )?(?:to|on) (?:the )?{_BRANCHES}{TAIL}"
+_PUSHING = forbidden(
+    {
+        "push commits directly to the `main` branch": (
+            r"(?:directly )?(?:commit (?:or|and) push|push)(?: directly)?"
+            rf" (?:commits |changes |code )?(?:directly )?(?:to|on) (?:the )?{_BRANCHES}{TAIL}"
+        )
+    },
+    f"{any_words('always', 'please', 'important', 'strictly')}{NEVER} ",
 )
-_NEVER_PUSHED = forms(rf"(?:(?:always|please|important|strictly) )*{NEVER} {_PUSHING}")
-_PUSHED = forms(_PUSHING)  # below "Do not"
 _USUAL_BRANCHES = ("main", "master", "develop", "dev", "trunk", "production", "staging")
 
 
 def push_to(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
     """Never push to `main`."""
-    match = whole_match(_NEVER_PUSHED + (_PUSHED if prohibits else ()), clause)
+    match = _PUSHING.match(clause, prohibits)
     if match is None:
         return None
     names = re.split(r" or |, |/(?=main|master)", match["branches"].replace("`", ""))
@@ -204,29 +241,39 @@ def _pushed_to(branch: str) -> str:
     return rf"(?=.*[ :+](?:refs/heads/)?{branch}(?!\S))"
 
 
-_PACKAGES = (
-    r"(?:Python |Node |JavaScript |JS )?(?:(?:package|dependency)(?: and (?:package|dependency"
-    r"|environment|project|virtual environment))? manage(?:r|ment)|package operations|package"
-    r" installs?|package installation|dependencies|packages|installing (?:packages"
-    r"|dependencies)|managing dependencies|dependency installs?)"
+_PACKAGES = r"(?:Python |Node |JavaScript |JS )?" + one_of(
+    r"(?:package|dependency)"
+    r"(?: and (?:package|dependency|environment|project|virtual environment))? manage(?:r|ment)",
+    *("package operations", "package installs?", "package installation", "dependencies"),
+    *("packages", "installing (?:packages|dependencies)", "managing dependencies"),
+    "dependency installs?",
 )
 _MANAGER = r"`?(?P<name>\w+)`?"
+_KNOWN_MANAGER = r"`?(?P<name>pnpm|npm|yarn|bun|uv|poetry)`?"
 _MANAGER_FOR_PACKAGES = forms(
-    rf"{ADVERBS}(?:use|(?:(?:this|the) (?:project|repo|repository|codebase) )?uses(?= `?\w+`?"
-    rf" (?:exclusively|only))) {_MANAGER}(?: (?:exclusively|only))?"
-    rf" (?:as|for) (?:the |your |our |its |all )*{_PACKAGES}{TAIL}"
+    {
+        "Use pnpm for all package management": (
+            rf"{ADVERBS}(?:use|(?:(?:this|the) (?:project|repo|repository|codebase) )?"
+            rf"uses(?= `?\w+`? (?:exclusively|only))) {_MANAGER}(?: (?:exclusively|only))?"
+            rf" (?:as|for) (?:the |your |our |its |all )*{_PACKAGES}{TAIL}"
+        )
+    }
 )
 _ONLY_MANAGER = forms(
-    rf"(?:always |only )use {_MANAGER}{TAIL}",
-    rf"(?:always )?use {_MANAGER} (?:only|exclusively)",
-    r"(?:package manager (?:is|must be) )?`?(?P<name>pnpm|npm|yarn|bun|uv|poetry)`? only",
-    r"only `?(?P<name>pnpm|npm|yarn|bun|uv|poetry)`?",
+    {
+        "always use uv": rf"(?:always |only )use {_MANAGER}{TAIL}",
+        "use bun only": rf"(?:always )?use {_MANAGER} (?:only|exclusively)",
+        "package manager is pnpm only": (
+            rf"(?:package manager (?:is|must be) )?{_KNOWN_MANAGER} only"
+        ),
+        "only yarn": rf"only {_KNOWN_MANAGER}",
+    }
 )
-_MANAGER_LABEL = forms(r"package manager")
-_LABELLED_MANAGER = forms(rf"(?:always )?(?:use )?{_MANAGER}(?: only)?")
+_MANAGER_LABEL = forms({"Package manager": r"package manager"})
+_LABELLED_MANAGER = forms({"use pnpm only": rf"(?:always )?(?:use )?{_MANAGER}(?: only)?"})
 _MUST = re.compile(r"\b(?:always|use|only|required|must|exclusively)\b", re.I)
 _MANAGER_HEADING = re.compile(r"\bpackage manager", re.I)
-_MANAGER_BELOW = forms(rf"(?:always |only )?use {_MANAGER}{TAIL}")
+_MANAGER_BELOW = forms({"use pnpm": rf"(?:always |only )?use {_MANAGER}{TAIL}"})
 
 
 def package_manager(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
@@ -246,50 +293,76 @@ def package_manager(clause: str, statement: Statement, prohibits: bool) -> list[
 
 _FORCED = ("git push --force", "git push --force-with-lease")
 _UNVERIFIED = ("git commit --no-verify", "git push --no-verify")
-_FORCE_PUSH = (
-    r"force[ -]push(?:es)?(?: (?:to|on) (?:any |shared |remote |collaborative )*"
-    r"(?:branch(?:es)?|repos?))?"
-)
-_GIT_ACTS: tuple[tuple[str, tuple[str, ...]], ...] = (
-    (_FORCE_PUSH, _FORCED),
-    (r"amend (?:existing |previous |any |published )?commits", ("git commit --amend",)),
+_ANY_PR = r"(?:an? |any )?(?:PRs?|pull requests?)"
+# acts without a code span: an example, their pattern, and the commands that do them
+_GIT_ACTS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     (
+        "force-push to any shared branches",
+        r"force[ -]push(?:es)?(?: (?:to|on) (?:any |shared |remote |collaborative )*"
+        r"(?:branch(?:es)?|repos?))?",
+        _FORCED,
+    ),
+    (
+        "amend published commits",
+        r"amend (?:existing |previous |any |published )?commits",
+        ("git commit --amend",),
+    ),
+    (
+        "skip pre-commit hooks with `--no-verify`",
         r"(?:skip|bypass|disable) (?:the |any )?(?:git |pre-commit |commit )*hooks?"
         r"(?: with `--no-verify`)?",
         _UNVERIFIED,
     ),
-    (r"commit without (?:running )?(?:the )?pre-?commit(?: hooks)?", _UNVERIFIED[:1]),
-    (r"bypass(?: them| it| hooks)? with `--no-verify`", _UNVERIFIED),
-    (r"(?:use|pass|add) `?--no-verify`?", _UNVERIFIED),
-    (r"rebase(?: branches| commits)?", ("git rebase",)),
-    (r"merge (?:PRs?|pull requests?)", ("gh pr merge",)),
-    (r"(?:create|open|submit) (?:an? |any )?(?:PRs?|pull requests?)", ("gh pr create",)),
-    (r"(?:create|open|submit) (?:an? |any )?(?:GitHub )?issues?", ("gh issue create",)),
-    (r"(?:run )?(?:git )?commit(?: anything| changes| code)?", ("git commit",)),
-    (r"push(?: anything| changes| code| to (?:the )?remote)?", ("git push",)),
     (
+        "commit without running pre-commit",
+        r"commit without (?:running )?(?:the )?pre-?commit(?: hooks)?",
+        _UNVERIFIED[:1],
+    ),
+    (
+        "bypass them with `--no-verify`",
+        r"bypass(?: them| it| hooks)? with `--no-verify`",
+        _UNVERIFIED,
+    ),
+    ("use --no-verify", r"(?:use|pass|add) `?--no-verify`?", _UNVERIFIED),
+    ("rebase branches", r"rebase(?: branches| commits)?", ("git rebase",)),
+    ("merge pull requests", r"merge (?:PRs?|pull requests?)", ("gh pr merge",)),
+    ("open a PR", rf"(?:create|open|submit) {_ANY_PR}", ("gh pr create",)),
+    (
+        "open an issue",
+        r"(?:create|open|submit) (?:an? |any )?(?:GitHub )?issues?",
+        ("gh issue create",),
+    ),
+    (
+        "commit changes",
+        r"(?:run )?(?:git )?commit(?: anything| changes| code)?",
+        ("git commit",),
+    ),
+    (
+        "push to the remote",
+        r"push(?: anything| changes| code| to (?:the )?remote)?",
+        ("git push",),
+    ),
+    (
+        "commit or push changes",
         r"(?:commit (?:or|and|/) ?push|push (?:or|and) commit)(?: changes| code)?",
         ("git commit", "git push"),
     ),
 )
-_FORCE_PUSH_TO = r"force[ -]push(?:es)? to `?(?P<branch>main|master)`?(?: branch)?"
 _WHEN_PUSHING = (
     r"(?:when (?:pushing|committing)[^,`]*, )?(?:always |please |make sure to |be sure to )*"
 )
 
 
+def _git_act(example: str, act: str) -> ForbiddenAct:
+    return forbidden({example: f"{act}{TAIL}"}, rf"{_WHEN_PUSHING}{NEVER} ")
+
+
+_ACTS = tuple((_git_act(example, act), commands) for example, act, commands in _GIT_ACTS)
+_FORCED_TO = _git_act(
+    "force-push to `main`", r"force[ -]push(?:es)? to `?(?P<branch>main|master)`?(?: branch)?"
+)
 # "do not push directly" is about a branch that another sentence names
 _PUSH_DIRECTLY = re.compile(r"\bpush directly\b", re.I)
-
-
-def _git_acts(never: str) -> tuple[tuple[tuple[re.Pattern[str], ...], tuple[str, ...]], ...]:
-    return tuple((forms(f"{never}{act}{TAIL}"), commands) for act, commands in _GIT_ACTS)
-
-
-_NEVER_DONE = _git_acts(rf"{_WHEN_PUSHING}{NEVER} ")
-_DONE = _git_acts("")  # below "Do not"
-_NEVER_FORCED_TO = forms(rf"{_WHEN_PUSHING}{NEVER} {_FORCE_PUSH_TO}{TAIL}")
-_FORCED_TO = forms(f"{_FORCE_PUSH_TO}{TAIL}")  # below "Do not"
 
 
 def git_never(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
@@ -298,9 +371,9 @@ def git_never(clause: str, statement: Statement, prohibits: bool) -> list[Draft]
         return None
     # with a lease is what a line that names it recommends
     forced = _FORCED[:1] if "--force-with-lease" in statement.text else _FORCED
-    for ways, commands in _NEVER_DONE + (_DONE if prohibits else ()):
-        if whole_match(ways, clause):
+    for act, commands in _ACTS:
+        if act.match(clause, prohibits):
             return not_run(forced if commands == _FORCED else commands)
-    if match := whole_match(_NEVER_FORCED_TO + (_FORCED_TO if prohibits else ()), clause):
+    if match := _FORCED_TO.match(clause, prohibits):
         return _no_match(any_of(map(command_pattern, forced)) + _pushed_to(match["branch"]))
     return None

@@ -2,10 +2,20 @@
 
 import re
 
-from holdfast.drafting.clauses import ADVERBS, CODES, NEVER, TAIL, names_in
+from holdfast.drafting.clauses import codes_in, names_in
 from holdfast.drafting.commands import any_of, path_glob
 from holdfast.drafting.drafts import Draft
-from holdfast.drafting.forms import forms, whole_match
+from holdfast.drafting.forms import (
+    ADVERBS,
+    CODES,
+    NEVER,
+    TAIL,
+    any_words,
+    forbidden,
+    forms,
+    one_of,
+    whole_match,
+)
 from holdfast.drafting.rules_file import Statement
 from holdfast.drift.rule_kinds import Polarity
 
@@ -15,12 +25,25 @@ def commit_rule(pattern: str, polarity: Polarity) -> list[Draft]:
     return [Draft("commit", polarity, {"name": "commit_message", "pattern": pattern})]
 
 
+_KINDS_OF_TEXT = one_of(
+    *"style format guidelines conventions? rules prefixes types standards".split()
+)
+# headings and labels
 _ABOUT_COMMITS = forms(
-    r"(?:git )?(?:commits?|commit messages?|commit message (?:format|style|guidelines|conventions?)"
-    r"|commit (?:style|format|guidelines|conventions?|rules|prefixes|types|standards)"
-    r"|conventional commits?|git(?: commits| conventions| workflow| commit messages)?"
-    r"|commits? (?:&|and) (?:pull requests?|PRs?)(?: guidelines)?|messages?"
-    r"|commit (?:&|and) (?:pull request|PR) guidelines)"
+    {
+        "git commits": r"(?:git )?commits?",
+        "Commit message format": (
+            r"(?:git )?commit (?:messages?|message (?:format|style|guidelines|conventions?))"
+        ),
+        "Commit guidelines": rf"(?:git )?commit {_KINDS_OF_TEXT}",
+        "Conventional commits": r"(?:git )?conventional commits?",
+        "Git workflow": (r"(?:git )?git(?: commits| conventions| workflow| commit messages)?"),
+        "Commits & PRs": (
+            r"(?:git )?(?:commits? (?:&|and) (?:pull requests?|PRs?)(?: guidelines)?"
+            r"|commit (?:&|and) (?:pull request|PR) guidelines)"
+        ),
+        "Messages": r"(?:git )?messages?",
+    }
 )
 # of which the same words may be said: "PR titles follow Conventional Commits"
 _OF_SOMETHING_ELSE = re.compile(
@@ -38,40 +61,54 @@ def is_about_commits(statement: Statement) -> bool:
 
 
 _MESSAGES = r"commits?(?: messages?)?"
-CONVENTIONAL = (
-    r"(?:the )?(?:angular )?(?:conventional|semantic)[ -]commits?(?: (?:format|style"
-    r"|specification|spec"
-    r"|convention|messages?|standard|prefix(?:es)?|titles?|syntax)s?)*"
+_FORMAT = one_of(
+    *"format style specification spec convention standard syntax".split(),
+    *("messages?", "prefix(?:es)?", "titles?"),
 )
+CONVENTIONAL = rf"(?:the )?(?:angular )?(?:conventional|semantic)[ -]commits?(?: {_FORMAT}s?)*"
 _TYPES = (
     *("build", "chore", "ci", "docs", "feat", "fix", "perf", "refactor", "revert", "style", "test"),
     *("deps", "release", "wip", "improvement"),
 )
 _ANY_TYPE = r"\A[a-z]+(?:\([^)\n]+\))?!?: \S"
 _WITH_SCOPES = r"(?: with (?:these|the following) scopes)?"
+_US = r"(?:we|this (?:repo|repository|project)|the (?:repo|project))"
 _CONVENTIONAL_FORMS = forms(
-    *(
-        form + _WITH_SCOPES
-        for form in (
-            rf"{ADVERBS}(?:use|follow|write|commit with|commit using|adhere to|apply)"
-            rf" {CONVENTIONAL}(?: for (?:all |any |your |the |every )*(?:git )?{_MESSAGES}"
-            rf"| when committing)?{TAIL}",
-            r"(?:all |the |git |your |our )*commits?(?: messages?| titles?| subjects?| style"
-            r"| convention)*s? (?:must |should |need to |is |are )*(?:always )?(?:use|follow"
-            r"|adhere to"
-            rf"|conform to|be|in|using|with|written in|per)?(?: an?)? ?{CONVENTIONAL}{TAIL}",
-            rf"{ADVERBS}(?:write|format|use|make|create|keep) (?:all |the |your )*{_MESSAGES}"
-            rf"(?: messages?)? (?:in|using|with|following|per|according to|as) {CONVENTIONAL}",
-            rf"{ADVERBS}(?:use|follow) {CONVENTIONAL} in (?:all )?commit(?:s| messages)",
-            rf"(?:we|this (?:repo|repository|project)|the (?:repo|project)) (?:use|follow|adhere)s?"
-            rf"(?: to)? {CONVENTIONAL}(?: for {_MESSAGES})?",
-            rf"{ADVERBS}commit (?:with|using) {CONVENTIONAL}",
-            rf"{CONVENTIONAL} (?:are |is )?(?:required|mandatory|enforced)",
-        )
-    )
+    {
+        example: pattern + _WITH_SCOPES
+        for example, pattern in {
+            "Use Conventional Commits for all commit messages": (
+                rf"{ADVERBS}(?:use|follow|write|commit with|commit using|adhere to|apply)"
+                rf" {CONVENTIONAL}(?: for (?:all |any |your |the |every )*(?:git )?{_MESSAGES}"
+                rf"| when committing)?{TAIL}"
+            ),
+            "Commit messages must follow Conventional Commits": (
+                rf"{any_words('all', 'the', 'git', 'your', 'our')}commits?"
+                r"(?: messages?| titles?| subjects?| style| convention)*s?"
+                r" (?:must |should |need to |is |are )*(?:always )?"
+                r"(?:use|follow|adhere to|conform to|be|in|using|with|written in|per)?"
+                rf"(?: an?)? ?{CONVENTIONAL}{TAIL}"
+            ),
+            "Write commit messages in Conventional Commits format": (
+                rf"{ADVERBS}(?:write|format|use|make|create|keep) (?:all |the |your )*{_MESSAGES}"
+                r"(?: messages?)? (?:in|using|with|following|per|according to|as)"
+                rf" {CONVENTIONAL}"
+            ),
+            "Use Conventional Commits in commit messages": (
+                rf"{ADVERBS}(?:use|follow) {CONVENTIONAL} in (?:all )?commit(?:s| messages)"
+            ),
+            "This repo follows Conventional Commits": (
+                rf"{_US} (?:use|follow|adhere)s?(?: to)? {CONVENTIONAL}(?: for {_MESSAGES})?"
+            ),
+            "Commit with Conventional Commits": rf"{ADVERBS}commit (?:with|using) {CONVENTIONAL}",
+            "Conventional Commits are required": (
+                rf"{CONVENTIONAL} (?:are |is )?(?:required|mandatory|enforced)"
+            ),
+        }.items()
+    }
 )
-_CONVENTIONAL_ALONE = forms(CONVENTIONAL)
-_CONVENTIONAL_LABEL = forms(rf"(?:use |follow )?{CONVENTIONAL}")
+_CONVENTIONAL_ALONE = forms({"Conventional Commits": CONVENTIONAL})
+_CONVENTIONAL_LABEL = forms({"Use conventional commits": rf"(?:use |follow )?{CONVENTIONAL}"})
 _AN_EXAMPLE = re.compile(r"(?:use |e\.g\.,? |like |such as )?`[a-z]+(?:\([^)`]*\))?!?:")
 
 
@@ -95,7 +132,7 @@ def conventional(clause: str, statement: Statement, prohibits: bool) -> list[Dra
 
 def conventional_pattern(text: str) -> str:
     """The pattern of Conventional Commits with the types, and the scopes, that a line lists."""
-    codes = re.findall(r"`([^`]+)`", text)
+    codes = codes_in(text)
     codes += [
         f"{word}:" for word in re.findall(r"(?<![\w`])([a-z]{2,10}): ?(?=[,)]|or|and|$)", text)
     ]
@@ -117,11 +154,18 @@ _PREFIXES = (
     r" )*(?:prefix(?:es)?|types?)(?: (?:are|is|such as|like|with))?:? ?)?"
 )
 _LISTED_TYPES = forms(
-    rf"{ADVERBS}(?:use|start|prefix|begin)(?: (?:all |your )*{_MESSAGES})?(?: with)? {_PREFIXES}"
-    rf"{_TYPE_CODES}(?: (?:as )?(?:prefixes|types|commit prefixes))?(?: for (?:all )?{_MESSAGES})?",
-    rf"{_PREFIXES}{_TYPE_CODES}(?: prefixes)?",
-    r"(?:all )?commit messages? (?:must |should )?(?:start|begin|use|be prefixed)s? (?:with )?"
-    rf"{_PREFIXES}{_TYPE_CODES}",
+    {
+        "Use the commit prefixes `feat:`, `fix:` and `docs:`": (
+            rf"{ADVERBS}(?:use|start|prefix|begin)(?: (?:all |your )*{_MESSAGES})?(?: with)?"
+            rf" {_PREFIXES}{_TYPE_CODES}(?: (?:as )?(?:prefixes|types|commit prefixes))?"
+            rf"(?: for (?:all )?{_MESSAGES})?"
+        ),
+        "types: `feat`, `fix`, `docs`": rf"{_PREFIXES}{_TYPE_CODES}(?: prefixes)?",
+        "Commit messages must start with `feat:` or `fix:`": (
+            r"(?:all )?commit messages? (?:must |should )?(?:start|begin|use|be prefixed)s?"
+            rf" (?:with )?{_PREFIXES}{_TYPE_CODES}"
+        ),
+    }
 )
 
 
@@ -167,12 +211,24 @@ def message_shape(shape: str) -> str | None:
 
 
 _SHAPE_BELOW = forms(
-    r"(?:use (?:the|this)(?: following)? )?commit(?: message)? format(?: for commit messages)?"
+    {
+        "Use the following commit message format": (
+            r"(?:use (?:the|this)(?: following)? )?commit(?: message)? format"
+            r"(?: for commit messages)?"
+        )
+    }
 )
 _QUOTED = r"[`\"“]([^`\"”“]+)[`\"”]"
 _SHAPED = forms(
-    rf"(?:all )?commit messages? (?:must |should )?(?:follow|use|have)(?: the)? format {_QUOTED}",
-    rf"(?:use|follow) the {_QUOTED} format(?: for (?:all )?commit messages)?",
+    {
+        "Commit messages must follow the format `[scope] Summary`": (
+            r"(?:all )?commit messages? (?:must |should )?(?:follow|use|have)(?: the)?"
+            rf" format {_QUOTED}"
+        ),
+        "Use the `type(scope): summary` format": (
+            rf"(?:use|follow) the {_QUOTED} format(?: for (?:all )?commit messages)?"
+        ),
+    }
 )
 
 
@@ -202,26 +258,54 @@ def commit_form(clause: str, statement: Statement, prohibits: bool) -> list[Draf
     return drafts or None
 
 
-_AT_MOST = (
-    r"(?P<how>under|below|to|at most|within|up to|≤|<=?|max(?:imum)?(?: of)?|less than|fewer than"
-    r"|no more than|no longer than|not exceed|exceed|around|about)"
+_AT_MOST = "(?P<how>{})".format(
+    "|".join(
+        (
+            *("under", "below", "to", "at most", "within", "up to", "≤", "<=?", "exceed"),
+            *("max(?:imum)?(?: of)?", "less than", "fewer than", "no more than"),
+            *("no longer than", "not exceed", "around", "about"),
+        )
+    )
 )
-_SUBJECT = (
-    r"(?:(?:the )?(?:entire|whole|full) (?:commit )?message"
-    r"|(?:the |a |your |all |keep |limit |concise |short )*(?:git )?(?:commit )?(?:message )?"
-    r"(?:subject|title|first|summary|header|headline)(?: lines?)?s?(?: of (?:the )?commit"
-    r" messages?)?|(?:the )?commit (?:messages?|titles?|subjects?))"
+_SUBJECT = one_of(
+    r"(?:the )?(?:entire|whole|full) (?:commit )?message",
+    any_words("the", "a", "your", "all", "keep", "limit", "concise", "short")
+    + r"(?:git )?(?:commit )?(?:message )?"
+    r"(?:subject|title|first|summary|header|headline)(?: lines?)?s?"
+    r"(?: of (?:the )?commit messages?)?",
+    r"(?:the )?commit (?:messages?|titles?|subjects?)",
 )
 _COUNT = r"(?P<count>\d+)(?: |-)?(?:characters|chars)(?: or less| or fewer| max(?:imum)?)?"
 _LENGTHS = forms(
-    rf"{ADVERBS}(?:(?:keep|limit) )?{_SUBJECT} (?:(?:must|should|do|can) (?:not )?"
-    rf"(?:be |stay )?)?{_AT_MOST}(?: of)? {_COUNT}",
-    rf"{ADVERBS}(?:use |write )?{_SUBJECT}:? (?:of )?{_AT_MOST} ?{_COUNT}",
-    r"(?P<count>\d+)(?: |-)(?:characters?|chars?)(?: max(?:imum)?| limit)?(?: for the)?"
-    r" (?:subject|title|summary|first) ?(?:line)?(?P<how>)",
+    {
+        "Keep the subject line under 72 characters": (
+            rf"{ADVERBS}(?:(?:keep|limit) )?{_SUBJECT}"
+            r" (?:(?:must|should|do|can) (?:not )?(?:be |stay )?)?"
+            rf"{_AT_MOST}(?: of)? {_COUNT}"
+        ),
+        "Write a subject of at most 50 characters": (
+            rf"{ADVERBS}(?:use |write )?{_SUBJECT}:? (?:of )?{_AT_MOST} ?{_COUNT}"
+        ),
+        "72 character limit for the subject line": (
+            r"(?P<count>\d+)(?: |-)(?:characters?|chars?)(?: max(?:imum)?| limit)?(?: for the)?"
+            r" (?:subject|title|summary|first) ?(?:line)?(?P<how>)"
+        ),
+    }
 )
-_SUBJECT_LABEL = forms(r"(?:subject|title|summary|header)(?: lines?)?", r"first line", r"length")
-_LENGTH_ALONE = forms(rf"(?:keep it |limit to |line )?{_AT_MOST} ?{_COUNT}(?: for the subject)?")
+_SUBJECT_LABEL = forms(
+    {
+        "Subject line": r"(?:subject|title|summary|header)(?: lines?)?",
+        "First line": r"first line",
+        "Length": r"length",
+    }
+)
+_LENGTH_ALONE = forms(
+    {
+        "at most 72 characters": (
+            rf"(?:keep it |limit to |line )?{_AT_MOST} ?{_COUNT}(?: for the subject)?"
+        )
+    }
+)
 _LEAST_LIMIT = 10  # characters; a smaller number is no limit of a subject
 
 
@@ -246,55 +330,89 @@ _LINE = r"(?:subject|title|summary)(?: line)?"
 _SHAPES = (  # ways to speak of a subject or a body, and the pattern of a message that is like that
     (
         forms(
-            rf"{ADVERBS}capitali[sz]e (?:the )?(?:first (?:word|letter)(?: of the subject"
-            r"(?: line)?)?|(?:commit )?subject(?: lines?)?)",
-            rf"{ADVERBS}(?:start|begin) (?:with|the (?:subject|summary)(?: line)? with)"
-            r" a capital letter",
+            {
+                "Capitalise the first word of the subject": (
+                    rf"{ADVERBS}capitali[sz]e (?:the )?(?:first (?:word|letter)"
+                    r"(?: of the subject(?: line)?)?|(?:commit )?subject(?: lines?)?)"
+                ),
+                "Start with a capital letter": (
+                    rf"{ADVERBS}(?:start|begin) "
+                    r"(?:with|the (?:subject|summary)(?: line)? with) a capital letter"
+                ),
+            }
         ),
         rf"\A{_TYPE}[^a-z]",
     ),
     (
         forms(
-            rf"{ADVERBS}(?:use )?lower-?case (?:(?:the )?(?:subject|description|summary"
-            r"|commit messages?)(?: line)?)"
+            {
+                "Use lowercase commit messages": (
+                    rf"{ADVERBS}(?:use )?lower-?case "
+                    r"(?:(?:the )?(?:subject|description|summary|commit messages?)(?: line)?)"
+                )
+            }
         ),
         rf"\A{_TYPE}[^A-Z]",
     ),
     (
         forms(
-            rf"(?:{NEVER} (?:end|finish)(?: the)?(?: commit)?(?: subject| summary| title| first)?"
-            r"(?: lines?)? with a|no(?: trailing)?|omit (?:the )?trailing"
-            r"|without(?: a)? trailing) (?:periods?|full stops?|dots?|punctuation)"
-            rf"(?: at the end)?(?: (?:in|on|at the end of|for) (?:the )?{_LINE})?"
+            {
+                "Do not end the subject line with a period": (
+                    rf"(?:{NEVER} (?:end|finish)(?: the)?(?: commit)?"
+                    r"(?: subject| summary| title| first)?(?: lines?)? with a|no(?: trailing)?"
+                    r"|omit (?:the )?trailing|without(?: a)? trailing)"
+                    r" (?:periods?|full stops?|dots?|punctuation)(?: at the end)?"
+                    rf"(?: (?:in|on|at the end of|for) (?:the )?{_LINE})?"
+                )
+            }
         ),
         r"\A[^\n]*[^.\n](?:\n|\Z)",
     ),
     (
         forms(
-            rf"(?:separate (?:the )?{_LINE} from (?:the )?body (?:with|by)"
-            r"|(?:use |leave |add )?(?:a )?)(?: ?a)? ?blank line"
-            rf"(?: between (?:the )?{_LINE} and (?:the )?body)?"
+            {
+                "Separate the subject from the body with a blank line": (
+                    rf"(?:separate (?:the )?{_LINE} from (?:the )?body (?:with|by)"
+                    r"|(?:use |leave |add )?(?:a )?)(?: ?a)? ?blank line"
+                    rf"(?: between (?:the )?{_LINE} and (?:the )?body)?"
+                )
+            }
         ),
         r"\A[^\n]+(?:\n\n|\n?\Z)",
     ),
     (
         forms(
-            rf"{ADVERBS}(?:use |write |keep )?(?:single|one)[- ]line commit messages(?: only)?",
-            r"(?:keep )?commit messages (?:must |should )?(?:be |to )?(?:a |one |single)*[- ]?line"
-            r"(?: only)?",
-            rf"(?:every |each |all )?{_MESSAGES} (?:must|should) (?:always )?be (?:an? )?"
-            r"(?:(?:simple|short|single|concise) )*(?:one-?liners?|(?:one|single)[- ]lines?)"
-            r"(?: only)?",
+            {
+                "Use one-line commit messages": (
+                    rf"{ADVERBS}(?:use |write |keep )?(?:single|one)[- ]line"
+                    r" commit messages(?: only)?"
+                ),
+                "Keep commit messages to one line": (
+                    r"(?:keep )?commit messages (?:must |should )?(?:be |to )?"
+                    r"(?:a |one |single)*[- ]?line(?: only)?"
+                ),
+                "Every commit message must be a short one-liner": (
+                    rf"(?:every |each |all )?{_MESSAGES} (?:must|should) (?:always )?be (?:an? )?"
+                    r"(?:(?:simple|short|single|concise) )*"
+                    r"(?:one-?liners?|(?:one|single)[- ]lines?)(?: only)?"
+                ),
+            }
         ),
         r"\A[^\n]+\n?\Z",
     ),
 )
 _WRAPPED = forms(
-    r"(?:wrap|hard-wrap|keep|limit)(?: the)?(?: commit)?(?: message)?(?: body| lines?)+"
-    r"(?: lines| text)?(?: at| to| within| under)+ (\d+)(?: characters| chars| columns)?"
+    {
+        "Wrap the body at 72 characters": (
+            r"(?:wrap|hard-wrap|keep|limit)(?: the)?(?: commit)?(?: message)?(?: body| lines?)+"
+            r"(?: lines| text)?(?: at| to| within| under)+ (\d+)(?: characters| chars| columns)?"
+        )
+    }
 )
-_BODY_LABEL = forms(r"body(?: lines?)?")
-_WRAPPED_BODY = forms(r"wrap(?:ped)? (?:lines )?(?:at|to) (\d+)(?: characters| chars)?")
+_BODY_LABEL = forms({"Body": r"body(?: lines?)?"})
+_WRAPPED_BODY = forms(
+    {"wrapped at 72 chars": r"wrap(?:ped)? (?:lines )?(?:at|to) (\d+)(?: characters| chars)?"}
+)
 
 
 def _commit_shape(clause: str, statement: Statement) -> list[Draft]:
@@ -311,22 +429,41 @@ def _commit_shape(clause: str, statement: Statement) -> list[Draft]:
 
 
 _NO_TYPES = forms(
-    rf"(?:{NEVER} (?:use|add|include|write) |no )(?:Conventional Commits? )?"
-    r"(?:(?:type )?prefix(?:es)?(?: like| such as)? )?(?:(?:`\w+:`(?:,? (?:and|or) |, |/)?)+)"
-    r"(?:,? etc\.?)?(?: prefix(?:es)?)?",
-    rf"{NEVER} use (?:conventional|semantic) commits?(?: type)?(?: prefix(?:es)?| format)?",
+    {
+        "Do not use prefixes such as `feat:` or `fix:`": (
+            rf"(?:{NEVER} (?:use|add|include|write) |no )(?:Conventional Commits? )?"
+            r"(?:(?:type )?prefix(?:es)?(?: like| such as)? )?"
+            r"(?:(?:`\w+:`(?:,? (?:and|or) |, |/)?)+)(?:,? etc\.?)?(?: prefix(?:es)?)?"
+        ),
+        "Never use Conventional Commits prefixes": (
+            rf"{NEVER} use (?:conventional|semantic) commits?(?: type)?"
+            r"(?: prefix(?:es)?| format)?"
+        ),
+    }
 )
 _NO_PREFIX = forms(
-    rf"{NEVER} prefix (?:PR titles (?:or|and) )?{_MESSAGES}(?: titles?| subjects?)*"
-    rf"(?: or PR titles)? with {_QUOTED}"
+    {
+        "Do not prefix PR titles or commit subjects with `[codex]`": (
+            rf"{NEVER} prefix (?:PR titles (?:or|and) )?{_MESSAGES}(?: titles?| subjects?)*"
+            rf"(?: or PR titles)? with {_QUOTED}"
+        )
+    }
 )
 _PREFIX = forms(
-    rf"{ADVERBS}(?:prefix|start|begin)(?: all| your| the| every| each)* {_MESSAGES}"
-    rf"(?: titles?| subjects?)* with (?:the |an? )?{_QUOTED}(?: prefix)?.{{0,40}}",
-    rf"(?:all |every )?{_MESSAGES} (?:must |should )?(?:start|begin|be prefixed)s?"
-    rf" with {_QUOTED}.{{0,40}}",
-    rf"{ADVERBS}use {_QUOTED} (?:commit )?prefix(?:es)?(?: for {_MESSAGES})?"
-    r"(?: matching the scope)?",
+    {
+        "Prefix all commit messages with `[area]`": (
+            rf"{ADVERBS}(?:prefix|start|begin)(?: all| your| the| every| each)* {_MESSAGES}"
+            rf"(?: titles?| subjects?)* with (?:the |an? )?{_QUOTED}(?: prefix)?.{{0,40}}"
+        ),
+        "Every commit message must start with `[area]`": (
+            rf"(?:all |every )?{_MESSAGES} (?:must |should )?(?:start|begin|be prefixed)s?"
+            rf" with {_QUOTED}.{{0,40}}"
+        ),
+        "Use `area:` commit prefixes": (
+            rf"{ADVERBS}use {_QUOTED} (?:commit )?prefix(?:es)?(?: for {_MESSAGES})?"
+            r"(?: matching the scope)?"
+        ),
+    }
 )
 _SHORT_TAG = 3  # letters; a longer word in brackets stands for any: `[area]`
 
@@ -354,27 +491,45 @@ def commit_prefix(clause: str, statement: Statement, prohibits: bool) -> list[Dr
     return None
 
 
-_BEFORE_FILES = (
-    r"(?:(?:the|any|anything in|files in|files under|your|generated|local|secrets|API keys"
-    r"|credentials|tokens|keys|sensitive data|or|and|,) ?)*"
+_BEFORE_FILES = "(?:{} ?)*".format(
+    one_of(
+        *("the", "any", "anything in", "files in", "files under", "your", "generated", "local"),
+        *("secrets", "API keys", "credentials", "tokens", "keys", "sensitive data", "or", "and"),
+        ",",
+    )
 )
 _FILES = r"(?: files?| director(?:y|ies)| folders?)?"
-_COMMITTING = rf"(?:commit|check in|stage) {_BEFORE_FILES}(?P<files>{CODES}|\.env){_FILES}"
-_AND_MORE = rf"(?:(?:,? or |, )[\w ,-]+)?{TAIL}"
-_NEVER_COMMITTED = forms(
-    rf"(?:(?:always|please|important|strictly) )*{NEVER} {_COMMITTING}{_AND_MORE}",
-    rf"(?:the )?(?:files? |folder |directory )?(?P<files>{CODES}){_FILES}"
-    r"(?: (?:is|are) [\w -]{3,30}(?:,| and))? (?:must|should|may|can) (?:never|not) be"
-    rf" (?:committed|checked in|added to git){TAIL}",
+_COMMITTING = forbidden(
+    {
+        "commit secrets or `.env` files, or anything alike": (
+            rf"(?:commit|check in|stage) {_BEFORE_FILES}(?P<files>{CODES}|\.env){_FILES}"
+            rf"(?:(?:,? or |, )[\w ,-]+)?{TAIL}"
+        )
+    },
+    f"{any_words('always', 'please', 'important', 'strictly')}{NEVER} ",
+)
+_CANNOT_BE_COMMITTED = forms(
+    {
+        "The file `a.py` is generated and must not be committed": (
+            rf"(?:the )?(?:files? |folder |directory )?(?P<files>{CODES}){_FILES}"
+            r"(?: (?:is|are) [\w -]{3,30}(?:,| and))? (?:must|should|may|can) (?:never|not) be"
+            rf" (?:committed|checked in|added to git){TAIL}"
+        )
+    }
 )
 _FILES_FIRST = re.compile(rf"(?:the )?(?P<files>{CODES}){_FILES} (?:is|are)\b", re.I)
-_NOT_THEM = forms(rf"{NEVER} (?:commit|check in|stage) (?:it|them|this|these)(?: files?)?{TAIL}")
-_COMMITTED = forms(rf"{_COMMITTING}{_AND_MORE}")  # below "Do not"
+_NOT_THEM = forms(
+    {
+        "never commit it": (
+            rf"{NEVER} (?:commit|check in|stage) (?:it|them|this|these)(?: files?)?{TAIL}"
+        )
+    }
+)
 
 
 def not_committed(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
     """Never commit `.env`."""
-    match = whole_match(_NEVER_COMMITTED + (_COMMITTED if prohibits else ()), clause)
+    match = _COMMITTING.match(clause, prohibits) or whole_match(_CANNOT_BE_COMMITTED, clause)
     if match is None and whole_match(_NOT_THEM, clause):  # "`gen/` is built - never commit it"
         match = _FILES_FIRST.match(statement.text)
     if match is None:

@@ -3,42 +3,68 @@
 import re
 from collections.abc import Sequence
 
-from holdfast.drafting.clauses import CODES, NEVER, OBJECTS, REASON, TAIL, names_in
+from holdfast.drafting.clauses import names_in
 from holdfast.drafting.commands import path_glob
 from holdfast.drafting.drafts import Draft
-from holdfast.drafting.forms import forms, whole_match
+from holdfast.drafting.forms import (
+    CODES,
+    NEVER,
+    OBJECTS,
+    REASON,
+    TAIL,
+    any_words,
+    forbidden,
+    forms,
+    one_of,
+    whole_match,
+)
 from holdfast.drafting.rules_file import Statement
 
-EDIT = (
-    r"(?:hand-?|manually |directly |ever )?(?:edit|modify|touch|change|alter|update|write to"
-    r"|write into|overwrite|tamper with|make (?:any |manual |direct )?(?:changes|edits) (?:to|in)"
-    r"|add (?:new )?files (?:to|in))"
+EDIT = r"(?:hand-?|manually |directly |ever )?" + one_of(
+    *"edit modify touch change alter update overwrite".split(),
+    *("write to", "write into", "tamper with", "add (?:new )?files (?:to|in)"),
+    r"make (?:any |manual |direct )?(?:changes|edits) (?:to|in)",
 )
 _MAKE = r"(?:create|recreate|re-create|add)"
 _THE = r"(?: the)?\s*"
-_THE_FILES = (
-    r"(?:(?:the|any|all|generated|existing|translated|translations|docs|artifacts|bindings"
-    r"|output|files?|folders?|anything|code|director(?:y|ies)) |(?:in|inside|under|within) )*"
+# "any files in", "the generated bindings"
+_THE_FILES = "(?:{} |(?:in|inside|under|within) )*".format(
+    one_of(
+        *"the any all generated existing translated translations docs artifacts bindings".split(),
+        *("output", "files?", "folders?", "anything", "code", "director(?:y|ies)"),
+    )
 )
 _FILES = r"(?: files?| folders?| director(?:y|ies))?"
+_FOLDER = r"(?: files?| folder| directory)?"
+# "edit", "rename or edit", "edit, move or delete"
 _EDITS = (
     rf"(?:delete or |rename or |move or |create or |add or )?{EDIT}(?:(?:,? or |, |/){EDIT})*"
     r"(?:,? or (?:delete|remove|rename|move|regenerate|reformat))?\b"
 )
-_EDITING = (
-    rf"{_EDITS}{_THE}{_THE_FILES}(?P<files>{CODES}|{OBJECTS})(?: (?P<kind>YAML|JSON|TOML|Markdown"
-    rf"|SQL|XML|CSS|HTML))?{_FILES}{TAIL}",
-    rf"(?:{_MAKE}|{EDIT}), (?:{_MAKE}|{EDIT}),? or \w+\b{_THE}(?P<files>{CODES})(?: files?)?{TAIL}",
-    # of a folder that may have files already, only new ones are meant
-    rf"{_MAKE}\b{_THE}(?P<files>{CODES}|{OBJECTS})(?: files?)?{TAIL}",
+_EDITING = forbidden(
+    {
+        "edit any generated files in `vendor/` by hand": (
+            rf"{_EDITS}{_THE}{_THE_FILES}(?P<files>{CODES}|{OBJECTS})"
+            rf"(?: (?P<kind>YAML|JSON|TOML|Markdown|SQL|XML|CSS|HTML))?{_FILES}{TAIL}"
+        ),
+        "create, edit, or delete `a.lock`": (
+            rf"(?:{_MAKE}|{EDIT}), (?:{_MAKE}|{EDIT}),? or \w+\b{_THE}(?P<files>{CODES})"
+            rf"(?: files?)?{TAIL}"
+        ),
+        # of a folder that may have files already, only new ones are meant
+        "create `setup.py` files": (
+            rf"{_MAKE}\b{_THE}(?P<files>{CODES}|{OBJECTS})(?: files?)?{TAIL}"
+        ),
+    },
+    f"{any_words('always', 'please', 'important', 'strictly')}{NEVER} ",
 )
-_NEVER_EDITED = forms(
-    *(rf"(?:(?:always|please|important|strictly) )*{NEVER} {editing}" for editing in _EDITING)
-)
-_EDITED = forms(*_EDITING)  # below "Do not"
 _NAMED_IN_BRACKETS = forms(
-    rf"{NEVER} {EDIT} (?:the |any )?(?:[\w-]+ ){{1,2}}?(?:files?|code|folders|directories)"
-    rf" \((?P<files>{CODES})\){TAIL}"
+    {
+        "Never modify system files (`/etc`)": (
+            rf"{NEVER} {EDIT} (?:the |any )?(?:[\w-]+ ){{1,2}}?(?:files?|code|folders|directories)"
+            rf" \((?P<files>{CODES})\){TAIL}"
+        )
+    }
 )
 _ENDINGS = {"yaml": "{yml,yaml}", "markdown": "{md,mdx}"}  # others are the name of the kind
 _BARE_FILE = re.compile(
@@ -65,7 +91,7 @@ def file_never(clause: str, statement: Statement, prohibits: bool) -> list[Draft
     """Do not edit files in `vendor/`."""
     if listed := whole_match(_NAMED_IN_BRACKETS, statement.text.strip(" .")):
         return _untouched(globs_in(listed["files"]))
-    match = whole_match(_NEVER_EDITED + (_EDITED if prohibits else ()), clause)
+    match = _EDITING.match(clause, prohibits)
     if match is None:
         return None
     globs = globs_in(match["files"])
@@ -76,26 +102,44 @@ def file_never(clause: str, statement: Statement, prohibits: bool) -> list[Draft
 
 
 _CANNOT_BE_EDITED = forms(
-    rf"(?:generated files? )?\(?(?:the |all |files in |everything in )*(?P<files>{CODES})\)?"
-    r"(?: files?)? (?:must|should|may|can) (?:not|never) be (?:hand-?|manually )?(?:edited"
-    rf"|modified|changed|touched)(?: or \w+)?{TAIL}"
+    {
+        "Generated files (`src/gen/`) must not be edited by hand": (
+            rf"(?:generated files? )?\(?(?:the |all |files in |everything in )*"
+            rf"(?P<files>{CODES})\)?(?: files?)? (?:must|should|may|can) (?:not|never) be"
+            rf" (?:hand-?|manually )?(?:edited|modified|changed|touched)(?: or \w+)?{TAIL}"
+        )
+    }
 )
 _LOCKED = forms(
-    r"(?:treat |consider )?(?:the |all |files in |everything (?:in|under) |anything in )*"
-    rf"(?P<files>{CODES})(?: files?| folder| directory)?(?: is| are| as)?(?: strictly)?"
-    r" (?:read-only|immutable|off[ -]limits|frozen)",
-    rf"(?:leave|keep) (?:the )?(?P<files>{CODES})(?: files?| folder| directory)?"
-    r" (?:alone|untouched|unchanged|as[ -]is|unmodified)",
+    {
+        "Treat everything in `vendor/` as read-only": (
+            r"(?:treat |consider )?"
+            r"(?:the |all |files in |everything (?:in|under) |anything in )*"
+            rf"(?P<files>{CODES}){_FOLDER}(?: is| are| as)?(?: strictly)?"
+            r" (?:read-only|immutable|off[ -]limits|frozen)"
+        ),
+        "Leave `vendor/` alone": (
+            rf"(?:leave|keep) (?:the )?(?P<files>{CODES}){_FOLDER}"
+            r" (?:alone|untouched|unchanged|as[ -]is|unmodified)"
+        ),
+    }
 )
 _FILES_FIRST = re.compile(
-    rf"(?:the |all |files in |everything in )?(?P<files>{CODES})(?: files?| folder| directory)?"
+    rf"(?:the |all |files in |everything in )?(?P<files>{CODES}){_FOLDER}"
     r"\s*(?:[—–:(,-]|(?:is|are|was|were)\b)",
     re.I,
 )
+# what is said of files that were named
 _NOT_EDITED = forms(
-    rf"(?:(?:so|and|auto-?generated|generated|please)[,:.]? )*{NEVER} {EDIT}"
-    rf"(?: (?:it|them|this|these|this file|that file|these files|{REASON}))*",
-    r"(?:auto-?generated|generated)?(?:,| and)? ?(?:is |are )?(?:strictly )?read-only",
+    {
+        "generated, do not edit it directly": (
+            rf"(?:(?:so|and|auto-?generated|generated|please)[,:.]? )*{NEVER} {EDIT}"
+            rf"(?: (?:it|them|this|these|this file|that file|these files|{REASON}))*"
+        ),
+        "generated and read-only": (
+            r"(?:auto-?generated|generated)?(?:,| and)? ?(?:is |are )?(?:strictly )?read-only"
+        ),
+    }
 )
 
 
@@ -119,17 +163,30 @@ def file_is_generated(clause: str, statement: Statement, prohibits: bool) -> lis
     return _untouched(globs_in(match["files"]))
 
 
+# the heading of a list of files, or its end
 _LEFT_ALONE = re.compile(
     rf"(?:{NEVER}) {EDIT}(?: (?:these|the following|any|generated|files?|folders?|director(?:y|ies)"
     rf"|paths|of|in|or|{REASON}))*[\s:!.)]*$",
     re.I,
 )
 _PROTECTED = forms(
-    r"\W*(?:protected|read-only|off[ -]limits) (?:files|paths|areas|folders|files and folders"
-    r"|files & folders|directories)\W*"
+    {
+        "Protected files:": (
+            r"\W*(?:protected|read-only|off[ -]limits) (?:files|paths|areas|folders"
+            r"|files and folders|files & folders|directories)\W*"
+        )
+    }
 )
-_NO_EDIT_LABEL = forms(rf"{NEVER} {EDIT}(?: generated| these)? files?")
-_LISTED = forms(rf"(?P<files>{CODES})(?: (?:is|are) (?:auto-?)?generated.*| files?)?")
+_NO_EDIT_LABEL = forms(
+    {"Do not edit generated files": rf"{NEVER} {EDIT}(?: generated| these)? files?"}
+)
+_LISTED = forms(
+    {
+        "`src/gen/` is auto-generated by protoc": (
+            rf"(?P<files>{CODES})(?: (?:is|are) (?:auto-?)?generated.*| files?)?"
+        )
+    }
+)
 
 
 def file_below(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:

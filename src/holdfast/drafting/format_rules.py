@@ -2,34 +2,58 @@
 
 import re
 
-from holdfast.drafting.bot_prompts import LEAD, QUOTES, REPLY, Clause
+from holdfast.drafting.bot_prompts import LEAD, QUOTES, REPLY, BotClause
 from holdfast.drafting.drafts import Draft, Spec
+from holdfast.drafting.forms import first_match, forms, one_of
 from holdfast.drafting.length_rules import NUMBER, number_value
 
-_GIVE = (
-    rf"(?:{LEAD}(?:answer|reply|respond|output|return|write|produce|format {REPLY}|give {REPLY}"
-    r"|give your remarks|present \w+ \w+)(?: (?:with|in|as|only|just|nothing but|exclusively"
-    r"|strictly|always|using|to|the (?:user|customer)))*"
-    rf"|\b{REPLY} (?:(?:must|should|has to|have to|will|always) )*(?:is|are|be|comes? (?:as|in))"
-    r"(?: (?:in|only|always|formatted as|written as))*"
-    r"|^(?:output|format|(?:output|response|reply|answer) format): ?(?:only )?"
-    r"|^(?:only|always) (?:in )?|\bexpects)"
+# "always reply only with", "the output must be", "Format:"
+_GIVE = one_of(
+    LEAD
+    + one_of(
+        *"answer reply respond output return write produce".split(),
+        *(rf"format {REPLY}", rf"give {REPLY}", "give your remarks", r"present \w+ \w+"),
+    )
+    + "(?: {})*".format(
+        one_of(
+            *"with in as only just exclusively strictly always using to".split(),
+            *("nothing but", "the (?:user|customer)"),
+        )
+    ),
+    rf"\b{REPLY} (?:(?:must|should|has to|have to|will|always) )*"
+    r"(?:is|are|be|comes? (?:as|in))(?: (?:in|only|always|formatted as|written as))*",
+    r"^(?:output|format|(?:output|response|reply|answer) format): ?(?:only )?",
+    r"^(?:only|always) (?:in )?",
+    r"\bexpects",
 )
-_JSON = re.compile(
-    rf"{_GIVE} ?(?:(?:a|an|one|single|valid|raw|strict|pure|minified|only|just) )*JSON"
-    r"(?! (?:arrays?|lists?|lines|web|schema|files?|schemas))(?P<object> objects?)?",
-    re.I,
+_JSON = forms(
+    {
+        "Reply only with one JSON object": (
+            rf"{_GIVE} ?(?:(?:a|an|one|single|valid|raw|strict|pure|minified|only|just) )*JSON"
+            r"(?! (?:arrays?|lists?|lines|web|schema|files?|schemas))(?P<object> objects?)?"
+        )
+    }
 )
-_KEYS = re.compile(
-    rf"\b(?:keys?|fields?|properties)(?: (?:named|called))?:? ?,? ?(?P<quotes>{QUOTES})"
-    rf"|(?P<before>{QUOTES}) (?:keys|fields)",
-    re.I,
+# what follows shows that only a part of the reply is JSON: "JSON at the end"
+_PART_OF_REPLY = re.compile(
+    r"[^,]{0,20} (?:inside|block at|at the end|field\b|for (?:the|a|each))", re.I
 )
-_LIST = re.compile(
-    rf"{_GIVE} ?(?:(?:a|an|the form of|form of|short|simple|single|only) )*"
-    r"(?P<kind>numbered list|bullet(?:ed)? (?:points|list)|bullets|markdown table|table)\b"
-    r"(?! (?:of|with) (?:up|links))",
-    re.I,
+_KEYS = forms(
+    {
+        "with the keys ⟪0⟫ and ⟪1⟫": (
+            rf"\b(?:keys?|fields?|properties)(?: (?:named|called))?:? ?,? ?(?P<quotes>{QUOTES})"
+        ),
+        "with ⟪0⟫ and ⟪1⟫ fields": rf"(?P<quotes>{QUOTES}) (?:keys|fields)",
+    }
+)
+_LIST = forms(
+    {
+        "Always answer with a numbered list": (
+            rf"{_GIVE} ?(?:(?:a|an|the form of|form of|short|simple|single|only) )*"
+            r"(?P<kind>numbered list|bullet(?:ed)? (?:points|list)|bullets|markdown table|table)\b"
+            r"(?! (?:of|with) (?:up|links))"
+        )
+    }
 )
 _LISTS: dict[str, Spec] = {
     "numbered": {"name": "numbered_list"},
@@ -49,41 +73,50 @@ _ELEMENTS = {  # what is not wanted in plain text, and how it looks
         r"\*\*|__|```|^\s*\||^\s*(?:[-*•]|#+|\d+[.)])\s"
     ),
 }
-_ELEMENT = "|".join(_ELEMENTS)
-_WITHOUT = re.compile(
-    r"(?:\b(?:no|without(?: any)?|neither|nor|never(?: use)?|not (?:use|include|format with)"
-    r"|n't use"
-    r"|avoid(?: using)?)) (?:(?:any|using|or|complex|special) )*"
-    rf"(?P<elements>(?:{_ELEMENT})(?:(?:, (?:and |or |nor |no )?| or | and | nor |/)(?:no |any )?"
-    rf"(?:{_ELEMENT}))*)(?= *(?:$|[,:.]|(?:or|and|nor) |in (?:your|the|any) (?:{REPLY}|chat"
-    r"|output)|at all"
-    r"|whatsoever|ever|only|please))",
-    re.I,
+_ELEMENT = one_of(*_ELEMENTS)
+_WITHOUT = forms(
+    {
+        "never use tables, bullet points or headings": (
+            r"(?:\b"
+            + one_of(
+                *("no", "without(?: any)?", "neither", "nor", "never(?: use)?"),
+                *("not (?:use|include|format with)", "n't use", "avoid(?: using)?"),
+            )
+            + r") (?:(?:any|using|or|complex|special) )*"
+            rf"(?P<elements>{_ELEMENT}(?:(?:, (?:and |or |nor |no )?| or | and | nor |/)"
+            rf"(?:no |any )?{_ELEMENT})*)"
+            rf"(?= *(?:$|[,:.]|(?:or|and|nor) |in (?:your|the|any) (?:{REPLY}|chat|output)"
+            r"|at all|whatsoever|ever|only|please))"
+        )
+    }
 )
-_PLAIN = re.compile(
-    rf"\bplain text only\b|\bonly plain text\b|{LEAD}(?:write|use|reply|answer|respond|speak)"
-    r"(?: (?:in|with|only))* plain text\b|\bin plain text,? (?:only|without|no)\b",
-    re.I,
+_PLAIN = forms(
+    {
+        "plain text only": r"\bplain text only\b",
+        "only plain text": r"\bonly plain text\b",
+        "Always answer in plain text": (
+            rf"{LEAD}(?:write|use|reply|answer|respond|speak)(?: (?:in|with|only))* plain text\b"
+        ),
+        "in plain text, without any formatting": (r"\bin plain text,? (?:only|without|no)\b"),
+    }
 )
 
 
-def format_rules(clause: Clause) -> list[Draft]:
+def format_rules(clause: BotClause) -> list[Draft]:
     """JSON with its keys, a list, a table, or text without the marks of Markdown."""
     specs = [_json(clause), _list(clause), _plain(clause)]
     return [Draft("format", "requirement", spec) for spec in specs if spec is not None]
 
 
-def _json(clause: Clause) -> Spec | None:
-    match = _JSON.search(clause.text)
+def _json(clause: BotClause) -> Spec | None:
+    match = first_match(_JSON, clause.text)
     if match is None or _negated(clause.text, match):
         return None
     rest = clause.text[match.end() :]
-    if re.match(
-        r"[^,]{0,20} (?:inside|block at|at the end|field\b|for (?:the|a|each))", rest, re.I
-    ):
+    if _PART_OF_REPLY.match(rest):
         return None
-    if keys := _KEYS.search(rest):
-        quoted = clause.quoted(keys["quotes"] or keys["before"])
+    if keys := first_match(_KEYS, rest):
+        quoted = clause.quoted(keys["quotes"])
         if all(re.fullmatch(r"[\w-]+", key) for key in quoted):
             return {"name": "json_object", "keys": quoted}
     if match["object"]:
@@ -91,8 +124,8 @@ def _json(clause: Clause) -> Spec | None:
     return {"name": "ifeval_detectable_format_json_format"}
 
 
-def _list(clause: Clause) -> Spec | None:
-    match = _LIST.search(clause.text)
+def _list(clause: BotClause) -> Spec | None:
+    match = first_match(_LIST, clause.text)
     if match is None or _negated(clause.text, match):
         return None
     after, kind = clause.text[match.end() :], match["kind"].lower()
@@ -103,11 +136,11 @@ def _list(clause: Clause) -> Spec | None:
     return spec | {"count": number_value(items[1])} if items and kind != "table" else spec
 
 
-def _plain(clause: Clause) -> Spec | None:
+def _plain(clause: BotClause) -> Spec | None:
     looks: list[str] = []
-    if _PLAIN.search(clause.text):
+    if first_match(_PLAIN, clause.text):
         looks = [list(_ELEMENTS.values())[-1]]
-    for match in _WITHOUT.finditer(clause.text):
+    for match in _WITHOUT[0].pattern.finditer(clause.text):
         for words, look in _ELEMENTS.items():
             if re.search(rf"\b(?:{words})\b", match["elements"], re.I) and look not in looks:
                 looks.append(look)

@@ -3,14 +3,19 @@
 import re
 import unicodedata
 
-from holdfast.drafting.bot_prompts import QUOTE, Clause
+from holdfast.drafting.bot_prompts import QUOTE, BotClause
 from holdfast.drafting.drafts import Draft, Spec
+from holdfast.drafting.forms import Form, one_of
 
-WHEN_ASKED = (
-    r"(?i)\bwho (?:are you\b(?! \w+ing)|am I (?:talk|chatt|speak|writ)ing|is this[?,])"
-    r"|\byour name\b|\bare you called\b|\bshould I call you\b|\bdo you have a name\b"
-    r"|\bintroduce yourself|\bwie hei(?:ß|ss)t du|\bwer (?:bist du|sind Sie)"
-    r"|\bqui es-tu|\bqui êtes-vous|\bti chiami\b|\bchi sei\b|\bcómo te llamas|\bquién eres"
+WHEN_ASKED = "(?i)" + "|".join(
+    (
+        r"\bwho (?:are you\b(?! \w+ing)|am I (?:talk|chatt|speak|writ)ing|is this[?,])",
+        *(r"\byour name\b", r"\bare you called\b", r"\bshould I call you\b"),
+        *(r"\bdo you have a name\b", r"\bintroduce yourself"),
+        *(r"\bwie hei(?:ß|ss)t du", r"\bwer (?:bist du|sind Sie)"),
+        *(r"\bqui es-tu", r"\bqui êtes-vous"),
+        *(r"\bti chiami\b", r"\bchi sei\b", r"\bcómo te llamas", r"\bquién eres"),
+    )
 )
 ASKED = (
     "Who are you?",
@@ -22,34 +27,47 @@ ASKED = (
 )
 _WORD = r"[A-ZÀ-Þ][\w'-]*[a-zß-ÿ][\w'-]*"
 _NAME = rf"(?P<name>{_WORD}(?: {_WORD})?|{QUOTE}|[A-Z][A-Z0-9-]{{2,}}(?=,))"
-_FORMS = tuple(
-    re.compile(form)
-    for form in (
-        rf"^(?:You are|You're|I am|Act as|Sei|Eres|Du bist|Tu es) {_NAME}(?=,| (?:from|of|at|vom"
-        r"|von"
-        rf"|and|und|di|de)\b|$| - )",
-        rf"\b(?:[Yy]our name is|[Yy]ou are (?:called|named)|[Dd]ein Name ist|[Dd]u heißt"
-        r"|[Tt]e llamas"
-        rf"|[Tt]i chiami|[Tt]u t'appelles) {_NAME}(?![\w-])",
-        rf"\b(?:assistant|bot|chatbot|agent|tutor|concierge|receptionist|robot) (?:named|called)"
-        rf" {_NAME}(?![\w-])",
-        rf"^Name: {_NAME}$",
-    )
+_FORMS = tuple(  # in which the case of letters tells a name
+    Form(example, re.compile(pattern))
+    for example, pattern in {
+        "You are Luna, our assistant": (
+            rf"^(?:You are|You're|I am|Act as|Sei|Eres|Du bist|Tu es) {_NAME}"
+            r"(?=,| (?:from|of|at|vom|von|and|und|di|de)\b|$| - )"
+        ),
+        "Your name is Luna": (
+            r"\b"
+            + one_of(
+                *("[Yy]our name is", "[Yy]ou are (?:called|named)", "[Dd]ein Name ist"),
+                *("[Dd]u heißt", "[Tt]e llamas", "[Tt]i chiami", "[Tt]u t'appelles"),
+            )
+            + rf" {_NAME}(?![\w-])"
+        ),
+        "the receptionist called Luna": (
+            r"\b"
+            + one_of(*"assistant bot chatbot agent tutor concierge receptionist robot".split())
+            + rf" (?:named|called) {_NAME}(?![\w-])"
+        ),
+        "Name: Luna": rf"^Name: {_NAME}$",
+    }.items()
 )
 # capitalised words that begin a role, and no name
 _ROLES = re.compile(
-    r"\b(?:AI|Assistant|Expert|Senior|Professional|English|Friendly|Helpful|Chief|Head|Lead"
-    r"|Customer"
-    r"|Support|Software|Virtual|Personal|Certified|Experienced|World|The|An?|Our|Dr|Agent|Bot"
-    r"|Teacher|Tutor|Coach|Advisor|Sales|Marketing|Data|Technical|Legal|Medical|Language|Model"
-    r"|Not|Now|Here|Responsible|Interviewer|Engineer|Manager|Writer|Developer|Analyst)\b"
+    r"\b"
+    + one_of(
+        *"AI Assistant Expert Senior Professional English Friendly Helpful Chief Head Lead".split(),
+        *"Customer Support Software Virtual Personal Certified Experienced World The An?".split(),
+        *"Our Dr Agent Bot Teacher Tutor Coach Advisor Sales Marketing Data Technical".split(),
+        *"Legal Medical Language Model Not Now Here Responsible Interviewer Engineer".split(),
+        *"Manager Writer Developer Analyst".split(),
+    )
+    + r"\b"
 )
 
 
-def identity_rules(clause: Clause) -> list[Draft]:
+def identity_rules(clause: BotClause) -> list[Draft]:
     """The name that the bot gives when it is asked who it is."""
     for form in _FORMS:
-        match = form.search(clause.text)
+        match = form.pattern.search(clause.text)
         if match and not _ROLES.search(match["name"]):
             (name,) = clause.quoted(match["name"]) or (match["name"],)
             plain = unicodedata.normalize("NFD", name)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
 
-from holdfast.drafting.clauses import NEVER
+from holdfast.drafting.forms import NEVER
 
 
 class Modality(Enum):

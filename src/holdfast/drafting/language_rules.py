@@ -3,9 +3,9 @@
 import re
 from dataclasses import dataclass
 
-from holdfast.drafting.bot_prompts import QUOTE, REPLY, Clause
+from holdfast.drafting.bot_prompts import QUOTE, REPLY, BotClause
 from holdfast.drafting.drafts import Draft, Spec
-from holdfast.drafting.forms import forms, one_of
+from holdfast.drafting.forms import Form, forms, one_of
 from holdfast.measures.arguments import NAMES
 
 _CODES = {name.lower(): code for code, name in NAMES.items()} | {
@@ -48,13 +48,26 @@ _OF_REPLIES = one_of(
     *"must should are is be always will".split(), "have to", "has to", "written", "given"
 )
 _LANGUAGES = forms(
-    rf"{_SUBJECT}{_VERB}(?: {_BETWEEN}){{0,8}} (?:in|auf|en|in lingua) {_LANGUAGE}\b",
-    rf"{_SUBJECT}(?:speak|use) (?:only )?{_LANGUAGE}(?: only)?(?= (?:with|only|to|in|at)\b|$|,)",
-    rf"\b{REPLY}(?: {_OF_REPLIES})* in {_LANGUAGE}\b",
-    rf"\ball of them in {_LANGUAGE}\b",
-    rf"\b(?:{_VERB}|comunicarás|output)\b[^:]{{0,60}}?\b{_ALWAYS_IN} (?:en|in|auf) {_LANGUAGE}\b",
-    rf"^{_LABEL}: ?(?:always |only )?{_LANGUAGE}\b",
-    rf"^(?:in )?{_LANGUAGE} only$|^only {_LANGUAGE.replace('name', 'name2')}$",
+    {
+        "always answer all messages of users in German": (
+            rf"{_SUBJECT}{_VERB}(?: {_BETWEEN}){{0,8}} (?:in|auf|en|in lingua) {_LANGUAGE}\b"
+        ),
+        "use only German": (
+            rf"{_SUBJECT}(?:speak|use) (?:only )?{_LANGUAGE}(?: only)?"
+            r"(?= (?:with|only|to|in|at)\b|$|,)"
+        ),
+        "your replies must always be in German": (
+            rf"\b{REPLY}(?: {_OF_REPLIES})* in {_LANGUAGE}\b"
+        ),
+        "all of them in German": rf"\ball of them in {_LANGUAGE}\b",
+        "comunicarás con los clientes siempre en español": (
+            rf"\b(?:{_VERB}|comunicarás|output)\b[^:]{{0,60}}?"
+            rf"\b{_ALWAYS_IN} (?:en|in|auf) {_LANGUAGE}\b"
+        ),
+        "Response language: German": rf"^{_LABEL}: ?(?:always |only )?{_LANGUAGE}\b",
+        "in German only": rf"^(?:in )?{_LANGUAGE} only$",
+        "only German": rf"^only {_LANGUAGE}$",
+    }
 )
 # "English: reply in English" is for those who write in it
 _OF_A_LANGUAGE = re.compile(rf"^{_LANGUAGE}(?: speakers?| mode)?:", re.I)
@@ -108,10 +121,15 @@ _ADDRESSES = one_of(
     *("answer", "speak", "you do so"),
 )
 _ASKED_FORMS = forms(
-    rf"\b{_ADDRESSES}\b[^:]{{0,60}}?(?:\b(?:formal|the|a|as|with|de|mit|form) )?\b{_FORM}\b",
-    rf"\b{_FORM}-form\b",
-    r"\b(?P<vouvoyez>vouvoyez|vouvoie)\b",
+    {
+        "address guests with the formal Sie": (
+            rf"\b{_ADDRESSES}\b[^:]{{0,60}}?"
+            rf"(?:\b(?:formal|the|a|as|with|de|mit|form) )?\b{_FORM}\b"
+        ),
+        "in the Sie-form": rf"\b{_FORM}-form\b",
+    }
 )
+_VOUVOYEZ = re.compile(r"\bvouvo(?:yez|ie)\b", re.I)  # "say vous"
 _ALWAYS = re.compile(
     r"\b(?:every|each|at least once|in jeder|chaque|par réponse|au moins|cada|tratas?|a todo"
     r"|always)\b",
@@ -119,44 +137,49 @@ _ALWAYS = re.compile(
 )
 
 
-def language_rules(clause: Clause) -> list[Draft]:
+def language_rules(clause: BotClause) -> list[Draft]:
     """The language, and the polite form of address in German, French or Spanish."""
     return [*_language(clause), *_form_of_address(clause)]
 
 
-def _language(clause: Clause) -> list[Draft]:
+def _language(clause: BotClause) -> list[Draft]:
     if _OF_A_LANGUAGE.search(clause.text):
         return []
     for form in _LANGUAGES:
-        for match in form.finditer(clause.text):
-            before, after = clause.text[: match.start()], clause.text[match.end() :]
-            if _SECOND_LANGUAGE.match(after) or not _BOUNDARY.match(after):
-                continue
-            if _NOT_A_RULE.search(before):
-                continue
-            if re.search(r"\bnot\b", match[0], re.I):
-                continue
-            name = match.groupdict().get("name") or match.groupdict().get("name2") or ""
+        if name := _language_in(form, clause.text):
             spec = {"name": "language", "code": _CODES[name.lower()]}
             return [Draft("language", "requirement", spec)]
     return []
 
 
-def _form_of_address(clause: Clause) -> list[Draft]:
-    def shown(mark: re.Match[str]) -> str:  # "Sie" in quotation marks, but no sentence with it
+def _language_in(form: Form, text: str) -> str:
+    """The language of the first match that is a rule for all replies; "" if none is."""
+    for match in form.pattern.finditer(text):
+        before, after = text[: match.start()], text[match.end() :]
+        is_sole = _BOUNDARY.match(after) and not _SECOND_LANGUAGE.match(after)
+        is_negated = _NOT_A_RULE.search(before) or re.search(r"\bnot\b", match[0], re.I)
+        if is_sole and not is_negated:
+            return match["name"]
+    return ""
+
+
+def _form_of_address(clause: BotClause) -> list[Draft]:
+    """The polite form, unless its word is a part of a longer quotation."""
+
+    def shown(mark: re.Match[str]) -> str:
         (quote,) = clause.quoted(mark[0])
         return quote if " " not in quote else mark[0]
 
     text = re.sub(QUOTE, shown, clause.text)
+    if _VOUVOYEZ.search(text):
+        return [Draft("address", "requirement", _form_spec("vous", text))]
     for form in _ASKED_FORMS:
-        match = form.search(text)
+        match = form.pattern.search(text)
         if match is None or re.search(r"\b(?:never|not|nicht|no|ne)\b[^,:]*$", match[0], re.I):
             continue
-        groups = match.groupdict()
-        formal = "vous" if groups.get("vouvoyez") else match["form"]
-        if formal == "sie":  # "she" or "they"
-            continue
-        return [Draft("address", "requirement", _form_spec(formal.lower(), text))]
+        if match["form"] != "sie":  # "she" or "they"
+            spec = _form_spec(match["form"].lower(), text)
+            return [Draft("address", "requirement", spec)]
     return []
 
 

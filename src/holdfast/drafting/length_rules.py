@@ -1,8 +1,8 @@
-"""Length rules in bot prompts: "no reply has more than 40 words", "2-3 sentences"."""
+"""Rules about the length of replies: "no reply has more than 40 words", "2-3 sentences"."""
 
 import re
 
-from holdfast.drafting.bot_prompts import Clause
+from holdfast.drafting.bot_prompts import REPLY, BotClause
 from holdfast.drafting.drafts import Draft, Spec
 from holdfast.drafting.forms import one_of
 from holdfast.measures.number_words import NUMBER_WORDS
@@ -31,7 +31,7 @@ _UNITS = {
     "sentence": r"sentences?|Sätzen?|phrases|frases|oraciones|frasi",
     "character": r"characters?|chars|Zeichen|caractères|caracteres",
     "bullet": r"bullet points?|bullets",
-    "line": r"lines",
+    "line": r"lines?",
     "paragraph": r"paragraphs?",
 }
 _ADJECTIVE = one_of(
@@ -39,11 +39,13 @@ _ADJECTIVE = one_of(
     *"kid-friendly natural conversational clear".split(),
 )
 _UNIT = one_of(*(f"(?P<{unit}>{words})" for unit, words in _UNITS.items()))
-_AMOUNT = re.compile(
+# "50 words", "2 to 3 short sentences"
+AMOUNT = (
     rf"(?:(?P<least>{NUMBER})(?: ?[-–] ?| to | or ))?"
-    rf"(?P<count>{NUMBER})[- ]?(?:{_ADJECTIVE},? ){{0,3}}{_UNIT}\b",
-    re.I,
+    rf"(?P<count>{NUMBER})[- ]?(?:{_ADJECTIVE},? ){{0,3}}{_UNIT}\b"
 )
+LIMIT = r"(?:limit|keep|restrict|confine|cap|hold)"  # "limit replies to"
+_AMOUNTS = re.compile(AMOUNT, re.I)
 
 # Limits before the amount. A negation turns a limit round, up to a comma or the next verb:
 # "no more than" is an upper limit, and "no fewer than" a lower one.
@@ -51,12 +53,17 @@ _NOT = r"(?:\b(?:no|not|never|nor|none|cannot|nicht|nie|niemals|keine?[mnrs]?|nu
 _NOT_BEFORE = rf"{_NOT}(?:(?! (?:and|but|so) )[^,.:;]){{0,40}}"
 _BELOW = r"\b(?:under|below|less than|fewer than|unter|weniger als|menos de)"
 _ABOVE = r"\b(?:more than|longer than|mehr als)"
+_LIMITED_TO = one_of(
+    rf"\b{LIMIT} (?:{REPLY}|it|them|everything|yourself) (?:down )?(?:to|at)(?: a)?",
+    r"\b(?:limited|restricted|confined|capped) (?:to|at)",
+)
 _IS_BELOW = re.compile(rf"{_BELOW}$", re.I)
-_IS_LOWER_LIMIT = re.compile(rf"{_NOT_BEFORE}{_BELOW}$", re.I)
+_IS_NO_UPPER_LIMIT = re.compile(rf"{_NOT_BEFORE}(?:{_BELOW}|{_LIMITED_TO})$", re.I)
 _IS_UPPER_LIMIT = re.compile(
     one_of(
         _BELOW,
         rf"{_NOT_BEFORE}{_ABOVE}",
+        _LIMITED_TO,
         rf"{_NOT} (?:ever )?(?:exceed|go over)",
         r"\bat (?:the )?most",
         r"\bup to",
@@ -148,10 +155,10 @@ _EXACT_MEASURES = {
 }
 
 
-def length_rules(clause: Clause) -> list[Draft]:
+def length_rules(clause: BotClause) -> list[Draft]:
     """The most words, sentences, characters, bullets, lines or paragraphs."""
     drafts = []
-    for match in _AMOUNT.finditer(clause.text):
+    for match in _AMOUNTS.finditer(clause.text):
         before, after = clause.text[: match.start()].rstrip(), clause.text[match.end() :]
         if (measure := _measure_of(match, before, after)) is not None:
             drafts.append(Draft("length", "requirement", measure))
@@ -177,7 +184,7 @@ def _measure_of(match: re.Match[str], before: str, after: str) -> Spec | None:
     """The measure of an amount; None if it is no upper limit, or not that of a reply."""
     unit = next(unit for unit in _UNITS if match[unit])
     count = number_value(match["count"])
-    if _is_of_another_text(before, after) or _IS_LOWER_LIMIT.search(before):
+    if _is_of_another_text(before, after) or _IS_NO_UPPER_LIMIT.search(before):
         return None
     is_below = _IS_BELOW.search(before)
     if is_below and _IS_TOO_LITTLE.match(after):
@@ -195,8 +202,7 @@ def _measure_of(match: re.Match[str], before: str, after: str) -> Spec | None:
         or (names_replies and (is_range or _IS_AFTER_BRIEF.search(before)))
         or (count == 1 and _IN_ONE.search(before))
     )
-    most = count - 1 if is_below else count
-    return _at_most(unit, most) if is_limit and most > 0 else None
+    return at_most(match, is_below=is_below is not None) if is_limit else None
 
 
 def _is_of_another_text(before: str, after: str) -> bool:
@@ -208,7 +214,16 @@ def _is_of_another_text(before: str, after: str) -> bool:
     return bool(_OF_OTHER_TEXTS.search(nearest) or _OF_OTHER_TEXTS_AFTER.match(after))
 
 
-def _at_most(unit: str, count: int) -> Spec | None:
+def at_most(amount: re.Match[str], is_below: bool) -> Spec | None:
+    """The measure that allows at most an amount, or less than it; None if there is none.
+
+    Args:
+        amount: a match of `AMOUNT`.
+    """
+    unit = next(unit for unit in _UNITS if amount[unit])
+    count = number_value(amount["count"]) - is_below
+    if count < 1:
+        return None
     if unit in ("word", "sentence"):
         return {"name": f"at_most_{unit}s", "count": count}
     if unit == "character":

@@ -14,7 +14,7 @@ from holdfast.drafting.asking_rules import ask_rule
 from holdfast.drafting.attribution_rules import commit_trailer, no_attribution, signed_off
 from holdfast.drafting.bot_rules import bot_rules
 from holdfast.drafting.change_rules import change_together, run_after
-from holdfast.drafting.clauses import NEVER, clauses_of
+from holdfast.drafting.clauses import clauses_of
 from holdfast.drafting.code_rules import code_rule, file_begins, indentation, line_length
 from holdfast.drafting.command_rules import (
     command_below,
@@ -46,6 +46,7 @@ from holdfast.drafting.drafts import (
     Undrafted,
 )
 from holdfast.drafting.file_rules import file_below, file_is_generated, file_never
+from holdfast.drafting.forms import NEVER
 from holdfast.drafting.order_rules import UNCONDITIONAL, heading_before, run_before
 from holdfast.drafting.pull_request_rules import pr_body, pr_state, pr_title
 from holdfast.drafting.reply_rules import reply_emojis, reply_language, reply_length, reply_words

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Sequence
 
-from holdfast.drafting.clauses import CODES, NEVER
+from holdfast.drafting.clauses import codes_in
 from holdfast.drafting.commands import (
     any_of,
     is_command,
@@ -13,7 +13,7 @@ from holdfast.drafting.commands import (
     required_pattern,
 )
 from holdfast.drafting.drafts import Draft
-from holdfast.drafting.forms import forms, whole_match
+from holdfast.drafting.forms import CODES, NEVER, any_words, forms, one_of, whole_match
 from holdfast.drafting.rules_file import Statement
 
 # the words for an event, and the commands that it is done with
@@ -24,63 +24,104 @@ _EVENTS = {
     r"(?:an? |any |the |your |new )*(?:PRs?|pull[ -]requests?))": r"gh pr create(?!\S)",
     r"(?:submitting|submission)": r"(?:git push|gh pr create)(?!\S)",
 }
-_AN_EVENT = "|".join(_EVENTS)
-_OF_CHANGES = (
-    r"(?: (?:to (?:the )?(?:remote|repo(?:sitory)?|GitHub)|"
-    r"(?:any |your |the |all )?(?:code |file )?(?:changes?|code|anything|work)))?"
+_AN_EVENT = one_of(*_EVENTS)
+_OF_CHANGES = "(?: {})?".format(
+    one_of(
+        r"to (?:the )?(?:remote|repo(?:sitory)?|GitHub)",
+        r"(?:any |your |the |all )?(?:code |file )?(?:changes?|code|anything|work)",
+    )
 )
+# "every commit", "committing any changes or opening a PR"
 _EVENT = (
     r"(?:every |each |any |all |a |making (?:a |any )?)*"
-    rf"(?P<event>(?:{_AN_EVENT})(?:{_OF_CHANGES} or (?:{_AN_EVENT}))?){_OF_CHANGES}"
+    rf"(?P<event>{_AN_EVENT}(?:{_OF_CHANGES} or {_AN_EVENT})?){_OF_CHANGES}"
+)
+_CHANGE_VERBS = one_of(
+    *"make making modify modifying change changing edit editing write writing".split()
 )
 _WHENEVER_CODE_CHANGES = (
-    r"(?:when(?:ever)? (?:you )?(?:make|making|modify|modifying|change|changing|edit|editing|write"
-    r"|writing) (?:any )?(?:code|changes)[\w /]*, )?"
+    rf"(?:when(?:ever)? (?:you )?{_CHANGE_VERBS} (?:any )?(?:code|changes)[\w /]*, )?"
 )
 # a heading that says when, and is no condition
 UNCONDITIONAL = re.compile(
     rf"^{_WHENEVER_CODE_CHANGES}"
-    r"(?:[^`]*\bbefore\b|when(?:ever)? (?:you )?(?:commit|push)(?:ting|ing)?\b"
-    r"|(?:when|once|after) (?:the|a|your|you are|you['’]re) ?[\w ]*\b(?:finished|done|completed?"
-    r"|ready)\b)",
+    + one_of(
+        r"[^`]*\bbefore\b",
+        r"when(?:ever)? (?:you )?(?:commit|push)(?:ting|ing)?\b",
+        r"(?:when|once|after) (?:the|a|your|you are|you['’]re) ?[\w ]*"
+        r"\b(?:finished|done|completed?|ready)\b",
+    ),
     re.I,
 )
 
-_PLEASE = r"(?:always |please |you must |must |make sure to |be sure to )*"
-_RUN = (
-    rf"(?:{_PLEASE}(?:run|execute|use)|"
-    r"(?:always |please )*(?:run|format|lint|check|test|validate|verify|type-?check)\b"
-    r"[\w\s'/-]{1,40}? (?:with|using|via|by running))"
+_PLEASE = any_words("always", "please", "you must", "must", "make sure to", "be sure to")
+# "always run", "lint the code with"
+_RUN = one_of(
+    rf"{_PLEASE}(?:run|execute|use)",
+    any_words("always", "please")
+    + one_of(*"run format lint check test validate verify type-?check".split())
+    + r"\b[\w\s'/-]{1,40}? (?:with|using|via|by running)",
 )
 _ENSURE = r"(?:ensure|make sure|verify|check|confirm)"
 _PASSES = r"(?:passes|pass|succeeds?|is clean|is green|exits 0)"
 _WAS_RUN = r"(?:(?:is|are|was|were|has been|have been) run)"
-_GATES = tuple(
-    re.compile(form + r"(?: to [\w\s-]+| and .+ (?:when|if) .+)?", re.I)
-    for form in (
-        rf"(?:{NEVER}) {_EVENT},? without (?:first )?(?:running|having run) (?P<codes>{CODES})",
-        rf"(?P<codes>{CODES}) before {_EVENT}",
-        rf"(?P<codes>{CODES}) (?:-|–|—) (?:run|runs) [^`]{{0,40}}? before {_EVENT}",
-        rf"(?:{NEVER}) {_EVENT},? (?:if|when|unless|until) (?P<codes>{CODES})"
-        r" (?:fails?|passes|pass|succeeds?|is green|is clean)",
-        rf"{_ENSURE}(?: that)?(?: all)? (?P<codes>{CODES}) {_PASSES},? before {_EVENT}",
-        rf"(?:all |the |your )*(?:code|changes|commits|tests) (?:must|should|has to|have to) pass"
-        rf" (?P<codes>{CODES}),? before {_EVENT}",
-        rf"{_RUN}(?: [\w'/-]+){{0,5}}[: ]+(?P<codes>{CODES}),? before {_EVENT}",
-        rf"before {_EVENT},? (?:always |please |you must |must )*(?:run|execute|{_ENSURE})"
-        rf"(?: that| all)?(?: [\w'/-]+){{0,5}}[: ]+(?P<codes>{CODES})"
-        rf"(?: (?:{_PASSES}|{_WAS_RUN}))?",
-        rf"{_RUN} (?P<codes>{CODES})(?: and [\w\s-]{{1,40}})?,? before {_EVENT}",
-        rf"before {_EVENT},? {_RUN} (?P<codes>{CODES})",
-        rf"(?P<codes>{CODES}) (?:must|should|need to|has to|have to) (?:pass|succeed"
-        rf"|be run|be clean) before {_EVENT}",
-    )
+_UP_TO_FIVE_WORDS = r"(?: [\w'/-]+){0,5}"
+_AND_MORE = r"(?: to [\w\s-]+| and .+ (?:when|if) .+)?"
+_GATES = forms(
+    {
+        example: pattern + _AND_MORE
+        for example, pattern in {
+            "Never commit without running `make test`": (
+                rf"(?:{NEVER}) {_EVENT},? without (?:first )?(?:running|having run)"
+                rf" (?P<codes>{CODES})"
+            ),
+            "`make test` before committing": rf"(?P<codes>{CODES}) before {_EVENT}",
+            "`make lint` - run all linting before committing": (
+                rf"(?P<codes>{CODES}) (?:-|–|—) (?:run|runs) [^`]{{0,40}}? before {_EVENT}"
+            ),
+            "Never push if `make test` fails": (
+                rf"(?:{NEVER}) {_EVENT},? (?:if|when|unless|until) (?P<codes>{CODES})"
+                r" (?:fails?|passes|pass|succeeds?|is green|is clean)"
+            ),
+            "Make sure that `make test` passes before you commit": (
+                rf"{_ENSURE}(?: that)?(?: all)? (?P<codes>{CODES}) {_PASSES},? before {_EVENT}"
+            ),
+            "All code must pass `make lint` before committing": (
+                rf"(?:all |the |your )*(?:code|changes|commits|tests)"
+                rf" (?:must|should|has to|have to) pass (?P<codes>{CODES}),? before {_EVENT}"
+            ),
+            "Run the full test suite: `make test` before pushing": (
+                rf"{_RUN}{_UP_TO_FIVE_WORDS}[: ]+(?P<codes>{CODES}),? before {_EVENT}"
+            ),
+            "Before committing, make sure `make fmt` was run": (
+                rf"before {_EVENT},? (?:always |please |you must |must )*(?:run|execute|{_ENSURE})"
+                rf"(?: that| all)?{_UP_TO_FIVE_WORDS}[: ]+(?P<codes>{CODES})"
+                rf"(?: (?:{_PASSES}|{_WAS_RUN}))?"
+            ),
+            "Run `make test` and fix failures before every commit": (
+                rf"{_RUN} (?P<codes>{CODES})(?: and [\w\s-]{{1,40}})?,? before {_EVENT}"
+            ),
+            "Before every commit, format the code with `make fmt`": (
+                rf"before {_EVENT},? {_RUN} (?P<codes>{CODES})"
+            ),
+            "`make test` must pass before opening a PR": (
+                rf"(?P<codes>{CODES}) (?:must|should|need to|has to|have to)"
+                rf" (?:pass|succeed|be run|be clean) before {_EVENT}"
+            ),
+        }.items()
+    }
 )
 _PRE_COMMIT = forms(
-    r"(?:always )?run (?:the |all )?(?:full )?pre-commit(?: hooks| suite| checks)?(?: locally)?"
-    rf" before {_EVENT}"
+    {
+        "Run pre-commit hooks before pushing": (
+            r"(?:always )?run (?:the |all )?(?:full )?pre-commit(?: hooks| suite| checks)?"
+            rf"(?: locally)? before {_EVENT}"
+        )
+    }
 )
-_BARE_TOOL = forms(rf"(?:always )?run (?P<tool>[a-z-]+) before {_EVENT}")
+_BARE_TOOL = forms(
+    {"Always run pytest before committing": rf"(?:always )?run (?P<tool>[a-z-]+) before {_EVENT}"}
+)
 
 
 def run_before(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
@@ -122,7 +163,7 @@ def gates(commands: Iterable[str], then: str) -> list[Draft] | None:
 
 def _gates_in(codes: str, then: str) -> list[Draft] | None:
     """The rules for a list of code spans, unless any one of them is enough."""
-    return None if joined_by_or(codes) else gates(re.findall("`([^`]+)`", codes), then)
+    return None if joined_by_or(codes) else gates(codes_in(codes), then)
 
 
 def joined_by_or(codes: str) -> bool:
@@ -140,15 +181,27 @@ def _command_of(event: str) -> str:
     )
 
 
+_THEN = r"(?P<then>`[^`]+`)"
 _CODE_BEFORE_CODE = forms(
-    rf"{_PLEASE}(?:run|execute) (?P<codes>{CODES})(?: first)?,? before(?: you)?(?: (?:run|running"
-    rf"|execute|executing|calling|using))? (?P<then>`[^`]+`)",
-    rf"(?:{NEVER}) (?:run|execute|call|use) (?P<then>`[^`]+`) (?:without (?:first )?running|before"
-    rf"(?: running)?|until) (?P<codes>{CODES})(?: (?:first|has (?:run|passed)|{_PASSES}))?",
-    rf"(?P<codes>{CODES}) (?:must|should|has to|have to|needs? to) (?:always )?(?:be )?(?:run|come"
-    r"|pass|finish|succeed) before (?P<then>`[^`]+`)",
-    rf"only run (?P<then>`[^`]+`) after(?: running)? (?P<codes>{CODES})(?: (?:{_PASSES}|has passed"
-    r"|has run))?",
+    {
+        "Run `make gen` before running `make test`": (
+            rf"{_PLEASE}(?:run|execute) (?P<codes>{CODES})(?: first)?,? before(?: you)?"
+            rf"(?: (?:run|running|execute|executing|calling|using))? {_THEN}"
+        ),
+        "Never run `make ship` without running `make test`": (
+            rf"(?:{NEVER}) (?:run|execute|call|use) {_THEN}"
+            r" (?:without (?:first )?running|before(?: running)?|until)"
+            rf" (?P<codes>{CODES})(?: (?:first|has (?:run|passed)|{_PASSES}))?"
+        ),
+        "`make gen` must be run before `make test`": (
+            rf"(?P<codes>{CODES}) (?:must|should|has to|have to|needs? to) (?:always )?(?:be )?"
+            rf"(?:run|come|pass|finish|succeed) before {_THEN}"
+        ),
+        "Only run `make ship` after `make test` has passed": (
+            rf"only run {_THEN} after(?: running)? (?P<codes>{CODES})"
+            rf"(?: (?:{_PASSES}|has passed|has run))?"
+        ),
+    }
 )
 
 
@@ -160,8 +213,8 @@ def _before_a_command(clause: str) -> list[Draft] | None:
     return _gates_in(match["codes"], required_pattern(then))
 
 
-_LABEL_BEFORE = forms(rf"(?:[^`]*\b)?before {_EVENT}")
-_COMMANDS_ALONE = forms(rf"(?:{_RUN} )?{CODES}")
+_LABEL_BEFORE = forms({"Checks before committing": rf"(?:[^`]*\b)?before {_EVENT}"})
+_COMMANDS_ALONE = forms({"run `make lint` and `make test`": rf"(?:{_RUN} )?{CODES}"})
 
 
 def _labelled_before(clause: str, statement: Statement) -> list[Draft] | None:
@@ -172,25 +225,41 @@ def _labelled_before(clause: str, statement: Statement) -> list[Draft] | None:
     return _gates_in(clause, _command_of(label["event"]))
 
 
-_HEADINGS = tuple(
-    re.compile(form, re.I)
-    for form in (
-        rf"\W*{_WHENEVER_CODE_CHANGES}before {_EVENT}\b[^`]*",
-        rf"\W*{_WHENEVER_CODE_CHANGES}[^`]*\b(?:run|execute)\b[^`]* before {_EVENT}[:.]*",
-        r"[\W\d]*(?:required |mandatory )?pre-?(?P<event>commit|push|PR|pull request|submission)s?"
-        r"(?: (?:checklist|checks?|requirements?|steps|validation|verification|commands"
-        r"|quality checks|gates?))+(?: \((?:required|mandatory|must pass)\))?[\s:*.]*",
-    )
+_HEADINGS = forms(
+    {
+        "Before committing, always:": rf"\W*{_WHENEVER_CODE_CHANGES}before {_EVENT}\b[^`]*",
+        "Commands to run before a commit:": (
+            rf"\W*{_WHENEVER_CODE_CHANGES}[^`]*\b(?:run|execute)\b[^`]* before {_EVENT}[:.]*"
+        ),
+        "Pre-commit checklist (required):": (
+            r"[\W\d]*(?:required |mandatory )?"
+            r"pre-?(?P<event>commit|push|PR|pull request|submission)s?(?: "
+            + one_of(
+                *("checklist", "checks?", "requirements?", "steps", "validation", "verification"),
+                *("commands", "quality checks", "gates?"),
+            )
+            + r")+(?: \((?:required|mandatory|must pass)\))?[\s:*.]*"
+        ),
+    }
 )
 _ITEM = forms(
-    r"(?P<head>(?:(?:always |please |must |ensure (?:that )?|make sure (?:that )?)*"
-    r"(?:(?:re-?)?(?:run|execute|use|format|lint|check|test|build|validate|verify|type-?check"
-    r"|formatting|linting|tests|type checks?|compile|fix)\b)?(?:[\w\s'/-]{0,40}?"
-    rf"(?: with| using| via| by running|:))? ?)??)(?P<codes>{CODES})"
-    r"(?: (?:to|for|and|passes|pass|must|should|succeeds|is|are|in|from|on|with)\b"
-    r"(?:(?! (?:if|when|unless|or|only)\b).)*)?"
+    {
+        "Lint the code with `make lint` to find mistakes": (
+            r"(?P<head>(?:(?:always |please |must |ensure (?:that )?|make sure (?:that )?)*"
+            r"(?:(?:re-?)?"
+            + one_of(
+                *"run execute use format lint check test build validate verify".split(),
+                *("type-?check", "formatting", "linting", "tests", "type checks?", "compile"),
+                "fix",
+            )
+            + r"\b)?(?:[\w\s'/-]{0,40}?(?: with| using| via| by running|:))? ?)??)"
+            rf"(?P<codes>{CODES})(?: "
+            + one_of(*"to for and passes pass must should succeeds is are in from on with".split())
+            + r"\b(?:(?! (?:if|when|unless|or|only)\b).)*)?"
+        )
+    }
 )
-_TOOL_ITEM = forms(r"(?:always |please )?(?:run|execute) (?P<tool>[a-z-]+)")
+_TOOL_ITEM = forms({"Run pytest": r"(?:always |please )?(?:run|execute) (?P<tool>[a-z-]+)"})
 _NO_STEP = re.compile(r"\b(?:no|not|never|if|optional\w*|instead|see|read)\b", re.I)
 
 
@@ -206,7 +275,7 @@ def _below_before(clause: str, statement: Statement) -> list[Draft] | None:
     item = whole_match(_ITEM, clause)
     if item is None or re.match(r"(?:if|when|for)\b", statement.label, re.I):
         return None
-    codes = re.findall("`([^`]+)`", item["codes"])
+    codes = codes_in(item["codes"])
     if _NO_STEP.search(item["head"]) or joined_by_or(item["codes"]):
         return None
     if not all(is_command(part) for code in codes for part in parts_of(code)):
@@ -226,11 +295,17 @@ def heading_before(statement: Statement) -> list[Draft] | None:
 
 _RUN_THESE = rf"{_PLEASE}(?:run|execute)(?: (?:these|the following|all)(?: \w+){{1,3}}?)?"
 _INTRODUCTIONS = forms(
-    rf"before {_EVENT},? {_RUN_THESE}",
-    rf"(?:.*,? then )?{_RUN_THESE},? before {_EVENT}",
-    rf"(?:.*,? then )before {_EVENT},? {_RUN_THESE}",
-    rf"(?:scan|check|lint|format|validate|verify|test)[\w ]{{1,30}} before {_EVENT}"
-    r"(?: (?:with|using|by running))?",
+    {
+        "Before pushing, run these commands": rf"before {_EVENT},? {_RUN_THESE}",
+        "Run all the checks before committing": rf"(?:.*,? then )?{_RUN_THESE},? before {_EVENT}",
+        "Test the change, then before pushing run": (
+            rf"(?:.*,? then )before {_EVENT},? {_RUN_THESE}"
+        ),
+        "Lint your code before committing with": (
+            rf"(?:scan|check|lint|format|validate|verify|test)[\w ]{{1,30}} before {_EVENT}"
+            r"(?: (?:with|using|by running))?"
+        ),
+    }
 )
 
 

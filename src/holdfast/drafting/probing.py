@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
+from holdfast.drafting.drafted_files import DraftedFile, DraftedRule, UndraftedLine
 from holdfast.drafting.drafts import Undrafted
-from holdfast.drafting.suite_text import DraftedFile, DraftedRule
 from holdfast.measures import build
 
 # Everyday questions, which any bot can be asked. Rules about the language, the length and the words
@@ -24,10 +24,10 @@ def probed(file: DraftedFile) -> DraftedFile:
     return replace(file, lines=tuple(map(_if_shown, file.lines)))
 
 
-def _if_shown(line):
-    if not isinstance(line, DraftedRule):
+def _if_shown(line: DraftedRule | UndraftedLine) -> DraftedRule | UndraftedLine:
+    if isinstance(line, UndraftedLine):
         return line
-    is_shown = not line.draft.when or line.draft.probes
-    if not is_shown or build(line.draft.measure).of_turn:
-        return line.statement, ONLY_IN_LOGS
-    return line
+    is_asked_for = not line.draft.when or line.draft.probes
+    if is_asked_for and not build(line.draft.measure).of_turn:
+        return line
+    return UndraftedLine(line.statement, ONLY_IN_LOGS)

@@ -12,12 +12,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from holdfast.drafting.drafted_files import DraftedFile, DraftedRule, UndraftedLine
 from holdfast.drafting.drafts import NEEDS_A_JUDGE, NO_MEASURE, Draft, Undrafted
 from holdfast.drafting.rule_ids import rule_id
 from holdfast.drafting.rules_file import Statement
-from holdfast.drafting.suite_text import DraftedFile, DraftedRule, sentence_of
+from holdfast.drafting.suite_text import sentence_of
 from holdfast.drift.rule_kinds import Polarity, RuleKind
-from holdfast.drift.suites import TurnEntry
+from holdfast.drift.suite_file import TurnEntry
 from holdfast.errors import RequestFailed, UsageError, cut
 from holdfast.generation.sampling import Sampling
 from holdfast.measures import build
@@ -46,6 +47,9 @@ class _Choice:
     arguments: Mapping[str, Any]
     says: str
     example: Callable[[str, Mapping[str, Any]], Example]
+
+
+# examples as a suite has them, from the texts that a model writes
 
 
 def _reply(text: str, arguments: Mapping[str, Any]) -> Example:
@@ -160,11 +164,11 @@ _SAMPLING = Sampling(temperature=0, top_p=1, max_new_tokens=320)
 
 def undecided_lines(file: DraftedFile) -> list[Statement]:
     """The lines of a drafted file that a model is asked about."""
-    return [line[0] for line in file.lines if not isinstance(line, DraftedRule) and _is_open(line)]
+    return [line.statement for line in file.lines if _is_open(line)]
 
 
-def _is_open(line: tuple[Statement, Undrafted]) -> bool:
-    return line[1] in (NO_MEASURE, NEEDS_A_JUDGE)
+def _is_open(line: DraftedRule | UndraftedLine) -> bool:
+    return isinstance(line, UndraftedLine) and line.why in (NO_MEASURE, NEEDS_A_JUDGE)
 
 
 def propose(
@@ -180,34 +184,40 @@ def propose(
         constrained: whether a grammar allows nothing but a proposal; for a model in this process.
         progress: receives how many lines were answered, one after another.
     """
-    statements = undecided_lines(file)
-    answers = run_sync(_ask_all(model, statements, constrained, progress))
-    replies = dict(zip(map(id, statements), answers, strict=True))
-    taken = {rule.id for rule in file.rules}
-    lines_by_measure = {_key(rule.draft.measure): rule.statement.line for rule in file.rules}
-    lines: list[DraftedRule | tuple[Statement, Undrafted]] = []
+    replies = iter(run_sync(_ask_all(model, undecided_lines(file), constrained, progress)))
+    accepted = _AcceptedRules(file)
+    lines: list[DraftedRule | UndraftedLine] = []
     for line in file.lines:
-        if isinstance(line, DraftedRule) or id(line[0]) not in replies:
+        if isinstance(line, DraftedRule) or not _is_open(line):
             lines.append(line)
             continue
-        statement, undrafted = line
-        draft = _draft_of(replies[id(statement)], statement, undrafted)
+        draft = _draft_of(next(replies), line.statement, line.why)
         if isinstance(draft, Draft):
-            key = _key(draft.measure)
-            if key in lines_by_measure:
-                draft = Undrafted(f"the same rule as line {lines_by_measure[key]}")
-            else:
-                lines_by_measure[key] = statement.line
-        if isinstance(draft, Draft):
-            named = replace(draft, proposed_by=model.name)
-            lines.append(DraftedRule(rule_id(statement, named, taken), statement, named))
+            lines.append(accepted.add(replace(draft, proposed_by=model.name), line.statement))
         else:
-            lines.append((statement, draft))
+            lines.append(UndraftedLine(line.statement, draft))
     return replace(file, lines=tuple(lines))
 
 
-def _key(measure: Mapping[str, Any]) -> str:
-    return json.dumps(measure, sort_keys=True)
+class _AcceptedRules:
+    """The rules of a file, by which one that is proposed again is known."""
+
+    def __init__(self, file: DraftedFile) -> None:
+        self._ids = {rule.id for rule in file.rules}
+        self._lines = {_key(rule.draft): rule.statement.line for rule in file.rules}
+
+    def add(self, draft: Draft, statement: Statement) -> DraftedRule | UndraftedLine:
+        """Accepts a proposal, unless another line says the same."""
+        key = _key(draft)
+        if key in self._lines:
+            same = Undrafted(f"the same rule as line {self._lines[key]}")
+            return UndraftedLine(statement, same)
+        self._lines[key] = statement.line
+        return DraftedRule(rule_id(statement, draft, self._ids), statement, draft)
+
+
+def _key(draft: Draft) -> str:
+    return json.dumps(draft.measure, sort_keys=True)
 
 
 def grammar_of_proposals() -> Grammar | None:

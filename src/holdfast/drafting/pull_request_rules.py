@@ -2,18 +2,17 @@
 
 import re
 
-from holdfast.drafting.clauses import ADVERBS, CODES, NEVER
 from holdfast.drafting.commit_rules import CONVENTIONAL, conventional_pattern, message_shape
 from holdfast.drafting.drafts import Draft
-from holdfast.drafting.forms import forms, whole_match
+from holdfast.drafting.forms import ADVERBS, CODES, NEVER, any_words, forms, whole_match
 from holdfast.drafting.rules_file import Statement
 
-_PR = (
-    r"(?:(?:all |every |each |any |your |the |new |an? )*(?:PRs?|pull[ -]requests?)(?: \(PRs?\))?)"
-)
+_PRS = r"(?:PRs?|pull[ -]requests?)"
+_EVERY = any_words("all", "every", "each", "any", "your", "the", "new", "an?")
+_PR = rf"(?:{_EVERY}{_PRS}(?: \(PRs?\))?)"
 _TITLE = rf"(?:{_PR}(?:['’]s)? titles?|titles? (?:of|for) {_PR})"
 _BODY = rf"(?:{_PR}(?:['’]s)? (?:body|bodies|descriptions?)|(?:body|description)s? of {_PR})"
-_MUST = r"(?:must |should |need to |always |is |are |has to |have to )*"
+_MUST = any_words("must", "should", "need to", "always", "is", "are", "has to", "have to")
 _QUOTED = r"(?:`(?P<code>[^`]+)`|[\"“](?P<quoted>[^\"”“]{1,60})[\"”])"
 
 
@@ -25,29 +24,51 @@ def _prohibited(**fields: object) -> list[Draft]:
     return [Draft("commit", "prohibition", {"name": "pull_request", **fields})]
 
 
-_TITLE_LABEL = forms(rf"{_TITLE}", r"(?:PR )?titles?(?: format)?")
+_TITLE_LABEL = forms(
+    {"Titles of pull requests": _TITLE, "PR title format": r"(?:PR )?titles?(?: format)?"}
+)
 _ABOUT_PRS = re.compile(r"\bPRs?\b|pull", re.I)
 _NAMES_TITLE = re.compile(_TITLE, re.I)
 _CONVENTIONAL_TITLES = forms(
-    rf"(?:{_TITLE} {_MUST}|{ADVERBS}(?:use|follow|write) |{ADVERBS})?"
-    rf"(?:follow(?:s|ing)?|use|be|in|using|adhere to|match)* ?(?:the )?{CONVENTIONAL}"
-    rf"(?: for (?:all )?{_TITLE}| in {_TITLE})?.{{0,3}}"
+    {
+        "PR titles must follow Conventional Commits": (
+            rf"(?:{_TITLE} {_MUST}|{ADVERBS}(?:use|follow|write) |{ADVERBS})?"
+            rf"(?:follow(?:s|ing)?|use|be|in|using|adhere to|match)* ?(?:the )?{CONVENTIONAL}"
+            rf"(?: for (?:all )?{_TITLE}| in {_TITLE})?.{{0,3}}"
+        )
+    }
 )
 _TITLE_STARTS = forms(
-    rf"{_TITLE} {_MUST}(?:start|begin|be prefixed|prefixed) with (?:the )?(?:prefix )?"
-    rf"{_QUOTED}.*",
-    rf"{ADVERBS}(?:prefix|start|begin) {_TITLE} with {_QUOTED}",
+    {
+        'PR titles must start with "[core]"': (
+            rf"{_TITLE} {_MUST}(?:start|begin|be prefixed|prefixed) with (?:the )?(?:prefix )?"
+            rf"{_QUOTED}.*"
+        ),
+        "Prefix the PR title with `[core]`": (
+            rf"{ADVERBS}(?:prefix|start|begin) {_TITLE} with {_QUOTED}"
+        ),
+    }
 )
 _TITLE_LENGTH = forms(
-    rf"(?:{ADVERBS}keep )?{_TITLE} {_MUST}(?:under|below|at most|within|to|be under) (\d+)"
-    r" (?:characters|chars)"
+    {
+        "Keep PR titles under 70 characters": (
+            rf"(?:{ADVERBS}keep )?{_TITLE} {_MUST}"
+            r"(?:under|below|at most|within|to|be under) (\d+) (?:characters|chars)"
+        )
+    }
 )
 _TITLE_SHAPE = forms(
-    rf"{_TITLE} {_MUST}(?:use|follow|be|have|match|format)?(?: the)?(?: format| form)?:? ?"
-    r"`([^`]+)`.{0,40}",
-    rf"{ADVERBS}(?:format|use) {_TITLE}(?: as| the format)? ?`([^`]+)`.{{0,40}}",
+    {
+        "PR titles must use the format `[scope] Summary`": (
+            rf"{_TITLE} {_MUST}(?:use|follow|be|have|match|format)?(?: the)?(?: format| form)?:? ?"
+            r"`([^`]+)`.{0,40}"
+        ),
+        "Format PR titles as `type: summary`": (
+            rf"{ADVERBS}(?:format|use) {_TITLE}(?: as| the format)? ?`([^`]+)`.{{0,40}}"
+        ),
+    }
 )
-_SHAPE_ALONE = forms(r"`([^`]+)`(?: format)?")
+_SHAPE_ALONE = forms({"`[scope] Summary` format": r"`([^`]+)`(?: format)?"})
 
 
 def pr_title(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
@@ -71,24 +92,45 @@ def pr_title(clause: str, statement: Statement, prohibits: bool) -> list[Draft] 
 
 _BRANCH = r"`?(?P<base>[\w./-]+?)`?(?: branch)?(?: on GitHub)?"
 _BASE = forms(
-    rf"{_PR} {_MUST}(?:target|be opened against|opened against|be against|go to|go into"
-    rf"|based on|be based on|be made against|be submitted to) (?:the )?{_BRANCH}",
-    rf"{ADVERBS}(?:open|create|target|submit|base|make) {_PR} (?:against|to|on|at|into|for)"
-    rf" (?:the )?{_BRANCH}",
-    rf"{ADVERBS}(?:open|create|submit) {_PR} (?:on|from) an? [\w -]*branch"
-    rf"(?: \([^()]*\))? targeting {_BRANCH}",
-    rf"{ADVERBS}target (?:the )?{_BRANCH} (?:branch )?(?:for|in|with) {_PR}",
+    {
+        "PRs must target `develop`": (
+            rf"{_PR} {_MUST}(?:target|be opened against|opened against|be against|go to|go into"
+            rf"|based on|be based on|be made against|be submitted to) (?:the )?{_BRANCH}"
+        ),
+        "Open a pull request against the `main` branch": (
+            rf"{ADVERBS}(?:open|create|target|submit|base|make) {_PR}"
+            rf" (?:against|to|on|at|into|for) (?:the )?{_BRANCH}"
+        ),
+        "Open a PR on a feature branch targeting `master`": (
+            rf"{ADVERBS}(?:open|create|submit) {_PR} (?:on|from) an? [\w -]*branch"
+            rf"(?: \([^()]*\))? targeting {_BRANCH}"
+        ),
+        "Target the `develop` branch for PRs": (
+            rf"{ADVERBS}target (?:the )?{_BRANCH} (?:branch )?(?:for|in|with) {_PR}"
+        ),
+    }
 )
 _USUAL_BRANCHES = ("main", "master", "develop")  # others only in backticks
+_AS_DRAFT = r"as (?:an? )?drafts?"
 _AS_DRAFTS = forms(
-    rf"{ADVERBS}(?:open|create|submit|make|keep)(?: an?| all| new)? "
-    r"(?:draft (?:PRs?|pull[ -]requests?)|(?:PRs?|pull[ -]requests?|it|them) (?:as|in)"
-    r" (?:an? )?drafts?)(?: (?:mode|state|by default|first|initially))*",
-    r"when (?:you )?(?:create|open|creating|opening)(?: an?)? (?:PRs?|pull[ -]requests?), "
-    rf"{ADVERBS}(?:create|open) (?:it|them) as (?:an? )?drafts?(?: PRs?)?",
-    rf"{_PR} {_MUST}(?:be )?(?:opened|created|open) as drafts?",
+    {
+        "Open pull requests as drafts by default": (
+            rf"{ADVERBS}(?:open|create|submit|make|keep)(?: an?| all| new)? "
+            rf"(?:draft {_PRS}|(?:{_PRS}|it|them) (?:as|in) (?:an? )?drafts?)"
+            r"(?: (?:mode|state|by default|first|initially))*"
+        ),
+        "When you open a PR, create it as a draft": (
+            rf"when (?:you )?(?:create|open|creating|opening)(?: an?)? {_PRS}, "
+            rf"{ADVERBS}(?:create|open) (?:it|them) {_AS_DRAFT}(?: PRs?)?"
+        ),
+        "PRs must be opened as drafts": (
+            rf"{_PR} {_MUST}(?:be )?(?:opened|created|open) as drafts?"
+        ),
+    }
 )
-_NO_DRAFTS = forms(rf"{NEVER} (?:open|create)(?: a)? draft (?:PRs?|pull requests?)")
+_NO_DRAFTS = forms(
+    {"Never open draft PRs": rf"{NEVER} (?:open|create)(?: a)? draft (?:PRs?|pull requests?)"}
+)
 
 
 def pr_state(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
@@ -107,16 +149,28 @@ def pr_state(clause: str, statement: Statement, prohibits: bool) -> list[Draft] 
 
 _IN_BODY = rf"(?:in|to|of|at the (?:top|end|bottom) of) (?:the )?{_BODY}"
 _NOT_IN_BODY = forms(
-    rf"{NEVER} (?:add|include|put|write|use)(?: an?| any| the)? (?P<what>.+?)"
-    rf"(?: (?:section|heading|checklist|footer|line)s?)? {_IN_BODY}"
+    {
+        'Do not add a "Test plan" section to the PR body': (
+            rf"{NEVER} (?:add|include|put|write|use)(?: an?| any| the)? (?P<what>.+?)"
+            rf"(?: (?:section|heading|checklist|footer|line)s?)? {_IN_BODY}"
+        )
+    }
 )
 _ADDED_TO_BODY = forms(
-    rf"{ADVERBS}(?:add|include|put|write|have|use) (?:the |an? )?(?:line |text )?{_QUOTED}"
-    rf"(?: somewhere)? {_IN_BODY}"
+    {
+        "Include the line `Fixes #` in the PR description": (
+            rf"{ADVERBS}(?:add|include|put|write|have|use) (?:the |an? )?(?:line |text )?{_QUOTED}"
+            rf"(?: somewhere)? {_IN_BODY}"
+        )
+    }
 )
 _SECTIONS = forms(
-    rf"{_BODY} {_MUST}(?:include|have|contain|use)(?: the)?(?: sections?| headings?)?:? "
-    rf"(?P<sections>(?:{CODES})|(?:[\"“][^\"”]+[\"”](?:,? (?:and )?)?)+)(?: sections?)?"
+    {
+        'PR descriptions must have the sections "Summary" and "Test plan"': (
+            rf"{_BODY} {_MUST}(?:include|have|contain|use)(?: the)?(?: sections?| headings?)?:? "
+            rf"(?P<sections>(?:{CODES})|(?:[\"“][^\"”]+[\"”](?:,? (?:and )?)?)+)(?: sections?)?"
+        )
+    }
 )
 _BODY_LABEL = re.compile(rf"^(?:{_BODY}|PR body|PR description)", re.I)
 _NO_HEADING = re.compile(r"<|\{|#?\d|#N\b|#X")  # where the text of an example begins

@@ -2,33 +2,52 @@
 
 import re
 
-from holdfast.drafting.clauses import ADVERBS, NEVER, TAIL
 from holdfast.drafting.drafts import Draft
-from holdfast.drafting.forms import forms, whole_match
-from holdfast.drafting.length_rules import NUMBER, number_value
+from holdfast.drafting.forms import (
+    ADVERBS,
+    NEVER,
+    TAIL,
+    any_words,
+    forbidden,
+    forms,
+    one_of,
+    whole_match,
+)
+from holdfast.drafting.length_rules import AMOUNT, LIMIT, at_most
 from holdfast.drafting.rules_file import Statement
 from holdfast.measures.arguments import NAMES
 
 _REPLIES = (
-    r"(?:(?:all |your |every |each )*"
+    rf"(?:{any_words('all', 'your', 'every', 'each')}"
     r"(?:replies|responses|answers|reply|response|answer|messages to the user))"
 )
 _TO_REPLY = r"(?:reply|respond|answer|communicate|speak|talk|chat|converse)"
 _TO_THE_USER = r"(?: (?:to|with) (?:me|the user|users|customers|us))?"
 
 _CODE_OF = {name.lower(): code for code, name in NAMES.items()}
-_LANGUAGE_NAMES = "|".join(sorted(map(re.escape, NAMES.values()), key=len, reverse=True))
+_LONGEST_FIRST = sorted(map(re.escape, NAMES.values()), key=len, reverse=True)
 _LANGUAGE = (
-    rf"(?:simplified |traditional |brazilian |modern )?(?P<name>{_LANGUAGE_NAMES})"
+    rf"(?:simplified |traditional |brazilian |modern )?(?P<name>{'|'.join(_LONGEST_FIRST)})"
     "(?:[- ]simplified)?"
 )
 _IN_A_LANGUAGE = forms(
-    rf"{ADVERBS}{_TO_REPLY}{_TO_THE_USER}(?: only)? (?:only )?in {_LANGUAGE}(?: only)?{TAIL}",
-    rf"{_REPLIES} (?:must|should) (?:always )?be (?:written )?in {_LANGUAGE}{TAIL}",
-    rf"{ADVERBS}(?:use|write|speak) {_LANGUAGE} (?:for|in) {_REPLIES}",
-    rf"{ADVERBS}speak {_LANGUAGE}{_TO_THE_USER}(?: only)?",
-    rf"{ADVERBS}(?:write|give|provide|keep) {_REPLIES}{_TO_THE_USER} in {_LANGUAGE}",
-    rf"{_REPLIES}:? (?:always )?in {_LANGUAGE}",
+    {
+        "Always respond to the user in German": (
+            rf"{ADVERBS}{_TO_REPLY}{_TO_THE_USER}(?: only)? (?:only )?in {_LANGUAGE}"
+            rf"(?: only)?{TAIL}"
+        ),
+        "All replies must be written in German": (
+            rf"{_REPLIES} (?:must|should) (?:always )?be (?:written )?in {_LANGUAGE}{TAIL}"
+        ),
+        "Use German for all replies": (
+            rf"{ADVERBS}(?:use|write|speak) {_LANGUAGE} (?:for|in) {_REPLIES}"
+        ),
+        "Speak German with the user": rf"{ADVERBS}speak {_LANGUAGE}{_TO_THE_USER}(?: only)?",
+        "Write replies in German": (
+            rf"{ADVERBS}(?:write|give|provide|keep) {_REPLIES}{_TO_THE_USER} in {_LANGUAGE}"
+        ),
+        "Replies: always in German": rf"{_REPLIES}:? (?:always )?in {_LANGUAGE}",
+    }
 )
 
 
@@ -41,15 +60,22 @@ def reply_language(clause: str, statement: Statement, prohibits: bool) -> list[D
     return [Draft("language", "requirement", spec)]
 
 
-_BELOW = r"(?P<below>under|below|less than|fewer than)"
-_AT_MOST = (
-    rf"(?:{_BELOW}|to(?: at most)?|within|at most|up to|no more than|a maximum of|at or under)"
+_AT_MOST = one_of(
+    r"(?P<below>under|below|less than|fewer than)",
+    *("to(?: at most| a maximum of)?", "at", "within", "at most", "up to", "no more than"),
+    *("a maximum of", "at or under"),
 )
-_AMOUNT = rf"(?P<count>{NUMBER}) (?P<unit>word|sentence)s?(?: or less| or fewer)?"
+_LENGTH = rf"{_AT_MOST} {AMOUNT}(?: or less| or fewer)?"
 _AT_MOST_SO_LONG = forms(
-    rf"{ADVERBS}(?:keep|limit) {_REPLIES} {_AT_MOST} {_AMOUNT}",
-    rf"{ADVERBS}(?:{_TO_REPLY}|write)(?: {_REPLIES})? (?:in|with|using) {_AT_MOST} {_AMOUNT}",
-    rf"{_REPLIES} (?:must|should) (?:be|have|contain) {_AT_MOST} {_AMOUNT}",
+    {
+        "Limit each reply to 50 words": rf"{ADVERBS}{LIMIT} {_REPLIES} {_LENGTH}",
+        "Reply in at most one sentence": (
+            rf"{ADVERBS}(?:{_TO_REPLY}|write)(?: {_REPLIES})? (?:in|with|using) {_LENGTH}"
+        ),
+        "Replies must have fewer than 100 words": (
+            rf"{_REPLIES} (?:must|should) (?:be|have|contain|be limited|be restricted) {_LENGTH}"
+        ),
+    }
 )
 
 
@@ -58,25 +84,25 @@ def reply_length(clause: str, statement: Statement, prohibits: bool) -> list[Dra
     match = whole_match(_AT_MOST_SO_LONG, clause)
     if match is None or prohibits:
         return None
-    most = number_value(match["count"]) - (1 if match["below"] else 0)
-    if most < 1:
-        return None
-    spec = {"name": f"at_most_{match['unit'].lower()}s", "count": most}
-    return [Draft("length", "requirement", spec)]
+    spec = at_most(match, is_below=bool(match["below"]))
+    return [Draft("length", "requirement", spec)] if spec else None
 
 
 _IN_REPLIES = rf"(?: in (?:{_REPLIES}|(?:any )?(?:output|chat|conversations?)))?"
-_NO_EMOJIS = forms(
-    rf"{ADVERBS}{NEVER} (?:use|add|include|write) (?:any )?emojis?{_IN_REPLIES}{TAIL}",
-    rf"no emojis?{_IN_REPLIES}",
+_EMOJIS = forbidden(
+    {
+        "use any emojis in replies": (
+            rf"(?:use|add|include|write) (?:any )?emojis?{_IN_REPLIES}{TAIL}"
+        )
+    },
+    f"{ADVERBS}{NEVER} ",
 )
-# below "Do not"
-_EMOJIS = forms(rf"(?:use|add|include|write) (?:any )?emojis?{_IN_REPLIES}{TAIL}")
+_NO_EMOJIS = forms({"No emojis in chat": rf"no emojis?{_IN_REPLIES}"})
 
 
 def reply_emojis(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
     """Never use emojis."""
-    if not whole_match(_NO_EMOJIS + (_EMOJIS if prohibits else ()), clause):
+    if not (_EMOJIS.match(clause, prohibits) or whole_match(_NO_EMOJIS, clause)):
         return None
     spec = {"name": "regex", "regex": r"\A\P{Extended_Pictographic}*\Z"}
     return [Draft("tone", "prohibition", spec)]
@@ -85,18 +111,29 @@ def reply_emojis(clause: str, statement: Statement, prohibits: bool) -> list[Dra
 _QUOTED = r"[\"“][^\"”“]{1,80}[\"”]"
 _QUOTATIONS = rf"(?P<quotations>{_QUOTED}(?:(?:,| or|, or) {_QUOTED})*)"
 _EDGES = forms(
-    rf"{ADVERBS}(?:(?P<opens>start|begin|open)|end|finish|close) {_REPLIES} with"
-    rf" (?P<quotation>{_QUOTED})"
+    {
+        'End every reply with "Ciao!"': (
+            rf"{ADVERBS}(?:(?P<opens>start|begin|open)|end|finish|close) {_REPLIES} with"
+            rf" (?P<quotation>{_QUOTED})"
+        )
+    }
 )
 # "write" and "use" are also for files, so that they need the words "word" or "in replies"
-_WORDS = rf"(?:the )?(?:words? |phrases? ){_QUOTATIONS}{TAIL}"
-_FORBIDDEN = (
-    rf"(?:say|use|write) {_WORDS}",
-    rf"(?:say|use|write) {_QUOTATIONS} (?:in {_REPLIES}|to (?:me|(?:the )?users?))",
-    rf"(?:say|reply with|respond with|answer with) (?:things like )?{_QUOTATIONS}{TAIL}",
+_SAYING = forbidden(
+    {
+        'use the words "simply" or "just"': (
+            rf"(?:say|use|write) (?:the )?(?:words? |phrases? ){_QUOTATIONS}{TAIL}"
+        ),
+        'write "simply" in replies': (
+            rf"(?:say|use|write) {_QUOTATIONS} (?:in {_REPLIES}|to (?:me|(?:the )?users?))"
+        ),
+        'reply with "as an AI"': (
+            r"(?:say|reply with|respond with|answer with) (?:things like )?"
+            rf"{_QUOTATIONS}{TAIL}"
+        ),
+    },
+    f"{ADVERBS}{NEVER} ",
 )
-_NEVER_SAID = forms(*(f"{ADVERBS}{NEVER} {words}" for words in _FORBIDDEN))
-_SAID = forms(*_FORBIDDEN)  # below "Do not"
 
 
 def reply_words(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
@@ -107,7 +144,7 @@ def reply_words(clause: str, statement: Statement, prohibits: bool) -> list[Draf
         if edge["opens"]:
             return [Draft("opening", "requirement", {"name": "starts_with", "word": word})]
         return [Draft("closing", "requirement", {"name": "ends_with", "word": word})]
-    said = whole_match(_NEVER_SAID + (_SAID if prohibits else ()), clause)
+    said = _SAYING.match(clause, prohibits)
     if said is None:
         return None
     words = [word.rstrip(".,!") for word in _words_of(said["quotations"])]

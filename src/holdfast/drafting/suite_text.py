@@ -2,154 +2,17 @@
 comment with the reason why there is none.
 """
 
-import json
 import re
-from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import yaml
 
-from holdfast.drafting.bot_prompts import is_of_a_bot
+from holdfast.drafting.drafted_files import DraftedFile, DraftedRule
 from holdfast.drafting.drafts import NEEDS_A_JUDGE
-from holdfast.drafting.line_rules import Draft, Undrafted, draft
-from holdfast.drafting.rule_ids import id_by_words, rule_id
-from holdfast.drafting.rules_file import Statement, read_statements
-from holdfast.errors import UsageError
-from holdfast.files import read_text
+from holdfast.drafting.rule_ids import id_by_words
+from holdfast.drafting.rules_file import Statement
 from holdfast.plurals import plural
-
-MOST_CHARACTERS = 500_000  # of a rules file, which takes half a minute
-
-
-@dataclass(frozen=True)
-class DraftedRule:
-    """A rule with its id, unique in its file, and the statement that says it."""
-
-    id: str
-    statement: Statement
-    draft: Draft
-
-
-@dataclass(frozen=True)
-class DraftedFile:
-    """A rules file, and what its statements became, in order."""
-
-    path: Path
-    text: str
-    lines: tuple[DraftedRule | tuple[Statement, Undrafted], ...]
-
-    @property
-    def rules(self) -> list[DraftedRule]:
-        return [line for line in self.lines if isinstance(line, DraftedRule)]
-
-    @property
-    def reasons(self) -> Counter[str]:
-        """How many statements became no rule, by reason; the commonest comes first."""
-        others = [line[1].reason for line in self.lines if not isinstance(line, DraftedRule)]
-        # "the same rule as line 9" counts as one reason, whatever the line
-        counts = Counter(re.sub(r" as line \d+$", " as another line", reason) for reason in others)
-        return Counter(dict(counts.most_common()))
-
-
-def draft_file(path: Path | str) -> DraftedFile:
-    """Drafts the rules that a file says.
-
-    Raises:
-        UsageError: the file is missing, empty or no text, or no line of it is a rule that a
-            measure decides.
-    """
-    return with_rules(draft_lines(path))
-
-
-def with_rules(drafted: DraftedFile) -> DraftedFile:
-    """A drafted file that has rules.
-
-    Raises:
-        UsageError: it has none.
-    """
-    if not drafted.rules:
-        raise UsageError(
-            f"{drafted.path} has no line that a measure decides ({in_words(drafted.reasons)});"
-            " write a suite by hand, as `holdfast docs suites` shows.",
-            value=str(drafted.path),
-        )
-    return drafted
-
-
-def draft_lines(path: Path | str) -> DraftedFile:
-    """As `draft_file`, for a file that may have no rules.
-
-    Raises:
-        UsageError: the file is missing, empty, no text, longer than `MOST_CHARACTERS`, or a suite
-            already.
-    """
-    path = Path(path)
-    text = read_text(path)
-    if "\0" in text:
-        raise UsageError(f"{path} is a binary file; give a rules file as text.", value=str(path))
-    if not text.strip():
-        raise UsageError(f"{path} is empty; give a file with rules or a prompt.", value=str(path))
-    if len(text) > MOST_CHARACTERS:
-        raise UsageError(
-            f"{path} has {len(text):,} characters; a rules file or a prompt may have"
-            f" {MOST_CHARACTERS:,}, so give the part with the rules.",
-            value=str(path),
-        )
-    if _is_suite(text):
-        raise UsageError(
-            f"{path} is a suite already; edit it as it is, and test it with `holdfast suite test`.",
-            value=str(path),
-        )
-    return DraftedFile(path, text, tuple(_lines(read_statements(text), _is_of_a_bot(path, text))))
-
-
-def _is_suite(text: str) -> bool:
-    """Whether a file is one of Holdfast's suites."""
-    if not re.search(r"^\W*cases\W*:", text, re.M):
-        return False
-    try:
-        value = yaml.safe_load(text)
-    except (yaml.YAMLError, RecursionError, ValueError):
-        return False
-    return isinstance(value, dict) and isinstance(value.get("cases"), list)
-
-
-_OF_CODING_AGENTS = re.compile(
-    r"(?:AGENTS|CLAUDE|GEMINI|CONTRIBUTING|copilot-instructions)\b.*\.md|\.\w+rules|.*\.mdc", re.I
-)
-
-
-def _is_of_a_bot(path: Path, text: str) -> bool:
-    return not _OF_CODING_AGENTS.fullmatch(path.name) and is_of_a_bot(text)
-
-
-def in_words(reasons: Counter[str]) -> str:
-    """How many statements became no rule, by reason."""
-    return ", ".join(f"{count} {reason}" for reason, count in reasons.items()) or "no other lines"
-
-
-def _lines(
-    statements: Sequence[Statement], of_bot: bool
-) -> Iterator[DraftedRule | tuple[Statement, Undrafted]]:
-    ids: set[str] = set()
-    lines_by_rule: dict[str, int] = {}
-    for statement in statements:
-        drafts = draft(statement, of_bot)
-        if isinstance(drafts, Undrafted):
-            yield statement, drafts
-            continue
-        for rule in drafts:
-            spec = json.dumps([rule.measure, rule.when], sort_keys=True)
-            if spec in lines_by_rule:
-                same = f"the same rule as line {lines_by_rule[spec]}"
-                yield statement, Undrafted(same)
-                continue
-            lines_by_rule[spec] = statement.line
-            is_alone = not of_bot or len(drafts) == 1
-            yield DraftedRule(rule_id(statement, rule, ids, is_alone), statement, rule)
-
 
 # of a suite whose rules have probes, by which a rule may be made for their answers alone
 _ON_PROBES = (
@@ -179,21 +42,25 @@ def suite_text(files: Sequence[DraftedFile], probes: Sequence[str] = ()) -> str:
             case = f"{case}-{len(taken) + 1}"
         taken.add(case)
         lines += [f"  - id: {case}", *_prompt_lines(file.text), "    rules:"]
-        ids = {rule.id for rule in file.rules}
-        shown: Statement | None = None
-        for line in file.lines:
-            if not isinstance(line, DraftedRule):
-                lines.append(f"      # {_shown(line[0])} ({line[1].reason})")
-                if line[1] == NEEDS_A_JUDGE:
-                    lines += _judge_lines(line[0], ids, probes)
-                continue
-            if line.statement is not shown:  # a line may say several rules
-                by = line.draft.proposed_by
-                proposed = f" (proposed by {by}: check that it says this)" if by else ""
-                lines.append(f"      # {_shown(line.statement)}{proposed}")
-                shown = line.statement
-            lines += _rule_lines(line, probes)
+        lines += _lines_of_rules(file, probes)
     return "\n".join(lines) + "\n"
+
+
+def _lines_of_rules(file: DraftedFile, probes: Sequence[str]) -> Iterator[str]:
+    ids = {rule.id for rule in file.rules}
+    shown: Statement | None = None
+    for line in file.lines:
+        if not isinstance(line, DraftedRule):
+            yield f"      # {_shown(line.statement)} ({line.why.reason})"
+            if line.why == NEEDS_A_JUDGE:
+                yield from _judge_lines(line.statement, ids, probes)
+            continue
+        if line.statement is not shown:  # a line may say several rules
+            by = line.draft.proposed_by
+            proposed = f" (proposed by {by}: check that it says this)" if by else ""
+            yield f"      # {_shown(line.statement)}{proposed}"
+            shown = line.statement
+        yield from _rule_lines(line, probes)
 
 
 def _slug(path: Path) -> str:

@@ -3,102 +3,174 @@
 import re
 from dataclasses import dataclass
 
-from holdfast.drafting.bot_prompts import LEAD, REPLY, Clause
+from holdfast.drafting.bot_prompts import LEAD, REPLY, BotClause
 from holdfast.drafting.drafts import Draft
+from holdfast.drafting.forms import Forms, first_match, forms, one_of
 from holdfast.drift.rule_kinds import Polarity
 
 _NO = (
-    r"(?:\b(?:no|never(?: use| add| include| write)?|without(?: any| using)?|avoid(?: using)?"
-    r"|(?:not|n't) (?:use|include|add|write|put)|do without|nada de|pas de|keine|niente|sin)"
-    r"(?: (?:any|the))?)"
+    r"(?:\b"
+    + one_of(
+        *("no", "never(?: use| add| include| write)?", "without(?: any| using)?"),
+        *("avoid(?: using)?", "(?:not|n't) (?:use|include|add|write|put)", "do without"),
+        *("nada de", "pas de", "keine", "niente", "sin"),
+    )
+    + r"(?: (?:any|the))?)"
 )
 _ITEMS = r"(?:(?:[\w-]+(?: \w+)?|⟪\d+⟫),? (?:or |and |nor )?(?:no )?){0,3}"  # others of a list
 _BOUNDARY = rf"(?= *(?:$|[,:.]| (?:in|at all|ever|or|and|nor|because|when|please|as)\b|in {REPLY}))"
+# "write everything in all"
+_WRITING = (
+    one_of("write", "type", "reply", "respond", "answer", "speak")
+    + r"(?: (?:everything|only|always|all|entirely|exclusively))*(?: in)?(?: all)?"
+)
+_EXCLAMATION_MARKS = one_of(
+    *("exclamation (?:marks?|points?)", "signos de exclamación", "points? d'exclamation"),
+    "Ausrufezeichen",
+)
 
 
 @dataclass(frozen=True)
 class _Tone:
-    """The words that ask for a manner of writing, and the pattern of the replies that have it."""
+    """A manner of writing.
 
-    words: re.Pattern[str]
+    Args:
+        ways: to ask for it.
+        regex: the pattern of the replies that have it.
+    """
+
+    ways: Forms
     polarity: Polarity
     regex: str
 
 
-def _tone(words: str, polarity: Polarity, regex: str) -> _Tone:
-    return _Tone(re.compile(words, re.I), polarity, regex)
-
-
 _TONES = (
-    _tone(
-        rf"{_NO} (?:or )?emojis?{_BOUNDARY}",
+    _Tone(
+        forms({"no emojis at all": rf"{_NO} (?:or )?emojis?{_BOUNDARY}"}),
         "prohibition",
         r"\A\P{Extended_Pictographic}*\Z",
     ),
-    _tone(
-        rf"(?:\b(?:at least )?(?:one|an|un) ?'?emojis? (?:in(?:to)?|per|in each of"
-        rf"|to) (?:{REPLY}|ogni"
-        r" \w+|chaque \w+|cada \w+)|\bno message without an emoji|\balmeno un'emoji in ogni"
-        rf"|{LEAD}(?:include|use|add|put) (?:at least )?(?:one|an) emoji (?:in|into|to) {REPLY}"
-        rf"|\bemoji in each of {REPLY})",
+    _Tone(
+        forms(
+            {
+                "at least one emoji in every reply": (
+                    r"\b(?:at least )?(?:one|an|un) ?'?emojis? (?:in(?:to)?|per|in each of|to)"
+                    rf" (?:{REPLY}|ogni \w+|chaque \w+|cada \w+)"
+                ),
+                "no message without an emoji": r"\bno message without an emoji",
+                "almeno un'emoji in ogni risposta": r"\balmeno un'emoji in ogni",
+                "always include one emoji in each reply": (
+                    rf"{LEAD}(?:include|use|add|put) (?:at least )?(?:one|an) emoji"
+                    rf" (?:in|into|to) {REPLY}"
+                ),
+                "an emoji in each of your replies": rf"\bemoji in each of {REPLY}",
+            }
+        ),
         "requirement",
         r"\p{Extended_Pictographic}",
     ),
-    _tone(
-        rf"{_NO} {_ITEMS}(?:exclamation (?:marks?|points?)|signos de exclamación"
-        r"|points? d'exclamation|Ausrufezeichen)|\bthere is no exclamation mark in"
-        r"|^exclamation marks?,.{0,80}\bleave them out",
+    _Tone(
+        forms(
+            {
+                "no slang or exclamation marks": rf"{_NO} {_ITEMS}{_EXCLAMATION_MARKS}",
+                "there is no exclamation mark in any reply": (r"\bthere is no exclamation mark in"),
+                "exclamation marks, however glad you are, leave them out": (
+                    r"^exclamation marks?,.{0,80}\bleave them out"
+                ),
+            }
+        ),
         "prohibition",
         r"(?s)\A(?!.*[!！¡]).*\S",
     ),
-    _tone(
-        rf"\b{_NO} contractions\b|\bin place of contractions\b|\bdon't use contractions"
-        r"|\bfull forms only\b|\b(?:you )?write in full\b|\bwrite ⟪\d+⟫(?: and ⟪\d+⟫)?, not ⟪",
+    _Tone(
+        forms(
+            {
+                "never use contractions": rf"\b{_NO} contractions\b",
+                "full forms in place of contractions": r"\bin place of contractions\b",
+                "don't use contractions": r"\bdon't use contractions",
+                "full forms only": r"\bfull forms only\b",
+                "you write in full": r"\b(?:you )?write in full\b",
+                "write ⟪0⟫ and ⟪1⟫, not ⟪2⟫": r"\bwrite ⟪\d+⟫(?: and ⟪\d+⟫)?, not ⟪",
+            }
+        ),
         "prohibition",
         r"(?si)\A(?!.*\b(?:\w+n['’]t|\w+['’](?:re|ve|ll|m|d)|(?:it|that|what|there|here|he|she|who"
         r"|how|where|let)['’]s)\b).*\S",
     ),
-    _tone(
-        rf"{LEAD}(?:write|type|reply|respond|answer|speak|use)(?: (?:everything|only|always|all"
-        r"|entirely|exclusively))*(?: in)?(?: all)?(?: only)? lower ?-?case(?: letters)?(?= only|$"
-        r"|[,.:])"
-        r"|\bthere are no capital letters in your (?:messages|replies)"
-        r"|\bnever use (?:capital|upper-?case) letters|\blower ?case only\b",
+    _Tone(
+        forms(
+            {
+                "always write everything in lower case": (
+                    rf"{LEAD}{_WRITING}(?: only)? lower ?-?case(?: letters)?(?= only|$|[,.:])"
+                ),
+                "use only lower case": (
+                    rf"{LEAD}use(?: (?:everything|only|always|all|entirely|exclusively))*(?: in)?"
+                    r"(?: all)?(?: only)? lower ?-?case(?: letters)?(?= only|$|[,.:])"
+                ),
+                "there are no capital letters in your replies": (
+                    r"\bthere are no capital letters in your (?:messages|replies)"
+                ),
+                "never use capital letters": (r"\bnever use (?:capital|upper-?case) letters"),
+                "lower case only": r"\blower ?case only\b",
+            }
+        ),
         "requirement",
         r"(?s)\A(?!.*\p{Lu}).*\p{Ll}",
     ),
-    _tone(
-        rf"{LEAD}(?:write|type|reply|respond|answer|speak)(?: (?:everything|only|always|all"
-        r"|entirely|exclusively))*(?: in)?(?: all)? (?:upper ?-?case|capitals|caps|capital letters)"
-        r"(?: letters)?(?= only|$|[,.:])",
+    _Tone(
+        forms(
+            {
+                "write everything in capital letters": (
+                    rf"{LEAD}{_WRITING} (?:upper ?-?case|capitals|caps|capital letters)"
+                    r"(?: letters)?(?= only|$|[,.:])"
+                )
+            }
+        ),
         "requirement",
         r"(?s)\A(?!.*\p{Ll}).*\p{Lu}",
     ),
-    _tone(
-        r"\b(?:never|not|n't) ask(?: the \w+)?(?: any)?(?: follow-up| further)? questions?"
-        rf"(?= *(?:$|[,:.]|in {REPLY}|back|ever))|^no (?:follow-up )?questions$",
+    _Tone(
+        forms(
+            {
+                "never ask the user any questions": (
+                    r"\b(?:never|not|n't) ask(?: the \w+)?(?: any)?(?: follow-up| further)?"
+                    rf" questions?(?= *(?:$|[,:.]|in {REPLY}|back|ever))"
+                ),
+                "no follow-up questions": r"^no (?:follow-up )?questions$",
+            }
+        ),
         "prohibition",
         r"(?s)\A(?!.*[?？]).*\S",
     ),
 )
-_QUESTION_LAST = re.compile(
-    rf"\b(?:end|finish|close|conclude)s?(?: {REPLY})?(?: always)? with (?:(?:a|one|exactly|single"
-    r"|short|relevant|open-ended|follow-?up|thought-provoking|clear|engaging|simple|friendly|brief"
-    r"|,) ?)*question\b|\btermina siempre con una pregunta"
-    rf"|\ba question[\w ]{{0,20}} is how it ends|\bterminez {REPLY}? ?par une question"
-    rf"|\balways ask (?:a|one) (?:follow-?up )?question at the end of {REPLY}",
-    re.I,
+_KIND_OF_QUESTION = one_of(
+    *"a one exactly single short relevant open-ended follow-?up thought-provoking clear".split(),
+    *"engaging simple friendly brief ,".split(),
+)
+_QUESTION_LAST = forms(
+    {
+        "end every reply with a short question": (
+            rf"\b(?:end|finish|close|conclude)s?(?: {REPLY})?(?: always)? with"
+            rf" (?:{_KIND_OF_QUESTION} ?)*question\b"
+        ),
+        "termina siempre con una pregunta": r"\btermina siempre con una pregunta",
+        "a question to the user is how it ends": r"\ba question[\w ]{0,20} is how it ends",
+        "terminez message par une question": rf"\bterminez {REPLY}? ?par une question",
+        "always ask a follow-up question at the end of each reply": (
+            rf"\balways ask (?:a|one) (?:follow-?up )?question at the end of {REPLY}"
+        ),
+    }
 )
 
 
-def tone_rules(clause: Clause) -> list[Draft]:
+def tone_rules(clause: BotClause) -> list[Draft]:
     """Emojis, exclamation marks, contractions, capitals and questions."""
     drafts = []
     for tone in _TONES:
-        if tone.words.search(clause.text):
+        if first_match(tone.ways, clause.text):
             spec = {"name": "regex", "regex": tone.regex}
             drafts.append(Draft("tone", tone.polarity, spec))
-    last = _QUESTION_LAST.search(clause.text)
+    last = first_match(_QUESTION_LAST, clause.text)
     if last and not re.search(r"\b(?:never|not|n't|avoid)\b", clause.text[: last.start()], re.I):
         drafts.append(Draft("closing", "requirement", {"name": "asks_back"}))
     return drafts

@@ -3,10 +3,11 @@ said.
 """
 
 import re
+from typing import NamedTuple
 
-from holdfast.drafting.bot_prompts import QUOTE, QUOTES, REPLY, Clause
+from holdfast.drafting.bot_prompts import QUOTE, QUOTES, REPLY, BotClause
 from holdfast.drafting.drafts import Draft, Spec
-from holdfast.drafting.forms import forms, one_of
+from holdfast.drafting.forms import Forms, first_match, forms, one_of
 
 # "with the exact words: "
 _BEFORE_WORDS = one_of(
@@ -34,30 +35,54 @@ _WHOLE = f"(?: {_WHOLE_REPLY})?"
 _MUST = one_of("must", "should", "always", "will", "has to", "have to")
 # a quotation with no second one beside it, of which either would do
 _SOLE = rf"(?P<quote>{QUOTE})(?!(?:,| or| and|/)? ?(?:or |and )?⟪)"
+_FIRST = r"first (?:words?|sentence|line|thing)"
+_LAST = r"last(?: (?:words?|sentence|line|thing))?"
 _OPENINGS = forms(
-    rf"\b(?P<verb>{_BEGIN}){_WHOLE}(?: always)? {_WITH}{_SOLE}",
-    rf"{_SOLE},? (?:is|are) (?:always |how )?(?:your |the |every )?(?:first (?:sentence|words?"
-    rf"|line|thing)|{REPLY} (?:begins|starts))",
-    rf"{_SOLE} (?:opens|begins|starts) {REPLY}",
-    rf"\bfirst (?:words?|sentence|line) of {REPLY}[^:⟪]{{0,30}}(?:is|are|:)(?: always)? ?{_SOLE}",
-    rf"\b(?:put|write|add) {_SOLE} (?:in front of|before|at the (?:start|beginning) of) {REPLY}",
-    rf"\b{REPLY} (?:{_MUST} )*{_BEGIN} {_WITH}{_SOLE}",
-    rf"\bprefix {REPLY} with {_SOLE}",
-    rf"{_SOLE} first(?=,|$)",
+    {
+        "start every reply with the exact words ⟪0⟫": (
+            rf"\b{_BEGIN}{_WHOLE}(?: always)? {_WITH}{_SOLE}"
+        ),
+        "⟪0⟫ is always your first sentence": (
+            rf"{_SOLE},? (?:is|are) (?:always |how )?(?:your |the |every )?"
+            rf"(?:{_FIRST}|{REPLY} (?:begins|starts))"
+        ),
+        "⟪0⟫ opens every reply": rf"{_SOLE} (?:opens|begins|starts) {REPLY}",
+        "the first word of every reply is ⟪0⟫": (
+            rf"\bfirst (?:words?|sentence|line) of {REPLY}[^:⟪]{{0,30}}(?:is|are|:)"
+            rf"(?: always)? ?{_SOLE}"
+        ),
+        "put ⟪0⟫ in front of every reply": (
+            rf"\b(?:put|write|add) {_SOLE}"
+            rf" (?:in front of|before|at the (?:start|beginning) of) {REPLY}"
+        ),
+        "every reply must begin with ⟪0⟫": rf"\b{REPLY} (?:{_MUST} )*{_BEGIN} {_WITH}{_SOLE}",
+        "prefix each message with ⟪0⟫": rf"\bprefix {REPLY} with {_SOLE}",
+        "⟪0⟫ first": rf"{_SOLE} first(?=,|$)",
+    }
 )
 _CLOSINGS = forms(
-    rf"\b(?P<verb>{_END}){_WHOLE}(?: always)? {_WITH}{_SOLE}",
-    rf"{_SOLE},? (?:is |are )?(?:always )?(?:your|the) last(?: (?:words?|sentence|line|thing))?"
-    r"(?=$|,| of)",
-    rf"{_SOLE} (?:closes|ends|finishes|concludes) {REPLY}",
-    rf"\blast (?:\w+ )?(?:words?|sentence|line|thing)(?: you say| that you say| of it"
-    rf"| of {REPLY})?(?: is| are|:)(?: always)? ?{_SOLE}",
-    rf"\b(?:has|have) {_SOLE} as (?:the|its|their) last (?:words?|sentence|line) of {REPLY}",
-    rf"\b{REPLY} (?:{_MUST} )*{_END} {_WITH}{_SOLE}",
-    rf"\b(?:put|write|add|append) {_SOLE} (?:at|to) the (?:very )?end of {REPLY}",
-    rf"\bsigns? (?:it|them|{REPLY}) (?:with|as) {_SOLE}",
-    rf"(?<=first, ){_SOLE} last(?=,|$)",
-    rf"\bit ends with {_SOLE}|\bsie endet mit (?P<quote2>{QUOTE})",
+    {
+        "end each reply with ⟪0⟫": rf"\b{_END}{_WHOLE}(?: always)? {_WITH}{_SOLE}",
+        "⟪0⟫ is always your last word": (
+            rf"{_SOLE},? (?:is |are )?(?:always )?(?:your|the) {_LAST}(?=$|,| of)"
+        ),
+        "⟪0⟫ closes every reply": rf"{_SOLE} (?:closes|ends|finishes|concludes) {REPLY}",
+        "the last thing you say is ⟪0⟫": (
+            r"\blast (?:\w+ )?(?:words?|sentence|line|thing)"
+            rf"(?: you say| that you say| of it| of {REPLY})?(?: is| are|:)(?: always)? ?{_SOLE}"
+        ),
+        "a good answer has ⟪0⟫ as the last line of the reply": (
+            rf"\b(?:has|have) {_SOLE} as (?:the|its|their) last (?:words?|sentence|line) of {REPLY}"
+        ),
+        "every reply must end with ⟪0⟫": rf"\b{REPLY} (?:{_MUST} )*{_END} {_WITH}{_SOLE}",
+        "put ⟪0⟫ at the very end of every reply": (
+            rf"\b(?:put|write|add|append) {_SOLE} (?:at|to) the (?:very )?end of {REPLY}"
+        ),
+        "sign every message as ⟪0⟫": rf"\bsigns? (?:it|them|{REPLY}) (?:with|as) {_SOLE}",
+        "⟪0⟫ first, ⟪1⟫ last": rf"(?<=first, ){_SOLE} last(?=,|$)",
+        "it ends with ⟪0⟫": rf"\bit ends with {_SOLE}",
+        "sie endet mit ⟪0⟫": rf"\bsie endet mit (?P<quote>{QUOTE})",
+    }
 )
 # what happens once, and is no reply: "end the conversation with"
 _OCCASION = one_of(
@@ -66,6 +91,7 @@ _OCCASION = one_of(
     *("section", "poem", "article", "post"),
 )
 _ONCE = re.compile(rf"\b{_OCCASION}\b", re.I)
+_REPLY_NAMED = re.compile(rf"\b{REPLY}\b|nachricht|réponse|respuesta", re.I)
 # "every line of a reply starts with", "never start with"
 _NOT_OF_THE_REPLY = re.compile(
     r"\b(?:never|not|n't|avoid|without|lines?|sentences?|paragraphs?|bullets?|items?"
@@ -77,32 +103,39 @@ _PLACEHOLDER = re.compile(r"[\[{<][A-Za-z]|\.\.\.|…|\bX\b|_{2,}|%s|\$")
 _BRACKETED = re.compile(r"^\W*[\[\]{}<>#*~|-]|[\[\]{}<>#*~|]\W*$")
 
 
-def wording_rules(clause: Clause) -> list[Draft]:
+def wording_rules(clause: BotClause) -> list[Draft]:
     """The words that a reply begins or ends with, has or lacks."""
     return [*_edges(clause), *_names_for_people(clause), *_forbidden(clause), *_included(clause)]
 
 
-def _edges(clause: Clause) -> list[Draft]:
+def _edges(clause: BotClause) -> list[Draft]:
+    opening, closing = _edge(_OPENINGS, clause), _edge(_CLOSINGS, clause)
     drafts = []
-    for ways, opens in ((_OPENINGS, True), (_CLOSINGS, False)):
-        match = next(filter(None, (way.search(clause.text) for way in ways)), None)
-        if match is None:
-            continue
-        groups = match.groupdict()
-        (quote,) = clause.quoted(groups.get("quote") or groups.get("quote2") or "")
-        names_reply = re.search(rf"\b{REPLY}\b|nachricht|réponse|respuesta", match[0], re.I)
-        once = _ONCE.search(re.sub(r"\bfirst (?:words?|sentence|line|thing)", "", clause.text))
-        # "Start with "Hello, how can I help?"" is for the first reply
-        if once or (opens and not names_reply and _GREETING.match(quote)):
-            continue
-        if _PLACEHOLDER.search(quote) and not re.fullmatch(r"\[\w+\]", quote):
-            continue
-        if _NOT_OF_THE_REPLY.search(clause.text[: match.start()]):
-            continue
-        drafts.append(
-            Draft("opening" if opens else "closing", "requirement", _edge_spec(quote, opens))
-        )
+    # "Start with "Hello, how can I help?"" is for the first reply
+    if opening and (opening.names_reply or not _GREETING.match(opening.quote)):
+        drafts.append(Draft("opening", "requirement", _edge_spec(opening.quote, opens=True)))
+    if closing:
+        drafts.append(Draft("closing", "requirement", _edge_spec(closing.quote, opens=False)))
     return drafts
+
+
+class _Edge(NamedTuple):
+    """What every reply begins or ends with, and whether the clause speaks of a reply."""
+
+    quote: str
+    names_reply: bool
+
+
+def _edge(ways: Forms, clause: BotClause) -> _Edge | None:
+    match = first_match(ways, clause.text)
+    if match is None or _NOT_OF_THE_REPLY.search(clause.text[: match.start()]):
+        return None
+    (quote,) = clause.quoted(match["quote"])
+    if _PLACEHOLDER.search(quote) and not re.fullmatch(r"\[\w+\]", quote):
+        return None
+    if _ONCE.search(re.sub(rf"\b{_FIRST}", "", clause.text)):
+        return None
+    return _Edge(quote, _REPLY_NAMED.search(match[0]) is not None)
 
 
 def _edge_spec(quote: str, opens: bool) -> Spec:
@@ -127,24 +160,30 @@ _EITHER = (
     r"|(?-i:(?P<names>[A-Z][a-z']+ or [A-Z][a-z']+)))"
 )
 _NAMES_FOR_PEOPLE = forms(
-    rf"\baddress(?:es)? {_PERSON}(?: (?:always|only))? (?:as|by|with|using) {_EITHER}",
-    rf"\bcalls? {_PERSON} {_EITHER}",
-    rf"\brefer to {_PERSON} (?:only )?as {_EITHER}",
-    rf"(?P<quote>{QUOTE}) is how you (?:address|call) {_PERSON}",
-    rf"\b{_PERSON} is (?P<quote>{QUOTE}) to you",
-    rf"\bsay (?P<quote>{QUOTE}) (?:to {_PERSON}|somewhere)",
+    {
+        "address every customer as ⟪0⟫ or ⟪1⟫": (
+            rf"\baddress(?:es)? {_PERSON}(?: (?:always|only))? (?:as|by|with|using) {_EITHER}"
+        ),
+        "call the user ⟪0⟫": rf"\bcalls? {_PERSON} {_EITHER}",
+        "refer to users only as ⟪0⟫": rf"\brefer to {_PERSON} (?:only )?as {_EITHER}",
+        "⟪0⟫ is how you address guests": (
+            rf"(?P<quote>{QUOTE}) is how you (?:address|call) {_PERSON}"
+        ),
+        "everybody is ⟪0⟫ to you": rf"\b{_PERSON} is (?P<quote>{QUOTE}) to you",
+        "say ⟪0⟫ to your guests": rf"\bsay (?P<quote>{QUOTE}) (?:to {_PERSON}|somewhere)",
+    }
 )
 _NOT_FOR_PEOPLE = re.compile(r"\b(?:never|not|n't|instead of)\b[^,]*$", re.I)
 
 
-def _names_for_people(clause: Clause) -> list[Draft]:
+def _names_for_people(clause: BotClause) -> list[Draft]:
     for form in _NAMES_FOR_PEOPLE:
-        match = form.search(clause.text)
+        match = form.pattern.search(clause.text)
         if match is None or _NOT_FOR_PEOPLE.search(clause.text[: match.start()]):
             continue
         groups = match.groupdict("")
         quotes = clause.quoted(groups["quote"] + groups.get("other", ""))
-        text = " or ".join(quotes) or groups["names"]
+        text = " or ".join(quotes) or groups.get("names", "")
         words = [word.strip(" .,!") for word in _either_of(text)]
         if any(word.lower() in _FORMS_OF_ADDRESS or _PLACEHOLDER.search(word) for word in words):
             continue
@@ -193,16 +232,34 @@ _SAY = one_of(
 )
 _NOT_ALLOWED = one_of("banned", "forbidden", "not allowed", "off limits", "prohibited", "taboo")
 _FORBIDDEN = forms(
-    rf"{_NEVER}(?: (?:ever|you|we|be))* {_SAY} {_KIND_OF_WORD}(?P<quotes>{QUOTES})",
-    rf"\b(?:avoid|ban|bans|banned|without)(?: (?:saying|using|writing))? {_KIND_OF_WORD}"
-    rf"(?P<quotes>{QUOTES})",
-    rf"\b(?:ban|banned)\b[^⟪]{{0,60}}: ?(?P<quotes>{QUOTES})",
-    rf"\bwords? (?P<quotes>{QUOTES}) (?:do not exist|does not exist|(?:is|are) {_NOT_ALLOWED})",
-    rf"^(?:the )?words? (?P<quotes>{QUOTES}) is on (?:our|the) list of",
-    rf"(?:^|[,:] )(?:and )?no (?:words? |phrases? )?(?P<quotes>{QUOTES})(?=$|[,.:]| and | or )",
-    rf"(?:{_NEVER} {_SAY}|\bavoid) (?:any of )?(?:these|the following|this)[^⟪:]{{0,40}}: ?"
-    rf"(?P<quotes>{QUOTES})",
-    rf"{_NEVER} refer to [^⟪]{{1,30}} as (?P<quotes>{QUOTES})",
+    {
+        "never use filler phrases such as ⟪0⟫ or ⟪1⟫": (
+            rf"{_NEVER}(?: (?:ever|you|we|be))* {_SAY} {_KIND_OF_WORD}(?P<quotes>{QUOTES})"
+        ),
+        "avoid saying ⟪0⟫": (
+            rf"\b(?:avoid|ban|bans|banned|without)(?: (?:saying|using|writing))? {_KIND_OF_WORD}"
+            rf"(?P<quotes>{QUOTES})"
+        ),
+        "banned from every reply: ⟪0⟫": rf"\b(?:ban|banned)\b[^⟪]{{0,60}}: ?(?P<quotes>{QUOTES})",
+        "the words ⟪0⟫ and ⟪1⟫ are banned": (
+            rf"\bwords? (?P<quotes>{QUOTES})"
+            rf" (?:do not exist|does not exist|(?:is|are) {_NOT_ALLOWED})"
+        ),
+        "the word ⟪0⟫ is on our list of bad words": (
+            rf"^(?:the )?words? (?P<quotes>{QUOTES}) is on (?:our|the) list of"
+        ),
+        "no words ⟪0⟫": (
+            rf"(?:^|[,:] )(?:and )?no (?:words? |phrases? )?(?P<quotes>{QUOTES})"
+            r"(?=$|[,.:]| and | or )"
+        ),
+        "never say any of these words: ⟪0⟫": (
+            rf"(?:{_NEVER} {_SAY}|\bavoid) (?:any of )?(?:these|the following|this)[^⟪:]{{0,40}}: ?"
+            rf"(?P<quotes>{QUOTES})"
+        ),
+        "never refer to guests as ⟪0⟫": (
+            rf"{_NEVER} refer to [^⟪]{{1,30}} as (?P<quotes>{QUOTES})"
+        ),
+    }
 )
 # the words that stand for a forbidden name: "Never mention Velox, our competitor"
 _NAME = re.compile(
@@ -215,14 +272,11 @@ _NAME = re.compile(
 _OF_SOMETHING = re.compile(r" (?:to|about|for|at the|as your|more than)\b", re.I)
 
 
-def _forbidden(clause: Clause) -> list[Draft]:
+def _forbidden(clause: BotClause) -> list[Draft]:
     words: list[str] = []
-    for form in _FORBIDDEN:
-        if match := form.search(clause.text):
-            words = clause.quoted(match["quotes"])
-            if _OF_SOMETHING.match(clause.text[match.end() :]):
-                words = []
-            break
+    match = first_match(_FORBIDDEN, clause.text)
+    if match and not _OF_SOMETHING.match(clause.text[match.end() :]):
+        words = clause.quoted(match["quotes"])
     if not words and (match := _NAME.search(clause.text)):
         words = [match["name"]]
     words = [word.strip().rstrip(".,!?;:…").rstrip() for word in words]
@@ -239,17 +293,25 @@ _INCLUDES = one_of("includes?", "contains?", "mentions?", "have", "has")
 _LINE = r"(?:words? |phrase |line |sentence |disclaimer )"
 _LINE_OR_LINK = r"(?:words? |phrase |line |sentence |disclaimer |link )"
 _INCLUDED = forms(
-    rf"\b{_INCLUDE} (?:the )?{_LINE_OR_LINK}*:? ?{_SOLE}(?: at least once)? (?:in|to) "
-    rf"(?:every|each|all)(?: of)?(?: your)? ?{REPLY}",
-    rf"\b(?:every|each) (?:reply|response|answer|message) (?:(?:must|should|has to|will) )?"
-    rf"{_INCLUDES} (?:the )?{_LINE}*:? ?{_SOLE}",
-    rf"\balways (?:include|mention|add|use) (?:the )?{_LINE}+:? ?{_SOLE}$",
+    {
+        "include the line ⟪0⟫ in every reply": (
+            rf"\b{_INCLUDE} (?:the )?{_LINE_OR_LINK}*:? ?{_SOLE}(?: at least once)? (?:in|to) "
+            rf"(?:every|each|all)(?: of)?(?: your)? ?{REPLY}"
+        ),
+        "every reply must contain the word ⟪0⟫": (
+            r"\b(?:every|each) (?:reply|response|answer|message)"
+            rf" (?:(?:must|should|has to|will) )?{_INCLUDES} (?:the )?{_LINE}*:? ?{_SOLE}"
+        ),
+        "always add the disclaimer ⟪0⟫": (
+            rf"\balways (?:include|mention|add|use) (?:the )?{_LINE}+:? ?{_SOLE}$"
+        ),
+    }
 )
 
 
-def _included(clause: Clause) -> list[Draft]:
+def _included(clause: BotClause) -> list[Draft]:
     for form in _INCLUDED:
-        if match := form.search(clause.text):
+        if match := form.pattern.search(clause.text):
             (quote,) = clause.quoted(match["quote"])
             if _PLACEHOLDER.search(quote) or _NOT_INCLUDED.search(clause.text[: match.start()]):
                 continue

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from holdfast import records
+from holdfast.drift.cases import Suite
 from holdfast.drift.dialog import Dialog
 from holdfast.drift.dialog_records import conversation_of
 from holdfast.drift.judges import JudgeName, Judges, load_judges, open_judges
@@ -25,7 +26,7 @@ from holdfast.drift.run_identity import (
 )
 from holdfast.drift.selfchat import converse
 from holdfast.drift.settings import Cast, Running, Settings
-from holdfast.drift.suites import Suite, load_suite
+from holdfast.drift.suites import load_suite
 from holdfast.drift.two_models import session_of
 from holdfast.errors import UsageError
 from holdfast.methods import Method, Methods, read_methods, spec_of

@@ -31,14 +31,14 @@ class ProbeQuestion:
 
     # "stability" (of the agent's prompt), "adoption" (of the user's), "canary" or "recall"
     kind: str
-    rule: Rule  # what it asks about; its measure scores the reply
-    index: int  # from 0, among the probes of this rule
+    rules: tuple[Rule, ...]  # those that it asks about, one or more; their measures score the reply
+    index: int  # from 0, among the probes of these rules
     question: str
-    more: tuple[Rule, ...] = ()  # further rules with the same probes, which score the same reply
 
     @property
-    def rules(self) -> tuple[Rule, ...]:
-        return (self.rule, *self.more)
+    def rule(self) -> Rule:
+        """The first of its rules, which names it."""
+        return self.rules[0]
 
     @property
     def names(self) -> tuple[Any, ...]:
@@ -210,11 +210,11 @@ def _recall_probes(agent: Case) -> tuple[ProbeQuestion, ...]:
     Raises:
         UsageError: no rule of the agent says how to recognise it in the reply.
     """
-    rules = [
+    rules = tuple(
         Rule(rule.id, (RECALL_QUESTION,), rule.recalled, kind=rule.kind, polarity=rule.polarity)
         for rule in agent.all_rules
         if rule.recalled is not None
-    ]
+    )
     if not rules:
         raise UsageError(
             f"No rule of the case {agent.id!r} has the field 'recalled', which recognises it in the"
@@ -222,14 +222,13 @@ def _recall_probes(agent: Case) -> tuple[ProbeQuestion, ...]:
             option="recall",
             value=agent.id,
         )
-    first, *more = rules
-    return (ProbeQuestion("recall", first, 0, RECALL_QUESTION, tuple(more)),)
+    return (ProbeQuestion("recall", rules, 0, RECALL_QUESTION),)
 
 
 def _with_canary(pairing: Pairing, seed: int) -> Pairing:
     code = str(random.Random(seed_of("canary", seed, pairing.number)).randrange(1000, 10000))
     rule = Rule(None, (_CANARY_QUESTION,), {"name": "contains", "words": [code]})
-    probe = ProbeQuestion("canary", rule, 0, _CANARY_QUESTION)
+    probe = ProbeQuestion("canary", (rule,), 0, _CANARY_QUESTION)
     return replace(pairing, canary=_CANARY.format(code), every_probe=(*pairing.every_probe, probe))
 
 
@@ -296,7 +295,8 @@ def _ask(
     """The probes of every rule; rules with the same probes are asked together."""
     # a rule with an id draws the same whatever other rules there are
     probes: list[ProbeQuestion] = []
-    for rule, *more in case.rules_asked_together:
+    for rules in case.rules_asked_together:
+        rule = rules[0]
         if not rule.probes:
             raise UsageError(
                 f"The case {case.id!r} has a rule without probes, which only `holdfast logs`"
@@ -306,5 +306,5 @@ def _ask(
         draws = rng if rule.id is None else random.Random(seed_of(*names))
         order = draws.sample(rule.probes, len(rule.probes))
         for index in range(settings.probes_per_round):
-            probes.append(ProbeQuestion(kind, rule, index, order[index % len(order)], tuple(more)))
+            probes.append(ProbeQuestion(kind, rules, index, order[index % len(order)]))
     return tuple(probes)

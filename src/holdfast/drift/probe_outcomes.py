@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from holdfast.drift.suites import FOLLOWED
 from holdfast.errors import cut
 from holdfast.measures import Measure
+from holdfast.measures.registry import FOLLOWED
 from holdfast.records import Probe, ProbeReply, Unanswered, Unscored
 
 NOT_SHOWN = "not shown"  # why a turn of a log is not scored: its log lacks what decides

@@ -41,13 +41,13 @@ def probed_rounds(dialog: RecordedDialog, settings: Settings) -> int:
 
 
 def missing_numbers(
-    out: Path | str, methods: Sequence[str], conversations: int
+    out: Path | str, methods: Sequence[str], wanted: Sequence[int]
 ) -> dict[str, list[int]]:
-    """The conversations still missing from a run's folder, by method; the folder need not exist."""
+    """Which of the wanted conversations a run's folder lacks, by method; it need not exist."""
     folder = Path(out)
     records = read_run(folder).records if (folder / MANIFEST).is_file() else ()
     recorded = {(record.method, record.conversation) for record in records}
     return {
-        method: [number for number in range(conversations) if (method, number) not in recorded]
+        method: [number for number in wanted if (method, number) not in recorded]
         for method in methods
     }

@@ -5,10 +5,10 @@ from dataclasses import asdict
 from typing import Any
 
 from holdfast import records
+from holdfast.drift.cases import Suite
 from holdfast.drift.judges import JudgeName
 from holdfast.drift.recorded_dialogs import Dialogs, UserTurns
 from holdfast.drift.settings import Settings
-from holdfast.drift.suites import Suite
 from holdfast.models.protocol import ChatModel
 from holdfast.models.served import same_served
 

@@ -35,21 +35,19 @@ class Batch:
 def batch_of(
     states: Sequence[StreamState],
     computed: Sequence[int],
-    span: Tensor,
+    steering: BatchSteering | None,
     device: torch.device,
     cache: Cache | None = None,
     logits: int = 1,
-    before: BatchSteering | None = None,
 ) -> Batch:
     """A batch with the pending tokens of some streams.
 
     Args:
         states: the streams, one per row.
         computed: how many first tokens of each need no forwarding.
-        span: of the prompts, bool [row, column].
+        steering: that of these streams, by `steering_of`.
         cache: what is already computed; None: the model makes a cache.
         logits: of how many last tokens they are wanted.
-        before: the steering of an earlier pass, which is used again if nothing changed.
     """
     new_tokens = [state.tokens_from(done) for state, done in zip(states, computed, strict=True)]
     width = max(map(len, new_tokens))
@@ -64,27 +62,23 @@ def batch_of(
             both[1, row, width - len(tokens) :] = torch.arange(done, done + len(tokens))
     ids, positions = both.to(device)
     columns = max(map(len, states))
-    span = span if span.shape[1] <= columns else span[:, :columns]
-    steering = _steering_of(states, span, columns, before)
     edits = _edits_of(states, computed, width, device)
     return Batch(ids, positions, level, columns, steering, cache, logits, edits=edits)
 
 
-def _steering_of(
-    states: Sequence[StreamState], span: Tensor, columns: int, before: BatchSteering | None
-) -> BatchSteering | None:
-    """The steering of a pass: that of the pass before while the rows stay, which has done its work
-    on the host already, so that a step reads no device.
+def steering_of(states: Sequence[StreamState], device: torch.device) -> BatchSteering | None:
+    """The steering of attention in passes over some streams, one per row; None if it is neither
+    moved nor traced in any.
     """
     rows = [state.stream.compiled for state in states]
     trace = any(state.trace for state in states)
     if not (trace or any(compiled.attention for compiled in rows)):
         return None
+    span = pad_sequence([state.span for state in states], batch_first=True).to(device)
     prompts = [len(state.stream.token_ids) for state in states]
     if not any(state.generated for state in states):
-        prompts = [columns] * len(states)  # what follows a shorter prompt is not a reply
-    steering = BatchSteering(span, rows, trace, prompts, follows=False)
-    return before if before is not None and before.equals(steering) else steering
+        prompts = [max(prompts)] * len(states)  # what follows a shorter prompt is not a reply
+    return BatchSteering(span, rows, trace, prompts, follows=False)
 
 
 def _edits_of(
@@ -98,8 +92,3 @@ def _edits_of(
             prompt = len(stream.token_ids)
             rows.append(EditedRow(stream.compiled, done, new, width - new, state.span, prompt))
     return edits_of(rows, width, device)
-
-
-def spans_of(states: Sequence[StreamState], device: torch.device) -> Tensor:
-    """The prompt spans of some streams, bool [row, column]."""
-    return pad_sequence([state.span for state in states], batch_first=True).to(device)

@@ -11,21 +11,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 from transformers.cache_utils import Cache
 
-from holdfast.generation.batch import spans_of
+from holdfast.attention import BatchSteering
+from holdfast.generation.batch import steering_of
 from holdfast.generation.constraints import constrain
 from holdfast.generation.cpu_threads import one_thread
-from holdfast.generation.drawing import DrawnToken, choose, log_probabilities
+from holdfast.generation.drawing import DrawnToken, draw_or_fail, log_probabilities
 from holdfast.generation.memory import ran_out_of_memory
 from holdfast.generation.prefixes import KeysValues
 from holdfast.generation.processors import StepOutputs, process
-from holdfast.generation.rows import RowState, TokenMass
+from holdfast.generation.rows import RowState, StreamState, TokenMass
 from holdfast.generation.runner import Output, Runner
 from holdfast.generation.shared_prefixes import SharedPrefixes
 
@@ -35,6 +36,47 @@ class _Owner(NamedTuple):
 
     row: RowState
     number: int  # of the stream among those of the row
+
+    @property
+    def stream(self) -> StreamState:
+        """The stream whose tokens are in the slot."""
+        return self.row.streams[self.number]
+
+
+@dataclass(frozen=True)
+class _SlotGroup:
+    """Slots that are forwarded together. A step has the same group as the one before while no row
+    joins or leaves, and its steering what it has read from the device.
+    """
+
+    slots: Sequence[int]
+    owners: Sequence[_Owner]
+    steering: BatchSteering | None
+
+    @cached_property
+    def streams(self) -> list[StreamState]:
+        """The stream of each slot."""
+        return [owner.stream for owner in self.owners]
+
+    @cached_property
+    def _places(self) -> dict[RowState, list[int]]:
+        """Of each row, the indices of its streams in the group, in their order."""
+        places: dict[RowState, list[int]] = {}
+        for index, (row, number) in enumerate(self.owners):
+            places.setdefault(row, [-1] * len(row.streams))[number] = index
+        return places
+
+    def by_row(self, output: Output) -> StepOutputs:
+        """The outputs of the slots, by row."""
+        rows, logits = list(self._places), output.logits[:, -1]
+        mass, uniform = output.mass, output.uniform
+        if len(rows) == len(self.slots):  # one slot per row, in order
+            return StepOutputs(rows, logits, logits[:0], mass, uniform)
+        first = [index for index, *_ in self._places.values()]
+        second = [index for _, *others in self._places.values() for index in others]
+        mass = None if mass is None else mass[first]
+        uniform = None if uniform is None else uniform[first]
+        return StepOutputs(rows, logits[first], logits[second], mass, uniform)
 
 
 @dataclass
@@ -54,7 +96,7 @@ class Decoder:
         self.runner, self.stop_ids, self.shared = runner, stop_ids, shared
         self.slots = runner.slots()
         self._owners: list[_Owner] = []  # by slot
-        self._span: Tensor | None = None  # of all slots; None after rows joined or left
+        self._step_group: _SlotGroup | None = None  # all slots; None after rows joined or left
         self._unbatched: _UnbatchedRow | None = None
         self._small = runner.small
 
@@ -81,9 +123,9 @@ class Decoder:
                     self.slots.add(piece)
                 self._owners.append(_Owner(state, number))
             state.known = [()] * len(state.streams)
-        self._span = None
+        self._step_group = None
         self._forward_beginnings(first)
-        ended = self._advance(first)
+        ended = self._advance(self._group(range(first, len(self._owners))))
         for state in rows:
             if state not in ended:
                 self._share(state)
@@ -97,7 +139,9 @@ class Decoder:
                 return self._advance_unbatched(self._unbatched)
             for state, _ in self._owners:
                 state.forwarded += 1
-            return self._advance(0)
+            if self._step_group is None:
+                self._step_group = self._group(range(len(self._owners)))
+            return self._advance(self._step_group)
 
     @torch.inference_mode()
     def remove(self, state: RowState) -> None:
@@ -123,8 +167,8 @@ class Decoder:
         if not slots:
             return
         try:
-            span = spans_of(beginnings, self.runner.device)
-            self.runner.forward_slots(self.slots, slots, beginnings, span)
+            steering = steering_of(beginnings, self.runner.device)
+            self.runner.forward_slots(self.slots, slots, beginnings, steering)
         except Exception as error:
             if ran_out_of_memory(error):
                 raise
@@ -141,31 +185,39 @@ class Decoder:
             length = self.slots.lengths[slot]
             self.shared.keep(state.row.streams[number], tuple(state.token_ids), count, read, length)
 
-    def _advance(self, first: int) -> list[RowState]:
-        """Forwards the pending tokens of the slots from `first` on, and draws for their rows."""
+    def _group(self, slots: Sequence[int]) -> _SlotGroup:
+        owners = [self._owners[slot] for slot in slots]
+        streams = [owner.stream for owner in owners]
+        return _SlotGroup(slots, owners, steering_of(streams, self.runner.device))
+
+    def _advance(self, group: _SlotGroup) -> list[RowState]:
+        """Forwards the pending tokens of some slots and draws for their rows; `group` has all slots
+        from some slot on.
+        """
         failed: list[RowState] = []
         try:
-            output = self._forward(range(first, len(self._owners)))
+            output = self._forward(group)
         except Exception as error:
             if ran_out_of_memory(error):
                 raise
-            failed = self._fails_with(first, error)
+            failed = self._fails_with(group, error)
         if failed:  # outside the handler, whose error keeps the pass alive
             self._close(failed)
-            if len(self._owners) == first:
+            left = range(group.slots[0], len(self._owners))
+            if not left:
                 return failed
-            output = self._forward(range(first, len(self._owners)))
-        slots = range(first, len(self._owners))
-        ended = self._draw(self._by_row(slots, output))
+            group = self._group(left)
+            output = self._forward(group)
+        ended = self._draw(group.by_row(output))
         self._close(ended)
         return failed + ended
 
-    def _fails_with(self, first: int, error: Exception) -> list[RowState]:
-        """The rows from slot `first` on that make a pass fail, each with its error."""
-        rows = list(dict.fromkeys(state for state, _ in self._owners[first:]))
+    def _fails_with(self, group: _SlotGroup, error: Exception) -> list[RowState]:
+        """The rows of a group that make its pass fail, each with its error."""
+        rows = list(dict.fromkeys(owner.row for owner in group.owners))
         for state in rows if len(rows) > 1 else ():
             try:
-                self._forward(self._slots_of(state), commit=False)
+                self._forward(self._group(self._slots_of(state)), commit=False)
             except Exception as row_error:
                 if ran_out_of_memory(row_error):
                     raise
@@ -176,39 +228,16 @@ class Decoder:
                 state.error = error
         return failed or rows
 
-    def _forward(self, slots: Sequence[int], *, commit: bool = True) -> Output:
-        """Forwards the pending tokens of some slots."""
-        owners = [self._owners[slot] for slot in slots]
-        streams = [state.streams[number] for state, number in owners]
-        if self._span is None:
-            every = [state.streams[number] for state, number in self._owners]
-            self._span = spans_of(every, self.runner.device)
-        span = self._span  # the same tensor while the rows stay, so that their steering is reused
-        if len(slots) < len(self._owners):
-            span = span[list(slots)]
+    def _forward(self, group: _SlotGroup, *, commit: bool = True) -> Output:
+        """Forwards the pending tokens of a group."""
+        slots, streams = group.slots, group.streams
         known = [self.slots.lengths[slot] for slot in slots]
-        output = self.runner.forward_slots(self.slots, slots, streams, span)
-        for (state, _), slot, count in zip(owners, slots, known, strict=True):
+        output = self.runner.forward_slots(self.slots, slots, streams, group.steering)
+        for (state, _), slot, count in zip(group.owners, slots, known, strict=True):
             state.forwarded += count - self.slots.lengths[slot]  # what was computed anew
         if commit:
             self.slots.commit(slots, [len(stream) for stream in streams])
         return output
-
-    def _by_row(self, slots: Sequence[int], output: Output) -> StepOutputs:
-        """The outputs of the slots, by row."""
-        numbers: dict[RowState, list[int]] = {}
-        for number, slot in enumerate(slots):
-            state, index = self._owners[slot]
-            numbers.setdefault(state, [-1] * len(state.streams))[index] = number
-        logits = output.logits[:, -1]
-        first = [number for number, *_ in numbers.values()]
-        second = [number for _, *others in numbers.values() for number in others]
-        mass, uniform = output.mass, output.uniform
-        if not second:  # one slot per row, in order
-            return StepOutputs(list(numbers), logits, logits[:0], mass, uniform)
-        mass = None if mass is None else mass[first]
-        uniform = None if uniform is None else uniform[first]
-        return StepOutputs(list(numbers), logits[first], logits[second], mass, uniform)
 
     def _draw(self, step: StepOutputs) -> list[RowState]:
         """Draws a token for every row; returns the rows that end with it."""
@@ -218,7 +247,8 @@ class Decoder:
                 state.masses.append(TokenMass(mass, uniform))
         constrained, without_next = constrain(step.rows, logits)
         failed = without_next | failed
-        drawn = choose(constrained, [state.next_draw for state in step.rows])
+        samplings = [state.row.sampling for state in step.rows]
+        drawn = draw_or_fail(constrained, samplings, [state.next_number for state in step.rows])
         tokens = [failed.get(number) or token for number, token in enumerate(drawn)]
         _note_log_probabilities(step.rows, tokens, logits)
         ended = []
@@ -248,7 +278,7 @@ class Decoder:
                 self._owners[slot] = self._owners[-1]
                 self._owners.pop()
         if rows:
-            self._span = None
+            self._step_group = None
             self.slots.shrink()
 
     # A single row

@@ -35,14 +35,6 @@ class LogProbability:
     top: tuple[tuple[int, float], ...]
 
 
-@dataclass(frozen=True)
-class Draw:
-    """How to draw a row's next token: at quantile `number`, in [0, 1), of the nucleus."""
-
-    sampling: Sampling
-    number: float
-
-
 def uniforms(seed: int, count: int) -> list[float]:
     """`count` random numbers in [0, 1) for the reply with this seed, whatever the batch."""
     numbers: list[float] = np.random.Generator(np.random.Philox(key=seed)).random(count).tolist()
@@ -86,9 +78,11 @@ def draw(logits: Tensor, samplings: Sequence[Sampling], numbers: Sequence[float]
     return tokens
 
 
-def choose(logits: Tensor, draws: Sequence[Draw]) -> list[DrawnToken]:
-    """The next token of each row, drawn from logits [row, vocabulary]."""
-    drawn = draw(logits, [draw.sampling for draw in draws], [draw.number for draw in draws])
+def draw_or_fail(
+    logits: Tensor, samplings: Sequence[Sampling], numbers: Sequence[float]
+) -> list[DrawnToken]:
+    """As `draw`, with an error in place of a token whose row has no finite logits."""
+    drawn = draw(logits, samplings, numbers)
     return [ModelError(_NOT_FINITE) if token == NOT_FINITE else token for token in drawn]
 
 

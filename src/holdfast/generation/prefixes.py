@@ -1,13 +1,11 @@
 """Keys and values that outlive the pass that computed them, so that no token is forwarded twice.
 
-They depend on the token ids and on the steering under which they were computed. Memory for them is
-bounded; the least recently used are evicted first, and recomputed when needed.
+They depend on the token ids and on the steering under which they were computed.
 """
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -91,38 +89,6 @@ class Prefix:
     def size(self) -> int:
         """Bytes of the keys and values."""
         return 0 if self.keys_values is None else self.keys_values.size
-
-
-class PrefixCache:
-    """The prefixes of threads, within `limit` bytes of keys and values."""
-
-    def __init__(self, limit: int):
-        self.limit, self.size = limit, 0
-        self._threads: OrderedDict[Hashable, Sequence[Prefix]] = OrderedDict()
-
-    def __len__(self) -> int:
-        return len(self._threads)
-
-    def keep(self, thread: Hashable, prefixes: Sequence[Prefix]) -> None:
-        """Replaces a thread's prefixes, and evicts the least recently used beyond the limit."""
-        self.forget(thread)
-        self._threads[thread] = prefixes
-        self.size += sum(prefix.size for prefix in prefixes)
-        for others in list(self._threads.values()):
-            if self.size <= self.limit:
-                break
-            for prefix in others:
-                self.size -= prefix.size
-                prefix.keys_values = None
-
-    def use(self, thread: Hashable) -> None:
-        """Marks a thread as the most recently used."""
-        if thread in self._threads:
-            self._threads.move_to_end(thread)
-
-    def forget(self, thread: Hashable) -> None:
-        """Drops a thread's prefixes; streams that already refer to them can still use them."""
-        self.size -= sum(prefix.size for prefix in self._threads.pop(thread, ()))
 
 
 def common_length(first: ArrayLike, second: ArrayLike) -> int:

@@ -22,7 +22,7 @@ from torch import Tensor
 from holdfast.attention import AttentionTrace
 from holdfast.errors import ModelError
 from holdfast.generation.constraints import Matcher, TokenGrammar
-from holdfast.generation.drawing import Draw, DrawnToken, LogProbability, uniforms
+from holdfast.generation.drawing import DrawnToken, LogProbability, uniforms
 from holdfast.generation.prefixes import KeysValues, Prefix
 from holdfast.generation.sampling import Penalties, Sampling
 from holdfast.methods.compiled import UNSTEERED, CompiledMethods
@@ -242,9 +242,9 @@ class RowState:
             self.matcher.prepare(self.token_ids)
 
     @property
-    def next_draw(self) -> Draw:
-        """How to draw its next token."""
-        return Draw(self.row.sampling, self._uniforms[len(self.token_ids)])
+    def next_number(self) -> float:
+        """The random number in [0, 1) that draws its next token."""
+        return self._uniforms[len(self.token_ids)]
 
     def add(self, token: DrawnToken, stop_ids: frozenset[int]) -> str | None:
         """Appends a token; returns why the row ends with it, or None."""

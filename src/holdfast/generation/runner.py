@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import threading
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -23,7 +22,7 @@ from holdfast.attention import (
     steered,
 )
 from holdfast.errors import HoldfastError, ModelError
-from holdfast.generation.batch import Batch, batch_of, spans_of
+from holdfast.generation.batch import Batch, batch_of, steering_of
 from holdfast.generation.cpu_threads import is_small
 from holdfast.generation.memory import ran_out_of_memory
 from holdfast.generation.rows import StreamState
@@ -50,12 +49,6 @@ class Output:
     # the mass of uniform attention, float32 [row, layer]; None unless traced
     uniform: Tensor | None = None
     tokens: int = 0  # tokens forwarded of each row, padding included
-
-
-class _Latest(threading.local):
-    """The steering of this thread's latest steered pass."""
-
-    steering: BatchSteering | None = None
 
 
 class Runner:
@@ -91,7 +84,6 @@ class Runner:
         self._attends = not kinds or bool(kinds - {LinearAttentionLayer, DummyLayer})
         self._equal_positions_from: int | None = None
         self._continues_alone = True
-        self._latest = _Latest()
         self._interface = config._attn_implementation == IMPLEMENTATION
         self._additive = config._attn_implementation == "eager"
 
@@ -157,8 +149,6 @@ class Runner:
     @torch.inference_mode()
     def forward(self, batch: Batch) -> Output:
         """Makes one pass; raises a `ModelError` if it is to be steered but reaches no attention."""
-        if batch.steering is not None:
-            self._latest.steering = batch.steering
         masked_by_model = (batch.level and batch.starts is None) or not self._interface
         steering = steered(
             batch.steering, None if masked_by_model else batch.positions, batch.starts
@@ -241,15 +231,15 @@ class Runner:
         return self.forward(replace(self._batch_alone(state, 0, None), use_cache=False))
 
     def _batch_alone(self, state: StreamState, computed: int, cache: Cache | None) -> Batch:
-        span = spans_of([state], self.device)
-        return batch_of([state], [computed], span, self.device, cache)
+        steering = steering_of([state], self.device)
+        return batch_of([state], [computed], steering, self.device, cache)
 
     def forward_slots(
         self,
         slots: Slots,
         which: Sequence[int],
         states: Sequence[StreamState],
-        span: Tensor,
+        steering: BatchSteering | None,
         logits: int = 1,
     ) -> Output:
         """Forwards the pending tokens of some slots, which `slots.commit` then counts as computed.
@@ -258,7 +248,8 @@ class Runner:
             slots: of the rows.
             which: the slots to forward; a range is read as a slice.
             states: of each of these, its stream.
-            span: of their prompts, bool [slot, column].
+            steering: of these streams, by `steering_of`; what it has read from the device serves
+                all passes that it is given to.
             logits: of how many last tokens they are wanted.
 
         Returns:
@@ -269,23 +260,17 @@ class Runner:
         groups, outputs = self._sharing_passes(slots, which, ends), list[Output]()
         starts = [slots.lengths[slot] for slot in which]
         for group in groups:
-            # one group keeps its range of slots, which is read as a slice, and its tensor of spans
-            whole = len(groups) == 1
-            group_slots = which if whole else [which[index] for index in group]
             first, last = [starts[index] for index in group], [ends[index] for index in group]
-            batch = batch_of(
-                [states[index] for index in group],
-                first,
-                span if whole else span[group],
-                self.device,
-                slots,
-                logits,
-                before=self._latest.steering,
-            )
+            group_states = [states[index] for index in group]
+            group_slots, group_steering = which, steering
+            if len(groups) > 1:
+                group_slots = [which[index] for index in group]
+                group_steering = steering_of(group_states, self.device)
+            batch = batch_of(group_states, first, group_steering, self.device, slots, logits)
             with slots.writing(group_slots, first, last) as kept:
                 outputs.append(self.forward(replace(batch, starts=kept)))
             if slots.seq_length_read and not batch.level and self.require_equal_positions():
-                return self.forward_slots(slots, which, states, span, logits)
+                return self.forward_slots(slots, which, states, steering, logits)
         return outputs[0] if len(groups) == 1 else _in_order(outputs, groups)
 
     def _sharing_passes(
@@ -334,11 +319,15 @@ def _in_order(outputs: Sequence[Output], groups: Sequence[Sequence[int]]) -> Out
         torch.nn.functional.pad(output.logits, (0, 0, longest - output.logits.shape[1], 0))
         for output in outputs
     ]
-    masses = [output.mass for output in outputs if output.mass is not None]
-    uniform = [output.uniform for output in outputs if output.uniform is not None]
-    return Output(
-        torch.cat(padded)[order],
-        torch.cat(masses)[order] if masses else None,
-        None,
-        torch.cat(uniform)[order] if uniform else None,
-    )
+
+    def joined(masses: Sequence[Tensor | None]) -> Tensor | None:
+        """Masses of all rows; 0 in rows whose pass was not traced, and None if no pass was."""
+        if (like := next((mass for mass in masses if mass is not None), None)) is None:
+            return None
+        pairs = zip(masses, groups, strict=True)
+        every = [like.new_zeros(len(g), *like.shape[1:]) if m is None else m for m, g in pairs]
+        return torch.cat(every)[order]
+
+    mass = joined([output.mass for output in outputs])
+    uniform = joined([output.uniform for output in outputs])
+    return Output(torch.cat(padded)[order], mass, None, uniform)

@@ -9,12 +9,19 @@ from holdfast.transcripts.transcript import Event
 
 
 def breach_position(measure: Measure, turn: LoggedTurn, path: Sequence[Event]) -> int:
-    """The position of the event with which a turn broke a rule, if its tool calls show it so far;
-    else of the last event.
+    """The position of the tool call with which a turn broke a rule; of its last event if none did
+    by itself.
     """
-    last = turn.positions[-1]
+    breaking = breaking_call(measure, turn, path)
+    return turn.positions[-1] if breaking is None else breaking
+
+
+def breaking_call(measure: Measure, turn: LoggedTurn, path: Sequence[Event]) -> int | None:
+    """The position of the tool call up to which the calls of a turn show that it broke a rule;
+    None if they do not show it.
+    """
     if not measure.of_turn:
-        return last
+        return None
     low, high = 0, len(turn.positions) - 1  # what is broken stays broken
 
     def is_broken(count: int) -> bool:
@@ -24,7 +31,7 @@ def breach_position(measure: Measure, turn: LoggedTurn, path: Sequence[Event]) -
         return score is not None and score.value < FOLLOWED
 
     if not is_broken(high + 1):
-        return last
+        return None
     while low < high:
         middle = (low + high) // 2
         low, high = (low, middle) if is_broken(middle + 1) else (middle + 1, high)

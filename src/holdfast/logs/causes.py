@@ -3,6 +3,7 @@
 Nothing here is guessed: what the transcript does not show is `unknown`.
 """
 
+import json
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from functools import cached_property, lru_cache
@@ -10,14 +11,17 @@ from typing import Literal
 
 from holdfast.drift.cases import Case, Rule
 from holdfast.drift.rule_texts import text_of
-from holdfast.logs.breach_places import answered_messages, breach_position
+from holdfast.errors import cut
+from holdfast.logs.breach_places import answered_messages, breaking_call
 from holdfast.logs.context import AGENTS, AUTOMATIC_FILES, WITHOUT_PROMPTS, Context
 from holdfast.logs.counter_orders import CounterOrders
 from holdfast.logs.dialogs import LoggedDialog, LoggedTurn
 from holdfast.logs.sightings import SearchedTranscript, Sighting
+from holdfast.measures.actions import script_of
 from holdfast.measures.rule_text import Passage, RuleText
 from holdfast.records.cause_records import (
     BreachCause,
+    BreachStep,
     CompactedRule,
     Evidence,
     LoggedCompaction,
@@ -26,6 +30,7 @@ from holdfast.records.cause_records import (
 from holdfast.transcripts.formats import FORMATS
 from holdfast.transcripts.transcript import Event, Kind, Transcript
 
+_SHOWN = 300  # characters of a tool call that a record keeps
 _Shows = Literal["said", "left", "ordered"]
 
 
@@ -126,7 +131,27 @@ class _RuleInDialog:
         return [sighting for sighting in self._said if context.shows(sighting.position)]
 
     def cause_of(self, turn: LoggedTurn) -> BreachCause:
-        breach = breach_position(self._rule.measure, turn, self._searched.path)
+        breaking = breaking_call(self._rule.measure, turn, self._searched.path)
+        if breaking is None:  # the turn did as a whole, or with its text
+            return self._cause_at(turn, turn.positions[-1])
+        step = self._step_at(turn, breaking)
+        return self._cause_at(turn, breaking).model_copy(update={"step": step})
+
+    def _step_at(self, turn: LoggedTurn, breach: int) -> BreachStep | None:
+        event = self._searched.path[breach]
+        if event.call is None:
+            return None
+        before = (position for position in turn.positions if position <= breach)
+        script = script_of(event.call) or json.dumps(dict(event.call.arguments), ensure_ascii=False)
+        return BreachStep(
+            call=sum(self._searched.path[position].call is not None for position in before),
+            tool=event.call.name,
+            text=cut(" ".join(script.split()), _SHOWN),
+            source=event.source or self._dialog.source,
+            event=event.id or None,
+        )
+
+    def _cause_at(self, turn: LoggedTurn, breach: int) -> BreachCause:
         context = self._searched.contexts.before(breach)
         said = [sighting for sighting in self._said if sighting.position < breach]
         # 1. The rule was in the context: outweighed by a later order, or else present.

@@ -5,6 +5,8 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import accumulate
+from operator import sub
 
 from holdfast.transcripts.transcript import Event, Kind
 
@@ -75,29 +77,36 @@ class Contexts:
 
     @cached_property
     def cleared(self) -> dict[int, int]:
-        """The events that a clearing removed, each with the position of the clearing."""
+        """The events that a clearing removed, each with the position of the first that did."""
         cleared: dict[int, int] = {}
+        present: dict[
+            str, list[int]
+        ] = {}  # the positions of the events that clearings name by an id
         for position, event in enumerate(self.path):
-            if event.kind is not Kind.CLEARING or not event.clears:
-                continue
-            for number, other in enumerate(self.path[:position]):
-                is_result = other.kind is Kind.TOOL_RESULT
-                if (other.call_id if is_result else other.id) in event.clears:
-                    cleared.setdefault(number, position)
+            for name in event.clears:
+                cleared |= dict.fromkeys(present.pop(name, ()), position)
+            is_result = event.kind is Kind.TOOL_RESULT
+            present.setdefault(event.call_id if is_result else event.id, []).append(position)
         return cleared
 
     @cached_property
     def sizes(self) -> list[int]:
-        """The size of all before each event but prompts and errors, in bytes."""
-        sizes = [0]
-        for event in self.path:
-            counts = not (event.is_prompt or event.kind is Kind.ERROR)
-            sizes.append(sizes[-1] + (size_of(event) if counts else 0))
-        return sizes
+        """The size of each event in bytes; 0 for a prompt and an error."""
+        return [
+            0 if event.is_prompt or event.kind is Kind.ERROR else size_of(event)
+            for event in self.path
+        ]
 
-    def size(self, position: int) -> int:
-        """The size of an event, which is 0 for a prompt and an error."""
-        return self.sizes[position + 1] - self.sizes[position]
+    @cached_property
+    def total_sizes(self) -> list[int]:
+        """The size of all before each event; a clearing takes off that of what it removed from its
+        context.
+        """
+        removed = [0] * len(self.path)  # by each clearing
+        for number, clearing in self.cleared.items():
+            if number >= self.before(clearing).start:
+                removed[clearing] += self.sizes[number]
+        return [0, *accumulate(map(sub, self.sizes, removed))]
 
 
 @dataclass(frozen=True)
@@ -138,14 +147,14 @@ class Context:
 
     def size_since(self, number: int) -> int:
         """The size of the events in the context from a position on, without prompts, in bytes."""
-        sizes, since = self.contexts.sizes, max(number, self.start)
-        size = sizes[self.position] - sizes[min(since, self.position)]
-        for other in self._kept:
-            size += self.contexts.size(other) if number <= other and self.shows(other) else 0
-        for other in self.contexts.cleared:
-            is_counted = since <= other < self.position and self._was_cleared(other)
-            size -= self.contexts.size(other) if is_counted else 0
-        return size
+        contexts, since = self.contexts, min(max(number, self.start), self.position)
+        size = contexts.total_sizes[self.position] - contexts.total_sizes[since]
+        for earlier in range(self.start, since):  # was not in this size, but was taken off it
+            if since <= contexts.cleared.get(earlier, -1) < self.position:
+                size += contexts.sizes[earlier]
+        return size + sum(
+            contexts.sizes[kept] for kept in self._kept if number <= kept and self.shows(kept)
+        )
 
     @property
     def _kept(self) -> frozenset[int]:

@@ -18,12 +18,12 @@ from holdfast.analysis.adherence import label_of
 from holdfast.analysis.statistics import SCORES, Estimate, estimate
 from holdfast.drift.cases import Rule, Suite
 from holdfast.drift.rule_texts import text_of
-from holdfast.drift.suites import FOLLOWED
 from holdfast.errors import RecordsError, cut, reason_of
 from holdfast.files import cannot_write
 from holdfast.logs.dialogs import LoggedTurn
 from holdfast.logs.rereading import LogsAgain
 from holdfast.logs.turn_scoring import SHOWN
+from holdfast.measures.registry import FOLLOWED
 from holdfast.measures.turns import ToolCall
 from holdfast.records import LogDialog, Run
 from holdfast.records.lines import cut_torn_line, write_all

@@ -34,7 +34,6 @@ from holdfast.models.event_loop import run_sync, task_group
 from holdfast.models.protocol import ChatModel, Engine
 from holdfast.models.requests import Request
 from holdfast.records import (
-    BreachCause,
     LogDialog,
     LogProbe,
     Run,
@@ -271,10 +270,8 @@ def _with_causes(run: Run, verdicts: Mapping[tuple[int, int], bool | None]) -> R
 def _with_cause(probe: LogProbe, verdict: bool | None) -> LogProbe:
     if verdict is None or probe.cause is None:
         return probe
-    cause = BreachCause(
-        cause="present_recalled" if verdict else "present_not_recalled",
-        why=f"{probe.cause.why}, and the model "
-        + ("states it when asked" if verdict else "does not state it when asked"),
-        evidence=probe.cause.evidence,
-    )
+    states = "states it when asked" if verdict else "does not state it when asked"
+    why = f"{probe.cause.why}, and the model {states}"
+    name = "present_recalled" if verdict else "present_not_recalled"
+    cause = probe.cause.model_copy(update={"cause": name, "why": why})
     return probe.model_copy(update={"cause": cause})

@@ -13,7 +13,6 @@ from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
-from holdfast.drift.suites import FOLLOWED
 from holdfast.errors import UsageError
 from holdfast.logs.scanning import (
     Scan,
@@ -24,6 +23,7 @@ from holdfast.logs.scanning import (
     scored_logs,
 )
 from holdfast.logs.turn_scoring import ScoredLogs
+from holdfast.measures.registry import FOLLOWED
 from holdfast.records import MANIFEST, RECORDS, LogDialog, Probe
 from holdfast.records.manifest import described
 from holdfast.transcripts.containers import files_of

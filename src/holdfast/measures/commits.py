@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from holdfast.errors import UsageError, cut
+from holdfast.errors import UsageError
 from holdfast.measures.actions import (
     Action,
     Globs,
@@ -18,6 +18,7 @@ from holdfast.measures.actions import (
 )
 from holdfast.measures.command_options import options_of
 from holdfast.measures.patterns import matches
+from holdfast.measures.reasons import mismatch
 from holdfast.measures.registry import Score, Undecided, WhenCut, measure
 from holdfast.measures.turns import AssistantTurn
 from holdfast.measures.written_texts import WrittenTexts, shown_text, text_of_file
@@ -184,9 +185,8 @@ def commit_message(turn: AssistantTurn, pattern: Pattern) -> Score | Undecided |
         return Undecided("the log does not show the message of a commit")
     if not messages:
         return None
-    reason = "every message has the required form"
-    if broken:
-        reason = f"the message {_short(broken[0])} does not have the required form"
+    kept = "every message matches the rule's pattern"
+    reason = mismatch("the message", broken[0], pattern) if broken else kept
     return Score(1 - len(broken) / len(shown), reason)
 
 
@@ -270,7 +270,3 @@ def _has_trailer(commit: Commit, trailer: str) -> bool | None:
     if any(matches(trailer, line.strip()) for line in (*below, *added)):
         return True
     return None if commit.message is None or commit.may_fit(trailer) else False
-
-
-def _short(text: str) -> str:
-    return repr(cut(" ".join(text.split()), 60))

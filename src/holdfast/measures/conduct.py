@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Annotated, Any
 
-from holdfast.errors import UsageError, cut
+from holdfast.errors import UsageError
 from holdfast.measures.actions import (
     Glob,
     Pattern,
@@ -21,6 +21,7 @@ from holdfast.measures.actions import (
 )
 from holdfast.measures.arguments import takes
 from holdfast.measures.patterns import compiled, matches
+from holdfast.measures.reasons import quoted
 from holdfast.measures.registry import Score, WhenCut, measure
 from holdfast.measures.turns import AssistantTurn, ToolCall
 
@@ -118,7 +119,9 @@ def command_run(turn: AssistantTurn, command: Pattern) -> Score | None:
     """1 if a shell command begins with a match of the regular expression."""
     shell = [action for action in actions_of(turn.calls) if action.is_shell]
     run = next((action.command for action in shell if action.matches(command)), None)
-    return Score(0.0, "not run") if run is None else Score(1.0, f"ran {_short(run.words)}")
+    return (
+        Score(0.0, "not run") if run is None else Score(1.0, f"ran {quoted(' '.join(run.words))}")
+    )
 
 
 @measure(when_cut=WhenCut.IF_BROKEN)
@@ -130,7 +133,3 @@ def file_not_touched(turn: AssistantTurn, path: Glob) -> Score | None:
         return None
     touched = next((edit.path for edit in edits if touches(edit, path)), None)
     return Score(1.0, "not touched") if touched is None else Score(0.0, f"changed {touched}")
-
-
-def _short(words: Sequence[str]) -> str:
-    return repr(cut(" ".join(" ".join(words).split()), 60))

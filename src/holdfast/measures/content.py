@@ -9,6 +9,7 @@ from typing import Any
 
 from holdfast.measures.arguments import Direction, Flag, Number, Share, Words, entries
 from holdfast.measures.number_words import NUMBER_WORDS, words_for
+from holdfast.measures.reasons import named
 from holdfast.measures.registry import Score, measure, share, share_true, verdict
 from holdfast.measures.text import fold, folded_words, sentences_of, words_of
 from holdfast.plurals import plural
@@ -43,13 +44,6 @@ def present(text: str, words: Words, case: bool, whole: bool) -> tuple[list[str]
     searched = prepare(text)
     marks = [(word, occurs(prepare(word), searched, whole)) for word in entries(words)]
     return [word for word, seen in marks if seen], [word for word, seen in marks if not seen]
-
-
-def named(words: list[str]) -> str:
-    """The first words of a list, for a score's reason."""
-    return ", ".join(map(repr, words[:4])) + (
-        f" and {len(words) - 4} more" if len(words) > 4 else ""
-    )
 
 
 def _absent(words: list[str]) -> str:

@@ -19,8 +19,8 @@ from holdfast.measures.arguments import (
     Text,
     Texts,
 )
-from holdfast.measures.content import named
 from holdfast.measures.language import is_in
+from holdfast.measures.reasons import named
 from holdfast.measures.registry import Score, WhenCut, exceeds, measure, verdict
 from holdfast.measures.text import MAY_BE_LAST, NEVER_LAST
 from holdfast.plurals import plural

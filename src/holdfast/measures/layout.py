@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from holdfast.measures.arguments import Flag, Flags, MaybeCount, MaybeTexts, Text
 from holdfast.measures.patterns import compiled, find, looks_at_end
+from holdfast.measures.reasons import mismatch
 from holdfast.measures.registry import Score, WhenCut, exceeds, measure, share_true, verdict
 from holdfast.measures.text import fold, folded_words, lines_of, words_of
 
@@ -200,5 +201,5 @@ def _regex_when_cut(text: str, regex: str, flags: str) -> WhenCut:
 def regex(text: str, regex: Text, flags: Flags = "") -> Score:
     """1 if the regular expression is found anywhere; flags are letters of 'aimsux'."""
     match = find(regex, text, flags)
-    missing = "the reply does not have the required form"
-    return verdict(match, f"found {match[0][:60]!r}" if match else missing)
+    found = f"found {match[0][:60]!r}" if match else mismatch("the reply", text, regex, flags)
+    return verdict(match, found)

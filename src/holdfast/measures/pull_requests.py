@@ -5,11 +5,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from holdfast.errors import UsageError, cut
+from holdfast.errors import UsageError
 from holdfast.measures.actions import Action, Pattern, actions_of, check_patterns
 from holdfast.measures.arguments import Flag, Texts
 from holdfast.measures.command_options import options_of
 from holdfast.measures.patterns import matches
+from holdfast.measures.reasons import mismatch
 from holdfast.measures.registry import Score, Undecided, WhenCut, measure
 from holdfast.measures.turns import AssistantTurn, ToolCall
 from holdfast.measures.written_texts import WrittenTexts, shown_text, text_of_file
@@ -91,8 +92,7 @@ def _checks(
         if pattern is not None and text is None:
             yield _Check(None, f"the log does not show the {name} of the pull request")
         elif pattern is not None and text is not None:
-            problem = f"the {name} {_short(text)} does not have the required form"
-            yield _Check(matches(pattern, text), problem)
+            yield _Check(matches(pattern, text), mismatch(f"the {name}", text, pattern))
     for section in sections or ():
         if request.body is None:
             yield _Check(None, "the log does not show the body of the pull request")
@@ -198,7 +198,3 @@ def _is_draft_title(title: str | None) -> bool:
     return (
         title is not None and re.match(r"\s*(\[draft\]|\(draft\)|draft:)", title, re.I) is not None
     )
-
-
-def _short(text: str) -> str:
-    return repr(cut(" ".join(text.split()), 60))

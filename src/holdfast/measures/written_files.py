@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Annotated, Literal
 
-from holdfast.errors import cut
 from holdfast.measures.actions import (
     Globs,
     Pattern,
@@ -19,6 +18,7 @@ from holdfast.measures.actions import (
 from holdfast.measures.arguments import Flag, takes
 from holdfast.measures.file_edits import FileEdit
 from holdfast.measures.patterns import count, find
+from holdfast.measures.reasons import quoted
 from holdfast.measures.registry import Score, Undecided, WhenCut, measure, verdict
 from holdfast.measures.turns import AssistantTurn, ToolCall
 from holdfast.measures.written_texts import WrittenTexts
@@ -58,7 +58,7 @@ def code_not_written(
     edits = _written(turn, files)
     for edit in edits:
         if (text := _match_in(edit, pattern)) is not None:
-            return Score(0.0, f"{_short(text)} was written to {edit.path}")
+            return Score(0.0, f"{quoted(text)} was written to {edit.path}")
     return _not_shown(edits) or (Score(1.0, "not written") if edits else None)
 
 
@@ -183,7 +183,3 @@ def _matches_lost(
     if any(mentions(call, edit.path) for call in before):
         return Undecided(f"the log does not show the text of {edit.path} before it was rewritten")
     return None  # nothing mentioned the file before
-
-
-def _short(text: str) -> str:
-    return repr(cut(" ".join(text.split()), 60))

@@ -38,13 +38,8 @@ from holdfast.methods.table import HeadTable, LayerTable, head_table, layer_entr
 
 
 def compile_methods(methods: Iterable[Method]) -> CompiledMethods:
-    """The compiled form of methods, in the order in which they apply.
-
-    Lists of the same objects share one. Methods that are merely equal do not: their heads or
-    directions may come from different files, which checks and messages name.
-    """
-    methods = tuple(methods)
-    return _compiled(methods, tuple(map(id, methods)))
+    """The compiled form of methods, in the order in which they apply."""
+    return CompiledMethods(tuple(methods))
 
 
 @dataclass(frozen=True)
@@ -56,8 +51,8 @@ class CompiledMethods:
     def __hash__(self) -> int:
         return self._hash
 
-    def __reduce__(self) -> tuple[Callable[..., CompiledMethods], tuple[object, ...]]:
-        return compile_methods, (self.methods,)  # a hash means nothing to another process
+    def __reduce__(self) -> tuple[object, ...]:
+        return CompiledMethods, (self.methods,)  # a hash means nothing to another process
 
     def __bool__(self) -> bool:
         return bool(self.methods)
@@ -256,12 +251,8 @@ class CompiledMethods:
 
     def _where(self, chosen: Callable[[Traits], bool]) -> CompiledMethods:
         every = zip(self.methods, self._traits, strict=True)
-        return compile_methods(method for method, traits in every if chosen(traits))
-
-
-@lru_cache(maxsize=1024)
-def _compiled(methods: tuple[Method, ...], identities: tuple[int, ...]) -> CompiledMethods:
-    return CompiledMethods(methods)
+        some = tuple(method for method, traits in every if chosen(traits))
+        return self if len(some) == len(self.methods) else CompiledMethods(some)
 
 
 UNSTEERED = CompiledMethods()  # no methods

@@ -178,7 +178,7 @@ def hub_silence() -> str:
     try:
         get_session().head(constants.ENDPOINT, timeout=_HUB_WAIT)
     except httpx2.TransportError as error:
-        return shorten(error)
+        return on_one_line(error)
     return ""
 
 
@@ -190,7 +190,7 @@ def _check_json(path: Path) -> None:
         content = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
         raise ModelError(
-            f"Cannot read {str(path)!r} ({shorten(error)}); download it again."
+            f"Cannot read {str(path)!r} ({on_one_line(error)}); download it again."
         ) from None
     if not isinstance(content, dict):
         raise ModelError(
@@ -205,14 +205,14 @@ def _check_header(path: Path) -> None:
             pass
     except (OSError, SafetensorError) as error:
         raise ModelError(
-            f"The weights {str(path)!r} are cut off or damaged ({shorten(error)}); download"
+            f"The weights {str(path)!r} are cut off or damaged ({on_one_line(error)}); download"
             " it again.",
             option="model",
             value=str(path),
         ) from None
 
 
-def shorten(error: Exception) -> str:
+def on_one_line(error: Exception) -> str:
     """The message of an error on one line; with its type if it is only one word."""
     message = " ".join(str(error).split()).rstrip(".;")
     return cut(message if " " in message else f"{type(error).__name__}: {message}", 200)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import mmap
 import struct
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -64,7 +64,7 @@ class Value:
 
 
 @dataclass(frozen=True)
-class Tensor:
+class TensorInfo:
     """Where a tensor lies in the file."""
 
     name: str
@@ -114,7 +114,7 @@ class Header:
 
     path: Path
     values: dict[str, Value]
-    tensors: tuple[Tensor, ...]
+    tensors: tuple[TensorInfo, ...]
     table_start: int  # of the table of tensors in the file, which follows the keys
 
 
@@ -126,27 +126,24 @@ def read_header(path: Path) -> Header:
             version other than 2 or 3.
     """
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
-        version, tensors, keys = struct.unpack_from("<IQQ", content, 4)
+        version, num_tensors, num_keys = struct.unpack_from("<IQQ", content, 4)
         if version not in _VERSIONS:
             raise ValueError(f"it has version {version}, and versions 2 and 3 can be read")
         position, values = 24, {}
-        for _ in range(keys):
+        for _ in range(num_keys):
             key, position = _read_string(content, position)
             (kind,) = struct.unpack_from("<I", content, position)
             values[key.decode()], position = _read_value(content, position + 4, kind)
         table_start = position
-        infos = []
-        for _ in range(tensors):
-            name, position = _read_string(content, position)
-            (dimensions,) = struct.unpack_from("<I", content, position)
-            *shape, kind, offset = struct.unpack_from(f"<{dimensions}QIQ", content, position + 4)
-            position += 16 + 8 * dimensions
-            infos.append((name.decode(), tuple(reversed(shape)), kind, offset))
+        tensors = list[TensorInfo]()
+        for _ in range(num_tensors):
+            tensor, position = _read_tensor_info(content, position, path)
+            tensors.append(tensor)
         alignment = values["general.alignment"].raw if "general.alignment" in values else 0
         alignment = alignment or _DEFAULT_ALIGNMENT
-        data = -(-position // alignment) * alignment
+        data_start = -(-position // alignment) * alignment
         size = len(content)
-    listed = tuple(Tensor(name, shape, kind, data + at, path) for name, shape, kind, at in infos)
+    listed = tuple(replace(tensor, start=data_start + tensor.start) for tensor in tensors)
     if len({tensor.name for tensor in listed}) < len(listed):
         raise ValueError("two tensors have the same name")
     for tensor in listed:
@@ -161,6 +158,15 @@ def _read_string(content: mmap.mmap, position: int) -> tuple[bytes, int]:
     if end > len(content):
         raise ValueError(f"a text of {length} bytes at byte {position} ends after the file")
     return content[start:end], end
+
+
+def _read_tensor_info(content: mmap.mmap, position: int, path: Path) -> tuple[TensorInfo, int]:
+    """An entry of the table of tensors, which counts `start` from where the data begin."""
+    name, position = _read_string(content, position)
+    (dimensions,) = struct.unpack_from("<I", content, position)
+    *shape, kind, start = struct.unpack_from(f"<{dimensions}QIQ", content, position + 4)
+    tensor = TensorInfo(name.decode(), tuple(reversed(shape)), kind, start, path)
+    return tensor, position + 16 + 8 * dimensions
 
 
 def _read_value(content: mmap.mmap, position: int, kind: int) -> tuple[Value, int]:

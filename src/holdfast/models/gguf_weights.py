@@ -18,9 +18,8 @@ import numpy as np
 import torch
 
 from holdfast.generation.cpu_threads import one_thread
-from holdfast.models import gguf_header
 from holdfast.models.gguf_blocks import UNPACK, dequantise
-from holdfast.models.gguf_header import Header
+from holdfast.models.gguf_header import Header, TensorInfo
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -98,7 +97,7 @@ def _is_unchanged(
     return result.weights is empty and result.name == name
 
 
-def read_tensor(tensor: gguf_header.Tensor, dtype: torch.dtype | None = None) -> torch.Tensor:
+def read_tensor(tensor: TensorInfo, dtype: torch.dtype | None = None) -> torch.Tensor:
     """A tensor of a GGUF file, dequantised to `dtype`, or to float32."""
     import gguf
 

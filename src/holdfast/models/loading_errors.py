@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from holdfast.errors import HoldfastError, ModelError, NoSuchModel
-from holdfast.models.checkpoint import DEFAULT, Source, shorten
+from holdfast.models.checkpoint import DEFAULT, Source, on_one_line
 
 
 @contextmanager
@@ -21,7 +21,7 @@ def explained(source: Source, part: str, silence: str = "") -> Iterator[None]:
     # on a broken file, the libraries below raise any kind of exception, even a plain one
     except Exception as error:
         if source.gguf is not None:
-            raise source.gguf.cannot_read(shorten(error)) from error
+            raise source.gguf.cannot_read(on_one_line(error)) from error
         raise _loading_failed(source, part, error, silence) from error
 
 
@@ -48,7 +48,9 @@ def _loading_failed(source: Source, part: str, error: Exception, silence: str) -
                 f"The folder {name!r} has no tokenizer.json; put that of the model beside its"
                 " config.json."
             )
-        return ModelError(f"Cannot load {name!r} ({shorten(error)}); check {files} in that folder.")
+        return ModelError(
+            f"Cannot load {name!r} ({on_one_line(error)}); check {files} in that folder."
+        )
     if "safetensors" in reason and isinstance(error, OSError):
         return ModelError(
             f"The hub model {name!r} has no safetensors weights; pickled ones can run code, so"
@@ -57,7 +59,8 @@ def _loading_failed(source: Source, part: str, error: Exception, silence: str) -
     if isinstance(error, OSError):
         return _not_found(name, error, silence)
     return ModelError(
-        f"Cannot load {name!r} ({shorten(error)}); delete it from the hub's cache and try again."
+        f"Cannot load {name!r} ({on_one_line(error)}); delete it from the hub's cache and try"
+        " again."
     )
 
 

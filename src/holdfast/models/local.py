@@ -28,9 +28,10 @@ from holdfast.methods import (
 from holdfast.models.capabilities import LOCAL_ABILITIES, check_requirements
 from holdfast.models.event_loop import run_sync
 from holdfast.models.fingerprint import Fingerprint
-from holdfast.models.protocol import Generates, stream_reply
+from holdfast.models.protocol import Generates
 from holdfast.models.requests import Reply, Request
 from holdfast.models.session import LocalSession
+from holdfast.models.streaming import stream_reply
 from holdfast.states import abilities, check_states
 
 

@@ -13,7 +13,7 @@ import torch
 from transformers import PreTrainedModel
 
 from holdfast.errors import ModelError, UnknownName, UsageError
-from holdfast.models.checkpoint import shorten
+from holdfast.models.checkpoint import on_one_line
 from holdfast.models.gguf import GGUF
 
 DTYPES = ("auto", "float16", "bfloat16", "float32", "float64")
@@ -83,7 +83,7 @@ class Placement:
         """The error for a model that does not fit on its device."""
         where = self.device if self.device is not None else f"the devices here ({self.device_map})"
         return ModelError(
-            f"Cannot move {name!r} to {where} ({shorten(error)}); use a smaller dtype such as"
+            f"Cannot move {name!r} to {where} ({on_one_line(error)}); use a smaller dtype such as"
             " bfloat16, or the cpu."
         )
 

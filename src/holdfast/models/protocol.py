@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Coroutine, Hashable, Mapping, Sequence
-from contextlib import aclosing
+from collections.abc import Callable, Coroutine, Hashable, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar, Unpack, cast, runtime_checkable
 
 from holdfast.chat.emphasis import Part
 from holdfast.chat.messages import Messages
-from holdfast.chat.prompt import Pieces
 from holdfast.chat.templates import default_system_prompt
 from holdfast.errors import UnknownName
 from holdfast.generation.sampling import Penalties, Sampling, SamplingValues
 from holdfast.methods import Ability, Method, Methods
-from holdfast.models.event_loop import run_sync, task_group
+from holdfast.models.event_loop import task_group
 from holdfast.models.grammars import read_response_format
-from holdfast.models.requests import Reply, Request, Token
+from holdfast.models.requests import Reply, Request
 
 if TYPE_CHECKING:
-    from transformers import PreTrainedTokenizerFast
-
     from holdfast.generation.reply_scoring import Scored
 
 
@@ -201,55 +197,3 @@ def checked_batch(requests: Sequence[Request]) -> list[Request]:
     for name, request in zip(names, requests, strict=True):
         request.check_span(name)
     return [replace(request, name=n) for request, n in zip(requests, names, strict=True)]
-
-
-class StreamsTokens(Protocol):
-    """An engine in this process, which reports tokens as they are drawn."""
-
-    def stream(self, request: Request) -> AsyncGenerator[Token | Reply]:
-        """Answers a request; yields every token as it is drawn, and the reply last."""
-
-
-@runtime_checkable
-class StreamsText(Protocol):
-    """A model that shows a reply piece by piece while it is drawn."""
-
-    def stream(self, request: Request, write: Callable[[str], None]) -> Reply:
-        """Answers one chat, and passes its text to `write` in pieces."""
-
-
-def stream_text(model: ChatModel, request: Request, write: Callable[[str], None]) -> Reply:
-    """Answers one chat, and passes its text to `write`: in pieces if the model can, else whole."""
-    if isinstance(model, StreamsText):
-        return model.stream(request, write)
-
-    async def answer() -> Reply:
-        async with model.session() as engine:
-            return await engine.generate(request)
-
-    reply = run_sync(answer())
-    write(reply.text)
-    return reply
-
-
-def stream_reply(
-    engine: StreamsTokens,
-    tokenizer: PreTrainedTokenizerFast,
-    request: Request,
-    write: Callable[[str], None],
-) -> Reply:
-    """Answers one chat and passes its text to `write` in pieces, as its tokens are drawn."""
-    (request,) = checked_batch([request])
-    text = Pieces(tokenizer, write)
-
-    async def answer() -> Reply:
-        async with aclosing(engine.stream(request)) as events:
-            async for event in events:
-                if isinstance(event, Reply):
-                    return event
-                text.add(event.token_id)
-        raise AssertionError("a stream ends with its reply")
-
-    reply = run_sync(answer())
-    text.finish(reply.text)
-    return reply

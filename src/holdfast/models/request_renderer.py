@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from holdfast.generation.row_errors import errors_named
 from holdfast.methods import Method
@@ -27,6 +27,19 @@ from holdfast.models.thread_cache import ThreadCache
 _MAX_VALID = 1_000  # lists of methods known to be valid; a server may see any number of them
 
 
+@dataclass(frozen=True)
+class _Prepared:
+    """A request to render."""
+
+    request: Request
+    rehearsal: Request | None = None  # whose reply resolves its methods; None if they all are
+
+    @property
+    def without_rehearsed(self) -> Request:
+        """The request with those of its methods that are resolved."""
+        return self.request if self.rehearsal is None else without_rehearsed(self.request)
+
+
 class RequestRenderer:
     """Turns the requests of a session into rows.
 
@@ -46,26 +59,14 @@ class RequestRenderer:
         Raises:
             PromptError, ModelError, UsageError: a request is refused; the message names it.
         """
-        rehearsals = [self._rehearsal_of(request) for request in requests]
-        resolved = [
-            request if rehearsal is None else self._rehearsals.resolved_request(request, rehearsal)
-            for request, rehearsal in zip(requests, rehearsals, strict=True)
-        ]
-        rows = self._rows(
-            [
-                known or without_rehearsed(request)
-                for known, request in zip(resolved, requests, strict=True)
-            ]
-        )
-        needed = [
-            rehearsal
-            for rehearsal, known in zip(rehearsals, resolved, strict=True)
-            if rehearsal is not None and known is None
-        ]
-        rehearsal_rows = iter(self._rows(needed))
+        chats = list(map(self._prepare, requests))
+        rows = self._rows([chat.without_rehearsed for chat in chats])
+        rehearsals = iter(self._rows([chat.rehearsal for chat in chats if chat.rehearsal]))
         return [
-            replace(row, request=request, rehearsal=next(rehearsal_rows)) if known is None else row
-            for request, known, row in zip(requests, resolved, rows, strict=True)
+            replace(row, request=chat.request, rehearsal=next(rehearsals))
+            if chat.rehearsal
+            else row
+            for chat, row in zip(chats, rows, strict=True)
         ]
 
     async def resolve(self, chat: Rendered, generate: GenerateRendered) -> Rendered:
@@ -98,13 +99,15 @@ class RequestRenderer:
             grammar = compile_grammar(request.grammar, self._model.tokenizer, self._model.stop_ids)
         return replace(chat, row=replace(chat.row, grammar=grammar))
 
-    def _rehearsal_of(self, request: Request) -> Request | None:
-        """The rehearsal that resolves methods of a request; None if it has none to resolve."""
+    def _prepare(self, request: Request) -> _Prepared:
+        """The request with its methods resolved, or with the rehearsal that resolves them."""
         if not request.compiled.rehearsed:
-            return None
+            return _Prepared(request)
         with errors_named(request.name):
             self._check(request.methods)
-            return rehearsal_of(request)
+            rehearsal = rehearsal_of(request)
+        resolved = self._rehearsals.resolved_request(request, rehearsal)
+        return _Prepared(request, rehearsal) if resolved is None else _Prepared(resolved)
 
     def _check(self, methods: tuple[Method, ...]) -> None:
         """Refuses methods that the model cannot apply, as the model's `check` does."""

@@ -1,34 +1,56 @@
-"""The dialogs of a session's threads, with what was computed for them."""
+"""The dialogs of a session's threads, with what was computed for them.
+
+Memory for keys and values is bounded; those of the least recently used threads are evicted first,
+and recomputed when needed.
+"""
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Hashable
 
-from holdfast.generation.prefixes import PrefixCache
 from holdfast.models.rendering import CachedDialog
+
+_Dialog = tuple[CachedDialog, ...]  # one per stream
 
 
 class ThreadCache:
-    """The dialog of each thread; its keys and values are kept within `limit` bytes."""
+    """The dialog of each thread, with at most `limit` bytes of keys and values in all.
+
+    Attributes:
+        size: bytes of the keys and values that are kept.
+    """
 
     def __init__(self, limit: int):
-        self._dialogs: dict[Hashable, tuple[CachedDialog, ...]] = {}
-        self.prefixes = PrefixCache(limit)
-
-    def keep(self, thread: Hashable, dialog: tuple[CachedDialog, ...]) -> None:
-        """Remembers the current state of a thread, a `CachedDialog` per stream."""
-        self._dialogs[thread] = dialog
-        self.prefixes.keep(thread, [stream.prefix for stream in dialog])
-
-    def use(self, thread: Hashable) -> tuple[CachedDialog, ...]:
-        """The current dialog of a thread, which is marked as used; () if there is none."""
-        self.prefixes.use(thread)
-        return self._dialogs.get(thread, ())
-
-    def forget(self, thread: Hashable) -> None:
-        """Frees what is known of a thread."""
-        self._dialogs.pop(thread, None)
-        self.prefixes.forget(thread)
+        self.limit, self.size = limit, 0
+        self._dialogs = OrderedDict[Hashable, _Dialog]()  # the least recently used first
 
     def __len__(self) -> int:
         return len(self._dialogs)
+
+    def keep(self, thread: Hashable, dialog: _Dialog) -> None:
+        """Replaces the dialog of a thread, and evicts keys and values beyond the limit."""
+        self.forget(thread)
+        self._dialogs[thread] = dialog
+        self.size += _size(dialog)
+        for other in self._dialogs.values():
+            if self.size <= self.limit:
+                break
+            self.size -= _size(other)
+            for stream in other:
+                stream.prefix.keys_values = None
+
+    def use(self, thread: Hashable) -> _Dialog:
+        """The current dialog of a thread, which becomes the most recently used; () if unknown."""
+        if thread not in self._dialogs:
+            return ()
+        self._dialogs.move_to_end(thread)
+        return self._dialogs[thread]
+
+    def forget(self, thread: Hashable) -> None:
+        """Drops a thread; streams that refer to its keys and values already can still use them."""
+        self.size -= _size(self._dialogs.pop(thread, ()))
+
+
+def _size(dialog: _Dialog) -> int:
+    return sum(stream.prefix.size for stream in dialog)

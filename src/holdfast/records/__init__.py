@@ -11,11 +11,13 @@ from holdfast.records.belonging import Record
 from holdfast.records.cause_records import (
     CAUSES,
     BreachCause,
+    BreachStep,
     CompactedRule,
     Evidence,
     LoggedCompaction,
     RuleInContext,
 )
+from holdfast.records.compatibility import Compatibility, refuse_another, superset, union
 from holdfast.records.conversation import (
     Agent,
     CapabilityAnswer,
@@ -51,16 +53,10 @@ from holdfast.records.folder import (
     read_run,
     refuse_early,
 )
+from holdfast.records.joining import join_runs
 from holdfast.records.lines import append_line, cut_torn_line, read_notes, to_line
 from holdfast.records.lock import LOCK
-from holdfast.records.manifest import (
-    MANIFEST,
-    Compatibility,
-    command_of,
-    refuse_another,
-    superset,
-    union,
-)
+from holdfast.records.manifest import MANIFEST, command_of
 from holdfast.records.model import Failure
 from holdfast.records.resuming import PendingBatch, batches, resume, unfinished
 from holdfast.records.run import Run

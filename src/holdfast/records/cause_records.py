@@ -28,12 +28,23 @@ class Evidence(RecordModel):
     quote: str = ""  # the passage, cut short
 
 
+class BreachStep(RecordModel):
+    """The tool call with which a turn broke a rule."""
+
+    call: int  # its number in the turn, from 1
+    tool: str
+    text: str  # its command, or its arguments as JSON, cut short
+    source: str  # the file, and the line in it
+    event: Optional[str] = None  # its id in the log
+
+
 class BreachCause(RecordModel):
-    """Why a turn broke a rule."""
+    """Why a turn broke a rule, and with which step."""
 
     cause: Cause
     why: str  # in a sentence
     evidence: OptionalList[Evidence] = ()
+    step: Optional[BreachStep] = None  # if its tool calls up to one show the breach
 
 
 class RecallAnswer(RecordModel):

@@ -48,13 +48,13 @@ SCRIPTED = "scripted"
 GIVEN = (RECORDED, SCRIPTED)
 
 
-class Turn(RecordModel):
-    """One message of a conversation."""
+# Pydantic puts the fields of the last base first. Lines keep the order of 0.2, the score beside the
+# reply, so what all replies have behind it is the first base of the records below.
 
-    round: RoundNumber
-    speaker: Literal["user", "agent"]
-    text: str
-    stop_reason: str
+
+class ReplyDetails(RecordModel):
+    """How the text of a turn, or the reply to a probe, came about."""
+
     # mean attention mass on the agent's prompt, over layers, heads and tokens
     mass: float | None = None
     reasoning: Optional[str] = None  # what the model thought before it replied
@@ -64,6 +64,20 @@ class Turn(RecordModel):
     # after how many tokens a reply was cut, if that was before the limit of the run: by a limit of
     # the server, or at the end of the model's context
     cut_at: Optional[int] = None
+
+
+class TurnText(RecordModel):
+    """The text of a turn, and why it ended."""
+
+    round: RoundNumber
+    speaker: Literal["user", "agent"]
+    text: str
+    stop_reason: str
+
+
+class Turn(ReplyDetails, TurnText):
+    """One message of a conversation."""
+
     # of a replayed turn with tool calls: all its messages, in OpenAI's form
     messages: OptionalList[dict[str, Any]] = ()
     pressure: Optional[str] = None  # of a user's scripted message, if its file says
@@ -84,71 +98,41 @@ class ProbePlace(RecordModel):
     polarity: Optional[str] = None
 
 
-# The next three repeat the fields that they share: inherited ones would come first in a line, and
-# runs are written in the order of 0.2, with the score beside the reply.
-
-
-class ProbeReply(ProbePlace):
-    """A question put to the agent, and its reply, before it becomes a `Probe` or `Unscored`."""
+class ProbeText(ProbePlace):
+    """A question put to the agent, and the text of its reply."""
 
     question: str
     reply: str
-    mass: float | None = None
-    reasoning: Optional[str] = None
-    prompt_tokens: Optional[int] = None
-    left_out: Optional[int] = None
-    retries: Optional[int] = None
-    cut_at: Optional[int] = None
-    stop_reason: Optional[str] = None
-    measure: Optional[str] = None
-
-    def scored(self, score: float, reason: str, judge: str | None = None) -> "Probe":
-        """The probe with the score of its reply."""
-        return Probe(**dict(self), score=score, reason=reason, judge=judge)
-
-    def unanswered(self, why: str, reason: str) -> "Unanswered":
-        """The place of the probe, whose reply a judge did not judge."""
-        place = {name: getattr(self, name) for name in ProbePlace.model_fields}
-        return Unanswered(**place, why=why, reason=reason)
-
-    def unscored(self, why: str, reason: str) -> "Unscored":
-        """The probe without a score, as its reply is no evidence."""
-        return Unscored(**dict(self), why=why, reason=reason)
 
 
-class Probe(ProbePlace):
-    """A question put to the agent, its reply, and the score of the reply."""
+class ProbeScore(ProbeText):
+    """The score of a reply."""
 
-    question: str
-    reply: str
     score: float  # 0 (broken) to 1 (kept); of a text, its log-probability per token
     reason: str
     judge: Optional[str] = None  # the model that scored it
-    mass: float | None = None
-    reasoning: Optional[str] = None
-    prompt_tokens: Optional[int] = None
-    left_out: Optional[int] = None
-    retries: Optional[int] = None
-    cut_at: Optional[int] = None
+
+
+class NoProbeScore(ProbeText):
+    """Why a reply is no evidence."""
+
+    why: str  # empty, cut, refusal or tool_calls; of a turn of a log, cut or not shown
+    reason: str
+
+
+class ProbeReplyDetails(ReplyDetails):
+    """How the reply to a probe came about and ended."""
+
     stop_reason: Optional[str] = None  # only if the reply has no content, or was cut
     measure: Optional[str] = None  # only in a baseline
 
 
-class Unscored(ProbePlace):
-    """A probe whose reply is no evidence, and why."""
+class Probe(ProbeReplyDetails, ProbeScore):
+    """A question put to the agent, its reply, and the score of the reply."""
 
-    question: str
-    reply: str
-    why: str  # empty, cut, refusal or tool_calls; of a turn of a log, cut or not shown
-    reason: str
-    mass: float | None = None
-    reasoning: Optional[str] = None
-    prompt_tokens: Optional[int] = None
-    left_out: Optional[int] = None
-    retries: Optional[int] = None
-    cut_at: Optional[int] = None
-    stop_reason: Optional[str] = None
-    measure: Optional[str] = None
+
+class Unscored(ProbeReplyDetails, NoProbeScore):
+    """A probe whose reply is no evidence, and why."""
 
 
 class Unanswered(ProbePlace):
@@ -156,6 +140,23 @@ class Unanswered(ProbePlace):
 
     why: str
     reason: str
+
+
+class ProbeReply(ProbeReplyDetails, ProbeText):
+    """A question put to the agent, and its reply, before it becomes a `Probe` or `Unscored`."""
+
+    def scored(self, score: float, reason: str, judge: str | None = None) -> Probe:
+        """The probe with the score of its reply."""
+        return Probe(**dict(self), score=score, reason=reason, judge=judge)
+
+    def unscored(self, why: str, reason: str) -> Unscored:
+        """The probe without a score, as its reply is no evidence."""
+        return Unscored(**dict(self), why=why, reason=reason)
+
+    def unanswered(self, why: str, reason: str) -> Unanswered:
+        """The place of the probe, whose reply a judge did not judge."""
+        place = {name: getattr(self, name) for name in ProbePlace.model_fields}
+        return Unanswered(**place, why=why, reason=reason)
 
 
 class CapabilityAnswer(Probe):
@@ -233,6 +234,11 @@ class Conversation(RecordModel):
     scripted: Optional[Scripted] = None
     # the most requests at once, once the device ran out of memory
     rows_at_most: Optional[int] = None
+
+    @property
+    def stability_probes(self) -> list[Probe]:
+        """The scored probes that ask the agent about its own prompt."""
+        return [probe for probe in self.probes if probe.kind == "stability"]
 
     @property
     def answered(self) -> tuple[Probe | Unscored, ...]:

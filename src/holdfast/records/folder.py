@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import datetime
+import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from holdfast.errors import AnotherRun, RecordsError, Unreachable, reason_of
 from holdfast.files import FULL, sync, write_whole
 from holdfast.records.belonging import Record, refuse_foreign
+from holdfast.records.compatibility import ALIKE, Compatibility, joined, refuse_another
 from holdfast.records.earlier import CURRENT, OLD_LINES, SCHEMA
 from holdfast.records.identity import Manifest
 from holdfast.records.lines import (
@@ -25,20 +27,19 @@ from holdfast.records.lines import (
 )
 from holdfast.records.lock import LOCK, take_lock
 from holdfast.records.manifest import (
-    ALIKE,
     EARLIER_SIZES,
     EXTENDED_BY,
     MANIFEST,
-    Compatibility,
     as_json,
+    command_of,
     described,
     holds_lines,
-    joined,
     read_manifest,
-    refuse_another,
+    typed_command,
 )
 from holdfast.records.model import Failure
 from holdfast.records.run import Run
+from holdfast.records.run_summary import NAME as SUMMARY
 from holdfast.records.stored_logs import MANY, StoredLogs
 
 if TYPE_CHECKING:
@@ -193,6 +194,27 @@ def refuse_early(
         refuse_another(folder, identity, compatibility, about)
     elif folder.is_dir():
         _refuse_foreign(folder)
+
+
+def refuse_other_command(folder: Path | str, command: str) -> None:
+    """Refuses a folder that another command has written to; writes nothing."""
+    there = _command_in(Path(folder))
+    if there not in ("", command):
+        raise AnotherRun(
+            f"{folder} holds a run of `holdfast {there}`, and `holdfast {command}` needs a folder"
+            " of its own; choose another with --out."
+        )
+
+
+def _command_in(folder: Path) -> str:
+    """The command that wrote the manifest or the summary in a folder; "" if there is neither."""
+    if (folder / MANIFEST).is_file():
+        manifest = described(folder)
+        return typed_command(command_of(manifest)) or manifest.command
+    try:
+        return str(json.loads((folder / SUMMARY).read_text(encoding="utf-8"))["command"])
+    except (OSError, ValueError, LookupError, TypeError):  # no summary, or not one of ours
+        return ""
 
 
 def read_run(folder: Path | str) -> Run:

@@ -1,7 +1,7 @@
 """The start of a run, as its manifest has it: the command, and the identity of the run.
 
 Fields have defaults, as earlier versions wrote fewer of them; fields that are not named here are
-kept, and compared when a run is resumed (`records.manifest`).
+kept, and compared when a run is resumed (`records.compatibility`).
 """
 
 from collections.abc import Mapping
@@ -10,6 +10,20 @@ from typing import Any, ClassVar, Self
 from pydantic import ConfigDict, Field, PrivateAttr
 
 from holdfast.records.model import List, Optional, RecordModel
+
+
+def flat(settings: Mapping[str, Any], path: str = "") -> dict[str, str]:
+    """Nested settings as text, by dotted name; "–" for None."""
+    flat_settings: dict[str, str] = {}
+    for name, value in settings.items():
+        full_name = f"{path}.{name}" if path else str(name)
+        if isinstance(value, Mapping):
+            flat_settings |= flat(value, full_name)
+        elif isinstance(value, list):
+            flat_settings[full_name] = ", ".join(map(str, value)) or "none"
+        else:
+            flat_settings[full_name] = "–" if value is None else str(value)
+    return flat_settings
 
 
 class Named(RecordModel):

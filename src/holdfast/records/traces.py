@@ -45,15 +45,21 @@ def write_traces(run: Path, method: str, conversation: int, turns: Mapping[int, 
 
 
 def read_traces(run: Path, method: str, conversation: int) -> dict[int, TurnTrace]:
+    """The turns of a conversation by round, masses and uniform ones as float32.
+
+    Raises:
+        RecordsError: the file is missing or damaged.
+    """
     path = _path(run, method, conversation)
     try:
         with np.load(path, allow_pickle=False) as stored:
             turns = {}
             for number in stored["rounds"]:
-                mass, even = stored[f"round_{number}"].astype(np.float32), stored[f"even_{number}"]
-                layers_and_steps = mass.shape[0], mass.shape[2]
+                mass = stored[f"round_{number}"].astype(np.float32)
                 # version 0.2 wrote one number for all layers
-                turns[int(number)] = TurnTrace(mass, np.broadcast_to(even, layers_and_steps))
+                shape = mass.shape[0], mass.shape[2]
+                uniform = np.broadcast_to(stored[f"even_{number}"], shape)
+                turns[int(number)] = TurnTrace(mass, uniform)
             return turns
     except (OSError, ValueError, KeyError, EOFError) as error:
         raise RecordsError(

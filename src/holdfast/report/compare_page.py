@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from holdfast.analysis.compared_scores import RowComparison
 from holdfast.analysis.run_comparison import MethodComparison, RunComparison
 from holdfast.analysis.series import Series
-from holdfast.analysis.statistics import Estimate
 from holdfast.analysis.summary import estimated, judged
 from holdfast.analysis.verdicts import MIN_SAMPLES
 from holdfast.records.comparison_summary import (
@@ -17,7 +16,6 @@ from holdfast.records.comparison_summary import (
     ComparisonSummary,
     ContrastSummary,
 )
-from holdfast.records.run_summary import Judged
 from holdfast.report import charts
 from holdfast.report.compare_sentences import (
     compare_lines,
@@ -127,14 +125,6 @@ def _row(row: RowComparison) -> ComparedRow:
         group=row.group,
         before=estimated(row.before),
         now=estimated(row.now),
-        over_rounds=_judged(row, row.over_rounds),
-        last_round=_judged(row, row.last_round),
-    )
-
-
-def _judged(row: RowComparison, value: Estimate) -> Judged:
-    """The difference with the row's verdict, which several rows share the error of."""
-    verdict = row.verdict(value)
-    return judged(value).model_copy(
-        update={"verdict": verdict.word("higher", "lower"), "why": verdict.why or None}
+        over_rounds=judged(row.over_rounds, row.shared_by),
+        last_round=judged(row.last_round, row.shared_by),
     )

@@ -1,7 +1,7 @@
 """Runs side by side in words: the title, the sentences below it, and tables for a terminal."""
 
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from holdfast.analysis.compared_scores import Grouping, RowComparison
 from holdfast.analysis.run_comparison import MethodComparison, RunComparison, unsteered
@@ -146,7 +146,7 @@ def _apart(item: Contrast) -> list[str]:
     return [("…" if start else "") + cut(value[start:], _LONGEST) for value in values]
 
 
-def difference_text(row: RowComparison, value: Estimate) -> str:
+def _difference(row: RowComparison, value: Estimate) -> str:
     """'-0.09 [-0.15, -0.02] lower', or '... cannot tell'."""
     if value.mean is None:
         return "–"
@@ -158,19 +158,18 @@ def row_name(row: RowComparison) -> str:
     return row.group or _TITLES[row.grouping]
 
 
-def row_cells(item: MethodComparison) -> Iterator[tuple[RowComparison, tuple[str, ...]]]:
-    """Each row with its cells: name, means of both, and the two differences."""
-    for row in item.rows:
-        yield (
-            row,
-            (
-                row_name(row),
-                _mean(row.before),
-                _mean(row.now),
-                difference_text(row, row.over_rounds),
-                difference_text(row, row.last_round),
-            ),
+def _cells(item: MethodComparison) -> list[tuple[str, ...]]:
+    """The cells of each row: its name, the means of both runs, and the two differences."""
+    return [
+        (
+            row_name(row),
+            _mean(row.before),
+            _mean(row.now),
+            _difference(row, row.over_rounds),
+            _difference(row, row.last_round),
         )
+        for row in item.rows
+    ]
 
 
 def _mean(value: Estimate) -> str:
@@ -178,7 +177,7 @@ def _mean(value: Estimate) -> str:
 
 
 def heads(item: MethodComparison) -> tuple[str, ...]:
-    """The heads of the columns of `row_cells`."""
+    """The heads of the columns of a comparison."""
     return (
         "stability",
         _name(item, item.before),
@@ -218,7 +217,7 @@ def compare_text(comparison: RunComparison) -> str:
     if comparison.limits:
         blocks.append(["Keep in mind:", *_wrapped(comparison.limits, "  ")])
     for item in comparison.methods:
-        cells = [cells for _, cells in row_cells(item)]
+        cells = _cells(item)
         blocks.append([f"{pair_name(item)}:", *_stacked(heads(item), cells[:SHOWN_ROWS])])
         if len(cells) > SHOWN_ROWS:
             blocks[-1].append(f"  {len(cells) - SHOWN_ROWS} more rows are on the page.")
@@ -255,7 +254,7 @@ def compare_markdown(comparison: RunComparison) -> str:
     lines += [f"{_escaped(line)}\n" for line in compare_lines(comparison)]
     for item in comparison.methods:
         lines += [f"**{_escaped(pair_name(item))}**", ""]
-        rows = [cells for _, cells in row_cells(item)]
+        rows = _cells(item)
         lines += [*_markdown_table(heads(item), rows[:SHOWN_ROWS]), ""]
         if len(rows) > SHOWN_ROWS:
             lines += [f"{len(rows) - SHOWN_ROWS} more rows are on the page.", ""]

@@ -3,8 +3,8 @@
 import base64
 import gzip
 import json
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from markupsafe import Markup
@@ -12,7 +12,9 @@ from markupsafe import Markup
 from holdfast.analysis.series import Series
 from holdfast.records import Conversation, Participant, Probe, Turn, Unscored
 from holdfast.records.conversation import RECORDED, SCRIPTED
-from holdfast.report.how_measured import early_end
+from holdfast.report.shortfalls import early_end
+
+T = TypeVar("T")
 
 PER_CHUNK = 24
 # up to this many characters in total, chunks stay readable JSON; beyond, they are gzip in base64
@@ -28,50 +30,101 @@ _NOTES = {
 }
 
 
-def pack(series: Sequence[Series]) -> tuple[dict[str, Any], list[list[dict[str, Any]]]]:
-    """The index and the chunks.
+# what conversations.js reads by position: JSON has a list for each
 
-    The index holds the series, every prompt and question once, and a row per conversation: its
-    series, number, prompts, scores by round and the round in which it ended early. One pair's
-    conversations under several methods are adjacent, so that they share a chunk.
+
+class PackedRow(NamedTuple):
+    """A conversation in the index."""
+
+    series: int  # the number of its series
+    conversation: int
+    agent: int  # the number of its prompt; `user` too
+    user: int
+    stability: list[float | None]  # by round; `adoption` too
+    adoption: list[float | None]
+    ended: int | None  # the round in which it ended early
+
+
+class PackedTurn(NamedTuple):
+    """A turn."""
+
+    round: int
+    speaker: str
+    text: str
+    note: str  # how it ended, and what the model did not see
+    mass: float | None
+
+
+class PackedProbe(NamedTuple):
+    """A probe with a reply."""
+
+    round: int
+    kind: str
+    question: int  # its number
+    reply: str
+    score: float | None  # None if the reply is no evidence
+    reason: str
+    mass: float | None
+    rule: str | None
+    note: str  # how its reply ended, and what the model did not see
+
+
+class PackedConversations(NamedTuple):
+    """All conversations of a page.
+
+    Attributes:
+        listing: every prompt and question once, and a `PackedRow` for each conversation.
+        chunks: the texts of `PER_CHUNK` conversations each, in the order of the rows.
     """
-    prompts: dict[tuple[str | None, ...], int] = {}
-    questions: dict[str, int] = {}
+
+    listing: dict[str, Any]
+    chunks: list[list[dict[str, Any]]]
+
+
+def pack(series: Sequence[Series]) -> PackedConversations:
+    """Packs the conversations of some series; those of one pair under several methods are adjacent,
+    so that they share a chunk.
+    """
     runs = list(dict.fromkeys(item.run for item in series))
     order = sorted(
         (runs.index(item.run), int(number), at, row)
         for at, item in enumerate(series)
         for row, number in enumerate(item.conversations)
     )
-    rows: list[list[Any]] = []
-    chunks: list[list[dict[str, Any]]] = []
-    for position, (_, number, at, row) in enumerate(order):
-        item = series[at]
-        record = item.records[row]
-        agent, user = (
-            prompts.setdefault(_prompt_of(side), len(prompts))
-            for side in (record.agent, record.user)
+    records = [series[at].records[row] for _, _, at, row in order]
+    sides = (side for record in records for side in (record.agent, record.user))
+    prompts = _numbered(map(_prompt_of, sides))
+    questions = _numbered(probe.question for record in records for probe in record.answered)
+    rows = [
+        PackedRow(
+            series=at,
+            conversation=number,
+            agent=prompts[_prompt_of(record.agent)],
+            user=prompts[_prompt_of(record.user)],
+            stability=_numbers(series[at].stability[row]),
+            adoption=_numbers(series[at].adoption[row]),
+            ended=record.ended.round if record.ended else None,
         )
-        stability, adoption = _numbers(item.stability[row]), _numbers(item.adoption[row])
-        ended = record.ended.round if record.ended else None
-        rows.append([at, number, agent, user, stability, adoption, ended])
-        if position % PER_CHUNK == 0:
-            chunks.append([])
-        chunks[-1].append(_texts(record, questions))
-    index = {
-        "series": [
-            {"label": item.label, "run": item.run, "method": item.method} for item in series
-        ],
-        "prompts": [{"id": key[0], "category": key[1], "text": key[2]} for key in prompts],
+        for record, (_, number, at, row) in zip(records, order, strict=True)
+    ]
+    listing = {
+        "prompts": [{"id": name, "category": group, "text": text} for name, group, text in prompts],
         "questions": list(questions),
         "rows": rows,
         "perChunk": PER_CHUNK,
         "rounds": max(item.rounds for item in series),
     }
-    return index, chunks
+    texts = [_texts(record, questions) for record in records]
+    starts = range(0, len(texts), PER_CHUNK)
+    return PackedConversations(listing, [texts[start : start + PER_CHUNK] for start in starts])
 
 
-def _prompt_of(side: Participant) -> tuple[str | None, ...]:
+def _numbered(values: Iterable[T]) -> dict[T, int]:
+    """The distinct values in their order, each with its number."""
+    return {value: number for number, value in enumerate(dict.fromkeys(values))}
+
+
+def _prompt_of(side: Participant) -> tuple[str | None, str | None, str]:
     return side.id, side.category, side.system_prompt
 
 
@@ -103,33 +156,35 @@ def _numbers(values: np.ndarray) -> list[float | None]:
     return [None if np.isnan(value) else round(float(value), 3) for value in values]
 
 
-def _texts(record: Conversation, questions: dict[str, int]) -> dict[str, Any]:
-    """Turns as [round, speaker, text, note, mass], probes as [round, kind, question,
-    reply, score, reason, mass, rule, note], and why the dialog ended early. A note says how a reply
-    ended and what it did not see; a score is null if the reply is no evidence.
-    """
+def _texts(record: Conversation, questions: Mapping[str, int]) -> dict[str, Any]:
+    """The turns and probes of a conversation, and why it ended early."""
     summed = {(summary.view, summary.rounds[1]) for summary in record.summaries}
-    return {
-        "turns": [
-            [turn.round, turn.speaker, turn.text, _note(turn, turn.speaker, summed), _mass(turn)]
-            for turn in record.turns
-        ],
-        "probes": [
-            [
-                *(probe.round, probe.kind),
-                questions.setdefault(probe.question, len(questions)),
-                *(probe.reply, _score(probe), probe.reason),
-                *(_mass(probe), probe.rule, _note(probe, "agent", summed)),
-            ]
-            for probe in record.answered
-        ],
-        "ended": early_end(record.ended) if record.ended else None,
-    }
-
-
-def _score(probe: Probe | Unscored) -> float | None:
-    """The score of a probe; None if its reply is no evidence."""
-    return round(probe.score, 4) if isinstance(probe, Probe) else None
+    turns = [
+        PackedTurn(
+            round=turn.round,
+            speaker=turn.speaker,
+            text=turn.text,
+            note=_note(turn, turn.speaker, summed),
+            mass=_mass(turn),
+        )
+        for turn in record.turns
+    ]
+    probes = [
+        PackedProbe(
+            round=probe.round,
+            kind=probe.kind,
+            question=questions[probe.question],
+            reply=probe.reply,
+            score=round(probe.score, 4) if isinstance(probe, Probe) else None,
+            reason=probe.reason,
+            mass=_mass(probe),
+            rule=probe.rule,
+            note=_note(probe, "agent", summed),
+        )
+        for probe in record.answered
+    ]
+    ended = early_end(record.ended) if record.ended else None
+    return {"turns": turns, "probes": probes, "ended": ended}
 
 
 def _note(reply: Turn | Probe | Unscored, view: str, summed: set[tuple[str, int]]) -> str:

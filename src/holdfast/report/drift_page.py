@@ -1,11 +1,11 @@
 """The page of one or several runs of the drift benchmark."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from holdfast.analysis import estimates
 from holdfast.analysis.accuracy import accuracy_of
-from holdfast.analysis.prompt_rows import by_prompt
+from holdfast.analysis.prompt_rows import PromptRow, by_prompt
 from holdfast.analysis.series import KINDS, MEASURED, Series
 from holdfast.analysis.summary import DriftResults
 from holdfast.analysis.truncation import until_prompt_lost
@@ -27,8 +27,32 @@ _EXTREMES = 5
 SHOWN_CATEGORIES = 6  # the others are folded away
 
 
-def methods_section(series: Sequence[Series]) -> dict[str, Any] | None:
-    """Each series with its baseline and differences by kind, and the reach of the axis."""
+class ComparedMethods(NamedTuple):
+    """Each series with its baseline and its differences by kind, and the reach of the axis."""
+
+    rows: list[tuple[Series, Series, list[estimates.Difference | None]]]
+    reach: float
+
+
+class PromptsSection(NamedTuple):
+    """Every prompt that the agent had, the least stable of each series first.
+
+    Attributes:
+        rows: each with the number of its series.
+        prompts: how many different ones there are.
+        extremes: titles, each with prompts of the first series; () if too few are in enough
+            conversations.
+        enough: how many prompts of the first series are in enough conversations to be ranked.
+    """
+
+    rows: list[tuple[int, PromptRow]]
+    prompts: int
+    extremes: Sequence[tuple[str, list[PromptRow]]]
+    enough: int
+
+
+def _methods_section(series: Sequence[Series]) -> ComparedMethods | None:
+    """None if there is nothing to compare."""
     rows = [
         (item, baseline, [estimates.difference(series, item, kind) for kind in KINDS])
         for item in series
@@ -38,10 +62,10 @@ def methods_section(series: Sequence[Series]) -> dict[str, Any] | None:
     values = [value for pair in pairs for value in (pair.last, pair.mean)]
     ends = [end for value in values for end in (value.mean, value.low, value.high)]
     reach = charts.round_top([abs(end) for end in ends if end is not None])
-    return {"rows": rows, "reach": reach} if rows else None
+    return ComparedMethods(rows, reach) if rows else None
 
 
-def accuracy_section(series: Sequence[Series]) -> charts.Multiples | None:
+def _accuracy_section(series: Sequence[Series]) -> charts.Multiples | None:
     """Charts of both accuracies, for the series that have them; None if none do."""
     groups = [
         charts.CurveGroup(f"{level.capitalize()} level", item, points[0].n, points)
@@ -51,7 +75,7 @@ def accuracy_section(series: Sequence[Series]) -> charts.Multiples | None:
     return charts.multiples(series, groups, "{} accuracy") if groups else None
 
 
-def categories_section(series: Sequence[Series]) -> dict[str, charts.Multiples]:
+def _categories_section(series: Sequence[Series]) -> dict[str, charts.Multiples]:
     """By kind of probe, a small chart for each category of the scored prompt."""
     blocks = {}
     for kind in KINDS:
@@ -63,17 +87,29 @@ def categories_section(series: Sequence[Series]) -> dict[str, charts.Multiples]:
     return blocks
 
 
-def prompts_section(series: Sequence[Series]) -> dict[str, Any]:
-    """Every prompt the agent had, least stable first, and the extremes of the first series."""
+def _prompts_section(series: Sequence[Series]) -> PromptsSection:
     tables = [by_prompt(item) for item in series]
     drawn = [row for row in tables[0] if row.n >= estimates.LEAST_DRAWN]
     size = min(_EXTREMES, len(drawn) // 2)
-    extremes = (("Least stable", drawn[:size]), ("Most stable", drawn[::-1][:size])) if size else ()
+    return PromptsSection(
+        rows=[(at, row) for at, table in enumerate(tables) for row in table],
+        prompts=len({row.id for table in tables for row in table}),
+        extremes=(("Least stable", drawn[:size]), ("Most stable", drawn[::-1][:size]))
+        if size
+        else (),
+        enough=len(drawn),
+    )
+
+
+def _series_entry(item: Series, run: Run) -> dict[str, Any]:
+    """A series in the index of conversations."""
+    identity = run.identity_as(ConversationsIdentity)
     return {
-        "rows": [(at, row) for at, table in enumerate(tables) for row in table],
-        "count": len({row.id for table in tables for row in table}),
-        "extremes": extremes,
-        "enough": len(drawn),
+        "label": item.label,
+        "run": item.run,
+        "method": item.method,
+        "isGiven": conversation_kind(identity) in ("scripted", "replayed"),
+        "probedAfter": identity.settings.probe_at == "after-round",
     }
 
 
@@ -82,12 +118,8 @@ def render_page(results: Sequence[DriftResults]) -> str:
     runs = [result.run for result in results]
     labels = [result.series[0].run for result in results]
     series = [item for result in results for item in result.series]
-    index, chunks = pack(series)
-    of_run = dict(zip(labels, runs, strict=True))
-    for item, entry in zip(series, index["series"], strict=True):
-        identity = of_run[item.run].identity_as(ConversationsIdentity)
-        entry["isGiven"] = conversation_kind(identity) in ("scripted", "replayed")
-        entry["probedAfter"] = identity.settings.probe_at == "after-round"
+    entries = [_series_entry(item, result.run) for result in results for item in result.series]
+    packed = pack(series)
     identities = [run.identity_as(ConversationsIdentity) for run in runs]
     checks, baseline = [result.check for result in results], results[0].baseline
     rules = estimates.rule_rows(series)
@@ -115,28 +147,28 @@ def render_page(results: Sequence[DriftResults]) -> str:
         row_of=estimates.row_of,
         number_rows=charts.number_rows,
         check=check_sections(checks, labels, series),
-        accuracy=accuracy_section(series),
+        accuracy=_accuracy_section(series),
         rules=charts.multiples(series, charts.groups_of(enough), "Keeps {}") if rules else None,
         rule_rows=enough,
         LEAST_DRAWN=estimates.LEAST_DRAWN,
         few_rules=[row for row in rules if row not in enough],
         rule_differences=estimates.rule_differences(series, enough),
-        methods=methods_section(series),
+        methods=_methods_section(series),
         # a single category without meaning would only repeat the whole run
-        categories={} if one_category else categories_section(series),
+        categories={} if one_category else _categories_section(series),
         CAPTIONS=charts.CAPTIONS,
         shown_categories=SHOWN_CATEGORIES,
         baseline=baseline,
         judges=[agreement for run in runs for agreement in read_agreements(run.folder)],
-        prompts=prompts_section(series),
+        prompts=_prompts_section(series),
         collapse=collapse_section(series),
         compaction=survival_table(series),
         agent_categories=categories,
         conversation_kinds=sorted({conversation_kind(identity) for identity in identities}),
         probe_places=sorted({identity.settings.probe_at for identity in identities}),
         runs=about_runs(runs, labels),
-        index=script_json(index),
-        chunks=script_chunks(chunks),
+        index=script_json({"series": entries, **packed.listing}),
+        chunks=script_chunks(packed.chunks),
     )
 
 

@@ -20,7 +20,8 @@ import secrets
 from collections.abc import Callable, Iterator
 from itertools import islice
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from types import NoneType
+from typing import IO, Any, NamedTuple, get_args, get_type_hints
 
 from holdfast.analysis.adherence import label_of
 from holdfast.errors import UsageError
@@ -33,12 +34,6 @@ from holdfast.records.log_scores import rule_of
 from holdfast.records.run_table import Column
 from holdfast.version import __version__
 
-COLUMNS = (
-    *(Column("source", str), Column("dialog", int), Column("prompt", str)),
-    *(Column("category", str), Column("rule", str), Column("turn", int), Column("tokens", int)),
-    *(Column("score", float), Column("label", str), Column("reason", str), Column("judge", str)),
-    *(Column("user", str), Column("reply", str), Column("tools", str), Column("span", str)),
-)
 KEPT_LABEL, BROKEN_LABEL, UNSCORED_LABEL = "pass", "fail", "not judged"
 SUFFIXES = (".csv", ".parquet", ".json")
 _ROW_GROUP = 50_000
@@ -46,7 +41,7 @@ _ID = {"traceId": re.compile(r"[0-9a-f]{32}"), "spanId": re.compile(r"[0-9a-f]{1
 
 
 class ScoreRow(NamedTuple):
-    """A turn, and its score by one of the rules that apply to it; the fields are `COLUMNS`."""
+    """A turn, and its score by one of the rules that apply to it."""
 
     source: str
     dialog: int
@@ -63,6 +58,12 @@ class ScoreRow(NamedTuple):
     reply: str
     tools: str
     span: str | None
+
+
+COLUMNS = tuple(
+    Column(name, next(kind for kind in (*get_args(hint), hint) if kind is not NoneType))
+    for name, hint in get_type_hints(ScoreRow).items()
+)
 
 
 def write_logs_export(run: Run, path: Path) -> Path:
@@ -132,13 +133,12 @@ def rows_of(run: Run) -> Iterator[ScoreRow]:
 def _write_csv(run: Run, file: IO[bytes]) -> None:
     file.write(csv_line([column.name for column in COLUMNS]).encode())
     for row in rows_of(run):
-        cells = [
-            without_formula(getattr(row, column.name))
-            if column.type is str
-            else getattr(row, column.name)
-            for column in COLUMNS
-        ]
+        cells = list(map(_csv_cell, COLUMNS, row))
         file.write(csv_line(cells).encode("utf-8", "replace"))
+
+
+def _csv_cell(column: Column, value: Any) -> Any:
+    return without_formula(value) if column.type is str else value
 
 
 def _write_parquet(run: Run, file: IO[bytes]) -> None:
@@ -150,9 +150,10 @@ def _write_parquet(run: Run, file: IO[bytes]) -> None:
     rows = rows_of(run)
     with parquet.ParquetWriter(file, schema) as writer:
         while group := list(islice(rows, _ROW_GROUP)):
+            columns = zip(*group, strict=True)
             values = {
-                column.name: [without_surrogates(getattr(row, column.name)) for row in group]
-                for column in COLUMNS
+                column.name: list(map(without_surrogates, cells))
+                for column, cells in zip(COLUMNS, columns, strict=True)
             }
             writer.write_table(arrow.table(values, schema=schema))
 

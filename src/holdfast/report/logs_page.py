@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from holdfast.analysis.adherence import Adherence, label_of
 from holdfast.analysis.rule_context import count_causes
-from holdfast.records import Run
+from holdfast.records import BreachStep, Run
 from holdfast.records.log_scores import rule_of
 from holdfast.report.logs_causes import ShownReason, causes_of_rule, causes_section, reason_of
 from holdfast.report.logs_sentences import (
@@ -118,7 +118,8 @@ class ShownTurn:
     score: float
     reason: str
     user: str  # the user's message before it
-    reply: str
+    step: BreachStep | None  # the tool call that broke the rule, if its calls show it
+    reply: str  # "" beside a step
     tools: str  # the names of those it called
     why: ShownReason | None
 
@@ -171,13 +172,15 @@ def broken_turns(run: Run, row: Adherence) -> list[ShownTurn]:
             if probe.round == broken.turn and label_of(rule_of(record, probe)) == row.rule
         )
         turn = next(turn for turn in record.turns if turn.round == broken.turn)
+        step = None if probe.cause is None else probe.cause.step
         shown.append(
             ShownTurn(
                 where=f"{record.source}, turn {broken.turn}",
                 score=broken.score,
                 reason=probe.reason,
                 user=probe.question,
-                reply=turn.text,
+                step=step,
+                reply="" if step else turn.text,
                 tools=", ".join(dict.fromkeys(turn.tools)),
                 why=reason_of(probe.cause, rule_words(run, row.rule)),
             )

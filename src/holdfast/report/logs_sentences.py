@@ -9,7 +9,7 @@ from holdfast.analysis.adherence import Adherence, label_of
 from holdfast.analysis.rule_context import count_causes
 from holdfast.analysis.sequential import FAIL, PASS, UNDECIDED
 from holdfast.analysis.statistics import Estimate
-from holdfast.analysis.verdicts import MIN_SAMPLES, verdict_on
+from holdfast.analysis.verdicts import MIN_SAMPLES
 from holdfast.drift.probe_outcomes import NOT_SHOWN
 from holdfast.records import Run
 from holdfast.report.rule_names import rule_id, rule_name, rule_words
@@ -91,10 +91,10 @@ def headline(run: Run, rows: Rows) -> str:
     rows = [row for row in rows if not row.for_probes]
     if not rows:
         return "No rule says which turns it is for, so these logs do not show how well it is kept."
-    falls = {row.rule: row.earlier.difference for row in rows if row.earlier is not None}
-    falls = {rule: change for rule, change in falls.items() if verdict_on(change).sign < 0}
+    compared = [(row.rule, row.earlier) for row in rows if row.earlier is not None]
+    falls = [(rule, earlier.difference) for rule, earlier in compared if earlier.certain < 0]
     if falls:
-        rule, change = min(falls.items(), key=lambda item: item[1].mean or 0)
+        rule, change = min(falls, key=lambda item: item[1].mean or 0)
         mean, low, high = (
             f"{-100 * (value or 0):.0f}" for value in (change.mean, change.high, change.low)
         )

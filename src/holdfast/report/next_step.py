@@ -224,14 +224,15 @@ def _more(finding: Finding, count: int, why: str) -> str:
     return f"Next: run {count} conversations, {why}; those so far are kept:\n{again}"
 
 
-def repeated(words: Sequence[str], options: Mapping[str, str]) -> str:
-    """The command of these words with some options set to other values."""
+def repeated(words: Sequence[str], options: Mapping[str, str | None]) -> str:
+    """The command of these words with some options set to other values, or, by None, left out."""
     kept = [
         word
         for before, word in zip(["", *words], words, strict=False)
         if before not in options and word not in options and word.split("=")[0] not in options
     ]
-    return shlex.join([*kept, *(word for pair in options.items() for word in pair)])
+    given = [(name, value) for name, value in options.items() if value is not None]
+    return shlex.join([*kept, *(word for pair in given for word in pair)])
 
 
 def finding_of(results: DriftResults) -> Finding:

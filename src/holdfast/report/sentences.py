@@ -141,7 +141,7 @@ def _rule_texts(item: Series, never: Rows, less: Rows) -> Iterator[str]:
         if mostly:
             verbs.append(f"hardly ever follows {_names(mostly, most)}")
         if less:
-            verbs.append(f"follows {_names(less, most)} less often {when}")
+            verbs.append(f"follows {_lost_names(less, most)} less often {when}")
         yield f"{agent} {_and(verbs)}."
 
 
@@ -167,6 +167,23 @@ def _names(rows: Rows, most: int) -> str:
     if not most:
         return count_of(len(rows), "rule")
     return _listing([f"“{row.group}”" for row in rows], most)
+
+
+def _lost_names(rows: Rows, most: int) -> str:
+    """The names of rules that are lost; of too many those that lose most, and where several lose
+    the same, all of these or none.
+    """
+    if len(rows) <= most:
+        return _names(rows, most)
+    by_loss = sorted(rows, key=_points_lost, reverse=True)
+    while most and _points_lost(by_loss[most - 1]) == _points_lost(by_loss[most]):
+        most -= 1
+    return _names(by_loss, most)
+
+
+def _points_lost(row: EstimateRow) -> int:
+    """By how many points, as they are shown, a rule is followed less in the last round."""
+    return -round(100 * (row.change.mean or 0.0))
 
 
 def _listing(names: Sequence[str], most: int = _MOST_NAMED) -> str:

@@ -1,9 +1,7 @@
-"""The tables and pages of `holdfast tasks` and `holdfast profile`."""
+"""The table and the page of `holdfast tasks`."""
 
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 
-from holdfast.analysis.profile import count_distinct, read_profile, write_ranking
 from holdfast.analysis.task_results import (
     LEAST_FLUENCY,
     ZERO_SHOT,
@@ -12,15 +10,11 @@ from holdfast.analysis.task_results import (
     compared,
     read_results,
 )
-from holdfast.analysis.verdicts import MIN_SAMPLES, verdict_on
-from holdfast.records import Run, read_run
+from holdfast.records import Run
 from holdfast.records.identity import TasksIdentity
-from holdfast.report.head_map import write_head_map
-from holdfast.report.how_measured import failure_lines
-from holdfast.report.page import Table, pictures, render_study
-from holdfast.report.wording import aligned, plain, signed, with_interval
-
-_SHOWN = 5  # best heads of a profile
+from holdfast.report.page import Table, render_study
+from holdfast.report.shortfalls import failure_lines
+from holdfast.report.wording import aligned, plain, signed
 
 
 def table(run: Run) -> str:
@@ -135,72 +129,4 @@ def tasks_page(run: Run) -> str:
         ),
         tasks=tasks,
         average=_average_lines(results),
-    )
-
-
-def write_profile(folder: Path) -> list[Path]:
-    """Writes `profile.json` and the heat map (SVG, PNG) of a profile; returns the files."""
-    return [write_ranking(folder), *write_head_map(read_profile(folder), folder)]
-
-
-def profile_lines(folder: Path) -> list[str]:
-    """The best heads, and how many heads have a gain."""
-    profile = read_profile(folder)
-    gains = profile.gains
-    lines = [
-        f"Unsteered {profile.unsteered:.4f}. Best heads, with the gain from steering each alone and"
-        " its 95% interval over samples:"
-    ]
-    for layer, head in profile.ranking.heads[:_SHOWN]:
-        score, gain = profile.scores[layer, head], gains[layer, head]
-        text = with_interval(gain, lambda value: f"{value:+.4f}")
-        word = verdict_on(gain).word("higher", "lower")
-        lines.append(f"  layer {layer:2} head {head:2}  {score:.4f}  {text}, {word}")
-    if (counted := count_distinct(gains)) is None:
-        most = max(gain.n for gain in gains.values())
-        lines.append(
-            f"No gain is distinguishable from chance: {most} samples, fewer than {MIN_SAMPLES}."
-        )
-    else:
-        count, by_chance = counted
-        lines.append(
-            f"{count} of {len(gains)} heads have a gain distinguishable from chance;"
-            f" about {by_chance:.1f} would by chance alone."
-        )
-    return lines
-
-
-def profile_page(folder: Path, lines: Mapping[str, Sequence[str]]) -> str:
-    """The HTML of the page of the profiles in `folder`, one folder for each task."""
-    runs = {name: read_run(folder / name) for name in lines}
-    tasks = []
-    for name in runs:
-        profile = read_profile(folder / name)
-        rows: list[tuple[str, ...]] = [("head", "score", "gain", "95% interval", "samples")]
-        for layer, number in profile.ranking.heads:
-            score, gain = profile.scores[layer, number], profile.gains[layer, number]
-            interval = "" if gain.low is None else f"[{gain.low:+.4f}, {gain.high:+.4f}]"
-            rows.append(
-                (f"{layer}.{number}", f"{score:.4f}", f"{gain.mean:+.4f}", interval, str(gain.n))
-            )
-        title = f"{name}: what steering each head alone changes"
-        tasks.append(
-            {
-                "name": name,
-                "lines": lines[name],
-                "pictures": pictures(folder / name, heads=title),
-                "table": Table(f"{name}: every head, best first", rows),
-            }
-        )
-    samples = (
-        f"{len({record.conversation for record in run.records})} samples of {name}"
-        for name, run in runs.items()
-    )
-    model = next(iter(runs.values())).manifest.identity.model
-    return render_study(
-        "profile",
-        f"The heads of {model}, ranked by what steering each alone changes on {', '.join(runs)}.",
-        runs,
-        (", ".join(samples),),
-        tasks=tasks,
     )

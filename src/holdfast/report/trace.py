@@ -4,25 +4,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from holdfast.analysis.decay import Change, Decay, Trace
-from holdfast.analysis.hidden_geometry import ByGroup, Geometry
 from holdfast.analysis.statistics import Estimate
-from holdfast.analysis.study_summary import DIALOGS, MODELS
+from holdfast.analysis.study_summary import MODELS
 from holdfast.analysis.verdicts import MIN_SAMPLES, verdict_on
 from holdfast.records import read_run
 from holdfast.report.page import Table, pictures, render_study
 from holdfast.report.wording import with_interval
 
-_ALL_HEADS = (
-    "{model}, all heads: mass {first} in round 1, {last} in round {rounds}. Log of the mass"
-    " between turns {between} (uniform attention {between_uniform}); within turns {within} (uniform"
-    " attention {within_uniform})."
-)
-_SHOWN_HEAD = (
-    "{model}, head {layer}.{head}, whose mass falls most in half of the dialogs; in the others:"
-    " mass {first:.3f} in round 1, {last:.3f} in round {rounds}. Log of the mass between turns"
-    " {between} (uniform attention {between_uniform}); within turns {within} (uniform attention"
-    " {within_uniform})."
-)
 _CORRELATIONS = (
     "Mass and score of the probes: over all r = {}; within rounds r = {}; within dialogs r = {};"
     " between dialogs r = {}."
@@ -40,34 +28,31 @@ def lines(trace: Trace) -> list[str]:
 
 
 def _all_heads_line(trace: Trace) -> str:
-    decay = trace.average
-    return _ALL_HEADS.format(
-        model=trace.model,
-        rounds=trace.rounds,
-        first=with_interval(decay.mass[0], "{:.3f}".format),
-        last=with_interval(decay.mass[-1], "{:.3f}".format),
-        between=_judged(decay.between_turns.real, "rises", "falls"),
-        between_uniform=_text(decay.between_turns.uniform),
-        within=_judged(decay.within_turns.real, "rises", "falls"),
-        within_uniform=_text(decay.within_turns.uniform),
+    mass = trace.average.mass
+    first, last = (with_interval(value, "{:.3f}".format) for value in (mass[0], mass[-1]))
+    return (
+        f"{trace.model}, all heads: mass {first} in round 1, {last} in round {trace.rounds}."
+        f" {_log_changes(trace.average)}"
     )
 
 
 def _shown_head_line(trace: Trace) -> str:
     layer, head = trace.shown_head
-    decay = trace.head
-    return _SHOWN_HEAD.format(
-        model=trace.model,
-        layer=layer,
-        head=head,
-        rounds=trace.rounds,
-        first=decay.mass[0].mean,
-        last=decay.mass[-1].mean,
-        between=_judged(decay.between_turns.real, "rises", "falls"),
-        between_uniform=_text(decay.between_turns.uniform),
-        within=_judged(decay.within_turns.real, "rises", "falls"),
-        within_uniform=_text(decay.within_turns.uniform),
+    first, last = trace.head.mass[0].mean, trace.head.mass[-1].mean
+    return (
+        f"{trace.model}, head {layer}.{head}, whose mass falls most in half of the dialogs; in the"
+        f" others: mass {first:.3f} in round 1, {last:.3f} in round {trace.rounds}."
+        f" {_log_changes(trace.head)}"
     )
+
+
+def _log_changes(decay: Decay) -> str:
+    """The changes of the log of the mass, beside those under uniform attention."""
+    between, within = (
+        f"{_judged(change.real, 'rises', 'falls')} (uniform attention {_text(change.uniform)})"
+        for change in (decay.between_turns, decay.within_turns)
+    )
+    return f"Log of the mass between turns {between}; within turns {within}."
 
 
 def _correlations_line(trace: Trace) -> str:
@@ -159,28 +144,3 @@ def _changes_of(decay: Decay) -> tuple[tuple[str, Change], ...]:
 def _correlations_table(traces: Sequence[Trace]) -> list[tuple[str, ...]]:
     header = "model", "over all probes", "within rounds", "within dialogs", "between dialogs"
     return [header, *((trace.model, *map(_text, _correlations_of(trace))) for trace in traces)]
-
-
-def geometry_page(geometry: Geometry, lines: Sequence[str], folder: Path) -> str:
-    """The HTML of the page of a study of geometry, with its results in words."""
-    run = read_run(folder / DIALOGS)
-    spreads = geometry.hidden_states
-    groups = tuple(ByGroup.model_fields)
-    quantities = [f"{quantity}, {group}" for quantity in ("dimension", "angle") for group in groups]
-    averages = [("round", *quantities)]
-    for spread in spreads:
-        values = (*spread.dimension.values(), *spread.angle.values())
-        averages.append((str(spread.round), *(f"{value:.2f}" for value in values)))
-    return render_study(
-        "geometry",
-        f"How the hidden states of {geometry.model} spread over {spreads[-1].round} rounds.",
-        {DIALOGS: run},
-        (f"{len(run.records)} dialogs", f"suite {geometry.suite}"),
-        read=lines,
-        states=pictures(
-            folder,
-            hidden_states="Effective dimension and opening angle, averaged over layers and dialogs",
-        ),
-        norms=pictures(folder, norms="Li et al. 2024, Figure 7"),
-        averages=Table("Averages over layers and dialogs, without intervals", averages),
-    )

@@ -107,6 +107,15 @@ def _on_device(rows: tuple[int, ...], device: torch.device) -> Tensor:
         return torch.tensor(rows, device=device)
 
 
+def tokens_in(given: Mapping[str, Any]) -> Tensor | None:
+    """The tokens among the arguments of a model, as ids [row, token] or embeddings [row, token,
+    size]; None if there are none of that shape.
+    """
+    ids = given.get("input_ids")
+    ids = given.get("inputs_embeds") if ids is None else ids
+    return ids if isinstance(ids, Tensor) and ids.ndim >= 2 else None
+
+
 def edits_of_pass(
     methods: Sequence[CompiledMethods], span: Tensor, given: Mapping[str, Any], before: int
 ) -> list[EditGroup]:
@@ -120,9 +129,8 @@ def edits_of_pass(
     """
     if not any(compiled.states for compiled in methods):
         return []
-    ids = given.get("input_ids")
-    ids = given.get("inputs_embeds") if ids is None else ids
-    if not isinstance(ids, Tensor) or ids.ndim < 2:
+    ids = tokens_in(given)
+    if ids is None:
         raise UsageError(
             "A block that edits keys or hidden states needs input_ids or inputs_embeds; pass one"
             " of them by its name."

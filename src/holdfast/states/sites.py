@@ -134,7 +134,9 @@ def _inspect(model: PreTrainedModel) -> Sites:
     heads = getattr(config, "num_attention_heads", 0), getattr(config, "num_key_value_heads", 0)
     tokens = next(count for count in (7, 11, 13) if count not in heads)
     seen = _outputs(model, modules, tokens)
-    seen = _before_rotation(model, modules, seen, attention, tokens)
+    if unrotated := _unrotated_keys(model, modules, seen, attention, tokens):
+        modules[Site.KEYS] |= unrotated
+        seen = _outputs(model, modules, tokens)
     points: dict[Site, dict[int, HookPoint]] = {site: {} for site in Site}
     for (site, layer), output in seen.items():
         module = modules[site][layer]
@@ -173,29 +175,31 @@ def _point_of(
     return HookPoint(module, Axes.FLAT, size) if right else None
 
 
-def _before_rotation(
+def _unrotated_keys(
     model: PreTrainedModel,
-    modules: dict[Site, dict[int, torch.nn.Module]],
-    seen: dict[tuple[Site, int], Tensor],
+    modules: Mapping[Site, Mapping[int, torch.nn.Module]],
+    seen: Mapping[tuple[Site, int], Tensor],
     attention: Mapping[int, torch.nn.Module],
     tokens: int,
-) -> dict[tuple[Site, int], Tensor]:
-    """The outputs seen, or those of the projection if a norm comes after the rotation."""
-    suspects: dict[tuple[Site, int], torch.nn.Module | None] = {}
+) -> dict[int, torch.nn.Module]:
+    """By layer, the projection of keys that are rotated before their norm: the norm's output,
+    which was `seen`, is another one if the tokens have other positions.
+    """
+    projections: dict[int, torch.nn.Module] = {}
     for layer, module in modules[Site.KEYS].items():
         projection = getattr(attention[layer], "k_proj", None)
-        if module is not projection:
-            suspects[Site.KEYS, layer] = projection
-    if not suspects:
-        return seen
-    shifted, any_behind = _outputs(model, modules, tokens, _SHIFT), False
-    for (site, layer), projection in suspects.items():
-        before = seen.get((site, layer))
-        if before is None or not isinstance(projection, torch.nn.Module):
-            continue
-        if (before - shifted[site, layer]).abs().max() > _MAX_DIFFERENCE * before.abs().max():
-            modules[site][layer], any_behind = projection, True
-    return _outputs(model, modules, tokens) if any_behind else seen
+        has_norm = module is not projection and (Site.KEYS, layer) in seen
+        if has_norm and isinstance(projection, torch.nn.Module):
+            projections[layer] = projection
+    if not projections:
+        return {}
+    shifted = _outputs(model, modules, tokens, _SHIFT)
+
+    def is_rotated(layer: int) -> bool:
+        before, after = seen[Site.KEYS, layer], shifted[Site.KEYS, layer]
+        return bool((before - after).abs().max() > _MAX_DIFFERENCE * before.abs().max())
+
+    return {layer: module for layer, module in projections.items() if is_rotated(layer)}
 
 
 @torch.inference_mode()

@@ -13,7 +13,6 @@ from typing import Any
 
 from holdfast import drift, records
 from holdfast import methods as steering
-from holdfast.analysis.summary import refuse_other_command
 from holdfast.drift.pairing import resolve_settings
 from holdfast.drift.prompt_rules import check_in_dialogs, check_with_rules
 from holdfast.drift.remaining import count_replies
@@ -26,6 +25,7 @@ from holdfast.models.event_loop import run_sync
 from holdfast.models.failures import FailedRequest, OutageWatch
 from holdfast.models.protocol import ChatModel, facts_about
 from holdfast.models.served import same_served
+from holdfast.records.folder import refuse_other_command
 from holdfast.records.identity import SweepIdentity
 from holdfast.study.calibration_plan import Plan, choose_prompts, conversations, settings_for
 from holdfast.study.capability import Capability
@@ -99,40 +99,35 @@ def calibrate(
     identity = {**stability.manifest.identity.to_json(), "methods": list(methods), **asked_for}
     about = {"command": "calibrate", "argv": running.command, **facts_about(model)}
     with records.open_run(Path(out) / "capability", identity, about, COMPATIBILITY) as run:
-        groups = records.batches(range(min(count, len(capability.items))), plan.batch)
-        dialogs = {(row.method, row.conversation): row for row in stability.conversations}
-        every_batch = (
-            batch
-            for name in methods
-            for batch in records.resume(run, name, groups, alone=model.independent)
-        )
-
-        def questions_in(numbers: Sequence[int]) -> int:
-            return sum(len(range(number, len(capability.items), count)) for number in numbers)
-
-        left: list[records.PendingBatch] = []
-        for batch in every_batch:
-            if batch.to_run:
-                left.append(batch)
-            else:
-                running.progress(questions_in(batch.numbers), 0)
 
         def note(failed: FailedRequest) -> None:
             name, question = failed.name
             run.note_failure(name, question % count, failed.why, failed.reason)
 
+        watch = OutageWatch(note, "question")
         cases = {case.id: case for case in suite.cases}
+        questioners = {
+            name: Questioner(model, setting, cases, capability, plan, count, watch)
+            for name, setting in methods.items()
+        }
+        dialogs = {(row.method, row.conversation): row for row in stability.conversations}
+        groups = records.batches(range(min(count, len(capability.items))), plan.batch)
+        left: list[records.PendingBatch] = []
+        for name in methods:
+            for batch in records.resume(run, name, groups, alone=model.independent):
+                if batch.to_run:
+                    left.append(batch)
+                else:
+                    running.progress(questioners[name].count_in(batch.numbers), 0)
 
         async def ask_all() -> None:
-            watch = OutageWatch(note, "question")
             for batch in left:
-                setting = methods[batch.name]
-                questioner = Questioner(model, setting, cases, capability, plan, count, watch)
+                questioner = questioners[batch.name]
                 rows = await questioner.ask([dialogs[batch.name, n] for n in batch.to_run])
                 for row in rows:
                     batch.append(row)
                 tokens = sum(row.tokens.forwarded for row in rows)
-                running.progress(questions_in(batch.numbers), tokens)
+                running.progress(questioner.count_in(batch.numbers), tokens)
             async with model.session() as engine:
                 await watch.finish(engine)
 

@@ -55,6 +55,10 @@ class Capability:
         """Whether items are texts, measured by their perplexity."""
         return self.items[0].answer is None
 
+    def asked_in(self, conversation: int, count: int) -> range:
+        """The numbers of the items that a conversation is asked, of `count` that share them."""
+        return range(conversation, len(self.items), count)
+
     @property
     def fingerprint(self) -> str:
         """SHA-256, in hexadecimal, of the items."""

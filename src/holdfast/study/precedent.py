@@ -7,13 +7,16 @@ replies of either history, with the system prompt in view and without it. Everyt
 the questions, the number of turns, and the seeds of the draws.
 """
 
+from __future__ import annotations
+
 import dataclasses
+import itertools
 import random
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from holdfast import drift, records
 from holdfast import methods as steering
@@ -36,11 +39,11 @@ from holdfast.seeds import seed_of
 from holdfast.validation import ranges
 
 Kind = Literal["kept", "broken"]
+Histories = dict[Kind, History]
 KEPT: Kind = "kept"
 BROKEN: Kind = "broken"
-NEUTRAL_PROMPT = (
-    "You are a helpful assistant."  # without one, templates insert prompts of their own
-)
+# without one, templates insert prompts of their own
+NEUTRAL_PROMPT = "You are a helpful assistant."
 
 
 @dataclass(frozen=True)
@@ -184,53 +187,62 @@ def run(
             "settings.conversations": max,
         }
     )
-    groups = records.batches(range(settings.conversations), settings.batch)
     with records.open_run(Path(out), identity, about, compatibility) as folder:
-
-        def note(failed: FailedRequest) -> None:
-            name, number = failed.name
-            folder.note_failure(name, number, failed.why, failed.reason)
-
-        async def run_all() -> None:
-            watch = OutageWatch(note, "conversation")
-            for name, setting in chosen.items():
-                for batch in records.resume(folder, name, groups, alone=model.independent):
-                    running.progress(batch.num_finished * count_replies(settings, setting), 0)
-                    if not batch.to_run:
-                        continue
-                    known = histories_in(Path(out))
-                    async with model.session() as engine, task_group() as group:
-                        for number in batch.to_run:
-                            study = Precedent(
-                                engine, settings, setting, name, watch, running.progress
-                            )
-                            group.create_task(
-                                run_one(batch, study, number, known.get(number)), name=str(number)
-                            )
-            async with model.session() as engine:
-                await watch.finish(engine)
-
-        async def run_one(
-            batch: records.PendingBatch,
-            study: "Precedent",
-            number: int,
-            known: dict[Kind, History] | None,
-        ) -> None:
-            begun = time.monotonic()
-            try:
-                record = await study.ask(number, subjects[number], known)
-            except RequestFailed as error:
-                study.watch.failed(number, error)
-                study.watch.over(number, FailedRequest((batch.name, number), error.why, str(error)))
-            else:
-                seconds = round(time.monotonic() - begun, 3)
-                batch.append(record.model_copy(update={"seconds": seconds}))
-
-        run_sync(run_all())
+        run_sync(_run_methods(model, chosen, subjects, settings, folder, running.progress))
     return records.read_run(out)
 
 
-def histories_in(folder: Path) -> dict[int, dict[Kind, History]]:
+async def _run_methods(
+    model: ChatModel,
+    methods: Mapping[str, tuple[Method, ...]],
+    subjects: Sequence[Subject],
+    settings: Settings,
+    folder: records.OpenRun,
+    progress: Progress,
+) -> None:
+    """Records the conversations that the folder lacks, method by method."""
+
+    def note(failed: FailedRequest) -> None:
+        name, number = failed.name
+        folder.note_failure(name, number, failed.why, failed.reason)
+
+    watch = OutageWatch(note, "conversation")
+    groups = records.batches(range(settings.conversations), settings.batch)
+    for name, method in methods.items():
+        for batch in records.resume(folder, name, groups, alone=model.independent):
+            progress(batch.num_finished * count_replies(settings, method), 0)
+            if not batch.to_run:
+                continue
+            known = histories_in(folder.folder)
+            async with model.session() as engine, task_group() as group:
+                chats = PrecedentChats(engine, settings, method, watch, progress)
+                for number in batch.to_run:
+                    task = _record(batch, chats, number, subjects[number], known.get(number))
+                    group.create_task(task, name=str(number))
+    async with model.session() as engine:
+        await watch.finish(engine)
+
+
+async def _record(
+    batch: records.PendingBatch,
+    chats: PrecedentChats,
+    number: int,
+    subject: Subject,
+    known: Histories | None,
+) -> None:
+    """Holds one conversation, and appends its record; a failed one is left to the watch."""
+    begun = time.monotonic()
+    try:
+        record = await chats.hold(number, subject, known)
+    except RequestFailed as error:
+        chats.watch.failed(number, error)
+        chats.watch.over(number, FailedRequest((batch.name, number), error.why, str(error)))
+    else:
+        seconds = round(time.monotonic() - begun, 3)
+        batch.append(record.model_copy(update={"seconds": seconds}))
+
+
+def histories_in(folder: Path) -> dict[int, Histories]:
     """The histories that were made without a method, by conversation."""
     return {
         chat.conversation: {KEPT: chat.kept, BROKEN: chat.broken}
@@ -239,41 +251,54 @@ def histories_in(folder: Path) -> dict[int, dict[Kind, History]]:
     }
 
 
+class View(NamedTuple):
+    """What the model is shown before the last question."""
+
+    history: Kind
+    seen: int  # the last so many of its replies, with their questions
+    prompted: bool  # whether the system prompt is in view
+
+
+class DrawnReply(NamedTuple):
+    """A reply of a history, and the draws that it is the best of."""
+
+    reply: Reply
+    scores: RuleScores
+    draws: tuple[Reply, ...]
+
+
 @dataclass(frozen=True)
-class Precedent:
-    """One conversation with a model under one method."""
+class PrecedentChats:
+    """The conversations of a study with a session of a model, under one method."""
 
     engine: Engine
     settings: Settings
     methods: tuple[Method, ...]
-    name: str  # the methods as a spec string
     watch: OutageWatch
     progress: Progress
-    usage: list[tuple[int, int] | None] = field(default_factory=list)  # of every reply, if counted
 
-    async def ask(
-        self, number: int, subject: Subject, known: dict[Kind, History] | None
-    ) -> PrecedentChat:
+    async def hold(self, number: int, subject: Subject, known: Histories | None) -> PrecedentChat:
         """One conversation: both histories, unless they are known, and all next replies."""
+        made: dict[Kind, list[DrawnReply]] = {}
         if known is None:
-            known = {
-                kind: await self.make_history(number, subject, kind) for kind in (KEPT, BROKEN)
-            }
-        cells = [
-            (kind, seen, prompted)
-            for kind in (KEPT, BROKEN)
-            for seen in self.settings.seen
-            for prompted in (True, False)
-            if prompted or not self.methods
+            made = {kind: await self._make(number, subject, kind) for kind in (KEPT, BROKEN)}
+            known = {kind: _history_of(drawn) for kind, drawn in made.items()}
+        views = [
+            View(*view)
+            for view in itertools.product((KEPT, BROKEN), self.settings.seen, (True, False))
         ]
+        if self.methods:  # which act on the system prompt
+            views = [view for view in views if view.prompted]
         async with task_group() as group:
             tasks = [
-                group.create_task(self.reply_after(number, subject, known[kind], kind, seen, shown))
-                for kind, seen, shown in cells
+                group.create_task(self._reply_in(view, number, subject, known[view.history]))
+                for view in views
             ]
+        replies = [task.result() for task in tasks]
+        draws = [draw for drawn in itertools.chain(*made.values()) for draw in drawn.draws]
         case = subject.case
         return PrecedentChat(
-            method=self.name,
+            method=steering.spec_of(self.methods),
             conversation=number,
             agent=records.Agent(
                 id=case.id, category=case.category, system_prompt=case.system_prompt
@@ -281,18 +306,11 @@ class Precedent:
             questions=subject.questions,
             kept=known[KEPT],
             broken=known[BROKEN],
-            next_replies=tuple(task.result() for task in tasks),
-            tokens=self._tokens(),
+            next_replies=tuple(map(_next_reply, views, replies, map(subject.score, replies))),
+            tokens=_tokens_of([*draws, *replies]),
         )
 
-    def _tokens(self) -> records.Tokens:
-        counted = [usage for usage in self.usage if usage is not None]
-        if len(counted) < len(self.usage):
-            return records.Tokens()
-        read, written = (sum(tokens) for tokens in zip(*counted, strict=True))
-        return records.Tokens(read=read, written=written)
-
-    async def make_history(self, number: int, subject: Subject, kind: Kind) -> History:
+    async def _make(self, number: int, subject: Subject, kind: Kind) -> list[DrawnReply]:
         """Replies to all questions but the last, each the best of several draws.
 
         To keep the rules, the system prompt is repeated below every question; to break them, a
@@ -301,43 +319,30 @@ class Precedent:
         prompt, below = subject.case.system_prompt, f"\n\n({subject.case.system_prompt})"
         if kind == BROKEN:
             prompt, below = NEUTRAL_PROMPT, ""
-        replies: list[str] = []
-        scores: list[RuleScores] = []
+        sign = 1 if kind == KEPT else -1
+        history: list[DrawnReply] = []
         for turn, question in enumerate(subject.questions[:-1]):
-            chat = _chat(prompt, subject.questions, replies, question + below)
+            texts = [drawn.reply.text for drawn in history]
+            chat = _chat(prompt, subject.questions, texts, question + below)
             async with task_group() as group:
                 tasks = [
                     group.create_task(self._generate(chat, (number, kind, turn, draw)))
                     for draw in range(self.settings.draws)
                 ]
-            drawn = [(task.result(), subject.score(task.result())) for task in tasks]
-            sign = 1 if kind == KEPT else -1
-            best, score = max(drawn, key=lambda pair: sign * _mean(pair[1], missing=0.5))
-            replies.append(best.text)
-            scores.append(score)
-        return History(replies=tuple(replies), scores=tuple(scores))
+            draws = tuple(task.result() for task in tasks)
+            scored = [DrawnReply(reply, subject.score(reply), draws) for reply in draws]
+            history.append(max(scored, key=lambda drawn: sign * _mean(drawn.scores, missing=0.5)))
+        return history
 
-    async def reply_after(
-        self, number: int, subject: Subject, history: History, kind: Kind, seen: int, prompted: bool
-    ) -> NextReply:
-        """The reply to the last question, after the last `seen` replies of a history."""
-        first = len(history.replies) - seen
+    async def _reply_in(self, view: View, number: int, subject: Subject, history: History) -> Reply:
+        """The reply to the last question in a view of the dialog before it."""
+        first = len(history.replies) - view.seen
         questions, replies = subject.questions[first:], history.replies[first:]
-        prompt = subject.case.system_prompt if prompted else NEUTRAL_PROMPT
+        prompt = subject.case.system_prompt if view.prompted else NEUTRAL_PROMPT
         chat = _chat(prompt, questions, replies, questions[-1])
-        # the same draw in every cell, so that only what is in view differs
-        methods = with_rules(CaseRules(subject.case), self.methods) if prompted else ()
-        reply = await self._generate(chat, (number, "next", seen), methods, trace=prompted)
-        masses = reply.token_masses
-        return NextReply(
-            history=kind,
-            seen=seen,
-            prompted=prompted,
-            reply=reply.text,
-            scores=subject.score(reply),
-            stop_reason=reply.stop_reason,
-            mass=round(sum(masses) / len(masses), 6) if masses else None,
-        )
+        methods = with_rules(CaseRules(subject.case), self.methods) if view.prompted else ()
+        # the same draw in every view, so that only what is in view differs
+        return await self._generate(chat, (number, "next", view.seen), methods, view.prompted)
 
     async def _generate(
         self,
@@ -360,9 +365,38 @@ class Precedent:
                 "The chat leaves no room for a reply; use shorter prompts.", "context"
             )
         self.watch.answered(request)
-        self.usage.extend(each.usage for each in (reply, *reply.discarded))
         self.progress(1, reply.forwarded)
         return reply
+
+
+def _history_of(drawn: Sequence[DrawnReply]) -> History:
+    return History(
+        replies=tuple(item.reply.text for item in drawn),
+        scores=tuple(item.scores for item in drawn),
+    )
+
+
+def _next_reply(view: View, reply: Reply, scores: RuleScores) -> NextReply:
+    masses = reply.token_masses
+    return NextReply(
+        history=view.history,
+        seen=view.seen,
+        prompted=view.prompted,
+        reply=reply.text,
+        scores=scores,
+        stop_reason=reply.stop_reason,
+        mass=round(sum(masses) / len(masses), 6) if masses else None,
+    )
+
+
+def _tokens_of(replies: Sequence[Reply]) -> records.Tokens:
+    """The tokens read and written for replies and those drawn before them, if all are counted."""
+    every = [drawn.usage for reply in replies for drawn in (reply, *reply.discarded)]
+    counted = [usage for usage in every if usage is not None]
+    if len(counted) < len(every):
+        return records.Tokens()
+    read, written = (sum(tokens) for tokens in zip(*counted, strict=True))
+    return records.Tokens(read=read, written=written)
 
 
 def _chat(

@@ -63,20 +63,25 @@ class Questioner:
     count: int  # conversations of the run
     watch: OutageWatch  # of the run; a question that is not answered is reported there
 
+    def count_in(self, conversations: Sequence[int]) -> int:
+        """How many questions these conversations are asked."""
+        return sum(len(self.capability.asked_in(number, self.count)) for number in conversations)
+
     async def ask(self, dialogs: Sequence[Conversation]) -> list[CapabilityConversation]:
         """Records of these dialogs, asked together; none for one with an unanswered question."""
         began = time.monotonic()
-        questions = [question for dialog in dialogs for question in self._of(dialog)]
-        responses = await self._responses(questions)
+        questions = [question for dialog in dialogs for question in self._questions_in(dialog)]
+        answers = await self._answer(questions)
         seconds = round((time.monotonic() - began) / max(len(dialogs), 1), 3)
-        whole = [
-            dialog
-            for dialog in dialogs
-            if not self._writes or all(q.number in responses.written for q in self._of(dialog))
-        ]
+        whole = dialogs
+        if self._writes:
+            unanswered = {
+                q.dialog.conversation for q in questions if q.number not in answers.written
+            }
+            whole = [dialog for dialog in dialogs if dialog.conversation not in unanswered]
         last_replies = await self._last_replies(whole)
         return [
-            self._record(dialog, responses, last_reply, seconds)
+            self._record(dialog, answers, last_reply, seconds)
             for dialog, last_reply in zip(whole, last_replies, strict=True)
         ]
 
@@ -84,45 +89,44 @@ class Questioner:
         """The log-probability of each dialog's last reply without methods, if there is a reply."""
         last_replies: list[LastReply | None] = [None for _ in dialogs]
         histories = [_history(dialog, self.plan) for dialog in dialogs]
-        some = [
-            at
-            for at, history in enumerate(histories)
+        with_reply = [
+            row
+            for row, history in enumerate(histories)
             if len(history) > 1 and str(history[-1]["content"]).strip()
         ]
-        if not some or not supports(self.model, Ability.REPLY_SCORES):
+        if not with_reply or not supports(self.model, Ability.REPLY_SCORES):
             return last_replies
         system_as = self.plan.system_as
-        requests = [Request(tuple(histories[at][:-1]), system_as=system_as) for at in some]
-        replies = [[str(histories[at][-1]["content"])] for at in some]
+        requests = [Request(tuple(histories[row][:-1]), system_as=system_as) for row in with_reply]
+        replies = [[str(histories[row][-1]["content"])] for row in with_reply]
         async with self.model.session() as engine:
             chances = await score_replies(engine, requests, replies)
-        for at, scored in zip(some, chances, strict=True):
+        for row, scored in zip(with_reply, chances, strict=True):
             chance = scored.log_probabilities[0]
             if math.isfinite(chance):
-                last_replies[at] = LastReply(log_probability=chance, tokens=scored.tokens[0])
+                last_replies[row] = LastReply(log_probability=chance, tokens=scored.tokens[0])
         return last_replies
 
-    def _of(self, dialog: Conversation) -> list[CapabilityQuestion]:
+    def _questions_in(self, dialog: Conversation) -> list[CapabilityQuestion]:
         items = self.capability.items
-        numbers = range(dialog.conversation, len(items), self.count)
+        numbers = self.capability.asked_in(dialog.conversation, self.count)
         return [CapabilityQuestion(dialog, number, items[number]) for number in numbers]
 
-    async def _responses(self, questions: Sequence[CapabilityQuestion]) -> Answers:
+    async def _answer(self, questions: Sequence[CapabilityQuestion]) -> Answers:
         """Both readings, as far as the model and the capability support them."""
         chances: dict[int, Scored] = {}
         written: dict[int, Reply] = {}
         scores = supports(self.model, Ability.REPLY_SCORES)
+        # the first question of each dialog is asked before the others, which then find its history
+        # computed
         first = [question for question in questions if question.number < self.count]
         later = [question for question in questions if question.number >= self.count]
-        parts = [part for part in (first, later) if part]
         async with self.model.session() as engine:
-            if scores:
-                for part in parts:
-                    chances |= await self._score(engine, part, keep=part is first)
-            if self._writes:
-                for part in parts:
-                    keep = part is first and not chances
-                    written |= await self._write(engine, part, keep=keep)
+            for part in filter(None, (first, later) if scores else ()):
+                chances |= await self._score(engine, part, keep=part is first)
+            for part in filter(None, (first, later) if self._writes else ()):
+                keep = part is first and not chances
+                written |= await self._write(engine, part, keep=keep)
         return Answers(chances, written)
 
     @property
@@ -177,14 +181,15 @@ class Questioner:
         )
 
     def _record(
-        self, dialog: Conversation, responses: Answers, last_reply: LastReply | None, seconds: float
+        self, dialog: Conversation, answers: Answers, last_reply: LastReply | None, seconds: float
     ) -> CapabilityConversation:
-        questions, ask_at = self._of(dialog), self.plan.ask_at
-        costs = [
-            answers_of[question.number].forwarded
+        questions, ask_at = self._questions_in(dialog), self.plan.ask_at
+        readings: tuple[Mapping[int, Scored | Reply], ...] = (answers.chances, answers.written)
+        forwarded = [
+            reading[question.number].forwarded
+            for reading in readings
             for question in questions
-            for answers_of in (responses.chances, responses.written)
-            if question.number in answers_of
+            if question.number in reading
         ]
         return CapabilityConversation(
             method=steering.spec_of(self.setting),
@@ -192,14 +197,15 @@ class Questioner:
             agent=dialog.agent,
             user=dialog.user,
             turns=tuple(turn for turn in dialog.turns if turn.round < ask_at),
-            probes=tuple(_answered(question, responses, self.plan) for question in questions),
-            tokens=Tokens(forwarded=sum(costs)),
+            probes=tuple(_record_of(question, answers, self.plan) for question in questions),
+            tokens=Tokens(forwarded=sum(forwarded)),
             last_reply=last_reply,
             seconds=seconds,
         )
 
 
 def _history(dialog: Conversation, plan: Plan) -> list[Message]:
+    """The chat before the questions: the system prompt, and the rounds before `ask_at`."""
     system = dialog.agent.system_prompt
     roles = {"user": "user", "agent": "assistant"}
     turns = [
@@ -212,9 +218,9 @@ def _history(dialog: Conversation, plan: Plan) -> list[Message]:
     return [*([{"role": "system", "content": system}] if system else []), *turns]
 
 
-def _answered(question: CapabilityQuestion, responses: Answers, plan: Plan) -> CapabilityAnswer:
-    item, written = question.item, responses.written.get(question.number)
-    scored = responses.chances.get(question.number)
+def _record_of(question: CapabilityQuestion, answers: Answers, plan: Plan) -> CapabilityAnswer:
+    item, written = question.item, answers.written.get(question.number)
+    scored = answers.chances.get(question.number)
     chances = None if scored is None else scored.log_probabilities
     likeliest, read, reason = None, None, ""
     if chances is not None and item.answer is not None:

@@ -27,9 +27,10 @@ from holdfast.methods import (
 from holdfast.models.capabilities import ENDPOINT_ABILITIES, check_requirements
 from holdfast.models.checkpoint import find_source
 from holdfast.models.loading_errors import explained
-from holdfast.models.protocol import Generates, stream_reply
+from holdfast.models.protocol import Generates
 from holdfast.models.requests import Reply, Request
 from holdfast.models.session import LocalSession
+from holdfast.models.streaming import stream_reply
 from holdfast.validation import ranges
 from holdfast_llama.native import NativeModel, cache_type
 from holdfast_llama.slots import LlamaRunner, Pool

@@ -18,7 +18,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from holdfast.attention import EVERY_LENGTH, SAME_FACTORS
 from holdfast.generation.rows import StreamState
@@ -281,7 +280,7 @@ class LlamaRunner:
         slots: Slots,
         which: Sequence[int],
         states: Sequence[StreamState],
-        span: Tensor,
+        steering: object,
         logits: int = 1,
     ) -> Output:
         """Forwards the uncomputed tokens of the given rows, at least the last token of each.
@@ -292,7 +291,7 @@ class LlamaRunner:
             slots: where the rows live.
             which: the slots to forward, in order.
             states: the streams in these slots.
-            span: unused, as each state has its own.
+            steering: unused, as each state has its own.
             logits: how many last tokens to return logits for; before a row's first they are 0.
         """
         traced = any(state.trace for state in states)

@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 
 from holdfast.attention.batch_steering import BatchSteering
-from holdfast.attention.extent import additive
 from holdfast.attention.fused_kernels import LayerInputs, attend
+from holdfast.attention.group_masks import additive
 from holdfast.attention.merge import move_several
 from holdfast.attention.passes import PassState
 from holdfast.methods import compile_methods

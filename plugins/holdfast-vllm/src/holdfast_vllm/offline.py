@@ -13,10 +13,11 @@ from vllm.platforms import current_platform
 from holdfast.errors import HoldfastError, ModelError
 from holdfast.methods import Ability, Method, compile_methods, read_methods
 from holdfast.models.capabilities import ENDPOINT_ABILITIES, check_requirements
-from holdfast.models.checkpoint import DEFAULT, DEFAULT_FOLDER, shorten
+from holdfast.models.checkpoint import DEFAULT, DEFAULT_FOLDER, on_one_line
 from holdfast.models.loading import stop_ids
-from holdfast.models.protocol import Generates, stream_reply
+from holdfast.models.protocol import Generates
 from holdfast.models.requests import Reply, Request
+from holdfast.models.streaming import stream_reply
 from holdfast_vllm.admission import check_device, check_engine
 from holdfast_vllm.frontend import refusal_of
 from holdfast_vllm.session import VllmSession
@@ -149,7 +150,7 @@ def load(
         llm = LLM(source, **standard)
     except Exception as error:  # of any kind; the engine's own log has the details
         raise ModelError(
-            f"vLLM does not start {name!r} ({shorten(error)}); see its log, and give its engine"
+            f"vLLM does not start {name!r} ({on_one_line(error)}); see its log, and give its engine"
             " what it needs (--engine NAME=VALUE)."
         ) from error
     tokenizer: Any = llm.get_tokenizer()

@@ -29,6 +29,7 @@ from inspect_ai.model import (
 from inspect_ai.scorer import Score, Scorer, Target, mean, scorer, stderr
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 
+from holdfast.drift.cases import Suite
 from holdfast.drift.dialog import Dialog
 from holdfast.drift.dialog_records import conversation_of
 from holdfast.drift.pairing import Pairing, draw_pairing, user_prompt_of
@@ -36,7 +37,7 @@ from holdfast.drift.probe_outcomes import results_of
 from holdfast.drift.prompt_rules import check_in_dialogs
 from holdfast.drift.selfchat import converse_once
 from holdfast.drift.settings import Settings
-from holdfast.drift.suites import Suite, load_suite
+from holdfast.drift.suites import load_suite
 from holdfast.errors import cut
 from holdfast.generation.sampling import Sampling
 from holdfast.integrations.inspect.speaking import (

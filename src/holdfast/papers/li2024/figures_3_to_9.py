@@ -34,7 +34,7 @@ from holdfast.papers.findings import Claim, Figure, claim_that, in_words, not_ru
 from holdfast.papers.li2024.geometry import embedding_norms
 from holdfast.records import Run, read_run
 from holdfast.report.calibration_figures import write_calibration_figures
-from holdfast.report.geometry_figures import write_norms
+from holdfast.report.geometry_report import write_norms
 from holdfast.report.run_figures import write_figures
 from holdfast.report.trace_figures import write_trace_figures
 from holdfast.study import attention_decay

@@ -35,6 +35,52 @@ _ROLES = {"user": "user", "agent": "assistant"}
 _DRAWS = 20  # subsamples of equally many tokens
 
 
+def study(
+    model: LocalModel,
+    suite: drift.Suite,
+    out: Path,
+    settings: drift.Settings = drift.Settings(),
+    watch: Watch = unwatched,
+    command: str = "",
+) -> Geometry:
+    """Measures the model's geometry and writes it to the folder `out`; dialogs are resumed."""
+    require_layers(model, "embeddings and hidden states")
+    out = Path(out)
+    geometry = Geometry(
+        model=model.name,
+        model_fingerprint=model.fingerprint,
+        suite=suite.name,
+        embedding_norms=tuple(embedding_norms(model)),
+        hidden_states=hidden_geometry(model, suite, out / DIALOGS, settings, watch, command),
+    )
+    write_whole(out / "geometry.json", json.dumps(geometry.to_json(), indent=1) + "\n")
+    return geometry
+
+
+def embedding_norms(model: LocalModel) -> list[float]:
+    """The norm of every token's embedding (Figure 7)."""
+    weight: Any = model.hf_model.get_input_embeddings().weight
+    return weight.detach().float().norm(dim=-1).tolist()
+
+
+def hidden_geometry(
+    model: LocalModel,
+    suite: drift.Suite,
+    out: Path,
+    settings: drift.Settings,
+    watch: Watch = unwatched,
+    command: str = "",
+) -> tuple[RoundSpread, ...]:
+    """Per round, how far the hidden states have spread in self-chats, which are resumed."""
+    replies = count_replies(suite, settings, None, range(settings.conversations))
+    with watch("dialogs", replies) as progress:
+        running = drift.Running(progress=progress, command=command)
+        run = drift.run(model, suite, out, settings, running=running)
+    with watch("hidden states", len(run.conversations) * settings.rounds) as progress:
+        records = run.conversations
+        return read_dialogs(model, records, settings.seed, lambda: progress(settings.rounds, 0))
+
+
 class Owner(NamedTuple):
     """The owner of a token: a speaker, the system prompt or the template; round 0 if no speaker."""
 
@@ -145,64 +191,3 @@ def _owners(prompt: Prompt, turns: Sequence[Turn]) -> list[Owner]:
             if start <= begins < end and owners[index].speaker == "template":
                 owners[index] = Owner(turn.round, turn.speaker)
     return owners
-
-
-def study(
-    model: LocalModel,
-    suite: drift.Suite,
-    out: Path,
-    settings: drift.Settings = drift.Settings(),
-    watch: Watch = unwatched,
-    command: str = "",
-) -> Geometry:
-    """Measures the model's geometry and writes it to the folder `out`; dialogs are resumed."""
-    require_layers(model, "embeddings and hidden states")
-    out = Path(out)
-    geometry = Geometry(
-        model=model.name,
-        model_fingerprint=model.fingerprint,
-        suite=suite.name,
-        embedding_norms=tuple(embedding_norms(model)),
-        hidden_states=hidden_geometry(model, suite, out / DIALOGS, settings, watch, command),
-    )
-    write_whole(out / "geometry.json", json.dumps(geometry.to_json(), indent=1) + "\n")
-    return geometry
-
-
-def lines(geometry: Geometry, dialogs: int) -> list[str]:
-    """The results of `study` on this many dialogs, one per line."""
-    norms = geometry.embedding_norms
-    first, last = geometry.hidden_states[0], geometry.hidden_states[-1]
-    return [
-        f"Embeddings of {geometry.model}: norm {np.mean(norms):.3f} on average, coefficient of"
-        f" variation {np.std(norms) / np.mean(norms):.2f}.",
-        f"Hidden states, all layers, averages of {dialogs} dialogs without intervals:"
-        f" effective dimension of all tokens so far {first.dimension.all:.2f} in round 1 and"
-        f" {last.dimension.all:.2f} in round {last.round}. With equally many tokens each:"
-        f" system prompt {last.dimension.system:.2f}, user {last.dimension.user:.2f},"
-        f" agent {last.dimension.agent:.2f}.",
-    ]
-
-
-def embedding_norms(model: LocalModel) -> list[float]:
-    """The norm of every token's embedding (Figure 7)."""
-    weight: Any = model.hf_model.get_input_embeddings().weight
-    return weight.detach().float().norm(dim=-1).tolist()
-
-
-def hidden_geometry(
-    model: LocalModel,
-    suite: drift.Suite,
-    out: Path,
-    settings: drift.Settings,
-    watch: Watch = unwatched,
-    command: str = "",
-) -> tuple[RoundSpread, ...]:
-    """Per round, how far the hidden states have spread in self-chats, which are resumed."""
-    replies = count_replies(suite, settings, None, range(settings.conversations))
-    with watch("dialogs", replies) as progress:
-        running = drift.Running(progress=progress, command=command)
-        run = drift.run(model, suite, out, settings, running=running)
-    with watch("hidden states", len(run.conversations) * settings.rounds) as progress:
-        records = run.conversations
-        return read_dialogs(model, records, settings.seed, lambda: progress(settings.rounds, 0))

@@ -1,11 +1,12 @@
 """Zhang et al. 2024 (PASTA): JSON formatting, pronouns changing, Bias in Bios and CounterFact.
 
-catalogue.py     the four tasks, in the paper's words, and how replies are scored
-data.py          biographies, changed facts, samples; synthetic.py makes and files.py reads them
-settings.py      the settings of a run, the rows of its table, its samples
-evaluate.py      the run
-profiling/       ranks heads by steering each one on its own
-reproduction/    the paper's tables and figures on your model
+data.py           biographies, changed facts and samples; synthetic.py makes them,
+                  published_data.py reads them
+catalogue.py      the four tasks, in the paper's words, and how replies are scored
+task_settings.py  the settings of a run, the rows of its table, its samples
+evaluate.py       the run
+profiling/        ranks heads by steering each one on its own
+reproduction/     the paper's tables and figures on your model
 """
 
 from typing import Any

@@ -6,14 +6,14 @@ PRISM-Delta (arXiv 2603.10705) takes Omega+ - Omega-, for values too.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
 
 from holdfast.drift.progress import Progress
 from holdfast.errors import ModelError
-from holdfast.generation.batch import batch_of, spans_of
+from holdfast.generation.batch import batch_of, steering_of
 from holdfast.generation.rows import StreamState
 from holdfast.models.local import LocalModel
 from holdfast.models.requests import Request
@@ -23,15 +23,23 @@ from holdfast.study.fitting.examples import Learned, Triplet
 _SITES = (Site.KEYS, Site.VALUES)
 
 
+def _zero() -> Tensor:
+    return torch.zeros((), dtype=torch.float64)
+
+
 @dataclass
 class _Sums:
-    """Sums over the tokens read so far, float64: H^T H+ and H^T H-, [layer, head, size, size]; the
-    distance of H+ from H-, [layer, head].
+    """Sums over the tokens read so far, float64; a single 0 before the first.
+
+    Args:
+        positive, negative: H^T H+ and H^T H-, [layer, head, size, size].
+        distance: of H+ from H-, [layer, head].
+        tokens: how many.
     """
 
-    positive: Tensor | float = 0.0
-    negative: Tensor | float = 0.0
-    distance: Tensor | float = 0.0
+    positive: Tensor = field(default_factory=_zero)
+    negative: Tensor = field(default_factory=_zero)
+    distance: Tensor = field(default_factory=_zero)
     tokens: int = 0
 
     def add(self, alone: Tensor, relevant: Tensor, irrelevant: Tensor) -> None:
@@ -42,16 +50,16 @@ class _Sums:
         self.distance = self.distance + (plus - minus).norm(dim=-1).sum(1)
         self.tokens += h.shape[1]
 
-    def directions(self, covariance: Tensor | float) -> tuple[Tensor, Tensor]:
-        """Left singular vectors, as columns, and singular values of a covariance, in float32."""
-        assert isinstance(covariance, Tensor)
-        vectors, values, _ = torch.linalg.svd(covariance / self.tokens)
+    def directions(self, product: Tensor) -> tuple[Tensor, Tensor]:
+        """The left singular vectors, as columns, and the singular values of the covariance that is
+        a sum of products over the tokens, in float32: [layer, head, size, size] and [..., size].
+        """
+        vectors, values, _ = torch.linalg.svd(product / self.tokens)
         return vectors.float(), values.float()
 
     @property
     def mean_distance(self) -> Tensor:
         """The mean distance per token, float32 [layer, head]."""
-        assert isinstance(self.distance, Tensor)
         return (self.distance / self.tokens).float()
 
 
@@ -60,8 +68,8 @@ def learn_seka(model: LocalModel, examples: Sequence[Triplet], done: Progress) -
     layers, sums = _read(model, examples, done)
     keys = sums[Site.KEYS]
     tensors = {"distance": keys.mean_distance}
-    for name, covariance in (("positive", keys.positive), ("negative", keys.negative)):
-        vectors, values = keys.directions(covariance)
+    for name, product in (("positive", keys.positive), ("negative", keys.negative)):
+        vectors, values = keys.directions(product)
         tensors |= {f"{name}.vectors": vectors, f"{name}.values": values}
     return Learned(tensors, layers, layers, of_keys=True)
 
@@ -121,7 +129,7 @@ def _span_states(
     stream = model.session().render(request).row.streams[0]
     state = StreamState(stream)
     device = model.runner.device
-    batch = batch_of([state], [0], spans_of([state], device), device)
+    batch = batch_of([state], [0], steering_of([state], device), device)
     with watched(model.hf_model, _SITES) as seen:
         model.runner.forward(batch)
     span = state.span.to(device)

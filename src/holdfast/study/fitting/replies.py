@@ -14,7 +14,7 @@ from torch import Tensor
 from holdfast.chat.messages import Message
 from holdfast.drift.progress import Progress
 from holdfast.errors import ModelError
-from holdfast.generation.batch import batch_of, spans_of
+from holdfast.generation.batch import batch_of, steering_of
 from holdfast.generation.rows import Stream, StreamState
 from holdfast.generation.sampling import Sampling
 from holdfast.methods import UNSTEERED
@@ -30,8 +30,10 @@ _CAPPED = (0.7, 0.9)  # of the depth: the authors cap layers 56-71 of 80, and 46
 
 @dataclass(frozen=True)
 class _ReadChat:
+    """A chat with the reply that the model gave."""
+
     stream: Stream
-    reply: tuple[int, ...]
+    reply: tuple[int, ...]  # its token ids
 
 
 def learn_vector(model: LocalModel, examples: Sequence[Contrast], done: Progress) -> Learned:
@@ -133,9 +135,10 @@ def _replies(model: LocalModel, chats: Sequence[tuple[object, ...]]) -> Iterator
 
 @torch.inference_mode()
 def _forward(model: LocalModel, read: _ReadChat) -> dict[int, Tensor]:
+    """The unsteered hidden states after each layer, [1, token, size]."""
     state = StreamState(replace(read.stream, compiled=UNSTEERED), list(read.reply))
     device = model.runner.device
-    batch = batch_of([state], [0], spans_of([state], device), device)
+    batch = batch_of([state], [0], steering_of([state], device), device)
     with watched(model.hf_model, (Site.HIDDEN,)) as seen:
         model.runner.forward(batch)
     return seen[Site.HIDDEN]

@@ -14,7 +14,7 @@ from holdfast.papers.zhang2024.reproduction.paper_tables import (
     table_14,
 )
 from holdfast.papers.zhang2024.reproduction.study import SCALES, TASKS, Scale, Setup, Study, check
-from holdfast.report.task_tables import write_profile
+from holdfast.report.profile_report import write_profile
 
 
 def reproduce(setup: Setup) -> Path:

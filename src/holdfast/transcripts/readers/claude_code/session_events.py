@@ -3,8 +3,9 @@
 import hashlib
 import json
 import re
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 from holdfast.transcripts.chat_messages import read_messages
 from holdfast.transcripts.injected import element_text, without_elements
@@ -51,20 +52,20 @@ def _read_path(lines: Sequence[SessionLine]) -> Iterator[tuple[SessionLine, list
     messages = [line for line in lines if line.is_message and not line.is_by_the_program]
     position = {line.id: number for number, line in enumerate(messages)}
     digest = hashlib.sha256()  # of the messages so far
-    results: list[str] = []  # the ids of the calls whose results are in the context so far
+    results = _ResultsInContext()
     for line in lines:
         digest.update(json.dumps(line.content, sort_keys=True).encode() if line.is_message else b"")
-        if line.is_boundary:
-            results.clear()
-        results += _result_ids(line)
+        results.add(line)
         number = position.get(line.id, -1)
         before = messages[number - 1] if number > 0 else None
         after = messages[number + 1] if 0 <= number < len(messages) - 1 else None
         try:
-            events = [*_cleared_by_server(line, results), *_events(line, lines, before, after)]
+            events = _events(line, lines, before, after)
         except Malformed as error:
             yield line, Unread(f"{line.where}: {error}")
             continue
+        if cleared := results.cleared_by(line):
+            events.insert(0, Event(Kind.CLEARING, clears=cleared))
         identity = line.id if line.has_uuid else ""
         copy_ids = _copy_ids(line, digest.hexdigest())
         yield (
@@ -146,24 +147,40 @@ def _cleared(boundary: SessionLine) -> frozenset[str]:
     return frozenset(str(name) for ids in listed if isinstance(ids, list) for name in ids)
 
 
-def _cleared_by_server(line: SessionLine, results: Sequence[str]) -> list[Event]:
-    """The tool results that the API cleared from the context before a reply: the reply says how
-    many of the oldest (`clear_tool_uses`).
+@dataclass
+class _ResultsInContext:
+    """The tool results that the context has while a session is read.
+
+    Args:
+        ids: of their calls, the oldest first.
+        cleared: how many the API has cleared since the last compaction.
     """
-    if not line.is_message or line.is_by_the_program:
-        return []
-    edits = at(line.fields, "message", "context_management", "applied_edits")
-    counts = [at(edit, "cleared_tool_uses") for edit in edits] if isinstance(edits, list) else []
-    count = max((count for count in counts if isinstance(count, int)), default=0)
-    if count < 1:
-        return []
-    return [Event(Kind.CLEARING, clears=frozenset(results[:count]))]
 
+    ids: deque[str] = field(default_factory=deque)
+    cleared: int = 0
 
-def _result_ids(line: SessionLine) -> list[str]:
-    """The ids of the calls whose results a line has, in order."""
-    results = (block for block in line.blocks if block.get("type") == "tool_result")
-    return [str(block.get("tool_use_id")) for block in results]
+    def add(self, line: SessionLine) -> None:
+        """Adds the results in a line; a compaction removes all before it."""
+        if line.is_boundary:
+            self.ids.clear()
+            self.cleared = 0
+        results = (block for block in line.blocks if block.get("type") == "tool_result")
+        self.ids += (str(block.get("tool_use_id")) for block in results)
+
+    def cleared_by(self, line: SessionLine) -> frozenset[str]:
+        """The calls whose results the API cleared before a reply: it says how many of the oldest
+        are gone (`clear_tool_uses`), those that were cleared before included.
+        """
+        if not line.is_message or line.is_by_the_program:
+            return frozenset()
+        edits = at(line.fields, "message", "context_management", "applied_edits")
+        counts = (
+            [at(edit, "cleared_tool_uses") for edit in edits] if isinstance(edits, list) else []
+        )
+        total = max((count for count in counts if isinstance(count, int)), default=0)
+        new = min(total - self.cleared, len(self.ids))
+        self.cleared += max(new, 0)
+        return frozenset(self.ids.popleft() for _ in range(new))
 
 
 def _classified(

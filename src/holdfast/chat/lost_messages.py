@@ -56,10 +56,10 @@ def check_kept(
             packed = packed or _packed(text)
             kept = _is_kept(message, packed)
         if not kept:
-            raise PromptError(lost_message(messages, number))
+            raise PromptError(_lost_message(messages, number))
 
 
-def lost_message(messages: Messages, number: int) -> str:
+def _lost_message(messages: Messages, number: int) -> str:
     """The sentence about a message that the template does not keep."""
     role = messages[number]["role"]
     count = Counter(message["role"] for message in messages[: number + 1])[role]

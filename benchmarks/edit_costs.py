@@ -1,0 +1,77 @@
+"""What the fixes for those who do not run the model cost in other abilities.
+
+Under the prompts of `bots` reserved for confirming, in dialogs of scripted messages, the fourth
+message is a question about a fact that small models know. The fixes that lead in message_edits.py
+are compared on the same questions in the same dialogs, by the points that each loses.
+
+    python benchmarks/edit_costs.py --model qwen-0.5b --runs runs/edit_costs --out FILE.json
+
+The runs resume.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from message_edits import as_json
+from stamp import measured_in, write_record
+
+from holdfast.analysis.candidates import read_calibration
+from holdfast.analysis.statistics import estimate
+from holdfast.cli import main as holdfast
+from holdfast.drift import load_suite
+from holdfast.drift.families import half_of
+from holdfast.records import read_run
+
+SWEEPS = (
+    "repetition:probability=1",
+    "reminder:every=1,text=rules,when=broken",
+    "check-and-retry:n=2",
+)
+ROUNDS, CONVERSATIONS, QUESTIONS, TOKENS = 3, 24, 672, 120
+
+
+def command(model: str, folder: Path) -> list[str]:
+    """The command line of a run."""
+    prompts = ",".join(case.id for case in half_of(load_suite("bots"), "confirm").cases)
+    return [
+        *("calibrate", "--model", model, "--dtype", "bfloat16", "--suite", "bots"),
+        *("--prompts", prompts, "--user-turns", "everyday", "--rounds", str(ROUNDS)),
+        *("--ask-at", str(ROUNDS + 1), "--conversations", str(CONVERSATIONS)),
+        *("--questions", str(QUESTIONS), "--max-new-tokens", str(TOKENS)),
+        *(word for sweep in SWEEPS for word in ("--sweep", sweep)),
+        *("--out", str(folder)),
+    ]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--model", default="qwen-0.5b")
+    parser.add_argument("--runs", type=Path, default=Path("runs/edit_costs"))
+    parser.add_argument("--out", type=Path)
+    parser.add_argument("--commit", help="at which the run was made, if it is another")
+    arguments = parser.parse_args()
+    folder = arguments.runs / arguments.model
+    holdfast(command(arguments.model, folder))
+    calibration = read_calibration(folder)
+    record = {
+        "benchmark": "edit_costs",
+        "measured_on": measured_in([read_run(folder / "capability")], arguments.commit),
+        "model": arguments.model,
+        "conversations": CONVERSATIONS,
+        "questions": calibration.questions,
+        "right_without_a_fix": as_json(estimate(calibration.none.capability, (0.0, 100.0))),
+        "rows": [
+            {
+                "method": candidate.method,
+                "points_lost": as_json(calibration.drop(candidate)),
+            }
+            for candidate in calibration.candidates[1:]
+        ],
+    }
+    write_record(record, arguments.out)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,56 @@
+"""Prompt or precedent: how much of following a prompt is following one's own earlier replies.
+
+    python benchmarks/precedent.py --model qwen-0.5b --runs runs/precedent --out FILE.json
+
+The runs resume. docs/why.md shows the records.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+from dataclasses import asdict
+from pathlib import Path
+
+from stamp import measured_in, write_record
+
+from holdfast.analysis.precedent_results import precedent_of
+from holdfast.cli import main as holdfast
+from holdfast.drift import load_suite
+from holdfast.records import read_run
+
+SUITE, DRAWS = "everyday", 2
+
+
+def command(model: str, folder: Path) -> list[str]:
+    """The command line of a run: one pair of histories for each prompt of the suite."""
+    pairs = sum(len(case.rules_asked_together) for case in load_suite(SUITE).cases)
+    return [
+        *("precedent", "--model", model, "--dtype", "bfloat16", "--suite", SUITE),
+        *("--conversations", str(pairs), "--draws", str(DRAWS), "--out", str(folder)),
+    ]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--model", default="qwen-0.5b")
+    parser.add_argument("--runs", type=Path, default=Path("runs/precedent"))
+    parser.add_argument("--out", type=Path)
+    parser.add_argument("--commit", help="at which the run was made, if it is another")
+    arguments = parser.parse_args()
+    folder = arguments.runs / arguments.model
+    holdfast(command(arguments.model, folder))
+    run = read_run(folder)
+    record = {
+        "benchmark": "precedent",
+        "measured_on": measured_in([run], arguments.commit),
+        "model": arguments.model,
+        "command": shlex.join(["holdfast", *command(arguments.model, folder)[:-2]]),
+        "conversations": len(run.precedents),
+        "results": [asdict(result) for result in precedent_of(run.precedents)],
+    }
+    write_record(record, arguments.out)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,65 @@
+"""Groups of keys, such as the span, and the masks that leave a query the keys of its group."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from holdfast.attention.extent import KeyRange
+
+
+@dataclass(frozen=True)
+class KeyGroup:
+    """A non-empty range of keys that contains one group."""
+
+    start: int
+    stop: int
+    # added to the scores, [B or 1, 1, Q, stop - start]; None if every query sees the whole range
+    mask: Tensor | None = None
+    # bool [B or 1, 1, Q], True on queries that see none of it; None without a mask
+    fully_masked: Tensor | None = None
+
+    def of(self, states: Tensor) -> Tensor:
+        """The group's part of keys or values [B, G, K, D]."""
+        return states[:, :, self.start : self.stop]
+
+
+def over(mask: Tensor | None, group: KeyRange) -> Tensor | None:
+    """The mask [B or 1, 1, Q, K] over the keys of a group."""
+    return None if mask is None else mask[..., group.start : group.stop]
+
+
+def additive(mask: Tensor, dtype: torch.dtype) -> Tensor:
+    """Converts a boolean or additive mask to an additive one, with -inf where a key is hidden."""
+    if mask.dtype == torch.bool:
+        zeros = torch.zeros(mask.shape, dtype=dtype, device=mask.device)
+        return zeros.masked_fill_(~mask, -torch.inf)
+    return mask.masked_fill(~visible(mask), -torch.inf).to(dtype)
+
+
+def visible(mask: Tensor) -> Tensor:
+    """True where a query sees a key; models hide a key with the lowest number of their dtype."""
+    return mask if mask.dtype == torch.bool else mask > torch.finfo(mask.dtype).min / 2
+
+
+def masked_part(
+    group: KeyRange, mask: Tensor | None, members: Tensor | None, dtype: torch.dtype
+) -> KeyGroup:
+    """A group of keys with the mask of its range (None: all are seen); `members`, bool [B, K], is
+    not read if the range is uniform.
+    """
+    if mask is None and group.uniform:
+        return KeyGroup(group.start, group.stop)
+    seen = bias = None
+    if mask is not None:
+        seen, bias = visible(mask), None if mask.dtype == torch.bool else mask.to(dtype)
+    if not group.uniform:
+        assert members is not None
+        inside = members[:, None, None, group.start : group.stop]
+        seen = inside if seen is None else seen & inside
+    assert seen is not None
+    if bias is None:
+        bias = torch.zeros((), dtype=dtype, device=seen.device)
+    return KeyGroup(group.start, group.stop, torch.where(seen, bias, -torch.inf), ~seen.any(-1))

@@ -1,0 +1,154 @@
+"""Rules files as they are drafted: the rules that their lines say, and why the others are none."""
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import yaml
+
+from holdfast.drafting.bot_prompts import is_of_a_bot
+from holdfast.drafting.drafts import Draft, Undrafted
+from holdfast.drafting.line_rules import draft
+from holdfast.drafting.rule_ids import rule_id
+from holdfast.drafting.rules_file import Statement, read_statements
+from holdfast.errors import UsageError
+from holdfast.files import read_text
+
+MOST_CHARACTERS = 500_000  # of a rules file, which takes half a minute
+
+
+@dataclass(frozen=True)
+class DraftedRule:
+    """A rule with its id, unique in its file, and the statement that says it."""
+
+    id: str
+    statement: Statement
+    draft: Draft
+
+
+class UndraftedLine(NamedTuple):
+    """A statement that became no rule, and why."""
+
+    statement: Statement
+    why: Undrafted
+
+
+@dataclass(frozen=True)
+class DraftedFile:
+    """A rules file, and what its statements became, in order."""
+
+    path: Path
+    text: str
+    lines: tuple[DraftedRule | UndraftedLine, ...]
+
+    @property
+    def rules(self) -> list[DraftedRule]:
+        return [line for line in self.lines if isinstance(line, DraftedRule)]
+
+    @property
+    def reasons(self) -> Counter[str]:
+        """How many statements became no rule, by reason; the commonest comes first."""
+        others = [line.why.reason for line in self.lines if isinstance(line, UndraftedLine)]
+        # "the same rule as line 9" counts as one reason, whatever the line
+        counts = Counter(re.sub(r" as line \d+$", " as another line", reason) for reason in others)
+        return Counter(dict(counts.most_common()))
+
+
+def draft_file(path: Path | str) -> DraftedFile:
+    """Drafts the rules that a file says.
+
+    Raises:
+        UsageError: the file is missing, empty or no text, or no line of it is a rule that a
+            measure decides.
+    """
+    return with_rules(draft_lines(path))
+
+
+def with_rules(drafted: DraftedFile) -> DraftedFile:
+    """A drafted file that has rules.
+
+    Raises:
+        UsageError: it has none.
+    """
+    if not drafted.rules:
+        raise UsageError(
+            f"{drafted.path} has no line that a measure decides ({in_words(drafted.reasons)});"
+            " write a suite by hand, as `holdfast docs suites` shows.",
+            value=str(drafted.path),
+        )
+    return drafted
+
+
+def draft_lines(path: Path | str) -> DraftedFile:
+    """As `draft_file`, for a file that may have no rules.
+
+    Raises:
+        UsageError: the file is missing, empty, no text, longer than `MOST_CHARACTERS`, or a suite
+            already.
+    """
+    path = Path(path)
+    text = read_text(path)
+    if "\0" in text:
+        raise UsageError(f"{path} is a binary file; give a rules file as text.", value=str(path))
+    if not text.strip():
+        raise UsageError(f"{path} is empty; give a file with rules or a prompt.", value=str(path))
+    if len(text) > MOST_CHARACTERS:
+        raise UsageError(
+            f"{path} has {len(text):,} characters; a rules file or a prompt may have"
+            f" {MOST_CHARACTERS:,}, so give the part with the rules.",
+            value=str(path),
+        )
+    if _is_suite(text):
+        raise UsageError(
+            f"{path} is a suite already; edit it as it is, and test it with `holdfast suite test`.",
+            value=str(path),
+        )
+    return DraftedFile(path, text, tuple(_lines(read_statements(text), _is_of_a_bot(path, text))))
+
+
+def _is_suite(text: str) -> bool:
+    """Whether a file is one of Holdfast's suites."""
+    if not re.search(r"^\W*cases\W*:", text, re.M):
+        return False
+    try:
+        value = yaml.safe_load(text)
+    except (yaml.YAMLError, RecursionError, ValueError):
+        return False
+    return isinstance(value, dict) and isinstance(value.get("cases"), list)
+
+
+_OF_CODING_AGENTS = re.compile(
+    r"(?:AGENTS|CLAUDE|GEMINI|CONTRIBUTING|copilot-instructions)\b.*\.md|\.\w+rules|.*\.mdc", re.I
+)
+
+
+def _is_of_a_bot(path: Path, text: str) -> bool:
+    return not _OF_CODING_AGENTS.fullmatch(path.name) and is_of_a_bot(text)
+
+
+def in_words(reasons: Counter[str]) -> str:
+    """How many statements became no rule, by reason."""
+    return ", ".join(f"{count} {reason}" for reason, count in reasons.items()) or "no other lines"
+
+
+def _lines(statements: Sequence[Statement], of_bot: bool) -> Iterator[DraftedRule | UndraftedLine]:
+    ids: set[str] = set()
+    lines_by_rule: dict[str, int] = {}
+    for statement in statements:
+        drafts = draft(statement, of_bot)
+        if isinstance(drafts, Undrafted):
+            yield UndraftedLine(statement, drafts)
+            continue
+        for rule in drafts:
+            spec = json.dumps([rule.measure, rule.when], sort_keys=True)
+            if spec in lines_by_rule:
+                same = Undrafted(f"the same rule as line {lines_by_rule[spec]}")
+                yield UndraftedLine(statement, same)
+                continue
+            lines_by_rule[spec] = statement.line
+            is_alone = not of_bot or len(drafts) == 1
+            yield DraftedRule(rule_id(statement, rule, ids, is_alone), statement, rule)

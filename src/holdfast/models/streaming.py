@@ -1,0 +1,90 @@
+"""Shows a reply piece by piece while it is drawn."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
+
+from holdfast.models.event_loop import run_sync
+from holdfast.models.protocol import ChatModel, checked_batch
+from holdfast.models.requests import Reply, Request, Token
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerFast
+
+_UNFINISHED = "\ufffd"  # what a tokenizer decodes from an incomplete character
+
+
+class StreamsTokens(Protocol):
+    """An engine in this process, which reports tokens as they are drawn."""
+
+    def stream(self, request: Request) -> AsyncGenerator[Token | Reply]:
+        """Answers a request; yields every token as it is drawn, and the reply last."""
+
+
+@runtime_checkable
+class StreamsText(Protocol):
+    """A model that shows a reply piece by piece while it is drawn."""
+
+    def stream(self, request: Request, write: Callable[[str], None]) -> Reply:
+        """Answers one chat, and passes its text to `write` in pieces."""
+
+
+def stream_text(model: ChatModel, request: Request, write: Callable[[str], None]) -> Reply:
+    """Answers one chat, and passes its text to `write`: in pieces if the model can, else whole."""
+    if isinstance(model, StreamsText):
+        return model.stream(request, write)
+
+    async def answer() -> Reply:
+        async with model.session() as engine:
+            return await engine.generate(request)
+
+    reply = run_sync(answer())
+    write(reply.text)
+    return reply
+
+
+def stream_reply(
+    engine: StreamsTokens,
+    tokenizer: PreTrainedTokenizerFast,
+    request: Request,
+    write: Callable[[str], None],
+) -> Reply:
+    """Answers one chat and passes its text to `write` in pieces, as its tokens are drawn."""
+    (request,) = checked_batch([request])
+    text = PieceWriter(tokenizer, write)
+
+    async def answer() -> Reply:
+        async with aclosing(engine.stream(request)) as events:
+            async for event in events:
+                if isinstance(event, Reply):
+                    return event
+                text.add(event.token_id)
+        raise AssertionError("a stream ends with its reply")
+
+    reply = run_sync(answer())
+    text.finish(reply.text)
+    return reply
+
+
+class PieceWriter:
+    """Passes the text of a reply on piece by piece, never part of a character."""
+
+    def __init__(self, tokenizer: PreTrainedTokenizerFast, write: Callable[[str], None]):
+        self.tokenizer, self.write = tokenizer, write
+        self.token_ids: list[int] = []
+        self.written = ""
+
+    def add(self, token: int) -> None:
+        """Adds a token, and writes the text that it completes."""
+        self.token_ids.append(token)
+        text = str(self.tokenizer.decode(self.token_ids, skip_special_tokens=True))
+        if not text.endswith(_UNFINISHED):
+            self.finish(text)
+
+    def finish(self, text: str) -> None:
+        """Writes the part of `text`, the whole reply so far, that was not written yet."""
+        if text.startswith(self.written) and len(text) > len(self.written):
+            self.write(text[len(self.written) :])
+            self.written = text

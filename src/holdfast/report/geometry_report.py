@@ -1,0 +1,107 @@
+"""A model's geometry in words, as figures and as a page: norms of its embeddings, and how far its
+hidden states spread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from holdfast.analysis.hidden_geometry import ByGroup, Geometry
+from holdfast.analysis.study_summary import DIALOGS
+from holdfast.records import read_run
+from holdfast.report import figures
+from holdfast.report.page import Table, pictures, render_study
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_GROUPS = (  # in the order of `ByGroup`
+    "all tokens so far",
+    "system prompt",
+    "user, equally many tokens",
+    "agent, equally many tokens",
+)
+
+
+def geometry_lines(geometry: Geometry, dialogs: int) -> list[str]:
+    """The results on this many dialogs, one per line."""
+    norms = geometry.embedding_norms
+    first, last = geometry.hidden_states[0], geometry.hidden_states[-1]
+    return [
+        f"Embeddings of {geometry.model}: norm {np.mean(norms):.3f} on average, coefficient of"
+        f" variation {np.std(norms) / np.mean(norms):.2f}.",
+        f"Hidden states, all layers, averages of {dialogs} dialogs without intervals:"
+        f" effective dimension of all tokens so far {first.dimension.all:.2f} in round 1 and"
+        f" {last.dimension.all:.2f} in round {last.round}. With equally many tokens each:"
+        f" system prompt {last.dimension.system:.2f}, user {last.dimension.user:.2f},"
+        f" agent {last.dimension.agent:.2f}.",
+    ]
+
+
+def write_geometry_figures(geometry: Geometry, folder: Path) -> list[Path]:
+    """Writes `norms` (Li et al. 2024, Figure 7) and `hidden_states` as SVG and PNG."""
+    with figures.styled():
+        norms = _norms(geometry.model, geometry.embedding_norms)
+        return figures.save({"norms": norms, "hidden_states": _hidden_states(geometry)}, folder)
+
+
+def write_norms(model: str, norms: Sequence[float], folder: Path) -> list[Path]:
+    """Writes only `norms`, as SVG and PNG."""
+    with figures.styled():
+        return figures.save({"norms": _norms(model, norms)}, folder)
+
+
+def _norms(model: str, norms: Sequence[float]) -> Figure:
+    figure, (axis,) = figures.panels(1, 1, 4.6, 3.0)
+    axis.hist(norms, bins=60, density=True, color=figures.COLOURS[1])
+    axis.set(title=f"norms of the embeddings of {model}", xlabel="norm", ylabel="density")
+    return figure
+
+
+def _hidden_states(geometry: Geometry) -> Figure:
+    figure, axes = figures.panels(2, 2, 4.6, 3.2)
+    spreads = geometry.hidden_states
+    rounds = [spread.round for spread in spreads]
+    quantities = {
+        "effective dimension": [spread.dimension.values() for spread in spreads],
+        "opening angle in radians (95% of the tokens)": [
+            spread.angle.values() for spread in spreads
+        ],
+    }
+    for axis, (title, by_round) in zip(axes, quantities.items(), strict=True):
+        by_group = zip(*by_round, strict=True)
+        for colour, label, values in zip(figures.COLOURS, _GROUPS, by_group, strict=False):
+            axis.plot(rounds, values, marker="o", markersize=3, color=colour, label=label)
+        axis.set(title=title, xlabel="round", xticks=rounds)
+        axis.set_ylim(bottom=0)
+    figures.legend_below(figure, *axes[0].get_legend_handles_labels())
+    return figure
+
+
+def geometry_page(geometry: Geometry, lines: Sequence[str], folder: Path) -> str:
+    """The HTML of the page of a study of geometry, with its results in words."""
+    run = read_run(folder / DIALOGS)
+    spreads = geometry.hidden_states
+    groups = tuple(ByGroup.model_fields)
+    quantities = [f"{quantity}, {group}" for quantity in ("dimension", "angle") for group in groups]
+    averages = [("round", *quantities)]
+    for spread in spreads:
+        values = (*spread.dimension.values(), *spread.angle.values())
+        averages.append((str(spread.round), *(f"{value:.2f}" for value in values)))
+    return render_study(
+        "geometry",
+        f"How the hidden states of {geometry.model} spread over {spreads[-1].round} rounds.",
+        {DIALOGS: run},
+        (f"{len(run.records)} dialogs", f"suite {geometry.suite}"),
+        read=lines,
+        states=pictures(
+            folder,
+            hidden_states="Effective dimension and opening angle, averaged over layers and dialogs",
+        ),
+        norms=pictures(folder, norms="Li et al. 2024, Figure 7"),
+        averages=Table("Averages over layers and dialogs, without intervals", averages),
+    )

@@ -1,0 +1,105 @@
+"""A profile of heads in words, as a map and as a page: what steering each single head changes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from holdfast.analysis.profile import Profile, count_distinct, read_profile, write_ranking
+from holdfast.analysis.verdicts import MIN_SAMPLES, verdict_on
+from holdfast.records import read_run
+from holdfast.report import figures
+from holdfast.report.page import Table, pictures, render_study
+from holdfast.report.wording import with_interval
+
+_SHOWN = 5  # best heads
+
+
+def write_profile(folder: Path) -> list[Path]:
+    """Writes `profile.json` and the heat map (SVG, PNG) of a profile; returns the files."""
+    return [write_ranking(folder), *_write_map(read_profile(folder), folder)]
+
+
+def _write_map(profile: Profile, folder: Path) -> list[Path]:
+    """Writes `heads`, the change from steering each single head, as SVG and PNG."""
+    layers, heads = profile.shape.layers, profile.shape.heads
+    grid = np.full((layers, heads), np.nan)
+    for (layer, head), score in profile.scores.items():
+        grid[layer, head] = score - profile.unsteered
+    widest = float(np.nanmax(np.abs(grid))) or 1.0
+    by = "right answer’s log-probability" if profile.by == "probability" else "accuracy"
+    with figures.styled():
+        figure, (axis,) = figures.panels(
+            1, 1, max(4.6, 0.35 * heads + 2), max(3.0, 0.25 * layers + 1.2)
+        )
+        image = axis.imshow(grid, cmap="RdBu_r", vmin=-widest, vmax=widest, aspect="auto")
+        axis.set(title=f"{profile.method} on one head: change of the {by}")
+        axis.set(xlabel="head", ylabel="layer", xticks=range(heads), yticks=range(layers))
+        axis.grid(visible=False)
+        figure.colorbar(image, ax=axis)
+        return figures.save({"heads": figure}, folder)
+
+
+def profile_lines(folder: Path) -> list[str]:
+    """The best heads, and how many heads have a gain."""
+    profile = read_profile(folder)
+    gains = profile.gains
+    lines = [
+        f"Unsteered {profile.unsteered:.4f}. Best heads, with the gain from steering each alone and"
+        " its 95% interval over samples:"
+    ]
+    for layer, head in profile.ranking.heads[:_SHOWN]:
+        score, gain = profile.scores[layer, head], gains[layer, head]
+        text = with_interval(gain, lambda value: f"{value:+.4f}")
+        word = verdict_on(gain).word("higher", "lower")
+        lines.append(f"  layer {layer:2} head {head:2}  {score:.4f}  {text}, {word}")
+    if (counted := count_distinct(gains)) is None:
+        most = max(gain.n for gain in gains.values())
+        lines.append(
+            f"No gain is distinguishable from chance: {most} samples, fewer than {MIN_SAMPLES}."
+        )
+    else:
+        count, by_chance = counted
+        lines.append(
+            f"{count} of {len(gains)} heads have a gain distinguishable from chance;"
+            f" about {by_chance:.1f} would by chance alone."
+        )
+    return lines
+
+
+def profile_page(folder: Path, lines: Mapping[str, Sequence[str]]) -> str:
+    """The HTML of the page of the profiles in `folder`, one folder for each task."""
+    runs = {name: read_run(folder / name) for name in lines}
+    tasks = []
+    for name in runs:
+        profile = read_profile(folder / name)
+        rows: list[tuple[str, ...]] = [("head", "score", "gain", "95% interval", "samples")]
+        for layer, number in profile.ranking.heads:
+            score, gain = profile.scores[layer, number], profile.gains[layer, number]
+            interval = "" if gain.low is None else f"[{gain.low:+.4f}, {gain.high:+.4f}]"
+            rows.append(
+                (f"{layer}.{number}", f"{score:.4f}", f"{gain.mean:+.4f}", interval, str(gain.n))
+            )
+        title = f"{name}: what steering each head alone changes"
+        tasks.append(
+            {
+                "name": name,
+                "lines": lines[name],
+                "pictures": pictures(folder / name, heads=title),
+                "table": Table(f"{name}: every head, best first", rows),
+            }
+        )
+    samples = (
+        f"{len({record.conversation for record in run.records})} samples of {name}"
+        for name, run in runs.items()
+    )
+    model = next(iter(runs.values())).manifest.identity.model
+    return render_study(
+        "profile",
+        f"The heads of {model}, ranked by what steering each alone changes on {', '.join(runs)}.",
+        runs,
+        (", ".join(samples),),
+        tasks=tasks,
+    )
