@@ -13,7 +13,6 @@ from holdfast.cli.catalogue import example_of
 from holdfast.cli.generate import read_chat
 from holdfast.cli.json_output import write_document
 from holdfast.cli.model_loading import load_model
-from holdfast.cli.needed_packages import check_extra
 from holdfast.cli.options import (
     Arg,
     Command,
@@ -24,6 +23,7 @@ from holdfast.cli.options import (
 )
 from holdfast.cli.progress import Terminated, printable
 from holdfast.errors import HoldfastError, ModelError, UnknownName, UsageError
+from holdfast.extras import check_extra
 from holdfast.files import write_whole
 from holdfast.generation.sampling import Sampling
 from holdfast.methods import Ability, Method, compile_methods, parse, spec_of

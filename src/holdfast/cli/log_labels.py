@@ -28,7 +28,7 @@ _MOST_SHOWN = 4_000  # characters of a message that the terminal shows
 def require_terminal() -> None:
     """Refuses to label where no key can be pressed."""
     if not sys.stdin.isatty():
-        raise UsageError("--label asks for keys, and the input is no terminal; run it in one.")
+        raise UsageError("--label asks for keys, and the input is not a terminal; run it in one.")
 
 
 def label_turns(tasks: Sequence[LabelTask], labels: LabelFile, read_key: Callable[[], str]) -> None:
@@ -73,7 +73,7 @@ def _answer(read_key: Callable[[], str]) -> str:
         key = read_key().lower() or "q"
         if key in "ynsrbq":
             return key
-        print(f"\n{key!r} is no key here.")
+        print(f"\n{key!r} is not one of these keys.")
 
 
 def _shown(task: LabelTask, number: int, count: int) -> str:

@@ -200,8 +200,8 @@ def run_fit(arguments: FitArguments) -> None:
             raise UsageError("--gguf needs the package gguf; pip install 'holdfast-llm[gguf]'.")
         if arguments.method != "vector":
             raise UsageError(
-                f"--gguf {arguments.gguf} takes a vector, and {arguments.method} is no direction"
-                " that llama.cpp could add; leave it out."
+                f"--gguf {arguments.gguf} takes a vector, and {arguments.method} is not a"
+                " direction that llama.cpp could add; leave it out."
             )
     begin_loading(arguments.model)
     model = load_local(arguments, batch_size=arguments.batch_size)

@@ -19,10 +19,10 @@ from holdfast.cli.model_loading import (
     refuse_engine,
     refuse_engine_options,
 )
-from holdfast.cli.needed_packages import check_extra
 from holdfast.cli.progress import exiting_on_sigterm, note
 from holdfast.drift.suites import load_suite
 from holdfast.errors import UsageError
+from holdfast.extras import check_extra
 from holdfast.generation.sampling import MOST_NEW_TOKENS
 from holdfast.methods import parse, spec_of
 from holdfast.methods.fitted import read_any_fitted

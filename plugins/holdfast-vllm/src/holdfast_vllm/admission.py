@@ -169,7 +169,7 @@ def _ranges(
         spans = chat_span(text, chat.messages, chat.template, chat.write)
     else:
         raise UsageError(
-            f"This prompt is no chat, so it has no system prompt; give holdfast_text or {SPAN}."
+            f"This prompt is not a chat, so it has no system prompt; give holdfast_text or {SPAN}."
         )
     return tokens_of(spans, _offsets(renderer.tokenizer, text, ids))
 

@@ -108,7 +108,7 @@ def _check_answers(address: str) -> None:
     host, colon, port = address.rpartition(":")
     if not (colon and host and port.isdecimal()):
         raise UsageError(
-            f"{address!r} is no address of a Ray cluster for --ray; write HOST:PORT (Ray's own"
+            f"{address!r} is not the address of a Ray cluster for --ray; write HOST:PORT (Ray's own"
             " default is 6379), or auto.",
             option="ray",
             value=address,
