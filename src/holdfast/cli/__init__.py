@@ -42,7 +42,7 @@ GROUPS = {  # the commands by what they are for, each with the module and name o
         "report": "report.COMMAND",
         "compare": "compare.COMMAND",
         "map": "map.COMMAND",
-        "export": "report.EXPORT",
+        "export": "export.COMMAND",
         "join": "join.COMMAND",
     },
     "Explain": {
@@ -50,7 +50,7 @@ GROUPS = {  # the commands by what they are for, each with the module and name o
         "trace": "trace.COMMAND",
         "geometry": "trace.GEOMETRY",
     },
-    "Fix": {"calibrate": "calibrate.COMMAND", "profile": "profile.COMMAND", "fit": "profile.FIT"},
+    "Fix": {"calibrate": "calibrate.COMMAND", "profile": "profile.COMMAND", "fit": "fit.COMMAND"},
     "Use and serve": {
         "chat": "chat.COMMAND",
         "generate": "generate.COMMAND",

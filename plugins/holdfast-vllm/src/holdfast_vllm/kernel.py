@@ -120,10 +120,18 @@ class KernelQueries:
         for tile in tiles:
             numbers += tile
         on_device = torch.tensor(numbers, dtype=torch.int32).to(device, non_blocking=True)
-        *per_run, span, flat_tiles = on_device.split(
-            [len(runs)] * 5 + [len(runs) * parts * 2, len(tiles) * 2]
+        sizes = [len(runs)] * 5 + [len(runs) * parts * 2, len(tiles) * 2]
+        rows, first, count, position, generated, span, flat_tiles = on_device.split(sizes)
+        return cls(
+            rows=rows,
+            first_query=first,
+            num_queries=count,
+            position=position,
+            first_generated=generated,
+            span=span.view(-1, parts, 2),
+            tiles=flat_tiles.view(-1, 2),
+            tile_size=tile_size,
         )
-        return cls(*per_run, span.view(-1, parts, 2), flat_tiles.view(-1, 2), tile_size)
 
 
 def steer_outputs(
