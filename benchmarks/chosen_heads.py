@@ -30,11 +30,11 @@ from holdfast.analysis.candidates import read_calibration
 from holdfast.analysis.choosing import ahead_at_cost, front, pick
 from holdfast.analysis.decay import describe
 from holdfast.analysis.statistics import SCORES, estimate, paired_difference
-from holdfast.common.seeds import seed_of
 from holdfast.models.requests import Request
 from holdfast.records import Conversation, read_run
 from holdfast.report.calibration_figures import write_calibration_figures
 from holdfast.report.calibration_page import answer
+from holdfast.seeds import seed_of
 from holdfast.study.attention_decay import run_traced, settings_for
 from holdfast.study.calibrating import calibrate
 from holdfast.study.calibration_plan import Plan, choose_prompts

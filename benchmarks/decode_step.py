@@ -36,9 +36,9 @@ from stamp import measured_on
 
 import holdfast
 from holdfast import drift
-from holdfast.common.sampling import Sampling
 from holdfast.generation.decoder import Decoder
 from holdfast.generation.rows import Row, Stream
+from holdfast.generation.sampling import Sampling
 from holdfast.generation.scheduler import Scheduler
 from holdfast.methods import compile_methods, parse
 from holdfast.models.thread_cache import ThreadCache

@@ -109,8 +109,8 @@ def context(name: str, length: int) -> dict:
     import torch
 
     import holdfast
-    from holdfast.common.sampling import Sampling
     from holdfast.generation.rows import Row, Stream
+    from holdfast.generation.sampling import Sampling
     from holdfast.generation.scheduler import Scheduler
     from holdfast.methods import compile_methods, read_methods
 

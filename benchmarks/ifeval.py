@@ -23,9 +23,9 @@ from ifeval_replies import LANGUAGES, replies_of
 from stamp import measured_on
 
 import holdfast
-from holdfast.common.seeds import seed_of
 from holdfast.drift.sys_ifeval import measure_name
 from holdfast.measures import build
+from holdfast.seeds import seed_of
 
 REPLIES, FROM_MODEL, BY_HAND = 1_000, 200, 200
 EXAMPLES, SHOWN = 12, 240

@@ -9,8 +9,8 @@ import re
 from collections.abc import Callable
 
 import holdfast
-from holdfast.common.sampling import Sampling
 from holdfast.drift import load_suite
+from holdfast.generation.sampling import Sampling
 
 # A sentence or two in each of many languages, for the instruction that asks for a language.
 LANGUAGES = {

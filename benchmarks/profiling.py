@@ -26,7 +26,7 @@ from stamp import measured_on
 
 import holdfast
 from holdfast.attention import install
-from holdfast.common.sampling import Sampling
+from holdfast.generation.sampling import Sampling
 from holdfast.methods import HeadSet, Pasta
 from holdfast.models.fingerprint import Fingerprint
 from holdfast.models.loading import reuses_cache

@@ -23,7 +23,7 @@ import drift_sentences
 import logged_dialogs
 
 from holdfast.cli import main
-from holdfast.common.version import __version__
+from holdfast.version import __version__
 
 DATA = Path(__file__).parent / "data"
 APPROVED = DATA / "approved"

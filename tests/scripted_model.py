@@ -2,7 +2,7 @@
 
 import asyncio
 
-from holdfast.common.event_loop import run_sync
+from holdfast.models.event_loop import run_sync
 from holdfast.models.protocol import generate_all
 from holdfast.models.requests import Reply, Request
 

@@ -7,8 +7,8 @@ import pytest
 from tiny import chat, model
 
 from holdfast import Request, Sampling
-from holdfast.common.event_loop import run_sync, task_group
 from holdfast.errors import PromptError
+from holdfast.models.event_loop import run_sync, task_group
 from holdfast.models.stepped_model import SteppedModel
 
 LONG = Sampling(2.0, 1.0, 30)  # hot, so that hardly any reply ends on its own

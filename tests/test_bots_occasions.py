@@ -7,9 +7,9 @@ import json
 
 import pytest
 
-from holdfast.common.files import asset
 from holdfast.drift.families import family_of
 from holdfast.drift.suites import load_suite
+from holdfast.files import asset
 from holdfast.measures.patterns import matches
 from holdfast.measures.turns import EVERY_TURN
 

@@ -3,8 +3,8 @@
 import pytest
 from tiny import LOOK, looked_up, model
 
-from holdfast.common.sampling import Sampling
 from holdfast.errors import ParameterOutOfRange, UsageError
+from holdfast.generation.sampling import Sampling
 from holdfast.models.rendering import render_one
 from holdfast.models.requests import Request
 

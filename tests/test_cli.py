@@ -19,8 +19,9 @@ from command_lines import changed
 from refusals import refusal_in
 
 from holdfast import measures, methods
-from holdfast.cli import _collects, _parsers, main
+from holdfast.cli import _parsers, main
 from holdfast.cli.catalogue import measure_example, measure_lines, method_lines
+from holdfast.cli.one_sentence_parser import collects
 from holdfast.errors import UnknownName, UsageError
 from holdfast.measures.registry import REGISTRY
 from holdfast.records import read_run
@@ -281,7 +282,7 @@ def test_no_option_with_one_value_can_be_given_twice():
     _, commands = _parsers()
     for made in commands.values():
         for action in made._actions:
-            if not action.option_strings or action.nargs == 0 or _collects(action):
+            if not action.option_strings or action.nargs == 0 or collects(action):
                 continue
             option, value = action.option_strings[0], str((action.choices or ["1"])[0])
             with pytest.raises(UsageError, match=f"^{option} .*twice, with {value};"):

@@ -24,14 +24,14 @@ from tiny import chat, model, tokenizer
 from holdfast.cli import main
 from holdfast.cli.chat import COMMANDS, completions
 from holdfast.cli.progress import printable
-from holdfast.common.sampling import Sampling
-from holdfast.common.seeds import seed_of
 from holdfast.drift.dialog_records import least_tokens
 from holdfast.errors import UsageError
+from holdfast.generation.sampling import Sampling
 from holdfast.methods import parse
 from holdfast.models.requests import Request
 from holdfast.models.stepped_model import SteppedModel
 from holdfast.models.streaming import PieceWriter
+from holdfast.seeds import seed_of
 
 SYSTEM = "always talk about cheese"
 SHORT = Sampling(temperature=0.7, max_new_tokens=8)

@@ -20,8 +20,8 @@ from tiny import LOOK, looked_up
 
 import holdfast.models.endpoint
 from holdfast import methods
-from holdfast.common.sampling import Sampling
 from holdfast.errors import ModelError, ParameterOutOfRange, RequestFailed, UsageError
+from holdfast.generation.sampling import Sampling
 from holdfast.models.requests import Reply, Request
 
 USAGE = {"prompt_tokens": 20, "completion_tokens": 3}

@@ -12,8 +12,8 @@ from synthetic_run import as_json
 
 from holdfast import drift, report
 from holdfast.cli import main
-from holdfast.common.sampling import Sampling
 from holdfast.errors import ModelError
+from holdfast.generation.sampling import Sampling
 from holdfast.measures import build
 from holdfast.records import read_run
 from holdfast.report.how_measured import about_runs

@@ -13,16 +13,16 @@ from test_records import ABOUT, IDENTITY, begun, record
 from holdfast import drift, tasks
 from holdfast.analysis.candidates import read_calibration
 from holdfast.analysis.task_results import read_results
-from holdfast.common.sampling import Sampling
-from holdfast.common.seeds import seed_of
 from holdfast.drift.asking_baseline import ask_baseline
 from holdfast.drift.pairing import draw_pairing
 from holdfast.errors import AnotherRun, ModelError, RecordsError, RequestFailed, Unreachable
+from holdfast.generation.sampling import Sampling
 from holdfast.models.connecting import connect
 from holdfast.papers.zhang2024.synthetic import TextShape, make_data
 from holdfast.records import FAILURES, Compatibility, command_of, open_run, read_run, union
 from holdfast.report.how_measured import about_runs
 from holdfast.report.task_tables import table
+from holdfast.seeds import seed_of
 from holdfast.study.calibrating import calibrate
 from holdfast.study.calibration_plan import Plan
 

@@ -9,7 +9,7 @@ from test_serve import FRENCH, model, server, url  # noqa: F401  fixtures
 import holdfast
 from holdfast import client, drift
 from holdfast.cli import main
-from holdfast.common.sampling import Sampling
+from holdfast.generation.sampling import Sampling
 from holdfast.models.requests import Request
 
 WIRE = 1e-4  # masses are sent with four digits

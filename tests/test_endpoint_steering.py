@@ -9,8 +9,8 @@ from test_endpoint_drift import SUITE
 import holdfast
 from holdfast import drift, methods
 from holdfast.cli import main
-from holdfast.common.sampling import Sampling
 from holdfast.errors import ModelError, RecordsError, UsageError
+from holdfast.generation.sampling import Sampling
 from holdfast.methods import Ability
 from holdfast.models.capabilities import ENDPOINT_ABILITIES
 from holdfast.models.requests import Request

@@ -7,11 +7,11 @@ import pytest
 from test_drift import SUITE
 
 from holdfast.cli import main
-from holdfast.common.model_names import engine_in
 from holdfast.errors import ModelError, UsageError
 from holdfast.methods import Ability
 from holdfast.models.capabilities import ENDPOINT_ABILITIES
 from holdfast.models.engine_plugins import load_in_engine, read_options
+from holdfast.models.model_names import engine_in
 from holdfast.papers.li2024 import geometry
 from holdfast.papers.zhang2024.profiling import profile
 from holdfast.study import attention_decay

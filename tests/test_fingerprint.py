@@ -9,9 +9,9 @@ import torch
 from tiny import DEVICE, chat
 
 import holdfast
-from holdfast.common.sampling import Sampling
 from holdfast.drift import Settings
 from holdfast.errors import ModelError, UsageError
+from holdfast.generation.sampling import Sampling
 from holdfast.models.fingerprint import fingerprint_of
 from holdfast.models.local import LocalModel
 from holdfast.models.requests import Request

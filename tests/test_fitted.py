@@ -15,8 +15,8 @@ from tiny import DEVICE, SHAPE, chat, model
 
 from holdfast import methods
 from holdfast.cli import main
-from holdfast.common.sampling import Sampling
 from holdfast.errors import HoldfastError, UnknownName, UsageError
+from holdfast.generation.sampling import Sampling
 from holdfast.methods import Capping, Prism, Seka, Vector
 from holdfast.methods.all_methods import BY_NAME
 from holdfast.methods.keys import rank_covering

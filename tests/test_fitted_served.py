@@ -8,8 +8,8 @@ from tiny import chat, model
 import holdfast
 from holdfast import client, methods
 from holdfast.cli import read_command
-from holdfast.common.sampling import Sampling
 from holdfast.errors import HoldfastError
+from holdfast.generation.sampling import Sampling
 from holdfast.models.requests import Request
 from holdfast.serve.limits import Limits
 

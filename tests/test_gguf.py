@@ -15,11 +15,11 @@ from tiny import SPECIAL, TEMPLATE, chat, model, tokenizer
 
 import holdfast
 from holdfast.chat.templates import render_text
-from holdfast.common.model_names import endpoint_meant
-from holdfast.common.sampling import Sampling
 from holdfast.errors import ModelError, NoSuchModel, PromptError, UsageError
+from holdfast.generation.sampling import Sampling
 from holdfast.models import gguf, install
 from holdfast.models.checkpoint import REAL_MODELS, find_source, real_models_folder
+from holdfast.models.model_names import endpoint_meant
 
 gguf_package = pytest.importorskip("gguf")
 GREEDY = Sampling(temperature=0, max_new_tokens=12)

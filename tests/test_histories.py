@@ -11,11 +11,11 @@ from transformers import AttentionInterface, AttentionMaskInterface
 from transformers.masking_utils import eager_mask
 
 from holdfast import Request, Sampling, SplitSoftmax, Spotlight
-from holdfast.common.event_loop import run_sync
 from holdfast.generation.reply_scoring import score_rows
 from holdfast.generation.rows import Row
 from holdfast.generation.runner import Runner
 from holdfast.methods import Anchoring, Boost, Guidance, Pasta, PromptStrength
+from holdfast.models.event_loop import run_sync
 
 # log-probabilities are float32; the smallest difference that the tests look for is 1e-2
 ROUNDING = 1e-5

@@ -14,12 +14,12 @@ PACKAGE = SOURCE / "holdfast"
 
 # A module imports only its own layer and those before it; modules not yet written are absent.
 LAYERS = (
-    "errors common records chat methods client measures transcripts states attention generation"
-    " models drift drafting analysis study logs coding_agents report papers serve proxy"
-    " integrations __init__ cli __main__"
+    "errors version plurals extras lazy_imports seeds files validation records chat methods client"
+    " measures transcripts states attention generation models drift drafting analysis study logs"
+    " coding_agents report papers serve proxy integrations __init__ cli __main__"
 ).split()
 LIGHT = (
-    "__init__ common/files common/sampling chat/prompt methods client measures records transcripts"
+    "__init__ files generation/sampling chat/prompt methods client measures records transcripts"
     " models/requests models/protocol models/endpoint models/connecting drift/suites"
     " drafting papers/zhang2024 analysis study logs coding_agents/reminding"
     " coding_agents/settings_files report proxy/wrapping proxy/proxy_app cli cli/remind cli/proxy"

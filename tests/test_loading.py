@@ -11,8 +11,8 @@ import torch
 from safetensors.torch import load_file, save_file
 from tiny import chat, model, tokenizer
 
-from holdfast.common.sampling import Sampling
 from holdfast.errors import ModelError, ParameterOutOfRange, UnknownName, UsageError
+from holdfast.generation.sampling import Sampling
 from holdfast.methods import Guidance, SplitSoftmax
 from holdfast.models import placement
 from holdfast.models.loading import load

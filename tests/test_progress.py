@@ -11,8 +11,8 @@ from test_drift import QUICK, SUITE, Scripted
 
 from holdfast.cli import progress
 from holdfast.cli.progress import Bar, duration, pace
-from holdfast.common.progress import GROWTH, cost_share, seconds_left
 from holdfast.drift import Running, load_suite, run
+from holdfast.drift.progress import GROWTH, cost_share, seconds_left
 from holdfast.drift.remaining import count_replies
 
 DURATIONS = [(0, "0 seconds"), (40, "40 seconds"), (61, "1 minute"), (100, "2 minutes")]

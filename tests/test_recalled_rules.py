@@ -9,11 +9,11 @@ from scripted_model import ScriptedModel
 from holdfast import drift
 from holdfast.analysis.recalled_rules import recall_rows
 from holdfast.cli import main
-from holdfast.common.sampling import Sampling
 from holdfast.drift.cases import Case, Rule
 from holdfast.drift.prompt_rules import CaseRules
 from holdfast.drift.suite_file import parse_suite
 from holdfast.errors import UsageError
+from holdfast.generation.sampling import Sampling
 from holdfast.measures.turns import When
 
 SIGN = Rule(

@@ -13,9 +13,9 @@ from tiny import DEVICE, SHAPE, answered, chat, model
 import holdfast
 from holdfast import Boost, Guidance, Request, Sampling, SplitSoftmax, Spotlight
 from holdfast.attention import BatchSteering, RotaryLengths, steered
-from holdfast.common.event_loop import run_sync
 from holdfast.errors import ModelError, PromptTooLong, UsageError
 from holdfast.methods import compile_methods
+from holdfast.models.event_loop import run_sync
 
 SWITCH = 64  # tokens up to which texts have the short factors
 HALF = SHAPE["head_dim"] // 2

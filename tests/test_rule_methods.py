@@ -9,11 +9,11 @@ from scripted_model import ScriptedModel
 from tiny import model
 
 from holdfast import drift
-from holdfast.common.sampling import Sampling
 from holdfast.drift.benchmark import check_before_loading
 from holdfast.drift.cases import Case, Rule
 from holdfast.drift.prompt_rules import CaseRules, with_rules
 from holdfast.errors import ModelError, RequestFailed, UsageError
+from holdfast.generation.sampling import Sampling
 from holdfast.methods import (
     CheckAndRetry,
     Reminder,

@@ -9,11 +9,11 @@ from tiny import DEVICE, chat, model
 from holdfast import Repetition, Request, Sampling, SplitSoftmax, Spotlight, methods
 from holdfast.attention import BatchSteering, steered
 from holdfast.chat.prompt import render
-from holdfast.common.event_loop import run_sync
 from holdfast.errors import PromptError, UsageError
 from holdfast.generation.reply_scoring import score_rows
 from holdfast.generation.rows import Row
 from holdfast.methods import compile_methods
+from holdfast.models.event_loop import run_sync
 
 # float32; the passes differ in splits and padding, so sums are taken in different orders
 TOLERANCE = 1e-4

@@ -15,8 +15,8 @@ from test_endpoint_drift import REQUESTS, measure
 import holdfast
 from holdfast import drift
 from holdfast.cli import main
-from holdfast.common.sampling import Sampling
 from holdfast.errors import ModelError, RecordsError, Unreachable, UsageError
+from holdfast.generation.sampling import Sampling
 from holdfast.models.served import same_served
 from holdfast.records import read_run
 

@@ -11,13 +11,13 @@ from tiny import DEVICE, chat, model
 
 import holdfast
 from holdfast import methods
-from holdfast.common.event_loop import run_sync
-from holdfast.common.sampling import Sampling
 from holdfast.errors import ModelError, UsageError
 from holdfast.generation.batch import batch_of, steering_of
 from holdfast.generation.rows import Stream, StreamState
+from holdfast.generation.sampling import Sampling
 from holdfast.methods import Ability, Boost, Seka, SplitSoftmax, Vector, compile_methods
 from holdfast.methods.kinds import kind_of
+from holdfast.models.event_loop import run_sync
 from holdfast.models.requests import Request
 from holdfast.states import Site, abilities, sites_of
 

@@ -23,8 +23,8 @@ import holdfast
 from holdfast import records, tasks
 from holdfast.analysis.task_results import LEAST_FLUENCY, average, read_results
 from holdfast.cli import main
-from holdfast.common.sampling import Sampling
 from holdfast.errors import ModelError, PromptError, RecordsError, UnknownName, UsageError
+from holdfast.generation.sampling import Sampling
 from holdfast.methods import Pasta, Repetition
 from holdfast.papers.zhang2024 import catalogue, data, published_data, synthetic
 from holdfast.papers.zhang2024.catalogue import BIOS, COUNTERFACT, JSON, PRONOUNS

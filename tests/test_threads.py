@@ -48,7 +48,7 @@ def test_decode_steps_of_a_small_model_use_one_thread_and_then_restore_the_numbe
     from tiny import chat, model
 
     from holdfast import Sampling
-    from holdfast.common import threads
+    from holdfast.generation import cpu_threads as threads
     from holdfast.generation.decoder import Decoder
 
     seen, advance = {"admit": set(), "step": set()}, Decoder._advance

@@ -22,7 +22,7 @@ from holdfast.analysis.summarised_rounds import (
 from holdfast.analysis.summary import results_of, write_summary
 from holdfast.analysis.truncation import truncation_of
 from holdfast.cli import main
-from holdfast.common.sampling import Sampling
+from holdfast.generation.sampling import Sampling
 from holdfast.measures import build
 from holdfast.models.connecting import connect
 from holdfast.records import read_run

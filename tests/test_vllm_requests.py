@@ -12,9 +12,9 @@ from holdfast_vllm.spans import chat_span, given_span, joined, text_span, tokens
 from holdfast_vllm.versions import check_version
 from holdfast_vllm.wire import Admitted, Drawing, check_draw, check_heads, read_steering
 
-from holdfast.common.sampling import Sampling
 from holdfast.errors import HoldfastError, ModelError
 from holdfast.generation.drawing import draw, uniforms
+from holdfast.generation.sampling import Sampling
 from holdfast.methods import compile_methods, parse
 
 

@@ -16,10 +16,10 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from holdfast.common.later import later
-from holdfast.common.threads import limit_spinning
-from holdfast.common.version import __version__ as __version__
 from holdfast.errors import HoldfastError
+from holdfast.generation.cpu_threads import limit_spinning
+from holdfast.lazy_imports import later
+from holdfast.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from holdfast import (
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
         transcripts,
     )
     from holdfast.chat.messages import Message
-    from holdfast.common.sampling import Penalties, Sampling
+    from holdfast.generation.sampling import Penalties, Sampling
     from holdfast.methods import (
         AdaCad,
         Anchoring,
@@ -108,8 +108,8 @@ __all__ = [
 
 _LIGHT = {  # by name, the module that defines it
     "Message": "holdfast.chat.messages",
-    "Penalties": "holdfast.common.sampling",
-    "Sampling": "holdfast.common.sampling",
+    "Penalties": "holdfast.generation.sampling",
+    "Sampling": "holdfast.generation.sampling",
     "Reply": "holdfast.models.requests",
     "Request": "holdfast.models.requests",
     "wrap": "holdfast.proxy.wrapping",

@@ -32,12 +32,12 @@ from served import served
 import holdfast
 from holdfast import drift
 from holdfast.analysis.series import read_series
-from holdfast.common.sampling import Sampling
-from holdfast.common.seeds import seed_of
 from holdfast.drift.pairing import draw_pairing
 from holdfast.errors import UsageError
+from holdfast.generation.sampling import Sampling
 from holdfast.integrations.inspect.drift import RECORD
 from holdfast.records import Conversation
+from holdfast.seeds import seed_of
 from holdfast.serve.limits import Limits
 
 FRENCH = (

@@ -280,7 +280,7 @@ def test_a_method_that_the_model_cannot_apply_is_refused_first(exact, tmp_path):
     ("address", "error", "expected"),
     (
         ("127.0.0.1:9", ModelError, r"Cannot reach a Ray cluster at '127\.0\.0\.1:9'.*ray status"),
-        ("nowhere", UsageError, "'nowhere' is no address of a Ray cluster.*HOST:PORT"),
+        ("nowhere", UsageError, "'nowhere' is not the address of a Ray cluster.*HOST:PORT"),
         ("ray://127.0.0.1:10001", UsageError, "address of Ray's client"),
     ),
 )

@@ -119,8 +119,8 @@ class OurEngine:
         self.model, self.rows, self.methods = model, rows, parse(spec)
 
     def prefill(self) -> int:
-        from holdfast.common.sampling import Sampling
         from holdfast.generation.rows import Row, Stream
+        from holdfast.generation.sampling import Sampling
         from holdfast.generation.scheduler import Scheduler
         from holdfast.methods import compile_methods
 

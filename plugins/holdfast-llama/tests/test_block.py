@@ -14,8 +14,8 @@ from gguf_files import bits
 from holdfast_llama.weights import AttentionWeights
 
 from holdfast.chat.prompt import render
-from holdfast.common.sampling import Sampling
 from holdfast.errors import ModelError, PromptError, UsageError
+from holdfast.generation.sampling import Sampling
 from holdfast.models.requests import Request
 
 TOKENS = 24

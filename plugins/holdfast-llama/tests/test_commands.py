@@ -21,7 +21,7 @@ from holdfast_llama.model import load
 from holdfast import drift
 from holdfast.chat.templates import render_text
 from holdfast.cli import main
-from holdfast.common.sampling import Sampling
+from holdfast.generation.sampling import Sampling
 from holdfast.models.checkpoint import REAL_MODELS, real_models_folder
 from holdfast.models.requests import Request
 from holdfast.records import read_run

@@ -12,10 +12,10 @@ import torch
 from conftest import CHATS
 
 from holdfast.cli import main
-from holdfast.common.event_loop import run_sync
-from holdfast.common.sampling import Sampling
 from holdfast.generation.batch import steering_of
 from holdfast.generation.rows import StreamState
+from holdfast.generation.sampling import Sampling
+from holdfast.models.event_loop import run_sync
 from holdfast.models.requests import Request
 
 LOGITS = 1e-4

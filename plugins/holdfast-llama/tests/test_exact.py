@@ -6,10 +6,10 @@ import pytest
 import torch
 from conftest import CHATS, METHODS
 
-from holdfast.common.event_loop import run_sync
-from holdfast.common.sampling import Sampling
 from holdfast.generation.batch import steering_of
 from holdfast.generation.rows import StreamState
+from holdfast.generation.sampling import Sampling
+from holdfast.models.event_loop import run_sync
 from holdfast.models.requests import Request
 
 LOGITS, MASS = 1e-4, 1e-5

@@ -11,7 +11,7 @@ from gguf_files import FOLDER, write
 from holdfast_llama.model import load
 
 import holdfast
-from holdfast.common.sampling import Sampling
+from holdfast.generation.sampling import Sampling
 from holdfast.models.requests import Request
 
 # Greatest difference of masses, also unsteered: ggml's GELU, used by Gemma, is a float16 table,

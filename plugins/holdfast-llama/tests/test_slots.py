@@ -13,7 +13,7 @@ from holdfast_llama.native import NativeContext
 from holdfast_llama.weights import SteeredRow
 
 from holdfast.chat.prompt import render
-from holdfast.common.sampling import Sampling
+from holdfast.generation.sampling import Sampling
 from holdfast.methods import parse
 from holdfast.models.requests import Request
 

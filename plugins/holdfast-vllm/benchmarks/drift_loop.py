@@ -46,7 +46,7 @@ def write_model(folder: Path) -> None:
 def play(model: Any, arguments: argparse.Namespace, **changed: int) -> tuple[float, int]:
     """Seconds and generated tokens of a run."""
     from holdfast import drift
-    from holdfast.common.sampling import Sampling
+    from holdfast.generation.sampling import Sampling
 
     sampling = Sampling(0.7, max_new_tokens=60)
     settings = {"conversations": arguments.conversations, "rounds": arguments.rounds} | changed

@@ -7,12 +7,17 @@ import math
 import oracles
 import pytest
 import torch
-from holdfast_vllm.kernel import KernelTable, Queries, move, queries_of
+from holdfast_vllm.kernel import (
+    NONE_GENERATED,
+    KernelQueries,
+    KernelTable,
+    QueryRun,
+    steer_outputs,
+)
 
 DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 TOLERANCE = {torch.float32: 3e-6, torch.bfloat16: 3e-2}
 PAGE = 16
-NOWHERE = Queries.NOWHERE
 
 
 def paged(contexts, groups, size, dtype, draw):
@@ -50,28 +55,28 @@ def attended(query, keys, values, pages, length, scaling):
 
 def literal(scores, values, span, entry):
     """The output of one head by the formula, and the mass on `span`'s second set."""
-    held, proper = span
+    in_span, in_prompt_span = span
     weights = oracles.softmax(scores.tolist())
-    if all(held) or not any(held):
+    if all(in_span) or not any(in_span):
         moved = weights
     else:
-        pi = math.fsum(weight for weight, inside in zip(weights, held, strict=True) if inside)
+        pi = math.fsum(weight for weight, inside in zip(weights, in_span, strict=True) if inside)
         log_odds = oracles.steering_table(math.log(pi) - math.log1p(-pi), *entry)
         raised = 1 / (1 + math.exp(-log_odds))
         moved = [
             weight * (raised / pi if inside else (1 - raised) / (1 - pi))
-            for weight, inside in zip(weights, held, strict=True)
+            for weight, inside in zip(weights, in_span, strict=True)
         ]
-    mass = math.fsum(weight for weight, inside in zip(moved, proper, strict=True) if inside)
+    mass = math.fsum(weight for weight, inside in zip(moved, in_prompt_span, strict=True) if inside)
     return torch.tensor(moved, dtype=torch.double) @ values, mass
 
 
 RUNS = [  # context, queries, ranges, first generated token that counts
-    (41, 41, ((3, 21),), NOWHERE),  # a whole prompt, the span over two pages
-    (50, 1, ((0, 2), (15, 33), (40, 41)), NOWHERE),  # a step, three parts
+    (41, 41, ((3, 21),), NONE_GENERATED),  # a whole prompt, the span over two pages
+    (50, 1, ((0, 2), (15, 33), (40, 41)), NONE_GENERATED),  # a step, three parts
     (37, 1, ((5, 9),), 30),  # a step that counts generated tokens
-    (60, 13, ((20, 52),), NOWHERE),  # a chunk in the middle of the span
-    (25, 6, ((30, 40),), NOWHERE),  # a chunk before the span: nothing moves
+    (60, 13, ((20, 52),), NONE_GENERATED),  # a chunk in the middle of the span
+    (25, 6, ((30, 40),), NONE_GENERATED),  # a chunk before the span: nothing moves
     (33, 9, ((1, 4),), 29),  # computed again after a preemption
 ]
 
@@ -98,20 +103,23 @@ def test_outputs_match_the_formula(heads, groups, size, dtype):
             scores, value = attended(query[at], keys, values, pages[number], length, scaling)
             lse[:, at] = scores.logsumexp(-1).float()
             output[at] = torch.einsum("hk,khd->hd", scores.softmax(-1), value).to(dtype)
-            proper = [any(a <= key < b for a, b in ranges) for key in range(length)]
-            held = [inside or key >= generated for key, inside in enumerate(proper)]
+            in_prompt_span = [any(a <= key < b for a, b in ranges) for key in range(length)]
+            in_span = [inside or key >= generated for key, inside in enumerate(in_prompt_span)]
             for head in range(heads):
                 entry = [part[number, head].item() for part in
                          (table.bias, table.exponent, table.floor)]  # fmt: skip
-                result, mass = literal(scores[head], value[:, head], (held, proper), entry)
+                result, mass = literal(
+                    scores[head], value[:, head], (in_span, in_prompt_span), entry
+                )
                 want[at, head], masses[number, head] = result, mass
     untouched = output[[0, total - 1]].clone()
-    runs, ranges = [], [ranges for _, _, ranges, _ in RUNS]
-    for number, (context, count, *_) in enumerate(RUNS):
-        runs.append((number, starts[number], count, context - count))
-    queries = queries_of(runs, ranges, [run[3] for run in RUNS], heads // groups, DEVICE)
+    runs = [
+        QueryRun(number, starts[number], count, context - count, ranges, generated)
+        for number, (context, count, ranges, generated) in enumerate(RUNS)
+    ]
+    queries = KernelQueries.of(runs, heads // groups, DEVICE)
     mass = torch.zeros(len(RUNS), heads, device=DEVICE)
-    move(output, lse, query, keys, values, pages, queries, table, scaling, mass)
+    steer_outputs(output, lse, query, keys, values, pages, queries, table, scaling, mass)
     for (at, head), result in want.items():
         close = {"rtol": 0, "atol": TOLERANCE[dtype] * 2}
         torch.testing.assert_close(output[at, head].double().cpu(), result, **close)
@@ -129,10 +137,10 @@ def test_a_key_with_all_the_weight_outside_the_span_causes_no_cancellation():
     scores, value = attended(query[0], keys, values, pages[0], 40, 32**-0.5)
     output = torch.einsum("hk,khd->hd", scores.softmax(-1), value).float()[None].to(DEVICE)
     lse = scores.logsumexp(-1).float()[:, None].to(DEVICE)
-    queries = queries_of([(0, 0, 1, 39)], [((4, 20),)], [NOWHERE], 1, DEVICE)
+    queries = KernelQueries.of([QueryRun(0, 0, 1, 39, ((4, 20),))], 1, DEVICE)
     numbers = 0.0, 1.0, math.log(0.3 / 0.7)
     table = KernelTable(*(torch.tensor([[number]], device=DEVICE) for number in numbers))
-    move(output, lse, query, keys, values, pages, queries, table, 32**-0.5)
-    held = [4 <= key < 20 for key in range(40)]
-    want, _ = literal(scores[0], value[:, 0], (held, held), numbers)
+    steer_outputs(output, lse, query, keys, values, pages, queries, table, 32**-0.5)
+    in_span = [4 <= key < 20 for key in range(40)]
+    want, _ = literal(scores[0], value[:, 0], (in_span, in_span), numbers)
     torch.testing.assert_close(output[0, 0].double().cpu(), want, rtol=0, atol=1e-5)

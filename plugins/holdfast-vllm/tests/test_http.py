@@ -18,8 +18,8 @@ from conftest import CACHE, CHATS, FLOAT32, MODEL, MOVED, model, reference, span
 
 import holdfast
 from holdfast import drift
-from holdfast.common.sampling import Sampling
 from holdfast.errors import ModelError
+from holdfast.generation.sampling import Sampling
 from holdfast.methods import Ability, parse
 from holdfast.models.requests import Request
 

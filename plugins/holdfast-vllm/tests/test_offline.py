@@ -13,8 +13,8 @@ from conftest import CACHE, CHATS, OURS, STOCK, model, use_backend
 
 from holdfast import drift
 from holdfast.cli import main
-from holdfast.common.sampling import Sampling
 from holdfast.errors import ModelError, PromptError, UsageError
+from holdfast.generation.sampling import Sampling
 from holdfast.methods import Ability
 from holdfast.models.engine_plugins import load_in_engine
 from holdfast.models.requests import Request

@@ -15,8 +15,8 @@ from pydantic import ConfigDict, Field, ValidationError
 
 from holdfast.analysis.check_verdicts import Cell, PromptCheck, Terms, check_again
 from holdfast.analysis.prompt_comparison import PromptComparison, RuleComparison
-from holdfast.common.files import write_whole
 from holdfast.errors import ParameterOutOfRange, RecordsError, reason_of
+from holdfast.files import write_whole
 from holdfast.records import Run
 from holdfast.records.belonging import first_fault
 from holdfast.records.model import List, Number, RecordModel

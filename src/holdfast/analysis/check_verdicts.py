@@ -23,9 +23,9 @@ from holdfast.analysis.sequential import (
     decide,
     verdict_at,
 )
-from holdfast.common import ranges
 from holdfast.errors import ParameterOutOfRange, option
 from holdfast.records import Conversation
+from holdfast.validation import ranges
 
 MOST_NEEDED = 2000  # conversations; nobody waits longer for a verdict
 MOST_LOST = 0.1  # the share of replies that may be lost before an open verdict is put down to it

@@ -12,10 +12,10 @@ import numpy as np
 from holdfast.analysis import verdicts
 from holdfast.analysis.candidates import Calibration, Candidate
 from holdfast.analysis.statistics import SCORES, Estimate, bounds_of, estimate, resampled_means
-from holdfast.common import ranges
-from holdfast.common.files import write_whole
 from holdfast.errors import UsageError
+from holdfast.files import write_whole
 from holdfast.methods.method_file import Interval, MethodFile
+from holdfast.validation import ranges
 
 # Standard errors by which, on the half to choose on, a setting's gain must exceed 0 and its cost
 # stay below the budget, so that the other half shows each in 19 of 20 cases: 1.96 for the end of

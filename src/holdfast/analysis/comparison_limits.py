@@ -7,7 +7,7 @@ from holdfast.analysis.compared_scores import RuleKey, rules_of
 from holdfast.analysis.run_contrasts import ComparedRun
 from holdfast.analysis.series import Series
 from holdfast.analysis.truncation import has_lost_prompt
-from holdfast.common.plurals import plural
+from holdfast.plurals import plural
 from holdfast.records.identity import ConversationsIdentity
 
 _MOST_NAMED = 8  # rules

@@ -17,8 +17,8 @@ from pydantic import Field
 
 from holdfast.analysis.mass_and_score import Behaviour, behaviour
 from holdfast.analysis.statistics import SCORES, Estimate, estimate, paired_difference
-from holdfast.common.plurals import plural
 from holdfast.errors import UsageError
+from holdfast.plurals import plural
 from holdfast.records import Conversation
 from holdfast.records.model import List, Number, RecordModel
 from holdfast.records.traces import TurnTrace

@@ -8,8 +8,8 @@ from pydantic import ValidationError
 
 from holdfast.analysis.loss_map import LossRow, loss_map
 from holdfast.analysis.recalled_rules import RecallRow, recall_rows
-from holdfast.common.files import write_whole
 from holdfast.errors import AnotherRun, reason_of
+from holdfast.files import write_whole
 from holdfast.records import Run
 from holdfast.records.model import List, Number, RecordModel
 

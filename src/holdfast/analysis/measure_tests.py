@@ -14,13 +14,13 @@ import numpy as np
 from pydantic import ValidationError
 
 from holdfast.analysis.statistics import SCORES, Estimate, estimate
-from holdfast.common.files import read_json_lines
-from holdfast.common.validation import Path as FieldPath
-from holdfast.common.validation import problem_of, written
 from holdfast.drift.cases import LabelledTurn, Rule, Suite
 from holdfast.drift.suite_file import Text, TurnEntry, score_labelled
 from holdfast.errors import UnknownName, UsageError
+from holdfast.files import read_json_lines
 from holdfast.measures.registry import FOLLOWED, Score
+from holdfast.validation.pydantic_errors import Path as FieldPath
+from holdfast.validation.pydantic_errors import problem_of, written
 
 JUDGED = "needs a judge"
 

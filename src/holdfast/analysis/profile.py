@@ -9,8 +9,8 @@ import numpy as np
 
 from holdfast.analysis.statistics import DIFFERENCES, Estimate, estimate_columns
 from holdfast.analysis.verdicts import MIN_SAMPLES, verdict_on
-from holdfast.common.files import write_whole
 from holdfast.errors import HoldfastError, UsageError
+from holdfast.files import write_whole
 from holdfast.methods.heads import Head, HeadSet, Ranking, Shape
 from holdfast.records import HeadScores, Run, read_run
 from holdfast.records.identity import ProfileIdentity

@@ -29,7 +29,7 @@ from holdfast.analysis.task_results import read_results
 from holdfast.analysis.truncation import truncation_of, until_prompt_lost
 from holdfast.analysis.unscored import unscored_by_reason
 from holdfast.analysis.verdicts import verdict_on
-from holdfast.common.files import write_whole
+from holdfast.files import write_whole
 from holdfast.records import Run, read_run
 from holdfast.records.identity import CalibrationIdentity
 from holdfast.records.run_summary import (

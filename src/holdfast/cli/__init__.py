@@ -8,24 +8,24 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import difflib
 import functools
 import os
-import re
 import shlex
 import sys
 import warnings
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from holdfast.cli.exit_codes import MALFORMED, UNAVAILABLE
+from holdfast.cli.one_sentence_parser import OneSentenceParser
 from holdfast.cli.progress import INTERRUPTED, TERMINATED, Terminated, interrupting_on_sigterm
-from holdfast.common.files import FULL
-from holdfast.common.threads import limit_spinning
-from holdfast.common.version import __version__
+from holdfast.cli.unfinished_junit import write_no_verdict
 from holdfast.errors import HoldfastError, Unavailable, UnknownName, UsageError, as_argument
+from holdfast.files import FULL
+from holdfast.generation.cpu_threads import limit_spinning
+from holdfast.version import __version__
 
 if TYPE_CHECKING:
     from holdfast.cli.command import Command, Options
@@ -42,7 +42,7 @@ GROUPS = {  # the commands by what they are for, each with the module and name o
         "report": "report.COMMAND",
         "compare": "compare.COMMAND",
         "map": "map.COMMAND",
-        "export": "report.EXPORT",
+        "export": "export.COMMAND",
         "join": "join.COMMAND",
     },
     "Explain": {
@@ -50,7 +50,7 @@ GROUPS = {  # the commands by what they are for, each with the module and name o
         "trace": "trace.COMMAND",
         "geometry": "trace.GEOMETRY",
     },
-    "Fix": {"calibrate": "calibrate.COMMAND", "profile": "profile.COMMAND", "fit": "profile.FIT"},
+    "Fix": {"calibrate": "calibrate.COMMAND", "profile": "profile.COMMAND", "fit": "fit.COMMAND"},
     "Use and serve": {
         "chat": "chat.COMMAND",
         "generate": "generate.COMMAND",
@@ -125,7 +125,7 @@ def _run(words: Sequence[str], write_error: Callable[[str], None] | None = None)
             if (call := hook_call(words)) is not None:
                 return answer_on_stdin(call)
         command, arguments = read_command(words)
-        _write_no_verdict(words, "the command has not finished")
+        write_no_verdict(words, "the command has not finished")
         with interrupting_on_sigterm(), warnings.catch_warnings():
             warnings.showwarning = _print_warning  # type: ignore[assignment]
             code = command.run(arguments)
@@ -133,7 +133,7 @@ def _run(words: Sequence[str], write_error: Callable[[str], None] | None = None)
     except HoldfastError as error:
         worded = _worded(error, _parsers(words[0])[1][words[0]] if words[0] in _PLACES else None)
         with contextlib.suppress(HoldfastError):
-            _write_no_verdict(words, worded)
+            write_no_verdict(words, worded)
         fail(worded)
         if command is None:
             return command_named(words[0]).malformed if words[0] in _PLACES else MALFORMED
@@ -142,7 +142,7 @@ def _run(words: Sequence[str], write_error: Callable[[str], None] | None = None)
         return UNAVAILABLE if isinstance(error, Unavailable) else command.failed
     except KeyboardInterrupt as ended:
         how = "terminated" if isinstance(ended, Terminated) else "interrupted"
-        _write_no_verdict(words, f"the command was {how}")
+        write_no_verdict(words, f"the command was {how}")
         kept = None if arguments is None else arguments.kept
         print(file=sys.stderr)
         fail(f"{how}{_resuming(kept, words)}.")
@@ -184,25 +184,7 @@ def _discard(*streams: TextIO) -> None:
                 os.dup2(nowhere.fileno(), stream.fileno())
 
 
-_WITH_VERDICTS = ("check", "logs")  # the commands that write JUnit XML
-
-
-def _write_no_verdict(words: Sequence[str], why: str) -> None:
-    """Writes the file that --junit names, if it is given, so that no earlier run's stays there."""
-    paths = [
-        word.partition("=")[2] or after
-        for word, after in zip(words, [*words[1:], ""], strict=True)
-        if word == "--junit" or word.startswith("--junit=")
-    ]
-    named = bool(paths) and bool(paths[-1]) and not paths[-1].startswith("--")
-    if words[0] not in _WITH_VERDICTS or not named or "--dry-run" in words:
-        return
-    from holdfast.report.junit import write_unfinished
-
-    write_unfinished(words[0], paths[-1], why)
-
-
-def _worded(error: HoldfastError, command: _Parser | None) -> str:
+def _worded(error: HoldfastError, command: OneSentenceParser | None) -> str:
     """The error's message, with options as they are typed, if the command has them."""
     actions = command._actions if command else ()
     typed = {action.dest: action.option_strings[-1] for action in actions if action.option_strings}
@@ -261,11 +243,11 @@ def _listed_commands() -> str:
 
 
 @functools.cache
-def _parsers(name: str | None = None) -> tuple[_Parser, dict[str, _Parser]]:
+def _parsers(name: str | None = None) -> tuple[OneSentenceParser, dict[str, OneSentenceParser]]:
     """The parser of the command line, and those of its commands, or of one command alone."""
     from holdfast.cli.command import HelpFormatter, add_command
 
-    main_parser = _Parser(
+    main_parser = OneSentenceParser(
         prog="holdfast",
         usage="holdfast COMMAND [options]",
         description="Measure how a chat model drifts from its system prompt, see why, and"
@@ -285,102 +267,3 @@ def _parsers(name: str | None = None) -> tuple[_Parser, dict[str, _Parser]]:
     for listed in [name] if name else _PLACES:
         add_command(commands, command_named(listed))
     return main_parser, commands.choices
-
-
-_REWORDED = (  # argparse's messages
-    (r"^argument (.+?): expected one argument", r"\1 needs a value"),
-    (r"^argument (.+?): expected", r"\1 needs"),
-    (r"^argument (.+?): not allowed with argument", r"\1 excludes"),
-    (r"^the following arguments are required:", "`{}` needs"),
-    (r"^one of the arguments (.+) (\S+) is required", r"`{}` needs \1 or \2"),
-)
-
-
-# options that say the same to different commands
-_ALIKE = {"conversations": "budget", "budget": "conversations"}
-
-
-def _collects(action: argparse.Action) -> bool:
-    """Whether an option may be repeated, and keeps every value."""
-    return isinstance(action, argparse._AppendAction)
-
-
-class _Parser(argparse.ArgumentParser):
-    """A parser that raises errors as one sentence.
-
-    It refuses abbreviated names of options, and a second value of an option that takes one, where
-    argparse would silently keep the last.
-    """
-
-    def __init__(self, **named: Any):
-        super().__init__(**{**named, "allow_abbrev": False})
-        self._given: dict[str, list[str]] = {}  # options of one command, with their words
-
-    def parse_known_args(  # type: ignore[override]
-        self, args: Sequence[str] | None = None, namespace: Any = None
-    ) -> tuple[argparse.Namespace, list[str]]:
-        self._given = {}
-        return super().parse_known_args(args, namespace)
-
-    def error(self, message: str) -> NoReturn:
-        """Raises argparse's message as a `UsageError`."""
-        for pattern, words in _REWORDED:
-            message = re.sub(pattern, words.format(self.prog), message)
-        raise UsageError(f"{message}; see `{self.prog} --help`.")
-
-    def refuse(self, words: Sequence[str], arguments: argparse.Namespace) -> NoReturn:
-        """Raises a `UsageError` about leftover words, with the option that was likely meant."""
-        misspelt = [word.split("=")[0] for word in words if re.match("--?[a-zA-Z]", word)]
-        known = [name[2:] for name in self._option_string_actions if name.startswith("--")]
-        hint = f"see `{self.prog} --help`."
-        if misspelt:
-            name = misspelt[0].lstrip("-")
-            near = difflib.get_close_matches(name, known, n=1)
-            if (alike := _ALIKE.get(name)) in known:
-                near = [alike]
-            if near:
-                hint = f"did you mean --{near[0]}?"
-            if name in (action.dest for action in self._actions):
-                hint = f"give the {name} alone, as in `{self.prog} {name.upper()}`."
-            raise UsageError(f"`{self.prog}` has no option {misspelt[0]}; {hint}")
-        text = " ".join(words)
-        likely = "suite" if text.endswith((".yaml", ".yml")) else "user"
-        given = getattr(arguments, likely, None)
-        if likely in known and given == self.get_default(likely):
-            hint = f"did you mean --{likely} {shlex.quote(text)}?"
-        elif likely in known:
-            hint = f"put quotes around --{likely} {shlex.quote(f'{given} {text}')}."
-        raise UsageError(f"`{self.prog}` does not take {text!r} by itself; {hint}")
-
-    def _get_values(self, action: argparse.Action, words: list[str]) -> Any:
-        if action.option_strings and action.nargs != 0 and not _collects(action):
-            self._refuse_second(action, words)
-        return super()._get_values(action, words)
-
-    def _refuse_second(self, action: argparse.Action, words: list[str]) -> None:
-        option = action.option_strings[0]
-        earlier = self._given.setdefault(option, words)
-        if earlier is words:
-            return
-        both = [" ".join(given) or "no value" for given in (earlier, words)]
-        cure = f"join them: --method {'+'.join(both)}" if option == "--method" else "give it once"
-        raise UsageError(
-            f"{option} is given twice, with {' and '.join(dict.fromkeys(both))}; {cure}."
-        )
-
-    def _get_value(self, action: argparse.Action, text: str) -> Any:
-        try:
-            return super()._get_value(action, text)
-        except argparse.ArgumentError:
-            if action.type not in (int, float):
-                raise
-            self._refuse(action, "a whole number" if action.type is int else "a number", text)
-
-    def _check_value(self, action: argparse.Action, value: Any) -> None:
-        if action.choices is not None and value not in action.choices:
-            *others, last = action.choices
-            self._refuse(action, f"{', '.join(others)} or {last}", value)
-
-    def _refuse(self, action: argparse.Action, expected: str, value: Any) -> NoReturn:
-        name = next(iter(action.option_strings), action.metavar or action.dest)
-        raise UsageError(f"{name} takes {expected}, not {value!r}; see `{self.prog} --help`.")

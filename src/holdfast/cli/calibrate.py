@@ -27,10 +27,9 @@ from holdfast.cli.output import command_line, command_with, page_path, write_pag
 from holdfast.cli.progress import Bar, note
 from holdfast.cli.run_names import model_of, run_folder
 from holdfast.cli.user_messages import load_user_turns, note_usual_user_turns
-from holdfast.common import ranges
-from holdfast.common.model_names import is_served
 from holdfast.drift.asking_baseline import read_baseline
 from holdfast.errors import HoldfastError, UsageError
+from holdfast.models.model_names import is_served
 from holdfast.records import MANIFEST, read_run
 from holdfast.records.identity import CalibrationIdentity
 from holdfast.report import calibration_page as report
@@ -42,6 +41,7 @@ from holdfast.study import calibration_plan
 from holdfast.study.calibrating import calibrate, check_before_loading, units_of
 from holdfast.study.calibration_plan import DEFAULT_SWEEPS, READINGS, Plan, too_small, usual_draws
 from holdfast.study.capability import Capability, load_capability, usual_capability
+from holdfast.validation import ranges
 
 DESCRIPTION = (
     "Sweeps the strength of every method. For each setting it measures stability (all"

@@ -13,7 +13,6 @@ from holdfast.cli.catalogue import example_of
 from holdfast.cli.generate import read_chat
 from holdfast.cli.json_output import write_document
 from holdfast.cli.model_loading import load_model
-from holdfast.cli.needed_packages import check_extra
 from holdfast.cli.options import (
     Arg,
     Command,
@@ -23,16 +22,17 @@ from holdfast.cli.options import (
     SystemOptions,
 )
 from holdfast.cli.progress import Terminated, printable
-from holdfast.common.files import write_whole
-from holdfast.common.sampling import Sampling
-from holdfast.common.seeds import seed_of
 from holdfast.errors import HoldfastError, ModelError, UnknownName, UsageError
+from holdfast.extras import check_extra
+from holdfast.files import write_whole
+from holdfast.generation.sampling import Sampling
 from holdfast.methods import Ability, Method, compile_methods, parse, spec_of
 from holdfast.methods.all_methods import METHODS
 from holdfast.models.capabilities import supports
 from holdfast.models.engine_choice import Work
 from holdfast.models.requests import Reply, Request
 from holdfast.models.streaming import stream_reply, stream_text
+from holdfast.seeds import seed_of
 
 EXAMPLES = """examples:
   holdfast chat --system "Always reply in French."

@@ -40,12 +40,12 @@ from holdfast.cli.output import (
 from holdfast.cli.progress import Bar, note
 from holdfast.cli.run_names import run_folder
 from holdfast.cli.user_messages import load_user_turns, note_usual_user_turns, with_user_prompt
-from holdfast.common.model_names import is_served, is_url
 from holdfast.drift import Settings
 from holdfast.drift.benchmark import check_before_loading
 from holdfast.drift.recorded_dialogs import UserTurns
 from holdfast.drift.remaining import count_replies
 from holdfast.errors import UsageError
+from holdfast.models.model_names import is_served, is_url
 from holdfast.records import Run, read_run
 from holdfast.records.identity import ConversationsIdentity
 from holdfast.report.check_sentences import counted, lines_of

@@ -25,8 +25,8 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic.fields import FieldInfo
 
 from holdfast.cli.exit_codes import FAILED, MALFORMED
-from holdfast.common.validation import problem_of
 from holdfast.errors import UsageError
+from holdfast.validation.pydantic_errors import problem_of
 
 
 class Options(BaseModel):

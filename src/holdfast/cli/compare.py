@@ -7,7 +7,7 @@ from holdfast.analysis.run_comparison import compare_folders
 from holdfast.cli.json_output import write_document
 from holdfast.cli.options import Arg, Command, Options
 from holdfast.cli.progress import note
-from holdfast.common.files import write_whole
+from holdfast.files import write_whole
 from holdfast.report import check_page
 from holdfast.report.compare_page import comparison_page, comparison_summary
 from holdfast.report.compare_sentences import compare_markdown, compare_text

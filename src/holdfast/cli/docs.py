@@ -7,10 +7,10 @@ from holdfast.cli.browser import has_display, open_in_browser
 from holdfast.cli.docs_site import write_site
 from holdfast.cli.json_output import write_document
 from holdfast.cli.options import Arg, Command, Options
-from holdfast.common.files import user_cache
-from holdfast.common.version import __version__
 from holdfast.errors import UnknownName
+from holdfast.files import user_cache
 from holdfast.report.wording import aligned
+from holdfast.version import __version__
 
 _PACKAGE = Path(__file__).parents[1]
 # The wheel holds a copy of the pages (pyproject.toml); a checkout has the pages themselves.

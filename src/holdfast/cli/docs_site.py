@@ -8,7 +8,7 @@ from pathlib import Path
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from holdfast.common.files import write_whole
+from holdfast.files import write_whole
 
 _FIRST = "index"  # the page that is opened
 _ALTERNATIVE = "another cache with XDG_CACHE_HOME"

@@ -28,7 +28,6 @@ from holdfast.cli.user_messages import (
     note_usual_user_turns,
     with_user_prompt,
 )
-from holdfast.common.model_names import is_url
 from holdfast.drift.benchmark import check_before_loading
 from holdfast.drift.families import half_of
 from holdfast.drift.pairing import prepare
@@ -37,6 +36,7 @@ from holdfast.drift.remaining import count_replies
 from holdfast.drift.settings import Settings
 from holdfast.drift.shards import WHOLE_RUN, Shard
 from holdfast.errors import UsageError
+from holdfast.models.model_names import is_url
 from holdfast.models.protocol import ChatModel
 from holdfast.report.terminal import next_line
 from holdfast.report.wording import count_of

@@ -7,8 +7,8 @@ from pathlib import Path
 from holdfast import drift
 from holdfast.cli.output import command_line
 from holdfast.cli.progress import Bar
-from holdfast.common.progress import Progress
 from holdfast.drift import Cast, Settings, Suite
+from holdfast.drift.progress import Progress
 from holdfast.drift.shards import WHOLE_RUN, Shard
 from holdfast.methods import Method
 from holdfast.models.protocol import ChatModel

@@ -12,12 +12,12 @@ from holdfast import methods
 from holdfast.cli.drift_run import DriftRun
 from holdfast.cli.estimates import Measured, PricedOptions, WorkItem, print_estimate
 from holdfast.cli.progress import Bar, duration, note
-from holdfast.common.model_names import is_url
 from holdfast.drift.asking_baseline import FOLDER as BASELINE
 from holdfast.drift.asking_baseline import UNSTEERED
 from holdfast.drift.pairing import draw
 from holdfast.drift.remaining import count_replies, missing_numbers
 from holdfast.methods import Method
+from holdfast.models.model_names import is_url
 from holdfast.records import Conversation, read_run
 from holdfast.report.wording import count_of
 

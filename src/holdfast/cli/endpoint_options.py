@@ -2,10 +2,10 @@
 
 from holdfast.cli.options import EndpointOptions, Options, option_of
 from holdfast.cli.progress import note
-from holdfast.common.model_names import endpoint_meant, is_url
 from holdfast.errors import NoSuchModel, UsageError
 from holdfast.models.connecting import connect_all
 from holdfast.models.endpoint import EndpointModel
+from holdfast.models.model_names import endpoint_meant, is_url
 
 
 def check_endpoint_options(arguments: EndpointOptions) -> None:

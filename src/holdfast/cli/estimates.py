@@ -12,9 +12,9 @@ from pydantic import BaseModel
 from holdfast.cli.json_output import write_document
 from holdfast.cli.options import DryRunOptions
 from holdfast.cli.progress import duration
-from holdfast.common.model_names import is_url
-from holdfast.common.progress import GROWTH, cost_share
+from holdfast.drift.progress import GROWTH, cost_share
 from holdfast.errors import UsageError
+from holdfast.models.model_names import is_url
 from holdfast.records import Tokens
 from holdfast.report.wording import aligned, count_of
 

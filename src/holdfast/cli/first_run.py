@@ -28,13 +28,13 @@ from holdfast.cli.reply_timing import time_replies
 from holdfast.cli.run_names import FOLDER, run_folder
 from holdfast.cli.time_box import ENOUGH, FEWEST, LONG, Pilot, Plan, TimeBox
 from holdfast.cli.user_messages import load_user_turns
-from holdfast.common.model_names import is_url
-from holdfast.common.sampling import Sampling
 from holdfast.drafting.drafted_files import DraftedFile
 from holdfast.drift import Settings
 from holdfast.drift.pairing import prepare
 from holdfast.drift.remaining import count_replies, missing_numbers
 from holdfast.errors import UsageError
+from holdfast.generation.sampling import Sampling
+from holdfast.models.model_names import is_url
 from holdfast.models.protocol import ChatModel
 from holdfast.records import MANIFEST, read_run
 from holdfast.records.identity import ConversationsIdentity

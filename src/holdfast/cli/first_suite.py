@@ -5,12 +5,12 @@ import itertools
 from pathlib import Path
 
 from holdfast.cli.progress import note_if_long
-from holdfast.common.files import write_whole
-from holdfast.common.plurals import plural
 from holdfast.drafting.drafted_files import DraftedFile, UndraftedLine, draft_lines
 from holdfast.drafting.probing import PROBES, probed
 from holdfast.drafting.suite_text import sentence_of, suite_text
 from holdfast.errors import UsageError
+from holdfast.files import write_whole
+from holdfast.plurals import plural
 
 _SHOWN = 90  # characters of a line of the prompt
 

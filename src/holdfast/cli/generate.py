@@ -22,8 +22,8 @@ from holdfast.cli.options import (
     SystemOptions,
 )
 from holdfast.cli.progress import note, printable
-from holdfast.common.sampling import NO_CONTENT
 from holdfast.errors import HoldfastError, UsageError, reason_of
+from holdfast.generation.sampling import NO_CONTENT
 from holdfast.models.engine_choice import Work
 from holdfast.models.protocol import ChatModel
 from holdfast.models.requests import Reply, Request

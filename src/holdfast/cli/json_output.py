@@ -15,7 +15,7 @@ from typing import Any, TextIO
 
 from pydantic import BaseModel, ConfigDict
 
-from holdfast.common.files import read_text
+from holdfast.files import read_text
 
 _SUMMARY = "summary.json"
 

@@ -5,8 +5,8 @@ import functools
 from holdfast.cli.endpoint_options import check_name, connect_endpoint
 from holdfast.cli.options import EndpointOptions
 from holdfast.cli.progress import note
-from holdfast.common.model_names import is_url
 from holdfast.drift.judges import Judging, load_judge
+from holdfast.models.model_names import is_url
 from holdfast.models.protocol import ChatModel
 from holdfast.records.judge_records import Agreement
 from holdfast.report.judge_agreement import agreement_line

@@ -5,8 +5,8 @@ import sys
 from typing import Annotated
 
 from holdfast.cli.json_output import write_document
-from holdfast.cli.needed_packages import check_extra
 from holdfast.cli.options import Arg, Command, Options
+from holdfast.extras import check_extra
 from holdfast.integrations.lm_eval import NAME, register
 
 _MODEL = ("--model", "-M", "--config", "-C")

@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from holdfast.cli.progress import note, printable
-from holdfast.common.plurals import plural
 from holdfast.errors import UsageError
 from holdfast.logs.labelling import Agreement, Label, LabelFile, LabelTask
 from holdfast.measures.command_words import in_words
 from holdfast.measures.registry import inner_specs, read_spec
+from holdfast.plurals import plural
 from holdfast.report.wording import aligned, plain
 
 _KEYS = "y follows, n breaks, s skip the turn, r skip the rule, b back, q quit"
@@ -28,7 +28,7 @@ _MOST_SHOWN = 4_000  # characters of a message that the terminal shows
 def require_terminal() -> None:
     """Refuses to label where no key can be pressed."""
     if not sys.stdin.isatty():
-        raise UsageError("--label asks for keys, and the input is no terminal; run it in one.")
+        raise UsageError("--label asks for keys, and the input is not a terminal; run it in one.")
 
 
 def label_turns(tasks: Sequence[LabelTask], labels: LabelFile, read_key: Callable[[], str]) -> None:
@@ -73,7 +73,7 @@ def _answer(read_key: Callable[[], str]) -> str:
         key = read_key().lower() or "q"
         if key in "ynsrbq":
             return key
-        print(f"\n{key!r} is no key here.")
+        print(f"\n{key!r} is not one of these keys.")
 
 
 def _shown(task: LabelTask, number: int, count: int) -> str:

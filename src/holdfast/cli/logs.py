@@ -24,16 +24,14 @@ from holdfast.cli.output import command_line, page_option, page_path
 from holdfast.cli.progress import Bar, note
 from holdfast.cli.run_names import named_folder
 from holdfast.cli.scan_bar import cores, scan_bar
-from holdfast.common.files import write_whole
-from holdfast.common.plurals import plural
-from holdfast.common.ranges import Range, whole_number
 from holdfast.drift import load_suite
 from holdfast.drift.cases import Suite
 from holdfast.drift.judges import Judging
 from holdfast.errors import UsageError
+from holdfast.files import write_whole
 from holdfast.logs import scan_logs
 from holdfast.logs.labelling import LabelFile, agreements, label_tasks, sample_turns
-from holdfast.logs.loaded_files import read_loaded
+from holdfast.logs.loaded_files import LoadedFile, read_loaded
 from holdfast.logs.log_reading import NoDialog
 from holdfast.logs.part_scanning import Scan
 from holdfast.logs.recalled_causes import Asked, ask_recall
@@ -41,6 +39,7 @@ from holdfast.logs.rereading import LogsAgain
 from holdfast.logs.scanning import has_code, scratch_folder
 from holdfast.logs.scored_logs import write_scores
 from holdfast.logs.watching import LogWatch, replace_run
+from holdfast.plurals import plural
 from holdfast.records import Run, read_earlier
 from holdfast.report.log_formats import formats_list
 from holdfast.report.logs_causes import asked_sentence, why_table
@@ -49,6 +48,7 @@ from holdfast.report.logs_junit import write_logs_junit
 from holdfast.report.logs_page import logs_page
 from holdfast.report.logs_sentences import logs_table
 from holdfast.transcripts import FORMATS
+from holdfast.validation.ranges import Range, whole_number
 
 _MAX_RULES_SHOWN = 20  # if there are more, and no verdicts, categories are shown instead
 _MAX_PROBLEMS_SHOWN = 5  # of those with the files
@@ -134,17 +134,33 @@ class LogsArguments(options.ReportOptions, options.EndpointOptions):
 
 
 def run(arguments: LogsArguments) -> int:
-    started = time.monotonic()
-    bar = arguments.min_adherence
-    if bar is not None:
-        _SHARES["min_adherence"].check("logs", "min_adherence", bar)
+    started, out = time.monotonic(), _folder(arguments)
+    _check(arguments, out)
+    page = page_path(arguments, out)
+    suite = load_suite(arguments.suite, allow_code=arguments.allow_code, probed=False)
+    loaded = read_loaded(arguments.loaded or ())
+    before = read_earlier(arguments.against, "logs") if arguments.against else None
+    if arguments.watch:
+        scored = _follow(arguments, suite, loaded, before, page)
+    else:
+        scored = _scan(arguments, suite, loaded)
+    again = LogsAgain(arguments.files, arguments.format, loaded)
+    if arguments.label:
+        return _label(arguments, scored, suite, again)
+    scored, asked = _with_recall(arguments, scored, suite, again)
+    return _report(arguments, scored, asked, before, page, started)
+
+
+def _check(arguments: LogsArguments, out: Path) -> None:
+    """Refuses options that are out of range, or play no part together, before a file is read."""
+    if arguments.min_adherence is not None:
+        _SHARES["min_adherence"].check("logs", "min_adherence", arguments.min_adherence)
     _SHARES["error"].check("logs", "error", arguments.error)
     if arguments.workers is not None:
         _WORKERS.check("logs", "workers", arguments.workers)
-    out = _folder(arguments)
+    whole_number("logs", "ask", arguments.ask, 1)
     if arguments.against and arguments.against.resolve() == out.resolve():
         raise UsageError(f"--against {arguments.against} is the folder of --out; choose another.")
-    whole_number("logs", "ask", arguments.ask, 1)
     check_endpoint_options(arguments)
     if arguments.watch and arguments.model is not None:
         raise UsageError(
@@ -155,42 +171,45 @@ def run(arguments: LogsArguments) -> int:
     if arguments.label:
         _refuse_beside_label(arguments)
         require_terminal()
-    page = page_path(arguments, out)
-    suite = load_suite(arguments.suite, allow_code=arguments.allow_code, probed=False)
-    loaded = read_loaded(arguments.loaded or ())
-    before = read_earlier(arguments.against, "logs") if arguments.against else None
+
+
+def _scan(arguments: LogsArguments, suite: Suite, loaded: tuple[LoadedFile, ...]) -> Run:
+    """Scores the logs as they are."""
+    if (arguments.workers or 1) > 1 and has_code(suite):
+        note("--workers is ignored: Python functions as measures run in one process.")
+    with scan_bar() as show:
+        return scan_logs(
+            arguments.files,
+            suite,
+            _folder(arguments),
+            arguments.format,
+            cores() if arguments.workers is None else arguments.workers,
+            judging=judging_of(arguments.force_judge),
+            command=command_line(),
+            watch=show,
+            loaded=loaded,
+        )
+
+
+def _follow(
+    arguments: LogsArguments,
+    suite: Suite,
+    loaded: tuple[LoadedFile, ...],
+    before: Run | None,
+    page: Path,
+) -> Run:
+    """Scores the logs as they grow, until an interrupt."""
     judging = judging_of(arguments.force_judge)
-    if arguments.watch:
-        with scratch_folder(out) as folder:
-            watch = LogWatch(arguments.files, Scan(suite, arguments.format, folder, loaded))
+    with scratch_folder(_folder(arguments)) as folder:
+        watch = LogWatch(arguments.files, Scan(suite, arguments.format, folder, loaded))
 
-            def rewrite() -> None:
-                with contextlib.suppress(NoDialog):  # there may be one later
-                    run = _scored_now(arguments, watch, suite, judging)
-                    _write_results(arguments, run, _rows(arguments, run, before), page)
+        def rewrite() -> None:
+            with contextlib.suppress(NoDialog):  # there may be one later
+                run = _scored_now(arguments, watch, suite, judging)
+                _write_results(arguments, run, _rows(arguments, run, before), page)
 
-            follow(watch, rewrite)
-            scored = _scored_now(arguments, watch, suite, judging)
-    else:
-        if (arguments.workers or 1) > 1 and has_code(suite):
-            note("--workers is ignored: Python functions as measures run in one process.")
-        with scan_bar() as show:
-            scored = scan_logs(
-                arguments.files,
-                suite,
-                out,
-                arguments.format,
-                cores() if arguments.workers is None else arguments.workers,
-                judging=judging,
-                command=command_line(),
-                watch=show,
-                loaded=loaded,
-            )
-    again = LogsAgain(arguments.files, arguments.format, loaded)
-    if arguments.label:
-        return _label(arguments, scored, suite, again)
-    scored, asked = _with_recall(arguments, scored, suite, again)
-    return _report(arguments, scored, asked, before, page, started)
+        follow(watch, rewrite)
+        return _scored_now(arguments, watch, suite, judging)
 
 
 def _folder(arguments: LogsArguments) -> Path:

@@ -16,10 +16,8 @@ from holdfast.cli.options import (
     option_of,
 )
 from holdfast.cli.progress import note
-from holdfast.common.model_names import endpoint_meant, engine_in, is_url
-from holdfast.common.ranges import whole_number
-from holdfast.common.sampling import Sampling
 from holdfast.errors import NoSuchModel, UsageError
+from holdfast.generation.sampling import Sampling
 from holdfast.integrations.ray import Specification, connect
 from holdfast.methods import Method, parse, spec_of
 from holdfast.methods.kinds import Ability
@@ -27,7 +25,9 @@ from holdfast.models.capabilities import require_layers
 from holdfast.models.checkpoint import find_source
 from holdfast.models.engine_choice import Wanted, Work, choose_engine, read_engine
 from holdfast.models.engine_plugins import load_in_engine, read_options
+from holdfast.models.model_names import endpoint_meant, engine_in, is_url
 from holdfast.models.protocol import ChatModel
+from holdfast.validation.ranges import whole_number
 
 if TYPE_CHECKING:
     from holdfast.models.local import LocalModel

@@ -12,8 +12,8 @@ from holdfast.cli.command import Command as Command
 from holdfast.cli.command import Options as Options
 from holdfast.cli.command import RunFolder as RunFolder
 from holdfast.cli.command import option_of as option_of
-from holdfast.common.sampling import Sampling
 from holdfast.drift.settings import CONTEXTS, PROBE_AT, Settings
+from holdfast.generation.sampling import Sampling
 from holdfast.methods.kinds import Ability
 from holdfast.models.engine_choice import Work
 

@@ -9,7 +9,7 @@ from holdfast import report
 from holdfast.analysis.summary import DriftResults, summary_of, write
 from holdfast.cli.options import Options, ReportOptions, option_of
 from holdfast.cli.progress import duration
-from holdfast.common.files import write_whole
+from holdfast.files import write_whole
 from holdfast.records import Run
 from holdfast.report import check_page
 from holdfast.report.next_step import repeated

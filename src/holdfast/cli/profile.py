@@ -1,9 +1,8 @@
-"""`holdfast profile` finds the heads to steer; `holdfast fit` learns what a method needs."""
+"""`holdfast profile`: finds the attention heads to steer."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
@@ -11,33 +10,21 @@ from holdfast import methods
 from holdfast.analysis.profile import choose_heads, read_profile
 from holdfast.cli import options
 from holdfast.cli.json_output import summary_in, write_document
-from holdfast.cli.model_loading import begin_loading, load_local, load_model
+from holdfast.cli.model_loading import load_model
 from holdfast.cli.options import Arg, Command, Spec
 from holdfast.cli.output import command_line, page_path, print_figures, write_page
 from holdfast.cli.progress import Bar, note
 from holdfast.cli.run_names import model_of, run_folder
-from holdfast.common import ranges
-from holdfast.common.model_names import is_url
-from holdfast.errors import UnknownName, UsageError
-from holdfast.methods.fitted import SUFFIX
+from holdfast.errors import UsageError
 from holdfast.methods.heads import Ranking
 from holdfast.papers import zhang2024 as tasks
 from holdfast.records.folder import refuse_other_command
 from holdfast.report import write_summary
 from holdfast.report.profile_report import profile_lines, profile_page, write_profile
+from holdfast.validation import ranges
 
 if TYPE_CHECKING:
     from holdfast.papers.zhang2024.profiling import ProfilingPlan
-
-FIT_EXAMPLES = """A line of --data for seka and prism:
-  {"context": "Anna lives in Rome. It rained.", "answer": "Rome",
-   "relevant": "Where does Anna live?", "irrelevant": "Who won?"}
-and for capping and vector:
-  {"prompted": [{"role": "system", "content": "..."}, {"role": "user", "content": "..."}],
-   "plain": [{"role": "user", "content": "..."}]}
-examples:
-  holdfast fit seka --out seka.safetensors
-  holdfast generate --system "..." --user "..." --method seka:file=seka.safetensors,gain=1"""
 
 DESCRIPTION = (
     "Steers each head of a model separately on the samples of one or several tasks, and ranks"
@@ -85,19 +72,6 @@ class ProfileArguments(
     that gain nothing"""
     combine: Literal["intersection", "union"] = "intersection"
     """how the best K heads of several tasks are combined"""
-
-
-class FitArguments(options.LocalModelOptions):
-    method: Annotated[str, Arg("METHOD", positional=True)]
-    """seka, prism, capping or vector"""
-    out: Annotated[Path, Arg("FILE.safetensors")]
-    """the file to write"""
-    gguf: Annotated[Path | None, Arg("FILE.gguf")] = None
-    """for vector: also write a control vector for llama.cpp (llama-server --control-vector)"""
-    data: Annotated[Path | None, Arg("FILE.jsonl")] = None
-    """your own examples (default: the bundled ones)"""
-    batch_size: Annotated[int | None, Arg("ROWS")] = None
-    """the most rows generated together"""
 
 
 def run(arguments: ProfileArguments) -> None:
@@ -183,40 +157,6 @@ def _write_heads(
     (print if chosen.distinct else note)(chosen.line())
 
 
-def run_fit(arguments: FitArguments) -> None:
-    from holdfast.study.fitting.fit import fit, fitted_methods, write_control_vector
-
-    if arguments.method not in fitted_methods():
-        raise UnknownName("fitted method", arguments.method, fitted_methods())
-    if is_url(arguments.model):
-        raise UsageError(
-            f"--model {arguments.model} is an endpoint, whose hidden states cannot be read; give a"
-            " folder or a name on the hub."
-        )
-    if arguments.out.suffix != SUFFIX:
-        raise UsageError(f"--out takes a {SUFFIX} file, not {str(arguments.out)!r}.")
-    if arguments.gguf is not None:
-        if find_spec("gguf") is None:
-            raise UsageError("--gguf needs the package gguf; pip install 'holdfast-llm[gguf]'.")
-        if arguments.method != "vector":
-            raise UsageError(
-                f"--gguf {arguments.gguf} takes a vector, and {arguments.method} is no direction"
-                " that llama.cpp could add; leave it out."
-            )
-    begin_loading(arguments.model)
-    model = load_local(arguments, batch_size=arguments.batch_size)
-    watch = Bar.of("example")
-    fitted = fit(arguments.method, model, arguments.out, arguments.data, watch=watch)
-    print(f"Fitted on {model.name}: {arguments.out.resolve()}")
-    print(f"--method {fitted.method}:file={arguments.out}   (in records: file={fitted.digest})")
-    if arguments.gguf is not None:
-        write_control_vector(fitted, arguments.gguf)
-        print(f"llama-server --control-vector {arguments.gguf.resolve()}")
-    files = [arguments.out.resolve(), *([arguments.gguf.resolve()] if arguments.gguf else ())]
-    method = f"{fitted.method}:file={arguments.out}"
-    write_document({"model": model.name, "method": method, "digest": fitted.digest, "files": files})
-
-
 COMMAND = Command(
     "profile",
     "find the attention heads that are worth steering",
@@ -225,13 +165,4 @@ COMMAND = Command(
     DESCRIPTION,
     EXAMPLES,
     common=("model", "task", "out"),
-)
-FIT = Command(
-    "fit",
-    "learn the directions that a method adds, from examples",
-    run_fit,
-    FitArguments,
-    "Learns directions for a method from contrastive examples, and writes them into a safetensors"
-    " file that works with this model and this method only (see `holdfast docs methods`).",
-    FIT_EXAMPLES,
 )

@@ -12,17 +12,16 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from holdfast.common.plurals import plural, plural_of
-from holdfast.common.progress import GROWTH, Watch, seconds_left
+from holdfast.drift.progress import GROWTH, Watch, seconds_left
+from holdfast.plurals import plural, plural_of
 
 # seconds until the title (and between updates of a bar), until the first plain line, between later
 BEGINS, FIRST, EVERY = 1.0, 10.0, 30.0
 _IDLE = 10.0  # seconds without anything new, in which an estimate is not doubted
 INTERRUPTED, TERMINATED = 130, 143  # exit codes: 128 and the number of the signal
-_CONTROL, _SURROGATE = (
-    re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]"),
-    re.compile(r"[\ud800-\udfff]"),
-)
+_LONG = 50_000  # bytes of a rules file, which take some seconds
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+_SURROGATE = re.compile(r"[\ud800-\udfff]")
 
 
 def note(line: str) -> None:
@@ -36,9 +35,6 @@ def note_if_long(path: Path) -> None:
         size = path.stat().st_size
         if size > _LONG:
             note(f"{path} has {size // 1000:,} kB; reading its rules takes a while.")
-
-
-_LONG = 50_000  # bytes of a rules file, which take some seconds
 
 
 def printable(text: str) -> str:

@@ -10,12 +10,12 @@ from typing import Annotated
 from holdfast.cli import options
 from holdfast.cli.command import Arg, Command, Options
 from holdfast.cli.json_output import write_document
-from holdfast.cli.needed_packages import check_extra
 from holdfast.cli.progress import exiting_on_sigterm, note
-from holdfast.common.ranges import Range
 from holdfast.drift.suites import load_suite
 from holdfast.errors import UsageError
+from holdfast.extras import check_extra
 from holdfast.methods import parse, spec_of
+from holdfast.validation.ranges import Range
 
 EXAMPLES = """examples:
   holdfast proxy --upstream http://localhost:8000/v1 --suite bot.yaml

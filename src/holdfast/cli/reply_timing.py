@@ -7,14 +7,14 @@ from dataclasses import dataclass, replace
 
 from holdfast.cli.progress import duration, note
 from holdfast.cli.time_box import Pilot
-from holdfast.common.event_loop import run_sync
-from holdfast.common.seeds import seed_of
 from holdfast.drift import Settings, Suite
 from holdfast.drift.pairing import Pairing, draw, prepare
 from holdfast.drift.recorded_dialogs import UserTurns
 from holdfast.drift.remaining import count_replies
+from holdfast.models.event_loop import run_sync
 from holdfast.models.protocol import ChatModel, Engine
 from holdfast.models.requests import Reply, Request
+from holdfast.seeds import seed_of
 
 # How many are timed side by side. A model that runs here answers many in little more time than a
 # few, and a run gives it many; requests to an endpoint cost money.

@@ -9,9 +9,9 @@ from holdfast.cli.model_loading import load_layered_model, load_model
 from holdfast.cli.options import Arg, Command, ModelOptions, RunOptions, SeedOptions, option_of
 from holdfast.cli.progress import Bar
 from holdfast.cli.run_names import model_of, run_folder
-from holdfast.common.model_names import is_url
 from holdfast.errors import UsageError
 from holdfast.methods import Ability
+from holdfast.models.model_names import is_url
 from holdfast.papers import li2024
 from holdfast.papers.findings import scale_of
 from holdfast.study.capability import usual_capability

@@ -4,7 +4,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from holdfast.cli.options import ModelOptions
-from holdfast.common.model_names import is_url
+from holdfast.models.model_names import is_url
 
 FOLDER = Path("runs")
 

@@ -7,8 +7,8 @@ import os
 from collections.abc import Callable, Iterator
 
 from holdfast.cli.progress import Bar
-from holdfast.common.plurals import plural
 from holdfast.logs.scanning import ScanProgress
+from holdfast.plurals import plural
 
 _LARGE = 20_000_000  # bytes from which progress is shown
 _MEGABYTE = 1_000_000

@@ -19,17 +19,17 @@ from holdfast.cli.model_loading import (
     refuse_engine,
     refuse_engine_options,
 )
-from holdfast.cli.needed_packages import check_extra
 from holdfast.cli.progress import exiting_on_sigterm, note
-from holdfast.common.model_names import engine_in, is_url
-from holdfast.common.ranges import Range, whole_number
-from holdfast.common.sampling import MOST_NEW_TOKENS
-from holdfast.common.version import __version__
 from holdfast.drift.suites import load_suite
 from holdfast.errors import UsageError
+from holdfast.extras import check_extra
+from holdfast.generation.sampling import MOST_NEW_TOKENS
 from holdfast.methods import parse, spec_of
 from holdfast.methods.fitted import read_any_fitted
 from holdfast.models.engine_choice import read_engine
+from holdfast.models.model_names import engine_in, is_url
+from holdfast.validation.ranges import Range, whole_number
+from holdfast.version import __version__
 
 if TYPE_CHECKING:
     from holdfast.models.local import LocalModel

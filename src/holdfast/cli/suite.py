@@ -10,9 +10,9 @@ from holdfast.cli.json_output import write_document
 from holdfast.cli.judge_loading import load_asked_model
 from holdfast.cli.options import Arg, Command, EndpointOptions, option_of
 from holdfast.cli.progress import Bar, note, note_if_long
-from holdfast.common.files import write_whole
-from holdfast.common.plurals import plural
 from holdfast.errors import UsageError
+from holdfast.files import write_whole
+from holdfast.plurals import plural
 
 if TYPE_CHECKING:
     from holdfast.drafting.drafted_files import DraftedFile
@@ -114,8 +114,8 @@ def _init(arguments: SuiteArguments) -> int:
 
 def _with_proposals(drafted: "list[DraftedFile]", arguments: SuiteArguments) -> "list[DraftedFile]":
     """The files with the rules that the model of --model proposes."""
-    from holdfast.common.model_names import is_url
     from holdfast.drafting.proposals import propose, undecided_lines
+    from holdfast.models.model_names import is_url
 
     name = arguments.model or ""
     count = sum(len(undecided_lines(file)) for file in drafted)

@@ -4,8 +4,8 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from holdfast.common.progress import GROWTH
-from holdfast.common.sampling import MOST_NEW_TOKENS
+from holdfast.drift.progress import GROWTH
+from holdfast.generation.sampling import MOST_NEW_TOKENS
 
 LONG = 4  # rounds; shorter conversations are for models that are too slow for these
 FEWEST = 2  # conversations of the first group, unless the model is too slow even for these

@@ -15,11 +15,10 @@ from holdfast.cli.options import Arg, Command
 from holdfast.cli.output import command_line, page_path, print_figures, write_page
 from holdfast.cli.progress import Bar
 from holdfast.cli.run_names import model_of, run_folder
-from holdfast.common.files import write_whole
-from holdfast.common.ranges import whole_number
 from holdfast.drift.benchmark import check_before_loading
 from holdfast.drift.remaining import count_replies
 from holdfast.errors import UsageError
+from holdfast.files import write_whole
 from holdfast.methods import Ability
 from holdfast.papers.li2024 import geometry
 from holdfast.records.folder import refuse_other_command
@@ -32,6 +31,7 @@ from holdfast.report.geometry_report import (
 from holdfast.report.trace_figures import write_trace_figures
 from holdfast.report.wording import count_of
 from holdfast.study import attention_decay
+from holdfast.validation.ranges import whole_number
 
 _MASS = "layers, so there is no attention mass to read"  # what trace needs of a model
 

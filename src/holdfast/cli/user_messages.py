@@ -121,7 +121,7 @@ def with_user_prompt(
     if (settings.pairs, source) == ("all", "suite") and settings.conversations % pairs:
         note(
             f"--pairs all goes through {pairs:,} pairs prompt after prompt, and --conversations"
-            f" {settings.conversations} is no whole number of rounds through them; --pairs balanced"
-            " gives every prompt its share."
+            f" {settings.conversations} does not go through all of them equally often; --pairs"
+            " balanced gives every prompt its share."
         )
     return suite, dataclasses.replace(settings, user_prompt=source)

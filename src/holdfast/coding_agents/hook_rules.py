@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from holdfast.coding_agents.session_state import write_private
-from holdfast.common.version import __version__
 from holdfast.errors import UsageError
 from holdfast.measures.registry import CODE, Measure, registered
 from holdfast.measures.turns import When
+from holdfast.version import __version__
 
 if TYPE_CHECKING:
     from holdfast.drift.cases import Case, Rule

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from holdfast.common.files import user_cache
+from holdfast.files import user_cache
 from holdfast.measures.turns import ToolCall
 from holdfast.transcripts.parsing import may_be_document
 

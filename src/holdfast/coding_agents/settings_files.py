@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from holdfast.common.files import read_text, write_whole
 from holdfast.errors import UsageError, reason_of
+from holdfast.files import read_text, write_whole
 
 
 @dataclass(frozen=True)

@@ -10,13 +10,13 @@ from typing import NamedTuple
 
 import yaml
 
-from holdfast.common.files import read_text
 from holdfast.drafting.bot_prompts import is_of_a_bot
 from holdfast.drafting.drafts import Draft, Undrafted
 from holdfast.drafting.line_rules import draft
 from holdfast.drafting.rule_ids import rule_id
 from holdfast.drafting.rules_file import Statement, read_statements
 from holdfast.errors import UsageError
+from holdfast.files import read_text
 
 MOST_CHARACTERS = 500_000  # of a rules file, which takes half a minute
 

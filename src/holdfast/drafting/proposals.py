@@ -12,8 +12,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from holdfast.common.event_loop import run_sync, task_group
-from holdfast.common.sampling import Sampling
 from holdfast.drafting.drafted_files import DraftedFile, DraftedRule, UndraftedLine
 from holdfast.drafting.drafts import NEEDS_A_JUDGE, NO_MEASURE, Draft, Undrafted
 from holdfast.drafting.rule_ids import rule_id
@@ -22,9 +20,11 @@ from holdfast.drafting.suite_text import sentence_of
 from holdfast.drift.rule_kinds import Polarity, RuleKind
 from holdfast.drift.suite_file import TurnEntry
 from holdfast.errors import RequestFailed, UsageError, cut
+from holdfast.generation.sampling import Sampling
 from holdfast.measures import build
 from holdfast.measures.number_words import NUMBER_WORDS
 from holdfast.measures.registry import FOLLOWED, Score
+from holdfast.models.event_loop import run_sync, task_group
 from holdfast.models.grammars import Grammar, read_response_format
 from holdfast.models.protocol import ChatModel, Engine
 from holdfast.models.requests import Request

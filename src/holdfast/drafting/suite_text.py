@@ -8,11 +8,11 @@ from pathlib import Path
 
 import yaml
 
-from holdfast.common.plurals import plural
 from holdfast.drafting.drafted_files import DraftedFile, DraftedRule
 from holdfast.drafting.drafts import NEEDS_A_JUDGE
 from holdfast.drafting.rule_ids import id_by_words
 from holdfast.drafting.rules_file import Statement
+from holdfast.plurals import plural
 
 # of a suite whose rules have probes, by which a rule may be made for their answers alone
 _ON_PROBES = (

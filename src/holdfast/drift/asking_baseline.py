@@ -12,8 +12,6 @@ from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
-from holdfast.common.event_loop import run_sync
-from holdfast.common.seeds import seed_of
 from holdfast.drift.cases import Suite
 from holdfast.drift.dialog_records import agent_of, participant_of, place_of
 from holdfast.drift.judges import load_judges, open_judges
@@ -21,6 +19,7 @@ from holdfast.drift.pairing import Pairing, ProbeQuestion, draw, prepare
 from holdfast.drift.probe_outcomes import ProbeOutcome, outcome_of
 from holdfast.drift.run_identity import identity_of_model, known_identity
 from holdfast.drift.settings import Cast, Running, Settings
+from holdfast.models.event_loop import run_sync
 from holdfast.models.failures import FailedRequest, Name, OutageWatch, answer_each
 from holdfast.models.protocol import ChatModel, Engine, facts_about
 from holdfast.models.requests import Reply, Request
@@ -36,6 +35,7 @@ from holdfast.records import (
     resume,
     unfinished,
 )
+from holdfast.seeds import seed_of
 
 FOLDER = "baseline"
 KIND = "baseline"

@@ -10,8 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from holdfast import records
-from holdfast.common.event_loop import run_sync
-from holdfast.common.version import __version__
 from holdfast.drift.cases import Suite
 from holdfast.drift.dialog import Dialog
 from holdfast.drift.dialog_records import conversation_of
@@ -32,8 +30,10 @@ from holdfast.drift.suites import load_suite
 from holdfast.drift.two_models import session_of
 from holdfast.errors import UsageError
 from holdfast.methods import Method, Methods, read_methods, spec_of
+from holdfast.models.event_loop import run_sync
 from holdfast.models.protocol import ChatModel, Engine, LimitsRows, facts_about
 from holdfast.records.traces import write_traces
+from holdfast.version import __version__
 
 
 def run(

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Any
 
-from holdfast.common.files import asset
 from holdfast.drift.rule_kinds import Polarity, RuleKind
 from holdfast.errors import UsageError
+from holdfast.files import asset
 from holdfast.measures import as_measure
 from holdfast.measures.registry import inner_specs, read_spec
 from holdfast.measures.turns import EVERY_TURN, NEVER_LIFTED, AssistantTurn, Unless, When

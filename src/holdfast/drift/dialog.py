@@ -14,14 +14,13 @@ from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
 from holdfast.chat.messages import Message, Tool
-from holdfast.common.sampling import Sampling
-from holdfast.common.seeds import seed_of
 from holdfast.drift.pairing import Pairing
 from holdfast.drift.probe_outcomes import ProbeOutcome
 from holdfast.drift.prompt_rules import CaseRules, with_rules
 from holdfast.drift.reply_progress import CutWatch, ReplyProgress
 from holdfast.drift.settings import WHOLE, Settings, Shown, to_summarise
 from holdfast.errors import RequestFailed
+from holdfast.generation.sampling import Sampling
 from holdfast.methods import Method
 from holdfast.models.checked_replies import generate_checked
 from holdfast.models.failures import OutageWatch
@@ -29,6 +28,7 @@ from holdfast.models.protocol import Engine
 from holdfast.models.requests import Reply, Request
 from holdfast.records import Ended, Turn
 from holdfast.records.traces import TurnTrace
+from holdfast.seeds import seed_of
 
 Speaker = Literal["user", "agent"]
 # the views of a dialog, each a thread of the engine

@@ -4,11 +4,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from holdfast.chat.default_prompts import common_length
-from holdfast.common.sampling import NO_CONTENT
 from holdfast.drift.cases import Case, Persona, Rule
 from holdfast.drift.dialog import Answer, Dialog, Speaker
 from holdfast.drift.pairing import Pairing, ProbeQuestion
 from holdfast.drift.probe_outcomes import ProbeOutcome, ProbeResults, outcome_of
+from holdfast.generation.sampling import NO_CONTENT
 from holdfast.measures.phrases import phrases_in_prompt, phrases_of_measure
 from holdfast.measures.repeated_turns import repetitions
 from holdfast.models.requests import Reply

@@ -14,15 +14,15 @@ from pathlib import Path
 from typing import NamedTuple
 
 from holdfast.chat.messages import Message
-from holdfast.common.event_loop import task_group
-from holdfast.common.files import cannot_write, write_whole
-from holdfast.common.model_names import is_url
-from holdfast.common.sampling import Sampling
 from holdfast.drift.cases import Case, Rule, Suite
 from holdfast.drift.probe_outcomes import PendingProbe, ProbeOutcome, ProbeResults, results_of
 from holdfast.errors import ModelError, RequestFailed
+from holdfast.files import cannot_write, write_whole
+from holdfast.generation.sampling import Sampling
 from holdfast.measures import Measure
 from holdfast.measures.judging import check_labels, cohens_kappa, verdict_of
+from holdfast.models.event_loop import task_group
+from holdfast.models.model_names import is_url
 from holdfast.models.protocol import ChatModel, Engine
 from holdfast.models.requests import Request
 from holdfast.records import Probe, Unanswered, append_line, cut_torn_line, read_notes

@@ -17,9 +17,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from holdfast.common.files import asset
 from holdfast.drift.cases import Case, Suite, generic_starters
 from holdfast.errors import HoldfastError, UsageError
+from holdfast.files import asset
 from holdfast.measures import build
 
 PREFIX = "li2024"

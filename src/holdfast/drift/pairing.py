@@ -8,14 +8,14 @@ from typing import Any
 
 from holdfast.chat.messages import Message, Tool, uses_tools
 from holdfast.chat.prompt import render_with_spans
-from holdfast.common.plurals import plural
-from holdfast.common.seeds import seed_of
 from holdfast.drift.cases import Case, Persona, Rule, Suite
 from holdfast.drift.recorded_dialogs import Dialogs, RecordedDialog, Script, UserTurns
 from holdfast.drift.settings import Settings
 from holdfast.errors import PromptError, UsageError
 from holdfast.models.protocol import ChatModel
 from holdfast.models.replicas import ask_model
+from holdfast.plurals import plural
+from holdfast.seeds import seed_of
 
 _CANARY = "The lucky number is {}."
 _CANARY_QUESTION = "What is the lucky number?"

@@ -24,13 +24,13 @@ from typing import Annotated, Any, Literal
 from pydantic import StringConstraints, ValidationError
 
 from holdfast.chat.messages import Message, Tool
-from holdfast.common.files import ASSETS, read_json_lines
-from holdfast.common.validation import StrictModel
 from holdfast.errors import UnknownName, UsageError, cut
+from holdfast.files import ASSETS, read_json_lines
 from holdfast.transcripts import Event, Kind, linear
 from holdfast.transcripts.chat_messages import read_messages, read_tools
 from holdfast.transcripts.content_blocks import CALL_TYPES, HIDDEN_TYPES
 from holdfast.transcripts.transcript import Malformed
+from holdfast.validation.pydantic_errors import StrictModel
 
 SHIPPED_SCRIPTS = ("everyday", "work", "long")
 _NO_TEXT = ("tool_use", *CALL_TYPES, *HIDDEN_TYPES)  # kinds of parts that need no text

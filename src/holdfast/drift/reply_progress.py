@@ -3,8 +3,8 @@
 import warnings
 from dataclasses import dataclass
 
-from holdfast.common.plurals import plural
-from holdfast.common.progress import Progress
+from holdfast.drift.progress import Progress
+from holdfast.plurals import plural
 
 _ENOUGH_REPLIES = 4  # to say that most are cut
 

@@ -14,8 +14,6 @@ from contextlib import nullcontext, suppress
 from typing import Any
 
 from holdfast.chat.messages import Message, uses_tools
-from holdfast.common.event_loop import task_group
-from holdfast.common.progress import Progress, ignored
 from holdfast.drift.dialog import (
     AGENT_VIEW,
     USER_VIEW,
@@ -27,12 +25,14 @@ from holdfast.drift.dialog import (
 )
 from holdfast.drift.dialog_records import outcomes_of, place_of, turn_of
 from holdfast.drift.pairing import Pairing, ProbeQuestion
+from holdfast.drift.progress import Progress, ignored
 from holdfast.drift.recorded_dialogs import RecordedDialog
 from holdfast.drift.remaining import probed_rounds, probes_in_round, replies_in
 from holdfast.drift.reply_progress import CutWatch, ReplyProgress
 from holdfast.drift.settings import Settings, Shown, with_summary
 from holdfast.errors import PromptTooLong, RequestFailed, UsageError
 from holdfast.methods import Method
+from holdfast.models.event_loop import task_group
 from holdfast.models.failures import OutageWatch
 from holdfast.models.protocol import Engine
 from holdfast.records import Ended, Turn, Unanswered

@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from holdfast.chat.messages import SYSTEM_AS, Message
-from holdfast.common import ranges
-from holdfast.common.progress import Progress, ignored
-from holdfast.common.sampling import Sampling
 from holdfast.drift.judges import Judging
+from holdfast.drift.progress import Progress, ignored
 from holdfast.drift.recorded_dialogs import Dialogs, UserTurns, read_dialogs, read_user_turns
 from holdfast.errors import UsageError, option
+from holdfast.generation.sampling import Sampling
 from holdfast.models.protocol import ChatModel
 from holdfast.records import Turn
+from holdfast.validation import ranges
 
 CONTEXTS = ("stop", "cut", "slide", "summarise", "compact")
 SUMMARY_PROMPT = (

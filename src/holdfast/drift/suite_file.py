@@ -9,8 +9,6 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, StringConstraints, ValidationError
 
-from holdfast.common.validation import Path as FieldPath
-from holdfast.common.validation import StrictModel, problem_of, written
 from holdfast.drift.cases import (
     NO_CATEGORY,
     Case,
@@ -28,6 +26,8 @@ from holdfast.measures.judging import check_labels
 from holdfast.measures.patterns import compiled
 from holdfast.measures.registry import FOLLOWED, Score, Undecided
 from holdfast.measures.turns import AssistantTurn, ToolCall, Unless, When
+from holdfast.validation.pydantic_errors import Path as FieldPath
+from holdfast.validation.pydantic_errors import StrictModel, problem_of, written
 
 Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 Texts = Annotated[list[Text], Field(min_length=1)]

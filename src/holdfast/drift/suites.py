@@ -4,11 +4,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from holdfast.common.files import ASSETS, read_text
 from holdfast.drift import li2024, sys_ifeval
 from holdfast.drift.cases import Suite
 from holdfast.drift.suite_file import parse_suite
 from holdfast.errors import UnknownName, UsageError
+from holdfast.files import ASSETS, read_text
 
 SHIPPED = ("starter", "core", "everyday", "bots", "bot", "luna")
 

@@ -15,9 +15,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from holdfast.common.files import read_text
 from holdfast.drift.cases import Case, Rule, Suite, generic_starters
 from holdfast.errors import UsageError, reason_of, shortened
+from holdfast.files import read_text
 from holdfast.measures import Measure, build
 from holdfast.measures.registry import REGISTRY
 

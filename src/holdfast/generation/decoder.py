@@ -19,9 +19,9 @@ from torch import Tensor
 from transformers.cache_utils import Cache
 
 from holdfast.attention import BatchSteering
-from holdfast.common.threads import one_thread
 from holdfast.generation.batch import steering_of
 from holdfast.generation.constraints import constrain
+from holdfast.generation.cpu_threads import one_thread
 from holdfast.generation.drawing import DrawnToken, draw_or_fail, log_probabilities
 from holdfast.generation.memory import ran_out_of_memory
 from holdfast.generation.prefixes import KeysValues

@@ -11,8 +11,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from holdfast.common.sampling import Sampling
 from holdfast.errors import ModelError
+from holdfast.generation.sampling import Sampling
 
 DrawnToken = int | Exception  # a token id, or why there is none
 

@@ -20,11 +20,11 @@ import torch
 from torch import Tensor
 
 from holdfast.attention import AttentionTrace
-from holdfast.common.sampling import Penalties, Sampling
 from holdfast.errors import ModelError
 from holdfast.generation.constraints import Matcher, TokenGrammar
 from holdfast.generation.drawing import DrawnToken, LogProbability, uniforms
 from holdfast.generation.prefixes import KeysValues, Prefix
+from holdfast.generation.sampling import Penalties, Sampling
 from holdfast.methods.compiled import UNSTEERED, CompiledMethods
 from holdfast.methods.protocols import EditsLogits
 

@@ -21,9 +21,9 @@ from holdfast.attention import (
     cache_of,
     steered,
 )
-from holdfast.common.threads import is_small
 from holdfast.errors import HoldfastError, ModelError
 from holdfast.generation.batch import Batch, batch_of, steering_of
+from holdfast.generation.cpu_threads import is_small
 from holdfast.generation.memory import ran_out_of_memory
 from holdfast.generation.rows import StreamState
 from holdfast.generation.slot_layers import DummyLayer

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from holdfast.common.later import later
+from holdfast.lazy_imports import later
 
 if TYPE_CHECKING:
     from holdfast.analysis.adherence import adherence

@@ -16,10 +16,10 @@ import numpy as np
 
 from holdfast.analysis.adherence import label_of
 from holdfast.analysis.statistics import SCORES, Estimate, estimate
-from holdfast.common.files import cannot_write
 from holdfast.drift.cases import Suite
 from holdfast.drift.rule_texts import text_of
 from holdfast.errors import RecordsError, cut, reason_of
+from holdfast.files import cannot_write
 from holdfast.logs.dialogs import LoggedTurn
 from holdfast.logs.rereading import LogsAgain
 from holdfast.logs.scored_logs import named_rules

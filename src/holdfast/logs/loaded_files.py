@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from holdfast.common.files import read_text
 from holdfast.errors import UsageError
+from holdfast.files import read_text
 from holdfast.logs.context import WITHOUT_PROMPTS
 from holdfast.transcripts.transcript import Event, Kind, Transcript
 

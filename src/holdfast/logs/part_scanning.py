@@ -12,10 +12,10 @@ from functools import partial
 from pathlib import Path
 from typing import IO
 
-from holdfast.common.files import digest_of
 from holdfast.drift.cases import Suite
 from holdfast.drift.probe_outcomes import PendingProbe, results_of
 from holdfast.errors import UsageError
+from holdfast.files import digest_of
 from holdfast.logs.copies import TurnEvents
 from holdfast.logs.dialogs import dialog_of
 from holdfast.logs.loaded_files import LoadedFile, with_loaded

@@ -16,14 +16,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from holdfast.chat.messages import Message
-from holdfast.common.event_loop import run_sync, task_group
-from holdfast.common.files import cannot_write
-from holdfast.common.sampling import Sampling
-from holdfast.common.seeds import seed_of
 from holdfast.drift.cases import Case, Rule, Suite
 from holdfast.drift.pairing import RECALL_QUESTION
 from holdfast.drift.rule_texts import text_of
 from holdfast.errors import RequestFailed
+from holdfast.files import cannot_write
+from holdfast.generation.sampling import Sampling
 from holdfast.logs.breach_places import breach_position
 from holdfast.logs.context import Contexts
 from holdfast.logs.dialogs import LoggedDialog
@@ -33,6 +31,7 @@ from holdfast.logs.turn_scoring import case_of
 from holdfast.measures.registry import FOLLOWED
 from holdfast.measures.rule_statements import stated_in
 from holdfast.measures.rule_text import RuleText
+from holdfast.models.event_loop import run_sync, task_group
 from holdfast.models.protocol import ChatModel, Engine
 from holdfast.models.requests import Request
 from holdfast.records import (
@@ -44,6 +43,7 @@ from holdfast.records import (
     read_notes,
 )
 from holdfast.records.cause_records import RecallAnswer
+from holdfast.seeds import seed_of
 from holdfast.transcripts.transcript import Event, Kind
 
 ANSWERS_FILE = "recall.jsonl"

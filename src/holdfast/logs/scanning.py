@@ -25,10 +25,10 @@ from multiprocessing import get_context, parent_process
 from pathlib import Path
 from typing import Any
 
-from holdfast.common.files import cannot_write
 from holdfast.drift.cases import Suite
 from holdfast.drift.judges import Judging
 from holdfast.errors import HoldfastError, UnknownName
+from holdfast.files import cannot_write
 from holdfast.logs.joined_parts import scored_logs
 from holdfast.logs.loaded_files import LoadedFile
 from holdfast.logs.part_scanning import Scan, ScannedPart, joined, scan_part

@@ -7,8 +7,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from holdfast.common.event_loop import run_sync
-from holdfast.common.version import __version__
 from holdfast.drift.cases import Case, Rule, Suite
 from holdfast.drift.judges import Judges, Judging, load_judges, open_judges
 from holdfast.drift.rule_texts import sentence_of
@@ -21,8 +19,10 @@ from holdfast.logs.turn_scoring import (
     score_dialog,
     with_results,
 )
+from holdfast.models.event_loop import run_sync
 from holdfast.records import Run, batches, open_run, read_run, resume, to_line
 from holdfast.records.lines import with_checksum
+from holdfast.version import __version__
 
 _BATCH = 256  # records that are written at a time
 

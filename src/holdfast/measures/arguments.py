@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from types import UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
-from holdfast.common.files import ASSETS, asset
+from holdfast.files import ASSETS, asset
 
 # the languages that a reply can be asked to be in: codes of the package `py3langid`, and names
 NAMES = dict(line.split(" ", 1) for line in asset("languages.txt").splitlines())

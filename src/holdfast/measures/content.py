@@ -7,12 +7,12 @@ import re
 from functools import cache
 from typing import Any
 
-from holdfast.common.plurals import plural
 from holdfast.measures.arguments import Direction, Flag, Number, Share, Words, entries
 from holdfast.measures.number_words import NUMBER_WORDS, words_for
 from holdfast.measures.reasons import named
 from holdfast.measures.registry import Score, measure, share, share_true, verdict
 from holdfast.measures.text import fold, folded_words, sentences_of, words_of
+from holdfast.plurals import plural
 
 NUMERAL = re.compile(
     r"(?<![\w.,])[0-9]{1,3}(?:[, \u00a0\u202f][0-9]{3})+(?![\w])|[0-9]+(?:\.[0-9]+)?"

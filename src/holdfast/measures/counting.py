@@ -4,7 +4,6 @@ import re
 from collections import Counter
 from itertools import pairwise
 
-from holdfast.common.plurals import plural
 from holdfast.measures.arguments import Count, Counts, Flag, Letter, Text
 from holdfast.measures.registry import (
     Score,
@@ -16,6 +15,7 @@ from holdfast.measures.registry import (
     verdict,
 )
 from holdfast.measures.text import closing_mark, fold, folded_words, sentences_of, words_of
+from holdfast.plurals import plural
 
 
 def closeness(count: int, target: int, noun: str) -> Score:

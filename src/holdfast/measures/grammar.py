@@ -8,7 +8,7 @@ simple, readable, and the same on any machine, which a trained tagger is not.
 import re
 from functools import cache, lru_cache
 
-from holdfast.common.files import asset
+from holdfast.files import asset
 from holdfast.measures.arguments import Count, Share
 from holdfast.measures.number_words import words_for
 from holdfast.measures.registry import Score, measure, share, share_true

@@ -9,7 +9,6 @@ differs on purpose, the function says so (docs/suites.md has the differences, co
 import json
 import re
 
-from holdfast.common.plurals import plural
 from holdfast.measures.arguments import (
     NAMES,
     Count,
@@ -24,6 +23,7 @@ from holdfast.measures.language import is_in
 from holdfast.measures.reasons import named
 from holdfast.measures.registry import Score, WhenCut, exceeds, measure, verdict
 from holdfast.measures.text import MAY_BE_LAST, NEVER_LAST
+from holdfast.plurals import plural
 
 
 def compare(count: int, relation: str, target: int, noun: str) -> Score:

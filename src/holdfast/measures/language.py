@@ -10,10 +10,10 @@ import re
 from functools import cache
 from typing import Any
 
-from holdfast.common.plurals import plural
 from holdfast.measures.arguments import NAMES, LanguageCode
 from holdfast.measures.registry import Score, measure
 from holdfast.measures.text import folded_words, sentences_of, words_of
+from holdfast.plurals import plural
 
 # Languages with a word list, and the list's name if it differs. Languages without spaces between
 # words, or written with signs between letters, are left to the identifier.

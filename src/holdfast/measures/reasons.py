@@ -10,9 +10,9 @@ from contextlib import suppress
 from functools import cache
 from typing import Any
 
-from holdfast.common.plurals import plural
 from holdfast.errors import UsageError, cut
 from holdfast.measures.patterns import find
+from holdfast.plurals import plural
 
 _SHOWN = 60  # characters of a text
 _LISTED = 4  # words of a list

@@ -27,15 +27,15 @@ from typing import (
     overload,
 )
 
-from holdfast.common.catalogue_entry import CatalogueEntry
 from holdfast.errors import UnknownName, UsageError, shortened
 from holdfast.measures.arguments import for_pydantic
 from holdfast.measures.turns import AssistantTurn
+from holdfast.methods.catalogue_entry import CatalogueEntry
 
 if TYPE_CHECKING:
     from pydantic.fields import FieldInfo
 
-    from holdfast.common.validation import Path, StrictModel
+    from holdfast.validation.pydantic_errors import Path, StrictModel
 
 SURROGATE = re.compile("[\ud800-\udfff]")
 FOLLOWED = 0.5  # the least score of a reply that follows its prompt
@@ -137,7 +137,7 @@ class Entry:
         """Its arguments as a Pydantic model."""
         from pydantic import create_model
 
-        from holdfast.common.validation import StrictModel
+        from holdfast.validation.pydantic_errors import StrictModel
 
         hints = get_type_hints(self.function, include_extras=True)
         fields: dict[str, Any] = {
@@ -407,7 +407,7 @@ def check_fields(
 
     from pydantic import ValidationError
 
-    from holdfast.common.validation import problem_of
+    from holdfast.validation.pydantic_errors import problem_of
 
     def called(path: Path) -> str:
         if not path:

@@ -8,7 +8,6 @@ import re
 from collections import Counter
 from itertools import pairwise
 
-from holdfast.common.plurals import plural
 from holdfast.measures import grammar
 from holdfast.measures.arguments import (
     Count,
@@ -26,6 +25,7 @@ from holdfast.measures.counting import alternation
 from holdfast.measures.layout import has_keys, objects_in
 from holdfast.measures.registry import Score, measure, share, share_true, verdict
 from holdfast.measures.text import WORD, folded_words, sentences_of, words_of
+from holdfast.plurals import plural
 
 STRIPPED = re.compile(r"[^\w\s]")
 

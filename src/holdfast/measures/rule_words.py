@@ -7,7 +7,7 @@ Both hold only what changes no rule: "discuss" is not "mention", nor "try to" an
 import re
 from functools import cache, lru_cache
 
-from holdfast.common.files import asset
+from holdfast.files import asset
 from holdfast.measures.number_words import NUMBER_WORDS
 
 SYNONYMS = """

@@ -15,8 +15,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from holdfast.common.files import write_whole
 from holdfast.errors import UsageError, reason_of
+from holdfast.files import write_whole
 
 if TYPE_CHECKING:
     import torch

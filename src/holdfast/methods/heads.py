@@ -10,9 +10,9 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-from holdfast.common import ranges
-from holdfast.common.files import write_whole
 from holdfast.errors import ParameterOutOfRange, UsageError, reason_of
+from holdfast.files import write_whole
+from holdfast.validation import ranges
 
 M = TypeVar("M")  # a method that touches some heads of a model, or all
 Head = tuple[int, int]  # (layer, head), both counted from 0; heads are query heads

@@ -12,10 +12,10 @@ from collections.abc import Callable
 from dataclasses import MISSING, dataclass, field
 from typing import Any, TypeVar, dataclass_transform
 
-from holdfast.common.ranges import Range, whole_value
 from holdfast.errors import UsageError
 from holdfast.methods.fitted import SUFFIX, Fitted, read_fitted
 from holdfast.methods.heads import HeadSet, checked_heads, checked_layers, read_heads, read_layers
+from holdfast.validation.ranges import Range, whole_value
 
 C = TypeVar("C")
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from holdfast.common.seeds import seed_of
 from holdfast.errors import RequestFailed, UsageError
 from holdfast.methods import CompiledMethods
 from holdfast.models.protocol import Engine
 from holdfast.models.requests import Reply, Request
+from holdfast.seeds import seed_of
 
 
 @dataclass(frozen=True)

@@ -13,11 +13,11 @@ from tempfile import TemporaryDirectory
 
 from safetensors import SafetensorError, safe_open
 
-from holdfast.common.files import user_cache
-from holdfast.common.model_names import endpoint_meant, is_url
 from holdfast.errors import ModelError, NoSuchModel, cut
+from holdfast.files import user_cache
 from holdfast.models.gguf import GGUF, read_gguf
 from holdfast.models.gguf_stand_in import standing_in
+from holdfast.models.model_names import endpoint_meant, is_url
 
 DEFAULT = "default"
 DEFAULT_FOLDER = Path(__file__).parents[1] / "assets" / "model"

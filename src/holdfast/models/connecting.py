@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 from urllib.parse import SplitResult, urlsplit
 
-from holdfast.common import ranges
 from holdfast.errors import ModelError, Unreachable, UsageError
 from holdfast.models.completions import MalformedResponse, read_models
 from holdfast.models.endpoint import EndpointModel, warn_of_loss
@@ -22,6 +21,7 @@ from holdfast.models.endpoint_address import Endpoint
 from holdfast.models.endpoint_errors import failure_of, list_models
 from holdfast.models.endpoint_server import Server
 from holdfast.models.served import ask_served
+from holdfast.validation import ranges
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI, OpenAI

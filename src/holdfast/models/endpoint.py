@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING, ClassVar, Self
 
-from holdfast.common.event_loop import run_sync
 from holdfast.errors import Unreachable
 from holdfast.methods import Ability, Method
 from holdfast.models.endpoint_server import Server
+from holdfast.models.event_loop import run_sync
 from holdfast.models.protocol import Generates, checked_batch, generate_all
 from holdfast.models.requests import Reply, Request
 

@@ -6,9 +6,9 @@ from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from holdfast.common.event_loop import task_group
 from holdfast.errors import ModelError, RequestFailed, Unavailable
 from holdfast.models.checked_replies import generate_checked
+from holdfast.models.event_loop import task_group
 from holdfast.models.protocol import Engine
 from holdfast.models.requests import Reply, Request
 

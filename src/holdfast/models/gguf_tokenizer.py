@@ -14,8 +14,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from holdfast.common.files import user_cache, write_whole
 from holdfast.errors import RecordsError
+from holdfast.files import user_cache, write_whole
 from holdfast.models.gguf_header import Header
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from unittest.mock import patch
 import numpy as np
 import torch
 
-from holdfast.common.threads import one_thread
+from holdfast.generation.cpu_threads import one_thread
 from holdfast.models.gguf_blocks import UNPACK, dequantise
 from holdfast.models.gguf_header import Header, TensorInfo
 

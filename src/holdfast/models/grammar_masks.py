@@ -19,8 +19,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from holdfast.common.extras import import_extra
 from holdfast.errors import ModelError, UsageError, cut, option
+from holdfast.extras import import_extra
 from holdfast.models.grammars import Grammar
 
 if TYPE_CHECKING:

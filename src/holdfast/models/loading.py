@@ -12,7 +12,6 @@ from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from holdfast.attention import cache_of, install, layers_with_attention
 from holdfast.chat.templates import begin_with_bos, read_template
-from holdfast.common import ranges
 from holdfast.errors import ModelError
 from holdfast.generation.state_layers import ATTENDING, SLOT_LAYERS
 from holdfast.models.checkpoint import DEFAULT, Source, find_source, hub_silence
@@ -28,6 +27,7 @@ from holdfast.models.placement import (
     placement_of,
 )
 from holdfast.models.whole_weights import check_kind, load_whole, without_weight_bars
+from holdfast.validation import ranges
 
 _LARGE_BATCH = 48  # rows that fill the processors with a large model
 

@@ -12,7 +12,6 @@ from transformers import PreTrainedModel, PreTrainedTokenizerFast
 from holdfast.attention import check_heads, why_unreached
 from holdfast.chat.emphasis import Part
 from holdfast.chat.messages import Messages
-from holdfast.common.event_loop import run_sync
 from holdfast.errors import ModelError
 from holdfast.generation.memory import memory_of_this_process
 from holdfast.generation.reply_scoring import Scored
@@ -27,6 +26,7 @@ from holdfast.methods import (
     read_methods,
 )
 from holdfast.models.capabilities import LOCAL_ABILITIES, check_requirements
+from holdfast.models.event_loop import run_sync
 from holdfast.models.fingerprint import Fingerprint
 from holdfast.models.protocol import Generates
 from holdfast.models.requests import Reply, Request

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar, Unpack, cast, ru
 from holdfast.chat.default_prompts import default_system_prompt
 from holdfast.chat.emphasis import Part
 from holdfast.chat.messages import Messages
-from holdfast.common.event_loop import task_group
-from holdfast.common.sampling import Penalties, Sampling, SamplingValues
 from holdfast.errors import UnknownName
+from holdfast.generation.sampling import Penalties, Sampling, SamplingValues
 from holdfast.methods import Ability, Method, Methods
+from holdfast.models.event_loop import task_group
 from holdfast.models.grammars import read_response_format
 from holdfast.models.requests import Reply, Request
 

@@ -15,9 +15,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from holdfast.chat.emphasis import TextRange
-from holdfast.common.sampling import Penalties, Sampling
 from holdfast.errors import PromptError, UsageError
 from holdfast.generation.row_errors import naming_copies
+from holdfast.generation.sampling import Penalties, Sampling
 from holdfast.methods import Method, ShiftsAttention
 from holdfast.models.rendering import Rendered
 from holdfast.models.requests import Reply, Request

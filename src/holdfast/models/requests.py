@@ -19,11 +19,11 @@ from holdfast.chat.messages import (
     read_message,
 )
 from holdfast.chat.reasoning import split_reasoning
-from holdfast.common import ranges
-from holdfast.common.sampling import Penalties, Sampling
 from holdfast.errors import ParameterOutOfRange, UsageError, option, shortened
+from holdfast.generation.sampling import Penalties, Sampling
 from holdfast.methods import CompiledMethods, Method, Methods, compile_methods, read_methods
 from holdfast.models.grammars import Grammar
+from holdfast.validation import ranges
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -7,10 +7,9 @@ from contextlib import aclosing
 from dataclasses import replace
 from typing import Self
 
-from holdfast.common import ranges
-from holdfast.common.event_loop import run_sync, task_group
 from holdfast.errors import ModelError, UsageError
 from holdfast.generation.reply_scoring import Scored, score_rows
+from holdfast.models.event_loop import run_sync, task_group
 from holdfast.models.protocol import checked_batch, generate_all
 from holdfast.models.rehearsals import GenerateRendered
 from holdfast.models.rendering import Rendered, check_room
@@ -21,6 +20,7 @@ from holdfast.models.session_model import SessionModel
 from holdfast.models.step_loop import StepLoop
 from holdfast.models.stepped_model import SteppedModel
 from holdfast.models.thread_cache import ThreadCache
+from holdfast.validation import ranges
 
 MAX_TOP_LOGPROBS = 20
 

@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-from holdfast.common.event_loop import run_sync
+from holdfast.models.event_loop import run_sync
 from holdfast.models.protocol import ChatModel, checked_batch
 from holdfast.models.requests import Reply, Request, Token
 

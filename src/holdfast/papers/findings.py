@@ -16,8 +16,8 @@ from holdfast.analysis.verdicts import (
     judge,
     verdict_on,
 )
-from holdfast.common.files import write_whole
 from holdfast.errors import UnknownName
+from holdfast.files import write_whole
 from holdfast.report.page import Picture, Table, render
 from holdfast.report.wording import with_interval
 

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import NoReturn
 
-from holdfast.common.plurals import plural
 from holdfast.drift.cases import Rule, Suite
 from holdfast.errors import UsageError
 from holdfast.methods import METHODS_OUTSIDE_MODELS, Method, compile_methods, spec_of
 from holdfast.models.checked_replies import check_retries
+from holdfast.plurals import plural
 from holdfast.proxy.chat_requests import ChatRequest
 from holdfast.proxy.request_edits import Outcome
 from holdfast.proxy.suite_chat import EditingCase, SuiteChat

@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from holdfast.common.extras import import_extra
-from holdfast.common.files import write_whole
+from holdfast.extras import import_extra
+from holdfast.files import write_whole
 from holdfast.records.earlier import SCHEMA
 from holdfast.records.run import Run
 from holdfast.records.run_table import Column

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from holdfast.common.files import FULL, sync, write_whole
 from holdfast.errors import AnotherRun, RecordsError, Unreachable, reason_of
+from holdfast.files import FULL, sync, write_whole
 from holdfast.records.belonging import Record, refuse_foreign
 from holdfast.records.compatibility import ALIKE, Compatibility, joined, refuse_another
 from holdfast.records.earlier import CURRENT, OLD_LINES, SCHEMA

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from holdfast.common.files import write_whole
 from holdfast.errors import AnotherRun, RecordsError
+from holdfast.files import write_whole
 from holdfast.records.compatibility import Compatibility, first_difference
 from holdfast.records.earlier import OLD_LINES, SCHEMA
 from holdfast.records.folder import Key, open_run, read_run

@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
-from holdfast.common.files import sync
 from holdfast.errors import RecordsError, json_type_in_words
+from holdfast.files import sync
 from holdfast.records.belonging import NotOfRun, Record, first_fault, record_of
 from holdfast.records.identity import Manifest
 from holdfast.records.model import RecordModel

@@ -8,8 +8,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
-from holdfast.common.extras import import_extra
 from holdfast.errors import AnotherRun
+from holdfast.extras import import_extra
 from holdfast.records.belonging import Record
 from holdfast.records.conversation import CapabilityConversation, Conversation, LogDialog
 from holdfast.records.identity import Identity, Manifest

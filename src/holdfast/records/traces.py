@@ -12,8 +12,8 @@ from urllib.parse import quote
 
 import numpy as np
 
-from holdfast.common.files import write_whole
 from holdfast.errors import RecordsError, reason_of
+from holdfast.files import write_whole
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from holdfast.analysis.summary import DriftResults, results_of, write_summary
-from holdfast.common.files import cannot_write, write_whole
 from holdfast.errors import AnotherRun, RecordsError, UsageError
+from holdfast.files import cannot_write, write_whole
 from holdfast.records import read_run
 from holdfast.report.terminal import table
 

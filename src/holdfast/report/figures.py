@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from holdfast.analysis.statistics import Estimate
-from holdfast.common.files import write_whole
 from holdfast.errors import cut
+from holdfast.files import write_whole
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -16,7 +16,7 @@ from xml.etree import ElementTree
 from holdfast.analysis.check_file import Check
 from holdfast.analysis.check_verdicts import PromptCheck, RuleCheck, Terms
 from holdfast.analysis.sequential import FAIL, PASS, UNDECIDED
-from holdfast.common.files import write_whole
+from holdfast.files import write_whole
 from holdfast.report.check_sentences import (
     NO_CLEAR_FAILURE,
     details,

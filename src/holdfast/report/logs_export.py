@@ -24,15 +24,15 @@ from types import NoneType
 from typing import IO, Any, NamedTuple, get_args, get_type_hints
 
 from holdfast.analysis.adherence import label_of
-from holdfast.common.extras import import_extra
-from holdfast.common.files import cannot_write
-from holdfast.common.version import __version__
 from holdfast.errors import UsageError
+from holdfast.extras import import_extra
+from holdfast.files import cannot_write
 from holdfast.measures.registry import FOLLOWED
 from holdfast.records import Probe, Run
 from holdfast.records.export import arrow_schema, csv_line, without_formula, without_surrogates
 from holdfast.records.log_scores import rule_of
 from holdfast.records.run_table import Column
+from holdfast.version import __version__
 
 KEPT_LABEL, BROKEN_LABEL, UNSCORED_LABEL = "pass", "fail", "not judged"
 SUFFIXES = (".csv", ".parquet", ".json")

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from holdfast.analysis.measure_tests import MeasureTest, ScoredTurn
 from holdfast.analysis.statistics import Estimate
-from holdfast.common.plurals import plural
+from holdfast.plurals import plural
 from holdfast.report.wording import aligned
 
 

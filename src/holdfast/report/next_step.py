@@ -11,9 +11,9 @@ from holdfast.analysis.summary import DriftResults
 from holdfast.analysis.truncation import has_lost_prompt
 from holdfast.analysis.unscored import is_unmeasured, unscored_by_reason
 from holdfast.analysis.verdicts import MIN_SAMPLES, verdict_on
-from holdfast.common.model_names import is_served, is_url
 from holdfast.errors import UsageError
 from holdfast.methods import CompiledMethods, compile_methods, parse
+from holdfast.models.model_names import is_served, is_url
 from holdfast.records import command_of
 from holdfast.records.identity import ConversationsIdentity, Manifest
 from holdfast.records.manifest import typed_command

@@ -19,7 +19,6 @@ from markupsafe import Markup, escape
 from holdfast.analysis.collapse import COLLAPSED_TURNS
 from holdfast.analysis.statistics import MIN_PROMPTS, RESAMPLES
 from holdfast.analysis.verdicts import CANNOT_TELL, MIN_SAMPLES, verdict_on
-from holdfast.common.version import __version__
 from holdfast.drift.judges import LEAST_KAPPA
 from holdfast.records import Run
 from holdfast.report.charts import MOST_ACROSS, small, spark_path
@@ -27,6 +26,7 @@ from holdfast.report.how_measured import about_runs
 from holdfast.report.judge_agreement import counts_text
 from holdfast.report.sentences import broken_text, default_prompt_sentence, fall
 from holdfast.report.wording import other_prompts, plain, signed, signed_number
+from holdfast.version import __version__
 
 _HERE = Path(__file__).parent
 _LEAST_SCALE = 0.8  # of a picture: its letters of 9 points are then as high as 10 pixels

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from holdfast.common.sampling import NO_CONTENT
+from holdfast.generation.sampling import NO_CONTENT
 from holdfast.records import (
     Conversation,
     Ended,

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 from holdfast.analysis.statistics import Estimate
 from holdfast.analysis.verdicts import verdict_on
-from holdfast.common.plurals import plural_of
+from holdfast.plurals import plural_of
 
 _MOST_DIGITS = 6
 

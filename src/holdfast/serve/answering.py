@@ -12,8 +12,8 @@ from typing import Any
 
 from starlette.types import Send
 
-from holdfast.common.event_loop import task_group
 from holdfast.errors import Busy, Draining, HoldfastError, PromptError
+from holdfast.models.event_loop import task_group
 from holdfast.models.rendering import Rendered
 from holdfast.serve.answer_formats import AppliedSteering, Cached, Details, Shapes, Usage
 from holdfast.serve.decoding import Delta, TextDecoder, decode_reply, joined

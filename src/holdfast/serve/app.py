@@ -20,7 +20,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp
 
-from holdfast.common.validation import problem_of
 from holdfast.errors import HoldfastError, PromptError
 from holdfast.models.grammar_masks import compile_grammar
 from holdfast.serve import status_routes
@@ -50,6 +49,7 @@ from holdfast.serve.submissions import (
 )
 from holdfast.serve.tool_calls import CallParser
 from holdfast.serve.wire import CancellableResponse, Json, read_json
+from holdfast.validation.pydantic_errors import problem_of
 
 _ERRORS: dict[int | str, str] = {
     400: "Invalid request: a field is missing, unknown, unsupported or out of range.",

@@ -10,12 +10,12 @@ from pydantic import ConfigDict, Field, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
 from holdfast.chat.messages import Message, Tool
-from holdfast.common.sampling import PENALTIES, TEMPERATURES
-from holdfast.common.validation import as_json
 from holdfast.errors import option, shortened
+from holdfast.generation.sampling import PENALTIES, TEMPERATURES
 from holdfast.models.grammars import Grammar, read_response_format
 from holdfast.serve.body_model import Body, check_arguments, check_object, ignored, unsupported
 from holdfast.serve.refusals import refused_field
+from holdfast.validation.pydantic_errors import as_json
 
 MAX_SEED = 2**63 - 1
 _MAX_TEXT = 100_000  # characters of an emphasised text

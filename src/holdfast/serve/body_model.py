@@ -20,10 +20,10 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from holdfast.common.validation import Path, StrictModel, as_json, problem_of, written
 from holdfast.errors import option, shortened
 from holdfast.serve.limits import Limits
 from holdfast.serve.refusals import refusal_of_problem
+from holdfast.validation.pydantic_errors import Path, StrictModel, as_json, problem_of, written
 
 Model = TypeVar("Model", bound="Body")
 

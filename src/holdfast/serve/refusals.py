@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from holdfast.common.validation import Problem
 from holdfast.errors import HoldfastError, NoSystemRole, PromptTooLong, UnknownName, worded
 from holdfast.serve.answer_formats import ErrorResponse
+from holdfast.validation.pydantic_errors import Problem
 
 _LONGEST = 600  # characters of a message: it quotes client input, which may be long
 _END = 200  # of these, how many are kept at the end, which names the cure

@@ -7,8 +7,8 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import ConfigDict, Field, field_validator, model_validator
 
-from holdfast.common.sampling import TEMPERATURES
 from holdfast.errors import shortened
+from holdfast.generation.sampling import TEMPERATURES
 from holdfast.serve.bodies import (
     MAX_SPEC,
     MAX_TOOLS,

@@ -11,8 +11,8 @@ from collections.abc import AsyncGenerator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing, contextmanager, nullcontext
 
-from holdfast.common.threads import one_thread
 from holdfast.errors import Busy, Draining, ModelError
+from holdfast.generation.cpu_threads import one_thread
 from holdfast.generation.rows import RowState
 from holdfast.models.local import LocalModel
 from holdfast.models.rendering import Rendered

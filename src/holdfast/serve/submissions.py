@@ -8,8 +8,8 @@ from itertools import zip_longest
 from transformers import PreTrainedTokenizerFast
 
 from holdfast.chat.messages import Message, Tool, check_end, dialog_seed, has_prompt
-from holdfast.common.sampling import Penalties, Sampling
 from holdfast.errors import HoldfastError, option
+from holdfast.generation.sampling import Penalties, Sampling
 from holdfast.methods import Method, compile_methods, parse, spec_of
 from holdfast.models.call_grammars import Function, forced_call, strict_calls
 from holdfast.models.grammars import Grammar

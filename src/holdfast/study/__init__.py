@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from holdfast.analysis.check_verdicts import Terms
-from holdfast.common.later import later
+from holdfast.lazy_imports import later
 from holdfast.study.calibrating import calibrate
 from holdfast.study.calibration_plan import Plan
 from holdfast.study.capability import load_capability

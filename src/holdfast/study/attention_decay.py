@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 from holdfast import drift
 from holdfast.analysis.decay import Dialog
-from holdfast.common import ranges
 from holdfast.errors import ModelError
 from holdfast.methods import Method
 from holdfast.models.capabilities import require_layers
 from holdfast.records import Conversation
 from holdfast.records.traces import read_traces
+from holdfast.validation import ranges
 
 if TYPE_CHECKING:
     from holdfast.models.local import LocalModel

@@ -13,7 +13,6 @@ from typing import Any
 
 from holdfast import drift, records
 from holdfast import methods as steering
-from holdfast.common.event_loop import run_sync
 from holdfast.drift.pairing import resolve_settings
 from holdfast.drift.prompt_rules import check_in_dialogs, check_with_rules
 from holdfast.drift.remaining import count_replies
@@ -22,6 +21,7 @@ from holdfast.drift.run_identity import identity_of_given
 from holdfast.errors import ModelError, UsageError
 from holdfast.methods import Ability, Method
 from holdfast.models.capabilities import supports
+from holdfast.models.event_loop import run_sync
 from holdfast.models.failures import FailedRequest, OutageWatch
 from holdfast.models.protocol import ChatModel, facts_about
 from holdfast.models.served import same_served

@@ -10,15 +10,15 @@ from typing import Any
 
 from holdfast import drift
 from holdfast.analysis.verdicts import MIN_SAMPLES
-from holdfast.common import ranges
-from holdfast.common.plurals import plural
-from holdfast.common.sampling import Sampling
-from holdfast.common.seeds import seed_of
 from holdfast.drift.recorded_dialogs import UserTurns
 from holdfast.errors import ParameterOutOfRange, UnknownName, UsageError, option
+from holdfast.generation.sampling import Sampling
 from holdfast.methods import Method, Sweep, parse_sweep, spec_of
+from holdfast.plurals import plural
 from holdfast.records import MANIFEST, read_run
 from holdfast.records.identity import CalibrationIdentity
+from holdfast.seeds import seed_of
+from holdfast.validation import ranges
 
 READINGS = ("likeliest", "written")
 DEFAULT_SWEEPS = (

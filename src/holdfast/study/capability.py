@@ -20,11 +20,11 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, ConfigDict, Field, ValidationError
 
 from holdfast.analysis.candidates import LETTERS
-from holdfast.common import ranges
-from holdfast.common.files import asset, read_json_lines
-from holdfast.common.seeds import seed_of
-from holdfast.common.validation import StrictModel, problem_of, written
 from holdfast.errors import HoldfastError, UnknownName, UsageError, reason_of, shortened
+from holdfast.files import asset, read_json_lines
+from holdfast.seeds import seed_of
+from holdfast.validation import ranges
+from holdfast.validation.pydantic_errors import StrictModel, problem_of, written
 
 KINDS = ("facts", "knowledge", "mmlu:PATH", "mmlu:hub", "perplexity:FILE", "lm-eval:TASK")
 HUB_DATASET = "cais/mmlu"

@@ -21,22 +21,22 @@ from typing import Literal, NamedTuple
 from holdfast import drift, records
 from holdfast import methods as steering
 from holdfast.chat.messages import Message
-from holdfast.common import ranges
-from holdfast.common.event_loop import run_sync, task_group
-from holdfast.common.progress import Progress
-from holdfast.common.sampling import Sampling
-from holdfast.common.seeds import seed_of
 from holdfast.drift.cases import Case, Rule, Suite
+from holdfast.drift.progress import Progress
 from holdfast.drift.prompt_rules import CaseRules, check_in_dialogs, with_rules
 from holdfast.drift.settings import Running
 from holdfast.errors import ParameterOutOfRange, RequestFailed, UsageError
+from holdfast.generation.sampling import Sampling
 from holdfast.methods import Method, Methods, read_methods
 from holdfast.models.checked_replies import generate_checked
+from holdfast.models.event_loop import run_sync, task_group
 from holdfast.models.failures import FailedRequest, OutageWatch
 from holdfast.models.protocol import ChatModel, Engine, facts_about
 from holdfast.models.requests import Reply, Request
 from holdfast.models.served import same_served
 from holdfast.records.precedent_records import History, NextReply, PrecedentChat, RuleScores
+from holdfast.seeds import seed_of
+from holdfast.validation import ranges
 
 Kind = Literal["kept", "broken"]
 Histories = dict[Kind, History]

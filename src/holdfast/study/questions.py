@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from holdfast import methods as steering
 from holdfast.chat.messages import Message
-from holdfast.common.seeds import seed_of
 from holdfast.drift.cases import Case
 from holdfast.drift.prompt_rules import CaseRules, with_rules
 from holdfast.errors import UsageError
@@ -27,6 +26,7 @@ from holdfast.records import (
     LastReply,
     Tokens,
 )
+from holdfast.seeds import seed_of
 from holdfast.study.calibration_plan import Plan
 from holdfast.study.capability import LETTERS, Capability, Item
 

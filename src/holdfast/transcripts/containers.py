@@ -14,8 +14,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-from holdfast.common.files import digest_of, read_text, text_lines, unpack_zstandard
 from holdfast.errors import UsageError
+from holdfast.files import digest_of, read_text, text_lines, unpack_zstandard
 from holdfast.transcripts.databases import read_database
 from holdfast.transcripts.opencode_storage import files_of_session, read_session
 from holdfast.transcripts.parsing import loaded, may_be_document, parse, parse_lines

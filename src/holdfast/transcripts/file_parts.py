@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from holdfast.common.files import text_lines
 from holdfast.errors import UsageError
+from holdfast.files import text_lines
 from holdfast.transcripts.containers import Contents, is_lines
 from holdfast.transcripts.finding import FoundLog
 from holdfast.transcripts.formats import FORMATS, format_of

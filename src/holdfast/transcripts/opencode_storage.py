@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from holdfast.common.files import read_text
 from holdfast.errors import UsageError
+from holdfast.files import read_text
 from holdfast.transcripts.parsing import loaded
 from holdfast.transcripts.reader import Located, Unread
 

@@ -263,8 +263,8 @@ def _attention_methods(methods: Any) -> tuple[ShiftsAttention, ...]:
     if len(steering_methods) != len(read):
         other = next(method for method in read if method not in steering_methods)
         raise UsageError(
-            f"{other!r} is no attention method, which is all a block of llama.cpp can do; load the"
-            " model as llama:FILE.gguf with Holdfast for the others that it offers."
+            f"{other!r} is not an attention method, which is all that a block of llama.cpp takes;"
+            " load the model as llama:FILE.gguf with Holdfast for the others that it offers."
         )
     return steering_methods
 

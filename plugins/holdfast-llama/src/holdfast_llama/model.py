@@ -13,7 +13,6 @@ import torch
 
 from holdfast.chat.emphasis import Part
 from holdfast.chat.messages import Message
-from holdfast.common import ranges
 from holdfast.errors import ModelError, UsageError
 from holdfast.generation.reply_scoring import Scored
 from holdfast.generation.scheduler import Scheduler, Serving
@@ -32,6 +31,7 @@ from holdfast.models.protocol import Generates
 from holdfast.models.requests import Reply, Request
 from holdfast.models.session import LocalSession
 from holdfast.models.streaming import stream_reply
+from holdfast.validation import ranges
 from holdfast_llama.native import NativeModel, cache_type
 from holdfast_llama.slots import LlamaRunner, Pool
 from holdfast_llama.weights import SteeredRow
@@ -174,9 +174,9 @@ def check_steering(methods: Sequence[Method], layers: int, heads: int) -> None:
                 )
     if compiled.table is None:
         raise UsageError(
-            f"{spec_of(compiled.attention)} cannot be told by three numbers per head, which is all"
-            " that llama.cpp's attention is steered by; use one of the methods, or put a bias"
-            " before a power."
+            f"{spec_of(compiled.attention)} cannot be expressed by three numbers per head, which"
+            " is all that llama.cpp's attention is steered by; use one of the methods, or put a"
+            " bias before a power."
         )
 
 
@@ -228,7 +228,7 @@ def load(
     source = find_source(name)
     if source.gguf is None:
         raise ModelError(
-            f"llama.cpp runs GGUF files, and {name!r} is none; give a file, as"
+            f"llama.cpp runs GGUF files, and {name!r} is not one; give a file, as"
             " llama:model.gguf, or holdfast without llama:."
         )
     llama_cpp._logger.set_verbose(verbose)

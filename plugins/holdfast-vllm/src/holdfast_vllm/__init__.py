@@ -4,7 +4,7 @@
     spans.py       the tokens of a prompt that are a request's span
     rows.py        the requests of a batch's rows, by the runner's own numbers
     moves.py       which queries of a pass are moved, and the group of each of their keys
-    moved.py       attention weights moved by the methods, from scores
+    moved_weights.py  attention weights moved by the methods, from scores
     masses.py      the attention mass on the span, for requests that ask for it
     draws.py       draws tokens as Holdfast's own engine does
     layers.py      what both backends need from vLLM's layers and batches

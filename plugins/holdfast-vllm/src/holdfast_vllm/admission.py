@@ -11,7 +11,7 @@ from vllm.platforms import current_platform
 
 from holdfast.errors import HoldfastError, PromptError, UsageError
 from holdfast.methods import compile_methods, spec_of
-from holdfast_vllm.moved import Methods
+from holdfast_vllm.moved_weights import Methods
 from holdfast_vllm.spans import chat_span, given_span, text_span, tokens_of
 from holdfast_vllm.status import uses_full_graphs
 from holdfast_vllm.wire import (
@@ -169,7 +169,7 @@ def _ranges(
         spans = chat_span(text, chat.messages, chat.template, chat.write)
     else:
         raise UsageError(
-            f"This prompt is no chat, so it has no system prompt; give holdfast_text or {SPAN}."
+            f"This prompt is not a chat, so it has no system prompt; give holdfast_text or {SPAN}."
         )
     return tokens_of(spans, _offsets(renderer.tokenizer, text, ids))
 

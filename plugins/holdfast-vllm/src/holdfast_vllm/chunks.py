@@ -15,7 +15,7 @@ from holdfast.attention.passes import PassState
 from holdfast.methods import compile_methods
 from holdfast_vllm.layers import LayerPass
 from holdfast_vllm.masses import Masses
-from holdfast_vllm.moved import on_rank
+from holdfast_vllm.moved_weights import on_rank
 from holdfast_vllm.moves import Move, members
 from holdfast_vllm.pages import in_order
 

@@ -32,10 +32,16 @@ from vllm.v1.kv_cache_interface import KVCacheSpec
 
 from holdfast.methods.compiled import compile_methods, layer_table
 from holdfast_vllm.graphs import Buffers
-from holdfast_vllm.kernel import KernelTable, Queries, move, queries_of
+from holdfast_vllm.kernel import (
+    NONE_GENERATED,
+    KernelQueries,
+    KernelTable,
+    QueryRun,
+    steer_outputs,
+)
 from holdfast_vllm.layers import note_layer, rows_of_pass
 from holdfast_vllm.masses import Masses
-from holdfast_vllm.moved import Methods, on_rank, touches
+from holdfast_vllm.moved_weights import Methods, on_rank, touches
 from holdfast_vllm.moves import Move, counts_generated, moves_of
 from holdfast_vllm.status import engine_of, uses_full_graphs
 
@@ -56,7 +62,7 @@ class Plan:
 
     moves: Sequence[Move]
     methods: tuple[Methods, ...]
-    queries: Queries
+    queries: KernelQueries
     masses: Masses
     buffers: Buffers | None = None
 
@@ -142,16 +148,9 @@ class Builder(FlashAttentionMetadataBuilder):
                 return Plan(moves, methods, buffers.first(common.num_reqs), masses, buffers)
         if not moves:
             return None
-        queries = queries_of(
-            [(moved.row, moved.first, moved.count, moved.position) for moved in moves],
-            [moved.admitted.ranges for moved in moves],
-            [
-                moved.admitted.prompt if counts_generated(moved.admitted) else Queries.NOWHERE
-                for moved in moves
-            ],
-            self.num_heads_q // self.num_heads_kv,
-            common.seq_lens.device,
-        )
+        heads_per_group = self.num_heads_q // self.num_heads_kv
+        runs = [_run_of(moved) for moved in moves]
+        queries = KernelQueries.of(runs, heads_per_group, common.seq_lens.device)
         return Plan(moves, methods, queries, masses)
 
 
@@ -212,12 +211,26 @@ class Impl(FlashAttentionImpl):
             if plan.notes:
                 mass = torch.zeros(len(plan.moves), self.num_heads, device=query.device)
         pages = attn_metadata.block_table
-        move(output, lse, query, keys, values, pages, plan.queries, table, self.scale, mass)
+        steer_outputs(
+            output, lse, query, keys, values, pages, plan.queries, table, self.scale, mass
+        )
         if plan.buffers is None and mass is not None:
             for run, moved in enumerate(plan.moves):
                 if moved.notes:
                     plan.masses.note(moved.admitted.trace, number, mass[run])
         return output
+
+
+def _run_of(moved: Move) -> QueryRun:
+    admitted = moved.admitted
+    return QueryRun(
+        moved.row,
+        moved.first,
+        moved.count,
+        moved.position,
+        admitted.ranges,
+        admitted.prompt if counts_generated(admitted) else NONE_GENERATED,
+    )
 
 
 @lru_cache(_KEPT)

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from holdfast.common.sampling import Sampling
 from holdfast.generation.drawing import NOT_FINITE, draw, uniforms
+from holdfast.generation.sampling import Sampling
 from holdfast_vllm.rows import Rows
 from holdfast_vllm.wire import Admitted
 

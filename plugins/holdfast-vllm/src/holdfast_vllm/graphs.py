@@ -15,9 +15,9 @@ import torch
 from torch import Tensor
 
 from holdfast.methods.compiled import compile_methods, layer_table
-from holdfast_vllm.kernel import KernelTable, Queries
+from holdfast_vllm.kernel import NONE_GENERATED, KernelQueries, KernelTable
 from holdfast_vllm.masses import Masses
-from holdfast_vllm.moved import Methods
+from holdfast_vllm.moved_weights import Methods
 from holdfast_vllm.moves import Move, counts_generated
 from holdfast_vllm.wire import MOST_PARTS
 
@@ -37,7 +37,7 @@ class Buffers:
     """
 
     flat: Tensor
-    queries: Queries
+    queries: KernelQueries
     tables: Tensor
     mass: Tensor
     indices: dict[int, int]
@@ -52,7 +52,16 @@ class Buffers:
         order = torch.arange(rows, dtype=torch.int32, device=device)
         tiles = torch.stack([order, torch.zeros_like(order)], 1)
         ranges = ranges.view(rows, MOST_PARTS, 2)
-        queries = Queries(order, order, count, position, ranges, generated, tiles, most=1)
+        queries = KernelQueries(
+            rows=order,
+            first_query=order,
+            num_queries=count,
+            position=position,
+            first_generated=generated,
+            span=ranges,
+            tiles=tiles,
+            tile_size=1,
+        )
         tables = torch.zeros(len(layers), 3, rows, heads, device=device)
         mass = torch.zeros(len(layers), rows, heads, device=device)
         indices = {layer: index for index, layer in enumerate(layers)}
@@ -60,18 +69,18 @@ class Buffers:
         buffers.write((), ())
         return buffers
 
-    def first(self, rows: int) -> Queries:
+    def first(self, rows: int) -> KernelQueries:
         """The runs of a graph of `rows` rows."""
         all_rows = self.queries
-        return Queries(
-            all_rows.rows[:rows],
-            all_rows.first[:rows],
-            all_rows.count[:rows],
-            all_rows.position[:rows],
-            all_rows.ranges[:rows],
-            all_rows.generated[:rows],
-            all_rows.tiles[:rows],
-            all_rows.most,
+        return KernelQueries(
+            rows=all_rows.rows[:rows],
+            first_query=all_rows.first_query[:rows],
+            num_queries=all_rows.num_queries[:rows],
+            position=all_rows.position[:rows],
+            first_generated=all_rows.first_generated[:rows],
+            span=all_rows.span[:rows],
+            tiles=all_rows.tiles[:rows],
+            tile_size=all_rows.tile_size,
         )
 
     def layer(self, number: int) -> tuple[KernelTable, Tensor]:
@@ -89,7 +98,7 @@ class Buffers:
         rows = len(self.queries.rows)
         values = torch.zeros(len(self.flat), dtype=torch.int32)
         count, position, generated, ranges = values.split([rows] * 3 + [rows * 2 * MOST_PARTS])
-        generated.fill_(Queries.NOWHERE)
+        generated.fill_(NONE_GENERATED)
         ranges = ranges.view(rows, MOST_PARTS, 2)
         by_row: list[Methods] = [()] * rows
         for moved, row_methods in zip(moves, methods, strict=True):

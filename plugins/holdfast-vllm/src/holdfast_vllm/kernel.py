@@ -12,7 +12,9 @@ key outside the span with nearly all the weight causes no cancellation.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 import triton
@@ -21,8 +23,13 @@ from torch import Tensor
 
 from holdfast.attention.gpu_table import moved, padded_size, product, sigmoid
 
+NONE_GENERATED = 2**30  # a position beyond every context: no generated token is of the span
 _LOG2E = 1.4426950408889634
-_NOWHERE = 2**30  # a column beyond every context
+_LN2 = tl.constexpr(0.6931471805599453)
+_MOST_LOG_MASS = tl.constexpr(-1e-7)  # above this the span is everything in float32
+_TINY = tl.constexpr(1e-37)
+_TILE_LINES = 64  # at most: queries of a tile, times the heads that share a key head
+_BLOCK_KEYS = 32
 
 
 @dataclass(frozen=True)
@@ -43,83 +50,103 @@ class KernelTable:
     floor: Tensor
 
 
-@dataclass(frozen=True)
-class Queries:
-    """The queries of a pass that are moved: a run for each of N rows.
+class QueryRun(NamedTuple):
+    """Consecutive queries of one row that are steered.
 
     Args:
-        rows: int32 [N], numbers of the rows in the batch.
-        first, count, position: int32 [N], the first query of each run in the pass, the number of
-            its queries, and the position of the first in its context.
-        ranges: int32 [N, P, 2], the span's token ranges; (0, 0) is empty.
-        generated: int32 [N], the first token that counts as the span because it was generated;
-            `NOWHERE` if none does.
-        tiles: int32 [T, 2], for each program the number of a run and the first of its queries.
-        most: maximum number of queries per program.
+        row: its number in the batch.
+        first_query: counted in the pass.
+        num_queries: how many there are.
+        position: of the first query, in the row's context.
+        span: token ranges, at least one.
+        first_generated: the first token that counts as the span because it was generated;
+            `NONE_GENERATED` if none does.
+    """
+
+    row: int
+    first_query: int
+    num_queries: int
+    position: int
+    span: Sequence[tuple[int, int]]
+    first_generated: int = NONE_GENERATED
+
+
+@dataclass(frozen=True)
+class KernelQueries:
+    """The queries of a pass that are steered, on the device: N runs, divided into T tiles.
+
+    Args:
+        rows, first_query, num_queries, position, first_generated: int32 [N], as in `QueryRun`.
+        span: int32 [N, P, 2], token ranges; (0, 0) is empty.
+        tiles: int32 [T, 2], for each program the number of a run, and its first query in the run.
+        tile_size: the most queries of a tile.
     """
 
     rows: Tensor
-    first: Tensor
-    count: Tensor
+    first_query: Tensor
+    num_queries: Tensor
     position: Tensor
-    ranges: Tensor
-    generated: Tensor
+    first_generated: Tensor
+    span: Tensor
     tiles: Tensor
-    most: int
+    tile_size: int
 
-    NOWHERE = _NOWHERE
+    @classmethod
+    def of(
+        cls, runs: Sequence[QueryRun], heads_per_group: int, device: torch.device
+    ) -> KernelQueries:
+        """Copies runs to a device.
+
+        Args:
+            runs: at least one.
+            heads_per_group: query heads that share a key head, and are side by side in a tile.
+            device: of the cache.
+        """
+        longest = max(run.num_queries for run in runs)
+        tile_size = max(1, min(_TILE_LINES // heads_per_group, 1 << (longest - 1).bit_length()))
+        parts = max(len(run.span) for run in runs)
+        tiles = [
+            (number, start)
+            for number, run in enumerate(runs)
+            for start in range(0, run.num_queries, tile_size)
+        ]
+        # One tensor, so that there is only one copy to the device.
+        numbers: list[int] = []
+        for name in ("row", "first_query", "num_queries", "position", "first_generated"):
+            numbers += [getattr(run, name) for run in runs]
+        for run in runs:
+            for part in (*run.span, *[(0, 0)] * (parts - len(run.span))):
+                numbers += part
+        for tile in tiles:
+            numbers += tile
+        on_device = torch.tensor(numbers, dtype=torch.int32).to(device, non_blocking=True)
+        sizes = [len(runs)] * 5 + [len(runs) * parts * 2, len(tiles) * 2]
+        rows, first, count, position, generated, span, flat_tiles = on_device.split(sizes)
+        return cls(
+            rows=rows,
+            first_query=first,
+            num_queries=count,
+            position=position,
+            first_generated=generated,
+            span=span.view(-1, parts, 2),
+            tiles=flat_tiles.view(-1, 2),
+            tile_size=tile_size,
+        )
 
 
-def queries_of(
-    runs: list[tuple[int, int, int, int]],
-    ranges: list[tuple[tuple[int, int], ...]],
-    generated: list[int],
-    repeats: int,
-    device: torch.device,
-) -> Queries:
-    """The queries of a pass, on the device.
-
-    Args:
-        runs: (row, first query, count, position) of each run.
-        ranges: the span of each run.
-        generated: see `Queries`.
-        repeats: query heads that share a key head; they are side by side in a tile.
-        device: of the cache.
-    """
-    longest = max(count for _, _, count, _ in runs)
-    most = max(1, min(64 // repeats, 1 << (longest - 1).bit_length()))
-    parts = max(len(some) for some in ranges)
-    padded = [[*some, *[(0, 0)] * (parts - len(some))] for some in ranges]
-    tiles = [
-        (number, start)
-        for number, (_, _, count, _) in enumerate(runs)
-        for start in range(0, count, most)
-    ]
-    # One tensor, so that there is only one copy to the device.
-    flat = [value for run in zip(*runs, strict=True) for value in run] + generated
-    flat += [place for some in padded for part in some for place in part]
-    flat += [value for tile in tiles for value in tile]
-    there = torch.tensor(flat, dtype=torch.int32).to(device, non_blocking=True)
-    sizes = [len(runs)] * 5 + [len(runs) * parts * 2, len(tiles) * 2]
-    row, first, count, position, begin, held, tile = there.split(sizes)
-    return Queries(
-        row, first, count, position, held.view(-1, parts, 2), begin, tile.view(-1, 2), most
-    )
-
-
-def move(
+def steer_outputs(
     output: Tensor,
     lse: Tensor,
     query: Tensor,
     keys: Tensor,
     values: Tensor,
     pages: Tensor,
-    queries: Queries,
+    queries: KernelQueries,
     table: KernelTable,
     scaling: float,
     mass: Tensor | None = None,
 ) -> None:
-    """Writes the moved outputs.
+    """Moves the outputs of steered queries towards those of their span, in place.
 
     Args:
         output: [query, head, size], of the whole pass; written to.
@@ -127,17 +154,17 @@ def move(
         query: like `output`.
         keys, values: [page, token, group, size], any strides with the size innermost.
         pages: int32 [row, page], of every row of the batch.
-        queries: those that are moved.
+        queries: those that are steered.
         table: [N, head], of this layer.
         scaling: of the scores.
         mass: receives the mass of each run's last query after steering, without generated tokens;
             float32 [N, head] or more rows; None if it is not wanted.
     """
-    heads, size = query.shape[1:]
+    heads, head_size = query.shape[1:]
     groups = keys.shape[2]
-    repeats = heads // groups
-    lines = max(16, triton.next_power_of_2(queries.most * repeats))
-    _move_tile[(len(queries.tiles), groups)](
+    heads_per_group = heads // groups
+    lines = max(16, triton.next_power_of_2(queries.tile_size * heads_per_group))
+    _steer_tile[(len(queries.tiles), groups)](
         output,
         lse,
         query,
@@ -145,11 +172,11 @@ def move(
         values,
         pages,
         queries.rows,
-        queries.first,
-        queries.count,
+        queries.first_query,
+        queries.num_queries,
         queries.position,
-        queries.ranges,
-        queries.generated,
+        queries.first_generated,
+        queries.span,
         queries.tiles,
         table.bias,
         table.exponent,
@@ -168,15 +195,15 @@ def move(
         values.stride(0),
         values.stride(1),
         values.stride(2),
-        PAGE=keys.shape[1],
-        PARTS=queries.ranges.shape[1],
+        PAGE_SIZE=keys.shape[1],
+        SPAN_PARTS=queries.span.shape[1],
         HEADS=heads,
-        REPEATS=repeats,
-        MOST=queries.most,
+        HEADS_PER_GROUP=heads_per_group,
+        TILE_SIZE=queries.tile_size,
         LINES=lines,
-        SIZE=size,
-        BLOCK_SIZE=padded_size(size),
-        BLOCK_KEYS=32,
+        HEAD_SIZE=head_size,
+        PADDED_SIZE=padded_size(head_size),
+        BLOCK_KEYS=_BLOCK_KEYS,
         TRACE=mass is not None,
         WIDEN=query.device.type == "cpu",
         num_warps=4,
@@ -185,131 +212,139 @@ def move(
 
 
 @triton.jit
-def _move_tile(
-    output,
-    lse,
-    query,
-    keys,
-    values,
-    pages,
-    rows,
-    firsts,
-    counts,
-    positions,
-    ranges,
-    generated,
-    tiles,
-    bias,
-    exponent,
-    floor,
-    mass,
-    scaling,
-    pages_row,
-    output_query,
-    output_head,
-    lse_head,
-    query_query,
-    query_head,
-    key_page,
-    key_token,
-    key_group,
-    value_page,
-    value_token,
-    value_group,
-    PAGE: tl.constexpr,
-    PARTS: tl.constexpr,
+def _steer_tile(
+    output_ptr,
+    lse_ptr,
+    query_ptr,
+    keys_ptr,
+    values_ptr,
+    pages_ptr,
+    rows_ptr,
+    first_query_ptr,
+    num_queries_ptr,
+    position_ptr,
+    first_generated_ptr,
+    span_ptr,
+    tiles_ptr,
+    bias_ptr,
+    exponent_ptr,
+    floor_ptr,
+    mass_ptr,
+    log2_scaling,
+    pages_row_stride,
+    output_query_stride,
+    output_head_stride,
+    lse_head_stride,
+    query_query_stride,
+    query_head_stride,
+    key_page_stride,
+    key_token_stride,
+    key_group_stride,
+    value_page_stride,
+    value_token_stride,
+    value_group_stride,
+    PAGE_SIZE: tl.constexpr,
+    SPAN_PARTS: tl.constexpr,
     HEADS: tl.constexpr,
-    REPEATS: tl.constexpr,
-    MOST: tl.constexpr,
+    HEADS_PER_GROUP: tl.constexpr,
+    TILE_SIZE: tl.constexpr,
     LINES: tl.constexpr,
-    SIZE: tl.constexpr,
-    BLOCK_SIZE: tl.constexpr,
+    HEAD_SIZE: tl.constexpr,
+    PADDED_SIZE: tl.constexpr,
     BLOCK_KEYS: tl.constexpr,
     TRACE: tl.constexpr,
     WIDEN: tl.constexpr,
 ):
     """One tile of queries, for the heads that share a key head: a line per query and head."""
-    tile = tl.program_id(0)
     group = tl.program_id(1)
-    run = tl.load(tiles + 2 * tile)
-    start = tl.load(tiles + 2 * tile + 1)
-    row = tl.load(rows + run).to(tl.int64)
-    count = tl.load(counts + run)
+    run = tl.load(tiles_ptr + 2 * tl.program_id(0))
+    tile_start = tl.load(tiles_ptr + 2 * tl.program_id(0) + 1)  # in the run
+    row = tl.load(rows_ptr + run).to(tl.int64)
+    num_queries = tl.load(num_queries_ptr + run)
+    run_position = tl.load(position_ptr + run)
     line = tl.arange(0, LINES)
-    index = start + line // REPEATS  # of the query in its run
-    head = group * REPEATS + line % REPEATS
-    there = (index < count) & (line < MOST * REPEATS)
-    place = tl.load(firsts + run).to(tl.int64) + index  # of the query in the pass
-    column = tl.load(positions + run) + index  # in its context
-    within = tl.arange(0, BLOCK_SIZE)
-    inside = there[:, None] & (within < SIZE)[None, :]
-    asked = query + place[:, None] * query_query + head[:, None] * query_head + within[None, :]
-    q = tl.load(asked, mask=inside, other=0.0)
-    last = tl.load(positions + run) + tl.minimum(start + MOST, count)  # invisible from here on
+    query_in_run = tile_start + line // HEADS_PER_GROUP
+    query_in_pass = tl.load(first_query_ptr + run).to(tl.int64) + query_in_run
+    position = run_position + query_in_run  # in the row's context
+    head = group * HEADS_PER_GROUP + line % HEADS_PER_GROUP
+    line_exists = (query_in_run < num_queries) & (line < TILE_SIZE * HEADS_PER_GROUP)
+    dim = tl.arange(0, PADDED_SIZE)
+    dim_exists = (dim < HEAD_SIZE)[None, :]
+    query_offset = query_in_pass * query_query_stride + head * query_head_stride
+    q = tl.load(
+        query_ptr + query_offset[:, None] + dim[None, :],
+        mask=line_exists[:, None] & dim_exists,
+        other=0.0,
+    )
+    # no query of the tile sees a key from here on
+    visible_end = run_position + tl.minimum(tile_start + TILE_SIZE, num_queries)
 
-    top = tl.full((LINES,), -float("inf"), tl.float32)
-    total = tl.zeros((LINES,), tl.float32)
-    proper = tl.zeros((LINES,), tl.float32)
-    mixed = tl.zeros((LINES, BLOCK_SIZE), tl.float32)
-    pages += row * pages_row
-    keys += group * key_group
-    values += group * value_group
-    for part in tl.static_range(0, PARTS + 1):
-        if part < PARTS:
-            begin = tl.load(ranges + (run * PARTS + part) * 2)
-            end = tl.minimum(tl.load(ranges + (run * PARTS + part) * 2 + 1), last)
+    # a running softmax over the keys of the span
+    max_score = tl.full((LINES,), -float("inf"), tl.float32)
+    sum_exp = tl.zeros((LINES,), tl.float32)
+    prompt_sum_exp = tl.zeros((LINES,), tl.float32)  # without generated tokens
+    weighted_values = tl.zeros((LINES, PADDED_SIZE), tl.float32)
+    pages_ptr += row * pages_row_stride
+    keys_ptr += group * key_group_stride
+    values_ptr += group * value_group_stride
+    for part in tl.static_range(0, SPAN_PARTS + 1):
+        if part < SPAN_PARTS:
+            part_ptr = span_ptr + (run * SPAN_PARTS + part) * 2
+            part_start = tl.load(part_ptr)
+            part_end = tl.minimum(tl.load(part_ptr + 1), visible_end)
         else:
-            begin = tl.load(generated + run)
-            end = last
-        for from_key in range(begin, end, BLOCK_KEYS):
-            key = from_key + tl.arange(0, BLOCK_KEYS)
-            seen = key < end
-            page = tl.load(pages + key // PAGE, mask=seen, other=0).to(tl.int64)
-            token = (key % PAGE).to(tl.int64)
-            sizes = seen[:, None] & (within < SIZE)[None, :]
-            k = tl.load(
-                keys + (page * key_page + token * key_token)[:, None] + within[None, :],
-                mask=sizes,
-                other=0.0,
-            )
-            v = tl.load(
-                values + (page * value_page + token * value_token)[:, None] + within[None, :],
-                mask=sizes,
-                other=0.0,
-            )
-            nothing = tl.zeros((LINES, BLOCK_KEYS), tl.float32)
-            scores = product(q, tl.trans(k), nothing, WIDEN) * scaling
-            visible = seen[None, :] & (key[None, :] <= column[:, None])
-            scores = tl.where(visible, scores, -float("inf"))
-            higher = tl.maximum(top, tl.max(scores, 1))
-            base = tl.where(higher == -float("inf"), 0.0, higher)
-            p = tl.exp2(scores - base[:, None])
-            decay = tl.exp2(top - base)
-            top = higher
-            total = total * decay + tl.sum(p, 1)
-            proper = proper * decay
-            if part < PARTS:
-                proper += tl.sum(p, 1)
-            mixed = product(p.to(v.dtype), v, mixed * decay[:, None], WIDEN)
+            part_start = tl.load(first_generated_ptr + run)
+            part_end = visible_end
+        for block_start in range(part_start, part_end, BLOCK_KEYS):
+            key = block_start + tl.arange(0, BLOCK_KEYS)
+            key_exists = key < part_end
+            page = tl.load(pages_ptr + key // PAGE_SIZE, mask=key_exists, other=0).to(tl.int64)
+            token = (key % PAGE_SIZE).to(tl.int64)
+            key_offset = page * key_page_stride + token * key_token_stride
+            value_offset = page * value_page_stride + token * value_token_stride
+            mask = key_exists[:, None] & dim_exists
+            k = tl.load(keys_ptr + key_offset[:, None] + dim[None, :], mask=mask, other=0.0)
+            v = tl.load(values_ptr + value_offset[:, None] + dim[None, :], mask=mask, other=0.0)
+            zeros = tl.zeros((LINES, BLOCK_KEYS), tl.float32)
+            scores = product(q, tl.trans(k), zeros, WIDEN) * log2_scaling
+            is_visible = key_exists[None, :] & (key[None, :] <= position[:, None])
+            scores = tl.where(is_visible, scores, -float("inf"))
+            new_max = tl.maximum(max_score, tl.max(scores, 1))
+            finite_max = tl.where(new_max == -float("inf"), 0.0, new_max)
+            p = tl.exp2(scores - finite_max[:, None])
+            decay = tl.exp2(max_score - finite_max)
+            max_score = new_max
+            sum_exp = sum_exp * decay + tl.sum(p, 1)
+            prompt_sum_exp = prompt_sum_exp * decay
+            if part < SPAN_PARTS:
+                prompt_sum_exp += tl.sum(p, 1)
+            weighted_values = product(p.to(v.dtype), v, weighted_values * decay[:, None], WIDEN)
 
-    whole = tl.load(lse + head * lse_head + place, mask=there, other=0.0)
-    has = there & (total > 0)
-    log_mass = tl.where(has, top, 0.0) * 0.6931471805599453 + tl.log(tl.where(has, total, 1.0))
-    log_mass = tl.minimum(log_mass - whole, -1e-7)  # above this the span is everything in float32
-    rest = 1.0 - tl.exp(log_mass)
+    # log-odds of the mass on the span, before and after
+    sees_span = line_exists & (sum_exp > 0)
+    safe_sum_exp = tl.where(sees_span, sum_exp, 1.0)
+    lse = tl.load(lse_ptr + head * lse_head_stride + query_in_pass, mask=line_exists, other=0.0)
+    span_lse = tl.where(sees_span, max_score, 0.0) * _LN2 + tl.log(safe_sum_exp)
+    log_mass = tl.minimum(span_lse - lse, _MOST_LOG_MASS)
+    rest_mass = tl.maximum(1.0 - tl.exp(log_mass), _TINY)
     entry = run * HEADS + head
-    added = tl.load(bias + entry, mask=there, other=0.0)
-    power = tl.load(exponent + entry, mask=there, other=1.0)
-    least = tl.load(floor + entry, mask=there, other=-float("inf"))
-    raised = moved(log_mass - tl.log(tl.maximum(rest, 1e-37)), added, power, least)
-    share = 1.0 - sigmoid(-raised) / tl.maximum(rest, 1e-37)
-    acts = has & ((added != 0) | (power != 1) | (least > -float("inf")))
-    share = tl.where(acts, tl.minimum(tl.maximum(share, 0.0), 1.0), 0.0)
-    result = output + place[:, None] * output_query + head[:, None] * output_head + within[None, :]
-    before = tl.load(result, mask=inside, other=0.0).to(tl.float32)
-    towards = mixed / tl.where(has, total, 1.0)[:, None]
-    after = before + share[:, None] * (towards - before)
-    tl.store(result, after.to(output.dtype.element_ty), mask=inside & (share > 0)[:, None])
+    bias = tl.load(bias_ptr + entry, mask=line_exists, other=0.0)
+    exponent = tl.load(exponent_ptr + entry, mask=line_exists, other=1.0)
+    floor = tl.load(floor_ptr + entry, mask=line_exists, other=-float("inf"))
+    new_log_odds = moved(log_mass - tl.log(rest_mass), bias, exponent, floor)
+
+    # output + c * (span_output - output)
+    is_steered = sees_span & ((bias != 0) | (exponent != 1) | (floor > -float("inf")))
+    c = 1.0 - sigmoid(-new_log_odds) / rest_mass
+    c = tl.where(is_steered, tl.minimum(tl.maximum(c, 0.0), 1.0), 0.0)
+    span_output = weighted_values / safe_sum_exp[:, None]
+    output_offset = query_in_pass * output_query_stride + head * output_head_stride
+    output_ptrs = output_ptr + output_offset[:, None] + dim[None, :]
+    output = tl.load(output_ptrs, mask=line_exists[:, None] & dim_exists, other=0.0).to(tl.float32)
+    steered = output + c[:, None] * (span_output - output)
+    is_written = (line_exists & (c > 0))[:, None] & dim_exists
+    tl.store(output_ptrs, steered.to(output_ptr.dtype.element_ty), mask=is_written)
     if TRACE:
-        own = sigmoid(raised) * tl.where(has, proper, 0.0) / tl.where(has, total, 1.0)
-        tl.store(mass + entry, tl.where(has, own, 0.0), mask=there & (index == count - 1))
+        prompt_share = tl.where(sees_span, prompt_sum_exp, 0.0) / safe_sum_exp
+        is_last = line_exists & (query_in_run == num_queries - 1)
+        tl.store(mass_ptr + entry, sigmoid(new_log_odds) * prompt_share, mask=is_last)

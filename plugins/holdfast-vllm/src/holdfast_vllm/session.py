@@ -19,11 +19,11 @@ from vllm.sampling_params import RequestOutputKind
 from vllm.v1.engine.exceptions import EngineDeadError
 
 from holdfast.attention import AttentionTrace
-from holdfast.common.event_loop import run_sync
 from holdfast.errors import ModelError, PromptTooLong
 from holdfast.generation.row_errors import errors_named, name_error
 from holdfast.methods import spec_of
 from holdfast.models.capabilities import require_free_reply
+from holdfast.models.event_loop import run_sync
 from holdfast.models.protocol import checked_batch, generate_all
 from holdfast.models.rendering import CachedDialog, Rendered, RequestInThread, render
 from holdfast.models.requests import Reply, Request, Token

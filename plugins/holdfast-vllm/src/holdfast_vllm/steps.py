@@ -17,7 +17,7 @@ from torch import Tensor
 from holdfast.attention.rules import ListRule, LogOddsRule
 from holdfast_vllm.layers import LayerPass
 from holdfast_vllm.masses import Masses
-from holdfast_vllm.moved import Methods, move, on_rank, rule_of, touches
+from holdfast_vllm.moved_weights import Methods, move_weights, on_rank, rule_of, touches
 from holdfast_vllm.moves import Move, Sight, members, needs_three, sees_both
 from holdfast_vllm.pages import in_order
 from holdfast_vllm.row_copies import RowCopies, SlotPool, refill
@@ -143,7 +143,7 @@ class Steps:
             run = slice(start, start + most)
             seen = self.seen or Sight(self.groups, self.positions[:, run])
             scores = _scores(queries[:, run], keys, states.scaling)
-            weights, mass = move(scores, seen, rule or _NEUTRAL, notes)
+            weights, mass = move_weights(scores, seen, rule or _NEUTRAL, notes)
             if rule is not None and self.writes:
                 mixed = _mixed(weights, values).flatten(0, 1)
                 states.output[self.queries[:, run].flatten()] = mixed.to(states.output.dtype)

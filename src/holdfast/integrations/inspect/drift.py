@@ -29,8 +29,6 @@ from inspect_ai.model import (
 from inspect_ai.scorer import Score, Scorer, Target, mean, scorer, stderr
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 
-from holdfast.common.sampling import Sampling
-from holdfast.common.seeds import seed_of
 from holdfast.drift.cases import Suite
 from holdfast.drift.dialog import Dialog
 from holdfast.drift.dialog_records import conversation_of
@@ -41,6 +39,7 @@ from holdfast.drift.selfchat import converse_once
 from holdfast.drift.settings import Settings
 from holdfast.drift.suites import load_suite
 from holdfast.errors import cut
+from holdfast.generation.sampling import Sampling
 from holdfast.integrations.inspect.speaking import (
     Speaker,
     Speakers,
@@ -50,6 +49,7 @@ from holdfast.integrations.inspect.speaking import (
 )
 from holdfast.methods import Method, parse, spec_of
 from holdfast.records import Conversation
+from holdfast.seeds import seed_of
 
 RECORD = "holdfast_record"  # the key of the conversation in a sample's store
 USER = "user"  # the role of a separate model that plays the user

@@ -32,10 +32,10 @@ from inspect_ai.tool import ToolChoice, ToolInfo
 from transformers.utils import logging
 
 from holdfast.chat.messages import Message, dialog_seed
-from holdfast.common.event_loop import task_group
 from holdfast.errors import PromptTooLong, UsageError, shortened
 from holdfast.integrations.inspect.speaking import PROVIDER, as_text, check_names, in_one_sentence
 from holdfast.methods import Method, parse
+from holdfast.models.event_loop import task_group
 from holdfast.models.loading import load
 from holdfast.models.local import LocalModel
 from holdfast.models.rendering import Rendered

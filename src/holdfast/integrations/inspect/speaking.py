@@ -22,10 +22,10 @@ from inspect_ai.util import span
 from rich.markup import escape
 
 from holdfast.chat.prompt import place_system
-from holdfast.common.sampling import Sampling
 from holdfast.drift.dialog import USER_VIEW
 from holdfast.drift.settings import Settings
 from holdfast.errors import HoldfastError, ModelError, RequestFailed, UnknownName
+from holdfast.generation.sampling import Sampling
 from holdfast.methods import Method, compile_methods, spec_of
 from holdfast.models.requests import Reply, Request
 

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 from lm_eval.models.utils import normalize_gen_kwargs
 from tqdm import tqdm
 
-from holdfast.common.event_loop import run_sync, task_group
-from holdfast.common.sampling import Sampling
 from holdfast.errors import UsageError
+from holdfast.generation.sampling import Sampling
+from holdfast.models.event_loop import run_sync, task_group
 from holdfast.models.requests import Request
 from holdfast.models.session import LocalSession
 from holdfast.serve.decoding import TextDecoder, decode_reply

@@ -18,7 +18,6 @@ from lm_eval.models.utils import chunks
 from tqdm import tqdm
 
 from holdfast.chat.messages import Message
-from holdfast.common.seeds import seed_of
 from holdfast.errors import PromptTooLong, UnknownName, UsageError
 from holdfast.generation.reply_scoring import score_rows
 from holdfast.generation.rows import Row, Stream
@@ -30,6 +29,7 @@ from holdfast.integrations.lm_eval.harness_generation import (
 from holdfast.methods import parse, spec_of
 from holdfast.models.loading import load
 from holdfast.models.requests import Request
+from holdfast.seeds import seed_of
 
 _LOADING = ("device", "dtype", "device_map", "prefix_memory", "trust_remote_code", "batch_size")
 _ARGUMENTS = ("pretrained", "method", "seed", *_LOADING)

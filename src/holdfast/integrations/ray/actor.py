@@ -12,8 +12,8 @@ from importlib import metadata
 from inspect import isawaitable
 from typing import TYPE_CHECKING, Any
 
-from holdfast.common.threads import limit_spinning
 from holdfast.errors import HoldfastError, ModelError
+from holdfast.generation.cpu_threads import limit_spinning
 from holdfast.methods import Ability
 
 if TYPE_CHECKING:

@@ -9,9 +9,10 @@ import warnings
 from dataclasses import dataclass, field
 from typing import Any
 
-from holdfast.common.event_loop import task_group
 from holdfast.errors import ModelError
 from holdfast.integrations.ray.actor import Actor, Description, Specification, versions
+from holdfast.models.event_loop import task_group
+from holdfast.plurals import plural
 
 _PATIENCE = 120.0  # seconds for a cluster to provide an actor's resources
 _MOST_STARTS = 3  # actors lost in a row before they have loaded the model; then it fails
@@ -27,9 +28,8 @@ class Resources:
     gpus: int
 
     def __str__(self) -> str:
-        plural = "" if self.processors == 1 else "s"
         gpu = "a GPU and " if self.gpus else ""
-        return f"{gpu}{self.processors} processor{plural}"
+        return f"{gpu}{plural(self.processors, 'processor')}"
 
 
 @dataclass(eq=False)

@@ -9,11 +9,11 @@ import socket
 from dataclasses import replace
 from typing import Any
 
-from holdfast.common import ranges
 from holdfast.errors import ModelError, UsageError
 from holdfast.integrations.ray.actor import Specification
 from holdfast.integrations.ray.actors import Resources
 from holdfast.integrations.ray.ray_model import RayModel
+from holdfast.validation import ranges
 
 LOCAL = "local"  # the address of a cluster of only this machine, which ends with the command
 _PATIENCE = 10.0  # seconds to wait for a head node to answer
@@ -108,7 +108,7 @@ def _check_answers(address: str) -> None:
     host, colon, port = address.rpartition(":")
     if not (colon and host and port.isdecimal()):
         raise UsageError(
-            f"{address!r} is no address of a Ray cluster for --ray; write HOST:PORT (Ray's own"
+            f"{address!r} is not the address of a Ray cluster for --ray; write HOST:PORT (Ray's own"
             " default is 6379), or auto.",
             option="ray",
             value=address,

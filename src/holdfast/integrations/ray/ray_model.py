@@ -8,11 +8,11 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
-from holdfast.common.event_loop import run_sync
 from holdfast.integrations.ray.actor import Description, Specification
 from holdfast.integrations.ray.actors import Actors, Replica, Resources
 from holdfast.integrations.ray.ray_session import RaySession
 from holdfast.methods import Ability, Method
+from holdfast.models.event_loop import run_sync
 from holdfast.models.protocol import Generates
 from holdfast.models.requests import Reply, Request
 

@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
 
 from holdfast.chat.messages import Message
-from holdfast.common.event_loop import task_group
 from holdfast.errors import RequestFailed
 from holdfast.integrations.ray.actors import Actors, Replica, cause_of
+from holdfast.models.event_loop import task_group
 from holdfast.models.requests import Reply, ReplyTokens, Request
 
 if TYPE_CHECKING:

@@ -24,10 +24,10 @@ from holdfast.analysis.statistics import (
     row_means,
 )
 from holdfast.analysis.verdicts import CONTRADICTED, SUPPORTED, UNDECIDED, all_of, judge
-from holdfast.common.progress import Watch, unwatched
-from holdfast.common.sampling import Sampling
+from holdfast.drift.progress import Watch, unwatched
 from holdfast.drift.remaining import count_replies
 from holdfast.errors import UsageError
+from holdfast.generation.sampling import Sampling
 from holdfast.models.capabilities import require_layers
 from holdfast.models.protocol import ChatModel
 from holdfast.papers.findings import Claim, Figure, claim_that, in_words, not_run, pngs

@@ -19,10 +19,10 @@ from holdfast.analysis.hidden_geometry import (
 )
 from holdfast.analysis.study_summary import DIALOGS
 from holdfast.chat.prompt import Prompt, render
-from holdfast.common.files import write_whole
-from holdfast.common.progress import Watch, unwatched
+from holdfast.drift.progress import Watch, unwatched
 from holdfast.drift.remaining import count_replies
 from holdfast.errors import ModelError
+from holdfast.files import write_whole
 from holdfast.models.capabilities import require_layers
 from holdfast.records import Conversation, Turn
 

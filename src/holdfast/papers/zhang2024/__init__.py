@@ -11,8 +11,8 @@ reproduction/     the paper's tables and figures on your model
 
 from typing import Any
 
-from holdfast.common.later import later
 from holdfast.drift.settings import Running
+from holdfast.lazy_imports import later
 from holdfast.papers.zhang2024.catalogue import CATALOGUE
 from holdfast.papers.zhang2024.data import Data, Sample, Task, spans_of
 from holdfast.papers.zhang2024.evaluate import run

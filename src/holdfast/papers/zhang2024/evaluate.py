@@ -10,12 +10,12 @@ from typing import Any
 
 from holdfast import records
 from holdfast.chat.messages import Message
-from holdfast.common.event_loop import run_sync
-from holdfast.common.sampling import Sampling
 from holdfast.drift.settings import Running
 from holdfast.errors import ModelError, UsageError
+from holdfast.generation.sampling import Sampling
 from holdfast.methods import Ability, Method, read_methods
 from holdfast.models.capabilities import supports
+from holdfast.models.event_loop import run_sync
 from holdfast.models.failures import FailedRequest, OutageWatch, answer_each
 from holdfast.models.protocol import ChatModel, Engine, facts_about, score_replies
 from holdfast.models.requests import Reply, Request

@@ -16,10 +16,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from holdfast.common.files import read_json_lines, read_text
-from holdfast.common.seeds import seed_of
 from holdfast.errors import UsageError, json_type_in_words, shortened
+from holdfast.files import read_json_lines, read_text
 from holdfast.papers.zhang2024 import data
+from holdfast.seeds import seed_of
 
 
 @dataclass(frozen=True)

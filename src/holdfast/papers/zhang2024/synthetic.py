@@ -14,11 +14,11 @@ from typing import Any
 
 import yaml
 
-from holdfast.common import ranges
-from holdfast.common.files import asset
-from holdfast.common.seeds import seed_of
 from holdfast.errors import UsageError
+from holdfast.files import asset
 from holdfast.papers.zhang2024.data import BIOGRAPHIES, FACTS, SPLITS, Biography, ChangedFact, Data
+from holdfast.seeds import seed_of
+from holdfast.validation import ranges
 
 _TEXTS: dict[str, Any] = yaml.safe_load(asset("synthetic.yaml"))
 NAMES = {pronoun: tuple(names.split()) for pronoun, names in _TEXTS["names"].items()}

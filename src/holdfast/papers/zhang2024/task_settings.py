@@ -8,10 +8,8 @@ from typing import Any
 
 from holdfast import methods as steering
 from holdfast.chat.messages import Message
-from holdfast.common import ranges
-from holdfast.common.sampling import Sampling
-from holdfast.common.seeds import seed_of
 from holdfast.errors import UnknownName, UsageError
+from holdfast.generation.sampling import Sampling
 from holdfast.methods import Method, compile_methods
 from holdfast.models.requests import Request
 from holdfast.papers.zhang2024.catalogue import CATALOGUE
@@ -26,6 +24,8 @@ from holdfast.papers.zhang2024.data import (
 )
 from holdfast.papers.zhang2024.published_data import load_files
 from holdfast.papers.zhang2024.synthetic import TextShape, make_data
+from holdfast.seeds import seed_of
+from holdfast.validation import ranges
 
 BASELINES = ("zero-shot", "marked", "quoted", "few-shot")
 

@@ -8,8 +8,8 @@ from typing import Any, TypeVar
 from torch import Tensor
 
 from holdfast.chat.messages import Message, read_message
-from holdfast.common.files import read_json_lines
 from holdfast.errors import HoldfastError, UsageError
+from holdfast.files import read_json_lines
 
 T = TypeVar("T")
 

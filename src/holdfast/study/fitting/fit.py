@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from holdfast.common.progress import Progress, Watch, unwatched
+from holdfast.drift.progress import Progress, Watch, unwatched
 from holdfast.errors import UnknownName, UsageError
 from holdfast.methods import Fitted, FittedOn, Vector, write_fitted
 from holdfast.models.capabilities import require_layers

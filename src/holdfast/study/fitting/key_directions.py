@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from holdfast.common.progress import Progress
+from holdfast.drift.progress import Progress
 from holdfast.errors import ModelError
 from holdfast.generation.batch import batch_of, steering_of
 from holdfast.generation.rows import StreamState

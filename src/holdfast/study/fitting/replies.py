@@ -12,11 +12,11 @@ import torch
 from torch import Tensor
 
 from holdfast.chat.messages import Message
-from holdfast.common.progress import Progress
-from holdfast.common.sampling import Sampling
+from holdfast.drift.progress import Progress
 from holdfast.errors import ModelError
 from holdfast.generation.batch import batch_of, steering_of
 from holdfast.generation.rows import Stream, StreamState
+from holdfast.generation.sampling import Sampling
 from holdfast.methods import UNSTEERED
 from holdfast.models.local import LocalModel
 from holdfast.models.requests import Request

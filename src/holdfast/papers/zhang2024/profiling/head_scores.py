@@ -6,12 +6,12 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol, cast
 
 from holdfast.analysis.profile import head_name
-from holdfast.common.sampling import Sampling
 from holdfast.errors import ModelError, UsageError
 from holdfast.generation.memory import ran_out_of_memory
 from holdfast.generation.prefixes import Prefix
 from holdfast.generation.reply_scoring import Scored, score_rows
 from holdfast.generation.rows import Row, RowState, Stream
+from holdfast.generation.sampling import Sampling
 from holdfast.methods import UNSTEERED, CompiledMethods
 from holdfast.methods.heads import Head
 from holdfast.papers.zhang2024.profiling.head_passes import HeadPasses, ScoredPrompt

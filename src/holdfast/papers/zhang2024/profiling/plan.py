@@ -3,10 +3,8 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from holdfast.common import ranges
-from holdfast.common.sampling import MOST_NEW_TOKENS
-from holdfast.common.seeds import seed_of
 from holdfast.errors import UsageError
+from holdfast.generation.sampling import MOST_NEW_TOKENS
 from holdfast.methods import (
     UNSTEERED,
     CompiledMethods,
@@ -20,6 +18,8 @@ from holdfast.models.local import LocalModel
 from holdfast.models.requests import Request
 from holdfast.papers.zhang2024.profiling.head_passes import ScoredPrompt
 from holdfast.papers.zhang2024.profiling.profiling_samples import Choice, Samples, pick
+from holdfast.seeds import seed_of
+from holdfast.validation import ranges
 
 BY = ("probability", "accuracy")
 

@@ -9,11 +9,11 @@ from typing import Any
 
 from holdfast.analysis.profile import Profile, read_profile
 from holdfast.attention import layers_with_attention
-from holdfast.common.event_loop import run_sync, task_group
 from holdfast.errors import AnotherRun, ModelError, RequestFailed
 from holdfast.methods import spec_of
 from holdfast.methods.heads import Head, with_heads
 from holdfast.models.capabilities import require_layers
+from holdfast.models.event_loop import run_sync, task_group
 from holdfast.models.local import LocalModel
 from holdfast.models.protocol import ChatModel, facts_about
 from holdfast.models.replicas import compute, replicas_of

@@ -8,8 +8,8 @@ from typing import TypeAlias, cast
 
 from holdfast.chat.emphasis import Part
 from holdfast.chat.messages import Message
-from holdfast.common.files import read_json_lines
 from holdfast.errors import HoldfastError, UsageError, type_in_words
+from holdfast.files import read_json_lines
 from holdfast.models.requests import Request
 from holdfast.papers.zhang2024 import Data, Sample, Settings, Task, draw_samples, spans_of
 from holdfast.papers.zhang2024.task_settings import user_message

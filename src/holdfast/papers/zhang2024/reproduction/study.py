@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from holdfast.analysis.task_results import ZERO_SHOT, Result, read_results
-from holdfast.common.progress import Watch, unwatched
+from holdfast.drift.progress import Watch, unwatched
 from holdfast.errors import UsageError
 from holdfast.methods import (
     Boost,

@@ -40,7 +40,8 @@ def is_small(model: Any) -> bool:
     """
     if model.device.type != "cpu" or "OMP_NUM_THREADS" in os.environ:
         return False
-    return sum(parameter.numel() for parameter in model.parameters()) <= _SMALL
+    parameters: int = sum(parameter.numel() for parameter in model.parameters())
+    return parameters <= _SMALL
 
 
 @contextmanager

@@ -1,6 +1,8 @@
 """Packages that are installed only with an extra of ours."""
 
 import importlib
+import importlib.util
+from collections.abc import Sequence
 from types import ModuleType
 
 from holdfast.errors import UsageError
@@ -22,3 +24,11 @@ def import_extra(name: str, extra: str, needed_by: str) -> ModuleType:
         raise UsageError(
             f"{needed_by} needs {name}; pip install 'holdfast-llm[{extra}]' ({error})."
         ) from error
+
+
+def check_extra(extra: str, packages: Sequence[str]) -> None:
+    """Refuses a command whose packages are not installed."""
+    if missing := [name for name in packages if importlib.util.find_spec(name) is None]:
+        raise UsageError(
+            f"`holdfast {extra}` needs {', '.join(missing)}; pip install 'holdfast-llm[{extra}]'."
+        )

@@ -24,7 +24,7 @@ _KEPT = 1024  # layer rules, to be reused by later passes
 Methods = tuple[ShiftsAttention, ...]
 
 
-def move(
+def move_weights(
     scores: Tensor, seen: Sight, rule: LogOddsRule, notes: bool
 ) -> tuple[Tensor, Tensor | None]:
     """The moved weights, and the mass on the span.

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import TypedDict
 
-from holdfast.common.ranges import Range, whole_number
+from holdfast.validation.ranges import Range, whole_number
 
 TEMPERATURES = Range(0, 2)
 TOP_P = Range(0, 1, above_low=True, share=True)

@@ -1,0 +1,84 @@
+"""`holdfast fit`: learns what a method needs from examples."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Annotated
+
+from holdfast.cli import options
+from holdfast.cli.json_output import write_document
+from holdfast.cli.model_loading import begin_loading, load_local
+from holdfast.cli.options import Arg, Command
+from holdfast.cli.progress import Bar
+from holdfast.errors import UnknownName, UsageError
+from holdfast.methods.fitted import SUFFIX
+from holdfast.models.model_names import is_url
+
+EXAMPLES = """A line of --data for seka and prism:
+  {"context": "Anna lives in Rome. It rained.", "answer": "Rome",
+   "relevant": "Where does Anna live?", "irrelevant": "Who won?"}
+and for capping and vector:
+  {"prompted": [{"role": "system", "content": "..."}, {"role": "user", "content": "..."}],
+   "plain": [{"role": "user", "content": "..."}]}
+examples:
+  holdfast fit seka --out seka.safetensors
+  holdfast generate --system "..." --user "..." --method seka:file=seka.safetensors,gain=1"""
+
+
+class FitArguments(options.LocalModelOptions):
+    method: Annotated[str, Arg("METHOD", positional=True)]
+    """seka, prism, capping or vector"""
+    out: Annotated[Path, Arg("FILE.safetensors")]
+    """the file to write"""
+    gguf: Annotated[Path | None, Arg("FILE.gguf")] = None
+    """for vector: also write a control vector for llama.cpp (llama-server --control-vector)"""
+    data: Annotated[Path | None, Arg("FILE.jsonl")] = None
+    """your own examples (default: the bundled ones)"""
+    batch_size: Annotated[int | None, Arg("ROWS")] = None
+    """the most rows generated together"""
+
+
+def run(arguments: FitArguments) -> None:
+    from holdfast.study.fitting.fit import fit, fitted_methods, write_control_vector
+
+    if arguments.method not in fitted_methods():
+        raise UnknownName("fitted method", arguments.method, fitted_methods())
+    if is_url(arguments.model):
+        raise UsageError(
+            f"--model {arguments.model} is an endpoint, whose hidden states cannot be read; give a"
+            " folder or a name on the hub."
+        )
+    if arguments.out.suffix != SUFFIX:
+        raise UsageError(f"--out takes a {SUFFIX} file, not {str(arguments.out)!r}.")
+    if arguments.gguf is not None:
+        if find_spec("gguf") is None:
+            raise UsageError("--gguf needs the package gguf; pip install 'holdfast-llm[gguf]'.")
+        if arguments.method != "vector":
+            raise UsageError(
+                f"--gguf {arguments.gguf} takes a vector, and {arguments.method} is not a"
+                " direction that llama.cpp could add; leave it out."
+            )
+    begin_loading(arguments.model)
+    model = load_local(arguments, batch_size=arguments.batch_size)
+    watch = Bar.of("example")
+    fitted = fit(arguments.method, model, arguments.out, arguments.data, watch=watch)
+    print(f"Fitted on {model.name}: {arguments.out.resolve()}")
+    print(f"--method {fitted.method}:file={arguments.out}   (in records: file={fitted.digest})")
+    if arguments.gguf is not None:
+        write_control_vector(fitted, arguments.gguf)
+        print(f"llama-server --control-vector {arguments.gguf.resolve()}")
+    files = [arguments.out.resolve(), *([arguments.gguf.resolve()] if arguments.gguf else ())]
+    method = f"{fitted.method}:file={arguments.out}"
+    write_document({"model": model.name, "method": method, "digest": fitted.digest, "files": files})
+
+
+COMMAND = Command(
+    "fit",
+    "learn the directions that a method adds, from examples",
+    run,
+    FitArguments,
+    "Learns directions for a method from contrastive examples, and writes them into a safetensors"
+    " file that works with this model and this method only (see `holdfast docs methods`).",
+    EXAMPLES,
+)

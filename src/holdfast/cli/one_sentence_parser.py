@@ -1,0 +1,108 @@
+"""A parser of the command line whose errors are one sentence, with the option that was meant."""
+
+import argparse
+import difflib
+import re
+import shlex
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+from holdfast.errors import UsageError
+
+_REWORDED = (  # argparse's messages
+    (r"^argument (.+?): expected one argument", r"\1 needs a value"),
+    (r"^argument (.+?): expected", r"\1 needs"),
+    (r"^argument (.+?): not allowed with argument", r"\1 excludes"),
+    (r"^the following arguments are required:", "`{}` needs"),
+    (r"^one of the arguments (.+) (\S+) is required", r"`{}` needs \1 or \2"),
+)
+
+
+# options that say the same to different commands
+_ALIKE = {"conversations": "budget", "budget": "conversations"}
+
+
+def collects(action: argparse.Action) -> bool:
+    """Whether an option may be repeated, and keeps every value."""
+    return isinstance(action, argparse._AppendAction)
+
+
+class OneSentenceParser(argparse.ArgumentParser):
+    """A parser that raises errors as one sentence.
+
+    It refuses abbreviated names of options, and a second value of an option that takes one, where
+    argparse would silently keep the last.
+    """
+
+    def __init__(self, **named: Any):
+        super().__init__(**{**named, "allow_abbrev": False})
+        self._given: dict[str, list[str]] = {}  # options of one command, with their words
+
+    def parse_known_args(  # type: ignore[override]
+        self, args: Sequence[str] | None = None, namespace: Any = None
+    ) -> tuple[argparse.Namespace, list[str]]:
+        self._given = {}
+        return super().parse_known_args(args, namespace)
+
+    def error(self, message: str) -> NoReturn:
+        """Raises argparse's message as a `UsageError`."""
+        for pattern, words in _REWORDED:
+            message = re.sub(pattern, words.format(self.prog), message)
+        raise UsageError(f"{message}; see `{self.prog} --help`.")
+
+    def refuse(self, words: Sequence[str], arguments: argparse.Namespace) -> NoReturn:
+        """Raises a `UsageError` about leftover words, with the option that was likely meant."""
+        misspelt = [word.split("=")[0] for word in words if re.match("--?[a-zA-Z]", word)]
+        known = [name[2:] for name in self._option_string_actions if name.startswith("--")]
+        hint = f"see `{self.prog} --help`."
+        if misspelt:
+            name = misspelt[0].lstrip("-")
+            near = difflib.get_close_matches(name, known, n=1)
+            if (alike := _ALIKE.get(name)) in known:
+                near = [alike]
+            if near:
+                hint = f"did you mean --{near[0]}?"
+            if name in (action.dest for action in self._actions):
+                hint = f"give the {name} alone, as in `{self.prog} {name.upper()}`."
+            raise UsageError(f"`{self.prog}` has no option {misspelt[0]}; {hint}")
+        text = " ".join(words)
+        likely = "suite" if text.endswith((".yaml", ".yml")) else "user"
+        given = getattr(arguments, likely, None)
+        if likely in known and given == self.get_default(likely):
+            hint = f"did you mean --{likely} {shlex.quote(text)}?"
+        elif likely in known:
+            hint = f"put quotes around --{likely} {shlex.quote(f'{given} {text}')}."
+        raise UsageError(f"`{self.prog}` does not take {text!r} by itself; {hint}")
+
+    def _get_values(self, action: argparse.Action, words: list[str]) -> Any:
+        if action.option_strings and action.nargs != 0 and not collects(action):
+            self._refuse_second(action, words)
+        return super()._get_values(action, words)
+
+    def _refuse_second(self, action: argparse.Action, words: list[str]) -> None:
+        option = action.option_strings[0]
+        earlier = self._given.setdefault(option, words)
+        if earlier is words:
+            return
+        both = [" ".join(given) or "no value" for given in (earlier, words)]
+        cure = f"join them: --method {'+'.join(both)}" if option == "--method" else "give it once"
+        raise UsageError(
+            f"{option} is given twice, with {' and '.join(dict.fromkeys(both))}; {cure}."
+        )
+
+    def _get_value(self, action: argparse.Action, text: str) -> Any:
+        try:
+            return super()._get_value(action, text)
+        except argparse.ArgumentError:
+            if action.type not in (int, float):
+                raise
+            self._refuse_value(action, "a whole number" if action.type is int else "a number", text)
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        if action.choices is not None and value not in action.choices:
+            *others, last = action.choices
+            self._refuse_value(action, f"{', '.join(others)} or {last}", value)
+
+    def _refuse_value(self, action: argparse.Action, expected: str, value: Any) -> NoReturn:
+        name = next(iter(action.option_strings), action.metavar or action.dest)
+        raise UsageError(f"{name} takes {expected}, not {value!r}; see `{self.prog} --help`.")

@@ -1,1 +1,0 @@
-"""Foundations that any subpackage may import: ranges, seeds, files, validation."""

@@ -1,0 +1,1 @@
+"""Values from outside are checked, and refused in a sentence."""
