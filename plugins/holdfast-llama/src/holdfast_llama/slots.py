@@ -11,7 +11,7 @@ from __future__ import annotations
 import threading
 import weakref
 from collections import deque
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -266,10 +266,6 @@ class LlamaRunner:
         self.layers, self.heads = pool.model.layers, pool.model.heads
         self.context = pool.columns
         self._lock = threading.Lock()  # a context runs one pass at a time
-
-    def batch_key(self, start: int, end: int, computed: int) -> Hashable:
-        """Equal for rows that may share a pass: all may."""
-        return None
 
     def slots(self) -> Slots:
         """A new, empty set of slots."""
