@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from holdfast.common import files
 from holdfast.common.files import FULL, write_whole
 from holdfast.errors import RecordsError
-from holdfast.methods.heads import write_heads
+from holdfast.methods.head_files import write_heads
 from holdfast.papers.findings import publish
 from holdfast.records.traces import TurnTrace, write_traces
 from holdfast.report.figures import save
