@@ -41,9 +41,9 @@ class PassColumns:
     """
 
     steering: BatchSteering
-    _firsts: dict[int, int | Starts] = field(default_factory=dict)  # by number of keys
+    _firsts: dict[int, int | Starts] = field(default_factory=dict, init=False)  # by number of keys
     # how many tokens there are so far, as reported by the model; None: only the device knows
-    _tokens: int | None = 0
+    _tokens: int | None = field(default=0, init=False)
 
     def clear(self) -> None:
         """Forgets what the model reported for the pass before."""

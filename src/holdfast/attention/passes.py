@@ -43,7 +43,7 @@ class Plans:
     by its tensor, as comparing its values would wait for the device.
     """
 
-    _made: list[_MadePlan] = field(default_factory=list)
+    _made: list[_MadePlan] = field(default_factory=list, init=False)
 
     def get(
         self, kind: str, size: tuple[int, int], mask: Tensor | None, make: Callable[[], Plan]
@@ -76,8 +76,9 @@ class PassState:
     entered: set[int] = field(default_factory=set)  # the layers that were reached
     plans: Plans = field(default_factory=Plans)  # of the latest pass
     columns: PassColumns = field(init=False)  # of the latest pass
-    _layer: int = -1  # the one that was entered last
-    _masks_made: bool = True  # for a pass that has not entered a layer yet
+    _layer: int = field(default=-1, init=False)  # the one that was entered last
+    # whether masks were made for a pass that has not entered a layer yet
+    _masks_made: bool = field(default=True, init=False)
 
     def __post_init__(self) -> None:
         self.columns = PassColumns(self.steering)

@@ -186,7 +186,7 @@ class RowState:
     continuation: Continuation | None = None
     error: Exception | None = None  # why it ended without a continuation
     cancelled: bool = False
-    _settled: int = 0  # tokens that no failed step takes back
+    _settled: int = field(default=0, init=False)  # tokens that no failed step takes back
 
     @property
     def done(self) -> bool:

@@ -6,15 +6,8 @@ from holdfast.methods.compiled import UNSTEERED, CompiledMethods, compile_method
 from holdfast.methods.contrast import AdaCad, Anchoring, Guidance, PromptStrength
 from holdfast.methods.fitted import Fitted, FittedOn, write_fitted
 from holdfast.methods.given_methods import Methods, read_methods
-from holdfast.methods.heads import (
-    HeadSet,
-    Ranking,
-    Shape,
-    intersection,
-    read_heads,
-    union,
-    write_heads,
-)
+from holdfast.methods.head_files import read_heads, write_heads
+from holdfast.methods.heads import HeadSet, Ranking, Shape, intersection, union
 from holdfast.methods.hold import Floors, Hold
 from holdfast.methods.keys import Prism, Seka
 from holdfast.methods.kinds import Ability, Kind

@@ -1,23 +1,17 @@
-"""Sets of attention heads and of layers, in methods, specs and files."""
+"""Sets of attention heads and of layers, and rankings of heads."""
 
 from __future__ import annotations
 
 import itertools
-import json
-import re
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, replace
-from pathlib import Path
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar, cast
 
-from holdfast.errors import ParameterOutOfRange, UsageError, reason_of
-from holdfast.files import write_whole
+from holdfast.errors import ParameterOutOfRange, UsageError
 from holdfast.validation import ranges
 
 M = TypeVar("M")  # a method that touches some heads of a model, or all
 Head = tuple[int, int]  # (layer, head), both counted from 0; heads are query heads
-MADE_FOR = "made_for"  # the one key of a head file that is not a layer
-_MOST_HEADS = 100_000  # in a list; no model has that many
 
 
 @dataclass(frozen=True)
@@ -145,7 +139,7 @@ def checked_heads(owner: str, heads: Any) -> HeadSet | None:
         pairs = [(layer, head) for layer, head in heads]
     except (TypeError, ValueError):
         pairs = []
-    if not pairs or not all(map(_counts_from_0, itertools.chain(*pairs))):
+    if not pairs or not all(map(counts_from_0, itertools.chain(*pairs))):
         raise UsageError(
             f"{owner} takes heads as (layer, head) pairs counted from 0, at least one, not"
             f" {heads!r}.",
@@ -160,7 +154,7 @@ def checked_layers(owner: str, layers: Any) -> LayerSet | None:
     """`layers` as a `LayerSet`, or None; a `UsageError` unless they are whole numbers."""
     if layers is None:
         return None
-    if not isinstance(layers, Iterable) or not all(map(_counts_from_0, layers)) or not set(layers):
+    if not isinstance(layers, Iterable) or not all(map(counts_from_0, layers)) or not set(layers):
         raise UsageError(
             f"{owner} takes layers as whole numbers counted from 0, at least one, not {layers!r}.",
             option="layers",
@@ -170,7 +164,8 @@ def checked_layers(owner: str, layers: Any) -> LayerSet | None:
     return LayerSet(layers)
 
 
-def _counts_from_0(number: object) -> bool:
+def counts_from_0(number: object) -> bool:
+    """Whether a value is a number of a layer or a head."""
     return type(number) is int and number >= 0
 
 
@@ -187,58 +182,6 @@ def with_heads(method: M, heads: Iterable[Head] | None) -> M:
     return chosen
 
 
-def read_layers(spec: str) -> LayerSet:
-    """Reads "3/5/7"; a `UsageError` for any other form."""
-    if not re.fullmatch(r"\d{1,9}(/\d{1,9})*", spec):
-        raise UsageError(
-            f"Layers are written LAYER/LAYER, as in layers=3/4, not {spec!r}.",
-            option="layers",
-            value=spec,
-            allowed="LAYER/LAYER",
-        )
-    return LayerSet(map(int, spec.split("/")))
-
-
-def read_heads(spec: str, *, files: bool = True) -> HeadSet:
-    """Reads "3.0/3.5/7.1" (layer.head), in which a number may be a range ("20-29.0-8"), or a JSON
-    file: [[3, 0], [3, 5]] or {"3": [0, 5]}, perhaps with the model it was made for. A `UsageError`
-    for anything else, or for a file unless `files`.
-    """
-    if spec.endswith(".json"):
-        if not files:
-            raise UsageError(
-                f"{spec!r} names a file, and none is read for a spec string that comes from"
-                " elsewhere; write the heads themselves.",
-                option="heads",
-                value=spec,
-            )
-        return _read_file(Path(spec))
-    number = r"(\d{1,9})(?:-(\d{1,9}))?"
-    matches = [re.fullmatch(rf"{number}\.{number}", part) for part in spec.split("/")]
-    if not all(matches):
-        raise UsageError(
-            "Heads are written LAYER.HEAD/LAYER.HEAD, as in heads=3.0/3.5 or heads=3-5.0-7, or name"
-            f" a JSON file, not {spec!r}.",
-            option="heads",
-            value=spec,
-            allowed="LAYER.HEAD/LAYER.HEAD",
-        )
-    rectangles = [
-        (range(int(a), int(b or a) + 1), range(int(c), int(d or c) + 1))
-        for a, b, c, d in (match.groups() for match in matches if match)
-    ]
-    counts = [len(layers) * len(heads) for layers, heads in rectangles]
-    if not all(counts) or sum(counts) > _MOST_HEADS:
-        raise UsageError(
-            f"A range of heads goes from the lower number to the higher one, and {_MOST_HEADS:,}"
-            f" heads are the most, not {spec!r}.",
-            option="heads",
-            value=spec,
-            allowed=_MOST_HEADS,
-        )
-    return HeadSet(itertools.chain(*(itertools.product(*sides) for sides in rectangles)))
-
-
 def spec_of_heads(heads: Iterable[Head]) -> str:
     """The canonical spec of a head set: "3-5.0-7" for a full rectangle of heads, else a list."""
     pairs = sorted(heads)
@@ -248,77 +191,3 @@ def spec_of_heads(heads: Iterable[Head]) -> str:
     if first < last and low < high and all(p == q for p, q in itertools.zip_longest(pairs, full)):
         return f"{first}-{last}.{low}-{high}"
     return "/".join(f"{layer}.{head}" for layer, head in pairs)
-
-
-def write_heads(path: Path | str, heads: Iterable[Head], made_for: Shape | None = None) -> None:
-    """Writes {"layer": [heads]}, and beside the layers the model that the heads were made for."""
-    pairs = checked_heads(str(path), heads)
-    made_for = made_for or getattr(heads, "made_for", None)
-    listed: dict[str, object] = {
-        str(layer): [head for _, head in some]
-        for layer, some in itertools.groupby(sorted(pairs or ()), lambda pair: pair[0])
-    }
-    if made_for:
-        listed[MADE_FOR] = asdict(made_for)
-    write_whole(path, json.dumps(listed, indent=1) + "\n")
-
-
-def _read_file(path: Path) -> HeadSet:
-    made_for = None
-    form = 'give [[layer, head], ...] or {"layer": [head, ...]}'
-
-    def once(pairs: list[tuple[str, object]]) -> dict[str, object]:
-        names = [name for name, _ in pairs]
-        if twice := next((name for name in names if names.count(name) > 1), None):
-            raise UsageError(
-                f"{str(path)!r} names layer {twice} twice; put its heads into one list.",
-                option="heads",
-                value=twice,
-            )
-        return dict(pairs)
-
-    try:
-        listed = json.loads(path.read_text(encoding="utf-8"), object_pairs_hook=once)
-        if isinstance(listed, dict):
-            if (shape := listed.pop(MADE_FOR, None)) is not None:
-                made_for = _read_shape(shape)
-            listed = [(int(layer), head) for layer, heads in listed.items() for head in heads]
-        pairs = [(layer, head) for layer, head in listed]
-    except (OSError, ValueError, TypeError) as error:
-        raise UsageError(
-            f"Cannot read heads from {str(path)!r} ({reason_of(error)}); {form}.",
-            option="heads",
-            value=str(path),
-        ) from None
-    if not pairs:
-        raise UsageError(f"{str(path)!r} names no heads; {form}.", option="heads", value=str(path))
-    for number, (layer, head) in enumerate(pairs):
-        named = f"{str(path)!r} names head {head!r} in layer {layer!r}"
-        if not (_counts_from_0(layer) and _counts_from_0(head)):
-            raise UsageError(
-                f"{named}; both are whole numbers counted from 0.",
-                option="heads",
-                value=(layer, head),
-            )
-        if (layer, head) in pairs[:number]:
-            raise UsageError(
-                f"{named} twice; take one of them out.", option="heads", value=(layer, head)
-            )
-        if made_for and (layer >= made_for.layers or head >= made_for.heads):
-            raise UsageError(
-                f"{named}, and the model it was made for has {made_for.layers} layers of"
-                f" {made_for.heads} heads, counted from 0; profile the model again.",
-                option="heads",
-                value=(layer, head),
-                allowed=(made_for.layers, made_for.heads),
-            )
-    return HeadSet(pairs, made_for, str(path))
-
-
-def _read_shape(fields: Any) -> Shape:
-    if not isinstance(fields, dict) or not {"layers", "heads"} <= fields.keys():
-        raise ValueError(f"{MADE_FOR} lacks layers or heads")
-    shape = Shape(**{name: fields[name] for name in Shape.__dataclass_fields__ if name in fields})
-    if any(type(number) is not int or number < 1 for number in (shape.layers, shape.heads)):
-        raise ValueError(f"{MADE_FOR} gives {shape.layers!r} layers of {shape.heads!r} heads")
-    return shape

@@ -14,7 +14,8 @@ from typing import Any, TypeVar, dataclass_transform
 
 from holdfast.errors import UsageError
 from holdfast.methods.fitted import SUFFIX, Fitted, read_fitted
-from holdfast.methods.heads import HeadSet, checked_heads, checked_layers, read_heads, read_layers
+from holdfast.methods.head_files import read_heads, read_layers
+from holdfast.methods.heads import HeadSet, checked_heads, checked_layers
 from holdfast.validation.ranges import Range, whole_value
 
 C = TypeVar("C")

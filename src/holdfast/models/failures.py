@@ -37,10 +37,11 @@ class OutageWatch:
 
     record: Callable[[Any], object]  # takes the outcome of a conversation or sample
     unit: str  # "conversation" or "sample", for messages
-    _failed: set[Hashable] = field(default_factory=set)  # units since the last answer
-    _held_back: list[Any] = field(default_factory=list)  # outcomes of failed units
-    _answered: Request | None = None
-    _last: RequestFailed | None = None
+    # units with a failed request since the last answer, and the outcomes of those that are over
+    _failed: set[Hashable] = field(default_factory=set, init=False)
+    _held_back: list[Any] = field(default_factory=list, init=False)
+    _answered: Request | None = field(default=None, init=False)  # the latest
+    _last: RequestFailed | None = field(default=None, init=False)  # failure
 
     def answered(self, request: Request) -> None:
         """Notes that a request was answered, and records what was held back."""
