@@ -229,7 +229,7 @@ def load_on_engine(
     _refuse_chat_template(arguments)
     why = f"is for models that holdfast places, and {engine} places its own; leave it out"
     arguments.refuse(["device", "device_map", "ray", "replicas"], why)
-    options: dict[str, Any] = read_options(engine_options or ())
+    options = dict(read_options(engine_options or ()))
     if for_server is not None:
         options |= {"to_serve": True, "prefix_memory": for_server.prefix_memory}
     note(f"loading {arguments.model} ...")
