@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 from holdfast.cli.endpoint_options import check_endpoint_options, check_name, connect_endpoint
 from holdfast.cli.options import (
