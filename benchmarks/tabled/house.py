@@ -55,9 +55,10 @@ def house_drawing() -> str:
 
 
 def package_imports() -> dict[str, set[str]]:
-    """The packages that each package imports; modules beside them count as packages."""
+    """The packages that each package imports; the modules beside them, which all may import, are
+    left out.
+    """
     names = {path.stem for path in PACKAGE.iterdir() if (path / "__init__.py").is_file()}
-    names |= {path.stem for path in PACKAGE.glob("*.py") if not path.stem.startswith("__")}
     imports: dict[str, set[str]] = {name: set() for name in names}
     for path in PACKAGE.rglob("*.py"):
         name = Path(path.relative_to(PACKAGE).parts[0]).stem

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, cast
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, cast
 
 from holdfast.cli.endpoint_options import check_endpoint_options, check_name, connect_endpoint
 from holdfast.cli.options import (
@@ -36,15 +37,27 @@ _ROWS_OF_A_CHAT = 2  # streams of one reply, under guidance
 _OF_OUR_ENGINE = ("device", "device_map", "dtype", "chat_template", "fitted")  # options of no other
 
 
-def load_model(arguments: ModelOptions, **changed: Any) -> ChatModel:
-    """Loads the model that the options name; `changed` replaces values of some."""
+@dataclass(frozen=True)
+class ServerOptions:
+    """How `holdfast serve` has a model loaded.
+
+    Args:
+        prefix_memory: bytes for shared prefixes; None: the model's default.
+    """
+
+    prefix_memory: int | None
+
+
+def load_model(arguments: ModelOptions, name: str | None = None) -> ChatModel:
+    """Loads the model of `--model`, or another one that is to be loaded alike."""
     check_endpoint_options(arguments)
-    return _load_named(arguments.model_copy(update=changed))
+    named = arguments if name is None else arguments.model_copy(update={"model": name})
+    return _load_named(named)
 
 
-def load_layered_model(arguments: ModelOptions, needed: str, **changed: Any) -> LocalModel:
+def load_layered_model(arguments: ModelOptions, needed: str, name: str | None = None) -> LocalModel:
     """As `load_model`; refuses a model that does not show its layers, of which `needed` is read."""
-    model = load_model(arguments, **changed)
+    model = load_model(arguments, name)
     require_layers(model, needed)
     return cast("LocalModel", model)  # no other kind of model has layers to show
 
@@ -209,14 +222,16 @@ def load_on_engine(
     engine_options: Sequence[str] | None,
     *,
     batch_size: int | None,
-    **more: Any,
+    for_server: ServerOptions | None = None,
 ) -> ChatModel:
-    """Loads a model that runs in another engine, as `vllm:MODEL`; `more` are options of that."""
+    """Loads a model that runs in another engine, as `vllm:MODEL`."""
     engine = engine_in(arguments.model)
     _refuse_chat_template(arguments)
     why = f"is for models that holdfast places, and {engine} places its own; leave it out"
     arguments.refuse(["device", "device_map", "ray", "replicas"], why)
-    options = {**read_options(engine_options or ()), **more}
+    options = dict(read_options(engine_options or ()))
+    if for_server is not None:
+        options |= {"to_serve": True, "prefix_memory": for_server.prefix_memory}
     note(f"loading {arguments.model} ...")
     model = load_in_engine(
         arguments.model,
@@ -246,9 +261,9 @@ def load_local(
     *,
     batch_size: int | None = None,
     chat_template: str | None = None,
-    **more: Any,
+    for_server: ServerOptions | None = None,
 ) -> LocalModel:
-    """Loads a model in this process; `more` are arguments of `holdfast.load`."""
+    """Loads a model in this process."""
     from transformers.utils import logging
 
     logging.set_verbosity_error()
@@ -260,15 +275,15 @@ def load_local(
             f"{arguments.model} runs in {engine}, and this command needs a model that is loaded"
             " here; give a folder or a name on the hub."
         )
-    given = {"batch_size": batch_size, "chat_template": chat_template}
-    more |= {name: value for name, value in given.items() if value is not None}
     model = load(
         arguments.model,
         arguments.device,
         arguments.dtype,
         device_map=arguments.device_map,
         trust_remote_code=arguments.trust_remote_code,
-        **more,
+        batch_size=batch_size,
+        chat_template=chat_template,
+        prefix_memory=None if for_server is None else for_server.prefix_memory,
     )
     _warn_of_short_context(arguments, model)
     return model

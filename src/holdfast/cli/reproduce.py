@@ -74,9 +74,9 @@ def _reproduce_li2024(arguments: ReproduceArguments, out: Path) -> Path:
     scale, suite = scale_of(arguments.scale, li2024.SCALES), drift.load_suite(arguments.suite)
     model, base, other = load_layered_model(arguments, _LAYERS), None, None
     if arguments.endpoint is not None:
-        other = load_model(arguments, model=arguments.endpoint)
+        other = load_model(arguments, arguments.endpoint)
     if arguments.base is not None:
-        base = load_layered_model(arguments, _LAYERS, model=arguments.base)
+        base = load_layered_model(arguments, _LAYERS, arguments.base)
     setup = li2024.Li2024Setup(
         model=model,
         suite=suite,

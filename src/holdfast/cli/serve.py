@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 from holdfast.cli import options
 from holdfast.cli.json_output import write_document
 from holdfast.cli.model_loading import (
+    ServerOptions,
     begin_loading,
     chosen_engine,
     load_local,
@@ -180,14 +181,13 @@ def _service(arguments: ServeArguments) -> Service:
     from holdfast.serve.served_engine import ServedEngine
     from holdfast.serve.service import Service
 
-    memory = arguments.prefix_memory
+    for_server = ServerOptions(arguments.prefix_memory)
     if in_engine:
         loaded = load_on_engine(
             arguments,
             engine_options,
             batch_size=arguments.batch_size,
-            to_serve=True,
-            prefix_memory=memory,
+            for_server=for_server,
         )
         model = cast("LocalModel", loaded)  # it has what the server uses of one
     else:
@@ -195,7 +195,7 @@ def _service(arguments: ServeArguments) -> Service:
             arguments,
             batch_size=arguments.batch_size,
             chat_template=arguments.chat_template,
-            prefix_memory=memory,
+            for_server=for_server,
         )
     if not model.tokenizer.chat_template:
         note(

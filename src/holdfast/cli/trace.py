@@ -88,7 +88,7 @@ def run(arguments: TraceArguments) -> None:
     attention_decay.check(first)
     models = [first]
     if arguments.compare:
-        models.append(load_layered_model(arguments, _MASS, model=arguments.compare))
+        models.append(load_layered_model(arguments, _MASS, arguments.compare))
         attention_decay.check(models[1])
         if models[1].fingerprint == first.fingerprint:
             raise UsageError(

@@ -40,9 +40,8 @@ from holdfast.drift.settings import Settings
 from holdfast.drift.suites import load_suite
 from holdfast.errors import cut
 from holdfast.generation.sampling import Sampling
-from holdfast.integrations.inspect.speaking import (
-    Speaker,
-    Speakers,
+from holdfast.integrations.inspect.speakers import Speaker, Speakers
+from holdfast.integrations.inspect.task_arguments import (
     as_text,
     in_one_sentence,
     read_settings,

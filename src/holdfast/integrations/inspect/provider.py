@@ -33,7 +33,8 @@ from transformers.utils import logging
 
 from holdfast.chat.messages import Message, dialog_seed
 from holdfast.errors import PromptTooLong, UsageError, shortened
-from holdfast.integrations.inspect.speaking import PROVIDER, as_text, check_names, in_one_sentence
+from holdfast.integrations.inspect.speakers import PROVIDER
+from holdfast.integrations.inspect.task_arguments import as_text, check_names, in_one_sentence
 from holdfast.methods import Method, parse
 from holdfast.models.event_loop import task_group
 from holdfast.models.loading import load
