@@ -23,7 +23,7 @@ from holdfast.logs.labelling import (
     line_of,
     sample_turns,
 )
-from holdfast.logs.rereading import LogsAgain
+from holdfast.logs.rereading import LogSource
 
 LONG = "It rains in Rome. " * 60  # longer than a record keeps
 
@@ -87,7 +87,7 @@ def test_half_of_the_sampled_turns_of_each_rule_are_broken(run):
 
 
 def test_labels_are_lines_that_a_suite_is_tested_on(run, suite, logs, tmp_path):
-    tasks = label_tasks(run, sample_turns(run, 0, most=200), suite, LogsAgain([logs]))
+    tasks = label_tasks(run, sample_turns(run, 0, most=200), suite, LogSource([logs]))
     assert len(tasks) == len(run.log_scores.score)
     labels = LabelFile(run.folder)
     (long,) = (t for t in tasks if t.rule == "luna/city" and t.turn.done.text == LONG)
@@ -112,7 +112,7 @@ def test_labels_are_lines_that_a_suite_is_tested_on(run, suite, logs, tmp_path):
 
 
 def test_a_turn_before_is_labelled_again_and_the_last_label_counts(run, suite, logs):
-    tasks = label_tasks(run, sample_turns(run, 0), suite, LogsAgain([logs]))[:3]
+    tasks = label_tasks(run, sample_turns(run, 0), suite, LogSource([logs]))[:3]
     labels = LabelFile(run.folder)
     label_turns(tasks, labels, _keys("yxbnsq"))  # x is no key; after b the first one is n
     assert [line["label"] for line in _lines(labels)] == ["follows", "breaks"]
@@ -122,7 +122,7 @@ def test_a_turn_before_is_labelled_again_and_the_last_label_counts(run, suite, l
 
 
 def test_a_rule_is_skipped_and_another_key_is_named(run, suite, logs, capsys):
-    tasks = label_tasks(run, sample_turns(run, 0), suite, LogsAgain([logs]))
+    tasks = label_tasks(run, sample_turns(run, 0), suite, LogSource([logs]))
     first, second, *_ = dict.fromkeys(task.rule for task in tasks)
     labels = LabelFile(run.folder)
     label_turns(tasks, labels, _keys("yrnxq"))
@@ -143,7 +143,7 @@ def test_what_is_labelled_is_shown_in_words(tmp_path, capsys):
     (tmp_path / "a.jsonl").write_text(lines_of([{"messages": messages}]))
     suite = load_suite(str(tmp_path / "rules.yaml"), probed=False)
     run = scan_logs([tmp_path / "a.jsonl"], suite, tmp_path / "run")
-    tasks = label_tasks(run, sample_turns(run, 0), suite, LogsAgain([tmp_path / "a.jsonl"]))
+    tasks = label_tasks(run, sample_turns(run, 0), suite, LogSource([tmp_path / "a.jsonl"]))
     label_turns(tasks, LabelFile(run.folder), _keys("q"))
     printed = capsys.readouterr().out
     assert "[measured by] runs_before: first `make test`, then `git commit`\n" in printed
@@ -151,7 +151,7 @@ def test_what_is_labelled_is_shown_in_words(tmp_path, capsys):
 
 
 def test_labelling_goes_on_after_a_torn_line(run, suite, logs, capsys):
-    tasks = label_tasks(run, sample_turns(run, 0), suite, LogsAgain([logs]))[:4]
+    tasks = label_tasks(run, sample_turns(run, 0), suite, LogSource([logs]))[:4]
     label_turns(tasks, LabelFile(run.folder), _keys("yn"))  # the input ends, as with q
     path = run.folder / "labels.jsonl"
     path.write_bytes(path.read_bytes()[:-9])
@@ -171,7 +171,7 @@ def test_a_line_that_is_no_label_is_named(run):
 
 
 def test_the_score_is_not_shown(run, suite, logs, capsys):
-    (task,) = label_tasks(run, sample_turns(run, 0), suite, LogsAgain([logs]))[:1]
+    (task,) = label_tasks(run, sample_turns(run, 0), suite, LogSource([logs]))[:1]
     label_turns([task], LabelFile(run.folder), _keys("s"))
     printed = capsys.readouterr().out
     assert task.text in printed and task.turn.user in printed
@@ -185,7 +185,7 @@ def test_the_score_is_not_shown(run, suite, logs, capsys):
 
 
 def test_agreement_counts_turns_by_how_they_are_scored(run, suite, logs):
-    tasks = label_tasks(run, sample_turns(run, 0), suite, LogsAgain([logs]))
+    tasks = label_tasks(run, sample_turns(run, 0), suite, LogSource([logs]))
     city = [task for task in tasks if task.rule == "luna/city"]
     labels = LabelFile(run.folder)
     for number, task in enumerate(city):
@@ -210,7 +210,7 @@ def test_logs_that_changed_are_not_taken_for_those_that_were_scored(run, suite, 
     lines[0] = lines[0].replace("I do not know", "I did not know")
     logs.write_text("".join(lines))
     places = sample_turns(run, 0, most=200)
-    tasks = label_tasks(run, places, suite, LogsAgain([logs]))
+    tasks = label_tasks(run, places, suite, LogSource([logs]))
     first = [place for place in places if place.dialog == 0]
     assert first and len(tasks) == len(places) - len(first)
     assert not any(task.source.startswith(f"{logs}, line 1,") for task in tasks)
@@ -236,7 +236,7 @@ def test_dialogs_of_one_session_are_told_apart(tmp_path, suite):
     )
     run = scan_logs([path], suite, tmp_path / "run")
     assert len({record.source for record in run.dialogs}) == 1 < len(run.dialogs)
-    tasks = label_tasks(run, sample_turns(run, 0), suite, LogsAgain([path]))
+    tasks = label_tasks(run, sample_turns(run, 0), suite, LogSource([path]))
     said = {(task.turn.user, task.turn.done.text) for task in tasks if task.rule == "luna/city"}
     assert said == {("Which city?", "Rome."), ("What city?", "No idea.")}
     labels = LabelFile(run.folder)

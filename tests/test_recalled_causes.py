@@ -10,7 +10,7 @@ from holdfast.drift import load_suite
 from holdfast.errors import RequestFailed
 from holdfast.logs import read_logs, score_logs
 from holdfast.logs.recalled_causes import ask_recall, messages_of
-from holdfast.logs.rereading import LogsAgain
+from holdfast.logs.rereading import LogSource
 from holdfast.measures.turns import ToolCall
 from holdfast.records import folder, read_run
 from holdfast.report.logs_causes import why_table
@@ -97,7 +97,7 @@ def test_records_on_the_disk_get_the_same_causes_from_logs_that_are_read_again(
     first, asked = ask_recall(run, logs, suite, Recalls(), limit=4)
     monkeypatch.setattr(folder, "MANY", 1)
     stored = read_run(run.folder)
-    again = LogsAgain([tmp_path / "july.jsonl"])
+    again = LogSource([tmp_path / "july.jsonl"])
     second, asked_again = ask_recall(stored, again, suite, Recalls(), limit=4)
     assert stored.is_stored and second.is_stored and asked == asked_again
     assert [*second.dialogs] == [*first.dialogs] != [*stored.dialogs]

@@ -35,7 +35,7 @@ from holdfast.logs.loaded_files import LoadedFile, read_loaded
 from holdfast.logs.log_reading import NoDialog
 from holdfast.logs.part_scanning import Scan
 from holdfast.logs.recalled_causes import Asked, ask_recall
-from holdfast.logs.rereading import LogsAgain
+from holdfast.logs.rereading import LogSource
 from holdfast.logs.scanning import has_code, scratch_folder
 from holdfast.logs.scored_logs import write_scores
 from holdfast.logs.watching import LogWatch, replace_run
@@ -144,10 +144,10 @@ def run(arguments: LogsArguments) -> int:
         scored = _follow(arguments, suite, loaded, before, page)
     else:
         scored = _scan(arguments, suite, loaded)
-    again = LogsAgain(arguments.files, arguments.format, loaded)
+    source = LogSource(arguments.files, arguments.format, loaded)
     if arguments.label:
-        return _label(arguments, scored, suite, again)
-    scored, asked = _with_recall(arguments, scored, suite, again)
+        return _label(arguments, scored, suite, source)
+    scored, asked = _with_recall(arguments, scored, suite, source)
     return _report(arguments, scored, asked, before, page, started)
 
 
@@ -222,7 +222,7 @@ def _refuse_beside_label(arguments: LogsArguments) -> None:
             raise UsageError(f"{option_of(name)} plays no part beside --label; leave it out.")
 
 
-def _label(arguments: LogsArguments, scored: Run, suite: Suite, logs: LogsAgain) -> int:
+def _label(arguments: LogsArguments, scored: Run, suite: Suite, logs: LogSource) -> int:
     """Asks for labels of the scored turns, and prints how well they agree with the scores."""
     places = sample_turns(scored, arguments.seed)
     tasks = label_tasks(scored, places, suite, logs)
@@ -298,7 +298,7 @@ def _write_results(arguments: LogsArguments, scored: Run, rows: _Rows, page: Pat
 
 
 def _with_recall(
-    arguments: LogsArguments, scored: Run, suite: Suite, logs: LogsAgain
+    arguments: LogsArguments, scored: Run, suite: Suite, logs: LogSource
 ) -> tuple[Run, Asked | None]:
     """The run with what the model of `--model` recalls, if there is one."""
     if arguments.model is None:

@@ -184,6 +184,7 @@ def _with_call(events: Sequence[Event], call: ToolCall | None) -> list[Event]:
 def _answer(
     hook: HookInput, rules: HookRules, session: _Session
 ) -> tuple[HookAnswer, SessionState]:
+    """The answer to the call of a hook, and the state for the next call."""
     before = session.state or SessionState(rules.fingerprint)
     new = _new_compactions(session.part, before.offset if session.state else 0)
     unsaid = new - 1 if before.said_ahead and new else new
@@ -252,19 +253,19 @@ def _next_state(
     settled = session.settled + len(before)
     start = part.offset_of(last.begins) if last.begins is not None else part.start
     earlier, previous = _before_last(session, is_open)
-    head, tail = digests(session.transcript, part.end)
+    known_by = digests(session.transcript, part.end)
     return SessionState(
-        rules.fingerprint,
-        part.end,
-        start,
-        settled,
-        earlier if rules.need_earlier_calls else (),
-        previous if rules.need_earlier_calls else "",
-        has_left,
-        said_ahead,
-        tuple(mark for mark in marks if mark.turn > settled),
-        head,
-        tail,
+        rules=rules.fingerprint,
+        offset=part.end,
+        start=start,
+        turns=settled,
+        earlier=earlier if rules.need_earlier_calls else (),
+        previous=previous if rules.need_earlier_calls else "",
+        has_left=has_left,
+        said_ahead=said_ahead,
+        marks=tuple(mark for mark in marks if mark.turn > settled),
+        head=known_by.head,
+        tail=known_by.tail,
     )
 
 

@@ -14,7 +14,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from holdfast.files import user_cache
 from holdfast.measures.turns import ToolCall
@@ -84,24 +84,32 @@ class SessionState:
 
         A log that is one JSON document is rewritten whenever something is added.
         """
-        return may_be_document(transcript) or digests(transcript, self.offset) == (
-            self.head,
-            self.tail,
-        )
+        if may_be_document(transcript):
+            return True
+        return digests(transcript, self.offset) == LogDigests(self.head, self.tail)
 
 
-def digests(transcript: Path, offset: int) -> tuple[str, str]:
-    """Digests of the first bytes of a log, and of those before an offset; "" if it is shorter."""
+class LogDigests(NamedTuple):
+    """Digests of the first bytes of a log, and of the last ones before an offset; "" if it is
+    shorter.
+    """
+
+    head: str
+    tail: str
+
+
+def digests(transcript: Path, offset: int) -> LogDigests:
+    """The digests by which a log is known again."""
     try:
         with transcript.open("rb") as file:
             head = file.read(min(_HEAD, offset))
             file.seek(max(0, offset - _TAIL))
             tail = file.read(min(_TAIL, offset))
     except OSError:
-        return "", ""
+        return LogDigests("", "")
     if len(tail) < min(_TAIL, offset):
-        return "", ""
-    return hashlib.sha256(head).hexdigest(), hashlib.sha256(tail).hexdigest()
+        return LogDigests("", "")
+    return LogDigests(hashlib.sha256(head).hexdigest(), hashlib.sha256(tail).hexdigest())
 
 
 def states_folder() -> Path:

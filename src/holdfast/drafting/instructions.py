@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
 
-from holdfast.drafting.forms import NEVER
+from holdfast.drafting.forms import NEVER, one_of
 
 
 class Modality(Enum):
@@ -89,12 +89,18 @@ _VERB = "|".join(sorted(map(re.escape, _INFINITIVES), key=len, reverse=True))
 _VERB_LIST = re.compile(rf"(?:{_VERB})(?:(?:, (?:or |and )?| or | and |/)(?:{_VERB}))*\b", re.I)
 
 _LEAD = re.compile(
-    r"^(?:(?:important|critical|note|warning|required|mandatory|rule|hard rule)[:,!]? "
-    r"|always |please |also |then |instead,? |and |strictly |you (?:must|should|need to) |must "
-    r"|(?:make|be) sure (?:to |you )|ensure (?:that )?(?:you )?|remember to |strongly )+",
+    r"^(?:"
+    + one_of(
+        r"(?:important|critical|note|warning|required|mandatory|rule|hard rule)[:,!]? ",
+        *("always ", "please ", "also ", "then ", "instead,? ", "and ", "strictly ", "strongly "),
+        *("you (?:must|should|need to) ", "must ", "(?:make|be) sure (?:to |you )"),
+        *("ensure (?:that )?(?:you )?", "remember to "),
+    )
+    + ")+",
     re.I,
 )
 _PREFER = re.compile(r"^prefer(?:red)?(?::)? (?:to (?:use |run )|using |running |the )?", re.I)
+# "`any` and `as any` are strictly forbidden"
 _FORBIDDEN = re.compile(
     r"^(?P<object>(?:`[^`]+`(?:,? (?:and |or )?)?)+(?: [a-z]+)?) (?:is|are)"
     r" (?:strictly |explicitly |absolutely )?(?:forbidden|banned|prohibited|disallowed|not allowed"
@@ -102,14 +108,24 @@ _FORBIDDEN = re.compile(
     re.I,
 )
 _COMPARED = ("instead of", "in place of", "rather than", "over", "not", "never", "in favor of")
+_COMPARISON = one_of(
+    *("instead of", "in place of", "in favou?r of", "rather than", "over", "not", "never")
+)
+_CIRCUMSTANCE = one_of(
+    *("before", "after", "once", "when(?:ever)?", "while", "during", "if", "unless", "until"),
+    *("without", "except", "other than", "because", "so that", "so", "since", "as", "for"),
+    *("inside", "within", "into", "in", "on", "onto", "from", "via", "with", "through"),
+    *("by hand", "by", "at", "across", "outside(?: of)?", "to", "even", "anywhere"),
+    *("everywhere", "directly", "manually", "locally", "yourself", "ever", "unnecessarily"),
+)
+_CURE = one_of(
+    *"use prefer instead run always put import then they it this that which these".split()
+)
 _TAIL = re.compile(
-    r",? (?:and |but )?(instead of|in place of|in favou?r of|rather than|over|not|never)"
+    rf",? (?:and |but )?(?P<comparison>{_COMPARISON})"  # "instead of using"
     r"(?: (?:to )?(?:use|using|run|running))?(?= |$)"
-    r"|,? (before|after|once|when(?:ever)?|while|during|if|unless|until|without|except|other than"
-    r"|because|so that|so|since|as|for|inside|within|into|in|on|onto|from|via|with|through|by hand"
-    r"|by|at|across|outside(?: of)?|to|even|anywhere|everywhere|directly|manually|locally|yourself"
-    r"|ever|unnecessarily)(?= |$)"
-    r"|, (use|prefer|instead|run|always|put|import|then|they|it|this|that|which|these)(?= )",
+    rf"|,? (?P<circumstance>{_CIRCUMSTANCE})(?= |$)"  # "in tests"
+    rf"|, (?P<cure>{_CURE})(?= )",  # ", use it"
     re.I,
 )
 _HARMLESS = frozenset(
@@ -150,15 +166,19 @@ def instruction_of(clause: str, prohibits: bool = False) -> Instruction | None:
 
 
 def _parts(modality: Modality, verbs: tuple[str, ...], text: str) -> Instruction:
+    """An instruction whose text behind the verbs is cut at its circumstances."""
     hidden = re.sub(r"`[^`]*`|\([^()]*\)", lambda match: "\x00" * len(match[0]), " " + text)
     cuts = list(_TAIL.finditer(hidden))
-    after = [index for index, cut in enumerate(cuts) if cut[3]]
-    if after:  # from ", use it" on, the sentence says what to do instead
-        cuts, text = cuts[: after[0]], text[: cuts[after[0]].start() - 1]
+    cures = [index for index, cut in enumerate(cuts) if cut["cure"]]
+    if cures:  # from ", use it" on, the sentence says what to do instead
+        cuts, text = cuts[: cures[0]], text[: cuts[cures[0]].start() - 1]
     text = " " + text
     ends = [*(cut.start() for cut in cuts), len(text)][1:]
     tails = tuple(
-        ((cut[1] or cut[2] or cut[3]).lower(), text[cut.end() : end].strip(" ,").rstrip("."))
+        (
+            (cut["comparison"] or cut["circumstance"]).lower(),
+            text[cut.end() : end].strip(" ,").rstrip("."),
+        )
         for cut, end in zip(cuts, ends, strict=True)
     )
     head = text[: cuts[0].start()] if cuts else text

@@ -21,7 +21,7 @@ from holdfast.drift.rule_texts import text_of
 from holdfast.errors import RecordsError, cut, reason_of
 from holdfast.files import cannot_write
 from holdfast.logs.dialogs import LoggedTurn
-from holdfast.logs.rereading import LogsAgain
+from holdfast.logs.rereading import LogSource
 from holdfast.logs.scored_logs import named_rules
 from holdfast.logs.turn_scoring import SHOWN
 from holdfast.measures.registry import FOLLOWED
@@ -122,7 +122,7 @@ def label_tasks(
     run: Run,
     places: Sequence[ScoredPlace],
     suite: Suite,
-    logs: LogsAgain,
+    logs: LogSource,
 ) -> list[LabelTask]:
     """The turns at these places as the logs have them; those that the logs no longer have, or have
     otherwise, are left out.

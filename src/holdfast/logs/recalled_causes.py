@@ -26,7 +26,7 @@ from holdfast.logs.breach_places import breach_position
 from holdfast.logs.context import Contexts
 from holdfast.logs.dialogs import LoggedDialog
 from holdfast.logs.log_reading import Logs
-from holdfast.logs.rereading import LogsAgain
+from holdfast.logs.rereading import LogSource
 from holdfast.logs.turn_scoring import case_of
 from holdfast.measures.registry import FOLLOWED
 from holdfast.measures.rule_statements import stated_in
@@ -85,7 +85,7 @@ class _Fork:
 
 def ask_recall(
     run: Run,
-    logs: Logs | LogsAgain,
+    logs: Logs | LogSource,
     suite: Suite,
     model: ChatModel,
     limit: int,
@@ -128,9 +128,9 @@ def _present(run: Run) -> Iterable[tuple[int, int]]:
 
 
 def _dialogs_of(
-    records: Mapping[int, LogDialog], logs: Logs | LogsAgain, suite: Suite
+    records: Mapping[int, LogDialog], logs: Logs | LogSource, suite: Suite
 ) -> dict[int, LoggedDialog]:
-    if isinstance(logs, LogsAgain):
+    if isinstance(logs, LogSource):
         return logs.dialogs(records)
     matched = [dialog for dialog in logs.dialogs if case_of(dialog, suite) is not None]
     return {row: matched[record.conversation] for row, record in records.items()}

@@ -18,7 +18,7 @@ from holdfast.transcripts.transcript import Transcript
 
 
 @dataclass(frozen=True)
-class LogsAgain:
+class LogSource:
     """The logs that a run was scored from; the fields are those of `scan_logs`."""
 
     paths: Sequence[Path | str]

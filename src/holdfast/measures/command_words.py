@@ -2,30 +2,28 @@
 
 import re
 from collections.abc import Iterable, Iterator
-from functools import cache
 
 # a command's action, and other verbs that order it
 ACTIONS = {
-    "push": "push publish ship upload send put get bring land deploy",
-    "commit": "commit",
-    "merge": "merge land combine",
-    "publish": "publish release ship",
-    "deploy": "deploy release ship roll",
-    "apply": "apply deploy provision roll",
-    "destroy": "destroy remove delete",
-    "delete": "delete remove destroy",
-    "install": "install add",
-    "rm": "rm delete remove erase wipe clear",
-    "curl": "curl download fetch",
-    "wget": "wget download fetch",
-    "ssh": "ssh connect",
-    "reset": "reset discard undo revert",
-    "rebase": "rebase",
-    "amend": "amend",
-    "tag": "tag",
+    "push": ["push", "publish", "ship", "upload", "send", "put", "get", "bring", "land", "deploy"],
+    "commit": ["commit"],
+    "merge": ["merge", "land", "combine"],
+    "publish": ["publish", "release", "ship"],
+    "deploy": ["deploy", "release", "ship", "roll"],
+    "apply": ["apply", "deploy", "provision", "roll"],
+    "destroy": ["destroy", "remove", "delete"],
+    "delete": ["delete", "remove", "destroy"],
+    "install": ["install", "add"],
+    "rm": ["rm", "delete", "remove", "erase", "wipe", "clear"],
+    "curl": ["curl", "download", "fetch"],
+    "wget": ["wget", "download", "fetch"],
+    "ssh": ["ssh", "connect"],
+    "reset": ["reset", "discard", "undo", "revert"],
+    "rebase": ["rebase"],
+    "amend": ["amend"],
+    "tag": ["tag"],
 }
-# the forms of these verbs
-FORMS = """
+_FORMS = """
 add added adding adds
 amend amended amending amends
 apply applied applying applies
@@ -62,6 +60,8 @@ undo undid undone undoing undoes
 upload uploaded uploading uploads
 wipe wiped wiping wipes
 """
+# those verbs that have other forms, and their forms
+FORMS = {line.split()[0]: line.split() for line in _FORMS.strip().splitlines()}
 # a word of a command, and what else names it
 NAMES = {
     "sudo": r"as root|root (?:rights?|privileges?|permissions?|access)|as (?:an )?admin\w*"
@@ -84,9 +84,18 @@ _RUNNERS = frozenset(
 _OF_TOOLS = frozenset("git npm pnpm yarn cargo docker kubectl terraform helm gh poetry uv".split())
 _COMMON_PARTS = frozenset("internal com org net www local io dev".split())
 
+# what a regular expression for commands has besides words
+_OPTIONAL_NESTED = r"(\((?:[^()\\]++|\\.|(?1))*+\))[?*]"  # "( -[A-Z]+(=\S+)?)*"
+_BETWEEN_WORDS = r"\\[bBsSwWdDAZ](?:[*+?]|\{[^}]*\})?|[\^$]"  # "\b", "\s+", "^"
+_OPTIONAL = r"\([^()|]*\)[*?]"  # "(?:-q )?"
+_NOT_BEFORE = r"\(\?![^()]*\)"  # "(?!\S)"
+_ANY_TEXT = r"\[[^\]]*\][*+?]?|\.[*+]\??"  # "[^;]*", ".*?"
+_NO_WORDS = re.compile(rf"{_OPTIONAL}|{_NOT_BEFORE}|{_ANY_TEXT}")
+_FLAGS = re.compile(r"\(\?[a-zA-Z]+\)")  # "(?i)"
 
-# a group that may be left out, with the groups in it
-_OPTIONAL_GROUP = r"(\((?:[^()\\]++|\\.|(?1))*+\))[?*]"
+_WORD = r"[\w./@:-]+"  # "--force", "db.prod"
+_WORD_OR_GROUP = re.compile(rf"\([^()]*\)|{_WORD}")  # "(npm|pnpm)"
+_OR_OUTSIDE_GROUPS = re.compile(r"\|(?![^(]*\))")
 
 
 def command_cues(command: str) -> Iterator[tuple[str, ...]]:
@@ -123,10 +132,9 @@ def in_words(pattern: str) -> str:
     >>> in_words(r"(?:npm|pnpm) run lint(?!\\S)|make lint")
     '`npm/pnpm run lint` or `make lint`'
     """
-    plain = re.sub(r"\(\?[a-zA-Z]+\)", "", pattern)  # flags
     commands = []
-    for words in _commands(plain):
-        names = ["/".join(name.lstrip(":") for name in alternatives) for alternatives in words]
+    for words in _commands(_FLAGS.sub("", pattern)):
+        names = ["/".join(alternatives) for alternatives in words]
         commands.append(f"`{' '.join(names)}`")
     return " or ".join(commands)
 
@@ -134,22 +142,26 @@ def in_words(pattern: str) -> str:
 def _commands(command: str) -> list[list[list[str]]]:
     """The literal words of a regular expression for commands: per alternative, those in order, each
     with its own alternatives.
+
+    >>> _commands(r"(?:npm|pnpm) run lint(?!\\S)|make lint")
+    [[['npm', 'pnpm'], ['run'], ['lint']], [['make'], ['lint']]]
     """
     import regex  # takes a while to import, and has the recursion that nested groups need
 
-    command = regex.sub(_OPTIONAL_GROUP, " ", command)
-    text = re.sub(r"\\[bBsSwWdDAZ](?:[*+?]|\{[^}]*\})?|[\^$]", " ", command).replace("\\", "")
-    text = re.sub(r"\([^()|]*\)[*?]|\(\?![^()]*\)|\[[^\]]*\][*+?]?|\.[*+]\??", " ", text)
-    alternatives = re.split(r"\|(?![^(]*\))", text)
+    text = regex.sub(_OPTIONAL_NESTED, " ", command)
+    text = re.sub(_BETWEEN_WORDS, " ", text).replace("\\", "")
+    text = _NO_WORDS.sub(" ", text).replace("(?:", "(")
     commands = []
-    for alternative in alternatives:
-        words = [
-            [word for word in re.findall(r"[\w./@:-]+", token) if re.search(r"\w", word)]
-            for token in re.findall(r"\((?:\?:)?[^()]*\)|[\w./@:-]+", alternative)
-        ]
-        if words := [names for names in words if names]:
+    for alternative in _OR_OUTSIDE_GROUPS.split(text):
+        tokens = (_words_of(token) for token in _WORD_OR_GROUP.findall(alternative))
+        if words := [names for names in tokens if names]:
             commands.append(words)
     return commands
+
+
+def _words_of(token: str) -> list[str]:
+    """The words of a group, or the word itself; punctuation alone is none."""
+    return [word for word in re.findall(_WORD, token) if re.search(r"\w", word)]
 
 
 def _is_told_apart(names: list[str]) -> bool:
@@ -158,16 +170,9 @@ def _is_told_apart(names: list[str]) -> bool:
 
 
 def _verbs(name: str) -> Iterator[str]:
-    for verb in ACTIONS.get(name, "").split():
-        yield from _forms(verb)
+    for verb in ACTIONS.get(name, ()):
+        yield from FORMS.get(verb, [verb])
     yield _named(name)
-
-
-@cache
-def _forms(verb: str) -> tuple[str, ...]:
-    """A verb and its forms, such as "applied"."""
-    lines = (tuple(line.split()) for line in FORMS.splitlines())
-    return next((line for line in lines if verb in line[:1]), (verb,))
 
 
 def _named(name: str) -> str:

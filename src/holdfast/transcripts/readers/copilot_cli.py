@@ -59,12 +59,43 @@ class _Dialog:
 
     Args:
         tips: the end of the path before each event, by the event's id.
-        called: the ids of the calls so far.
+        called: the ids of the calls that messages of the assistant or commands of the user have.
     """
 
     tree: Tree = field(default_factory=Tree)
     tips: dict[str, int | None] = field(default_factory=dict)
     called: set[str] = field(default_factory=set)
+
+    def events(self, kind: str, data: Mapping[str, Any]) -> list[Event]:
+        """What an event of the log is; a call that starts counts unless a message had it."""
+        match kind:
+            case "system.message":
+                return message_events("system", str(field_of(data, "content")))
+            case "user.message":
+                return _classified(data)
+            case "assistant.message":
+                text = text_of(data.get("content"))
+                calls = [_call(mapping(request)) for request in entries(data.get("toolRequests"))]
+                self.called.update(call.id for call in calls)
+                return message_events("assistant", text, calls) if text or calls else []
+            case "tool.user_requested":  # a command of the user's, whose start follows
+                self.called.add(_call_id(data))
+                return []
+            case "tool.execution_start":
+                is_new = _call_id(data) not in self.called
+                return message_events("assistant", "", [_call(data)]) if is_new else []
+            case "tool.execution_complete":
+                return [_result(data)]
+            case "session.compaction_complete":
+                summary = str(data.get("summaryContent") or "")
+                return [Event(Kind.COMPACTION, summary)] if data.get("success") is not False else []
+            case "session.context_cleared":
+                return [Event(Kind.COMPACTION)]
+            case "abort":
+                return [Event(Kind.INTERRUPTION, str(data.get("reason") or ""))]
+            case "session.error":
+                return [Event(Kind.ERROR, str(data.get("message") or ""))]
+        return [Event(Kind.REMINDER, str(data.get("content") or ""))]
 
 
 def _read(values: Values) -> Iterator[Transcript | Unread]:
@@ -120,7 +151,7 @@ def _add(record: Mapping[str, Any], dialog: _Dialog, where: str) -> Iterator[Unr
                 " the log does not say which, so they are taken to be in it still"
             )
         else:
-            events = _events(kind, data, dialog.called)
+            events = dialog.events(kind, data)
             copies = (identity,) if identity else ()
             dialog.tree.add(
                 replace(event, id=identity, copy_ids=copies, source=where) for event in events
@@ -147,33 +178,6 @@ def _rewind(dialog: _Dialog, data: Mapping[str, Any], where: str) -> Iterator[Un
         )
 
 
-def _events(kind: str, data: Mapping[str, Any], called: set[str]) -> list[Event]:
-    match kind:
-        case "system.message":
-            return message_events("system", str(field_of(data, "content")))
-        case "user.message":
-            return _classified(data)
-        case "assistant.message":
-            return _reply(data, called)
-        case "tool.user_requested":  # a command of the user's, whose start follows
-            called.add(str(data.get("toolCallId") or ""))
-            return []
-        case "tool.execution_start":
-            return _started(data, called)
-        case "tool.execution_complete":
-            return [_result(data)]
-        case "session.compaction_complete":
-            summary = str(data.get("summaryContent") or "")
-            return [Event(Kind.COMPACTION, summary)] if data.get("success") is not False else []
-        case "session.context_cleared":
-            return [Event(Kind.COMPACTION)]
-        case "abort":
-            return [Event(Kind.INTERRUPTION, str(data.get("reason") or ""))]
-        case "session.error":
-            return [Event(Kind.ERROR, str(data.get("message") or ""))]
-    return [Event(Kind.REMINDER, str(data.get("content") or ""))]
-
-
 def _classified(data: Mapping[str, Any]) -> list[Event]:
     """A message of the user, or what Copilot or another agent put in its place."""
     text = field_of(data, "content")
@@ -185,24 +189,14 @@ def _classified(data: Mapping[str, Any]) -> list[Event]:
     return message_events("user", text)
 
 
-def _reply(data: Mapping[str, Any], called: set[str]) -> list[Event]:
-    text = text_of(data.get("content"))
-    calls = [_call(mapping(request)) for request in entries(data.get("toolRequests"))]
-    called |= {call.id for call in calls}
-    return message_events("assistant", text, calls) if text or calls else []
-
-
 def _call(request: Mapping[str, Any]) -> ToolCall:
-    identity = str(request.get("toolCallId") or "")
     name = request.get("name", request.get("toolName"))
-    return read_call({"name": name, "arguments": request.get("arguments"), "id": identity})
+    arguments = request.get("arguments")
+    return read_call({"name": name, "arguments": arguments, "id": _call_id(request)})
 
 
-def _started(data: Mapping[str, Any], called: set[str]) -> list[Event]:
-    """A call that no message of the assistant has."""
-    if str(data.get("toolCallId") or "") in called:
-        return []
-    return message_events("assistant", "", [_call(data)])
+def _call_id(data: Mapping[str, Any]) -> str:
+    return str(data.get("toolCallId") or "")
 
 
 def _result(data: Mapping[str, Any]) -> Event:
@@ -210,7 +204,7 @@ def _result(data: Mapping[str, Any]) -> Event:
     text = content if content is not None else at(data, "error", "message")
     if data.get("isUserRequested") is True:  # a command that the user ran
         return Event(Kind.REMINDER, text_of(text))
-    return Event(Kind.TOOL_RESULT, text_of(text), call_id=str(data.get("toolCallId") or ""))
+    return Event(Kind.TOOL_RESULT, text_of(text), call_id=_call_id(data))
 
 
 def _reaches_back(value: Any) -> bool:
