@@ -107,24 +107,6 @@ RECORDS = (
         80,
     ),
     Record(
-        "loss/smollm2",
-        "benchmarks/loss.py --model smollm2 --seeds 0 --runs {runs} --out {out}",
-        False,
-        80,
-    ),
-    Record(
-        "edit_costs/qwen-0.5b",
-        "benchmarks/edit_costs.py --model qwen-0.5b --runs {runs} --out {out}",
-        False,
-        40,
-    ),
-    Record(
-        "precedent/qwen-0.5b",
-        "benchmarks/precedent.py --model qwen-0.5b --runs {runs} --out {out}",
-        False,
-        40,
-    ),
-    Record(
         "message_edits/smollm2",
         "benchmarks/message_edits.py --model smollm2 --fewer --seeds 2 --runs {runs} --out {out}",
         False,
