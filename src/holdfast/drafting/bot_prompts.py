@@ -23,7 +23,7 @@ REPLY = (
     + r"(?:repl(?:y|ies)|responses?|answers?|messages?)(?: of yours)?"
 )
 _BEFORE_VERB = one_of(
-    *"you and always only please must should ever will shall to assistant bot never then".split()
+    *"you and always only please must should ever will shall to assistant bot then".split()
 )
 # the words of an instruction that come before its verb
 LEAD = rf"(?:^|[,:] ?|\b{_BEFORE_VERB} )"

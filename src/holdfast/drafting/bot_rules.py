@@ -10,6 +10,7 @@ from holdfast.drafting.forms import word_pattern
 from holdfast.drafting.identity_rules import identity_rules
 from holdfast.drafting.language_rules import language_rules
 from holdfast.drafting.length_rules import length_rules
+from holdfast.drafting.negation import affirmed
 from holdfast.drafting.rules_file import Part, Statement
 from holdfast.drafting.tone_rules import tone_rules
 from holdfast.drafting.wording_rules import wording_rules
@@ -41,9 +42,9 @@ def bot_rules(statement: Statement) -> list[Draft] | Undrafted | None:
     reason: Undrafted | None = None
     conditional = any(map(_CONDITIONAL_HEADING.search, statement.under))
     for clause in clauses_of_bot(statement):
-        names = identity_rules(clause)
+        names = affirmed(identity_rules, clause)
         drafts += names
-        rules = [rule for theme in _THEMES for rule in theme(clause)]
+        rules = [rule for theme in _THEMES for rule in affirmed(theme, clause)]
         limits = clause.limits or (A_PREFERENCE if clause.is_soft else None)
         if rules and (limits or conditional):
             reason = limits or ON_OCCASION

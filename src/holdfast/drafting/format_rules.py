@@ -77,7 +77,7 @@ _ELEMENT = one_of(*_ELEMENTS)
 _WITHOUT = forms(
     {
         "never use tables, bullet points or headings": (
-            r"(?:\b"
+            r"(?:(?:\b|(?=n't))"
             + one_of(
                 *("no", "without(?: any)?", "neither", "nor", "never(?: use)?"),
                 *("not (?:use|include|format with)", "n't use", "avoid(?: using)?"),
@@ -104,13 +104,14 @@ _PLAIN = forms(
 
 def format_rules(clause: BotClause) -> list[Draft]:
     """JSON with its keys, a list, a table, or text without the marks of Markdown."""
-    specs = [_json(clause), _list(clause), _plain(clause)]
-    return [Draft("format", "requirement", spec) for spec in specs if spec is not None]
+    specs = [_json(clause), _list(clause)]
+    drafts = [Draft("format", "requirement", spec) for spec in specs if spec is not None]
+    return [*drafts, *_plain(clause)]
 
 
 def _json(clause: BotClause) -> Spec | None:
     match = first_match(_JSON, clause.text)
-    if match is None or _negated(clause.text, match):
+    if match is None:
         return None
     rest = clause.text[match.end() :]
     if _PART_OF_REPLY.match(rest):
@@ -126,7 +127,7 @@ def _json(clause: BotClause) -> Spec | None:
 
 def _list(clause: BotClause) -> Spec | None:
     match = first_match(_LIST, clause.text)
-    if match is None or _negated(clause.text, match):
+    if match is None:
         return None
     after, kind = clause.text[match.end() :], match["kind"].lower()
     if re.match(r" (?:or|and|for|where|of (?:the|key)|at|to|with)\b", after, re.I):
@@ -136,18 +137,15 @@ def _list(clause: BotClause) -> Spec | None:
     return spec | {"count": number_value(items[1])} if items and kind != "table" else spec
 
 
-def _plain(clause: BotClause) -> Spec | None:
-    looks: list[str] = []
-    if first_match(_PLAIN, clause.text):
-        looks = [list(_ELEMENTS.values())[-1]]
+def _plain(clause: BotClause) -> list[Draft]:
+    """Plain text is required; of single elements, such as tables, a prohibition."""
+    is_plain = first_match(_PLAIN, clause.text) is not None
+    looks = [list(_ELEMENTS.values())[-1]] if is_plain else []
     for match in _WITHOUT[0].pattern.finditer(clause.text):
         for words, look in _ELEMENTS.items():
             if re.search(rf"\b(?:{words})\b", match["elements"], re.I) and look not in looks:
                 looks.append(look)
     if not looks:
-        return None
-    return {"name": "regex", "regex": rf"(?ms)\A(?!.*(?:{'|'.join(looks)})).*\S"}
-
-
-def _negated(text: str, match: re.Match[str]) -> bool:
-    return bool(re.search(r"\b(?:never|not|n't|avoid|no)\b[^,]*$", text[: match.start()], re.I))
+        return []
+    spec = {"name": "regex", "regex": rf"(?ms)\A(?!.*(?:{'|'.join(looks)})).*\S"}
+    return [Draft("format", "requirement" if is_plain else "prohibition", spec)]

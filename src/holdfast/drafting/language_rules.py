@@ -73,7 +73,7 @@ _LANGUAGES = forms(
 _OF_A_LANGUAGE = re.compile(rf"^{_LANGUAGE}(?: speakers?| mode)?:", re.I)
 # in front of a language: the rule is about others, or about something else than replies
 _NOT_A_RULE = re.compile(
-    r"\b(?:never|not|n't|avoid|they|users?|customers?|who|questions|same language"
+    r"(?:\b|(?=n't))(?:never|not|n't|avoid|they|users?|customers?|who|questions|same language"
     r"|translat\w+|students? (?:write|speak)\w*)\b[^,:]*$",
     re.I,
 )

@@ -1,6 +1,5 @@
 """Rules of bots about the manner of writing: emojis, exclamation marks, questions, capitals."""
 
-import re
 from dataclasses import dataclass
 
 from holdfast.drafting.bot_prompts import LEAD, REPLY, BotClause
@@ -9,7 +8,7 @@ from holdfast.drafting.forms import Forms, first_match, forms, one_of
 from holdfast.drift.rule_kinds import Polarity
 
 _NO = (
-    r"(?:\b"
+    r"(?:(?:\b|(?=n't))"
     + one_of(
         *("no", "never(?: use| add| include| write)?", "without(?: any| using)?"),
         *("avoid(?: using)?", "(?:not|n't) (?:use|include|add|write|put)", "do without"),
@@ -133,7 +132,7 @@ _TONES = (
         forms(
             {
                 "never ask the user any questions": (
-                    r"\b(?:never|not|n't) ask(?: the \w+)?(?: any)?(?: follow-up| further)?"
+                    r"(?:\bnever|\bnot|n't) ask(?: the \w+)?(?: any)?(?: follow-up| further)?"
                     rf" questions?(?= *(?:$|[,:.]|in {REPLY}|back|ever))"
                 ),
                 "no follow-up questions": r"^no (?:follow-up )?questions$",
@@ -170,7 +169,6 @@ def tone_rules(clause: BotClause) -> list[Draft]:
         if first_match(tone.ways, clause.text):
             spec = {"name": "regex", "regex": tone.regex}
             drafts.append(Draft("tone", tone.polarity, spec))
-    last = first_match(_QUESTION_LAST, clause.text)
-    if last and not re.search(r"\b(?:never|not|n't|avoid)\b", clause.text[: last.start()], re.I):
+    if first_match(_QUESTION_LAST, clause.text):
         drafts.append(Draft("closing", "requirement", {"name": "asks_back"}))
     return drafts

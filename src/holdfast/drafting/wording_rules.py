@@ -92,11 +92,9 @@ _OCCASION = one_of(
 )
 _ONCE = re.compile(rf"\b{_OCCASION}\b", re.I)
 _REPLY_NAMED = re.compile(rf"\b{REPLY}\b|nachricht|réponse|respuesta", re.I)
-# "every line of a reply starts with", "never start with"
+# "every line of a reply starts with"
 _NOT_OF_THE_REPLY = re.compile(
-    r"\b(?:never|not|n't|avoid|without|lines?|sentences?|paragraphs?|bullets?|items?"
-    r"|steps?)\b[^,]*$",
-    re.I,
+    r"\b(?:without|lines?|sentences?|paragraphs?|bullets?|items?|steps?)\b[^,]*$", re.I
 )
 _GREETING = re.compile(r"(?:hi|hello|hey|greetings|good (?:morning|day))\b|[^?]*\?\W*$", re.I)
 _PLACEHOLDER = re.compile(r"[\[{<][A-Za-z]|\.\.\.|…|\bX\b|_{2,}|%s|\$")
@@ -173,13 +171,12 @@ _NAMES_FOR_PEOPLE = forms(
         "say ⟪0⟫ to your guests": rf"\bsay (?P<quote>{QUOTE}) (?:to {_PERSON}|somewhere)",
     }
 )
-_NOT_FOR_PEOPLE = re.compile(r"\b(?:never|not|n't|instead of)\b[^,]*$", re.I)
 
 
 def _names_for_people(clause: BotClause) -> list[Draft]:
     for form in _NAMES_FOR_PEOPLE:
         match = form.pattern.search(clause.text)
-        if match is None or _NOT_FOR_PEOPLE.search(clause.text[: match.start()]):
+        if match is None:
             continue
         groups = match.groupdict("")
         quotes = clause.quoted(groups["quote"] + groups.get("other", ""))
@@ -287,7 +284,6 @@ def _forbidden(clause: BotClause) -> list[Draft]:
     return [Draft("forbidden", "prohibition", {"name": "never_contains", "words": words})]
 
 
-_NOT_INCLUDED = re.compile(r"\b(?:never|not|n't)\b[^,]*$", re.I)
 _INCLUDE = one_of("include", "mention", "use", "add", "say", "write", "have", "contain") + "s?"
 _INCLUDES = one_of("includes?", "contains?", "mentions?", "have", "has")
 _LINE = r"(?:words? |phrase |line |sentence |disclaimer )"
@@ -313,7 +309,7 @@ def _included(clause: BotClause) -> list[Draft]:
     for form in _INCLUDED:
         if match := form.pattern.search(clause.text):
             (quote,) = clause.quoted(match["quote"])
-            if _PLACEHOLDER.search(quote) or _NOT_INCLUDED.search(clause.text[: match.start()]):
+            if _PLACEHOLDER.search(quote):
                 continue
             spec = {"name": "contains", "words": [quote.strip(" .,!?")]}
             return [Draft("format", "requirement", spec)]

@@ -1,0 +1,74 @@
+"""Keeps a rule of a bot's prompt from being drafted as its opposite.
+
+The forms of rules are searched for within clauses, so "begin every reply with ⟪0⟫" is also found in
+"you need not begin every reply with ⟪0⟫". A rule that a negated part says has to depend on the
+negation, as "never use emojis" does: without its negation, that part is no rule.
+"""
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+
+from holdfast.drafting.bot_prompts import BotClause
+from holdfast.drafting.drafts import Draft
+from holdfast.drafting.forms import one_of
+
+RulesOf = Callable[[BotClause], list[Draft]]
+
+_AUXILIARY = one_of(
+    *("do", "does", "did", "must", "should", "shall", "will", "would", "can", "could", "may"),
+    *("might", "need", "are", "is", "were", "ought", "have"),
+)
+# not those that a second negation undoes: "never forget to", "do not reply without"
+_UNDONE = (
+    r"(?!\W+(?:\w+\W+){0,6}?"
+    + one_of(
+        *(
+            "without",
+            "forget",
+            "fail",
+            "neglect",
+            "omit",
+            "skip",
+            "miss",
+            "leave out",
+            "other than",
+        ),
+        *("except", "anything but", "anything else", "more", "longer", "exceed", "over", "above"),
+    )
+    + r"\b)"
+)
+_NEGATION = re.compile(
+    r"\b"
+    + one_of(
+        "never",
+        rf"(?:{_AUXILIARY} not|{_AUXILIARY}n't|cannot|can't|won't)"
+        r"(?: (?:have|need|always|ever)(?: to)?)?",
+        r"(?:there is |there's )?no need(?: for you)? to",
+        *("need not", "not necessary to", "not required to", "not allowed to", "not supposed to"),
+        *("under no circumstances", "in no case", "on no account", "at no (?:time|point)"),
+        *(r"refrain from(?: the habit (?:to|of))?", r"avoid(?:ing)?", "stop", "instead of"),
+        *(r"(?:it is |it's )?(?:forbidden|prohibited|unnecessary|optional) to", "rather than"),
+        "not",
+    )
+    + r"\b"
+    + _UNDONE,
+    re.I,
+)
+_BOUNDARY = re.compile(r"([,;:]| but (?!also)| and (?!/))")
+
+
+def affirmed(rules_of: RulesOf, clause: BotClause) -> list[Draft]:
+    """The rules of a clause without those whose opposite it says."""
+    found = rules_of(clause)
+    if not found or not _NEGATION.search(clause.text):
+        return found
+    parts = _BOUNDARY.split(clause.text)
+    positive_parts = "".join(part for part in parts if not _NEGATION.search(part))
+    elsewhere = _measures(rules_of, clause, positive_parts)
+    reversed_ = _measures(rules_of, clause, " ".join(_NEGATION.sub("", clause.text).split()))
+    return [rule for rule in found if rule.measure in elsewhere or rule.measure not in reversed_]
+
+
+def _measures(rules_of: RulesOf, clause: BotClause, text: str) -> list[object]:
+    return [rule.measure for rule in rules_of(replace(clause, text=text.strip(" ,.")))]

@@ -1,0 +1,83 @@
+"""A bot's prompt that forbids something, or leaves it open, is not drafted as a rule that asks for
+it.
+"""
+
+import pytest
+from test_bot_rules import drafted
+
+REQUESTS = (
+    "write everything in capital letters",
+    "write in all caps",
+    "reply in lowercase",
+    "reply in French",
+    "answer in JSON",
+    "reply with a JSON object",
+    'begin every reply with "Ahoy"',
+    'start your replies with "Hello!"',
+    'end every reply with "Best, Pip"',
+    'close each message with "Cheers"',
+    'sign off with "Ada"',
+    "end with a question",
+    "answer in a numbered list",
+    "reply in plain text",
+    "reply in at most 20 words",
+    "keep replies under 50 words",
+    "limit each reply to two sentences",
+    "include one emoji in each reply",
+    'call the user "captain"',
+    'address the user as "sir"',
+)
+NEGATIONS = (
+    "Never {}.",
+    "Do not {}.",
+    "Don't {}.",
+    "Don’t {}.",
+    "Please don't {}.",
+    "You must never {}.",
+    "You should not {}.",
+    "You shouldn't {}.",
+    "Under no circumstances {}.",
+    "There is no need to {}.",
+    "You do not have to {}.",
+    "You need not {}.",
+    "Don't always {}.",
+    "It is not necessary to {}.",
+    "It is forbidden to {}.",
+)
+
+
+def measures(sentence):
+    """The measures drafted from a sentence of a bot's prompt, but for that of its name."""
+    rules = drafted(f"You are Ada, the assistant of a shop. {sentence}")
+    return [rule.measure for rule in rules if rule.kind != "identity"]
+
+
+@pytest.mark.parametrize("request_", REQUESTS)
+def test_the_opposite_of_a_rule_is_not_drafted(request_):
+    asked = measures(f"{request_[0].upper()}{request_[1:]}.")
+    assert asked
+    for negation in NEGATIONS:
+        sentence = negation.format(request_)
+        assert not [measure for measure in measures(sentence) if measure in asked], sentence
+
+
+@pytest.mark.parametrize(
+    ("sentence", "same_as"),
+    [
+        ('Don\'t forget to end every reply with "Best, Pip".', 'End every reply with "Best, Pip".'),
+        ("Never use slang, and reply in French.", "Reply in French."),
+        ("Do not use slang; reply in at most 20 words.", "Reply in at most 20 words."),
+        ("Never write more than 20 words.", "Reply in at most 20 words."),
+    ],
+)
+def test_a_rule_beside_a_negation_is_drafted(sentence, same_as):
+    (expected,) = measures(same_as)
+    assert expected in measures(sentence)
+
+
+@pytest.mark.parametrize(
+    "sentence", ["Never use emojis.", "Don't use exclamation marks.", "Do not use tables."]
+)
+def test_a_prohibition_is_drafted_as_one(sentence):
+    (rule,) = (rule for rule in drafted(f"You are Ada. {sentence}") if rule.kind != "identity")
+    assert rule.polarity == "prohibition"
