@@ -27,6 +27,7 @@ from holdfast.analysis.choosing import (
     times_needed,
     write_method_file,
 )
+from holdfast.drift.cases import CATEGORIES
 from holdfast.drift.pairing import draw_pairing
 from holdfast.errors import (
     HoldfastError,
@@ -88,7 +89,7 @@ def test_all_pairs_talk_in_turn():
 def test_one_prompt_per_category_or_those_named():
     starter = drift.load_suite("starter")
     chosen = choose_prompts(starter)
-    assert sorted(case.category for case in chosen.cases) == sorted(drift.suites.CATEGORIES)
+    assert sorted(case.category for case in chosen.cases) == sorted(CATEGORIES)
     assert chosen == choose_prompts(starter)
     named = choose_prompts(SUITE, ["case-rain", "case-bread"])
     assert [case.id for case in named.cases] == ["case-rain", "case-bread"]
@@ -540,7 +541,7 @@ def test_an_endpoint_is_scored_by_what_it_writes(tmp_path):
     with pytest.raises(UsageError) as raised:
         calibrate(Endpoint(), SUITE, load_capability("facts"), tmp_path, Plan(reading="written"))
     assert (raised.value.option, raised.value.value) == ("reading", "written")
-    remote = holdfast.connect("http://localhost:1/v1", "m", "NO_SUCH_KEY")
+    remote = holdfast.connect("http://localhost:1/v1", "m")
     with pytest.raises(ModelError, match=r"split-softmax:exponent=0.9 needs attention"):
         calibrate(remote, SUITE, ITEMS, tmp_path / "b", Plan(reading="written"))
     plan = Plan(draws=1, rounds=1, ask_at=2, reading="written", sweeps=SWEEPS[1:])

@@ -180,7 +180,7 @@ def test_a_refusal_names_what_is_needed_and_what_is_offered():
 
 
 def test_models_declare_what_they_offer():
-    endpoint = holdfast.connect("http://localhost:1/v1", "m", "NO_SUCH_KEY")
+    endpoint = holdfast.connect("http://localhost:1/v1", "m")
     assert endpoint.capabilities == {Ability.MESSAGES, Ability.PIECES}
     everything = set(Ability) - {Ability.RETRIES}  # which dialogs under a suite offer
     assert model().capabilities == everything

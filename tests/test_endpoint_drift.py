@@ -69,7 +69,7 @@ TOO_LONG = refusal(400, "This model's maximum context length is 64 tokens.")
         (refusal(413, "Payload too large"), "context", "fewer rounds"),
         (refusal(500, "CUDA error"), "failure", "500: CUDA error"),
         (refusal(422, "messages.3: text is empty"), "failure", "422"),
-        ((200, {}, '{"choices": [{"mess'), "failure", "malformed"),
+        ((200, {}, '{"choices": [{"mess'), "failure", "no chat completion"),
     ],
 )
 def test_a_bad_answer_ends_only_its_dialog(serve, tmp_path, answer, why, words):
@@ -134,7 +134,7 @@ def test_malformed_answers_are_retried(serve, tmp_path, monkeypatch):
 def test_malformed_answers_are_retried_a_bounded_number_of_times(serve, monkeypatch):
     monkeypatch.setattr("holdfast.models.endpoint_server._LONGEST_WAIT", 0.01)
     model, server = serve(lambda body, number: (200, {}, "<html>"), max_retries=2)
-    with pytest.raises(ModelError, match="malformed"):
+    with pytest.raises(ModelError, match="no chat completion"):
         model.generate([{"role": "user", "content": "Hello."}])
     assert len(server.bodies) == 3
 

@@ -133,7 +133,7 @@ OTHER_WRITERS = {
     "records": "a run's lines are appended",
     "coding_agents/session_state.py": "a new file, by its descriptor",
     "logs/labelling.py": "labels are appended as they are given",
-    "logs/scanning.py": "a scratch file",
+    "logs/part_scanning.py": "a scratch file",
     "models/install.py": "downloads, which may be resumed",
     "proxy/chat_log.py": "chats are appended as they end",
     "report/logs_export.py": "larger than memory, so to a temporary file",

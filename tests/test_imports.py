@@ -14,9 +14,10 @@ PACKAGE = SOURCE / "holdfast"
 
 # A module imports only its own layer and those before it; modules not yet written are absent.
 LAYERS = (
-    "errors version plurals extras lazy_imports seeds files validation records chat methods client"
-    " measures transcripts states attention generation models drift drafting analysis study logs"
-    " coding_agents report papers serve proxy integrations __init__ cli __main__"
+    "errors version plurals extras lazy_imports seeds files validation catalogue_entry records chat"
+    " methods client measures transcripts states attention generation models drift drafting"
+    " analysis study logs coding_agents report papers serve proxy integrations"
+    " __init__ cli __main__"
 ).split()
 LIGHT = (
     "__init__ files generation/sampling chat/prompt methods client measures records transcripts"

@@ -11,13 +11,13 @@ from typing import Annotated, Any, get_args
 from pydantic.fields import FieldInfo
 
 from holdfast import measures, methods
+from holdfast.catalogue_entry import CatalogueEntry
 from holdfast.cli.json_output import write_document
 from holdfast.cli.options import Arg, Command, Options
 from holdfast.errors import UnknownName, UsageError
 from holdfast.measures.arguments import list_names
 from holdfast.measures.registry import REGISTRY, SPEC_EXAMPLES, expected_of
 from holdfast.methods.all_methods import BY_NAME
-from holdfast.methods.catalogue_entry import CatalogueEntry
 from holdfast.methods.kinds import in_words, requirements
 from holdfast.methods.parameters import parameters_of, required_parameters
 from holdfast.report.wording import aligned

@@ -27,10 +27,10 @@ from typing import (
     overload,
 )
 
+from holdfast.catalogue_entry import CatalogueEntry
 from holdfast.errors import UnknownName, UsageError, shortened
 from holdfast.measures.arguments import for_pydantic
 from holdfast.measures.turns import AssistantTurn
-from holdfast.methods.catalogue_entry import CatalogueEntry
 
 if TYPE_CHECKING:
     from pydantic.fields import FieldInfo

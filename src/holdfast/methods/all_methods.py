@@ -3,8 +3,8 @@
 import dataclasses
 from typing import Any
 
+from holdfast.catalogue_entry import CatalogueEntry
 from holdfast.methods.attention import Boost, Pasta, SplitSoftmax, Spotlight
-from holdfast.methods.catalogue_entry import CatalogueEntry
 from holdfast.methods.contrast import AdaCad, Anchoring, Guidance, PromptStrength
 from holdfast.methods.hold import Hold
 from holdfast.methods.keys import Prism, Seka
