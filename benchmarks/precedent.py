@@ -2,7 +2,7 @@
 
     python benchmarks/precedent.py --model qwen-0.5b --runs runs/precedent --out FILE.json
 
-The runs resume. docs/why.md shows the records.
+The runs resume.
 """
 
 from __future__ import annotations

@@ -52,7 +52,6 @@ from tabled.papers import (
     reproduction_line,
     verdicts_page,
 )
-from tabled.precedent import precedent_table
 from tabled.reading import RESULTS, ROOT
 from tabled.real import (
     decodable_page,
@@ -167,7 +166,6 @@ def documents() -> dict[Path, str]:
         "lost": lost_sentences(),
         "loss_recall": recall_table(),
         "causes": causes_table(),
-        "precedent": precedent_table(),
         "message_edits": edits_table(),
         "edit_costs": edit_costs_table(),
         "edit_costs_conversations": edit_costs_line(),

@@ -6,8 +6,11 @@ import shutil
 from pathlib import Path
 
 import pytest
+from chat_server import completion
 
 from holdfast.cli import main
+from holdfast.cli.serve import check_origin
+from holdfast.errors import UsageError
 
 RECORDED = Path(__file__).parent / "data/recorded/schema-3"
 NO_MODEL = ("./no-such-folder", "no-such-owner/no-such-model")
@@ -104,3 +107,23 @@ def test_a_server_that_is_not_available_is_5_for_every_command(command, capsys):
 def test_a_server_that_is_not_available_is_5_for_the_proxy():
     words = "proxy --suite luna --port 0 --upstream http://127.0.0.1:9/v1"
     assert main(words.split()) == 5
+
+
+def test_a_reply_that_is_withheld_is_no_outage(serve, capsys):
+    _, server = serve(lambda body, number: completion(None, "content_filter"))
+    words = ["generate", "--model", server.url, "--endpoint-model", "tiny"]
+    assert main([*words, "--user", "hello"]) == 1
+    assert "content filter" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "origin", ["*", "null", "https://example.org", "http://localhost:3000", "tauri://localhost"]
+)
+def test_what_sends_an_origin_may_be_allowed(origin):
+    check_origin(origin)
+
+
+@pytest.mark.parametrize("origin", ["example.org", "https://example.org/", "https://a.org/page"])
+def test_what_no_page_sends_as_its_origin_is_refused(origin):
+    with pytest.raises(UsageError, match="--allow-origin"):
+        check_origin(origin)

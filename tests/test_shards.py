@@ -10,12 +10,14 @@ from holdfast.errors import AnotherRun, RecordsError, UsageError
 from holdfast.records import join_runs, read_run, to_line
 from holdfast.records.lines import to_manifest
 
-DRIFT = ("drift", "--rounds", "1", "--conversations", "3", "--max-new-tokens", "8")
+DRIFT = ("drift", "--rounds", "1", "--max-new-tokens", "8")
+THREE = ("--conversations", "3")
 BOTH = ("--method", "none", "--method", "repetition:probability=1")
 
 
 def drift(out, *options):
-    assert main([*DRIFT, *options, "--out", str(out)]) in (None, 0)
+    conversations = () if "--conversations" in options else THREE
+    assert main([*DRIFT, *conversations, *options, "--out", str(out)]) in (None, 0)
     return out
 
 
@@ -52,7 +54,7 @@ def test_shards_are_joined_as_they_arrive(shards, tmp_path, capsys):
     joined = tmp_path / "joined"
     main(["join", str(shards[1]), "--out", str(joined)])
     printed = capsys.readouterr().out
-    assert "4 conversations missing" in printed
+    assert "4 conversations are missing" in printed
     # the command of the whole run finishes it
     command = read_run(joined).manifest.argv
     assert "--shard" not in command and f"--out {joined}" in command
@@ -96,18 +98,54 @@ def test_two_records_of_one_conversation_are_refused(shards, tmp_path):
     assert refused.value.value[1] in (0, 2)
 
 
-def test_shards_of_different_machines_are_joined_and_noted(shards, tmp_path):
-    other = tmp_path / "other"
-    other.mkdir()
+@pytest.fixture
+def shard_of_another_machine(shards, tmp_path):
+    """The second shard, computed with another version of torch."""
+    folder = tmp_path / "other machine"
+    folder.mkdir()
     stored = json.loads((shards[1] / "manifest.json").read_text())
     stored["identity"]["runtime"]["torch"] = "0.0"
     stored.pop("crc32")
-    (other / "manifest.json").write_bytes(to_manifest(stored))
-    lines = b"".join(map(to_line, read_run(shards[1]).records))
-    (other / "records.jsonl").write_bytes(lines)
-    run = join_runs([shards[0], other], tmp_path / "joined", "holdfast drift")
+    (folder / "manifest.json").write_bytes(to_manifest(stored))
+    (folder / "records.jsonl").write_bytes(b"".join(map(to_line, read_run(shards[1]).records)))
+    return folder
+
+
+def test_shards_of_different_machines_are_joined_and_noted(
+    shards, shard_of_another_machine, tmp_path
+):
+    run = join_runs([shards[0], shard_of_another_machine], tmp_path / "joined", "holdfast drift")
     assert len(run.records) == 6
     assert any("different versions or devices" in note for note in run.manifest.notes)
+
+
+def test_machines_are_compared_with_those_that_were_joined_before(
+    shards, shard_of_another_machine, tmp_path
+):
+    joined = tmp_path / "joined"
+    assert not join_runs([shards[0]], joined, "holdfast drift").manifest.notes
+    for _ in range(2):
+        run = join_runs([shard_of_another_machine], joined, "holdfast drift")
+        assert len([note for note in run.manifest.notes if "versions" in note]) == 1
+
+
+def test_shards_that_were_extended_are_joined_again(tmp_path):
+    shards = [drift(tmp_path / f"{n}", "--shard", f"{n}/2") for n in (1, 2)]
+    joined = tmp_path / "joined"
+    join_runs(shards, joined, "holdfast drift")
+    for n, shard in enumerate(shards, 1):
+        drift(shard, "--shard", f"{n}/2", "--conversations", "5")
+    run = join_runs(shards, joined, "holdfast drift --conversations 5")
+    assert len(run.records) == 5
+    assert (run.manifest.identity.settings.conversations, run.manifest.earlier_sizes) == (5, (3,))
+    assert "--shard" not in (run.manifest.extended_by or "")
+
+
+def test_the_next_step_after_a_shard_is_to_join_it(tmp_path, capsys, monkeypatch):
+    words = [*DRIFT, *THREE, "--shard", "2/3", "--out", str(tmp_path / "run")]
+    monkeypatch.setattr("sys.argv", ["holdfast", *words])
+    assert main() in (None, 0)
+    assert "Next: join shard 2/3 with the others" in capsys.readouterr().out
 
 
 def test_a_folder_that_is_no_run_is_refused(tmp_path, capsys):
@@ -117,22 +155,24 @@ def test_a_folder_that_is_no_run_is_refused(tmp_path, capsys):
 
 @pytest.mark.parametrize("text", ["", "2", "0/2", "3/2", "a/b", "1/2/3", "-1/2", "²/3"])
 def test_a_malformed_shard_is_refused(text, tmp_path, capsys):
-    assert main([*DRIFT, f"--shard={text}", "--out", str(tmp_path / "run")]) == 2
+    assert main([*DRIFT, *THREE, f"--shard={text}", "--out", str(tmp_path / "run")]) == 2
     assert "PART/PARTS, such as 1/4" in capsys.readouterr().err
 
 
 def test_an_empty_shard_is_refused(tmp_path, capsys):
-    assert main([*DRIFT, "--shard", "4/4", "--out", str(tmp_path / "run")]) == 2
+    assert main([*DRIFT, *THREE, "--shard", "4/4", "--out", str(tmp_path / "run")]) == 2
     assert "fewer parts, or more --conversations" in capsys.readouterr().err
 
 
 def test_the_baseline_is_of_the_whole_run(tmp_path, capsys):
-    assert main([*DRIFT, "--shard", "1/2", "--baseline", "--out", str(tmp_path / "run")]) == 2
+    assert (
+        main([*DRIFT, *THREE, "--shard", "1/2", "--baseline", "--out", str(tmp_path / "run")]) == 2
+    )
     assert "join the shards" in capsys.readouterr().err
 
 
 def test_a_dry_run_estimates_the_shard(tmp_path, capsys):
-    main([*DRIFT, "--shard", "2/2", "--dry-run", "--out", str(tmp_path / "run")])
+    main([*DRIFT, *THREE, "--shard", "2/2", "--dry-run", "--out", str(tmp_path / "run")])
     printed = capsys.readouterr().out
     assert printed.splitlines()[1].split()[4:6] == ["1", "0"]  # at most, left
 

@@ -88,14 +88,15 @@ def helping_sentence() -> str:
     gains = [row["gain"]["all"]["mean"] for row in rows.values()]
     beaten = [f"`{model}`" for model, row in rows.items() if row["against_repetition"]["certain"]]
     more = (
-        f"; on {' and '.join(beaten)}, that is certainly more than repeating the whole prompt gains"
+        f"; on {' and '.join(beaten)}, clearly more than repeating the whole prompt does"
         if beaten
         else ""
     )
+    count = _IN_WORDS.get(len(rows), str(len(rows)))
     return (
         "Where a program can check the rules, redrawing each reply that breaks one"
         f" (`--method {HELPING}`, with any API) raises the share of rules kept on all"
-        f" {_IN_WORDS[len(rows)]} models measured, by {min(gains):.2f} to {max(gains):.2f}{more}."
+        f" {count} models measured, by {min(gains):.2f} to {max(gains):.2f}{more}."
     )
 
 

@@ -140,7 +140,7 @@ class Unsteerable(ModelError):
 
 
 class Unavailable(ModelError):
-    """A server gives no answers of use for now, which says nothing about the model."""
+    """A server gives no usable answers for now, which says nothing about the model."""
 
 
 class RequestFailed(Unavailable):

@@ -147,10 +147,13 @@ def bounds(values: np.ndarray, error: float) -> tuple[float, float]:
 
 
 def verdict_at(bar: float, low: float, high: float) -> str:
-    """The verdict of the bounds of a mean by themselves; undecided if the bar is between them."""
+    """The verdict of the bounds of a mean by themselves; undecided if the bar is between them. A
+    mean of 1 reaches a bar of 1, so that only a lower mean fails there.
+    """
     if low >= bar - _ROUNDING:
         return PASS
-    return FAIL if high <= bar + _ROUNDING else UNDECIDED
+    is_below = high <= bar + _ROUNDING if bar < 1 else high < bar - _ROUNDING
+    return FAIL if is_below else UNDECIDED
 
 
 def _log_mean(logarithms: np.ndarray) -> np.ndarray:

@@ -22,7 +22,14 @@ from holdfast.cli.exit_codes import MALFORMED, UNAVAILABLE
 from holdfast.cli.one_sentence_parser import OneSentenceParser
 from holdfast.cli.progress import INTERRUPTED, TERMINATED, Terminated, interrupting_on_sigterm
 from holdfast.cli.unfinished_junit import write_no_verdict
-from holdfast.errors import HoldfastError, Unavailable, UnknownName, UsageError, as_argument
+from holdfast.errors import (
+    HoldfastError,
+    RequestFailed,
+    Unavailable,
+    UnknownName,
+    UsageError,
+    as_argument,
+)
 from holdfast.files import FULL
 from holdfast.generation.cpu_threads import limit_spinning
 from holdfast.version import __version__
@@ -139,7 +146,7 @@ def _run(words: Sequence[str], write_error: Callable[[str], None] | None = None)
             return command_named(words[0]).malformed if words[0] in _PLACES else MALFORMED
         if isinstance(error, UsageError):
             return MALFORMED
-        return UNAVAILABLE if isinstance(error, Unavailable) else command.failed
+        return UNAVAILABLE if _is_outage(error) else command.failed
     except KeyboardInterrupt as ended:
         how = "terminated" if isinstance(ended, Terminated) else "interrupted"
         write_no_verdict(words, f"the command was {how}")
@@ -222,9 +229,16 @@ Exit codes (check and logs have more):
   0    success
   1    failure
   2    the command is malformed, names what is not there, or its folder has another run
-  5    a server that the command asks is not available
+  5    a server that the command needs is not available
   130  stopped by Ctrl-C
   143  stopped by SIGTERM"""
+
+
+def _is_outage(error: HoldfastError) -> bool:
+    """Whether a server is not available; one that withholds a reply, or has no room for it, is."""
+    if isinstance(error, RequestFailed):
+        return error.why == "failure"
+    return isinstance(error, Unavailable)
 
 
 def parser() -> argparse.ArgumentParser:

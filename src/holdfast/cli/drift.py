@@ -143,11 +143,6 @@ def run(arguments: DriftArguments) -> None:
     results = results_of(run)
     print_run(results)
     write_run_page(arguments, results, page)
-    if shard != WHOLE_RUN:
-        note(
-            f"this is shard {shard}: {len(planned.numbers)} of {settings.conversations}"
-            " conversations. When all are done: holdfast join FOLDER... --out WHOLE."
-        )
     write_run_document(out, page, next_step=next_line(results))
 
 

@@ -45,16 +45,16 @@ def run(arguments: JoinArguments) -> None:
     wanted = range(first.identity.settings.conversations or 0)
     missing = missing_numbers(arguments.out, first.identity.methods, wanted)
     if left := sum(map(len, missing.values())):
-        print(
-            f"{count_of(left, 'conversation')} missing: join the other shards, or run `{command}`."
-        )
+        are = "is" if left == 1 else "are"
+        run_them = f", or run `{command}`" if command else ""
+        print(f"{count_of(left, 'conversation')} {are} missing: join the other shards{run_them}.")
     write_run_page(arguments, results, page)
     write_run_document(arguments.out, page, next_step=next_line(results))
 
 
 def _whole_command(of_shard: str, out: Path) -> str:
-    """The command that would have made the whole run, given that of a shard."""
-    return repeated(split_command(of_shard), {"--shard": None, "--out": str(out)})
+    """The command that would have made the whole run, given that of a shard; "" if that is."""
+    return of_shard and repeated(split_command(of_shard), {"--shard": None, "--out": str(out)})
 
 
 COMMAND = Command(

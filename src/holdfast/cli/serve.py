@@ -113,7 +113,7 @@ def run(arguments: ServeArguments) -> None:
     if not 0 <= arguments.port < 65_536:
         raise UsageError(f"--port takes a number from 0 to 65535, not {arguments.port}.")
     for origin in arguments.allow_origin or ():
-        _check_origin(origin)
+        check_origin(origin)
     with server.bind(arguments.host, arguments.port) as bound:
         with exiting_on_sigterm():
             service = _service(arguments)
@@ -134,11 +134,11 @@ def run(arguments: ServeArguments) -> None:
         server.run(config, service.engine, bound, lambda line: print(line, flush=True))
 
 
-def _check_origin(origin: str) -> None:
-    """Refuses what a browser would never send as the origin of a page."""
+def check_origin(origin: str) -> None:
+    """Refuses what no browser or app sends as the origin of a page: a host alone, or a path."""
     parts = urlsplit(origin)
-    is_origin = parts.scheme in ("http", "https") and parts.hostname
-    if origin != "*" and not (is_origin and origin == f"{parts.scheme}://{parts.netloc}"):
+    is_origin = parts.scheme and parts.netloc and origin == f"{parts.scheme}://{parts.netloc}"
+    if origin not in ("*", "null") and not is_origin:
         raise UsageError(
             f"--allow-origin {origin} is not a site; give its scheme and host, such as"
             " https://example.org."

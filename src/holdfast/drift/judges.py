@@ -26,9 +26,8 @@ from holdfast.models.model_names import is_url
 from holdfast.models.protocol import ChatModel, Engine
 from holdfast.models.requests import Request
 from holdfast.records import Probe, Unanswered, append_line, cut_torn_line, read_notes
-from holdfast.records.judge_records import Agreement, Judgement, VerdictCounts
+from holdfast.records.judge_records import AGREEMENTS, Agreement, Judgement, VerdictCounts
 
-FILE = "judges.json"  # how well the judges of a run agree with the labels
 ANSWERS_FILE = "judgements.jsonl"
 LEAST_KAPPA = 0.6
 FORM = 1  # version of the judge's prompt; answers to other versions are not read
@@ -170,7 +169,7 @@ class Judges:
                 )
         rows = [agreement.to_json() for agreement in agreements]
         text = json.dumps(rows, ensure_ascii=False, indent=1)
-        write_whole(self.judgements.folder / FILE, text + "\n")
+        write_whole(self.judgements.folder / AGREEMENTS, text + "\n")
         return agreements
 
     async def resolve(self, outcomes: Iterable[ProbeOutcome]) -> ProbeResults:

@@ -104,8 +104,8 @@ def _forbidden(what: str, text: str, pattern: str, flags: str) -> str:
     found = _found(forbidden, text, flags)
     if not found.strip():
         return ""
-    where = f"occurs in {what}" if parts["anywhere"] else f"is how {what} begins"
-    return f"{quoted(found)} {where}"
+    where = f"occurs in {what}" if parts["anywhere"] else ""
+    return f"{quoted(found)} {where}" if where else f"{what} begins with {quoted(found)}"
 
 
 def _strange_character(what: str, text: str, pattern: str, flags: str) -> str:
@@ -127,4 +127,4 @@ def _too_long(what: str, text: str, pattern: str, flags: str) -> str:
     if length <= int(parts["most"]):
         return ""
     which = f"the first line of {what}" if parts["of_line"] else what
-    return f"{which} has {plural(length, 'character')}, at most {parts['most']} asked for"
+    return f"{which} has {plural(length, 'character')}; at most {parts['most']} are allowed"

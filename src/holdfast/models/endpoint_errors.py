@@ -99,7 +99,7 @@ def explain(error: OpenAIError, endpoint: Endpoint) -> str:
         if not is_unreachable(error):
             return (
                 f"{endpoint.url} closed the connection before its answer was complete ({why}); try"
-                " again, or look into the server's log."
+                " again, or check the server's log."
             )
         return (
             f"Cannot reach {endpoint.url} ({why}); check the address and that the server is"

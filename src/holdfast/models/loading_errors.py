@@ -81,10 +81,11 @@ def _not_found(name: str, error: OSError, silence: str) -> ModelError:
         )
     if silence:
         return ModelError(
-            f"The hub cannot be reached ({silence}), and {name!r} is neither a folder nor whole"
-            " in the hub's cache; try again, or give a folder, a URL, or 'default'."
+            f"The hub cannot be reached ({silence}), and {name!r} is not a folder, and is"
+            " incomplete or missing in the hub's cache; try again, or give a folder, a URL, or"
+            " 'default'."
         )
     return NoSuchModel(
-        f"There is no model {name!r}: there is no such folder, nor has the hub one of this name;"
+        f"There is no model {name!r}: it is not a folder, and the hub has no model of this name;"
         " give a folder, a hub name, a URL, or 'default'."
     )

@@ -219,7 +219,8 @@ class Request:
     def __post_init__(self) -> None:
         keep = partial(object.__setattr__, self)
         keep("methods", read_methods(self.methods))
-        keep("messages", tuple(read_message(n, given) for n, given in enumerate(self.messages, 1)))
+        messages = enumerate(self.messages or (), 1)
+        keep("messages", tuple(read_message(number, given) for number, given in messages))
         keep("tools", tuple(self.tools))
         self._check_fields()
         emphasis: Sequence[Part] = self.emphasis

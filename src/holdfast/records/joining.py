@@ -1,26 +1,41 @@
 """Joins the shards of a run, which several machines made, into one folder."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from holdfast.errors import AnotherRun, RecordsError
 from holdfast.files import write_whole
-from holdfast.records.compatibility import Compatibility, first_difference
+from holdfast.records.compatibility import Compatibility, first_difference, union
 from holdfast.records.earlier import OLD_LINES, SCHEMA
 from holdfast.records.folder import Key, open_run, read_run
-from holdfast.records.lines import to_line
-from holdfast.records.manifest import read_manifest
+from holdfast.records.judge_records import AGREEMENTS
+from holdfast.records.lines import to_line, to_manifest
+from holdfast.records.manifest import EARLIER_SIZES, EXTENDED_BY, MANIFEST, read_manifest
 from holdfast.records.run import Run
 from holdfast.records.traces import FOLDER as TRACES
 
-_MACHINE = "runtime"  # the part of an identity in which the shards of a run may differ
-_OF_THE_FOLDER = (SCHEMA, OLD_LINES, "identity", "created", "resumed")  # not of the whole run
-_ANY_MACHINE = Compatibility(joins={_MACHINE: lambda stored, new: stored})
+_RUNTIME = "runtime"  # the part of an identity in which the shards of a run may differ
+# what the manifest of a shard says of its own folder, and not of the whole run
+_OF_THE_FOLDER = (
+    *(SCHEMA, OLD_LINES, "identity", "created", "resumed", EXTENDED_BY, EARLIER_SIZES),
+)
+_RUNTIME = "runtime"  # the part of an identity in which the shards of a run may differ
+# a whole run may be joined again once its shards have more conversations or methods
+_JOINED = Compatibility(
+    joins={
+        _RUNTIME: lambda stored, new: stored,
+        "settings.conversations": max,
+        "methods": union,
+    }
+)
+_DIFFERENT_RUNTIMES = (
+    "the shards were computed with different versions or devices, which round differently"
+)
 
 
 def join_runs(folders: Sequence[Path], out: Path, command: str) -> Run:
-    """Copies the records and traces of runs with one identity into one folder.
+    """Copies the records, traces and agreement of judges of runs with one identity into one folder.
 
     What the folder has already is left as it is, so that shards can be joined as they arrive.
 
@@ -43,12 +58,17 @@ def join_runs(folders: Sequence[Path], out: Path, command: str) -> Run:
         if name not in _OF_THE_FOLDER
     }
     about["argv"] = command
-    if notes := [*first.manifest.notes, *_machine_notes(shards)]:
-        about["notes"] = notes
-    with open_run(out, first.manifest.identity.to_json(), about, _ANY_MACHINE) as joined:
+    if earlier := max((shard.manifest.earlier_sizes for shard in shards), key=len):
+        about[EARLIER_SIZES] = list(earlier)
+    with open_run(out, first.manifest.identity.to_json(), about, _JOINED) as joined:
         joined.append_lines({key: line for key, line in lines.items() if key not in joined})
         for shard in shards:
-            _copy_traces(shard.folder / TRACES, out / TRACES)
+            _copy_new(sorted((shard.folder / TRACES).glob("*.npz")), out / TRACES)
+            _copy_new([shard.folder / AGREEMENTS], out)
+        manifests = [joined.manifest, *(shard.manifest for shard in shards)]
+        runtimes = [manifest.identity.runtime for manifest in manifests]
+        if any(runtime != runtimes[0] for runtime in runtimes):
+            _note_in_manifest(out, _DIFFERENT_RUNTIMES)
     return read_run(out)
 
 
@@ -88,18 +108,19 @@ def _refuse_another(first: Run, shard: Run) -> None:
 
 
 def _of_any_machine(identity: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in identity.items() if name != _MACHINE}
+    return {name: value for name, value in identity.items() if name != _RUNTIME}
 
 
-def _machine_notes(shards: Sequence[Run]) -> list[str]:
-    """A note if the shards were computed with different versions or devices."""
-    machines = [shard.manifest.identity.runtime for shard in shards]
-    if all(machine == machines[0] for machine in machines):
-        return []
-    return ["the shards were computed with different versions or devices, which round differently"]
-
-
-def _copy_traces(traces: Path, to: Path) -> None:
-    for path in sorted(traces.glob("*.npz")):
-        if not (to / path.name).exists():
+def _copy_new(paths: Iterable[Path], to: Path) -> None:
+    """Copies the files that exist into a folder, but for those that it has."""
+    for path in paths:
+        if path.is_file() and not (to / path.name).exists():
             write_whole(to / path.name, path.read_bytes())
+
+
+def _note_in_manifest(folder: Path, note: str) -> None:
+    """Adds a note about a run to its manifest, for its page."""
+    manifest = read_manifest(folder)
+    notes = manifest.get("notes", [])
+    if note not in notes:
+        write_whole(folder / MANIFEST, to_manifest({**manifest, "notes": [*notes, note]}))

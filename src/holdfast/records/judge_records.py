@@ -4,6 +4,8 @@ from typing import NamedTuple
 
 from holdfast.records.model import List, RecordModel
 
+AGREEMENTS = "judges.json"  # how well the judges of a run agree with the labels
+
 
 class Judgement(RecordModel):
     """A judge's answers to one question about a reply, as `judgements.jsonl` has them."""

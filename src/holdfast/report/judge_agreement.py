@@ -4,17 +4,17 @@ from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
-from holdfast.drift.judges import FILE, LEAST_KAPPA
+from holdfast.drift.judges import LEAST_KAPPA
 from holdfast.errors import RecordsError, reason_of
 from holdfast.records.belonging import first_fault
-from holdfast.records.judge_records import Agreement, VerdictCounts
+from holdfast.records.judge_records import AGREEMENTS, Agreement, VerdictCounts
 
 _AGREEMENTS = TypeAdapter(list[Agreement])
 
 
 def read_agreements(folder: Path) -> list[Agreement]:
     """The agreement of each judge of a run; [] if it has none."""
-    path = folder / FILE
+    path = folder / AGREEMENTS
     if not path.is_file():
         return []
     try:

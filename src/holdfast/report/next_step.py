@@ -60,6 +60,8 @@ class Finding:
 
 def next_step(finding: Finding) -> str:
     """A sentence on what to do next; commands to run follow it, a line each."""
+    if shard := _option(split_command(finding.command), "--shard"):
+        return f"Next: join shard {shard} with the others:\nholdfast join FOLDER... --out WHOLE"
     if mend := _mend_the_run(finding):
         return mend
     if finding.conversations < MIN_SAMPLES:
