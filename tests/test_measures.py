@@ -327,7 +327,7 @@ def test_whole_numbers_in_words():
         (r"\AOnce\Z", "Once more", "the reply 'Once more' is not 'Once'"),
         (r"STOCK\(", "No.", "'STOCK(' does not occur in the reply"),
         (r"(?s)\A(?!.*(?:[!)]|\(x)).*\S", "Yes\n(x", "'(x' occurs in the reply"),
-        (r"\A(?!(?:feat|fix)!?:)", "fix: it", "'fix:' is how the reply begins"),
+        (r"\A(?!(?:feat|fix)!?:)", "fix: it", "the reply begins with 'fix:'"),
         (r"\A\P{Lu}*\Z", "a B", "'B' occurs in the reply"),
         (r"\A[^!?]*\Z", "a?", "'?' occurs in the reply"),
         (r"(?s)\A.{1,5}\Z", "too long", "the reply has 8 characters, at most 5 asked for"),

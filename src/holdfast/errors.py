@@ -7,7 +7,7 @@
     ├── ModelError                 a model cannot be loaded, reached or steered
     │   ├── NoSuchModel            nothing is where its name says (a UsageError too)
     │   ├── Unsteerable            a method cannot act on this model, or on one of its layers
-    │   ├── Unavailable            a server gives no answers of use, for now
+    │   ├── Unavailable            a server gives no usable answers, for now
     │   │   ├── RequestFailed      one request was not answered; others may be
     │   │   ├── Unreachable        there is no connection to an endpoint
     │   │   └── Busy               a server has as many requests as it can take

@@ -127,4 +127,4 @@ def _too_long(what: str, text: str, pattern: str, flags: str) -> str:
     if length <= int(parts["most"]):
         return ""
     which = f"the first line of {what}" if parts["of_line"] else what
-    return f"{which} has {plural(length, 'character')}; at most {parts['most']} are allowed"
+    return f"{which} has {plural(length, 'character')}, at most {parts['most']} asked for"

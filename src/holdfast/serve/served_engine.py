@@ -151,7 +151,7 @@ class ServedEngine:
         _LOG.error("A step of the engine has failed", exc_info=error)
         failure = ModelError(
             f"The engine failed before it had answered ({type(error).__name__}: {error}); ask"
-            " again, and look into the server's log."
+            " again, and check the server's log."
         )
         self._failures += 1
         if self._failures == _FAILURES or not isinstance(error, Exception):
