@@ -107,6 +107,12 @@ RECORDS = (
         80,
     ),
     Record(
+        "edit_costs/qwen-0.5b",
+        "benchmarks/edit_costs.py --model qwen-0.5b --runs {runs} --out {out}",
+        False,
+        35,
+    ),
+    Record(
         "message_edits/smollm2",
         "benchmarks/message_edits.py --model smollm2 --fewer --seeds 2 --runs {runs} --out {out}",
         False,

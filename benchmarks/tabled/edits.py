@@ -46,7 +46,7 @@ def edit_costs_table() -> str:
         rows.append([f"`{record['model']}`", "no fix", f"({right['mean']:.0f}% right)"])
         for row in record["rows"]:
             lost = row["points_lost"]
-            interval = f"{lost['mean']:+.1f} [{lost['low']:+.1f}, {lost['high']:+.1f}]"
+            interval = f"{lost['mean']:.1f} [{lost['low']:.1f}, {lost['high']:.1f}]"
             rows.append([f"`{record['model']}`", f"`{row['method']}`", interval])
     return "\n".join(markdown(rows))
 

@@ -188,7 +188,7 @@ def _explain_status(error: APIStatusError, endpoint: Endpoint, retries: str) -> 
         )
     if status >= 500:
         return (
-            f"{url} failed ({status}: {words}), with {retries}; look into the server's log or try"
+            f"{url} failed ({status}: {words}), with {retries}; check the server's log or try"
             " again later."
         )
     cure = _cure(words, refused_fields(error))
