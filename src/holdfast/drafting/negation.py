@@ -23,17 +23,8 @@ _AUXILIARY = one_of(
 _UNDONE = (
     r"(?!\W+(?:\w+\W+){0,6}?"
     + one_of(
-        *(
-            "without",
-            "forget",
-            "fail",
-            "neglect",
-            "omit",
-            "skip",
-            "miss",
-            "leave out",
-            "other than",
-        ),
+        *("without", "forget", "fail", "neglect", "omit", "skip", "miss", "leave out"),
+        "other than",
         *("except", "anything but", "anything else", "more", "longer", "exceed", "over", "above"),
     )
     + r"\b)"
@@ -66,8 +57,9 @@ def affirmed(rules_of: RulesOf, clause: BotClause) -> list[Draft]:
     parts = _BOUNDARY.split(clause.text)
     positive_parts = "".join(part for part in parts if not _NEGATION.search(part))
     elsewhere = _measures(rules_of, clause, positive_parts)
-    reversed_ = _measures(rules_of, clause, " ".join(_NEGATION.sub("", clause.text).split()))
-    return [rule for rule in found if rule.measure in elsewhere or rule.measure not in reversed_]
+    affirmative = " ".join(_NEGATION.sub("", clause.text).split())
+    opposite = _measures(rules_of, clause, affirmative)
+    return [rule for rule in found if rule.measure in elsewhere or rule.measure not in opposite]
 
 
 def _measures(rules_of: RulesOf, clause: BotClause, text: str) -> list[object]:
