@@ -143,7 +143,7 @@ def _refusal(
 
 def _changed(folder: Path, manifest: Mapping[str, Any], difference: Difference) -> AnotherRun:
     """The error for a model or a file that has another fingerprint than in the run."""
-    kind = difference.name.removesuffix("_fingerprint")
+    kind = difference.name.removesuffix("fingerprint").rstrip("._")
     changed = manifest["identity"].get(kind)
     title = changed["name"] if isinstance(changed, dict) else changed
     have = "have" if kind in ("user_turns", "dialogs") else "has"
