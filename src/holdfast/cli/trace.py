@@ -3,14 +3,14 @@
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, ClassVar
+from typing import TYPE_CHECKING, Annotated, ClassVar, cast
 
 from holdfast import drift, methods
 from holdfast.analysis import study_summary
 from holdfast.analysis.decay import describe
 from holdfast.cli import options
 from holdfast.cli.json_output import write_run_document
-from holdfast.cli.model_loading import load_layered_model
+from holdfast.cli.model_loading import load_layered_model, load_model
 from holdfast.cli.options import Arg, Command
 from holdfast.cli.output import command_line, page_path, print_figures, write_page
 from holdfast.cli.progress import Bar
@@ -33,7 +33,8 @@ from holdfast.report.wording import count_of
 from holdfast.study import attention_decay
 from holdfast.validation.ranges import whole_number
 
-_MASS = "layers, so there is no attention mass to read"  # what trace needs of a model
+if TYPE_CHECKING:
+    from holdfast.models.local import LocalModel
 
 
 class _StudyOptions(
@@ -71,6 +72,13 @@ def _check_counts(command: str, arguments: _StudyOptions) -> None:
     whole_number(command, "conversations", arguments.conversations, 1)
 
 
+def _load_traced(arguments: TraceArguments, name: str | None = None) -> "LocalModel":
+    """A model whose attention mass can be read: loaded here, or in an engine that shows it."""
+    model = cast("LocalModel", load_model(arguments, name))
+    attention_decay.check(model)
+    return model
+
+
 def run(arguments: TraceArguments) -> None:
     _check_counts("trace", arguments)
     out = _folder("trace", arguments)
@@ -84,12 +92,10 @@ def run(arguments: TraceArguments) -> None:
     folders = [out / name for name in study_summary.MODELS[: 2 if arguments.compare else 1]]
     for folder in folders:
         check_before_loading(suite, folder, settings, [chosen], command=command_line())
-    first = load_layered_model(arguments, _MASS)
-    attention_decay.check(first)
+    first = _load_traced(arguments)
     models = [first]
     if arguments.compare:
-        models.append(load_layered_model(arguments, _MASS, arguments.compare))
-        attention_decay.check(models[1])
+        models.append(_load_traced(arguments, arguments.compare))
         if models[1].fingerprint == first.fingerprint:
             raise UsageError(
                 f"{arguments.compare!r} is the same model as the first; name another one to compare"
