@@ -75,7 +75,7 @@ def test_a_steered_run_ends_on_a_signal(file_of, tmp_path, kind):
     command += ["--method", "boost:factor=4", "--conversations", "200", "--out", str(tmp_path)]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as run:
         for line in run.stderr:
-            if "rounds (" in line:
+            if "replies (" in line:
                 break
         time.sleep(1)
         run.send_signal(kind)
