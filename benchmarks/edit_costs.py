@@ -1,4 +1,4 @@
-"""What the fixes for those who do not run the model cost in other abilities.
+"""The cost in other abilities of the fixes for those who do not run the model.
 
 Under the prompts of `bots` reserved for confirming, in dialogs of scripted messages, the fourth
 message is a question about a fact that small models know. The fixes that lead in message_edits.py
@@ -11,9 +11,9 @@ The runs resume.
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 
+from commands import record_options
 from commands import run as run_command
 from message_edits import as_json
 from stamp import measured_in, write_record
@@ -46,11 +46,7 @@ def command(model: str, folder: Path) -> list[str]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--model", default="qwen-0.5b")
-    parser.add_argument("--runs", type=Path, default=Path("runs/edit_costs"))
-    parser.add_argument("--out", type=Path)
-    parser.add_argument("--commit", help="at which the run was made, if it is another")
+    parser = record_options(__doc__, "runs/edit_costs")
     arguments = parser.parse_args()
     folder = arguments.runs / arguments.model
     run_command(command(arguments.model, folder))

@@ -7,9 +7,9 @@ The runs resume. docs/what_is_lost.md shows the records.
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 
+from commands import record_options
 from commands import run as run_command
 from stamp import measured_in, write_record
 
@@ -32,13 +32,9 @@ def command(model: str, seed: int, conversations: int, folder: Path) -> list[str
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--model", default="qwen-0.5b")
+    parser = record_options(__doc__, "runs/loss")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1])
     parser.add_argument("--conversations", type=int, default=CONVERSATIONS, help="of each seed")
-    parser.add_argument("--runs", type=Path, default=Path("runs/loss"))
-    parser.add_argument("--out", type=Path)
-    parser.add_argument("--commit", help="at which the runs were made, if it is another")
     arguments = parser.parse_args()
     folders = [arguments.runs / f"{arguments.model}-{seed}" for seed in arguments.seeds]
     for seed, folder in zip(arguments.seeds, folders, strict=True):

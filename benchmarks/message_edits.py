@@ -17,11 +17,11 @@ The runs resume.
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+from commands import record_options
 from commands import run as run_command
 from stamp import measured_in, write_record
 
@@ -145,16 +145,12 @@ def rows_of(runs: Sequence[Run], methods: Sequence[str]) -> list[dict]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--model", default="qwen-0.5b")
+    parser = record_options(__doc__, "runs/message_edits")
     parser.add_argument(
         "--fewer", action="store_true", help="without repair and the kinds of qwen-0.5b"
     )
     parser.add_argument("--seeds", type=int, nargs="+", default=[2, 3])
     parser.add_argument("--batch", type=int, default=48)
-    parser.add_argument("--runs", type=Path, default=Path("runs/message_edits"))
-    parser.add_argument("--out", type=Path)
-    parser.add_argument("--commit", help="at which the runs were made, if it is another")
     arguments = parser.parse_args()
     methods = FEWER if arguments.fewer else METHODS
     folders = [arguments.runs / f"{arguments.model}-{seed}" for seed in arguments.seeds]

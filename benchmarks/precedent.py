@@ -7,11 +7,11 @@ The runs resume.
 
 from __future__ import annotations
 
-import argparse
 import shlex
 from dataclasses import asdict
 from pathlib import Path
 
+from commands import record_options
 from commands import run as run_command
 from stamp import measured_in, write_record
 
@@ -32,11 +32,7 @@ def command(model: str, folder: Path) -> list[str]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--model", default="qwen-0.5b")
-    parser.add_argument("--runs", type=Path, default=Path("runs/precedent"))
-    parser.add_argument("--out", type=Path)
-    parser.add_argument("--commit", help="at which the run was made, if it is another")
+    parser = record_options(__doc__, "runs/precedent")
     arguments = parser.parse_args()
     folder = arguments.runs / arguments.model
     run_command(command(arguments.model, folder))

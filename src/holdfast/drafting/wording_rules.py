@@ -118,7 +118,7 @@ def _edges(clause: BotClause) -> list[Draft]:
 
 
 class _Edge(NamedTuple):
-    """What every reply begins or ends with, and whether the clause speaks of a reply."""
+    """The words that every reply begins or ends with, and whether the clause speaks of a reply."""
 
     quote: str
     names_reply: bool

@@ -100,7 +100,7 @@ class Rule:
         return (*follows, *breaks, *self.labelled_turns)
 
     def shown_to_judge(self, *, follows: bool) -> list[str]:
-        """What is labelled to follow the rule, or to break it, as a judge reads it."""
+        """The labelled replies that follow the rule, or break it, as a judge reads them."""
         labelled = (item for item in self.labelled if item.follows is follows)
         return [item.turn.text_with_calls() for item in labelled]
 

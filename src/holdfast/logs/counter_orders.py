@@ -1,4 +1,4 @@
-"""What was ordered against a rule: by the user, by a file that was read, or by a summary."""
+"""Orders against a rule: by the user, by a file that was read, or by a summary."""
 
 import re
 import shlex

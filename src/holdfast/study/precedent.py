@@ -252,7 +252,7 @@ def histories_in(folder: Path) -> dict[int, Histories]:
 
 
 class View(NamedTuple):
-    """What the model is shown before the last question."""
+    """The messages that the model is shown before the last question."""
 
     history: Kind
     seen: int  # the last so many of its replies, with their questions

@@ -1,4 +1,4 @@
-"""What the readers of all formats share: the values of a file, their fields, and what is left out.
+"""The tools of all readers: the values of a file, their fields, and what is left out.
 
 A value in a file is a dialog, a call of a model, or an event. A reader turns the values of one file
 into transcripts, and says in `Unread` what it did not understand or left out.

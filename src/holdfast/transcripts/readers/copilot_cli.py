@@ -67,7 +67,7 @@ class _Dialog:
     called: set[str] = field(default_factory=set)
 
     def events(self, kind: str, data: Mapping[str, Any]) -> list[Event]:
-        """What an event of the log is; a call that starts counts unless a message had it."""
+        """The events of an entry of the log; a call that starts counts unless a message had it."""
         match kind:
             case "system.message":
                 return message_events("system", str(field_of(data, "content")))
