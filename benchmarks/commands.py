@@ -19,6 +19,7 @@ def record_options(about: str, runs: str) -> argparse.ArgumentParser:
     """
     parser = argparse.ArgumentParser(description=about.splitlines()[0])
     parser.add_argument("--model", default="qwen-0.5b")
+    parser.add_argument("--dtype", default="bfloat16", help="in which the model runs")
     parser.add_argument("--runs", type=Path, default=Path(runs))
     parser.add_argument("--out", type=Path)
     parser.add_argument("--commit", help="at which the runs were made, if it is another")

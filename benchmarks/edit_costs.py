@@ -32,11 +32,11 @@ SWEEPS = (
 ROUNDS, CONVERSATIONS, QUESTIONS, TOKENS = 3, 24, 672, 120
 
 
-def command(model: str, folder: Path) -> list[str]:
+def command(model: str, dtype: str, folder: Path) -> list[str]:
     """The command line of a run."""
     prompts = ",".join(case.id for case in half_of(load_suite("bots"), "confirm").cases)
     return [
-        *("calibrate", "--model", model, "--dtype", "bfloat16", "--suite", "bots"),
+        *("calibrate", "--model", model, "--dtype", dtype, "--suite", "bots"),
         *("--prompts", prompts, "--user-turns", "everyday", "--rounds", str(ROUNDS)),
         *("--ask-at", str(ROUNDS + 1), "--conversations", str(CONVERSATIONS)),
         *("--questions", str(QUESTIONS), "--max-new-tokens", str(TOKENS)),
@@ -49,7 +49,7 @@ def main() -> None:
     parser = record_options(__doc__, "runs/edit_costs")
     arguments = parser.parse_args()
     folder = arguments.runs / arguments.model
-    run_command(command(arguments.model, folder))
+    run_command(command(arguments.model, arguments.dtype, folder))
     calibration = read_calibration(folder)
     record = {
         "benchmark": "edit_costs",

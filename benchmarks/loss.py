@@ -7,6 +7,7 @@ The runs resume. docs/what_is_lost.md shows the records.
 
 from __future__ import annotations
 
+from argparse import Namespace
 from pathlib import Path
 
 from commands import record_options
@@ -19,13 +20,14 @@ from holdfast.records import read_run
 ROUNDS, PROBE_EVERY, CONVERSATIONS, TOKENS = 16, 3, 96, 160
 
 
-def command(model: str, seed: int, conversations: int, folder: Path) -> list[str]:
+def command(arguments: Namespace, seed: int, folder: Path) -> list[str]:
     """The command line of one run."""
     return [
-        *("drift", "--model", model, "--dtype", "bfloat16"),
+        *("drift", "--model", arguments.model, "--dtype", arguments.dtype),
         *("--suite", "bots", "--pairs", "balanced", "--user-turns", "work"),
         *("--rounds", str(ROUNDS), "--probe-every", str(PROBE_EVERY)),
-        *("--conversations", str(conversations), "--seed", str(seed)),
+        *("--conversations", str(arguments.conversations), "--seed", str(seed)),
+        *("--batch", str(arguments.batch)),
         *("--temperature", "0.7", "--max-new-tokens", str(TOKENS)),
         *("--recall", "--method", "none", "--out", str(folder)),
     ]
@@ -35,10 +37,11 @@ def main() -> None:
     parser = record_options(__doc__, "runs/loss")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1])
     parser.add_argument("--conversations", type=int, default=CONVERSATIONS, help="of each seed")
+    parser.add_argument("--batch", type=int, default=24, help="conversations at a time")
     arguments = parser.parse_args()
     folders = [arguments.runs / f"{arguments.model}-{seed}" for seed in arguments.seeds]
     for seed, folder in zip(arguments.seeds, folders, strict=True):
-        run_command(command(arguments.model, seed, arguments.conversations, folder))
+        run_command(command(arguments, seed, folder))
     runs = [read_run(folder) for folder in folders]
     record = {
         "benchmark": "loss",

@@ -47,10 +47,12 @@ FEWER = tuple(method for method in METHODS if method != "repair" and "kinds=" no
 ROUNDS, CONVERSATIONS, TOKENS = 7, 48, 120  # probed in the first round and the last
 
 
-def command(model: str, seed: int, methods: Sequence[str], folder: Path, batch: int) -> list[str]:
+def command(
+    model: str, dtype: str, seed: int, methods: Sequence[str], folder: Path, batch: int
+) -> list[str]:
     """The command line of one run."""
     return [
-        *("drift", "--model", model, "--dtype", "bfloat16"),
+        *("drift", "--model", model, "--dtype", dtype),
         *("--suite", "bots", "--families", "confirm", "--pairs", "balanced"),
         *("--user-turns", "everyday", "--rounds", str(ROUNDS), "--probe-every", str(ROUNDS)),
         *("--no-adoption", "--conversations", str(CONVERSATIONS), "--seed", str(seed)),
@@ -155,7 +157,9 @@ def main() -> None:
     methods = FEWER if arguments.fewer else METHODS
     folders = [arguments.runs / f"{arguments.model}-{seed}" for seed in arguments.seeds]
     for seed, folder in zip(arguments.seeds, folders, strict=True):
-        run_command(command(arguments.model, seed, methods, folder, arguments.batch))
+        run_command(
+            command(arguments.model, arguments.dtype, seed, methods, folder, arguments.batch)
+        )
     runs = [read_run(folder) for folder in folders]
     record = {
         "benchmark": "message_edits",

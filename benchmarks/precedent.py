@@ -22,11 +22,11 @@ from holdfast.records import read_run
 SUITE, DRAWS = "everyday", 1
 
 
-def command(model: str, folder: Path) -> list[str]:
+def command(model: str, dtype: str, folder: Path) -> list[str]:
     """The command line of a run: one pair of histories for each prompt of the suite."""
     pairs = sum(len(case.rules_asked_together) for case in load_suite(SUITE).cases)
     return [
-        *("precedent", "--model", model, "--dtype", "bfloat16", "--suite", SUITE),
+        *("precedent", "--model", model, "--dtype", dtype, "--suite", SUITE),
         *("--conversations", str(pairs), "--draws", str(DRAWS), "--out", str(folder)),
     ]
 
@@ -35,13 +35,14 @@ def main() -> None:
     parser = record_options(__doc__, "runs/precedent")
     arguments = parser.parse_args()
     folder = arguments.runs / arguments.model
-    run_command(command(arguments.model, folder))
+    words = command(arguments.model, arguments.dtype, folder)
+    run_command(words)
     run = read_run(folder)
     record = {
         "benchmark": "precedent",
         "measured_on": measured_in([run], arguments.commit),
         "model": arguments.model,
-        "command": shlex.join(["holdfast", *command(arguments.model, folder)[:-2]]),
+        "command": shlex.join(["holdfast", *words[:-2]]),
         "conversations": len(run.precedents),
         "results": [asdict(result) for result in precedent_of(run.precedents)],
     }
