@@ -1249,6 +1249,24 @@ test_histories_of_aider = variations(
         f"{AIDER}#### Hi  \n\nA.\n\n> ^C KeyboardInterrupt  \n\n#### More?  \n\nB.\n")}, TWO),
     Variation("code with marks of aider's", {".aider.chat.history.md": (
         f"{AIDER}#### Hi  \n\n```\n> x\n```\n")}, [[("Hi", "```\n> x\n```")]]),
+    Variation("words behind a command, which aider repeats", {".aider.chat.history.md": (
+        f"{AIDER}#### /code Hi  \n\n#### Hi  \n\nA.\n")}, ONE),
+    Variation("a plan that the architect hands on", {".aider.chat.history.md": (
+        f"{AIDER}#### Hi  \n\nDo x:\n\n- y\n\n> Tokens: 1k sent  \n\n#### Do x:  \n####   \n"
+        "#### - y  \n\nA.\n\n> Applied edit to a.py  \n")}, [[("Hi", "Do x:\n\n- y\n\nA.")]],
+            calls=["a.py"]),
+    Variation("a plan with reasoning before it", {".aider.chat.history.md": (
+        f"{AIDER}#### Hi  \n\n<thinking-content-7b>\nB\n</thinking-content-7b>\n\nDo x.\n\n"
+        "#### Do x.  \n\nA.\n")}, [[("Hi", "Do x.\n\nA.")]]),
+    Variation("a question that aider asked", {".aider.chat.history.md": (
+        f"{AIDER}#### Hi  \n\nA.\n\n> a.py  \n\n#### Add file to the chat? (Y)es/(N)o/(A)ll [Yes]: "
+        "all  \n\nB.\n")}, [[("Hi", "A.\n\nB.")]]),
+    Variation("a heading of the fourth level in a reply", {".aider.chat.history.md": (
+        f"{AIDER}#### Hi  \n\nA.\n\n#### With npm:\n\nB.\n")},
+            [[("Hi", "A.\n\n#### With npm:\n\nB.")]]),
+    Variation("a quotation, with line breaks of Windows", {".aider.chat.history.md": (
+        f"{AIDER}#### Hi  \n\nA.\n> B.\n\n> Tokens: 1k sent  \n").replace("\n", "\r\n")},
+            [[("Hi", "A.\n> B.")]]),
     Variation("a session without a message", {".aider.chat.history.md": (
         f"{AIDER}{AIDER}#### Hi  \n\nA.\n")}, ONE, problem="the assistant says nothing"),
 )  # fmt: skip
