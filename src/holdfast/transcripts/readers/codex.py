@@ -108,7 +108,8 @@ def _by_session(records: _Records) -> list[_Records]:
 def _session(name: str, records: _Records) -> Iterator[Transcript | Unread]:
     """The events of a session; those for display, `event_msg`, mostly repeat the messages."""
     typed = _typed_by_the_user(records)
-    only_shown = {kind: role for kind, role in _SHOWN.items() if role not in _roles(records)}
+    roles = _roles(records)
+    only_shown = {kind: role for kind, role in _SHOWN.items() if role not in roles}
     tree = Tree()
     begun = False
     written: set[str] = set()  # the items that have an id
@@ -148,9 +149,10 @@ def _session(name: str, records: _Records) -> Iterator[Transcript | Unread]:
     yield replace(tree.transcript(name), is_of_subagent=is_of_subagent, history=history)
 
 
-def _roles(records: _Records) -> set[Any]:
+def _roles(records: _Records) -> set[str]:
     """The roles that a session has messages in, apart from events for display."""
-    return {at(f, "payload", "role") for _, f in records if f.get("type") == "response_item"}
+    items = [fields for _, fields in records if fields.get("type") == "response_item"]
+    return {str(at(item, "payload", "role")) for item in items}
 
 
 def _read_item(item: Any) -> list[Event]:
