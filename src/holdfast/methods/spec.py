@@ -1,12 +1,14 @@
 """Spec strings: methods as the command line, records, requests and plots write them.
 
-none
-split-softmax:exponent=0.5
-split-softmax:exponent=0.7,heads=3.0/3.5+repetition:probability=0.5
-pasta:alpha=0.01,heads=heads.json
-prompt-strength:scale=2,default="You are a helpful assistant."
-seka:file=seka.safetensors,gain=1   a file of `holdfast fit`; `spec_of` names its content
-method.json                         a file {"method": SPEC}, as `holdfast calibrate` writes it
+    none
+    split-softmax:exponent=0.5
+    split-softmax:exponent=0.7,heads=3.0/3.5+repetition:probability=0.5
+    pasta:alpha=0.01,heads=heads.json
+    prompt-strength:scale=2,default="You are a helpful assistant."
+    seka:file=seka.safetensors,gain=1   a file of `holdfast fit`; `spec_of` names its content
+    method.json                         a file {"method": SPEC}, as `holdfast calibrate` writes it
+
+In a sweep (`sweep.py`), one parameter has several values.
 """
 
 import dataclasses

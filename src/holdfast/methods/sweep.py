@@ -1,7 +1,9 @@
 """Sweeps of `holdfast calibrate`: spec strings in which one parameter has several values.
 
-split-softmax:exponent=0.9,0.7,0.5
-split-softmax:exponent=0.7+repetition:probability=0.5,1
+    split-softmax:exponent=0.9,0.7,0.5
+    split-softmax:exponent=0.7+repetition:probability=0.5,1
+
+The other parameters have one value each, as in any spec string (`spec.py`).
 """
 
 from __future__ import annotations
