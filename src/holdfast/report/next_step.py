@@ -35,9 +35,10 @@ class Finding:
     """The facts about a run that its next step depends on."""
 
     command: str = ""  # as it was typed; "" for a run of the Python API
-    model: str = ""  # the options that load it, each after a space: " --model smollm2"
-    suite: str = "starter"  # as written in a command
-    chats: str = ""  # options that make the conversations of other commands like this run's
+    model: tuple[str, ...] = ()  # the options that load it: ("--model", "smollm2")
+    suite: str = "starter"  # as `--suite` names it
+    # options that make the conversations of other commands like this run's
+    chats: tuple[str, ...] = ()
     endpoint: bool = False  # another program runs the model, so `holdfast serve` does not load it
     replayed: bool = False  # the conversations are recorded dialogs, so their number is fixed
     conversations: int = MIN_SAMPLES  # of the first series, like `rounds`
@@ -77,10 +78,10 @@ def next_step(finding: Finding) -> str:
     if drifts and not finding.fix:
         return _try_a_fix(finding)
     if finding.outcome is Outcome.HOLDS:
+        check = ("check", finding.suite, *finding.model, *finding.chats, "--min-stability", "0.9")
         return (
             f"Next: try a longer conversation with --rounds {2 * finding.rounds}, or hold the"
-            f" prompts to a bar:\nholdfast check {finding.suite}{finding.model}{finding.chats}"
-            " --min-stability 0.9"
+            f" prompts to a bar:\n{_command(*check)}"
         )
     if finding.needed is not None and drifts:
         return _more(
@@ -92,7 +93,7 @@ def next_step(finding: Finding) -> str:
         return "Next: try other methods; holdfast methods lists them."
     return (
         "Next: try other methods; holdfast methods lists them, and this compares some:"
-        f"\n{_calibrate(finding)}{_sweeps(finding)}"
+        f"\n{_calibrate(finding, finding.sweeps)}"
     )
 
 
@@ -132,27 +133,24 @@ def _use_the_fix(finding: Finding) -> str:
             f"Next: send {finding.fix} with every request to your server (see `holdfast docs"
             " serving`)."
         )
-    fix = shlex.quote(finding.fix)
     return (
         "Next: measure what this fix costs, or serve the model with it:"
-        f"\n{_calibrate(finding)} --sweep {fix}"
-        f"\nholdfast serve{finding.model} --default-method {fix}"
+        f"\n{_calibrate(finding, [finding.fix])}"
+        f"\n{_command('serve', *finding.model, '--default-method', finding.fix)}"
     )
 
 
 def _use_the_proxy(finding: Finding) -> str:
     """How to put a fix that only edits requests, or repeats them, before a server."""
     upstream = finding.url or "http://localhost:8000/v1"
-    command = (
-        f"holdfast proxy --upstream {shlex.quote(upstream)} --suite {finding.suite}"
-        f" --method {shlex.quote(finding.fix)}"
-    )
+    suite_and_fix = ("--suite", finding.suite, "--method", finding.fix)
+    proxy = _command("proxy", "--upstream", upstream, *suite_and_fix)
     if finding.endpoint:
-        return f"Next: put this fix before your server, for every client:\n{command}"
+        return f"Next: put this fix before your server, for every client:\n{proxy}"
     return (
         "Next: measure what this fix costs, or serve the model with it, in two terminals:"
-        f"\n{_calibrate(finding)} --sweep {shlex.quote(finding.fix)}"
-        f"\nholdfast serve{finding.model}\n{command}"
+        f"\n{_calibrate(finding, [finding.fix])}"
+        f"\n{_command('serve', *finding.model)}\n{proxy}"
     )
 
 
@@ -180,7 +178,7 @@ def _try_a_fix(finding: Finding) -> str:
         return f"Next: {advice}"
     return (
         f"Next: {advice}\nor search for the best one (--dry-run says how long it takes):"
-        f"\n{_calibrate(finding)}{_sweeps(finding)}"
+        f"\n{_calibrate(finding, finding.sweeps)}"
     )
 
 
@@ -189,22 +187,24 @@ def _search_for_a_fix(finding: Finding) -> str:
     advice = "no fix is known to help this model; measure some (--dry-run says how long it takes):"
     if finding.never_followed:
         advice = f"{_reword(finding.never_followed)}; for the other rules, {advice}"
-    return f"Next: {advice}\n{_calibrate(finding)}{_sweeps(finding)}"
+    return f"Next: {advice}\n{_calibrate(finding, finding.sweeps)}"
 
 
-def _calibrate(finding: Finding) -> str:
+def _calibrate(finding: Finding, sweeps: Sequence[str]) -> str:
     """The command that measures gain and cost of fixes in conversations like those of this run."""
-    words = f"holdfast calibrate{finding.model} --suite {finding.suite}{finding.chats}"
+    words = ["calibrate", *finding.model, "--suite", finding.suite, *finding.chats]
     if finding.rounds != Finding.rounds:
-        words += f" --rounds {finding.rounds}"
+        words += ("--rounds", str(finding.rounds))
     if finding.rounds < 3:
-        words += f" --ask-at {finding.rounds + 1}"
-    return words
+        words += ("--ask-at", str(finding.rounds + 1))
+    for sweep in sweeps:
+        words += ("--sweep", sweep)
+    return _command(*words)
 
 
-def _sweeps(finding: Finding) -> str:
-    """The options of a search for the best fix."""
-    return "".join(f" --sweep {shlex.quote(sweep)}" for sweep in finding.sweeps)
+def _command(*words: str) -> str:
+    """A command of ours, as a shell takes it."""
+    return shlex.join(["holdfast", *words])
 
 
 def _reword(rules: Sequence[str]) -> str:
@@ -243,7 +243,7 @@ def finding_of(results: DriftResults) -> Finding:
     return Finding(
         command=command if typed_command(command) == "drift" else "",
         model=options_in(words, ("--model", *_LOADING)),
-        suite=shlex.quote(option_in(words, "--suite") or "starter"),
+        suite=option_in(words, "--suite") or "starter",
         chats=options_in(words, _CHATS),
         endpoint=endpoint,
         url=model.split(",")[0] if is_url(model) else "",

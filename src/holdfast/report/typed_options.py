@@ -12,15 +12,15 @@ def split_command(command: str) -> list[str]:
         return []
 
 
-def options_in(words: Sequence[str], names: Sequence[str]) -> str:
-    """The named options of a command as they were given, each after a space."""
-    parts = ""
+def options_in(words: Sequence[str], names: Sequence[str]) -> tuple[str, ...]:
+    """The named options of a command, with their values, as words of another one."""
+    found: list[str] = []
     for name in names:
         if value := option_in(words, name):
-            parts += f" {name} {shlex.quote(value)}"
+            found += (name, value)
         elif name in words:
-            parts += f" {name}"
-    return parts
+            found.append(name)
+    return tuple(found)
 
 
 def option_in(words: Sequence[str], name: str) -> str:
