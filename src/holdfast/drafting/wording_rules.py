@@ -225,7 +225,7 @@ _NEVER = one_of(
 )
 _SAY = one_of(
     *"say use write mention utter include call".split(),
-    *("reply with", "respond with", "answer with", "type", "start with", "begin with", "output"),
+    *("reply with", "respond with", "answer with", "type", "output"),
 )
 _NOT_ALLOWED = one_of("banned", "forbidden", "not allowed", "off limits", "prohibited", "taboo")
 _FORBIDDEN = forms(
@@ -279,7 +279,7 @@ def _forbidden(clause: BotClause) -> list[Draft]:
     words = [word.strip().rstrip(".,!?;:…").rstrip() for word in words]
     if not words or any(_PLACEHOLDER.search(word) or not re.search(r"\w", word) for word in words):
         return []
-    if {word.lower() for word in words} & _FORMS_OF_ADDRESS or "'" in "".join(words)[:6]:
+    if {word.lower() for word in words} & _FORMS_OF_ADDRESS or words[0].startswith("'"):
         return []
     return [Draft("forbidden", "prohibition", {"name": "never_contains", "words": words})]
 
