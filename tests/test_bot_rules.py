@@ -113,6 +113,9 @@ RULES = [  # a line, a reply that follows it, one that breaks it
     ("Reply in all caps.", "YES.", "Yes."),
     ("Always end your response with a short follow-up question.", "Yes. Why?", "Why? Yes."),
     ("Never ask follow-up questions.", "Yes.", "Yes. Why?"),
+    ("Ask at most one question per reply.", "Why?", "Why? When?"),
+    ("NEVER ask multiple questions in a single message.", "Why?", "Why? When?"),
+    ('**NEVER:**\n\n- Use the words: "bad", "wrong"', "Yes.", "That is wrong."),
     ("Never reply in French.", "The sky is blue today.", "Le ciel est bleu aujourd'hui."),
     ("Don't begin replies with “Certainly”.", "It is certainly so.", "Certainly! It is."),
     ('Never start a response with phrases like "Great question!"', "Yes.", "Great question. Yes."),
@@ -187,6 +190,18 @@ def test_a_line_with_a_condition_is_no_rule_and_says_so(line, reason):
 )
 def test_what_holds_only_at_times_or_for_other_texts_is_no_rule(line):
     assert not drafted(f"You are a bot for customers.\n\n{line}\n")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "End with a question, suggestion, or hook.",
+        "Keep replies concise (2-4 sentences ideal for chats).",
+        "A brief explanation of the causes (1-2 sentences, factual)",
+    ],
+)
+def test_what_is_one_way_of_several_or_of_a_part_is_no_rule(line):
+    assert not drafted(line)
 
 
 def test_a_length_of_commit_messages_is_no_length_of_replies():

@@ -75,7 +75,16 @@ _STRESSED_NEGATION = re.compile(
 _SOFT = re.compile(
     r"\b"
     + one_of(
-        *(r"prefer\w*", "try to", "usually", "generally", "typically", "ideally", "sometimes"),
+        *(
+            r"prefer\w*",
+            "try to",
+            "usually",
+            "generally",
+            "typically",
+            "ideally",
+            "ideal",
+            "sometimes",
+        ),
         *(r"(?:about|around|roughly) \d+", "approximately", "occasionally", "consider"),
         *("feel free", "aim for"),
     )

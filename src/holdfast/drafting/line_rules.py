@@ -15,7 +15,13 @@ from holdfast.drafting.attribution_rules import commit_trailer, no_attribution, 
 from holdfast.drafting.bot_rules import bot_rules
 from holdfast.drafting.change_rules import change_together, run_after
 from holdfast.drafting.clauses import Clause, clauses_of
-from holdfast.drafting.code_rules import code_rule, file_begins, indentation, line_length
+from holdfast.drafting.code_rules import (
+    code_rule,
+    file_begins,
+    indentation,
+    line_length,
+    style_list,
+)
 from holdfast.drafting.command_rules import (
     command_below,
     command_never,
@@ -220,7 +226,9 @@ def _plain_heading(name: str) -> str:
 
 def _with_prohibition(statement: Statement) -> Statement:
     """A statement of a bot's prompt with the "never" of the heading that it stands below."""
-    text = statement.text
+    text, label = statement.text, statement.label
+    if label and not whole_match(_PROHIBITS, _plain_heading(label)):
+        text = f"{label}: {text}"
     if not _is_prohibited(statement) or _NO_FIRST.match(text):
         return statement
     return replace(statement, label="", text=f"Never {text[:1].lower()}{text[1:]}")
@@ -236,12 +244,15 @@ def _reads_conditions(reader: Reader, statement: Statement) -> bool:
         for name in (statement.label, *statement.under)
         if not UNCONDITIONAL.search(name) and _CONDITION.search(name)
     ]
+    if reader is file_never:
+        conditions = [name for name in conditions if not _WHEN_EDITING.fullmatch(name)]
     label = statement.label
     if _KIND_OF_CHANGE.search(label) and not _NEVER_FIRST.match(label):
         return False
     return not conditions or (reader in _READ_CONDITIONS and conditions == [label])
 
 
+_WHEN_EDITING = re.compile(r"when (?:updating|editing|changing|modifying)[\s:.]*", re.I)
 _OFF_LIMITS = re.compile(
     r"(?P<what>[^`]*`(?P<code>[^`]+)`(?: (?:folder|directory|files?))?) (?:is|are)"
     r"(?: (?:strictly|completely|absolutely))? off[- ]limits\b",
@@ -322,6 +333,7 @@ _READERS: tuple[Reader, ...] = (
     reply_words,
     reply_never,
     package_manager,
+    style_list,
     code_rule,
     line_length,
     indentation,

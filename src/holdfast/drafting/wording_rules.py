@@ -216,7 +216,7 @@ _ABOUT_WORDS = one_of(
     *"sentences? anything something like".split(),
     *("such as", "to call", "as", "or", "similar", "it", "competitors?", "brand", "company"),
 )
-_KIND_OF_WORD = f"(?:{_ABOUT_WORDS} )*"
+_KIND_OF_WORD = f"(?:{_ABOUT_WORDS}:? )*"
 _NEVER = one_of(
     r"\bnever(?: ever)?",
     r"\b(?:do|does|must|should|will|shall|may|can) not",
@@ -231,7 +231,7 @@ _NOT_ALLOWED = one_of("banned", "forbidden", "not allowed", "off limits", "prohi
 _FORBIDDEN = forms(
     {
         "never use filler phrases such as ⟪0⟫ or ⟪1⟫": (
-            rf"{_NEVER}(?: (?:ever|you|we|be))* {_SAY} {_KIND_OF_WORD}(?P<quotes>{QUOTES})"
+            rf"{_NEVER}(?: (?:ever|you|we|be))* {_SAY}:? {_KIND_OF_WORD}(?P<quotes>{QUOTES})"
         ),
         "avoid saying ⟪0⟫": (
             rf"\b(?:avoid|ban|bans|banned|without)(?: (?:saying|using|writing))? {_KIND_OF_WORD}"
