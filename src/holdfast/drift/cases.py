@@ -3,12 +3,12 @@
 import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
-from typing import Any
+from typing import Any, Self
 
 from holdfast.drift.rule_kinds import Polarity, RuleKind
-from holdfast.errors import UsageError
+from holdfast.errors import UnknownName, UsageError
 from holdfast.files import asset
 from holdfast.measures import as_measure
 from holdfast.measures.registry import inner_specs, read_spec
@@ -208,6 +208,14 @@ class Suite:
     starters: tuple[str, ...]
     notes: tuple[str, ...] = ()
     personas: tuple[Persona, ...] = ()
+
+    def only(self, ids: Sequence[str]) -> Self:
+        """The suite with only these cases, in this order; raises an `UnknownName`."""
+        known = {case.id: case for case in self.cases}
+        for name in ids:
+            if name not in known:
+                raise UnknownName("prompt", name, known, owner=f"The suite {self.name}")
+        return replace(self, cases=tuple(known[name] for name in dict.fromkeys(ids)))
 
     @property
     def fingerprint(self) -> str:
