@@ -120,6 +120,11 @@ def test_what_forbids_nothing_of_a_reply_is_no_prohibition(sentence):
     assert not measures(sentence)
 
 
+def test_words_below_never_are_forbidden():
+    forbidden = {"name": "never_contains", "words": ["bad", "wrong"]}
+    assert measures('**NEVER:**\n\n- Use the words: "bad", "wrong"') == [forbidden]
+
+
 @pytest.mark.parametrize(
     ("text", "is_rule"),
     [

@@ -69,7 +69,7 @@ _COMMANDS = forms(
         "bare `npm install`, yarn or any other npm commands directly": (
             r"(?:(?:bare|plain|raw|global|system) )?(?:commands? )?"
             rf"(?P<commands>{OBJECTS})"
-            r"(?:,? or any(?: other)? [\w-]+(?: CLIs?| commands?| tools?)?)?(?: commands?)?"
+            r"(?:,? or any(?: other)? [\w-]+(?: [\w-]+)?)?(?: commands?)?"
             rf"{TAIL}"
         )
     }

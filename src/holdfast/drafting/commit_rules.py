@@ -301,6 +301,10 @@ _LENGTHS = forms(
         "Write a subject of at most 50 characters": (
             rf"{ADVERBS}(?:use |write )?{_SUBJECT}:? (?:of )?{_AT_MOST} ?{_COUNT}"
         ),
+        "Max 70 characters for header": (
+            r"(?P<how>max(?:imum)?|at most|up to) (?P<count>\d+) (?:characters?|chars?)"
+            r" (?:for|in) (?:the )?(?:subject|title|header|summary|first line)(?: line)?"
+        ),
         "72 character limit for the subject line": (
             r"(?P<count>\d+)(?: |-)(?:characters?|chars?)(?: max(?:imum)?| limit)?(?: for the)?"
             r" (?:subject|title|summary|first) ?(?:line)?(?P<how>)"

@@ -95,7 +95,8 @@ _EXCEPTION_AFTER = re.compile(
         *(r"the (?:only|sole|one) exception", r"exceptions?\b", r"except\b", r"unless\b"),
         *(r"however\b", r"but\b", r"only\b", "if you (?:need|must|have)", r"allowed\b"),
         "it['’]s (?:fine|ok)",
-    ),
+    )
+    + r"|\b(?:is|are) exempt\b",
     re.I,
 )
 _BEGINS = (  # the verbs that an instruction may begin with

@@ -228,7 +228,9 @@ def _labelled_before(clause: str, statement: Statement) -> list[Draft] | None:
 
 _HEADINGS = forms(
     {
-        "Before committing, always:": rf"\W*{_WHENEVER_CODE_CHANGES}before {_EVENT}\b[^`]*",
+        "Before committing, always:": (
+            rf"\W*(?:required |mandatory )?{_WHENEVER_CODE_CHANGES}before {_EVENT}\b[^`]*"
+        ),
         "Commands to run before a commit:": (
             rf"\W*{_WHENEVER_CODE_CHANGES}[^`]*\b(?:run|execute)\b[^`]* before {_EVENT}[:.]*"
         ),
