@@ -123,9 +123,10 @@ def conventional(clause: str, statement: Statement, prohibits: bool) -> list[Dra
         return commit_rule(_ANY_TYPE, "requirement")
     plain = re.sub(r"(?:, (?!not)| and (?:usually|always|append|include|keep)).*$", "", clause)
     plain = re.sub(r"\ba (?:lightweight|simple|loose) (?=conv)", "", plain, flags=re.I)
-    headed = is_about_commits(statement) and whole_match(_CONVENTIONAL_ALONE, clause)
+    headed = _WITH_TYPES.match(statement.text) or (
+        is_about_commits(statement) and whole_match(_CONVENTIONAL_ALONE, clause)
+    )
     labelled = whole_match(_CONVENTIONAL_LABEL, statement.label) and _AN_EXAMPLE.match(clause)
-    headed = headed or _WITH_TYPES.match(statement.text) is not None
     if not (headed or labelled or whole_match(_CONVENTIONAL_FORMS, plain)):
         return None
     if statement.text.endswith(":"):  # the list below names the types
