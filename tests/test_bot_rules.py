@@ -197,6 +197,7 @@ def test_what_holds_only_at_times_or_for_other_texts_is_no_rule(line):
         "End with a question, suggestion, or hook.",
         "Never use more than one exclamation mark.",
         "Avoid excessive exclamation marks.",
+        "Keep replies concise: 2 to 4 sentences for most questions.",
         "For simple questions: reply in 2 to 4 sentences.",
         "For detailed questions, or if asked: explain it all. Write up to 20 sentences.",
         "Keep replies concise (2-4 sentences ideal for chats).",

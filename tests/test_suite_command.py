@@ -262,6 +262,14 @@ RULES = [  # a line, a turn that follows it, one that breaks it
      ran("make lint", "git commit -m x"), ran("git commit -m x")),
     ("Never deploy Azure resources without explicit authorization.",
      asked("Deploy it.", "az deployment group create"), asked("Go.", "az deployment group create")),
+    ("Never push without explicit user request. Only when told, do so.",
+     asked("Push it.", "git push"), asked("Fix it.", "git push")),
+    ("Open a PR instead of pushing directly to `main`", ran("git push origin x"),
+     ran("git push origin main")),
+    ("Run `just fmt` as the last step before every commit.", ran("just fmt", "git commit -m x"),
+     ran("git commit -m x")),
+    ("Run `just test` before every commit, adding a report.", ran("just test", "git commit -m x"),
+     ran("git commit -m x")),
     ("Do not run `nvm`/`fnm` or any version switcher.", ran("node -v"), ran("nvm use 20")),
     ("No em dashes.", wrote("a.md", "a - b"), wrote("a.md", "a — b")),
     ("**Generated files — do not hand-edit:** `a.mjs`", wrote("b.mjs"), wrote("a.mjs")),
@@ -493,6 +501,8 @@ def test_a_bots_prompt_in_a_code_block_is_read_with_its_lines(tmp_path):
     [
         "No bare `as` in new code. `as const` and test files are exempt.",
         "Tailwind v4 with no `tailwind.config` — the theme is in the styles.",
+        "## Before committing\n\n- Run the simulator (optional): `./sim.sh`",
+        "## After making changes\n\n- Run some tests if needed: `make test`",
     ],
 )
 def test_what_has_an_exception_or_is_a_fact_is_no_rule(text):

@@ -88,7 +88,7 @@ _SOFT = re.compile(
             "sometimes",
         ),
         *(r"(?:about|around|roughly) \d+", "approximately", "occasionally", "consider"),
-        *("feel free", "aim for"),
+        *("feel free", "aim for", "(?:for|in) most", "normally", "in general"),
     )
     + r"\b|~\d",
     re.I,

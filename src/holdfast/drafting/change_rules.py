@@ -25,7 +25,7 @@ from holdfast.drafting.forms import (
     one_of,
     whole_match,
 )
-from holdfast.drafting.order_rules import MOST_COMMANDS, joined_by_or
+from holdfast.drafting.order_rules import MOST_COMMANDS, OPTIONAL, joined_by_or
 from holdfast.drafting.path_globs import path_glob
 from holdfast.drafting.rules_file import Statement
 
@@ -151,7 +151,7 @@ def run_after(clause: str, statement: Statement, prohibits: bool) -> list[Draft]
     item = whole_match(_LISTED, clause) if heading else None
     if heading is None or item is None or not statement.text.startswith(clause[:20]):
         return None
-    if joined_by_or(item["codes"]):
+    if joined_by_or(item["codes"]) or OPTIONAL.search(f"{statement.label} {statement.text}"):
         return None
     return _runs_after(codes_in(item["codes"]), _changed(heading))
 

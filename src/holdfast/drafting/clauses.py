@@ -37,6 +37,7 @@ _REASON_OR_CURE = re.compile(
         r", (?:so|since|which|as|it|they|these|this)\b",
         r" so (?:the|it|we|you|they|a|all)\b",
         r", (?:instead|simply|just) ",
+        r", (?:adding|ensuring|making sure|calling|keeping) ",
         r", (?:always |please )?(?:re-?run|regenerate|edit|change|update|modify) ",
     )
 )

@@ -204,12 +204,16 @@ def _read_by(
         if not _reads_conditions(reader, statement):
             return CONDITIONAL
         others = [text for text in clause.rest if reader(text, statement, prohibits) is None]
-        if any(map(_names_exception, others)) or _EXCEPTION_AFTER.search(statement.following):
+        following = statement.following
+        if reader is ask_rule:  # "Only push when the user says so" repeats it
+            following = _ONLY_FIRST.sub("", following)
+        if any(map(_names_exception, others)) or _EXCEPTION_AFTER.search(following):
             return AN_EXCEPTION
         drafts += [rule for rule in said if rule not in drafts]
     return drafts
 
 
+_ONLY_FIRST = re.compile(r"^only\b[^.!]*[.!]? ?", re.I)
 _NEVER_FIRST = re.compile(rf"{NEVER}\b", re.I)
 
 

@@ -73,7 +73,7 @@ _TONES = (
         forms(
             {
                 "no slang or exclamation marks": (
-                    rf"{_NO} (?!{_MANY}){_ITEMS}{_EXCLAMATION_MARKS}"
+                    rf"{_NO} (?!(?:\w+ )?{_MANY}){_ITEMS}{_EXCLAMATION_MARKS}"
                     r"(?! (?:excessively|too often|in every|everywhere|a lot))"
                 ),
                 "there is no exclamation mark in any reply": (r"\bthere is no exclamation mark in"),
