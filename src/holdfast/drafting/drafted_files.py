@@ -12,7 +12,7 @@ import yaml
 
 from holdfast.drafting.bot_prompts import is_of_a_bot
 from holdfast.drafting.drafts import Draft, Undrafted
-from holdfast.drafting.line_rules import draft
+from holdfast.drafting.line_rules import as_said, draft
 from holdfast.drafting.rule_ids import rule_id
 from holdfast.drafting.rules_file import Statement, read_statements
 from holdfast.errors import UsageError
@@ -162,6 +162,7 @@ def _lines(statements: Sequence[Statement], of_bot: bool) -> Iterator[DraftedRul
     lines_by_rule: dict[str, int] = {}
     for statement in statements:
         drafts = draft(statement, of_bot)
+        statement = as_said(statement)
         if isinstance(drafts, Undrafted):
             yield UndraftedLine(statement, drafts)
             continue

@@ -229,14 +229,21 @@ def _plain_heading(name: str) -> str:
     return re.sub(r"^\W+", "", name)
 
 
+def as_said(statement: Statement) -> Statement:
+    """A statement as it is meant: with the "never" of the heading that it stands below."""
+    said = _with_prohibition(statement)
+    is_below = any(whole_match(_PROHIBITS, _plain_heading(name)) for name in statement.under[-1:])
+    return replace(said, under=said.under[:-1]) if said != statement and is_below else said
+
+
 def _with_prohibition(statement: Statement) -> Statement:
-    """A statement of a bot's prompt with the "never" of the heading that it stands below."""
     text, label = statement.text, statement.label
     if label and not whole_match(_PROHIBITS, _plain_heading(label)):
         text = f"{label}: {text}"
     if not _is_prohibited(statement) or _NO_FIRST.match(text):
         return statement
-    return replace(statement, label="", text=f"Never {text[:1].lower()}{text[1:]}")
+    begins = text[:1].lower() if text[1:2].islower() else text[:1]
+    return replace(statement, label="", text=f"Never {begins}{text[1:]}")
 
 
 _NO_FIRST = re.compile(r"(?:no|not|never|avoid|stop|without|nothing|refrain)\b", re.I)
