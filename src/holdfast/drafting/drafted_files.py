@@ -117,9 +117,9 @@ def statements_of(path: Path, text: str) -> tuple[list[Statement], bool]:
 
 
 _PROMPT_IN_FENCES = re.compile(
-    r"^(?P<marks>`{3,}|~{3,})(?:text|txt|markdown|md|prompt)?[ \t]*\n(?P<body>(?!\s*[{\[<]).*?)"
-    r"^(?P=marks)[ \t]*$",
-    re.M | re.S,
+    r"^(?P<marks>`{3,}|~{3,})(?:text|txt|markdown|md|prompt)?[ \t]*\n"
+    r"(?P<body>(?!\s*[{\[<])(?:(?!(?P=marks)).*\n)+)(?P=marks)[ \t]*$",
+    re.M,
 )
 _SHARE_OF_PROMPT = 0.4  # of a file's characters that stand in fences, at least, if they are it
 
