@@ -97,6 +97,9 @@ test_sessions_of_claude_code = variations(
                                 mid="msg_1"), {**A1, "parentUuid": "a0"})},
         ONE,
     ),
+    Variation("a line before the one that it follows", {"s.jsonl": lines(U1, A2, U2, A1)}, TWO),
+    Variation("an interruption and what the user says then", {"s.jsonl": lines(
+        U1, A1, u("u2", "a1", [text("[Request interrupted by user]"), text("More?")]), A2)}, TWO),
     Variation("a file in which no line names a parent", {"s.jsonl": lines(
         *({**event, "parentUuid": None} for event in S1))}, TWO),
     Variation("a reply that another one replaced", {"s.jsonl": lines(
@@ -383,7 +386,7 @@ test_sessions_of_claude_code = variations(
         {"a.jsonl": lines(*WORKED, a("a1", "r1", use("t2", "pwd"), mid="m1"),
                           res("r2", "a1", "t2"), a("a2", "r2", "A.", mid="m2")),
          "b.jsonl": lines(*refreshed([*WORKED, a("b1", "r1", "B.", mid="m9")]))},
-        ONE, problem="it begins as there, and what follows here is left out",
+        [ONE[0], [("Hi", "B.")]],
     ),
     Variation(
         "a context that was cleared",

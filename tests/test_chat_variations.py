@@ -286,6 +286,10 @@ test_lists_of_messages = variations(
 )  # fmt: skip
 
 test_messages_of_anthropic = variations(
+    Variation("a sentence that citations split", {"log.jsonl": lines({"system": "x", "messages": [
+        HI, {"role": "assistant", "content": [text("It costs "), {**text("5 euros"), "citations": [
+            {"type": "char_location", "cited_text": "5"}]}, text(".")]}]})},
+        [[("Hi", "It costs 5 euros.")]]),
     Variation("a prompt as text", chatfile(HI, A, system="Be brief."), ONE, system="Be brief.",
         format="anthropic"),
     Variation("a prompt in blocks", chatfile(HI, A, system=[{**text("Be brief."),
@@ -349,6 +353,18 @@ test_responses = variations(
         "reason": "max_output_tokens"}), ONE, is_cut=True),
     Variation("an input with an image", responses(MSG, input=[{"role": "user", "content": [
         {"type": "input_text", "text": "Hi"}, {"type": "input_image", "image_url": "x"}]}]), ONE),
+    Variation("a call of a server's tool, with its output", responses({
+        "type": "mcp_call", "id": "m", "name": "f", "arguments": '{"x": "ls"}', "output": "y"},
+        MSG), ONE, calls=["ls"], results=["y"]),
+    Variation("a response that another one continues", {"log.jsonl": lines(
+        {"id": "r2", "previous_response_id": "r1", "input": "More?", "output": [{
+            **MSG, "content": [{"type": "output_text", "text": "B."}]}]},
+        {"id": "r1", "input": "Hi", "output": [MSG]})}, TWO),
+    Variation("a response that two others continue", {"log.jsonl": lines(
+        {"id": "r1", "input": "Hi", "output": [MSG]},
+        {"id": "r2", "previous_response_id": "r1", "input": "More?", "output": [MSG]},
+        {"id": "r3", "previous_response_id": "r1", "input": "Or?", "output": [MSG]})},
+        [[("Hi", "A."), ("More?", "A.")], [("Or?", "A.")]], problem="1 of its 2 turns"),
     Variation("a reference to an item", responses(MSG, input=[{"type": "item_reference", "id": "x"},
         HI]), ONE),
 )  # fmt: skip
@@ -572,6 +588,42 @@ test_observations_of_langfuse = variations(
             calls=["ls"]),
     Variation("a reply as a text in an object", {"x.jsonl": lines(gen([HI], {"content": "A."}))},
         ONE),
+    Variation("a reply of Google's ADK", {"x.jsonl": lines(gen([HI], {
+        "content": {"role": "model", "parts": [{"text": "A."}]}, "usage_metadata": {}}))}, ONE),
+    Variation("a choice as it is", {"x.jsonl": lines(gen([HI], [
+        {"index": 0, "role": "assistant", "message": A}]))}, ONE),
+    Variation("a prompt that only the response has", {"x.jsonl": lines(gen([HI], {
+        "id": "r", "object": "response", "instructions": "Be brief.", "output": [MSG]}))}, ONE,
+        system="Be brief."),
+    Variation("messages in one text", {"x.jsonl": lines(gen(
+        "system: Be brief.\nuser: H\ni\nassistant: A.\nuser: More?", "B."))},
+        [[("H\ni", "A."), ("More?", "B.")]], system="Be brief."),
+    Variation("messages in one text, as LangChain writes them", {"x.jsonl": lines(gen(
+        "System: Be brief.\nHuman: Hi", "A."))}, ONE, system="Be brief."),
+    Variation("calls in LangChain's extra fields", {"x.jsonl": lines(gen([HI, {
+        "role": "assistant", "content": "", "additional_kwargs": {"tool_calls": [fn()]}}, RESULT],
+        A))}, ONE, calls=["ls"], results=["y"]),
+    Variation("tools among the messages", {"x.jsonl": lines(gen([HI, {
+        "role": "tool", "content": {"type": "function", "function": {"name": "f"}}}], A))}, ONE,
+        results=[]),
+    Variation("calls as a content", {"x.jsonl": lines(gen([HI, {
+        "role": "tool", "content": json.dumps([fn()])}, {"role": "tool", "content": "y"}], A))},
+        ONE, calls=["ls"], results=["y"]),
+    Variation("a tool's name as the role of its result", {"x.jsonl": lines(gen([HI, {
+        "role": "assistant", "content": "", "tool_calls": [fn()]}, {"role": "f", "content": "y"}],
+        A))}, ONE, calls=["ls"], results=["y"]),
+    Variation("calls of Vercel's SDK", {"x.jsonl": lines(gen([HI], [
+        {"toolCallId": "c", "toolName": "f", "input": {"x": "ls"}}]))}, [[("Hi", "")]],
+        calls=["ls"]),
+    Variation("a call within a call", {"x.json": {"id": "t", "observations": [
+        gen({"prompt": "Hi"}, "A.", id="o1"),
+        gen([BRIEF, HI], "A.", id="o2", parentObservationId="o1", startTime="2")]}}, ONE,
+        system="Be brief."),
+    Variation("a call that is not read, beside another", {"x.json": {"id": "t", "observations": [
+        gen([None], "A.", id="o1"), gen([HI], A, id="o2")]}}, ONE, problem="observation o1"),
+    Variation("a call with results alone", {"x.json": {"id": "t", "observations": [
+        gen([HI], {"role": "assistant", "content": "", "tool_calls": [fn()]}, id="o1"),
+        gen([RESULT], A, id="o2", startTime="2")]}}, ONE, calls=["ls"], results=["y"]),
     Variation("a reply as a completion", {"x.jsonl": lines(gen([HI], {"completion": "A."}))}, ONE),
 )  # fmt: skip
 

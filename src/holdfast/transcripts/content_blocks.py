@@ -7,7 +7,7 @@ function for each of them (`_READERS`) turns a part into blocks: texts, tool cal
 import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from holdfast.errors import shortened
@@ -43,9 +43,10 @@ HIDDEN_TYPES = (
 
 @dataclass(frozen=True)
 class TextBlock:
-    """A text in a message."""
+    """A text in a message; `goes_on` if it continues the text before it."""
 
     text: str
+    goes_on: bool = False
 
 
 @dataclass(frozen=True)
@@ -82,8 +83,13 @@ def blocks_of(content: Any) -> Iterator[Block]:
     Raises:
         Malformed: a part cannot be read.
     """
+    was_cited = False
     for part in _parts_of(content):
-        yield from _blocks_in(part)
+        is_cited = isinstance(part, Mapping) and bool(part.get("citations"))  # Anthropic's
+        for block in _blocks_in(part):
+            goes_on = isinstance(block, TextBlock) and (is_cited or was_cited)
+            yield replace(block, goes_on=True) if goes_on else block
+        was_cited = is_cited
 
 
 def text_of(content: Any) -> str:
