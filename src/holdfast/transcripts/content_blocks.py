@@ -7,7 +7,7 @@ function for each of them (`_READERS`) turns a part into blocks: texts, tool cal
 import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from holdfast.errors import shortened
@@ -87,8 +87,10 @@ def blocks_of(content: Any) -> Iterator[Block]:
     for part in _parts_of(content):
         is_cited = isinstance(part, Mapping) and bool(part.get("citations"))  # Anthropic's
         for block in _blocks_in(part):
-            goes_on = isinstance(block, TextBlock) and (is_cited or was_cited)
-            yield replace(block, goes_on=True) if goes_on else block
+            if isinstance(block, TextBlock):
+                yield TextBlock(block.text, goes_on=is_cited or was_cited)
+            else:
+                yield block
         was_cited = is_cited
 
 
