@@ -98,6 +98,10 @@ test_sessions_of_claude_code = variations(
                                 mid="msg_1"), {**A1, "parentUuid": "a0"})},
         ONE,
     ),
+    Variation("a session of Qwen Code's", {"s.jsonl": lines(
+        {**U1, "message": {"role": "user", "parts": [{"text": "Hi"}]}},
+        {**A1, "message": {"role": "model", "parts": [{"text": "A."}]}})},
+        refused="no known format"),
     Variation("a line before the one that it follows", {"s.jsonl": lines(U1, A2, U2, A1)}, TWO),
     Variation("an interruption and what the user says then", {"s.jsonl": lines(
         U1, A1, u("u2", "a1", [text("[Request interrupted by user]"), text("More?")]), A2)}, TWO),
