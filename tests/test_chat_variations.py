@@ -9,6 +9,7 @@ import pytest
 from log_variations import BRIEF, HI, IMAGE, ONE, TWO, A, Variation, lines, text, variations
 
 from holdfast.logs import read_logs
+from holdfast.logs.context import Contexts
 
 # exports of chats
 
@@ -782,6 +783,9 @@ test_logs_of_inspect = variations(
     Variation("an error", inspected(sample(IH, IA, error={"message": "429"})), ONE, problem="429"),
     Variation("a log of a later version", inspected(sample(IH, IA), version=9), ONE,
         problem="version"),
+    Variation("a summary of the dialog so far", inspected(sample(IH, IA, {
+        "role": "user", "content": "[CONTEXT COMPACTION SUMMARY]", "metadata": {"summary": True}},
+        {"role": "user", "content": "More?"}, {**A, "content": "B."})), TWO),
     Variation("samples in lines", {"s.jsonl": lines(sample(IH, IA))}, ONE),
     Variation("a tool of the provider's", inspected(sample(IH, {**IA, "content": [
         {"type": "tool_use", "tool_type": "web_search", "id": "w", "name": "web_search",
@@ -789,6 +793,16 @@ test_logs_of_inspect = variations(
     Variation("an image", inspected(sample({**IH, "content": [text("Hi"), {
         "type": "image", "image": "data:", "detail": "auto"}]}, IA)), ONE),
 )  # fmt: skip
+
+
+def test_a_summary_in_a_log_of_inspect_replaces_all_but_the_input(tmp_path):
+    summary = {"role": "user", "content": "Summary.", "metadata": {"summary": True}}
+    path = tmp_path / "log.json"
+    path.write_text(json.dumps(inspected(sample(IH, IA, summary, IA))["log.json"]))
+    (dialog,) = read_logs([path]).dialogs
+    events = dialog.transcript.path
+    context = Contexts(events).before(len(events) - 1)
+    assert [event.text for event in context.events] == ["Hi", "Summary."]
 
 
 # what is written twice, or in another order
