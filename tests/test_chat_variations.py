@@ -6,7 +6,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from log_variations import BRIEF, HI, IMAGE, ONE, TWO, A, Variation, lines, text, variations
+from log_variations import (
+    BRIEF,
+    HI,
+    IMAGE,
+    ONE,
+    TWO,
+    A,
+    Variation,
+    lines,
+    text,
+    variations,
+    written,
+)
 
 from holdfast.logs import read_logs
 from holdfast.logs.context import Contexts
@@ -793,6 +805,21 @@ test_logs_of_inspect = variations(
     Variation("an image", inspected(sample({**IH, "content": [text("Hi"), {
         "type": "image", "image": "data:", "detail": "auto"}]}, IA)), ONE),
 )  # fmt: skip
+
+
+def test_turns_that_a_call_with_the_last_messages_repeats_count_once(tmp_path):
+    why = [msg("user", part("Why?"))]
+    content = spans(
+        span(**io()),
+        span("s2", start=2, **io(MORE, OUT_B)),
+        span("s3", start=3, **io([*MORE[2:], *OUT_B, *why], [msg("assistant", part("C."))])),
+        span("s4", start=4, **io([*why, msg("assistant", part("C.")), *MORE[2:]], OUT_B)),
+    )
+    path = tmp_path / "spans.jsonl"
+    path.write_text(written(content["spans.jsonl"]))
+    logs = read_logs([path])
+    said = [[(turn.user, turn.done.text) for turn in dialog.turns] for dialog in logs.dialogs]
+    assert said == [TWO[0], [("Why?", "C.")], [("More?", "B.")]]
 
 
 def test_a_summary_in_a_log_of_inspect_replaces_all_but_the_input(tmp_path):
