@@ -70,7 +70,7 @@ def probe_scores(
     """Scores [fix, conversation], means over rounds, of the probes asked after the histories in
     `records`.
     """
-    measures = {case.id: case.measure for case in suite.cases}
+    measures = {case.id: case.rules[0].measure for case in suite.cases}
     probes = [
         (record, probe)
         for record in records

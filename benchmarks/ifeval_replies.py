@@ -159,7 +159,7 @@ def model_replies(count: int) -> list[str]:
         case = suite.cases[number % len(suite.cases)]
         messages = [
             {"role": "system", "content": case.system_prompt},
-            {"role": "user", "content": case.all_rules[0].probes[0]},
+            {"role": "user", "content": case.rules[0].probes[0]},
         ]
         reply = model.generate(messages, sampling=Sampling(max_new_tokens=200), seed=number)
         replies.append(reply.text)
@@ -168,7 +168,7 @@ def model_replies(count: int) -> list[str]:
 
 def written_by_hand() -> list[str]:
     """The examples of the suite `core`, which follow its prompts or break them."""
-    rules = [rule for case in load_suite("core").cases for rule in case.all_rules]
+    rules = [rule for case in load_suite("core").cases for rule in case.rules]
     return [text for rule in rules for text in (*rule.follows, *rule.breaks)]
 
 

@@ -55,7 +55,7 @@ def load_blind() -> dict[str, Any]:
 def suite_of(case: Case) -> dict[str, Any]:
     """A case as a suite has it, without probes."""
     rules = []
-    for rule in case.all_rules:
+    for rule in case.rules:
         when = {name: value for name, value in asdict(rule.when).items() if value}
         fields = {"id": rule.id, "text": rule.text, "measure": rule.measure.spec}
         fields |= {"recalled": rule.recalled.spec} if rule.recalled else {}

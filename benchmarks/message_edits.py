@@ -70,7 +70,7 @@ Scores = list[tuple[str, float]]
 def kinds_of_rules() -> Kinds:
     suite = load_suite("bots")
     return {
-        (case.id, rule.id or ""): rule.kind or "" for case in suite.cases for rule in case.all_rules
+        (case.id, rule.id or ""): rule.kind or "" for case in suite.cases for rule in case.rules
     }
 
 

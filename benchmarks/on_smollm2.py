@@ -102,8 +102,6 @@ def prompts(half: str | None) -> drift.Suite:
 
     cases = (
         dataclasses.replace(case, rules=tuple(map(second_half, case.rules)))
-        if case.rules
-        else second_half(case)
         for case in suite.cases
         if case.id in kept
     )

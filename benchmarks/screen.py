@@ -38,18 +38,17 @@ TALKS = 4  # conversations per prompt; each asks all of its screening probes
 def screening(suite: drift.Suite) -> drift.Suite:
     """The suite with the first half of each rule's probes."""
 
-    def first_half(case):
-        if len(case.probes) < 2:
-            sys.exit(f"{case.id!r} has one probe, which leaves none to measure with; add another.")
-        return dataclasses.replace(case, probes=case.probes[: len(case.probes) // 2])
+    def first_half(case: drift.Case, rule: drift.Rule) -> drift.Rule:
+        if len(rule.probes) < 2:
+            name = rule.id or case.id
+            sys.exit(f"{name!r} has one probe, which leaves none to measure with; add another.")
+        return dataclasses.replace(rule, probes=rule.probes[: len(rule.probes) // 2])
 
-    cases = (
-        dataclasses.replace(case, rules=tuple(map(first_half, case.rules)))
-        if case.rules
-        else first_half(case)
+    cases = tuple(
+        dataclasses.replace(case, rules=tuple(first_half(case, rule) for rule in case.rules))
         for case in suite.cases
     )
-    return dataclasses.replace(suite, cases=tuple(cases))
+    return dataclasses.replace(suite, cases=cases)
 
 
 def rule_row(rule: drift.Rule, scored: BaselineRow | None) -> dict:
@@ -81,7 +80,7 @@ def prompt_rows(suite: drift.Suite, run) -> list[dict]:
     for case in suite.cases:
         rules = [
             rule_row(rule, scored.get(f"{case.id} · {rule.id}" if rule.id else case.id))
-            for rule in case.all_rules
+            for rule in case.rules
         ]
         known = [row for row in rules if row["prompted"] is not None]
         family = family_of(case.id)
@@ -94,7 +93,7 @@ def prompt_rows(suite: drift.Suite, run) -> list[dict]:
                 "prompted": min((row["prompted"] for row in known), default=None),
                 "unprompted": max((row["unprompted"] for row in known), default=None),
                 "passes": all(row["passes"] for row in rules),
-                **({"rules": rules} if case.rules else {}),
+                **({} if case.rules[0].id is None else {"rules": rules}),
             }
         )
     return rows
@@ -133,7 +132,7 @@ def main() -> None:
         seed=SEED,
         sampling=holdfast.Sampling(0.7, 0.9, arguments.max_new_tokens),
         user_prompt="empty",
-        probes_per_round=max(len(rule.probes) for case in suite.cases for rule in case.all_rules),
+        probes_per_round=max(len(rule.probes) for case in suite.cases for rule in case.rules),
         adoption=False,
         trace=False,
         pairs="in-turn",

@@ -85,7 +85,7 @@ def asks(count: int, *, steered: bool, leaving: float = 0.0, seed: int = 0) -> l
         for question in draw.sample(suite.starters, number % 3):
             messages.append({"role": "user", "content": question})
             messages.append({"role": "assistant", "content": draw.choice(_ANSWERS)})
-        messages.append({"role": "user", "content": draw.choice(case.probes)})
+        messages.append({"role": "user", "content": draw.choice(case.rules[0].probes)})
         steering = STEERINGS[number % len(STEERINGS)] if steered else "none"
         leaves = draw.randrange(6) if draw.random() < leaving else None
         chosen.append(Ask(tuple(messages), steering, draw.randrange(2**31), leaves))

@@ -116,7 +116,7 @@ def preferences(model, records) -> np.ndarray:
     for row, record in enumerate(records):
         requests, replies, rounds = [], [], []
         for at, number in enumerate(READ):
-            for rule in cases[record.agent.id].all_rules:
+            for rule in cases[record.agent.id].rules:
                 probe = {"role": "user", "content": rule.probes[0]}
                 requests.append(Request((*history(record, number - 1), probe)))
                 replies.append([rule.follows[0], rule.breaks[0]])

@@ -64,7 +64,7 @@ def prompts_run(folder, prompts, each):
 
 
 DRIFT = "holdfast drift --conversations 12"
-MODEL = Finding(DRIFT, " --model m", "bot", conversations=40)
+MODEL = Finding(DRIFT, ("--model", "m"), "bot", conversations=40)
 DRIFTS = replace(MODEL, outcome=Outcome.DRIFTS, first_fix="split-softmax:exponent=0.5")
 FIXED = replace(DRIFTS, fix="boost:factor=4")
 HELPS = replace(FIXED, helps=True)

@@ -68,7 +68,7 @@ def test_every_question_is_asked_alone_and_scored_by_its_measure(tmp_path):
         ]
         assert not request.methods and request.sampling == SETTINGS.sampling
         (probe,) = record.probes
-        assert (probe.question, probe.measure) == (question, pairing.agent.measure.name)
+        assert (probe.question, probe.measure) == (question, pairing.agent.rules[0].measure.name)
         assert probe.score == float(pairing.agent.id == "no-discount")
     assert len({request.seed for request in shop.requests}) == 60
 

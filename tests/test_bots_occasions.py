@@ -14,7 +14,7 @@ from holdfast.measures.patterns import matches
 from holdfast.measures.turns import EVERY_TURN
 
 CASES = {family_of(case.id): case for case in load_suite("bots").cases if case.id.endswith("-1")}
-RULES = {f"{family}/{rule.id}": rule for family, case in CASES.items() for rule in case.all_rules}
+RULES = {f"{family}/{rule.id}": rule for family, case in CASES.items() for rule in case.rules}
 OCCASIONAL = {name: rule for name, rule in RULES.items() if rule.when != EVERY_TURN}
 
 # Each rule -> messages that raise its occasion, and similar ones that do not. They were labelled
@@ -521,8 +521,8 @@ def scripted_messages() -> list[str]:
 
 def test_both_wordings_of_a_family_share_their_occasions():
     for case in load_suite("bots").cases:
-        shared = {rule.id: rule.when for rule in CASES[family_of(case.id)].all_rules}
-        assert {rule.id: rule.when for rule in case.all_rules} == shared
+        shared = {rule.id: rule.when for rule in CASES[family_of(case.id)].rules}
+        assert {rule.id: rule.when for rule in case.rules} == shared
 
 
 def test_rules_that_hold_only_on_an_occasion_say_when():
@@ -540,7 +540,7 @@ def test_a_rule_applies_to_its_probes_and_to_few_of_its_case(name):
     rule, case = OCCASIONAL[name], CASES[name.partition("/")[0]]
     assert [probe for probe in rule.probes if not occurs(name, probe)] == []
 
-    others = {probe for other in case.all_rules for probe in other.probes} - set(rule.probes)
+    others = {probe for other in case.rules for probe in other.probes} - set(rule.probes)
     matched = {probe for probe in others if occurs(name, probe)}
     assert matched == ALSO_RAISE.get(name, set())
     assert len(matched) <= 0.1 * len(others)

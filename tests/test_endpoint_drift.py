@@ -243,7 +243,10 @@ def test_begun_conversations_are_completed_before_others_begin(serve, tmp_path):
 def test_a_reply_without_content_is_recorded_and_not_scored(
     serve, tmp_path, message, reason, recorded, text
 ):
-    cases = tuple(replace(case, measure=build({"regex": "^$|rather"})) for case in SUITE.cases)
+    rather = build({"regex": "^$|rather"})
+    cases = tuple(
+        replace(case, rules=(replace(case.rules[0], measure=rather),)) for case in SUITE.cases
+    )
     model, _ = serve(lambda body, number: completion(None, reason, **message))
     settings = drift.Settings(rounds=2, conversations=1)
     suite = replace(SUITE, cases=cases)

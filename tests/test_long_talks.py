@@ -15,7 +15,8 @@ from tiny import model, outcomes
 from holdfast import Sampling, drift
 from holdfast.cli import main
 from holdfast.drift.pairing import draw_pairing
-from holdfast.drift.settings import SUMMARY_PROMPT, Shown, to_summarise, with_summary
+from holdfast.drift.settings import SUMMARY_PROMPT
+from holdfast.drift.shown_rounds import ShownRounds, to_summarise, with_summary
 from holdfast.errors import ParameterOutOfRange, PromptTooLong, UsageError
 from holdfast.models.checkpoint import DEFAULT_FOLDER
 from holdfast.models.connecting import connect
@@ -229,14 +230,14 @@ def test_the_default_model_slides_over_a_small_context(tmp_path, capsys):
 
 def test_a_summary_precedes_the_first_message_or_if_compacted_replaces_the_system_prompt():
     chat = [{"role": "system", "content": "s"}, {"role": "user", "content": "u"}]
-    assert with_summary(chat, Shown()) == chat
-    system, user = with_summary(chat, Shown(2, "They met."))
+    assert with_summary(chat, ShownRounds()) == chat
+    system, user = with_summary(chat, ShownRounds(2, "They met."))
     assert system == chat[0] and user["content"].endswith(" They met.\n\nu")
-    system, user = with_summary(chat, Shown(2, "They met.", compacts=True))
+    system, user = with_summary(chat, ShownRounds(2, "They met.", compacts=True))
     assert system["content"].endswith(" They met.") and user == chat[1]
     turns = [Turn(round=1, speaker="user", text="a", stop_reason="stop")]
     turns.append(Turn(round=2, speaker="agent", text="b", stop_reason="stop"))
-    (asked,) = to_summarise("Sum up.", turns, Shown(2, "Before."), 3)
+    (asked,) = to_summarise("Sum up.", turns, ShownRounds(2, "Before."), 3)
     assert asked["content"].split("\n\n")[0] == "Sum up." and "User: a" not in asked["content"]
     assert "Before." in asked["content"] and asked["content"].endswith("Assistant: b")
 

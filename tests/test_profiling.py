@@ -30,6 +30,7 @@ from holdfast.papers.zhang2024.profiling.head_scores import (
 )
 from holdfast.papers.zhang2024.profiling.plan import Material, read_material
 from holdfast.papers.zhang2024.profiling.profiling_samples import read_samples
+from holdfast.report.profile_report import chosen_line
 
 # float32: a shared pass sums in another order
 TOLERANCE = 1e-4
@@ -209,7 +210,7 @@ def test_heads_that_gain_nothing_are_not_chosen():
     second = {**first, (0, 0): gain(0.2), (0, 1): gain(0.2), (0, 3): gain(-0.2)}
     alone = choose_heads(best, [first], "intersection")
     assert alone.heads == {(0, 0), (0, 3)} and (alone.distinct, alone.dropped) == (1, 2)
-    assert re.findall(r"\d+", alone.line())[:3] == ["1", "2", "2"]
+    assert re.findall(r"\d+", chosen_line(alone))[:3] == ["1", "2", "2"]
     assert choose_heads(best, [first, second], "intersection").heads == {(0, 0)}
     assert choose_heads(best, [first, second], "union").heads == {(0, 0), (0, 1), (0, 3)}
     few = {head: gain(0.3, n=5) for head in best}

@@ -70,7 +70,7 @@ def test_a_proposal_that_tells_its_examples_apart_becomes_a_rule(prompt, tmp_pat
     suite = tmp_path / "rules.yaml"
     suite.write_text(suite_text([file]))
     (case,) = load_suite(suite, probed=False).cases  # which scores the examples, too
-    rules = {rule.id: rule for rule in case.all_rules}
+    rules = {rule.id: rule for rule in case.rules}
     assert [rule.measure.name for rule in rules.values()] == [
         *("at_most_sentences", "never_contains", "command_not_run"),
     ]

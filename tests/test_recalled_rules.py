@@ -93,7 +93,7 @@ cases:
 """
     more = "    text: End every reply with Tony.\n    recalled: {regex: Tony}\n"
     plain, stated = (parse_suite(text, "bots.yaml", "bots") for text in (yaml, yaml + more))
-    (rule,) = stated.cases[0].all_rules
+    (rule,) = stated.cases[0].rules
     assert rule.text == "End every reply with Tony."
     assert (rule.recalled.score("Tony").value, rule.recalled.score("Ann").value) == (1, 0)
     assert plain.fingerprint != stated.fingerprint

@@ -404,7 +404,7 @@ def test_the_next_step_of_a_run_is_read_from_its_records_and_command(tmp_path):
     run = read_run(tmp_path)
     results = results_of(run)
     found = finding_of(results)
-    assert (found.model, found.suite, found.fix) == (" --model 'a b'", "x.yaml", "m")
+    assert (found.model, found.suite, found.fix) == (("--model", "a b"), "x.yaml", "m")
     assert found.outcome is Outcome.DRIFTS and found.helps
     alone = finding_of(replace(results, series=results.series[:1]))
     assert alone.outcome is Outcome.DRIFTS and not alone.fix

@@ -165,8 +165,8 @@ def test_the_first_line_is_short_for_any_number_of_rules(tmp_path, rules, never,
             return "broken" if lost else "kept"
 
     names = [f"never {n}" for n in range(never)] + [f"rule {n}" for n in range(rules)]
-    all_rules = tuple(drift.Rule(name, (f"{name}?",), {"regex": "kept"}) for name in names)
-    case = drift.Case("tony", "rules", "Be Tony.", rules=all_rules)
+    rules = tuple(drift.Rule(name, (f"{name}?",), {"regex": "kept"}) for name in names)
+    case = drift.Case("tony", "rules", "Be Tony.", rules=rules)
     suite, settings = drift.Suite("bot", (case,), ("hi",)), drift.Settings(4, 20)
     run = drift.run(Losing(), suite, tmp_path / "run", settings, methods)
     first = opening_of(read_series(run))[0]

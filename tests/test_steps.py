@@ -193,14 +193,14 @@ def test_group_ranges_match_a_check_of_every_key():
         check(groups.span, held)
         check(groups.rest, [[not own for own in row] for row in held])
         columns = range(first, last)
-        check(groups.proper, [[at < width and own[at] for at in columns] for own in span])
-        if groups.certain:
+        check(groups.prompt_span, [[at < width and own[at] for at in columns] for own in span])
+        if groups.never_empty:
             assert all(any(row) and not all(row) for row in held)
 
 
 def check(found, members):
-    """All members are inside the range; a uniform range contains nothing else."""
+    """All members are inside the range; a pure range contains nothing else."""
     inside = range(0) if found is None else range(found.start, found.stop)
     for row, at in itertools.product(range(len(members)), range(len(members[0]))):
         assert not members[row][at] or at in inside
-        assert found is None or not found.uniform or at not in inside or members[row][at]
+        assert found is None or not found.pure or at not in inside or members[row][at]

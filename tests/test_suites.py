@@ -86,7 +86,7 @@ def suite_file(tmp_path):
 
 @pytest.mark.parametrize("case", CORE.cases + EVERYDAY.cases + BOTS.cases, ids=lambda case: case.id)
 def test_shipped_measures_distinguish_following_from_breaking(case: Case):
-    for rule in case.all_rules:
+    for rule in case.rules:
         assert len(rule.follows) >= 2 and len(rule.breaks) >= 2
         for reply in rule.follows:
             assert rule.measure.score(reply).value >= FOLLOWS, (reply, rule.measure.score(reply))
@@ -105,16 +105,17 @@ def test_core_probes_do_not_reveal_the_answer():
     """Only in the categories that are about content."""
     for case in CORE.cases:
         if case.category not in ("pattern", "multiple_choice"):
-            for probe in case.probes:
-                assert case.measure.score(probe).value <= BREAKS, (case.id, probe)
+            (rule,) = case.rules
+            for probe in rule.probes:
+                assert rule.measure.score(probe).value <= BREAKS, (case.id, probe)
 
 
 def test_core_scores_low_without_its_prompt():
     unprompted = fmean(
-        case.measure.score(reply).value for case in CORE.cases for reply in UNPROMPTED
+        case.rules[0].measure.score(reply).value for case in CORE.cases for reply in UNPROMPTED
     )
     others = fmean(
-        case.measure.score(other.breaks[0]).value
+        case.rules[0].measure.score(other.rules[0].breaks[0]).value
         for case in CORE.cases
         for other in CORE.cases[::9]
         if case.category != other.category
@@ -125,11 +126,11 @@ def test_core_scores_low_without_its_prompt():
 @pytest.mark.slow
 def test_everyday_probes_and_unprompted_replies_score_nothing():
     """Names, cities and numbers that measures look for occur in no probe or unrelated reply."""
-    probes = {probe for case in EVERYDAY.cases for rule in case.all_rules for probe in rule.probes}
-    others = {rule.breaks for case in EVERYDAY.cases for rule in case.all_rules}
+    probes = {probe for case in EVERYDAY.cases for rule in case.rules for probe in rule.probes}
+    others = {rule.breaks for case in EVERYDAY.cases for rule in case.rules}
     replies = {*probes, *UNPROMPTED, *(text for texts in others for text in texts)}
     for case in EVERYDAY.cases:
-        for rule in case.all_rules:
+        for rule in case.rules:
             # a French reply that breaks a Spanish rule follows a French one
             texts = (*probes, *UNPROMPTED) if rule.measure.name == "language" else replies
             for text in texts:
@@ -147,7 +148,7 @@ def test_everyday_has_families_of_two_wordings_in_two_halves():
         assert 0 <= explore - confirm <= 2, category
     assert len({case.system_prompt for case in EVERYDAY.cases}) == len(EVERYDAY.cases)
     for case in EVERYDAY.cases:
-        assert all(len(set(rule.probes)) == 6 for rule in case.all_rules)
+        assert all(len(set(rule.probes)) == 6 for rule in case.rules)
 
 
 def test_bots_have_families_of_two_wordings_with_the_same_rules():
@@ -214,7 +215,7 @@ def test_the_halves_of_a_suite_share_no_family():
 
 def test_screening_asks_only_the_first_half_of_the_probes():
     for case, screened in zip(EVERYDAY.cases, screen.screening(EVERYDAY).cases, strict=True):
-        for rule, asked in zip(case.all_rules, screened.all_rules, strict=True):
+        for rule, asked in zip(case.rules, screened.rules, strict=True):
             assert asked.probes == rule.probes[:3]
     with pytest.raises(SystemExit, match="'one' has one probe"):
         screen.screening(replace(EVERYDAY, cases=(Case("one", "a", "Be.", ("Hi?",), "one_word"),)))
@@ -258,7 +259,7 @@ def test_user_turns_are_forty_everyday_dialogs_that_give_no_answer():
     assert [len(dialog) for dialog in dialogs] == [8] * 40
     assert len(set(turns)) == 320 and all(5 <= len(turn.split()) <= 40 for turn in turns)
     for case in EVERYDAY.cases:
-        for rule in case.all_rules:
+        for rule in case.rules:
             assert not {turn for turn in turns if rule.measure.score(turn).value > BREAKS}, case.id
             assert not set(rule.probes) & set(turns)
 
@@ -286,17 +287,17 @@ def test_core_has_twenty_different_prompts_in_each_category():
     for texts in (
         [case.id for case in CORE.cases],
         [case.system_prompt.casefold() for case in CORE.cases],
-        [probe for case in CORE.cases for probe in case.probes],
+        [probe for case in CORE.cases for probe in case.rules[0].probes],
         [starter.casefold() for starter in CORE.starters],
     ):
         assert len(set(texts)) == len(texts)
-    assert all(1 <= len(case.probes) <= 3 for case in CORE.cases)
+    assert all(1 <= len(case.rules[0].probes) <= 3 for case in CORE.cases)
     assert len(CORE.starters) == 40
 
 
 def test_core_options_are_right_equally_often():
     choices = [case for case in CORE.cases if case.category == "multiple_choice"]
-    letters = Counter(case.measure.arguments["letter"] for case in choices)
+    letters = Counter(case.rules[0].measure.arguments["letter"] for case in choices)
     assert letters == dict.fromkeys("ABCDE", 4)
 
 
@@ -306,7 +307,12 @@ def test_user_file_is_read(suite_file):
     one, two = suite.cases
     sentence = build("one_sentence")
     assert one == Case("one", "shop", "Answer in one sentence.", ("How are you?",), sentence)
-    assert (two.probes, two.follows, two.breaks) == (("What now?", "Where to?"), ("AHA",), ("aha",))
+    (rule,) = two.rules
+    assert (rule.probes, rule.follows, rule.breaks) == (
+        ("What now?", "Where to?"),
+        ("AHA",),
+        ("aha",),
+    )
     bare = GOOD.replace("name: mine\n", "", 1).replace('starters: ["Hello there."]\n', "")
     suite = load_suite(suite_file(bare))
     assert suite.name == "mine" and suite.starters == CORE.starters
@@ -320,11 +326,10 @@ def test_a_case_with_rules_is_read(suite_file):
     never = build({"name": "never_contains", "words": ["sorry"]})
     rules = (signs, Rule("proud", ("Why is it cold?",), never))
     assert case == Case("pizza", "rules", "Sign with Tony. Never say sorry.", rules=rules)
-    assert case.all_rules == case.rules and case.measure is None
     ada, max = Persona("persona-1", "You are Ada."), Persona("persona-2", "You are Max.")
     assert suite.personas == (ada, max)
-    core = CORE.cases[0]
-    assert core.all_rules == (Rule(None, core.probes, core.measure, core.follows, core.breaks),)
+    (rule,) = CORE.cases[0].rules
+    assert rule == Rule(None, rule.probes, rule.measure, rule.follows, rule.breaks)
 
 
 @pytest.mark.parametrize(
@@ -359,9 +364,8 @@ def test_invalid_rules_are_named(suite_file, text, message):
 
 def test_the_kind_and_the_polarity_of_a_rule_are_read(suite_file):
     text = GOOD.replace("measure: one_sentence", "measure: one_sentence\n    kind: length", 1)
-    one, two = load_suite(suite_file(text)).cases
+    (one,), (two,) = (case.rules for case in load_suite(suite_file(text)).cases)
     assert (one.kind, one.polarity, two.kind) == ("length", None, None)
-    assert one.all_rules[0].kind == "length"
     text = BOT.replace("- id: signs", "- id: signs\n        kind: closing\n        polarity: gate")
     signs, proud = load_suite(suite_file(text)).cases[0].rules
     assert (signs.kind, signs.polarity, proud.kind) == ("closing", "gate", None)
@@ -389,8 +393,9 @@ def loud_words(text):
 
 def test_functions_and_specs_are_measures_in_python():
     case = Case("loud", "mine", "SHOUT.", ("What now?",), shout)
-    assert case.measure.score("AHA").value == 1 and case.measure.score("aha").value == 0
-    assert case.measure.spec == {"name": "python", "python": f"{__name__}.shout"}
+    (rule,) = case.rules
+    assert rule.measure.score("AHA").value == 1 and rule.measure.score("aha").value == 0
+    assert rule.measure.spec == {"name": "python", "python": f"{__name__}.shout"}
     made = Case("loud", "mine", "SHOUT.", ["What now?"], "upper_case")
     assert made == Case("loud", "mine", "SHOUT.", ("What now?",), build("upper_case"))
     with pytest.raises(UsageError, match="not 3"):
@@ -398,7 +403,7 @@ def test_functions_and_specs_are_measures_in_python():
     with pytest.raises(UsageError, match=r"not <class 'int'>"):
         Case("loud", "mine", "SHOUT.", ("What now?",), int)
     with pytest.raises(UsageError, match=r"loud_words'.*'x'"):
-        Case("loud", "mine", "SHOUT.", ("What now?",), loud_words).measure.score("x")
+        Case("loud", "mine", "SHOUT.", ("What now?",), loud_words).rules[0].measure.score("x")
 
 
 def test_cases_that_make_no_sense_are_refused():
@@ -427,14 +432,18 @@ def test_rules_and_personas_are_in_the_fingerprint_and_single_measures_keep_thei
 
 def test_fingerprint_changes_only_with_what_affects_results(suite_file):
     suite = load_suite(suite_file(GOOD))
-    same = replace(suite, name="other"), replace(suite, notes=("n",)), swap(suite, follows=("x",))
+    same = (
+        replace(suite, name="other"),
+        replace(suite, notes=("n",)),
+        with_rule(suite, follows=("x",)),
+    )
     other = (
         replace(suite, starters=("Hi.",)),
         replace(suite, cases=suite.cases[::-1]),
         swap(suite, id="uno"),
         swap(suite, system_prompt="Be brief."),
-        swap(suite, probes=("Who?",)),
-        swap(suite, measure=build({"name": "sentence_count", "count": 1})),
+        with_rule(suite, probes=("Who?",)),
+        with_rule(suite, measure=build({"name": "sentence_count", "count": 1})),
     )
     assert {changed.fingerprint for changed in same} == {suite.fingerprint}
     assert len({changed.fingerprint for changed in (suite, *other)}) == len(other) + 1
@@ -452,6 +461,11 @@ def test_a_case_needs_no_category_whatever_it_measures(suite_file):
 
 def swap(suite, **changes):
     return replace(suite, cases=(replace(suite.cases[0], **changes), *suite.cases[1:]))
+
+
+def with_rule(suite, **changes):
+    """The suite with its first rule changed."""
+    return swap(suite, rules=(replace(suite.cases[0].rules[0], **changes),))
 
 
 @pytest.mark.parametrize(
@@ -474,7 +488,7 @@ def test_bad_file_is_named(suite_file, text, message):
 def test_a_few_aliases_are_allowed(suite_file):
     text = GOOD.replace("probe: How are you?", "probe: &p How are you?")
     text = text.replace('["What now?", "Where to?"]', "[*p]")
-    assert load_suite(suite_file(text)).cases[1].probes == ("How are you?",)
+    assert load_suite(suite_file(text)).cases[1].rules[0].probes == ("How are you?",)
 
 
 def test_unreadable_files_are_named(tmp_path):
@@ -513,7 +527,7 @@ def test_python_measure_runs_only_when_allowed(suite_file, tmp_path, monkeypatch
     with pytest.raises(HoldfastError, match="--allow-code"):
         load_suite(path)
     assert "own_measure_of_test" not in sys.modules
-    assert load_suite(path, allow_code=True).cases[1].measure.score("x").value == 0.5
+    assert load_suite(path, allow_code=True).cases[1].rules[0].measure.score("x").value == 0.5
 
 
 def test_python_measure_is_found_beside_its_suite_and_not_confused_with_anothers(tmp_path):
@@ -526,7 +540,7 @@ def test_python_measure_is_found_beside_its_suite_and_not_confused_with_anothers
         (tmp_path / name / "mine.yaml").write_text(OWN_CODE)
     paths = [str(tmp_path / name / "mine.yaml") for name in ("one", "two")]
     suites = [load_suite(path, allow_code=True) for path in paths]
-    assert [suite.cases[1].measure.score("x").value for suite in suites] == [0.25, 0.75]
+    assert [suite.cases[1].rules[0].measure.score("x").value for suite in suites] == [0.25, 0.75]
     assert sys.path == before and "own_measure_of_test" not in sys.modules
 
 

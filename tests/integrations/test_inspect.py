@@ -182,7 +182,7 @@ def test_any_model_of_inspect_is_measured():
     assert (first.temperature, first.top_p, first.max_tokens) == (0.5, 0.7, 40)
     assert first.extra_body is None
     for probe in record.probes:
-        rules = (pairing.agent if probe.kind == "stability" else pairing.user).all_rules
+        rules = (pairing.agent if probe.kind == "stability" else pairing.user).rules
         assert probe.score == rules[0].measure.score(probe.reply).value
     assert "Reply 1." in log.samples[0].messages[2].text
     assert "**Round 1, stability" in log.samples[0].scores["stability_and_adoption"].explanation

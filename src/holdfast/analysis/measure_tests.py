@@ -168,7 +168,7 @@ def _rules_of(suite: Suite) -> list[tuple[str, Rule]]:
     return [
         (f"{case.id}/{rule.id}" if rule.id else case.id, rule)
         for case in suite.cases
-        for rule in case.all_rules
+        for rule in case.rules
     ]
 
 

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -44,14 +44,6 @@ class Chosen:
     heads: HeadSet
     dropped: int
     distinct: int
-
-    def line(self) -> str:
-        """A sentence on how certain the gains are."""
-        left_out = f", {self.dropped} that gain nothing left out" if self.dropped else ""
-        return (
-            f"{self.distinct} of these {len(self.heads)} heads have a gain distinguishable from"
-            f" chance{left_out}."
-        )
 
 
 def head_name(head: Head | None) -> str:
@@ -118,15 +110,6 @@ def _gains_of(records: Sequence[HeadScores]) -> Gains:
     return dict(zip(map(_head_named, names), gains, strict=True))
 
 
-class MadeFor(RecordModel):
-    """The model that a ranking is of."""
-
-    layers: int
-    heads: int
-    model: str
-    fingerprint: str
-
-
 class ScoredHead(RecordModel):
     """A head of a ranking."""
 
@@ -140,18 +123,17 @@ class ScoredHead(RecordModel):
 class StoredRanking(RecordModel):
     """A ranking of heads, as in `profile.json`."""
 
-    made_for: MadeFor
+    made_for: Shape
     method: str  # its spec string, without heads
     by: str  # what the scores measure
     unsteered: float
     ranking: List[ScoredHead]  # best first
 
 
-def write_ranking(folder: Path) -> Path:
+def write_ranking(profile: Profile, folder: Path) -> Path:
     """Writes `profile.json` into the folder of a profile; returns its path."""
-    profile = read_profile(folder)
     stored = StoredRanking(
-        made_for=MadeFor(**asdict(profile.shape)),
+        made_for=profile.shape,
         method=profile.method,
         by=profile.by,
         unsteered=profile.unsteered,

@@ -78,7 +78,7 @@ class BatchSteering:
         )
 
     @cached_property
-    def includes(self) -> list[bool]:
+    def includes_generated(self) -> list[bool]:
         """Per row, whether generated tokens count as its span."""
         return [compiled.span_includes_generated for compiled in self.compiled]
 
@@ -90,7 +90,7 @@ class BatchSteering:
     @cached_property
     def extent(self) -> Extent:
         """Where the span is; copies the mask to the host."""
-        includes = [False] * len(self.compiled) if self.disagrees else self.includes
+        includes = [False] * len(self.compiled) if self.disagrees else self.includes_generated
         return Extent.of(self.span, self.first_generated, includes)
 
     @cached_property
@@ -103,7 +103,7 @@ class BatchSteering:
         """Per row, the first generated column that counts as its span, int64 [row], on the device;
         a column that no row reaches if none does.
         """
-        rows = zip(self.first_generated, self.includes, strict=True)
+        rows = zip(self.first_generated, self.includes_generated, strict=True)
         starts = [start if included else _NEVER for start, included in rows]
         return torch.tensor(starts).to(self.span.device, non_blocking=True)
 

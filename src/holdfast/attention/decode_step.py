@@ -105,7 +105,7 @@ class StepPlan:
 
     span: KeyGroup | None
     rest: KeyGroup | None
-    proper: KeyGroup | None  # the span without generated tokens
+    prompt_span: KeyGroup | None  # the span without generated tokens
     # [B or 1, 1, 1], added to the log-odds of rows that do not see both: -inf where the span is not
     # visible, else inf; None if every row sees both
     unseen: Tensor | None
@@ -129,8 +129,8 @@ def _move_one(state: PassState, layer: int, inputs: LayerInputs) -> Tensor | Non
     mass = rule.mass(log_odds)
     if state.steering.trace:
         on_span = mass
-        if plan.proper is not plan.span:
-            on_span = mass * _share(inputs, plan.proper, span_lse)
+        if plan.prompt_span is not plan.span:
+            on_span = mass * _share(inputs, plan.prompt_span, span_lse)
         state.note(on_span[..., 0].float())
     return lerp(rest, attended, mass.reshape(attended.shape[:3])).reshape(inputs.query.shape)
 
@@ -143,23 +143,23 @@ def _plan(state: PassState, inputs: LayerInputs) -> StepPlan:
 def _make_plan(state: PassState, inputs: LayerInputs) -> StepPlan:
     rows, keys, dtype = inputs.query.shape[0], inputs.key.shape[2], inputs.query.dtype
     groups, mask = state.columns.groups(keys), inputs.mask
-    ranges = groups.span, groups.rest, groups.proper
-    plain = all(part is None or part.uniform for part in ranges)
+    ranges = groups.span, groups.rest, groups.prompt_span
+    plain = all(part is None or part.pure for part in ranges)
     members = None if plain else state.columns.members(rows, keys)
     others = None if members is None else ~members
     span, rest = (
         None if part is None else masked_part(part, over(mask, part), members_of_part, dtype)
         for part, members_of_part in ((groups.span, members), (groups.rest, others))
     )
-    proper = span
-    if groups.proper is not None and groups.proper is not groups.span:
+    part, prompt_span = groups.prompt_span, span
+    if part is None:
+        prompt_span = None
+    elif part is not groups.span:
         in_span = state.columns.span(rows, keys)
-        proper = masked_part(groups.proper, over(mask, groups.proper), in_span, dtype)
-    elif groups.proper is None:
-        proper = None
-    if span is None or rest is None or (mask is None and groups.certain):
-        return StepPlan(span, rest, proper, None)
-    return StepPlan(span, rest, proper, _unseen(span, rest))
+        prompt_span = masked_part(part, over(mask, part), in_span, dtype)
+    if span is None or rest is None or (mask is None and groups.never_empty):
+        return StepPlan(span, rest, prompt_span, None)
+    return StepPlan(span, rest, prompt_span, _unseen(span, rest))
 
 
 def _unseen(span: KeyGroup, rest: KeyGroup) -> Tensor | None:
@@ -196,24 +196,24 @@ def _read_one(state: PassState, inputs: LayerInputs) -> Tensor:
     """Unsteered attention of one query per row, [B, H, 1, D]; records the mass on the span."""
     mask = None if inputs.mask is None else whole_mask(state, inputs, inputs.query.dtype)
     output, lse = attend_one(inputs, mask)
-    state.note(_share(inputs, _plan(state, inputs).proper, lse)[..., 0].float())
+    state.note(_share(inputs, _plan(state, inputs).prompt_span, lse)[..., 0].float())
     return output
 
 
 def _note_all_or_nothing(state: PassState, plan: StepPlan, inputs: LayerInputs) -> None:
     """Records the mass if there is one group: 1 or 0, except for generated tokens in the group."""
-    if plan.proper is None or plan.rest is not None:
+    if plan.prompt_span is None or plan.rest is not None:
         state.note(torch.zeros(inputs.query.shape[:2], device=inputs.query.device))
         return
     assert plan.span is not None
-    state.note(_share(inputs, plan.proper, _lse(inputs, plan.span))[..., 0].float())
+    state.note(_share(inputs, plan.prompt_span, _lse(inputs, plan.span))[..., 0].float())
 
 
-def _share(inputs: LayerInputs, proper: KeyGroup | None, lse: Tensor) -> Tensor:
+def _share(inputs: LayerInputs, prompt_span: KeyGroup | None, lse: Tensor) -> Tensor:
     """The mass on the span itself, [B, H, 1], in a group of keys with this log-sum-exp."""
-    if proper is None:
+    if prompt_span is None:
         return torch.zeros_like(lse)
-    return (_lse(inputs, proper) - lse).clamp_(max=0).exp_().nan_to_num_(0.0)
+    return (_lse(inputs, prompt_span) - lse).clamp_(max=0).exp_().nan_to_num_(0.0)
 
 
 def _attend_part(inputs: LayerInputs, part: KeyGroup) -> tuple[Tensor, Tensor]:

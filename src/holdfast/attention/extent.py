@@ -14,11 +14,11 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class KeyRange:
-    """Keys `start` to `stop` contain a group in every row; `uniform` if they contain only it."""
+    """The keys `start` to `stop`, which contain a group in every row; `pure` if nothing else."""
 
     start: int
     stop: int
-    uniform: bool
+    pure: bool
 
 
 @dataclass(frozen=True)
@@ -36,9 +36,9 @@ class Groups:
 
     span: KeyRange | None  # the span; also generated tokens, in rows where they count as the span
     rest: KeyRange | None  # all other keys
-    # the span without generated tokens; the same object as `span` if it has none
-    proper: KeyRange | None
-    certain: bool  # whether every row has keys of both groups, if none are masked
+    # the span without generated tokens; the same object as `span` if that has none
+    prompt_span: KeyRange | None
+    never_empty: bool  # whether every row has keys of both groups, if none are masked
 
 
 @dataclass(frozen=True)
@@ -47,77 +47,80 @@ class Extent:
 
     start: int  # the first column in any row's span; 0 if there is none
     stop: int  # one after the last such column; 0 if there is none
-    uniform: bool  # whether every row's span contains all columns between
-    certain: bool  # whether every row has a span
+    pure: bool  # whether every row's span contains all columns between
+    in_every_row: bool  # whether every row has a span
     first_generated: tuple[int, ...]  # per row, the first generated column
-    includes: tuple[bool, ...]  # per row, whether generated tokens count as its span
+    includes_generated: tuple[bool, ...]  # per row, whether generated tokens count as its span
 
     @classmethod
-    def of(cls, span: Tensor, first_generated: Sequence[int], includes: Sequence[bool]) -> Extent:
+    def of(
+        cls, span: Tensor, first_generated: Sequence[int], includes_generated: Sequence[bool]
+    ) -> Extent:
         """The extent of a span mask, bool [row, column], which is copied to the host."""
         span = span.cpu()
         columns = span.any(0).nonzero()[:, 0].tolist()
         start, stop = (columns[0], columns[-1] + 1) if columns else (0, 0)
-        uniform = bool(span[:, start:stop].all())
-        certain = start < stop and (uniform or bool(span.any(1).all()))
-        return cls(start, stop, uniform, certain, tuple(first_generated), tuple(includes))
+        pure = bool(span[:, start:stop].all())
+        in_every_row = start < stop and (pure or bool(span.any(1).all()))
+        firsts, included = tuple(first_generated), tuple(includes_generated)
+        return cls(start, stop, pure, in_every_row, firsts, included)
 
     def groups(self, first: int, last: int) -> Groups:
         """The groups among the columns `first` to `last`, in keys counted from `first`."""
-        starts = zip(self.first_generated, self.includes, strict=True)
+        starts = zip(self.first_generated, self.includes_generated, strict=True)
         generated = [start for start, included in starts if included]
         if any(start < last for start in generated):
             return self._with_generated(first, last, generated)
-        if (proper := self._proper(first, last)) is None:
+        if (prompt_span := self._prompt_span(first, last)) is None:
             return Groups(None, KeyRange(0, last - first, True), None, False)
-        comes_first = self.uniform and proper.start == 0  # so that the rest is in one piece
-        rest = _range(proper.stop if comes_first else 0, last - first, comes_first)
-        return Groups(proper, rest, proper, self._is_certain(first, last))
+        comes_first = self.pure and prompt_span.start == 0  # so that the rest is in one piece
+        rest = _range(prompt_span.stop if comes_first else 0, last - first, comes_first)
+        return Groups(prompt_span, rest, prompt_span, self._never_empty(first, last))
 
     def groups_by_row(self, firsts: Sequence[int], keys: int) -> Groups:
         """The groups among this many keys, which start at a different column in each row."""
-        proper = None
+        prompt_span = None
         if self.stop:
             start, stop = max(0, self.start - max(firsts)), min(keys, self.stop - min(firsts))
-            proper = _range(start, stop, False)
-        every = zip(firsts, self.first_generated, self.includes, strict=True)
+            prompt_span = _range(start, stop, False)
+        every = zip(firsts, self.first_generated, self.includes_generated, strict=True)
         generated = any(included and first + keys > start for first, start, included in every)
-        span = KeyRange(0, keys, False) if generated else proper
-        return Groups(span, KeyRange(0, keys, span is None), proper, False)
+        span = KeyRange(0, keys, False) if generated else prompt_span
+        return Groups(span, KeyRange(0, keys, span is None), prompt_span, False)
 
     def _with_generated(self, first: int, last: int, generated: Sequence[int]) -> Groups:
-        """The same if visible generated tokens count as the span of some rows."""
+        """The groups if visible generated tokens count as the span of some rows."""
         starts = [*generated, *([self.start] if self.stop else [])]
         start = max(min(starts), first)
-        comes_first = self.uniform and self.stop > self.start and self.start <= first
-        includes_all = all(self.includes)
+        comes_first = self.pure and self.stop > self.start and self.start <= first
+        all_include = all(self.includes_generated)
         rest_start = max(self.stop, first) if comes_first else first
-        rest_stop = min(max(self.first_generated), last) if includes_all else last
+        rest_stop = min(max(self.first_generated), last) if all_include else last
         # a range of one group alone: the replies follow the span at once, or none begins before
         # the rest ends
-        span_is_uniform = all(column == self.stop for column in self.first_generated)
-        rest_is_uniform = all(column >= rest_stop for column in self.first_generated)
-        in_order = comes_first and includes_all
+        span_is_pure = all(column == self.stop for column in self.first_generated)
+        rest_is_pure = all(column >= rest_stop for column in self.first_generated)
+        in_order = comes_first and all_include
         return Groups(
-            KeyRange(start - first, last - first, in_order and span_is_uniform),
-            _range(rest_start - first, rest_stop - first, in_order and rest_is_uniform),
-            self._proper(first, last),
-            self._is_certain(first, last),
+            KeyRange(start - first, last - first, in_order and span_is_pure),
+            _range(rest_start - first, rest_stop - first, in_order and rest_is_pure),
+            self._prompt_span(first, last),
+            self._never_empty(first, last),
         )
 
-    def _proper(self, first: int, last: int) -> KeyRange | None:
-        """The span without generated tokens."""
+    def _prompt_span(self, first: int, last: int) -> KeyRange | None:
+        """The range of the span without generated tokens."""
         start, stop = max(self.start, first), min(self.stop, last)
-        return _range(start - first, stop - first, self.uniform)
+        return _range(start - first, stop - first, self.pure)
 
-    def _is_certain(self, first: int, last: int) -> bool:
+    def _never_empty(self, first: int, last: int) -> bool:
         """Whether the columns alone show that every row has keys of both groups."""
         rest_before, behind = self.start > first, last > self.stop
-        rest_between = not any(self.includes) or min(self.first_generated) > self.stop
+        rest_between = not any(self.includes_generated) or min(self.first_generated) > self.stop
         has_rest = rest_before or (behind and rest_between)
-        return self.certain and self.start >= first and has_rest
+        return self.in_every_row and self.start >= first and has_rest
 
 
-def _range(start: int, stop: int, uniform: bool) -> KeyRange | None:
-    """The range, or None if it is empty."""
-    return KeyRange(start, stop, uniform) if start < stop else None
+def _range(start: int, stop: int, pure: bool) -> KeyRange | None:
+    """A range of keys; None if it is empty."""
+    return KeyRange(start, stop, pure) if start < stop else None

@@ -48,14 +48,14 @@ def masked_part(
     group: KeyRange, mask: Tensor | None, members: Tensor | None, dtype: torch.dtype
 ) -> KeyGroup:
     """A group of keys with the mask of its range (None: all are seen); `members`, bool [B, K], is
-    not read if the range is uniform.
+    not read if the range is pure.
     """
-    if mask is None and group.uniform:
+    if mask is None and group.pure:
         return KeyGroup(group.start, group.stop)
     seen = bias = None
     if mask is not None:
         seen, bias = visible(mask), None if mask.dtype == torch.bool else mask.to(dtype)
-    if not group.uniform:
+    if not group.pure:
         assert members is not None
         inside = members[:, None, None, group.start : group.stop]
         seen = inside if seen is None else seen & inside

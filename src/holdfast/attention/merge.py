@@ -58,7 +58,7 @@ def move_several(state: PassState, layer: int, inputs: LayerInputs) -> Tensor | 
         return None
     rule = rule_of(state, layer, inputs)
     whole_prompt = inputs.mask is None and inputs.causal and span.stop < queries
-    if whole_prompt and span.uniform and heads is None:
+    if whole_prompt and span.pure and heads is None:
         return _apart(rule, inputs, span)
     output, lse = _attend_all(state, inputs)
     return _move(rule, inputs, output, lse, _blocks(state, inputs, span), heads)
@@ -185,19 +185,19 @@ def _make_blocks(state: PassState, inputs: LayerInputs, span: KeyRange) -> list[
     whose masks stay small.
     """
     rows, queries, keys = inputs.query.shape[0], inputs.query.shape[2], inputs.key.shape[2]
-    members = None if span.uniform else state.columns.members(rows, keys)
+    members = None if span.pure else state.columns.members(rows, keys)
     causal = inputs.causal and inputs.mask is None
     blocks, first = [], span.start if causal else 0
-    if causal and span.uniform:  # the queries of the span itself
+    if causal and span.pure:  # the queries of the span itself
         first = min(queries, span.stop)
         blocks.append(Block(span.start, first, KeyGroup(span.start, first), causal=True))
     size = _BLOCK_QUERIES
-    if inputs.mask is not None or not span.uniform:
+    if inputs.mask is not None or not span.pure:
         size = max(1, min(size, _BLOCK_ELEMENTS // (rows * (span.stop - span.start))))
     for start in range(first, queries, size):
         stop = min(queries, start + size)
         seen = over(None if inputs.mask is None else inputs.mask[:, :, start:stop], span)
-        if causal and not span.uniform:
+        if causal and not span.pure:
             seen = _causal(start, stop, span, inputs.key.device)
         blocks.append(Block(start, stop, masked_part(span, seen, members, inputs.query.dtype)))
     return blocks

@@ -93,7 +93,7 @@ class PassColumns:
         """Whether a key was generated that some method counts as the span."""
         first, generated = self.first(keys), self.steering.first_generated
         firsts = first.columns if isinstance(first, Starts) else [first] * len(generated)
-        rows = zip(firsts, self.steering.includes, generated, strict=True)
+        rows = zip(firsts, self.steering.includes_generated, generated, strict=True)
         return any(included and first + keys > start for first, included, start in rows)
 
     def is_two_groups(self, keys: int) -> bool:

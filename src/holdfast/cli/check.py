@@ -50,8 +50,8 @@ from holdfast.records import Run, read_run
 from holdfast.records.identity import ConversationsIdentity
 from holdfast.report.check_sentences import counted, lines_of
 from holdfast.report.context_section import truncation_lines
+from holdfast.report.fixes_to_try import fixes_to_compare
 from holdfast.report.junit import write_junit
-from holdfast.report.next_step import fixes_to_compare
 from holdfast.report.wording import count_of
 from holdfast.study.calibration_plan import Plan
 from holdfast.study.checking import (

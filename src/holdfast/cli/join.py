@@ -11,8 +11,8 @@ from holdfast.cli.output import page_path, print_run, write_run_page
 from holdfast.drift.remaining import missing_numbers
 from holdfast.errors import AnotherRun
 from holdfast.records.identity import ConversationsIdentity
-from holdfast.report.next_step import repeated, split_command
 from holdfast.report.terminal import next_line
+from holdfast.report.typed_options import repeated, split_command
 from holdfast.report.wording import count_of
 
 

@@ -12,9 +12,9 @@ from holdfast.cli.progress import duration
 from holdfast.files import write_whole
 from holdfast.records import Run
 from holdfast.report import check_page
-from holdfast.report.next_step import repeated
 from holdfast.report.shortfalls import ending_lines, reply_lines
 from holdfast.report.terminal import next_line, results_text
+from holdfast.report.typed_options import repeated
 
 
 def command_line() -> str:

@@ -20,7 +20,12 @@ from holdfast.methods.heads import Ranking
 from holdfast.papers import zhang2024 as tasks
 from holdfast.records.folder import refuse_other_command
 from holdfast.report import write_summary
-from holdfast.report.profile_report import profile_lines, profile_page, write_profile
+from holdfast.report.profile_report import (
+    chosen_line,
+    profile_lines,
+    profile_page,
+    write_profile,
+)
 from holdfast.validation import ranges
 
 if TYPE_CHECKING:
@@ -154,7 +159,7 @@ def _write_heads(
     chosen = choose_heads(best, gains, arguments.combine)
     methods.write_heads(file, chosen.heads)
     print(f"{len(chosen.heads)} heads: {file.resolve()}")
-    (print if chosen.distinct else note)(chosen.line())
+    (print if chosen.distinct else note)(chosen_line(chosen))
 
 
 COMMAND = Command(

@@ -215,7 +215,7 @@ def playground_prompts(suite: str) -> list[dict[str, str]]:
     cases = load_suite(suite).cases
     chosen = cases[::2] if suite == "bots" else cases  # two wordings of each
     return [
-        {"name": case.id, "system": case.system_prompt, "message": case.all_rules[0].probes[0]}
+        {"name": case.id, "system": case.system_prompt, "message": case.rules[0].probes[0]}
         for case in chosen[:_PROMPTS]
     ]
 

@@ -134,7 +134,7 @@ def _load(spec: str, allow_code: bool, check: bool) -> tuple[HookRule, ...]:
 def _rules(spec: str, case: Case) -> Iterator[HookRule]:
     from holdfast.drift.rule_texts import sentence_of
 
-    for rule in case.all_rules:
+    for rule in case.rules:
         if obstacle := _obstacle(rule):
             raise UsageError(
                 f"The rule {rule.id or case.id!r} of {spec} {obstacle}; leave it to `holdfast logs`"

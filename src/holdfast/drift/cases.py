@@ -4,7 +4,7 @@ import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache, partial
 from typing import Any
 
 from holdfast.drift.rule_kinds import Polarity, RuleKind
@@ -53,7 +53,7 @@ class Rule:
     """One thing that a system prompt asks for, and how to tell whether it is still followed.
 
     Attributes:
-        id: unique within its case; None for the rule of a case without `rules`.
+        id: unique within its case; None for the only rule of its case, which needs none.
         probes: questions that show whether it is followed (p_B in Li et al. 2024, section 3.1);
             () for a rule that only scores logs.
         measure: scores a reply to a probe (f_B); a `Measure`, or whatever `as_measure` takes: a
@@ -123,90 +123,62 @@ def _is_of_answers(spec: Any) -> bool:
     return name in _OF_ANSWERS or any(map(_is_of_answers, inner_specs(arguments)))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False)
 class Case:
-    """A system prompt, and how to tell whether it is still followed.
-
-    A prompt with one rule has `probes` and `measure`; one with several has `rules`.
+    """A system prompt, and the rules in it.
 
     Attributes:
         id: unique within its suite.
         category: one of `CATEGORIES` in the suites `starter` and `core`, any text elsewhere.
         system_prompt: the instruction under test (s_B in Li et al. 2024, section 3.1).
-        rules: several rules of one prompt, each with an id.
-
-    The other attributes are those of the only rule, as in `Rule`.
-
-    Raises:
-        UsageError: both forms or neither, no measure, or rules with the same id.
+        rules: at least one; a single one needs no id.
     """
 
     id: str
     category: str
     system_prompt: str
-    probes: tuple[str, ...] = ()
-    measure: Any = None
-    follows: tuple[str, ...] = ()
-    breaks: tuple[str, ...] = ()
-    rules: tuple[Rule, ...] = ()
-    when: When = EVERY_TURN
-    kind: RuleKind | None = None
-    polarity: Polarity | None = None
-    text: str = ""
-    recalled: Any = None
-    labelled_turns: tuple[LabelledTurn, ...] = ()
-    unless: Unless = NEVER_LIFTED
+    rules: tuple[Rule, ...]
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "rules", tuple(self.rules))
-        if bool(self.rules) == (self.measure is not None):
-            seen = "both rules and a measure" if self.rules else "neither a measure nor rules"
-            raise UsageError(
-                f"The case {self.id!r} has {seen}; give probes and a measure, or rules that have "
-                "theirs."
-            )
-        if not self.rules:
-            object.__setattr__(self, "probes", _questions(self.probes, f"The case {self.id!r}"))
-            object.__setattr__(self, "measure", as_measure(self.measure))
-        elif self.probes or self.follows or self.breaks:
-            raise UsageError(
-                f"The case {self.id!r} has probes or examples beside its rules; give these to its "
-                "rules."
-            )
-        ids = [rule.id for rule in self.rules]
-        if wrong := [name for name in ids if not name or ids.count(name) > 1]:
-            raise UsageError(
-                f"The case {self.id!r} has a rule with the id {wrong[0]!r}, empty or taken; give "
-                "every rule its own."
-            )
+    def __init__(
+        self,
+        id: str,
+        category: str,
+        system_prompt: str,
+        probes: Sequence[str] = (),
+        measure: Any = None,
+        follows: Sequence[str] = (),
+        breaks: Sequence[str] = (),
+        rules: Sequence[Rule] = (),
+    ) -> None:
+        """A case with `rules`, or with one rule without an id, of which the others are the fields.
 
-    @cached_property
-    def all_rules(self) -> tuple[Rule, ...]:
-        """The rules of the prompt; a single one without an id if the case has its own measure."""
-        if self.rules:
-            return self.rules
-        return (
-            Rule(
-                id=None,
-                probes=self.probes,
-                measure=self.measure,
-                follows=self.follows,
-                breaks=self.breaks,
-                when=self.when,
-                kind=self.kind,
-                polarity=self.polarity,
-                text=self.text,
-                recalled=self.recalled,
-                labelled_turns=self.labelled_turns,
-                unless=self.unless,
-            ),
-        )
+        Raises:
+            UsageError: both forms or neither, no measure, or rules with the same id.
+        """
+        if bool(rules) == (measure is not None):
+            seen = "both rules and a measure" if rules else "neither a measure nor rules"
+            raise UsageError(
+                f"The case {id!r} has {seen}; give probes and a measure, or rules that have theirs."
+            )
+        if rules and (probes or follows or breaks):
+            raise UsageError(
+                f"The case {id!r} has probes or examples beside its rules; give these to its rules."
+            )
+        if not rules:
+            asked = _questions(probes, f"The case {id!r}")
+            rules = (Rule(None, asked, measure, tuple(follows), tuple(breaks)),)
+        _check_ids([rule.id for rule in rules], id)
+        keep = partial(object.__setattr__, self)
+        keep("id", id)
+        keep("category", category)
+        keep("system_prompt", system_prompt)
+        keep("rules", tuple(rules))
 
     @property
     def rules_asked_together(self) -> tuple[tuple[Rule, ...], ...]:
         """The rules grouped by their probes: each rule of a group scores the same reply."""
         groups: dict[tuple[str, ...], list[Rule]] = {}
-        for rule in self.all_rules:
+        for rule in self.rules:
             groups.setdefault(rule.probes, []).append(rule)
         return tuple(map(tuple, groups.values()))
 
@@ -262,6 +234,17 @@ def generic_starters() -> tuple[str, ...]:
     return tuple(line.strip() for line in text.splitlines() if line.strip())
 
 
+def _check_ids(ids: Sequence[str | None], case: str) -> None:
+    """Refuses several rules that cannot be told apart by their ids."""
+    if list(ids) == [None]:
+        return
+    if wrong := [name for name in ids if not name or ids.count(name) > 1]:
+        raise UsageError(
+            f"The case {case!r} has a rule with the id {wrong[0]!r}, empty or taken; give every"
+            " rule its own."
+        )
+
+
 def _questions(probes: Any, owner: str) -> tuple[str, ...]:
     if isinstance(probes, str):  # it would be asked letter by letter
         raise UsageError(f"{owner} has {probes!r} as its probes; give a tuple of questions.")
@@ -269,13 +252,14 @@ def _questions(probes: Any, owner: str) -> tuple[str, ...]:
 
 
 def _content(case: Case) -> list[Any]:
-    # for a case with one measure, these are the same as before rules were introduced
-    content: list[Any] = [case.probes, case.measure.spec] if case.measure else []
-    if case.rules:
+    only = case.rules[0]
+    # for a rule without an id, these are the same as before rules were introduced
+    content: list[Any] = [only.probes, only.measure.spec]
+    if only.id is not None:
         content = [[[rule.id, rule.probes, rule.measure.spec] for rule in case.rules]]
     stated = [
         [rule.text, None if rule.recalled is None else rule.recalled.spec]
-        for rule in case.all_rules
+        for rule in case.rules
         if rule.text or rule.recalled is not None
     ]
     return [case.id, case.category, case.system_prompt, *content, *stated]

@@ -18,7 +18,8 @@ from holdfast.drift.pairing import Pairing
 from holdfast.drift.probe_outcomes import ProbeOutcome
 from holdfast.drift.prompt_rules import CaseRules, with_rules
 from holdfast.drift.reply_progress import CutWatch, ReplyProgress
-from holdfast.drift.settings import WHOLE, Settings, Shown, to_summarise
+from holdfast.drift.settings import Settings
+from holdfast.drift.shown_rounds import ALL_ROUNDS, ShownRounds, to_summarise
 from holdfast.errors import RequestFailed
 from holdfast.generation.sampling import Sampling
 from holdfast.methods import Method
@@ -36,7 +37,7 @@ AGENT_VIEW: Speaker = "agent"
 USER_VIEW: Speaker = "user"
 _ROLES = {"user": "user", "agent": "assistant"}
 
-Chat = Callable[[Shown], list[Message]]  # the chat that shows a given part of the dialog
+Chat = Callable[[ShownRounds], list[Message]]  # the chat that shows a given part of the dialog
 
 
 class SummaryKey(NamedTuple):
@@ -66,7 +67,7 @@ class Dialog:
     usage: list[tuple[int, int] | None] = field(default_factory=list)  # read and written, per reply
     # for each reply, its view and the tokens that the model had to process for it
     sequences: list[tuple[str, tuple[int, ...]]] = field(default_factory=list)
-    shown: dict[str, Shown] = field(default_factory=dict)  # by view, in its last turn
+    shown: dict[str, ShownRounds] = field(default_factory=dict)  # by view, in its last turn
     summaries: dict[SummaryKey, str] = field(default_factory=dict)
 
     @property
@@ -97,7 +98,7 @@ class Answer:
     """
 
     reply: Reply
-    shown: Shown
+    shown: ShownRounds
     most_tokens: int
 
     @property
@@ -120,7 +121,9 @@ def _system(text: str) -> list[Message]:
     return [{"role": "system", "content": text}] if text else []
 
 
-def agent_view(dialog: Dialog, before: int | None = None, shown: Shown = WHOLE) -> list[Message]:
+def agent_view(
+    dialog: Dialog, before: int | None = None, shown: ShownRounds = ALL_ROUNDS
+) -> list[Message]:
     """[s_B, a1, b1, ...] with all turns, or only those of the rounds before `before`."""
     messages = _system(system_of(dialog.pairing))
     for turn in dialog.turns:
@@ -135,7 +138,7 @@ def _messages_of(turn: Turn) -> list[Message]:
     return list(turn.messages) or [text]
 
 
-def user_view(dialog: Dialog, shown: Shown = WHOLE) -> list[Message]:
+def user_view(dialog: Dialog, shown: ShownRounds = ALL_ROUNDS) -> list[Message]:
     """The dialog with roles swapped under s_A; the first message recaps the first round shown."""
     opening, first, *rest = (turn for turn in dialog.turns if shown.first <= turn.round)
     recap = f"You asked: {opening.text}\nI answered: {first.text}"
@@ -227,10 +230,10 @@ class DialogRequests:
                     return Answer(reply, shown, most_tokens)
             shown, room = shorter
 
-    def _first_shown(self, view: Speaker, last_round: int) -> Shown:
+    def _first_shown(self, view: Speaker, last_round: int) -> ShownRounds:
         """As much of the dialog as the turn before was shown, or as the window allows."""
         settings = self.settings
-        shown = self.dialog.shown.get(view, WHOLE)
+        shown = self.dialog.shown.get(view, ALL_ROUNDS)
         if settings.window is None or settings.summarises:
             return shown
         return replace(shown, first=max(shown.first, last_round - settings.window + 1))
@@ -268,7 +271,9 @@ class DialogRequests:
         if reply.stop_reason == "length":
             self.rules.cut_replies.add(reply.text)
 
-    async def _within_window(self, view: Speaker, last_round: int, shown: Shown) -> Shown:
+    async def _within_window(
+        self, view: Speaker, last_round: int, shown: ShownRounds
+    ) -> ShownRounds:
         """Summarises until no more rounds are shown than the window allows."""
         window = self.settings.window
         while window is not None and last_round - shown.first >= window:
@@ -276,8 +281,8 @@ class DialogRequests:
         return shown
 
     async def _shorter(
-        self, view: Speaker, last_round: int, shown: Shown, room: int
-    ) -> tuple[Shown, int] | None:
+        self, view: Speaker, last_round: int, shown: ShownRounds, room: int
+    ) -> tuple[ShownRounds, int] | None:
         """A shorter part of the dialog, or less room for the reply; None if neither is possible."""
         if self.settings.context == "stop":
             return None
@@ -287,7 +292,7 @@ class DialogRequests:
             return replace(shown, first=shown.first + 1), room
         return (shown, 1) if room > 1 else None
 
-    async def _summarised(self, view: Speaker, last_round: int, shown: Shown) -> Shown:
+    async def _summarised(self, view: Speaker, last_round: int, shown: ShownRounds) -> ShownRounds:
         """The dialog with its older half summarised, once for all requests that need it."""
         before = (shown.first + last_round + 1) // 2
         key = SummaryKey(view, shown.first, before, shown.summary)
@@ -296,9 +301,9 @@ class DialogRequests:
             if key not in self.dialog.summaries:
                 self.dialog.summaries[key] = await self._summary(key, shown, compacts)
         summary = self.dialog.summaries[key]
-        return Shown(before, summary, compacts and bool(summary))
+        return ShownRounds(before, summary, compacts and bool(summary))
 
-    async def _summary(self, key: SummaryKey, shown: Shown, compacts: bool) -> str:
+    async def _summary(self, key: SummaryKey, shown: ShownRounds, compacts: bool) -> str:
         """A summary of the rounds before `key.before`; "" if even they leave no room for one."""
         settings, number = self.settings, self.dialog.pairing.number
         system = system_of(self.dialog.pairing) if compacts else ""

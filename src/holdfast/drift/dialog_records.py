@@ -165,7 +165,7 @@ def _phrases_for(speaker: Case | Persona | None, text: str) -> list[str]:
     if speaker is None:
         return []
     phrases = phrases_in_prompt(speaker.system_prompt)
-    for rule in speaker.all_rules if isinstance(speaker, Case) else ():
+    for rule in speaker.rules if isinstance(speaker, Case) else ():
         phrases += [*phrases_of_measure(rule.measure, text), *rule.follows]
     return phrases
 

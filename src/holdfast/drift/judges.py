@@ -267,7 +267,7 @@ def load_judges(
 def judged_rules(suite: Suite) -> Iterator[tuple[Case, Rule]]:
     """The rules that a judge scores, each with its case."""
     for case in suite.cases:
-        for rule in case.all_rules:
+        for rule in case.rules:
             if rule.measure.judged:
                 yield case, rule
 

@@ -137,7 +137,7 @@ def _without_refused(model: ChatModel, suite: Suite, settings: Settings, given: 
         if dialog.tools or uses_tools(dialog.messages):
             case = case_of(suite, dialog) or suite.cases[0]
             system = {"role": "system", "content": case.system_prompt}
-            probe = {"role": "user", "content": case.all_rules[0].probes[0]}
+            probe = {"role": "user", "content": case.rules[0].probes[0]}
             chats[dialog.line] = ([system, *dialog.messages, probe], dialog.tools)
     refusals = ask_model(model, _refusals, chats, settings.system_as) if chats else {}
     if not refusals:
@@ -212,7 +212,7 @@ def _recall_probes(agent: Case) -> tuple[ProbeQuestion, ...]:
     """
     rules = tuple(
         Rule(rule.id, (RECALL_QUESTION,), rule.recalled, kind=rule.kind, polarity=rule.polarity)
-        for rule in agent.all_rules
+        for rule in agent.rules
         if rule.recalled is not None
     )
     if not rules:

@@ -115,7 +115,7 @@ class CaseRules:
     def _rules(self) -> list[Rule]:
         return [
             rule
-            for rule in self.case.all_rules
+            for rule in self.case.rules
             if rule.text and (self.kinds is None or rule.kind in self.kinds)
         ]
 

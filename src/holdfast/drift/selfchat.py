@@ -29,7 +29,8 @@ from holdfast.drift.progress import Progress, ignored
 from holdfast.drift.recorded_dialogs import RecordedDialog
 from holdfast.drift.remaining import probed_rounds, probes_in_round, replies_in
 from holdfast.drift.reply_progress import CutWatch, ReplyProgress
-from holdfast.drift.settings import Settings, Shown, with_summary
+from holdfast.drift.settings import Settings
+from holdfast.drift.shown_rounds import ShownRounds, with_summary
 from holdfast.errors import PromptTooLong, RequestFailed, UsageError
 from holdfast.methods import Method
 from holdfast.models.event_loop import task_group
@@ -203,7 +204,7 @@ async def model_turn(requests: DialogRequests, speaker: Speaker, number: int) ->
     last_round_seen = number if speaker == AGENT_VIEW else number - 1
     view = agent_view if speaker == AGENT_VIEW else user_view
 
-    def chat(shown: Shown) -> list[Message]:
+    def chat(shown: ShownRounds) -> list[Message]:
         return with_summary(view(dialog, shown=shown), shown)
 
     try:
@@ -233,7 +234,7 @@ async def ask_probe(
     """
     dialog = requests.dialog
 
-    def chat(shown: Shown) -> list[Message]:
+    def chat(shown: ShownRounds) -> list[Message]:
         message: Message = {"role": "user", "content": probe.question}
         return with_summary([*agent_view(dialog, before, shown), message], shown)
 

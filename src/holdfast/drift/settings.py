@@ -1,89 +1,28 @@
-"""How a drift benchmark is run: settings, who takes part, and how much of a dialog is shown.
+"""How a drift benchmark is run: the protocol, who takes part, and how the run is carried out.
 
-Every field of `Settings` changes results, so every field is part of a run's identity. If a dialog
-does not fit into the model's context, whole rounds are dropped, oldest first, so that a chat still
-begins with a user message; the system prompt stays, unless it is compacted too.
+Every field of `Settings` changes results, so every field is part of a run's identity.
 """
 
-import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from holdfast.chat.messages import SYSTEM_AS, Message
+from holdfast.chat.messages import SYSTEM_AS
 from holdfast.drift.judges import Judging
 from holdfast.drift.progress import Progress, ignored
 from holdfast.drift.recorded_dialogs import Dialogs, UserTurns, read_dialogs, read_user_turns
 from holdfast.errors import UsageError, option
 from holdfast.generation.sampling import Sampling
 from holdfast.models.protocol import ChatModel
-from holdfast.records import Turn
 from holdfast.validation import ranges
-
-CONTEXTS = ("stop", "cut", "slide", "summarise", "compact")
-SUMMARY_PROMPT = (
-    "Summarise the conversation below in at most 100 words. Keep names, facts, wishes and promises."
-)
-_SPEAKERS = {"user": "User", "agent": "Assistant", "tool": "Tool"}
-_LEAD = "Summary of our conversation so far:"
-
-
-@dataclass(frozen=True)
-class Shown:
-    """The part of a dialog that a request shows.
-
-    Args:
-        first: the first round; those before it are left out.
-        summary: of the rounds that are left out; "" if there is none.
-        compacts: whether the summary replaces the system prompt too.
-    """
-
-    first: int = 1
-    summary: str = ""
-    compacts: bool = False
-
-
-WHOLE = Shown()
-
-
-def with_summary(messages: Sequence[Message], shown: Shown) -> list[Message]:
-    """The chat with a summary before its first message, or in place of the system prompt."""
-    if not shown.summary:
-        return list(messages)
-    summary = f"{_LEAD} {shown.summary}"
-    position = next(at for at, message in enumerate(messages) if message["role"] != "system")
-    if shown.compacts:
-        return [{"role": "system", "content": summary}, *messages[position:]]
-    first = messages[position]
-    content = f"{summary}\n\n{first['content']}"
-    return [*messages[:position], {**first, "content": content}, *messages[position + 1 :]]
-
-
-def to_summarise(
-    prompt: str, turns: Sequence[Turn], shown: Shown, before: int, system: str = ""
-) -> list[Message]:
-    """The chat that asks for a summary of the rounds before `before`, with any earlier summary."""
-    earlier = [f"System: {system}"] if system and not shown.compacts else []
-    earlier += [f"{_LEAD} {shown.summary}"] if shown.summary else []
-    lines = [_spoken(turn) for turn in turns if shown.first <= turn.round < before]
-    return [{"role": "user", "content": "\n\n".join([prompt, *earlier, *lines])}]
-
-
-def _spoken(turn: Turn) -> str:
-    """A turn as text to summarise, with the tool calls of a replayed one."""
-    parts: list[tuple[str, str]] = [(turn.speaker, turn.text)]
-    if turn.messages:
-        parts = []
-        for message in turn.messages:
-            speaker = "tool" if message["role"] == "tool" else "agent"
-            calls = [json.dumps(call["function"]) for call in message.get("tool_calls", ())]
-            parts.append((speaker, "\n".join(filter(None, [message["content"], *calls]))))
-    return "\n\n".join(f"{_SPEAKERS[speaker]}: {text}" for speaker, text in parts)
-
 
 USER_PROMPTS = ("auto", "suite", "persona", "empty", "replayed", "scripted")
 PROBE_AT = ("in-place", "after-round")
 PAIRS = ("random", "balanced", "all", "in-turn")
+CONTEXTS = ("stop", "cut", "slide", "summarise", "compact")
+SUMMARY_PROMPT = (
+    "Summarise the conversation below in at most 100 words. Keep names, facts, wishes and promises."
+)
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,6 @@
 """Reads a suite from YAML, and checks its measures on their examples; see docs/suites.md."""
 
 import contextlib
-import dataclasses
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -157,8 +156,8 @@ def parse_suite(
                 )
             case = _case(entry, number, where, allow_code)
             cases.append(case)
-            for index, rule in enumerate(case.all_rules):
-                at = where("cases", number, *(("rules", index) if case.rules else ()))
+            for index, rule in enumerate(case.rules):
+                at = where("cases", number, *(("rules", index) if entry.rules else ()))
                 if probed:
                     _check_probed(rule, at)
                 if check:
@@ -244,25 +243,23 @@ def score_labelled(rule: Rule, labelled: LabelledTurn) -> Score | Undecided | No
 
 def _case(entry: CaseEntry, number: int, where: Callable[..., str], allow_code: bool) -> Case:
     if not entry.rules:
-        rule = _rule(entry, where("cases", number), allow_code)
-        fields = {field.name: getattr(rule, field.name) for field in dataclasses.fields(rule)}
-        of_case = {"id": entry.id, "category": entry.category, "system_prompt": entry.system_prompt}
-        return Case(**{**fields, **of_case})
+        rules = (_rule(entry, where("cases", number), allow_code),)
+        return Case(entry.id, entry.category, entry.system_prompt, rules=rules)
     of_rules = [name for name in RuleEntry.model_fields if name != "id"]
     if beside := next((name for name in of_rules if name in entry.model_fields_set), None):
         raise UsageError(
             f"{where('cases', number)} has both 'rules' and {beside!r}; move {beside!r} into one of"
             " the rules."
         )
-    rules = list[Rule]()
+    several = list[Rule]()
     for index, given in enumerate(entry.rules):
         at = where("cases", number, "rules", index)
-        if any(rule.id == given.id for rule in rules):
+        if any(rule.id == given.id for rule in several):
             raise UsageError(
                 f"{at}: the id {given.id!r} is taken by an earlier rule; give every rule its own."
             )
-        rules.append(_rule(given, at, allow_code))
-    return Case(entry.id, entry.category, entry.system_prompt, rules=tuple(rules))
+        several.append(_rule(given, at, allow_code))
+    return Case(entry.id, entry.category, entry.system_prompt, rules=several)
 
 
 def _rule(entry: RuleEntry, where: str, allow_code: bool) -> Rule:

@@ -13,7 +13,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from holdfast.drift.cases import Case, Rule, Suite, generic_starters
 from holdfast.errors import UsageError, reason_of, shortened
@@ -34,15 +34,15 @@ def load_sys_ifeval(where: str, scoring: str = "strict") -> Suite:
         if not line.strip():
             continue
         at = f"{path}, line {number}"
-        row = read_row(line, at)
-        key = read_key(row, at)
+        row = _read_row(line, at)
+        key = _read_key(row, at)
         if key in lines_by_key:
             raise UsageError(
                 f"{at}: the key is {key!r}, taken by {lines_by_key[key]}; give every row its own."
             )
         lines_by_key[key] = at
-        system_prompt, probe = read_messages(row, at)
-        if rules := rules_of(read_instructions(row, at), probe, scoring):
+        system_prompt, probe = _read_messages(row, at)
+        if rules := _rules_of(_read_instructions(row, at), probe, scoring):
             groups = {str(rule.id).split(":")[0] for rule in rules}
             category = groups.pop() if len(groups) == 1 else SEVERAL
             cases.append(Case(key, category, system_prompt, rules=rules))
@@ -61,7 +61,12 @@ def load_sys_ifeval(where: str, scoring: str = "strict") -> Suite:
     return Suite(name, tuple(cases), generic_starters(), notes)
 
 
-def rules_of(instructions: list[tuple[str, Measure]], probe: str, scoring: str) -> tuple[Rule, ...]:
+class _Instruction(NamedTuple):
+    id: str  # as IFEval names it
+    measure: Measure
+
+
+def _rules_of(instructions: list[_Instruction], probe: str, scoring: str) -> tuple[Rule, ...]:
     """The instructions of a prompt as rules, without duplicates."""
     times: Counter[str] = Counter()
     rules: list[Rule] = []
@@ -76,10 +81,10 @@ def rules_of(instructions: list[tuple[str, Measure]], probe: str, scoring: str) 
     return tuple(rules)
 
 
-def read_row(line: str, where: str) -> dict[str, Any]:
+def _read_row(line: str, where: str) -> dict[str, Any]:
     """One line as data; a `UsageError` names a malformed one."""
     try:
-        row = normalised(json.loads(line))
+        row = _normalised(json.loads(line))
     except (ValueError, RecursionError) as error:
         raise UsageError(
             f"{where} is not JSON ({reason_of(error)}): {shortened(line.strip())}; give the"
@@ -92,18 +97,18 @@ def read_row(line: str, where: str) -> dict[str, Any]:
     return row
 
 
-def normalised(value: Any) -> Any:
+def _normalised(value: Any) -> Any:
     """JSON data with all strings in Unicode form NFC, as measures read replies."""
     if isinstance(value, str):
         return unicodedata.normalize("NFC", value)
     if isinstance(value, list):
-        return [normalised(item) for item in value]
+        return [_normalised(item) for item in value]
     if isinstance(value, dict):
-        return {key: normalised(item) for key, item in value.items()}
+        return {key: _normalised(item) for key, item in value.items()}
     return value
 
 
-def read_key(row: dict[str, Any], where: str) -> str:
+def _read_key(row: dict[str, Any], where: str) -> str:
     """The row's `key`, a number or a text."""
     key = row.get("key")
     if isinstance(key, bool) or not isinstance(key, int | str) or not str(key).strip():
@@ -114,7 +119,7 @@ def read_key(row: dict[str, Any], where: str) -> str:
     return str(key).strip()
 
 
-def read_messages(row: dict[str, Any], where: str) -> tuple[str, str]:
+def _read_messages(row: dict[str, Any], where: str) -> tuple[str, str]:
     """The texts of the system prompt and of the request."""
     messages = row.get("messages")
     items = messages if isinstance(messages, list) else []
@@ -140,7 +145,7 @@ def measure_name(id: str) -> str:
     return f"ifeval_{id.replace(':', '_').replace('-', '_')}"
 
 
-def read_instructions(row: dict[str, Any], where: str) -> list[tuple[str, Measure]]:
+def _read_instructions(row: dict[str, Any], where: str) -> list[_Instruction]:
     """The ids and measures of a row's instructions."""
     ids, arguments = row.get("instruction_id_list"), row.get("kwargs")
     if not isinstance(ids, list) or not isinstance(arguments, list) or len(ids) != len(arguments):
@@ -148,10 +153,10 @@ def read_instructions(row: dict[str, Any], where: str) -> list[tuple[str, Measur
             f"{where}: 'instruction_id_list' is {shortened(ids)} and 'kwargs'"
             f" {shortened(arguments)}, not two lists of one length; give the published file."
         )
-    return [read_instruction(id, given, where) for id, given in zip(ids, arguments, strict=True)]
+    return [_read_instruction(id, given, where) for id, given in zip(ids, arguments, strict=True)]
 
 
-def read_instruction(id: Any, given: Any, where: str) -> tuple[str, Measure]:
+def _read_instruction(id: Any, given: Any, where: str) -> _Instruction:
     """One instruction; a `UsageError` if its id or arguments are wrong."""
     known = [name for name in REGISTRY if name.startswith("ifeval_")]
     name = measure_name(id) if isinstance(id, str) else ""
@@ -172,6 +177,6 @@ def read_instruction(id: Any, given: Any, where: str) -> tuple[str, Measure]:
         if value is not None
     }
     try:
-        return id, build({"name": name, **arguments})
+        return _Instruction(id, build({"name": name, **arguments}))
     except UsageError as error:
         raise UsageError(f"{where}: {error}") from error

@@ -43,7 +43,7 @@ class DialogCauses:
         self._searched = SearchedTranscript(dialog.transcript)
         self._rules = {
             rule.id: _RuleInDialog(dialog, self._searched, rule, _rule_text(case, rule))
-            for rule in case.all_rules
+            for rule in case.rules
         }
 
     def context_of(self, rule: str | None, turn: LoggedTurn) -> RuleInContext:

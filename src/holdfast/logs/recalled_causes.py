@@ -138,7 +138,7 @@ def _dialogs_of(
 
 def _fork(record: LogDialog, row: int, number: int, dialog: LoggedDialog, case: Case) -> _Fork:
     probe = record.probes[number]
-    rule = next(rule for rule in case.all_rules if (rule.id or None) == probe.rule)
+    rule = next(rule for rule in case.rules if (rule.id or None) == probe.rule)
     turn = next(turn for turn in dialog.turns if turn.number == probe.round)
     path = dialog.transcript.path
     breach = breach_position(rule.measure, turn, path)

@@ -228,7 +228,7 @@ def _begin_worker() -> None:
 
 def has_code(suite: Suite) -> bool:
     """Whether a suite has Python functions as measures, which other processes may not have."""
-    return any(_is_code(rule.measure.spec) for case in suite.cases for rule in case.all_rules)
+    return any(_is_code(rule.measure.spec) for case in suite.cases for rule in case.rules)
 
 
 def _is_code(spec: Any) -> bool:

@@ -169,7 +169,7 @@ class NamedRule(NamedTuple):
 def named_rules(cases: Sequence[Case]) -> Iterator[NamedRule]:
     """The rules of cases in their order."""
     for case in cases:
-        for rule in case.all_rules:
+        for rule in case.rules:
             yield NamedRule(f"{case.id}/{rule.id}" if rule.id else case.id, case, rule)
 
 
@@ -199,7 +199,7 @@ def _fingerprint(suite: Suite) -> str:
         [case.id, case.system_prompt, rule.id, rule.measure.spec, asdict(rule.when)]
         + ([rule.text, rule.unless.user] if rule.text or rule.unless.user else [])
         for case in suite.cases
-        for rule in case.all_rules
+        for rule in case.rules
     ]
     canonical = json.dumps(content, sort_keys=True, ensure_ascii=False)
     return hashlib.sha256(canonical.encode("utf-8", "surrogatepass")).hexdigest()

@@ -26,4 +26,5 @@ from holdfast.methods.repair import Repair
 from holdfast.methods.repetition import Repetition
 from holdfast.methods.residual import Capping, Vector
 from holdfast.methods.retry import CheckAndRetry
-from holdfast.methods.spec import Sweep, parse, parse_sweep, spec_of
+from holdfast.methods.spec import parse, spec_of
+from holdfast.methods.sweep import Sweep, parse_sweep

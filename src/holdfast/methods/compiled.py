@@ -112,6 +112,11 @@ class CompiledMethods:
         """Those that have a reply drawn again if it broke a rule."""
         return self._of_kinds(Kind.RETRIES)
 
+    @property
+    def retry(self) -> RetriesReplies | None:
+        """The one of `retries`, as several are refused wherever replies are drawn again."""
+        return self.retries[0] if self.retries else None
+
     @cached_property
     def edits_requests(self) -> bool:
         """Whether a proxy can apply them: they edit messages or draw replies again, all of them."""

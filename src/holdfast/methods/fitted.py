@@ -26,7 +26,9 @@ HEADER = "holdfast"
 SUFFIX = ".safetensors"
 _DIGITS = 16  # of the digest in a spec string
 _DIGEST = re.compile(rf"[0-9a-f]{{{_DIGITS}}}")
-_KNOWN: dict[str, Fitted] = {}  # by digest, the files that this process has read
+# by digest, the files that this process has read: records, requests and other processes name a file
+# by its content, without its path
+_KNOWN: dict[str, Fitted] = {}
 
 
 @dataclass(frozen=True)
@@ -124,13 +126,13 @@ def read_any_fitted(path: Path | str) -> Fitted:
     try:
         header = json.loads(_metadata(path)[HEADER])
         fitted = Fitted(
-            digest,
-            str(header["method"]),
-            FittedOn(**header["on"]),
-            tuple(map(int, header["layers"])),
-            tuple(map(int, header["chosen"])),
-            header["made_from"],
-            path,
+            digest=digest,
+            method=str(header["method"]),
+            on=FittedOn(**header["on"]),
+            layers=tuple(map(int, header["layers"])),
+            chosen=tuple(map(int, header["chosen"])),
+            made_from=header["made_from"],
+            path=path,
         )
     except (ValueError, TypeError, KeyError) as error:
         raise UsageError(
@@ -192,9 +194,7 @@ def _by_digest(text: str, method: str, files: bool) -> Fitted:
             allowed=SUFFIX,
         )
     if text not in _KNOWN and files:
-        for path in sorted(Path().glob(f"*{SUFFIX}")):
-            if HEADER in _metadata(path):
-                read_any_fitted(path)
+        _read_folder(Path())
     if text in _KNOWN:
         return _KNOWN[text]
     if not files:
@@ -210,6 +210,13 @@ def _by_digest(text: str, method: str, files: bool) -> Fitted:
         option="file",
         value=text,
     )
+
+
+def _read_folder(folder: Path) -> None:
+    """Reads the files in a folder that `holdfast fit` wrote."""
+    for path in sorted(folder.glob(f"*{SUFFIX}")):
+        if HEADER in _metadata(path):
+            read_any_fitted(path)
 
 
 def _reopen(path: str, digest: str) -> Fitted:

@@ -1,8 +1,8 @@
-"""The parameters of a method as data on its class: the values they take and a description of each.
+"""The parameters of a method, declared on its class:
 
     factor: float = parameter("the factor M; 1 changes nothing", number(1), "4")
 
-Checks, spec strings, `holdfast methods` and `methods.schema` all use this data.
+Checks, spec strings, `holdfast methods` and `methods.schema` are all made from these declarations.
 """
 
 import dataclasses
@@ -21,166 +21,18 @@ from holdfast.validation.ranges import Range, whole_value
 C = TypeVar("C")
 
 
-def _read_number(owner: str, name: str, text: str, files: bool) -> object:
-    try:
-        return float(text)
-    except ValueError:
-        raise UsageError(
-            f"{owner} takes a number as {name}, not {text!r}.",
-            option=name,
-            value=text,
-            allowed="a number",
-        ) from None
-
-
 @dataclass(frozen=True)
 class Values:
     """The values that a parameter takes."""
 
     words: str  # the values as messages name them
     schema: dict[str, Any]  # the values as JSON Schema
-    # maps the method's name, the parameter's name and a value to the value to keep; raises a
+    # from the method's name, the parameter's name and a value to the value to keep; raises a
     # `UsageError` that names all three
     check: Callable[[str, str, Any], object]
-    # maps the two names, the text in a spec string and whether it may name files to the value to
-    # check
-    read: Callable[[str, str, str, bool], object] = _read_number
-
-
-def number(
-    low: float,
-    high: float = math.inf,
-    *,
-    above_low: bool = False,
-    below_high: bool = False,
-    share: bool = False,
-) -> Values:
-    """The numbers of a `Range`."""
-    taken = Range(low, high, above_low, below_high, share)
-    return Values(taken.words, taken.schema, taken.check_value)
-
-
-def whole(low: int) -> Values:
-    """The whole numbers from `low` upwards."""
-
-    def check(owner: str, name: str, value: Any) -> int:
-        is_whole = isinstance(value, float) and value.is_integer()
-        return whole_value(owner, name, int(value) if is_whole else value, low)
-
-    words = f"a whole number from {low} upwards"
-    return Values(words, {"type": "integer", "minimum": low}, check)
-
-
-def word(*choices: str) -> Values:
-    """Any of several words."""
-    words = f"{', '.join(choices[:-1])} or {choices[-1]}"
-
-    def check(owner: str, name: str, value: Any) -> str:
-        if value not in choices:
-            raise UsageError(
-                f"{owner} takes {name} as {words}, not {value!r}.",
-                option=name,
-                value=value,
-                allowed=choices,
-            )
-        return str(value)
-
-    schema = {"type": "string", "enum": list(choices)}
-    return Values(words, schema, check, lambda owner, name, text, files: text)
-
-
-def _check_names(owner: str, name: str, value: Any) -> tuple[str, ...]:
-    names = (value,) if isinstance(value, str) else tuple(value)
-    if not all(isinstance(text, str) and text.strip() for text in names):
-        raise UsageError(
-            f"{owner} takes {name} as names joined by a slash, not {value!r}.",
-            option=name,
-            value=value,
-            allowed="NAME/NAME",
-        )
-    return names
-
-
-NAMES = Values(
-    "NAME/NAME",
-    {"type": "array", "items": {"type": "string", "minLength": 1}},
-    _check_names,
-    lambda owner, name, text, files: tuple(text.split("/")),
-)
-
-
-def _check_text(owner: str, name: str, value: Any) -> str:
-    if not isinstance(value, str) or not value.strip():
-        raise UsageError(
-            f"{owner} takes {name} as a text, not {value!r}.",
-            option=name,
-            value=value,
-            allowed="a text",
-        )
-    return value
-
-
-def _read_text(owner: str, name: str, text: str, files: bool) -> str:
-    """A text in a spec string: either a JSON string or the plain text."""
-    if not text.startswith('"'):
-        return text
-    try:
-        return str(json.loads(text))
-    except ValueError:
-        raise UsageError(
-            f'{owner} takes {name} between double quotes, with \\" for one inside, not {text!r}.',
-            option=name,
-            value=text,
-        ) from None
-
-
-def _check_fitted(owner: str, name: str, value: Any) -> Fitted:
-    if isinstance(value, Fitted) and value.method == owner:
-        return value
-    return read_fitted(str(value.path if isinstance(value, Fitted) else value), owner)
-
-
-def _check_heads(owner: str, name: str, value: Any) -> HeadSet | None:
-    """Heads as pairs or as a spec string writes them; no file, as requests have values too."""
-    heads = read_heads(value, files=False) if isinstance(value, str) else value
-    return checked_heads(owner, heads)
-
-
-_NUMBERS_FROM_0 = {"type": "array", "items": {"type": "integer", "minimum": 0}}
-_PAIR = _NUMBERS_FROM_0 | {"minItems": 2, "maxItems": 2}
-
-TEXT = Values("a text", {"type": "string", "minLength": 1}, _check_text, _read_text)
-_HEADS = Values(
-    "LAYER.HEAD/LAYER.HEAD or FILE.json",
-    {"type": "array", "items": _PAIR, "minItems": 1},
-    _check_heads,
-    lambda owner, name, text, files: read_heads(text, files=files),
-)
-_LAYERS = Values(
-    "LAYER/LAYER",
-    _NUMBERS_FROM_0 | {"minItems": 1},
-    lambda owner, name, value: checked_layers(owner, value),
-    lambda owner, name, text, files: read_layers(text),
-)
-_FITTED = Values(
-    f"FILE{SUFFIX} of holdfast fit",
-    {"type": "string", "description": "the digest of a file that the server has read"},
-    _check_fitted,
-    lambda owner, name, text, files: read_fitted(text, owner, files=files),
-)
-
-# parameters that several methods share
-HEADS = ("the heads that it touches; all of them without", _HEADS)
-KEY_HEADS = (
-    "the key-value heads that it touches, each for all query heads that read it; all without",
-    _HEADS,
-)
-LAYERS = ("the layers that it touches; those that the file chose without", _LAYERS)
-
-
-def fitted_file(method: str) -> tuple[str, Values, str]:
-    """The parameter that names the file that `holdfast fit` made for a method."""
-    return "what was fitted on the model", _FITTED, f"{method}{SUFFIX}"
+    # from the text in a spec string, and whether it may name a file, to the value to check; raises
+    # a `ValueError` with the right form in words
+    read: Callable[[str, bool], object]
 
 
 @dataclass(frozen=True)
@@ -230,3 +82,140 @@ def required_parameters(method: type[Any]) -> tuple[str, ...]:
     """The parameters that have no default."""
     required = [field.name for field in dataclasses.fields(method) if field.default is MISSING]
     return tuple(name for name in required if name in parameters_of(method))
+
+
+def refused(owner: str, name: str, value: object, form: str, allowed: object = None) -> UsageError:
+    """The refusal of a parameter's value that has another form than it takes."""
+    message = f"{owner} takes {name} as {form}, not {value!r}."
+    return UsageError(message, option=name, value=value, allowed=allowed or form)
+
+
+# Values of one kind each
+
+
+def number(
+    low: float,
+    high: float = math.inf,
+    *,
+    above_low: bool = False,
+    below_high: bool = False,
+    share: bool = False,
+) -> Values:
+    """The numbers of a `Range`."""
+    taken = Range(low, high, above_low, below_high, share)
+    return Values(taken.words, taken.schema, taken.check_value, _read_number)
+
+
+def whole(low: int) -> Values:
+    """The whole numbers from `low` upwards."""
+
+    def check(owner: str, name: str, value: Any) -> int:
+        is_whole = isinstance(value, float) and value.is_integer()
+        return whole_value(owner, name, int(value) if is_whole else value, low)
+
+    words = f"a whole number from {low} upwards"
+    return Values(words, {"type": "integer", "minimum": low}, check, _read_number)
+
+
+def _read_number(text: str, files: bool) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise ValueError("a number") from None
+
+
+def word(*choices: str) -> Values:
+    """Any of several words."""
+    words = f"{', '.join(choices[:-1])} or {choices[-1]}"
+
+    def check(owner: str, name: str, value: Any) -> str:
+        if value not in choices:
+            raise refused(owner, name, value, words, choices)
+        return str(value)
+
+    schema = {"type": "string", "enum": list(choices)}
+    return Values(words, schema, check, lambda text, files: text)
+
+
+def _check_names(owner: str, name: str, value: Any) -> tuple[str, ...]:
+    names = (value,) if isinstance(value, str) else tuple(value)
+    if not all(isinstance(text, str) and text.strip() for text in names):
+        raise refused(owner, name, value, "names joined by a slash", "NAME/NAME")
+    return names
+
+
+NAMES = Values(
+    "NAME/NAME",
+    {"type": "array", "items": {"type": "string", "minLength": 1}},
+    _check_names,
+    lambda text, files: tuple(text.split("/")),
+)
+
+
+def _check_text(owner: str, name: str, value: Any) -> str:
+    if not isinstance(value, str) or not value.strip():
+        raise refused(owner, name, value, "a text")
+    return value
+
+
+def _read_text(text: str, files: bool) -> str:
+    """A text in a spec string: either a JSON string or the plain text."""
+    if not text.startswith('"'):
+        return text
+    try:
+        return str(json.loads(text))
+    except ValueError:
+        raise ValueError('a text in double quotes, with \\" for one inside') from None
+
+
+TEXT = Values("a text", {"type": "string", "minLength": 1}, _check_text, _read_text)
+
+
+def _check_heads(owner: str, name: str, value: Any) -> HeadSet | None:
+    """Heads as pairs or as a spec string writes them; no file, as requests have values too."""
+    heads = read_heads(value, files=False) if isinstance(value, str) else value
+    return checked_heads(owner, heads)
+
+
+_NUMBERS_FROM_0 = {"type": "array", "items": {"type": "integer", "minimum": 0}}
+_PAIR = _NUMBERS_FROM_0 | {"minItems": 2, "maxItems": 2}
+
+_HEADS = Values(
+    "LAYER.HEAD/LAYER.HEAD or FILE.json",
+    {"type": "array", "items": _PAIR, "minItems": 1},
+    _check_heads,
+    lambda text, files: read_heads(text, files=files),
+)
+_LAYERS = Values(
+    "LAYER/LAYER",
+    _NUMBERS_FROM_0 | {"minItems": 1},
+    lambda owner, name, value: checked_layers(owner, value),
+    lambda text, files: read_layers(text),
+)
+
+
+# Parameters that several methods share, but for their default: parameter(*HEADS, default=None)
+
+HEADS = ("the heads that it touches; all of them without", _HEADS)
+KEY_HEADS = (
+    "the key-value heads that it touches, each for all query heads that read it; all without",
+    _HEADS,
+)
+LAYERS = ("the layers that it touches; those that the file chose without", _LAYERS)
+
+
+def fitted_file(method: str) -> tuple[str, Values, str]:
+    """The parameter that names the file that `holdfast fit` made for a method."""
+
+    def check(owner: str, name: str, value: Any) -> Fitted:
+        if isinstance(value, Fitted) and value.method == method:
+            return value
+        return read_fitted(str(value.path if isinstance(value, Fitted) else value), method)
+
+    values = Values(
+        f"FILE{SUFFIX} of holdfast fit",
+        {"type": "string", "description": "the digest of a file that the server has read"},
+        check,
+        lambda text, files: read_fitted(text, method, files=files),
+    )
+    return "what was fitted on the model", values, f"{method}{SUFFIX}"

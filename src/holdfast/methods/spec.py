@@ -8,13 +8,12 @@
     seka:file=seka.safetensors,gain=1   a file of `holdfast fit`; `spec_of` names its content
     method.json                         a file {"method": SPEC}, as `holdfast calibrate` writes it
 
-A sweep gives one parameter several values: `split-softmax:exponent=0.9,0.7,0.5`.
+In a sweep (`sweep.py`), one parameter has several values.
 """
 
 import dataclasses
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from holdfast.errors import UnknownName, UsageError
@@ -22,7 +21,7 @@ from holdfast.methods.all_methods import BY_NAME
 from holdfast.methods.fitted import Fitted
 from holdfast.methods.heads import LayerSet, spec_of_heads
 from holdfast.methods.method_file import is_file, read_method_file
-from holdfast.methods.parameters import parameters_of, required_parameters
+from holdfast.methods.parameters import parameters_of, refused, required_parameters
 from holdfast.methods.protocols import Method
 
 NONE = "none"
@@ -52,98 +51,37 @@ def parse(spec: str, *, files: bool = True) -> tuple[Method, ...]:
         spec = read_method_file(spec.strip()).method
     if spec.strip() == NONE:
         return ()
-    return tuple(_make(_read_part(text, spec), files) for text in _split(spec, "+"))
+    return tuple(_parse_one(text, spec, files) for text in split_spec(spec, "+"))
 
 
-@dataclass(frozen=True)
-class Sweep:
-    """One method, or several joined by "+", with one parameter at one value or several."""
-
-    name: str  # the methods with the parameters that stay
-    parameter: str  # the name of the parameter that varies
-    values: tuple[str, ...]  # its values as written
-    settings: tuple[tuple[Method, ...], ...]  # the methods at each value
-
-
-def parse_sweep(spec: str) -> Sweep:
-    """Reads a sweep: a spec string in which one parameter has several values, joined by ",".
-
-    If every parameter has one value, the sweep is this one setting.
-
-    Raises:
-        UsageError: no parameter is named, or more than one has several values, or as `parse`.
-    """
-    if spec.strip() == NONE:
-        raise UsageError(
-            f"The model without a method is measured anyway; leave out {NONE!r}.",
-            option="sweep",
-            value=spec,
-        )
-    parts = [_read_part(text, spec, swept=True) for text in _split(spec, "+")]
-    pairs = [(part, parameter) for part in parts for parameter in part.values]
-    several = [(part, parameter) for part, parameter in pairs if len(part.values[parameter]) > 1]
-    if len(several) > 1 or not pairs:
-        named = " and ".join(parameter for _, parameter in several)
-        why = f"gives several values to {named}" if named else "names no parameter"
-        raise UsageError(
-            f"The sweep {spec!r} {why}; give one parameter one value or several,"
-            " as in split-softmax:exponent=0.9,0.7,0.5.",
-            option="sweep",
-            value=spec,
-        )
-    swept, parameter = (several or pairs)[0]
-
-    def with_values(*values: str) -> list[_Part]:
-        """The parts, with only these values of the parameter."""
-        others = {name: kept for name, kept in swept.values.items() if name != parameter}
-        changed = _Part(swept.method, others | ({parameter: values} if values else {}))
-        return [changed if part is swept else part for part in parts]
-
-    values = swept.values[parameter]
-    settings = tuple(tuple(map(_make, with_values(value))) for value in values)
-    if len(set(settings)) < len(settings):
-        raise UsageError(
-            f"The sweep {spec!r} gives {parameter} the same value twice; give each value once.",
-            option="sweep",
-            value=spec,
-        )
-    return Sweep("+".join(map(str, with_values())), parameter, values, settings)
-
-
-@dataclass(frozen=True)
-class _Part:
-    """One method of a spec string, and each parameter with the values it is given."""
-
-    method: type[Any]
-    values: Mapping[str, tuple[str, ...]]
-
-    def __str__(self) -> str:
-        return _joined(self.method.name, [f"{k}={','.join(v)}" for k, v in self.values.items()])
-
-
-def _read_part(text: str, spec: str, swept: bool = False) -> _Part:
-    """In a sweep, text after a comma without "=" is another value of the parameter before it."""
+def _parse_one(text: str, spec: str, files: bool) -> Method:
+    """One method of a spec string."""
     name, _, listed = (side.strip() for side in text.partition(":"))
-    method = _class_of(name, spec)
-    values: dict[str, tuple[str, ...]] = {}
-    for pair in _split(listed, ",") if listed else ():
+    method = class_of(name, spec)
+    texts: dict[str, str] = {}
+    for pair in split_spec(listed, ",") if listed else ():
         parameter, equals, value = (side.strip() for side in pair.partition("="))
-        if equals and parameter not in values:
-            values[parameter] = (value,)
-        elif swept and values and not equals:
-            values[next(reversed(values))] += (parameter,)
-        else:
-            owner, form = ("A sweep", "VALUE,VALUE") if swept else (name, "VALUE")
+        if not equals or parameter in texts:
             raise UsageError(
-                f"{owner} takes each parameter once as PARAMETER={form}, not {pair!r} in"
+                f"{name} takes each parameter once as PARAMETER=VALUE, not {pair!r} in"
                 f" {text.strip()!r}.",
-                option=owner,
+                option=name,
                 value=pair,
             )
-    return _Part(method, values)
+        texts[parameter] = value
+    _check_parameters(method, texts)
+    declared, values = parameters_of(method), dict[str, object]()
+    for parameter, value in texts.items():
+        try:
+            values[parameter] = declared[parameter].values.read(value, files)
+        except ValueError as error:
+            raise refused(name, parameter, value, str(error)) from None
+    made: Method = method(**values)
+    return made
 
 
-def _class_of(name: str, spec: str) -> type[Any]:
+def class_of(name: str, spec: str) -> type[Any]:
+    """The class of a method that a spec string names; a `UsageError` if there is none."""
     if not name:
         raise UsageError(
             f"An empty method in {spec!r}; write {NONE}, or NAME:PARAMETER=VALUE joined by '+'.",
@@ -161,30 +99,26 @@ def _class_of(name: str, spec: str) -> type[Any]:
     return BY_NAME[name]
 
 
-def _make(part: _Part, files: bool = True) -> Method:
-    name, known = part.method.name, parameters_of(part.method)
-    for parameter in part.values:
+def _check_parameters(method: type[Any], texts: Mapping[str, str]) -> None:
+    """Refuses a parameter that the method does not have, and the lack of one that it needs."""
+    known = parameters_of(method)
+    for parameter in texts:
         if parameter not in known:
-            raise UnknownName("parameter", parameter, known, owner=name)
-    for parameter in required_parameters(part.method):
-        if parameter not in part.values:
+            raise UnknownName("parameter", parameter, known, owner=method.name)
+    for parameter in required_parameters(method):
+        if parameter not in texts:
+            given = _joined(method.name, [f"{name}={text}" for name, text in texts.items()])
             raise UsageError(
-                f"{name} needs {parameter}, as in {name}:{parameter}={known[parameter].example},"
-                f" but got {str(part)!r}.",
+                f"{method.name} needs {parameter}, as in"
+                f" {method.name}:{parameter}={known[parameter].example}, but got {given!r}.",
                 option=parameter,
-                value=str(part),
+                value=given,
                 allowed=known[parameter].example,
             )
-    values = {
-        parameter: known[parameter].values.read(name, parameter, text, files)
-        for parameter, (text,) in part.values.items()
-    }
-    made: Method = part.method(**values)
-    return made
 
 
-def _split(text: str, separator: str) -> list[str]:
-    """Splits at separators outside double quotes."""
+def split_spec(text: str, separator: str) -> list[str]:
+    """Splits a spec string, or a part of it, at separators outside double quotes."""
     parts, quoted, escaped = [""], False, False
     for character in text:
         quoted ^= character == '"' and not escaped

@@ -36,9 +36,9 @@ async def generate_checked(engine: Engine, request: Request) -> Reply:
     check_retries(compiled)
     request = replace(request, methods=compiled.without_retries.methods)
     first = (await engine.generate(request)).without_reasoning()
-    if not compiled.retries:
+    retry = compiled.retry
+    if retry is None:
         return first
-    (retry,) = compiled.retries
 
     def draw_of(reply: Reply) -> _Draw:
         is_cut = reply.stop_reason == "length"

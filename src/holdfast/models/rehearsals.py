@@ -60,10 +60,10 @@ class Rehearsals:
         self._lock = threading.Lock()
         self._under_way: dict[_RehearsalKey, _UnderWay] = {}
 
-    def resolved_request(self, request: Request, rehearsal: Request) -> Request | None:
-        """The request with its methods resolved; None if `rehearsal` has to be answered first."""
-        cached = self._cached(_key_of(request, rehearsal))
-        return None if cached is None else _with_methods(cached, request)
+    def resolved_if_known(self, request: Request) -> Request:
+        """The request with its methods resolved; as it is if they have to be rehearsed first."""
+        cached = self._cached(_key_of(request, rehearsal_of(request)))
+        return request if cached is None else _with_methods(cached, request)
 
     async def rehearse(
         self, request: Request, rehearsal: Rendered, generate: GenerateRendered
@@ -173,7 +173,10 @@ def rehearsal_of(request: Request) -> Request:
 
 def without_rehearsed(request: Request) -> Request:
     """The request without the methods that a rehearsal resolves."""
-    return replace(request, methods=request.compiled.without_rehearsed.methods)
+    compiled = request.compiled
+    if not compiled.rehearsed:
+        return request
+    return replace(request, methods=compiled.without_rehearsed.methods)
 
 
 def _key_of(request: Request, rehearsal: Request) -> _RehearsalKey:

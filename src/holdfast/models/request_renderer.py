@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from holdfast.generation.row_errors import errors_named
 from holdfast.methods import Method
@@ -27,19 +27,6 @@ from holdfast.models.thread_cache import ThreadCache
 _MAX_VALID = 1_000  # lists of methods known to be valid; a server may see any number of them
 
 
-@dataclass(frozen=True)
-class _Prepared:
-    """A request to render."""
-
-    request: Request
-    rehearsal: Request | None = None  # whose reply resolves its methods; None if they all are
-
-    @property
-    def without_rehearsed(self) -> Request:
-        """The request with those of its methods that are resolved."""
-        return self.request if self.rehearsal is None else without_rehearsed(self.request)
-
-
 class RequestRenderer:
     """Turns the requests of a session into rows.
 
@@ -59,14 +46,15 @@ class RequestRenderer:
         Raises:
             PromptError, ModelError, UsageError: a request is refused; the message names it.
         """
-        chats = list(map(self._prepare, requests))
-        rows = self._rows([chat.without_rehearsed for chat in chats])
-        rehearsals = iter(self._rows([chat.rehearsal for chat in chats if chat.rehearsal]))
+        known = list(map(self._after_known_rehearsal, requests))
+        rows = self._rows(list(map(without_rehearsed, known)))
+        pending = [request for request in known if request.compiled.rehearsed]
+        rehearsals = iter(self._rows(list(map(rehearsal_of, pending))))
         return [
-            replace(row, request=chat.request, rehearsal=next(rehearsals))
-            if chat.rehearsal
+            replace(row, request=request, rehearsal=next(rehearsals))
+            if request.compiled.rehearsed
             else row
-            for chat, row in zip(chats, rows, strict=True)
+            for request, row in zip(known, rows, strict=True)
         ]
 
     async def resolve(self, chat: Rendered, generate: GenerateRendered) -> Rendered:
@@ -99,15 +87,13 @@ class RequestRenderer:
             grammar = compile_grammar(request.grammar, self._model.tokenizer, self._model.stop_ids)
         return replace(chat, row=replace(chat.row, grammar=grammar))
 
-    def _prepare(self, request: Request) -> _Prepared:
-        """The request with its methods resolved, or with the rehearsal that resolves them."""
+    def _after_known_rehearsal(self, request: Request) -> Request:
+        """The request with its methods resolved, if their rehearsal has been answered before."""
         if not request.compiled.rehearsed:
-            return _Prepared(request)
+            return request
         with errors_named(request.name):
             self._check(request.methods)
-            rehearsal = rehearsal_of(request)
-        resolved = self._rehearsals.resolved_request(request, rehearsal)
-        return _Prepared(request, rehearsal) if resolved is None else _Prepared(resolved)
+            return self._rehearsals.resolved_if_known(request)
 
     def _check(self, methods: tuple[Method, ...]) -> None:
         """Refuses methods that the model cannot apply, as the model's `check` does."""

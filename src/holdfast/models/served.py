@@ -82,11 +82,11 @@ def _read_served(text: str) -> Served:
     lists = [method.get("needs") for method in methods]
     required = [need for names in lists if isinstance(names, list) for need in names]
     return Served(
-        wire_format,
-        ENDPOINT_ABILITIES | {ability for ability in Ability if ability.value in required},
-        tuple(method["name"] for method in methods),
-        str(answer.get("fingerprint") or ""),
-        "" if answer.get("default") in (None, "none") else str(answer["default"]),
+        wire_format=wire_format,
+        capabilities=ENDPOINT_ABILITIES | {need for need in Ability if need.value in required},
+        methods=tuple(method["name"] for method in methods),
+        fingerprint=str(answer.get("fingerprint") or ""),
+        default="" if answer.get("default") in (None, "none") else str(answer["default"]),
     )
 
 

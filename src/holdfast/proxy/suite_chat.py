@@ -42,8 +42,13 @@ class EditingCase:
         """
         rules = CaseRules(case, on_failed=partial(note_failure, case.id))
         knowing = with_rules(rules, methods)
-        scored = tuple(rule for rule in case.all_rules if rule.is_shown_by_turns)
+        scored = tuple(rule for rule in case.rules if rule.is_shown_by_turns)
         return cls(case, compile_methods(knowing), scored)
+
+    @property
+    def prompt(self) -> str:
+        """The text by which a chat is known to be of this case."""
+        return self.case.system_prompt.strip()
 
 
 @dataclass(frozen=True)
@@ -51,7 +56,7 @@ class SuiteChat:
     """A request as it came, with the case that applies to it."""
 
     request: ChatRequest
-    case: EditingCase
+    editing: EditingCase
 
     def edit(self) -> Edit:
         """The changes that the methods make in the request."""
@@ -63,13 +68,13 @@ class SuiteChat:
         except Unreadable:
             return Edit(Outcome.UNREADABLE)
         last = request.messages[-1].item if request.ends_with_user else None
-        reminds = any(change.path[: len(last)] == last for change in changes) if last else False
+        reminds = last is not None and any(change.path[: len(last)] == last for change in changes)
         return Edit(Outcome.EDITED if changes else Outcome.UNCHANGED, changes, reminds)
 
     def _changes(self, messages: Sequence[Message]) -> tuple[Change, ...]:
         """The changes after which the request has these messages, as the methods edit them."""
         seed = dialog_seed(self.request.chat)
-        return self.request.changes_to(self.case.methods.edit(messages, seed))
+        return self.request.changes_to(self.editing.methods.edit(messages, seed))
 
     @property
     def retries(self) -> int:
@@ -77,14 +82,17 @@ class SuiteChat:
         several = self.request.body.get("n") not in (None, 1)
         if several or self.request.body.get("background"):
             return 0
-        return sum(method.retries for method in self.case.methods.retries)
+        retry = self.editing.methods.retry
+        return 0 if retry is None else retry.retries
 
     def broken_rules(self, answer: Mapping[str, Any]) -> Sequence[str] | None:
         """The texts of the rules that an answer breaks, for which it may be drawn again.
 
-        None if it has no text, calls a tool or cannot be read.
+        None if it has no text, calls a tool or cannot be read, or no method would have it.
         """
-        (retry,) = self.case.methods.retries
+        retry = self.editing.methods.retry
+        if retry is None:
+            return None
         try:
             reply = output_messages(answer)
         except Malformed:
@@ -98,7 +106,9 @@ class SuiteChat:
 
     def edit_again(self, broken: Sequence[str]) -> Edit | None:
         """The changes after a reply that broke these rules; None if there are none."""
-        (retry,) = self.case.methods.retries
+        retry = self.editing.methods.retry
+        if retry is None:
+            return None
         try:
             changes = self._changes(retry.reminded(self.request.chat, broken))
         except Unreadable:
@@ -120,7 +130,7 @@ class SuiteChat:
             return Unscored.UNFINISHED
         if not reply or not dialog.turns:
             return Unscored.EMPTY
-        return score_reply(self.case.case.id, self.case.rules, dialog.turns[-1])
+        return score_reply(self.editing.case.id, self.editing.rules, dialog.turns[-1])
 
 
 def _goes_on(answer: Mapping[str, Any], reply: Sequence[Event]) -> bool:

@@ -102,7 +102,7 @@ class SuiteMiddleware:
                 None if rule.is_shown_by_turns else NotScored.of(rule),
             )
             for editing in self._cases
-            for rule in editing.case.all_rules
+            for rule in editing.case.rules
         )
 
     @property
@@ -121,8 +121,8 @@ class SuiteMiddleware:
         """The case of a request with this system prompt; None if no case applies to it."""
         if len(self._cases) == 1:
             return self._cases[0]
-        fitting = [case for case in self._cases if case.case.system_prompt.strip() in system]
-        return max(fitting, key=lambda case: len(case.case.system_prompt.strip()), default=None)
+        fitting = [editing for editing in self._cases if editing.prompt in system]
+        return max(fitting, key=lambda editing: len(editing.prompt), default=None)
 
 
 def _refuse(method: Method) -> NoReturn:

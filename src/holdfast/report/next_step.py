@@ -1,7 +1,7 @@
 """Suggests one next step from the findings of a run, with the commands that take it."""
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from holdfast.analysis.estimates import rule_rows
@@ -15,19 +15,18 @@ from holdfast.errors import UsageError
 from holdfast.methods import CompiledMethods, compile_methods, parse
 from holdfast.models.model_names import is_served, is_url
 from holdfast.records import command_of
-from holdfast.records.identity import ConversationsIdentity, Manifest
+from holdfast.records.identity import ConversationsIdentity
 from holdfast.records.manifest import typed_command
 from holdfast.report.collapse_section import collapse_cures
 from holdfast.report.context_section import CURE
+from holdfast.report.fixes_to_try import first_fix, fixes_to_compare
 from holdfast.report.sentences import best_fix
+from holdfast.report.typed_options import option_in, options_in, repeated, split_command
 
 _LOADING = (
     *("--endpoint-model", "--api-key-env", "--chat-template"),
     *("--device", "--device-map", "--dtype", "--trust-remote-code"),
 )
-_RETRY = "check-and-retry:n=2"
-_REPETITION = "repetition:probability=1"
-_REPETITIONS = "repetition:probability=0.5,1"
 _CHATS = ("--user-turns", "--system-as", "--temperature", "--top-p", "--max-new-tokens")
 
 
@@ -36,9 +35,10 @@ class Finding:
     """The facts about a run that its next step depends on."""
 
     command: str = ""  # as it was typed; "" for a run of the Python API
-    model: str = ""  # the options that load it, each after a space: " --model smollm2"
-    suite: str = "starter"  # as written in a command
-    chats: str = ""  # options that make the conversations of other commands like this run's
+    model: tuple[str, ...] = ()  # the options that load it: ("--model", "smollm2")
+    suite: str = "starter"  # as `--suite` names it
+    # options that make the conversations of other commands like this run's
+    chats: tuple[str, ...] = ()
     endpoint: bool = False  # another program runs the model, so `holdfast serve` does not load it
     replayed: bool = False  # the conversations are recorded dialogs, so their number is fixed
     conversations: int = MIN_SAMPLES  # of the first series, like `rounds`
@@ -60,7 +60,7 @@ class Finding:
 
 def next_step(finding: Finding) -> str:
     """A sentence on what to do next; commands to run follow it, a line each."""
-    if shard := _option(split_command(finding.command), "--shard"):
+    if shard := option_in(split_command(finding.command), "--shard"):
         return f"Next: join shard {shard} with the others:\nholdfast join FOLDER... --out WHOLE"
     if mend := _mend_the_run(finding):
         return mend
@@ -78,10 +78,10 @@ def next_step(finding: Finding) -> str:
     if drifts and not finding.fix:
         return _try_a_fix(finding)
     if finding.outcome is Outcome.HOLDS:
+        check = ("check", finding.suite, *finding.model, *finding.chats, "--min-stability", "0.9")
         return (
             f"Next: try a longer conversation with --rounds {2 * finding.rounds}, or hold the"
-            f" prompts to a bar:\nholdfast check {finding.suite}{finding.model}{finding.chats}"
-            " --min-stability 0.9"
+            f" prompts to a bar:\n{_command(*check)}"
         )
     if finding.needed is not None and drifts:
         return _more(
@@ -93,7 +93,7 @@ def next_step(finding: Finding) -> str:
         return "Next: try other methods; holdfast methods lists them."
     return (
         "Next: try other methods; holdfast methods lists them, and this compares some:"
-        f"\n{_calibrate(finding)}{_sweeps(finding)}"
+        f"\n{_calibrate(finding, finding.sweeps)}"
     )
 
 
@@ -133,27 +133,24 @@ def _use_the_fix(finding: Finding) -> str:
             f"Next: send {finding.fix} with every request to your server (see `holdfast docs"
             " serving`)."
         )
-    fix = shlex.quote(finding.fix)
     return (
         "Next: measure what this fix costs, or serve the model with it:"
-        f"\n{_calibrate(finding)} --sweep {fix}"
-        f"\nholdfast serve{finding.model} --default-method {fix}"
+        f"\n{_calibrate(finding, [finding.fix])}"
+        f"\n{_command('serve', *finding.model, '--default-method', finding.fix)}"
     )
 
 
 def _use_the_proxy(finding: Finding) -> str:
     """How to put a fix that only edits requests, or repeats them, before a server."""
     upstream = finding.url or "http://localhost:8000/v1"
-    command = (
-        f"holdfast proxy --upstream {shlex.quote(upstream)} --suite {finding.suite}"
-        f" --method {shlex.quote(finding.fix)}"
-    )
+    suite_and_fix = ("--suite", finding.suite, "--method", finding.fix)
+    proxy = _command("proxy", "--upstream", upstream, *suite_and_fix)
     if finding.endpoint:
-        return f"Next: put this fix before your server, for every client:\n{command}"
+        return f"Next: put this fix before your server, for every client:\n{proxy}"
     return (
         "Next: measure what this fix costs, or serve the model with it, in two terminals:"
-        f"\n{_calibrate(finding)} --sweep {shlex.quote(finding.fix)}"
-        f"\nholdfast serve{finding.model}\n{command}"
+        f"\n{_calibrate(finding, [finding.fix])}"
+        f"\n{_command('serve', *finding.model)}\n{proxy}"
     )
 
 
@@ -181,7 +178,7 @@ def _try_a_fix(finding: Finding) -> str:
         return f"Next: {advice}"
     return (
         f"Next: {advice}\nor search for the best one (--dry-run says how long it takes):"
-        f"\n{_calibrate(finding)}{_sweeps(finding)}"
+        f"\n{_calibrate(finding, finding.sweeps)}"
     )
 
 
@@ -190,22 +187,24 @@ def _search_for_a_fix(finding: Finding) -> str:
     advice = "no fix is known to help this model; measure some (--dry-run says how long it takes):"
     if finding.never_followed:
         advice = f"{_reword(finding.never_followed)}; for the other rules, {advice}"
-    return f"Next: {advice}\n{_calibrate(finding)}{_sweeps(finding)}"
+    return f"Next: {advice}\n{_calibrate(finding, finding.sweeps)}"
 
 
-def _calibrate(finding: Finding) -> str:
+def _calibrate(finding: Finding, sweeps: Sequence[str]) -> str:
     """The command that measures gain and cost of fixes in conversations like those of this run."""
-    words = f"holdfast calibrate{finding.model} --suite {finding.suite}{finding.chats}"
+    words = ["calibrate", *finding.model, "--suite", finding.suite, *finding.chats]
     if finding.rounds != Finding.rounds:
-        words += f" --rounds {finding.rounds}"
+        words += ("--rounds", str(finding.rounds))
     if finding.rounds < 3:
-        words += f" --ask-at {finding.rounds + 1}"
-    return words
+        words += ("--ask-at", str(finding.rounds + 1))
+    for sweep in sweeps:
+        words += ("--sweep", sweep)
+    return _command(*words)
 
 
-def _sweeps(finding: Finding) -> str:
-    """The options of a search for the best fix."""
-    return "".join(f" --sweep {shlex.quote(sweep)}" for sweep in finding.sweeps)
+def _command(*words: str) -> str:
+    """A command of ours, as a shell takes it."""
+    return shlex.join(["holdfast", *words])
 
 
 def _reword(rules: Sequence[str]) -> str:
@@ -226,24 +225,13 @@ def _more(finding: Finding, count: int, why: str) -> str:
     return f"Next: run {count} conversations, {why}; those so far are kept:\n{again}"
 
 
-def repeated(words: Sequence[str], options: Mapping[str, str | None]) -> str:
-    """The command of these words with some options set to other values, or, by None, left out."""
-    kept = [
-        word
-        for before, word in zip(["", *words], words, strict=False)
-        if before not in options and word not in options and word.split("=")[0] not in options
-    ]
-    given = [(name, value) for name, value in options.items() if value is not None]
-    return shlex.join([*kept, *(word for pair in given for word in pair)])
-
-
 def finding_of(results: DriftResults) -> Finding:
     """The facts that the next step of a run depends on."""
     run, series, findings = results.run, results.series, results.findings
     command = command_of(run.manifest)
     words = split_command(command)
     identity = run.identity_as(ConversationsIdentity)
-    model = _option(words, "--model")
+    model = option_in(words, "--model")
     endpoint = is_served(model)
     first, best = series[0], best_fix(series)
     never = [row.rule for row in rule_rows(series) if row.never_followed]
@@ -254,9 +242,9 @@ def finding_of(results: DriftResults) -> Finding:
     may_break_down = findings.outcome in (Outcome.BROKEN_DOWN, Outcome.TOO_FEW)
     return Finding(
         command=command if typed_command(command) == "drift" else "",
-        model=_options(words, ("--model", *_LOADING)),
-        suite=shlex.quote(_option(words, "--suite") or "starter"),
-        chats=_options(words, _CHATS),
+        model=options_in(words, ("--model", *_LOADING)),
+        suite=option_in(words, "--suite") or "starter",
+        chats=options_in(words, _CHATS),
         endpoint=endpoint,
         url=model.split(",")[0] if is_url(model) else "",
         replayed=identity.dialogs is not None,
@@ -284,63 +272,3 @@ def _unmeasured(first: Series) -> str:
     if not is_unmeasured(first.records):
         return ""
     return unscored_by_reason(first.records, "stability").most_common(1)[0][0]
-
-
-def first_fix(manifest: Manifest, *, endpoint: bool) -> str | None:
-    """The setting to try first: one that a record shows to help; None if there is none.
-
-    docs/choosing.md has the records. Retries have been measured on Qwen2.5-Coder 0.5B and 1.5B;
-    behind an endpoint there is nothing else but to edit messages.
-    """
-    if manifest.identity.model == "default":
-        return "split-softmax:exponent=0.5"
-    if manifest.identity.model == "smollm2":
-        return _late_split_softmax(manifest, "0.7")
-    if manifest.checkable:
-        return _RETRY
-    return _REPETITION if endpoint else None
-
-
-def fixes_to_compare(manifest: Manifest, *, endpoint: bool) -> tuple[str, ...]:
-    """Sweeps of a search for the best fix; () on the default model, which has its own."""
-    if manifest.identity.model == "default":
-        return ()
-    retries = [_RETRY] if manifest.checkable else []
-    if endpoint:
-        return *retries, _REPETITIONS
-    split_softmax = _late_split_softmax(manifest, "0.9,0.7,0.5")
-    return *retries, split_softmax, "guidance:scale=1.25,1.5", _REPETITIONS
-
-
-def _late_split_softmax(manifest: Manifest, exponents: str) -> str:
-    """Split-softmax on the last third of the layers, where that is known."""
-    layers, heads = manifest.layers, manifest.heads
-    last_third = f",heads={2 * layers // 3}-{layers - 1}.0-{heads - 1}" if layers and heads else ""
-    return f"split-softmax:exponent={exponents}{last_third}"
-
-
-def split_command(command: str) -> list[str]:
-    try:
-        return shlex.split(command)
-    except ValueError:
-        return []
-
-
-def _options(words: Sequence[str], names: Sequence[str]) -> str:
-    """The named options of a command as they were given, each after a space."""
-    parts = ""
-    for name in names:
-        if value := _option(words, name):
-            parts += f" {name} {shlex.quote(value)}"
-        elif name in words:
-            parts += f" {name}"
-    return parts
-
-
-def _option(words: Sequence[str], name: str) -> str:
-    for at, word in enumerate(words):
-        if word.startswith(f"{name}="):
-            return word.partition("=")[2]
-        if word == name and at + 1 < len(words) and not words[at + 1].startswith("--"):
-            return words[at + 1]
-    return ""

@@ -29,9 +29,9 @@ from holdfast.report.wording import other_prompts, plain, signed, signed_number
 from holdfast.version import __version__
 
 _HERE = Path(__file__).parent
-_LEAST_SCALE = 0.8  # of a picture: its letters of 9 points are then as high as 10 pixels
-_DRAWN = 460.0  # points; the usual width of a picture
-_MOST_REM = 50.0  # the most that a page has room for
+_MIN_SCALE = 0.8  # of a picture: its letters of 9 points are then as high as 10 pixels
+_USUAL_WIDTH = 460.0  # of a picture, in points
+_PAGE_WIDTH = 50.0  # in rem
 
 
 @dataclass(frozen=True)
@@ -50,11 +50,11 @@ class Picture:
     path: Path
 
     @property
-    def least_width(self) -> str:
+    def min_width(self) -> str:
         """The width, in rem, below which the letters of an SVG are too small to read."""
         drawn = re.search(rb'<svg[^>]* width="([0-9.]+)pt"', self.path.read_bytes()[:4000])
-        points = float(drawn[1]) if drawn else _DRAWN
-        return f"{min(points * 96 / 72 * _LEAST_SCALE / 16, _MOST_REM):.0f}"
+        points = float(drawn[1]) if drawn else _USUAL_WIDTH
+        return f"{min(points * 96 / 72 * _MIN_SCALE / 16, _PAGE_WIDTH):.0f}"
 
     @property
     def address(self) -> str:

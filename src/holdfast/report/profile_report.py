@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from holdfast.analysis.profile import Profile, count_distinct, read_profile, write_ranking
+from holdfast.analysis.profile import Chosen, Profile, count_distinct, read_profile, write_ranking
 from holdfast.analysis.verdicts import MIN_SAMPLES, verdict_on
 from holdfast.records import read_run
 from holdfast.report import figures
@@ -19,7 +19,8 @@ _SHOWN = 5  # best heads
 
 def write_profile(folder: Path) -> list[Path]:
     """Writes `profile.json` and the heat map (SVG, PNG) of a profile; returns the files."""
-    return [write_ranking(folder), *_write_map(read_profile(folder), folder)]
+    profile = read_profile(folder)
+    return [write_ranking(profile, folder), *_write_map(profile, folder)]
 
 
 def _write_map(profile: Profile, folder: Path) -> list[Path]:
@@ -67,6 +68,15 @@ def profile_lines(folder: Path) -> list[str]:
             f" about {by_chance:.1f} would by chance alone."
         )
     return lines
+
+
+def chosen_line(chosen: Chosen) -> str:
+    """How certain the gains of the chosen heads are."""
+    left_out = f", {chosen.dropped} that gain nothing left out" if chosen.dropped else ""
+    return (
+        f"{chosen.distinct} of these {len(chosen.heads)} heads have a gain distinguishable from"
+        f" chance{left_out}."
+    )
 
 
 def profile_page(folder: Path, lines: Mapping[str, Sequence[str]]) -> str:

@@ -1,0 +1,68 @@
+"""The rounds of a dialog that a request shows, and a summary of those that it leaves out.
+
+If a dialog does not fit into the model's context, whole rounds are left out, oldest first, so that
+a chat still begins with a user message; the system prompt stays, unless it is compacted too.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from holdfast.chat.messages import Message
+from holdfast.records import Turn
+
+_SPEAKERS = {"user": "User", "agent": "Assistant", "tool": "Tool"}
+_LEAD = "Summary of our conversation so far:"
+
+
+@dataclass(frozen=True)
+class ShownRounds:
+    """The rounds that a request shows.
+
+    Args:
+        first: the first one; those before it are left out.
+        summary: of those that are left out; "" if there is none.
+        compacts: whether the summary replaces the system prompt too.
+    """
+
+    first: int = 1
+    summary: str = ""
+    compacts: bool = False
+
+
+ALL_ROUNDS = ShownRounds()
+
+
+def with_summary(messages: Sequence[Message], shown: ShownRounds) -> list[Message]:
+    """The chat with a summary before its first message, or in place of the system prompt."""
+    if not shown.summary:
+        return list(messages)
+    summary = f"{_LEAD} {shown.summary}"
+    position = next(at for at, message in enumerate(messages) if message["role"] != "system")
+    if shown.compacts:
+        return [{"role": "system", "content": summary}, *messages[position:]]
+    first = messages[position]
+    content = f"{summary}\n\n{first['content']}"
+    return [*messages[:position], {**first, "content": content}, *messages[position + 1 :]]
+
+
+def to_summarise(
+    prompt: str, turns: Sequence[Turn], shown: ShownRounds, before: int, system: str = ""
+) -> list[Message]:
+    """The chat that asks for a summary of the rounds before `before`, with any earlier summary."""
+    earlier = [f"System: {system}"] if system and not shown.compacts else []
+    earlier += [f"{_LEAD} {shown.summary}"] if shown.summary else []
+    lines = [_spoken(turn) for turn in turns if shown.first <= turn.round < before]
+    return [{"role": "user", "content": "\n\n".join([prompt, *earlier, *lines])}]
+
+
+def _spoken(turn: Turn) -> str:
+    """A turn as text to summarise, with the tool calls of a replayed one."""
+    parts: list[tuple[str, str]] = [(turn.speaker, turn.text)]
+    if turn.messages:
+        parts = []
+        for message in turn.messages:
+            speaker = "tool" if message["role"] == "tool" else "agent"
+            calls = [json.dumps(call["function"]) for call in message.get("tool_calls", ())]
+            parts.append((speaker, "\n".join(filter(None, [message["content"], *calls]))))
+    return "\n\n".join(f"{_SPEAKERS[speaker]}: {text}" for speaker, text in parts)

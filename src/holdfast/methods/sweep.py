@@ -1,0 +1,111 @@
+"""Sweeps of `holdfast calibrate`: spec strings in which one parameter has several values.
+
+    split-softmax:exponent=0.9,0.7,0.5
+    split-softmax:exponent=0.7+repetition:probability=0.5,1
+
+The other parameters have one value each, as in any spec string (`spec.py`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from holdfast.errors import UsageError
+from holdfast.methods.protocols import Method
+from holdfast.methods.spec import NONE, class_of, parse, split_spec
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """One method, or several joined by "+", with one parameter at one value or several."""
+
+    name: str  # the methods with the parameters that stay
+    parameter: str  # the name of the parameter that varies
+    values: tuple[str, ...]  # its values as written
+    settings: tuple[tuple[Method, ...], ...]  # the methods at each value
+
+
+def parse_sweep(spec: str) -> Sweep:
+    """Reads a sweep: a spec string in which one parameter has several values, joined by ",".
+
+    If every parameter has one value, the sweep is this one setting.
+
+    Raises:
+        UsageError: no parameter is named, or more than one has several values, or as `parse`.
+    """
+    if spec.strip() == NONE:
+        raise UsageError(
+            f"The model without a method is measured anyway; leave out {NONE!r}.",
+            option="sweep",
+            value=spec,
+        )
+    parts = [_read_part(text, spec) for text in split_spec(spec, "+")]
+    every = [parameter for part in parts for parameter in part.parameters]
+    several = [parameter for parameter in every if len(parameter.values) > 1]
+    if len(several) > 1 or not every:
+        named = " and ".join(parameter.name for parameter in several)
+        why = f"gives several values to {named}" if named else "names no parameter"
+        raise UsageError(
+            f"The sweep {spec!r} {why}; give one parameter one value or several,"
+            " as in split-softmax:exponent=0.9,0.7,0.5.",
+            option="sweep",
+            value=spec,
+        )
+    swept = (several or every)[0]
+
+    def with_value(value: str | None) -> str:
+        """The spec string with this value of the parameter; None: without the parameter."""
+        return "+".join(part.spec_with(swept, value) for part in parts)
+
+    settings = tuple(parse(with_value(value)) for value in swept.values)
+    if len(set(settings)) < len(settings):
+        raise UsageError(
+            f"The sweep {spec!r} gives {swept.name} the same value twice; give each value once.",
+            option="sweep",
+            value=spec,
+        )
+    return Sweep(with_value(None), swept.name, tuple(swept.values), settings)
+
+
+@dataclass(eq=False)
+class _Parameter:
+    name: str
+    values: list[str]
+
+
+@dataclass(frozen=True)
+class _Part:
+    """One method of a sweep, and each parameter with the values it is given."""
+
+    method: str
+    parameters: list[_Parameter]
+
+    def spec_with(self, swept: _Parameter, value: str | None) -> str:
+        """The method with a value of the swept parameter, which may be that of another method."""
+        pairs = [
+            f"{parameter.name}={value if parameter is swept else parameter.values[0]}"
+            for parameter in self.parameters
+            if parameter is not swept or value is not None
+        ]
+        return f"{self.method}:{','.join(pairs)}" if pairs else self.method
+
+
+def _read_part(text: str, spec: str) -> _Part:
+    """A text after a comma without "=" is another value of the parameter before it."""
+    name, _, listed = (side.strip() for side in text.partition(":"))
+    class_of(name, spec)  # refuses one that there is not
+    parameters: list[_Parameter] = []
+    for pair in split_spec(listed, ",") if listed else ():
+        before, equals, value = (side.strip() for side in pair.partition("="))
+        if equals and all(parameter.name != before for parameter in parameters):
+            parameters.append(_Parameter(before, [value]))
+        elif parameters and not equals:
+            parameters[-1].values.append(before)
+        else:
+            raise UsageError(
+                f"A sweep takes each parameter once as PARAMETER=VALUE,VALUE, not {pair!r} in"
+                f" {text.strip()!r}.",
+                option="sweep",
+                value=pair,
+            )
+    return _Part(name, parameters)
