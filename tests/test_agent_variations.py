@@ -97,6 +97,21 @@ test_sessions_of_claude_code = variations(
                                 mid="msg_1"), {**A1, "parentUuid": "a0"})},
         ONE,
     ),
+    Variation("a file in which no line names a parent", {"s.jsonl": lines(
+        *({**event, "parentUuid": None} for event in S1))}, TWO),
+    Variation("a reply that another one replaced", {"s.jsonl": lines(
+        U1, a("a0", "u1", "A", mid="m0"), {**A1, "supersedesUuids": ["a0"]})}, ONE,
+        problem="1 message of abandoned branches"),
+    Variation("a reply that a refusal took back", {"s.jsonl": lines(
+        U1, a("a0", "u1", "A", mid="m0"), sysline("y1", "a0", "api_refusal",
+            retractedMessageUuids=["a0"]), {**A1, "parentUuid": "y1"})},
+        ONE, problem="1 message of abandoned branches"),
+    Variation("lines of a type that is not known", {"s.jsonl": lines(
+        U1, cc("tool", "t1", "u1", "x"), {**A1, "parentUuid": "t1"})}, ONE, problem="line 2"),
+    Variation("a system prompt", {"s.jsonl": lines(
+        cc("system", "y1", None, "Be brief."), {**U1, "parentUuid": "y1"}, A1)}, ONE,
+        system="Be brief."),
+    Variation("a document that lists the lines", {"s.json": {"loglines": S1}}, TWO),
     Variation(
         "redacted thinking",
         {"s.jsonl": lines(U1, a("a1", "u1", {"type": "redacted_thinking", "data": "x"}, "A."))},
@@ -550,6 +565,21 @@ test_rollouts_of_codex = variations(
                  encrypted_content="x"),
             cx("event_msg", type="agent_message", message="A."), CA,
             cx("event_msg", type="token_count", info=None))}, ONE, seen=[]),
+    Variation("messages that only the events for display have", {"r.jsonl": lines(
+        META, cx("event_msg", type="user_message", message="Hi"), CA)}, ONE),
+    Variation("a call of a kind that is not known", {"r.jsonl": lines(
+        META, CU, item(type="tool_call", function={"name": "shell"}, arguments={"command": "ls"}),
+        CA)}, ONE, calls=["ls"]),
+    Variation("an item of a kind that is not known", {"r.jsonl": lines(
+        META, CU, item(type="tool_result", name="shell", result="x"), CA)}, ONE,
+        problem="its type 'tool_result' is not known"),
+    Variation("a message of another agent", {"r.jsonl": lines(
+        META, CU, item(type="agent_message", author="b", recipient="a", content=[
+            {"type": "input_text", "text": "Done."}, {"type": "encrypted_content"}]), CA)}, ONE,
+        seen=["Done."]),
+    Variation("reasoning in the rollouts of 2025", {"r.jsonl": lines(
+        {"id": "x", "timestamp": "t", "instructions": None}, CU["payload"],
+        {"type": "reasoning", "id": "rs", "summary": [], "content": None}, CA["payload"])}, ONE),
     Variation("a message with a phase", {"r.jsonl": lines(META, CU, says("assistant", "A.",
         phase="final"))}, ONE),
     Variation("surroundings and words", {"r.jsonl": lines(
@@ -740,6 +770,9 @@ def gcall(**fields: Any) -> dict:
 
 test_sessions_of_gemini_cli = variations(
     Variation("a document", {"session-1.json": gjson(GU, GA)}, ONE, format="gemini-cli"),
+    Variation("the program goes on", {"session-1.json": gjson(
+        GU, gem("2", "gemini", "A"), gem("3", "user", [{"text": "System: Please continue."}]),
+        gem("4", "gemini", "B"))}, [[("Hi", "A\n\nB")]]),
     Variation("contents as parts", {"session-1.json": gjson(
         gem("1", "user", [{"text": "Hi"}]), gem("2", "gemini", [{"text": "A."}]))}, ONE),
     Variation("contents as one part", {"session-1.json": gjson(gem("1", "user", {"text": "Hi"}),
@@ -912,6 +945,12 @@ test_sessions_of_copilot_cli = variations(
     Variation("a session", cli(CU1, CA1, CU2, CA2), TWO, format="copilot-cli"),
     Variation("a truncation", cli(CU1, CA1, ev("session.truncation", **TRUNCATED), CU2, CA2), TWO,
               problem="3 messages"),
+    Variation("a truncation without a count", cli(
+        CU1, CA1, ev("session.truncation", reason="context_limit"), CU2, CA2), TWO,
+        problem="removed messages from"),
+    Variation("autopilot goes on", cli(
+        CU1, CA1, ev("user.message", content="", transformedContent="<x>Go on</x>"), CA2),
+        [[("Hi", "A.\n\nB.")]], seen=["<x>Go on</x>"]),
     Variation("events for display", cli(
         CU1, ev("assistant.turn_start", turnId="0"), ev("assistant.reasoning", content="price"),
         ev("session.info", message="price"), CA1, ev("assistant.turn_end", turnId="0"),
@@ -1249,6 +1288,24 @@ test_histories_of_aider = variations(
         f"{AIDER}#### Hi  \n\nA.\n\n> ^C KeyboardInterrupt  \n\n#### More?  \n\nB.\n")}, TWO),
     Variation("code with marks of aider's", {".aider.chat.history.md": (
         f"{AIDER}#### Hi  \n\n```\n> x\n```\n")}, [[("Hi", "```\n> x\n```")]]),
+    Variation("words behind a command, which aider repeats", {".aider.chat.history.md": (
+        f"{AIDER}#### /code Hi  \n\n#### Hi  \n\nA.\n")}, ONE),
+    Variation("a plan that the architect hands on", {".aider.chat.history.md": (
+        f"{AIDER}#### Hi  \n\nDo x:\n\n- y\n\n> Tokens: 1k sent  \n\n#### Do x:  \n####   \n"
+        "#### - y  \n\nA.\n\n> Applied edit to a.py  \n")}, [[("Hi", "Do x:\n\n- y\n\nA.")]],
+            calls=["a.py"]),
+    Variation("a plan with reasoning before it", {".aider.chat.history.md": (
+        f"{AIDER}#### Hi  \n\n<thinking-content-7b>\nB\n</thinking-content-7b>\n\nDo x.\n\n"
+        "#### Do x.  \n\nA.\n")}, [[("Hi", "Do x.\n\nA.")]]),
+    Variation("a question that aider asked", {".aider.chat.history.md": (
+        f"{AIDER}#### Hi  \n\nA.\n\n> a.py  \n\n#### Add file to the chat? (Y)es/(N)o/(A)ll [Yes]: "
+        "all  \n\nB.\n")}, [[("Hi", "A.\n\nB.")]]),
+    Variation("a heading of the fourth level in a reply", {".aider.chat.history.md": (
+        f"{AIDER}#### Hi  \n\nA.\n\n#### With npm:\n\nB.\n")},
+            [[("Hi", "A.\n\n#### With npm:\n\nB.")]]),
+    Variation("a quotation, with line breaks of Windows", {".aider.chat.history.md": (
+        f"{AIDER}#### Hi  \n\nA.\n> B.\n\n> Tokens: 1k sent  \n").replace("\n", "\r\n")},
+            [[("Hi", "A.\n> B.")]]),
     Variation("a session without a message", {".aider.chat.history.md": (
         f"{AIDER}{AIDER}#### Hi  \n\nA.\n")}, ONE, problem="the assistant says nothing"),
 )  # fmt: skip

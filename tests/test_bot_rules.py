@@ -113,6 +113,24 @@ RULES = [  # a line, a reply that follows it, one that breaks it
     ("Reply in all caps.", "YES.", "Yes."),
     ("Always end your response with a short follow-up question.", "Yes. Why?", "Why? Yes."),
     ("Never ask follow-up questions.", "Yes.", "Yes. Why?"),
+    ("Ask at most one question per reply.", "Why?", "Why? When?"),
+    ("NEVER ask multiple questions in a single message.", "Why?", "Why? When?"),
+    ('**NEVER:**\n\n- Use the words: "bad", "wrong"', "Yes.", "That is wrong."),
+    ("Never reply in French.", "The sky is blue today.", "Le ciel est bleu aujourd'hui."),
+    ("Don't begin replies with “Certainly”.", "It is certainly so.", "Certainly! It is."),
+    ('Never start a response with phrases like "Great question!"', "Yes.", "Great question. Yes."),
+    ('Do not end a reply with "Let me know".', "Yes.", "Yes. Let me know if it works!"),
+    ("Do not end with a question.", "Why? Yes.", "Yes. Why?"),
+    ("Never give one-word answers.", "It is.", "Yes."),
+    ("Do not reply in all caps.", "Yes, it is.", "YES, IT IS."),
+    ("Never answer in JSON.", "a: 1", '{"a": 1}'),
+    ("Avoid em dashes and semicolons.", "Yes, it is.", "Yes — it is."),
+    ('Never say "I\'m sorry".', "Yes.", "I'm sorry, no."),
+    (
+        "Never respond in any language other than German.",
+        "Der Himmel ist heute blau.",
+        "The sky is blue today.",
+    ),
     ("Write without contractions.", "It is not.", "It isn't."),
     ("Address users with the formal vous.", "Puis-je vous aider ?", "Je peux t'aider, toi ?"),
 ]
@@ -172,6 +190,18 @@ def test_a_line_with_a_condition_is_no_rule_and_says_so(line, reason):
 )
 def test_what_holds_only_at_times_or_for_other_texts_is_no_rule(line):
     assert not drafted(f"You are a bot for customers.\n\n{line}\n")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "End with a question, suggestion, or hook.",
+        "Keep replies concise (2-4 sentences ideal for chats).",
+        "A brief explanation of the causes (1-2 sentences, factual)",
+    ],
+)
+def test_what_is_one_way_of_several_or_of_a_part_is_no_rule(line):
+    assert not drafted(line)
 
 
 def test_a_length_of_commit_messages_is_no_length_of_replies():

@@ -140,6 +140,7 @@ TESTS = {"name": "runs_before", "first": "make test", "then": "git commit"}
 WORDS = {"name": "at_most_words", "count": 40}
 CLOSING = {"name": "ends_with", "word": "Ride safe"}
 GERMAN = {"name": "language", "code": "de"}
+NO_FRENCH = {"name": "never", "measure": {"name": "language", "code": "fr"}}
 MIGRATIONS = {"name": "file_not_touched", "path": "migrations/*"}
 BREAKING = [  # the measure, the user's words, whether the order lasts; None if it is none
     (PUSHES, "ok, get it onto main please", False),
@@ -169,6 +170,8 @@ BREAKING = [  # the measure, the user's words, whether the order lasts; None if 
     (CLOSING, "How do I end a letter?", None),
     (GERMAN, "hello, english please", False),
     (GERMAN, "I read that book in English.", None),
+    (NO_FRENCH, "En français, s'il te plaît: in French please.", False),
+    (NO_FRENCH, "Reply in German please.", None),
     (MIGRATIONS, "Add the index in a new migration.", False),
     (MIGRATIONS, "What is in the last migration?", None),
 ]
@@ -188,6 +191,10 @@ STATED = [  # the measure, a text, whether it states what the measure demands
     ({"name": "never_contains", "words": ["Velox"]}, "Velox is not far.", False),
     (CLOSING, 'The last two words are "Ride safe".', True),
     (CLOSING, 'Never end with "Ride safe".', False),
+    (NO_FRENCH, "Whatever the user writes, do not answer in French.", True),
+    (NO_FRENCH, "Answer in French.", False),
+    ({"name": "never", "measure": CLOSING}, 'Never end with "Ride safe".', True),
+    ({"name": "never", "measure": CLOSING}, 'The last two words are "Ride safe".', False),
     (PUSHES, "Nothing gets pushed to main.", True),
     (PUSHES, "The push to main did not work.", False),
     (TESTS, "The tests have to pass before anything is committed.", True),

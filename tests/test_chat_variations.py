@@ -43,6 +43,8 @@ test_exports_of_chatgpt = variations(
     Variation("an image", {"c.json": gpt(n1=node("user", [
         {"content_type": "image_asset_pointer", "asset_pointer": "file://x"}, "Hi"], "root",
         "multimodal_text"), n2=N2)}, ONE),
+    Variation("a text that is an object", {"c.json": gpt(n1=node("user", [
+        {"content_type": "text", "text": "Hi"}], "root"), n2=N2)}, ONE),
     Variation("thoughts", {"c.json": gpt("3", n1=N1, n2={
         "parent": "1", "message": {"author": {"role": "assistant"}, "recipient": "all", "content": {
             "content_type": "thoughts", "thoughts": [{"summary": "x", "content": "price"}]}}},

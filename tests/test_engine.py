@@ -122,6 +122,24 @@ def test_the_sampler_draws_from_the_nucleus_as_defined(temperature, top_p):
     assert (drawn - wanted).abs().max() < 4 * (wanted.max() / rows) ** 0.5 + 1e-3
 
 
+@pytest.mark.parametrize("size", [1, 63, 64, 65, 4097, 20_000])
+def test_a_draw_inverts_the_cumulated_nucleus(size):
+    """In float64, likeliest token first; whatever blocks the vocabulary is searched in."""
+    from holdfast.generation.drawing import draw
+
+    torch.manual_seed(size)
+    logits, numbers = torch.randn(32, size) * 3, torch.rand(32).tolist()
+    logits[:8] = logits[:8].sort(descending=True).values  # the likeliest side by side
+    for temperature, top_p in ((1.0, 0.9), (0.5, 1.0), (1.5, 0.4)):
+        tokens = draw(logits, [Sampling(temperature, top_p)] * 32, numbers)
+        probabilities, order = (logits.double() / temperature).softmax(-1).sort(descending=True)
+        before = probabilities.cumsum(-1) - probabilities
+        cumulated = probabilities.masked_fill(before >= top_p, 0.0).cumsum(-1)
+        at = torch.tensor(numbers, dtype=torch.float64)[:, None] * cumulated[:, -1:]
+        places = (cumulated <= at).sum(-1, keepdim=True)
+        assert tokens == order.gather(-1, places)[:, 0].tolist()
+
+
 def test_tied_tokens_are_drawn_the_same_whatever_the_other_rows():
     """Logits in bfloat16 often tie; a row with a wide nucleus makes the sampler search further."""
     from holdfast.generation.drawing import draw

@@ -352,6 +352,7 @@ def test_the_command_reports_the_agreement_of_a_judge_behind_an_endpoint(tmp_pat
         ({"judge": "Polite?", "modle": "m"}, "did you mean 'model'"),
         ({"judge": "Polite?", "model": 3}, "'model' of a judge has to be a model or URL, not 3"),
         ({"name": "every", "measures": [POLITE]}, "takes no judge"),
+        ({"name": "never", "measure": POLITE}, "'never' takes no judge"),
         ({"name": "every", "measures": [{"name": "tool_called", "tool": "x"}]}, "of tool calls"),
     ],
 )

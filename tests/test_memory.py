@@ -66,6 +66,25 @@ def test_a_row_that_leaves_gives_its_memory_back():
     assert torch.equal(slots.computed(0).layers[0][0], computed(3, 7.0).layers[0][0])
 
 
+def test_stores_that_were_replaced_are_released_once_for_all_layers(monkeypatch):
+    released = []
+    monkeypatch.setattr(
+        "holdfast.generation.slots.release_freed_memory", lambda: released.append(1)
+    )
+    slots = Slots([DynamicLayer()] * 2, torch.device("cpu"))
+    slots.open(computed(10))
+    slots.commit([0], [10])
+    assert not released  # the first stores replace nothing
+    slots.open(computed(4000))  # outgrows them
+    slots.commit([0, 1], [10, 4000])
+    assert len(released) == 1
+    slots.commit([0, 1], [11, 4001])
+    assert len(released) == 1
+    slots.close(1)
+    slots.shrink()
+    assert len(released) == 2
+
+
 def test_threads_of_conversations_that_are_over_are_freed(monkeypatch, tmp_path):
     kept, forget = [], LocalSession.forget
 

@@ -5,6 +5,9 @@ it.
 import pytest
 from test_bot_rules import drafted
 
+from holdfast.drafting.line_rules import draft
+from holdfast.drafting.rules_file import read_statements
+
 REQUESTS = (
     "write everything in capital letters",
     "write in all caps",
@@ -43,12 +46,21 @@ NEGATIONS = (
     "Don't always {}.",
     "It is not necessary to {}.",
     "It is forbidden to {}.",
+    "Never, ever {}.",
+    "Do not, under any circumstances, {}.",
+    "It is wrong to {}.",
+    "Nobody wants you to {}.",
+    "There is no reason to {}.",
+    "Never: {}.",
+    "Do not:\n\n- {}",
+    "## What to avoid\n\n- {}",
+    "## Common mistakes\n\n- {}",
 )
 
 
 def measures(sentence):
     """The measures drafted from a sentence of a bot's prompt, but for that of its name."""
-    rules = drafted(f"You are Ada, the assistant of a shop. {sentence}")
+    rules = drafted(f"You are Ada, the assistant of a shop.\n\n{sentence}")
     return [rule.measure for rule in rules if rule.kind != "identity"]
 
 
@@ -76,8 +88,47 @@ def test_a_rule_beside_a_negation_is_drafted(sentence, same_as):
 
 
 @pytest.mark.parametrize(
-    "sentence", ["Never use emojis.", "Don't use exclamation marks.", "Do not use tables."]
+    "sentence",
+    [
+        "Never use emojis.",
+        "Don't use exclamation marks.",
+        "Do not use tables.",
+        "Never reply in French.",
+        "Never, ever reply in French.",
+        "Do not:\n\n- Reply in French",
+        "Avoid:\n\n- Replying in French",
+        'Never begin a reply with "Sure".',
+        "Don't end your replies with a question.",
+    ],
 )
 def test_a_prohibition_is_drafted_as_one(sentence):
-    (rule,) = (rule for rule in drafted(f"You are Ada. {sentence}") if rule.kind != "identity")
+    (rule,) = (rule for rule in drafted(f"You are Ada.\n\n{sentence}") if rule.kind != "identity")
     assert rule.polarity == "prohibition"
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "Do not only reply in French.",
+        "You need not reply in French.",
+        "Users never reply in French.",
+        'Never start sentences with "And".',
+        'Never begin the conversation with "Hello".',
+    ],
+)
+def test_what_forbids_nothing_of_a_reply_is_no_prohibition(sentence):
+    assert not measures(sentence)
+
+
+@pytest.mark.parametrize(
+    ("text", "is_rule"),
+    [
+        ("Never reply in French.", True),
+        ('Never start your responses with "Great question".', True),
+        ("Never write comments in French.", False),
+        ('Never start a commit message with "WIP".', False),
+    ],
+)
+def test_prohibitions_of_a_rules_file_are_read_where_they_name_replies(text, is_rule):
+    drafts = draft(read_statements(text)[0])
+    assert isinstance(drafts, list) == is_rule

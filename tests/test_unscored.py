@@ -338,6 +338,11 @@ CUT = [  # spec, text so far, its score or None
     ({"name": "every", "measures": ["upper_case", "asks_back"]}, "HELLO TH", None),
     ({"name": "every", "measures": ["upper_case", "asks_back"]}, "hello th", 0.0),
     ({"name": "loosely", "measure": "asks_back"}, "Who? I", None),
+    ({"name": "never", "measure": "asks_back"}, "Who? I", None),
+    ({"name": "never", "measure": {"name": "starts_with", "word": "Sure"}}, "Sure, I", 0.0),
+    ({"name": "never", "measure": {"name": "long_reply", "words": 20}}, WORDS_20, 0.0),
+    ({"name": "never", "measure": {"name": "long_reply", "words": 21}}, WORDS_20, None),
+    ({"name": "never", "measure": {"name": "word_count", "count": 10}}, WORDS_20, 1.0),
     ({"name": "loosely", "measure": {"name": "at_most_words", "count": 3}}, WORDS_20, 0.0),
     (
         {

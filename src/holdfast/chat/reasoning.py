@@ -55,6 +55,8 @@ _MARKERS = (
     _Markers(r"◁think▷", r"◁/think▷"),  # Kimi
     _Markers(r"<\|START_THINKING\|>", r"<\|END_THINKING\|>"),  # Command A
     _Markers(r"<\|channel>thought", r"<channel\|>", opening_may_be_in_prompt=False),  # Gemma 4
+    # aider's history
+    _Markers(r"<thinking-content-\w+>", r"</thinking-content-\w+>", opening_may_be_in_prompt=False),
     # Open WebUI's exports
     _Markers(
         r'<details\s+type="reasoning"[^>]*>',

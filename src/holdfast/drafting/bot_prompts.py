@@ -65,10 +65,26 @@ _EXCEPTION = word_pattern(
     *("where (?:possible|appropriate)", "(?:if|when) (?:possible|needed|necessary|appropriate)"),
     *("without (?:being|first)", "sauf", "außer", "excepto", "tranne"),
 )
+_NO_OTHER_LANGUAGE = re.compile(r"\blanguage (?:other than|except|apart from)\b", re.I)
+# "never, ever", "do not, under any circumstances,"
+_STRESSED_NEGATION = re.compile(
+    r"(\bnever|\bnot|n't),? (?:(?:ever|under (?:any|no) circumstances?|for any reason|in any case"
+    r"|at any (?:time|point))\b,? ?)+",
+    re.I,
+)
 _SOFT = re.compile(
     r"\b"
     + one_of(
-        *(r"prefer\w*", "try to", "usually", "generally", "typically", "ideally", "sometimes"),
+        *(
+            r"prefer\w*",
+            "try to",
+            "usually",
+            "generally",
+            "typically",
+            "ideally",
+            "ideal",
+            "sometimes",
+        ),
         *(r"(?:about|around|roughly) \d+", "approximately", "occasionally", "consider"),
         *("feel free", "aim for"),
     )
@@ -127,6 +143,7 @@ def clauses_of_bot(statement: Statement) -> Iterator[BotClause]:
 
     masked = _QUOTED.sub(mark, text)
     masked = re.sub(r"\s*[()]\s*", ", ", masked).replace("’", "'").replace("**", "")
+    masked = _STRESSED_NEGATION.sub(r"\1 ", masked)
     after = _EXCEPTION_AFTER.search(statement.following)
     # up to a colon, a condition is for all that follows: "When greeted: say ⟪0⟫; be brief"
     head = masked.partition(":")[0] if ":" in masked else ""
@@ -134,6 +151,6 @@ def clauses_of_bot(statement: Statement) -> Iterator[BotClause]:
     for part in _BREAK.split(masked):
         plain = _CONCESSION.sub("", part)
         limits = ON_OCCASION if is_headed or _CONDITION.search(plain) else None
-        if _EXCEPTION.search(part) or after:
+        if _EXCEPTION.search(_NO_OTHER_LANGUAGE.sub("", part)) or after:
             limits = AN_EXCEPTION
         yield BotClause(plain.strip(" ,."), tuple(quotes), limits, bool(_SOFT.search(plain)))

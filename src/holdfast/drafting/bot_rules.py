@@ -11,6 +11,7 @@ from holdfast.drafting.identity_rules import identity_rules
 from holdfast.drafting.language_rules import language_rules
 from holdfast.drafting.length_rules import length_rules
 from holdfast.drafting.negation import affirmed
+from holdfast.drafting.reply_prohibitions import reply_prohibitions
 from holdfast.drafting.rules_file import Part, Statement
 from holdfast.drafting.tone_rules import tone_rules
 from holdfast.drafting.wording_rules import wording_rules
@@ -21,11 +22,18 @@ _THEMES: tuple[Callable[[BotClause], list[Draft]], ...] = (
     wording_rules,
     format_rules,
     tone_rules,
+    reply_prohibitions,
 )
 _CONDITIONAL_HEADING = word_pattern(
     *"if when whenever while during once examples? greeting tools? phase mode".split(),
     *("in case", "first message", r"step \d+"),
 )
+# a heading that may turn what is below it, in a way that is not read
+_MAY_PROHIBIT = word_pattern(
+    *"avoid never not forbidden prohibited banned mistakes? wrong bad unacceptable".split(),
+    *("don['’]ts?", "nevers", "anti-?patterns?", "disallowed", "refrain", "stop"),
+)
+_BOTH_WAYS = re.compile(r"\bdo['’]?s (?:and|&|/) don['’]?ts?\b", re.I)
 # what a field of the reply holds: "tip": one sentence
 _OF_A_FIELD = re.compile(
     r"^[\"“`'][\w -]{1,30}[\"”`']\W{0,2}(?::| [—–-] |$)|\b(?:rules for|field|key) [\"“`']", re.I
@@ -41,10 +49,14 @@ def bot_rules(statement: Statement) -> list[Draft] | Undrafted | None:
     drafts: list[Draft] = []
     reason: Undrafted | None = None
     conditional = any(map(_CONDITIONAL_HEADING.search, statement.under))
+    above = [_BOTH_WAYS.sub("", name) for name in (statement.label, *statement.under)]
+    may_be_prohibited = any(map(_MAY_PROHIBIT.search, above))
     for clause in clauses_of_bot(statement):
         names = affirmed(identity_rules, clause)
         drafts += names
         rules = [rule for theme in _THEMES for rule in affirmed(theme, clause)]
+        if may_be_prohibited:
+            rules = [rule for rule in rules if rule.polarity == "prohibition"]
         limits = clause.limits or (A_PREFERENCE if clause.is_soft else None)
         if rules and (limits or conditional):
             reason = limits or ON_OCCASION

@@ -93,7 +93,7 @@ _RUN_AFTER = forms(
         "After changing `api.proto`, run `make gen` to regenerate the client": (
             rf"{ADVERBS}{_AFTER},? {_RUN} ?(?P<codes>{CODES})(?: to .+| from .+| in .+"
             r"| and (?:fix|commit|check|make sure|ensure|verify|confirm).+"
-            r"| before (?:finaliz|finalis|finish|complet|committ|submitt)ing.+| again)?"
+            r"| before (?:finaliz|finalis|finish|complet|committ|submitt|report)ing.+| again)?"
         ),
         "Run `make lint` after every code change": (
             rf"{_RUN} ?(?P<codes>{CODES})(?: to [\w\s-]+?| and [\w\s-]+?| from [\w\s-]+?)?,?"
@@ -101,6 +101,9 @@ _RUN_AFTER = forms(
         ),
         "When you are done, run these commands": rf"{ADVERBS}{_AFTER},? {_RUN}{_THESE}",
         "After editing `api.proto`, `make gen`": rf"{_AFTER},? (?P<codes>{CODES})",
+        "Validate before handoff, `make lint`": (
+            rf"(?:validate|verify|check|lint|test)(?: \w+){{0,2}} {_AFTER},? (?P<codes>{CODES})"
+        ),
         "`make lint` must pass after any change": (
             rf"(?P<codes>{CODES}) (?:must|should|has to|have to|needs? to)"
             rf" (?:pass|succeed|be run|be clean|be green),? {_AFTER}"

@@ -46,6 +46,7 @@ _CUT = "|".join(
     (
         *(r"\s+[—–]\s*", r"\s+-{1,2}\s+", r";\s+", r": (?=\S)", rf"\s*{_BRACKETS}"),
         *(r",? and (?=(?:never|do not|don['’]t) )", r" with (?=no \0)"),
+        r",? but (?=(?:never|always|do not|don['’]t) )",
     )
 )
 _CUTS = re.compile(_CUT)

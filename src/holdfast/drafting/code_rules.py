@@ -22,7 +22,7 @@ from holdfast.drafting.rules_file import Statement
 from holdfast.drift.rule_kinds import Polarity
 
 _WORDS = frozenset(  # names of tokens that need no backticks
-    "semicolons tabs spaces enums emojis emoji todos console.log console.logs innerhtml".split()
+    "semicolons tabs enums emojis emoji todos em-dashes console.log console.logs innerhtml".split()
 )
 _NOUNS = one_of(
     *("types?", "casts?", "casting", "calls?", "statements?", "assertions?", "comments?"),
@@ -52,6 +52,7 @@ _NAMED_EXPORTS = forms(
 _AGAINST = ("instead of", "in place of", "rather than", "not", "never", "over")
 _PLACES = ("in", "inside", "within", "outside", "outside of")
 _FOR_TYPES = re.compile(r"type[- ](?:casting|casts?|assertions?)", re.I)
+_PURPOSE = re.compile(r"\w+ing|images|performance|interactivity", re.I)  # that narrows nothing
 _TO_SILENCE = re.compile(
     r"(?:silence|suppress|bypass|work around|get around|hide|satisfy) .*", re.I
 )
@@ -112,7 +113,8 @@ def _forbidden_objects(instruction: Instruction, clause: str) -> str | None:
     most = max(1, clause.count("`") // 4)  # comparisons: one for two pieces of code
     if (
         not instruction.does(("use", "call", "import"))
-        or not instruction.has_only(*_PLACES, *_AGAINST, "from")
+        or not instruction.has_only(*_PLACES, *_AGAINST, "from", "for")
+        or not _PURPOSE.fullmatch(instruction.tail("for") or "logging")
         or "to" in named
         or sum(word in _AGAINST for word in named) > most
     ):
@@ -155,6 +157,9 @@ def _tokens(objects: str, statement: Statement) -> list[CodeToken] | None:
     named = _NAMED_IN_BRACKETS.fullmatch(plain)
     plain = named[1] if named else _OF_A_LIBRARY.sub("", plain)
     listed = whole_match(_TOKENS, plain)
+    first, *others = re.split(r",? or |,? nor |, ", plain)
+    if listed is None and others and "`" not in plain:  # "TODOs, placeholders or gaps"
+        plain = first
     if listed is None:
         words = re.sub(r"^typescript ", "", plain.replace("`", "").lower())
         token = named_token(words) if " " in words or words in _WORDS else None
@@ -257,6 +262,14 @@ _LINE_LENGTHS = forms(
         "100 character line width": (
             rf"{_COUNT} (?:max(?:imum)? )?line (?:length|limit|width)(?: limit)?"
         ),
+        "100-char lines": (
+            r"(?P<count>\d{2,3})[- ](?:characters?|chars?|columns?)[- ]"
+            r"(?:lines?|wrap|line (?:length|limit|width)|limit per line)"
+        ),
+        "At most 100 characters per line": (
+            r"(?:max(?:imum)?(?: of)?|at most|up to|≤)"
+            r" (?P<count>\d{2,3}) (?:characters?|chars?|columns?) per line"
+        ),
     }
 )
 _LENGTH_LABEL = forms({"Line length": r"(?:max(?:imum)? )?line (?:length|width)"})
@@ -318,6 +331,23 @@ def indentation(clause: str, statement: Statement, prohibits: bool) -> list[Draf
     assert token is not None
     files = files_of_language(about) or token.files
     return [_code("code_not_written", token.pattern, files)]
+
+
+_LONGEST_PART = 5  # words of a part of a list of styles
+
+
+def style_list(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
+    """No semicolons, single quotes, 2-space indent, print width 80."""
+    parts = re.split(r"[,;] (?:and )?", re.sub(r"\s*[—–].*$", "", clause))
+    if prohibits or len(parts) == 1 or len(parts[0].split()) > _LONGEST_PART:
+        return None
+    drafts: list[Draft] = []
+    for part in parts:
+        said = indentation(part, statement, False) or line_length(part, statement, False) or []
+        if re.fullmatch(r"no \w+", part, re.I) and part[3:].lower() in _WORDS:
+            said = code_rule(part, statement, False) or []
+        drafts += said
+    return drafts or None
 
 
 _FIRST_LINES = forms(

@@ -117,6 +117,7 @@ _TOKENS: tuple[tuple[tuple[str, ...], str, tuple[str, ...]], ...] = (
     (("tabs",), r"^ *\t", ("*", "!*.{md,mdx,txt,mk,go,tsv}", "!*Makefile")),
     (("spaces",), r"^\t* {2,}[^ *]", ("*", "!*.{md,mdx,txt,yml,yaml,py}")),
     (("emojis", "emoji"), r"\p{Extended_Pictographic}", ("*",)),
+    (("em dashes", "em-dashes", "em dash", "en dash", "en dashes"), "[–—]", ("*",)),
     (("async",), r"\basync\b", SCRIPT),
     (("await",), r"\bawait\b", SCRIPT),
     (("try",), r"\btry\s*\{", SCRIPT),

@@ -267,6 +267,7 @@ _ONLY_MANAGER = forms(
             rf"(?:package manager (?:is|must be) )?{_KNOWN_MANAGER} only"
         ),
         "only yarn": rf"only {_KNOWN_MANAGER}",
+        "use pnpm": rf"use {_KNOWN_MANAGER}",
     }
 )
 _MANAGER_LABEL = forms({"Package manager": r"package manager"})

@@ -21,7 +21,7 @@ _MORE = frozenset(
     storybook playwright cypress ng vue next nuxt astro expo eas react-native flutter dart pod
     fastlane mintlify sphinx-build mkdocs pre-commit prek golangci-lint gofmt goimports rustfmt
     clippy cargo-nextest buf protoc openapi-generator spotless ktlint detekt swiftlint swiftformat
-    rubocop brakeman phpunit phpstan phpcs""".split()
+    rubocop brakeman phpunit phpstan phpcs pwsh powershell""".split()
 )
 _MANAGERS = (
     ("npm", "yarn", "pnpm", "bun"),
@@ -61,6 +61,23 @@ def without_placeholder(text: str) -> str:
     return re.sub(r"(?: (?:<[^<>]*>|\.\.\.|…|\[[^\[\]]*\]))+$", "", text)
 
 
+_FEWEST_WORDS = 3  # of a command that is told without its arguments
+
+
+def without_arguments(text: str) -> str:
+    """A command up to the first argument, if one is a placeholder: `tool check --file <path>` is
+    `tool check`; as it is if too little would be left.
+    """
+    if not _PLACEHOLDER.search(text):
+        return text
+    kept: list[str] = []
+    for word in text.split():
+        if word.startswith("-") or _PLACEHOLDER.search(word) or re.fullmatch(r"[A-Z]+-\d+", word):
+            break
+        kept.append(word)
+    return " ".join(kept) if len(kept) >= _FEWEST_WORDS else text
+
+
 def is_tool(word: str) -> bool:
     """Whether a word is the name of a program that people write without backticks."""
     return word.lower() in TOOLS
@@ -73,6 +90,7 @@ def is_command(text: str) -> bool:
         return False
     program = words[0]
     is_script = re.fullmatch(r"\.{1,2}/[\w./-]+|\.[\w./-]*\.(?:sh|py|js|mjs|ts)", program)
+    is_script = is_script or re.fullmatch(r"[\w-]+\.exe", program)
     return program in TOOLS or program in _MORE or is_script is not None
 
 

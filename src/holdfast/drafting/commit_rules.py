@@ -110,6 +110,7 @@ _CONVENTIONAL_FORMS = forms(
 )
 _CONVENTIONAL_ALONE = forms({"Conventional Commits": CONVENTIONAL})
 _CONVENTIONAL_LABEL = forms({"Use conventional commits": rf"(?:use |follow )?{CONVENTIONAL}"})
+_WITH_TYPES = re.compile(rf"{CONVENTIONAL} \([^()]*\b(?:feat|fix)\b[^()]*\)", re.I)
 _AN_EXAMPLE = re.compile(r"(?:use |e\.g\.,? |like |such as )?`[a-z]+(?:\([^)`]*\))?!?:")
 
 
@@ -124,6 +125,7 @@ def conventional(clause: str, statement: Statement, prohibits: bool) -> list[Dra
     plain = re.sub(r"\ba (?:lightweight|simple|loose) (?=conv)", "", plain, flags=re.I)
     headed = is_about_commits(statement) and whole_match(_CONVENTIONAL_ALONE, clause)
     labelled = whole_match(_CONVENTIONAL_LABEL, statement.label) and _AN_EXAMPLE.match(clause)
+    headed = headed or _WITH_TYPES.match(statement.text) is not None
     if not (headed or labelled or whole_match(_CONVENTIONAL_FORMS, plain)):
         return None
     if statement.text.endswith(":"):  # the list below names the types
@@ -170,8 +172,20 @@ _LISTED_TYPES = forms(
 )
 
 
+_LIST_OF_TYPES = re.compile(
+    r"\bcommit\b.*\b(?:conventions?|format|messages?|types?|prefix(?:es)?|style)\b"
+    r"|\bcommit-konventionen\b",
+    re.I,
+)
+_FIRST_TYPE = forms({"`feat:` - New feature": r"`?feat(?:\([\w-]+\))?:`?(?: .{0,60})?"})
+
+
 def listed_types(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
     """Commit messages: use the prefixes `feat:`, `fix:` and `docs:`."""
+    heading = statement.under[-1] if statement.under else ""
+    if _LIST_OF_TYPES.search(heading) and whole_match(_FIRST_TYPE, clause):  # others are below it
+        kinds = "|".join(_TYPES)
+        return commit_rule(rf"\A(?:{kinds})(?:\([^)\n]+\))?!?: \S", "requirement")
     about = is_about_commits(statement) or re.search(r"\bcommits?\b", clause, re.I)
     if prohibits or not about or _OF_SOMETHING_ELSE.search(clause):
         return None
@@ -343,6 +357,21 @@ _SHAPES = (  # ways to speak of a subject or a body, and the pattern of a messag
             }
         ),
         rf"\A{_TYPE}[^a-z]",
+    ),
+    (
+        forms(
+            {
+                "Commit messages start with a meaningful emoji": (
+                    rf"(?:all |every |each )?{_MESSAGES} (?:must |should )?(?:start|begin)s? with"
+                    r" an? (?:\w+ )?emoji"
+                ),
+                "Start each commit message with an emoji": (
+                    rf"{ADVERBS}(?:start|begin|prefix) (?:all |each |every |the )*{_MESSAGES} with"
+                    r" an? (?:\w+ )?emoji"
+                ),
+            }
+        ),
+        r"\A\p{Extended_Pictographic}",
     ),
     (
         forms(

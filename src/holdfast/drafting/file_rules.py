@@ -12,6 +12,7 @@ from holdfast.drafting.forms import (
     REASON,
     TAIL,
     any_words,
+    first_match,
     forbidden,
     forms,
     one_of,
@@ -92,6 +93,8 @@ def file_never(clause: str, statement: Statement, prohibits: bool) -> list[Draft
     if listed := whole_match(_NAMED_IN_BRACKETS, statement.text.strip(" .")):
         return _untouched(globs_in(listed["files"]))
     match = _EDITING.match(clause, prohibits)
+    if match is None and not re.search(r"\b(?:prefer|consider|if|when)\b", clause, re.I):
+        match = first_match(_INSTEAD_OF_EDITING, clause)
     if match is None:
         return None
     globs = globs_in(match["files"])
@@ -101,6 +104,15 @@ def file_never(clause: str, statement: Statement, prohibits: bool) -> list[Draft
     return _untouched(globs)
 
 
+_INSTEAD_OF_EDITING = forms(
+    {
+        "rather than editing `tasks.json` directly": (
+            r"(?:rather than|instead of|never by|not by) (?:directly |manually )?(?:hand-?)?editing"
+            rf" (?:the )?(?P<files>{CODES})(?: files?)?(?: directly| manually| by hand)?"
+            r"(?= so\b|$|[,.;:)])"
+        )
+    }
+)
 _CANNOT_BE_EDITED = forms(
     {
         "Generated files (`src/gen/`) must not be edited by hand": (

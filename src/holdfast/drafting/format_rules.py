@@ -69,6 +69,12 @@ _ELEMENTS = {  # what is not wanted in plain text, and how it looks
     r"(?:markdown )?head(?:ing|er|line)s?|hashes": r"^\s*#+\s",
     r"tables?": r"^\s*\|",
     r"code (?:blocks?|fences?)": r"```",
+    r"italics?(?: type| text)?": r"(?<![*\w])\*[^\s*][^*\n]*\*(?!\*)|(?<!\w)_[^\s_][^_\n]*_(?!\w)",
+    r"em[- ]?dash(?:es)?": "—",
+    r"ellips[ei]s": r"\.\.\.|…",
+    r"semi-?colons?": ";",
+    r"hash-?tags?": r"(?<!\w)#\w",
+    r"URLs?|hyperlinks?|web links": r"https?://|\bwww\.",
     r"markdown(?: formatting| syntax)?|formatting|rich text": (
         r"\*\*|__|```|^\s*\||^\s*(?:[-*•]|#+|\d+[.)])\s"
     ),
@@ -79,8 +85,9 @@ _WITHOUT = forms(
         "never use tables, bullet points or headings": (
             r"(?:(?:\b|(?=n't))"
             + one_of(
-                *("no", "without(?: any)?", "neither", "nor", "never(?: use)?"),
-                *("not (?:use|include|format with)", "n't use", "avoid(?: using)?"),
+                *("no", "without(?: any)?", "neither", "nor"),
+                *("never(?: (?:use|include|add|write|output))?", "avoid(?: using)?"),
+                "(?:not|n't) (?:ever )?(?:use|include|add|write|output|format with)",
             )
             + r") (?:(?:any|using|or|complex|special) )*"
             rf"(?P<elements>{_ELEMENT}(?:(?:, (?:and |or |nor |no )?| or | and | nor |/)"

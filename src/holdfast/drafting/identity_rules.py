@@ -26,13 +26,13 @@ ASKED = (
     "Before we start: who are you?",
 )
 _WORD = r"[A-ZÀ-Þ][\w'-]*[a-zß-ÿ][\w'-]*"
-_NAME = rf"(?P<name>{_WORD}(?: {_WORD})?|{QUOTE}|[A-Z][A-Z0-9-]{{2,}}(?=,))"
+_NAME = rf"(?P<name>{_WORD}(?: (?:{_WORD}|[A-Z]{{2,}}\b))?|{QUOTE}|[A-Z][A-Z0-9-]{{2,}}(?=,))"
 _FORMS = tuple(  # in which the case of letters tells a name
     Form(example, re.compile(pattern))
     for example, pattern in {
         "You are Luna, our assistant": (
             rf"^(?:You are|You're|I am|Act as|Sei|Eres|Du bist|Tu es) {_NAME}"
-            r"(?=,| (?:from|of|at|vom|von|and|und|di|de)\b|$| - )"
+            r"(?=,| (?:from|of|at|vom|von|and|und|di|de)\b|$| - |(?<=⟫) an?\b)"
         ),
         "Your name is Luna": (
             r"\b"
@@ -70,6 +70,7 @@ def identity_rules(clause: BotClause) -> list[Draft]:
         match = form.pattern.search(clause.text)
         if match and not _ROLES.search(match["name"]):
             (name,) = clause.quoted(match["name"]) or (match["name"],)
+            name = name.strip(" ,.")
             plain = unicodedata.normalize("NFD", name)
             plain = "".join(sign for sign in plain if not unicodedata.combining(sign))
             words = list(dict.fromkeys((name, plain)))

@@ -206,7 +206,9 @@ def _measure_of(match: re.Match[str], before: str, after: str) -> Spec | None:
 
 
 def _is_of_another_text(before: str, after: str) -> bool:
-    nearest = re.split(r",| and ", before)[-1]
+    *earlier, nearest = re.split(r",| and ", before)
+    if earlier and not nearest.strip():  # "a summary, 1-2 sentences"
+        nearest = earlier[-1]
     title, colon, rest = nearest.rpartition(":")
     if colon and len(title.split()) > _LONGEST_TITLE:
         nearest = rest

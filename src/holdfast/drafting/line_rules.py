@@ -15,7 +15,13 @@ from holdfast.drafting.attribution_rules import commit_trailer, no_attribution, 
 from holdfast.drafting.bot_rules import bot_rules
 from holdfast.drafting.change_rules import change_together, run_after
 from holdfast.drafting.clauses import Clause, clauses_of
-from holdfast.drafting.code_rules import code_rule, file_begins, indentation, line_length
+from holdfast.drafting.code_rules import (
+    code_rule,
+    file_begins,
+    indentation,
+    line_length,
+    style_list,
+)
 from holdfast.drafting.command_rules import (
     command_below,
     command_never,
@@ -50,7 +56,13 @@ from holdfast.drafting.forms import NEVER, forms, one_of, whole_match, word_patt
 from holdfast.drafting.order_rules import UNCONDITIONAL, heading_before, run_before
 from holdfast.drafting.path_globs import path_glob
 from holdfast.drafting.pull_request_rules import pr_body, pr_state, pr_title
-from holdfast.drafting.reply_rules import reply_emojis, reply_language, reply_length, reply_words
+from holdfast.drafting.reply_rules import (
+    reply_emojis,
+    reply_language,
+    reply_length,
+    reply_never,
+    reply_words,
+)
 from holdfast.drafting.rules_file import Part, Statement
 
 _SOFT = word_pattern(
@@ -123,6 +135,10 @@ _PROHIBITS = forms(
         ),
         "You must never:": r"you (?:must|should) (?:not|never)[\s:!.—-]*",
         "Hard nevers": r"(?:hard )?(?:nevers|don['’]ts)[\s:!.—-]*",
+        "What to avoid:": (
+            r"(?:(?:things|what|words|phrases|behaviou?rs?|always|strictly) )*(?:to )?avoid"
+            r"(?: (?:this|these|the following|at all costs))*[\s:!.—-]*"
+        ),
     }
 )
 # headings and introductions of lists of examples
@@ -152,8 +168,12 @@ def draft(statement: Statement, of_bot: bool = False) -> list[Draft] | Undrafted
         return Undrafted(statement.part.value)
     if _is_example(statement):
         return Undrafted("an example")
-    if of_bot and (found := bot_rules(statement)) is not None:
-        return found
+    if any(whole_match(_PROHIBITS, _plain_heading(name)) for name in statement.under[:-1]):
+        return NEEDS_A_JUDGE
+    if of_bot:
+        statement = _with_prohibition(statement)
+        if (found := bot_rules(statement)) is not None:
+            return found
     statement = _without_off_limits(statement)
     clauses = list(clauses_of(statement))
     prohibits = _is_prohibited(statement)
@@ -194,10 +214,27 @@ _NEVER_FIRST = re.compile(rf"{NEVER}\b", re.I)
 
 def _is_prohibited(statement: Statement) -> bool:
     """Whether what a statement stands under says that it must not be done: "Do not:"."""
-    above = [re.sub(r"^\W+", "", name) for name in (statement.label, *statement.under[-1:])]
     if _NEVER_FIRST.match(statement.text):
         return False
+    above = map(_plain_heading, (statement.label, *statement.under[-1:]))
     return any(whole_match(_PROHIBITS, heading) for heading in above)
+
+
+def _plain_heading(name: str) -> str:
+    return re.sub(r"^\W+", "", name)
+
+
+def _with_prohibition(statement: Statement) -> Statement:
+    """A statement of a bot's prompt with the "never" of the heading that it stands below."""
+    text, label = statement.text, statement.label
+    if label and not whole_match(_PROHIBITS, _plain_heading(label)):
+        text = f"{label}: {text}"
+    if not _is_prohibited(statement) or _NO_FIRST.match(text):
+        return statement
+    return replace(statement, label="", text=f"Never {text[:1].lower()}{text[1:]}")
+
+
+_NO_FIRST = re.compile(r"(?:no|not|never|avoid|stop|without|nothing|refrain)\b", re.I)
 
 
 def _reads_conditions(reader: Reader, statement: Statement) -> bool:
@@ -207,12 +244,15 @@ def _reads_conditions(reader: Reader, statement: Statement) -> bool:
         for name in (statement.label, *statement.under)
         if not UNCONDITIONAL.search(name) and _CONDITION.search(name)
     ]
+    if reader is file_never:
+        conditions = [name for name in conditions if not _WHEN_EDITING.fullmatch(name)]
     label = statement.label
     if _KIND_OF_CHANGE.search(label) and not _NEVER_FIRST.match(label):
         return False
     return not conditions or (reader in _READ_CONDITIONS and conditions == [label])
 
 
+_WHEN_EDITING = re.compile(r"when (?:updating|editing|changing|modifying)[\s:.]*", re.I)
 _OFF_LIMITS = re.compile(
     r"(?P<what>[^`]*`(?P<code>[^`]+)`(?: (?:folder|directory|files?))?) (?:is|are)"
     r"(?: (?:strictly|completely|absolutely))? off[- ]limits\b",
@@ -291,7 +331,9 @@ _READERS: tuple[Reader, ...] = (
     reply_length,
     reply_emojis,
     reply_words,
+    reply_never,
     package_manager,
+    style_list,
     code_rule,
     line_length,
     indentation,
@@ -300,6 +342,8 @@ _READERS: tuple[Reader, ...] = (
     run_after,
 )
 # in bots' prompts, `bot_rules` reads these and more
-_OF_REPLIES: tuple[Reader, ...] = (reply_language, reply_length, reply_emojis, reply_words)
+_OF_REPLIES: tuple[Reader, ...] = (
+    *(reply_language, reply_length, reply_emojis, reply_words, reply_never),
+)
 # these read a condition, or what takes something out, as a part of the rule
 _READ_CONDITIONS: tuple[Reader, ...] = (ask_rule, run_after, change_together, pr_state)

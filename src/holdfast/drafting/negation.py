@@ -40,6 +40,12 @@ _NEGATION = re.compile(
         *("under no circumstances", "in no case", "on no account", "at no (?:time|point)"),
         *(r"refrain from(?: the habit (?:to|of))?", r"avoid(?:ing)?", "stop", "instead of"),
         *(r"(?:it is |it's )?(?:forbidden|prohibited|unnecessary|optional) to", "rather than"),
+        r"(?:it is |it's )?(?:wrong|bad|rude|impolite|inappropriate|unacceptable|unwise|pointless"
+        r"|a mistake) to",
+        r"(?:there is |there's )?no (?:reason|point|use|sense)(?: for you)?(?: to| in)?",
+        r"(?:nobody|no one) \w+",
+        *("neither", r"hates?", r"dislikes?", "complain(?:s|ed)? about", "tired of", "hardly ever"),
+        *("rarely", "seldom"),
         "not",
     )
     + r"\b"

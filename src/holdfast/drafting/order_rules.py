@@ -11,6 +11,7 @@ from holdfast.drafting.commands import (
     is_tool,
     parts_of,
     required_pattern,
+    without_arguments,
 )
 from holdfast.drafting.drafts import Draft
 from holdfast.drafting.forms import CODES, NEVER, any_words, forms, one_of, whole_match
@@ -150,7 +151,7 @@ def gates(commands: Iterable[str], then: str) -> list[Draft] | None:
         commands: as they are written, perhaps several in one line: `make lint && make test`.
         then: the pattern of the other command.
     """
-    parts = [part for command in commands for part in parts_of(command)]
+    parts = [without_arguments(part) for command in commands for part in parts_of(command)]
     parts = [part for part in parts if not re.match(r"(?:cd|source|export) ", part)]
     if not parts or not all(is_runnable(part) for part in parts):
         return None

@@ -90,10 +90,13 @@ def pr_title(clause: str, statement: Statement, prohibits: bool) -> list[Draft] 
     return _required(title=pattern) if pattern else None
 
 
-_BRANCH = r"`?(?P<base>[\w./-]+?)`?(?: branch)?(?: on GitHub)?"
+_BRANCH = (
+    r"`?(?P<base>[\w./-]+?)`?(?: branch)?(?: on GitHub)?"
+    r"(?:,? (?:not|never|instead of|rather than) (?:the )?`?[\w./-]+`?(?: branch)?)?"
+)
 _BASE = forms(
     {
-        "PRs must target `develop`": (
+        "PRs must target `develop`, not `main`": (
             rf"{_PR} {_MUST}(?:target|be opened against|opened against|be against|go to|go into"
             rf"|based on|be based on|be made against|be submitted to) (?:the )?{_BRANCH}"
         ),

@@ -1,7 +1,9 @@
 """Rules about the replies of a coding agent: their language, length and words."""
 
 import re
+from dataclasses import replace
 
+from holdfast.drafting.bot_prompts import clauses_of_bot
 from holdfast.drafting.drafts import Draft
 from holdfast.drafting.forms import (
     ADVERBS,
@@ -14,6 +16,7 @@ from holdfast.drafting.forms import (
     whole_match,
 )
 from holdfast.drafting.length_rules import AMOUNT, LIMIT, at_most
+from holdfast.drafting.reply_prohibitions import reply_prohibitions
 from holdfast.drafting.rules_file import Statement
 from holdfast.measures.arguments import NAMES
 
@@ -153,3 +156,21 @@ def reply_words(clause: str, statement: Statement, prohibits: bool) -> list[Draf
 
 def _words_of(quotations: str) -> list[str]:
     return re.findall(r"[\"“]([^\"”“]+)[\"”]", quotations)
+
+
+_NAMES_REPLIES = re.compile(
+    r"\b(?:repl(?:y|ies|ying)|respon(?:d|ding|se|ses)|answer(?:s|ing)?|communicat(?:e|ing)"
+    r"|speak(?:ing)?|talk(?:ing)?|convers(?:e|ing))\b",
+    re.I,
+)
+
+
+def reply_never(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
+    """Never reply in French; never start a reply with "Certainly"."""
+    text = f"never {clause[:1].lower()}{clause[1:]}" if prohibits else clause
+    if not _NAMES_REPLIES.search(text):
+        return None
+    said = list(clauses_of_bot(replace(statement, label="", text=text)))
+    if len(said) != 1 or said[0].limits or said[0].is_soft:
+        return None
+    return reply_prohibitions(said[0]) or None

@@ -2,6 +2,7 @@
 
 import re
 import unicodedata
+from dataclasses import replace
 from itertools import chain, count
 
 from holdfast.drafting.drafts import Draft
@@ -62,8 +63,12 @@ def _free(name: str, taken: set[str]) -> str:
 
 def _name_by_measure(rule: Draft) -> str:
     """The name of a rule whose measure says all of it: `at-most-60-words`."""
-    before, argument, after = _BY_MEASURE.get(str(rule.measure.get("name")), ("", "", ""))
-    value = rule.measure.get(argument)
+    spec = rule.measure
+    if spec.get("name") == "never":
+        name = _name_by_measure(replace(rule, measure=spec["measure"]))
+        return f"never-{name}" if name else ""
+    before, argument, after = _BY_MEASURE.get(str(spec.get("name")), ("", "", ""))
+    value = spec.get(argument)
     if value is None:
         return ""
     text = " or ".join(value) if isinstance(value, list) else str(value)

@@ -142,6 +142,22 @@ _TONES = (
         r"(?s)\A(?!.*[?？]).*\S",
     ),
 )
+_ONE_QUESTION = forms(
+    {
+        "ask only one question per reply": (
+            r"\bask(?:ing)? (?:only |just )?(?:one|a single) (?:[\w-]+ )?question"
+            rf" (?:at (?:the )?most|per {REPLY}|per turn)\b"
+        ),
+        "ask at most one question": (
+            r"\bask (?:at most|no more than|a maximum of) one (?:[\w-]+ )?question\b"
+        ),
+        "never ask multiple questions": (
+            r"(?:\bnever|\bnot|n't|\bavoid) ask(?:ing)?(?: the \w+)?"
+            r" (?:multiple|more than one|several|two or more) (?:[\w-]+ )?questions?"
+            rf"(?= *(?:$|[,:.]|at (?:once|a time)|in (?:a|one|the same)(?: single)? (?:{REPLY})))"
+        ),
+    }
+)
 _KIND_OF_QUESTION = one_of(
     *"a one exactly single short relevant open-ended follow-?up thought-provoking clear".split(),
     *"engaging simple friendly brief ,".split(),
@@ -150,7 +166,7 @@ _QUESTION_LAST = forms(
     {
         "end every reply with a short question": (
             rf"\b(?:end|finish|close|conclude)s?(?: {REPLY})?(?: always)? with"
-            rf" (?:{_KIND_OF_QUESTION} ?)*question\b"
+            rf" (?:{_KIND_OF_QUESTION} ?)*question\b(?!,? or\b|(?:, [\w-]+)+,? or\b)"
         ),
         "termina siempre con una pregunta": r"\btermina siempre con una pregunta",
         "a question to the user is how it ends": r"\ba question[\w ]{0,20} is how it ends",
@@ -169,6 +185,9 @@ def tone_rules(clause: BotClause) -> list[Draft]:
         if first_match(tone.ways, clause.text):
             spec = {"name": "regex", "regex": tone.regex}
             drafts.append(Draft("tone", tone.polarity, spec))
+    if first_match(_ONE_QUESTION, clause.text):
+        spec = {"name": "regex", "regex": r"(?s)\A[^?？]*[?？]?[^?？]*\Z"}
+        drafts.append(Draft("length", "requirement", spec))
     if first_match(_QUESTION_LAST, clause.text):
         drafts.append(Draft("closing", "requirement", {"name": "asks_back"}))
     return drafts

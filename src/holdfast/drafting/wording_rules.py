@@ -216,7 +216,7 @@ _ABOUT_WORDS = one_of(
     *"sentences? anything something like".split(),
     *("such as", "to call", "as", "or", "similar", "it", "competitors?", "brand", "company"),
 )
-_KIND_OF_WORD = f"(?:{_ABOUT_WORDS} )*"
+_KIND_OF_WORD = f"(?:{_ABOUT_WORDS}:? )*"
 _NEVER = one_of(
     r"\bnever(?: ever)?",
     r"\b(?:do|does|must|should|will|shall|may|can) not",
@@ -225,13 +225,13 @@ _NEVER = one_of(
 )
 _SAY = one_of(
     *"say use write mention utter include call".split(),
-    *("reply with", "respond with", "answer with", "type", "start with", "begin with", "output"),
+    *("reply with", "respond with", "answer with", "type", "output"),
 )
 _NOT_ALLOWED = one_of("banned", "forbidden", "not allowed", "off limits", "prohibited", "taboo")
 _FORBIDDEN = forms(
     {
         "never use filler phrases such as ⟪0⟫ or ⟪1⟫": (
-            rf"{_NEVER}(?: (?:ever|you|we|be))* {_SAY} {_KIND_OF_WORD}(?P<quotes>{QUOTES})"
+            rf"{_NEVER}(?: (?:ever|you|we|be))* {_SAY}:? {_KIND_OF_WORD}(?P<quotes>{QUOTES})"
         ),
         "avoid saying ⟪0⟫": (
             rf"\b(?:avoid|ban|bans|banned|without)(?: (?:saying|using|writing))? {_KIND_OF_WORD}"
@@ -279,7 +279,7 @@ def _forbidden(clause: BotClause) -> list[Draft]:
     words = [word.strip().rstrip(".,!?;:…").rstrip() for word in words]
     if not words or any(_PLACEHOLDER.search(word) or not re.search(r"\w", word) for word in words):
         return []
-    if {word.lower() for word in words} & _FORMS_OF_ADDRESS or "'" in "".join(words)[:6]:
+    if {word.lower() for word in words} & _FORMS_OF_ADDRESS or words[0].startswith("'"):
         return []
     return [Draft("forbidden", "prohibition", {"name": "never_contains", "words": words})]
 

@@ -18,8 +18,10 @@ DrawnToken = int | Exception  # a token id, or why there is none
 
 NOT_FINITE = -1  # in place of a token, if the logits are not finite
 _NEEDS_MORE = -2  # in place of a token, if more tokens must be considered
-# numbers of tokens tried in turn until they cover each row's nucleus; then the whole vocabulary
-_LIKELIEST = (64, 512)
+# how many tokens are tried until they cover a row's nucleus; the whole vocabulary comes last
+_LIKELIEST = 64
+_MORE = 512
+_BLOCK = 64  # tokens of the vocabulary whose highest logit is found at once
 _GREEDY = 1e-30  # a nucleus of this mass is only the likeliest token
 _NOT_FINITE = (
     "The model's logits are not finite, so no token can be drawn; load it with dtype='float32'."
@@ -62,19 +64,24 @@ def draw(logits: Tensor, samplings: Sequence[Sampling], numbers: Sequence[float]
         ],
         dtype=torch.float64,
     ).to(logits.device)
-    logits = logits.float()
-    scaled = (logits - logits.amax(-1, keepdim=True)) / parameters[:, :1].float()
-    probabilities = scaled.softmax(-1)
-    tokens, rows = [_NEEDS_MORE] * len(logits), list(range(len(logits)))
-    for count in (*_LIKELIEST, logits.shape[-1]):
-        drawn = _drawn(probabilities, parameters, min(count, logits.shape[-1])).tolist()
-        for row, token in zip(rows, drawn, strict=True):
-            tokens[row] = token
-        again = [index for index, token in enumerate(drawn) if token == _NEEDS_MORE]
+    temperatures, size = parameters[:, :1].float(), logits.shape[-1]
+    blocks = _in_blocks(logits)
+    highest = blocks.amax(-1)
+    most = highest.amax(-1, keepdim=True)
+    likeliest, ids = _likeliest(blocks, highest, min(_LIKELIEST, size))
+    # in place, as the passes over a large vocabulary are what takes time
+    weights = blocks.sub_(most[..., None]).div_(temperatures[..., None]).exp_()
+    totals = weights.sum(-1).sum(-1, keepdim=True)
+    probabilities = ((likeliest - most) / temperatures).exp() / totals
+    tokens = _drawn(probabilities, ids, parameters, size).tolist()
+    for count in (_MORE, size):
+        again = [index for index, token in enumerate(tokens) if token == _NEEDS_MORE]
         if not again:
             break
-        rows = [rows[index] for index in again]
-        probabilities, parameters = probabilities[again], parameters[again]
+        every = weights[again].flatten(1)[:, :size] / totals[again]
+        drawn = _drawn(*every.topk(min(count, size)), parameters[again], size).tolist()
+        for index, token in zip(again, drawn, strict=True):
+            tokens[index] = token
     return tokens
 
 
@@ -104,12 +111,43 @@ def log_probabilities(
     return read_rows
 
 
-def _drawn(probabilities: Tensor, parameters: Tensor, count: int) -> Tensor:
-    """Each row's token among its `count` likeliest, or a negative code, int64 [row]."""
-    likeliest, ids = probabilities.topk(count)
+def _in_blocks(logits: Tensor) -> Tensor:
+    """A copy of the logits in blocks of `_BLOCK` tokens, float32 [row, block, token]; what is left
+    of the last block is -inf.
+    """
+    rows, size = logits.shape
+    padded = logits.new_empty(rows, -(-size // _BLOCK) * _BLOCK, dtype=torch.float32)
+    padded[:, :size] = logits
+    padded[:, size:] = -torch.inf
+    return padded.view(rows, -1, _BLOCK)
+
+
+def _likeliest(blocks: Tensor, highest: Tensor, count: int) -> tuple[Tensor, Tensor]:
+    """The `count` highest logits of each row and their ids, of all tokens in `blocks`. They are in
+    the `count` blocks with the highest maxima, so only those are searched.
+
+    Args:
+        blocks: [row, block, token].
+        highest: the maximum of each block, [row, block].
+    """
+    chosen = highest.topk(min(count, highest.shape[-1])).indices
+    candidates = blocks.gather(1, chosen[..., None].expand(-1, -1, _BLOCK)).flatten(1)
+    values, places = candidates.topk(count)
+    return values, chosen.gather(1, places // _BLOCK) * _BLOCK + places % _BLOCK
+
+
+def _drawn(likeliest: Tensor, ids: Tensor, parameters: Tensor, size: int) -> Tensor:
+    """Each row's token among some of the likeliest, or a negative code, int64 [row].
+
+    Args:
+        likeliest: their probabilities, highest first, [row, token].
+        ids: [row, token].
+        parameters: temperature, nucleus and random number of each row, float64 [row, 3].
+        size: of the vocabulary.
+    """
     top_p, number = parameters[:, 1:2], parameters[:, 2:]
     tokens = _invert(likeliest, ids, top_p, number)
-    if count < probabilities.shape[-1]:
+    if likeliest.shape[-1] < size:
         # topk breaks ties with the last token arbitrarily, so such tokens do not count
         inside = likeliest * (likeliest > likeliest[:, -1:])
         wider = inside.sum(-1, dtype=torch.float64) < top_p[:, 0]

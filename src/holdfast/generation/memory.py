@@ -1,7 +1,9 @@
-"""Detects that memory ran out, and retries with smaller batches; and how much there is."""
+"""Memory: how much there is, what is given back, and smaller batches where it runs out."""
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 import logging
 import os
 from collections.abc import Callable
@@ -57,6 +59,14 @@ def in_memory(
                 raise
         # outside the handler, whose error keeps everything computed alive
         size = halved(min(size, chats), model, batch_size)
+
+
+def release_freed_memory() -> None:
+    """Gives freed memory back to the system, which glibc keeps in case it is needed again. Tensors
+    that grow never fit into the room that their smaller selves left.
+    """
+    with contextlib.suppress(TypeError, AttributeError):  # another system, or another library
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 def memory_of_this_process() -> int:

@@ -110,6 +110,7 @@ class SlotState:
     # slots of the current and joining rows, and the most columns that these may need
     most_rows: int = 0
     most_columns: int = 0
+    replaced: bool = False  # whether a store was replaced by one of another size
 
     @property
     def under_way(self) -> SlotPass:
@@ -199,6 +200,7 @@ class KeyLayer(DynamicLayer):
             both = min(rows, part.shape[0]), min(columns, part.shape[2])
             larger[: both[0], :, : both[1]] = part[: both[0], :, : both[1]]
             moved.append(larger)
+            self.shared.replaced |= part.numel() > 0
         self.keys, self.values = self.store = moved
 
     def update(

@@ -19,6 +19,7 @@ from torch import Tensor
 from transformers.cache_utils import Cache
 
 from holdfast.attention import EVERY_LENGTH, SAME_FACTORS, RotaryLengths, Starts
+from holdfast.generation.memory import release_freed_memory
 from holdfast.generation.prefixes import KeysValues
 from holdfast.generation.slot_layers import (
     CacheLayer,
@@ -170,6 +171,7 @@ class Slots(Cache):
         self.drop()
         for slot, end in zip(slots, ends, strict=True):
             self.lengths[slot], self.rotary_lengths[slot] = end, self._rotary.like(end)
+        self._release_replaced()
 
     def drop(self) -> None:
         """Discards what passes made since the last commit."""
@@ -248,6 +250,13 @@ class Slots(Cache):
         """Releases the memory of closed rows, and of columns that only they used."""
         for layer in self._layers:
             layer.shrink(len(self.lengths), max(self.lengths, default=0))
+        self._release_replaced()
+
+    def _release_replaced(self) -> None:
+        """Gives the memory of stores that were replaced back to the system, once per pass."""
+        if self._shared.replaced and self.device.type == "cpu":
+            release_freed_memory()
+        self._shared.replaced = False
 
     # Queries by the model
 

@@ -58,8 +58,18 @@ def _cues_of(spec: Any) -> Iterator[Cues]:
     name, arguments = read_spec(spec)
     if name in _CUES:
         yield _CUES[name](arguments)
+    if name == "never":
+        yield from _cues_of_the_forbidden(arguments["measure"])
+        return
     for inner in inner_specs(arguments):
         yield from _cues_of(inner)
+
+
+def _cues_of_the_forbidden(spec: Any) -> Iterator[Cues]:
+    """The cues of orders for what `never` forbids: a language."""
+    name, arguments = read_spec(spec)
+    if name == "language" and (names := LANGUAGES.get(str(arguments["code"])[:2])):
+        yield Cues(((_in_language(names),),))
 
 
 def _ordered(request: Request, cues: Cues) -> Passage | None:
@@ -208,11 +218,15 @@ _COMMON_FOLDERS = frozenset("src lib app docs doc test tests packages".split())
 def _language(arguments: Arguments) -> Cues:
     code = str(arguments["code"])[:2]
     others = "|".join(names for language, names in LANGUAGES.items() if language != code)
-    asked = (
-        rf"\b(?:in|into|to|auf|en|speak|use|using|with|try|switch to)\s(?:\w+ )?(?:{others})\b"
-        rf"|^(?:{others}) please|\b(?:{others}) (?:version|translation|only)\b"
+    return Cues(((_in_language(others),),))
+
+
+def _in_language(names: str) -> str:
+    """A pattern of orders for one of some languages."""
+    return (
+        rf"\b(?:in|into|to|auf|en|speak|use|using|with|try|switch to)\s(?:\w+ )?(?:{names})\b"
+        rf"|^(?:{names}) please|\b(?:{names}) (?:version|translation|only)\b"
     )
-    return Cues(((asked,),))
 
 
 def _most(arguments: Arguments, unit: str) -> Cues:

@@ -1,11 +1,13 @@
-"""Measures that combine others: the lowest of several, or the highest over readings of a reply."""
+"""Measures made of others: the lowest of several, the opposite of one, or the highest over
+readings of a reply.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from holdfast.errors import UsageError
 from holdfast.measures.arguments import Spec, Specs
-from holdfast.measures.registry import Score, WhenCut, build, measure
+from holdfast.measures.registry import FOLLOWED, Score, WhenCut, build, measure
 
 
 def _refuse_judges(within: str, specs: Sequence[str | Mapping[str, Any]]) -> None:
@@ -36,6 +38,33 @@ def every(text: str, measures: Specs) -> Score:
     results = [(measure.score(text), measure.name) for measure in map(build, measures)]
     worst, name = min(results, key=lambda result: result[0].value)
     return Score(worst.value, f"{name}: {worst.reason}")
+
+
+def _never_when_cut(text: str, measure: Spec) -> WhenCut:
+    """A score of the forbidden measure stands if nothing that follows can change it."""
+    inner = build(measure)
+    when_cut, value = inner.when_cut, inner.score(text).value
+    if not isinstance(when_cut, WhenCut):
+        when_cut = when_cut(text, **inner.arguments)
+    stands = {
+        WhenCut.JUDGED: True,
+        WhenCut.NOT_JUDGED: False,
+        WhenCut.IF_BROKEN: value == 0,
+        WhenCut.IF_KEPT: value == 1,
+    }[when_cut]
+    return WhenCut.JUDGED if stands else WhenCut.NOT_JUDGED
+
+
+@measure(
+    check=lambda measure: _refuse_judges("never", [measure]),
+    when_cut=_never_when_cut,
+)
+def never(text: str, measure: Spec) -> Score:
+    """1 minus another measure, for a prohibition: what that measure looks for may not be there."""
+    forbidden = build(measure).score(text)
+    is_broken = forbidden.value > 1 - FOLLOWED
+    said = f"the rule forbids this: {forbidden.reason}" if is_broken else forbidden.reason
+    return Score(1 - forbidden.value, said)
 
 
 def _readings(text: str) -> list[str]:

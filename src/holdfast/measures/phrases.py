@@ -30,7 +30,9 @@ _PHRASE_ARGUMENTS = (
     *("phrase", "word", "words", "open", "close", "keys", "keyword", "keywords", "end_phrase"),
     *("prompt_to_repeat", "postscript_marker"),
 )
-_FORBIDDING = ("never_contains", "released_never_contains", "ifeval_keywords_forbidden_words")
+_FORBIDDING = (
+    *("never", "never_contains", "released_never_contains", "ifeval_keywords_forbidden_words"),
+)
 
 
 def phrases_in_prompt(prompt: str) -> list[str]:

@@ -16,7 +16,7 @@ from holdfast.measures.clause_words import is_negated
 from holdfast.measures.command_words import command_cues, runner_words
 from holdfast.measures.number_words import NUMBER_WORDS
 from holdfast.measures.orders import Passage, Sentence, is_no_rule, read_sentences, shortened
-from holdfast.measures.registry import Measure
+from holdfast.measures.registry import Measure, build
 
 Arguments = Mapping[str, Any]
 
@@ -185,6 +185,12 @@ def _asked(*patterns: str) -> Statement:
     return Statement(patterns, asks=True)
 
 
+def _never(arguments: Arguments) -> list[Statement]:
+    """What another measure asks for, and a clause that forbids to do so."""
+    asked = _statements_of(build(arguments["measure"]))
+    return [Statement(item.patterns, forbidden=item.patterns[-1:]) for item in asked if item.asks]
+
+
 _CLOSES = r"\b(?:end|ends|close|closes|finish|finishes|last|conclude|ask back|always ask|every)\b"
 
 _STATED: Mapping[str, Callable[[Arguments], list[Statement]]] = {
@@ -192,6 +198,7 @@ _STATED: Mapping[str, Callable[[Arguments], list[Statement]]] = {
     "at_most_sentences": lambda arguments: _most(arguments, "sentence"),
     "one_sentence": lambda _: [_asked(r"\b(?:1|a single) sentence\b", rf"{_REPLIES}|\bonly\b")],
     "never_contains": _forbidden_words,
+    "never": _never,
     "contains": _demanded_words,
     "ends_with": _ends,
     "starts_with": _starts,

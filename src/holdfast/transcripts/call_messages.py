@@ -3,6 +3,7 @@
 An API's whole request or response is read as well as the messages alone.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -20,8 +21,25 @@ def system_prompt(text: Any) -> list[Event]:
 def input_messages(value: Any) -> list[Event]:
     """The input of a model's call: text, a message, or messages."""
     if isinstance(value, str):
-        return message_events("user", value)
+        return _labelled_messages(value)
     return read_messages(value if isinstance(value, list) else [value])
+
+
+# how messages begin that an exporter joined to one text: in lower case, or as LangChain's names
+_LABELS = (
+    re.compile(r"^(system|developer|user|assistant|tool): ", re.MULTILINE),
+    re.compile(r"^(System|Human|AI|Tool): ", re.MULTILINE),
+)
+
+
+def _labelled_messages(text: str) -> list[Event]:
+    """A text as a message of the user, or as those that it labels by their roles."""
+    for label in _LABELS:
+        if label.match(text):
+            _, *parts = label.split(text)
+            pairs = zip(parts[::2], parts[1::2], strict=True)
+            return read_messages([{"role": role, "content": said.strip()} for role, said in pairs])
+    return message_events("user", text)
 
 
 _PROMPT_FIELDS = ("system", "instructions", "systemInstruction", "system_instruction")
@@ -66,6 +84,11 @@ def output_messages(value: Any) -> list[Event]:
         value = at(answer, "content") or []
     elif at(value, "incomplete_details", "reason") == "max_output_tokens":  # the Responses API
         answer = {"finish_reason": "max_output_tokens"}
+    elif isinstance(value, list) and value and all(at(part, "toolName") for part in value):
+        parts = [{"type": "tool-call", **part} for part in value]  # of Vercel's AI SDK
+        value = {"role": "assistant", "content": parts}
+    elif isinstance(at(value, "content"), Mapping) and not is_message(value):  # Google's ADK
+        value = value["content"]
     if isinstance(value, Mapping) and not is_message(value):
         content = {"content": value["completion"]} if "completion" in value else {}  # LangChain
         value = value.get("output") or [{"role": "assistant", **value, **content}]

@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any
 
 from holdfast.transcripts.reader import Located, StreamingReader, Unread, file_of
-from holdfast.transcripts.transcript import Event, Malformed, Transcript, linear
+from holdfast.transcripts.transcript import Event, Kind, Malformed, Transcript, linear
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Call:
 
 
 def transcripts_of_calls(
-    calls_in: Callable[[str, Any], Iterable[Call]], description: str
+    calls_in: Callable[[str, Any], Iterable[Call | Unread]], description: str
 ) -> StreamingReader:
     """A reader of a format that consists of calls; `description` names them in the plural."""
 
@@ -37,7 +37,12 @@ def transcripts_of_calls(
         for where, value in values:
             count += 1
             try:
-                calls += (_sharing_events(call, known) for call in calls_in(where, value))
+                for call in calls_in(where, value):
+                    if isinstance(call, Unread):
+                        yield call
+                        failed = True
+                    else:
+                        calls.append(_sharing_events(call, known))
             except Malformed as error:
                 yield Unread(f"{where}: {error}")
                 failed = True
@@ -69,6 +74,7 @@ def _last_of_each_dialog(calls: list[Call]) -> Iterator[Call]:
     by_session: dict[str, list[Call]] = {}
     for call in sorted(calls, key=lambda call: _moment(call.start)):
         kept = by_session.setdefault(call.session, [])
+        call = _with_what_it_answers(call, kept)
         if any(_is_same(call, other) for other in kept):
             continue  # it was written twice
         continued = [n for n, other in enumerate(kept) if _continues(call, other)]
@@ -79,6 +85,20 @@ def _last_of_each_dialog(calls: list[Call]) -> Iterator[Call]:
             kept.append(call)
     for kept in by_session.values():
         yield from kept
+
+
+def _with_what_it_answers(call: Call, earlier: list[Call]) -> Call:
+    """A call with the whole input, if the log has only the results of calls that were made before
+    it, as where a server keeps the dialog.
+    """
+    spoken = _spoken(call.input)
+    ids = {event.call_id for event in spoken if event.kind is Kind.TOOL_RESULT}
+    if not ids or len(spoken) != sum(event.kind is Kind.TOOL_RESULT for event in spoken):
+        return call
+    for other in reversed(earlier):
+        if ids <= {event.call.id for event in other.output if event.call} - {""}:
+            return replace(call, input=[*other.input, *other.output, *spoken])
+    return call
 
 
 def _moment(start: str) -> tuple[float, str]:

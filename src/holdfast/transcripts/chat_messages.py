@@ -15,7 +15,6 @@ from holdfast.chat.messages import Tool
 from holdfast.errors import shortened
 from holdfast.measures.turns import ToolCall
 from holdfast.transcripts.content_blocks import (
-    CALL_TYPES,
     HIDDEN_TYPES,
     Block,
     Summary,
@@ -140,19 +139,22 @@ def _events_of_item(item: Any) -> Iterator[Event]:
     """The events in a message, or in an item of the Responses API."""
     if not isinstance(item, Mapping):
         raise Malformed(f"{shortened(item)} is not an object")
-    if "role" not in item and isinstance(item.get("message"), Mapping):
-        item = item["message"]  # as OpenInference nests them
+    nested = item.get("message")  # as OpenInference nests them, and choices
+    if isinstance(nested, Mapping) and (
+        "role" not in item or ("role" in nested and item.keys().isdisjoint(_CONTENT_FIELDS))
+    ):
+        item = nested
     item = _without_langchain(item)
     kind = str(item.get("type", ""))
-    if kind in CALL_TYPES:
-        yield from message_events("assistant", "", [read_call(item)])
+    if kind.endswith("_call") and "role" not in item:
+        yield from message_events("assistant", "", [read_call(_unwrapped(item))])
     elif kind.endswith("_call_output"):
         output = item.get("output")
         if isinstance(output, Mapping) and "content" in output:  # as Codex wrote it at times
             output = output["content"]
         yield from message_events("tool", text_of(output), call_id=id_of(item))
-    elif kind in HIDDEN_TYPES or kind.endswith("_call"):
-        return  # reasoning, and tools that the provider runs itself
+    elif kind in HIDDEN_TYPES:
+        return
     else:
         yield from _events_of_message(item)
 
@@ -206,6 +208,10 @@ def _role_of(item: Mapping[str, Any]) -> str:
     name = speaker.lower() if isinstance(speaker, str) else ""
     langchain = _LANGCHAIN_CLASS.fullmatch(name)
     role = _ROLES.get(langchain[1] if langchain else name)
+    if role is None and item.get("tool_call_id"):
+        return "tool"  # which some write the tool's name for
+    if speaker is None and "type" in item:
+        raise Malformed(f"its type {shortened(item['type'])} is not known, and it has no role")
     if role is None:
         known = ", ".join(_ROLES)
         raise Malformed(f"it has the role {shortened(speaker)}; the known roles are {known}")
@@ -214,7 +220,10 @@ def _role_of(item: Mapping[str, Any]) -> str:
 
 def _calls_of(item: Mapping[str, Any], in_content: list[ToolCall]) -> list[ToolCall]:
     """The calls in a message's content, and those in `tool_calls` and `function_call`."""
-    listed = item.get("tool_calls") or []
+    extra = item.get("additional_kwargs")  # of LangChain
+    listed = (
+        item.get("tool_calls") or (isinstance(extra, Mapping) and extra.get("tool_calls")) or []
+    )
     if not isinstance(listed, list):
         raise Malformed(f"its tool_calls are {shortened(listed)}, which is not a list")
     # LangChain repeats in `tool_calls` those in the content
@@ -239,7 +248,7 @@ def _unwrapped(call: Any) -> Any:
     if not isinstance(call, Mapping):
         return call
     function = first_of(call, "function", "custom")
-    return {**function, "id": id_of(call)} if isinstance(function, Mapping) else call
+    return {**call, **function, "id": id_of(call)} if isinstance(function, Mapping) else call
 
 
 def _call_in_text(content: Any) -> ToolCall:

@@ -93,7 +93,7 @@ def _values_in(path: Path) -> Iterator[Located | Unread]:
 def _read_markdown(path: Path) -> Iterator[Located]:
     text = read_text(path)
     if text.strip():
-        yield Located(f"{path}, entry 1", Markdown(text))
+        yield Located(f"{path}, entry 1", Markdown(text.replace("\r\n", "\n")))
 
 
 def _as_text(value: Located) -> str:

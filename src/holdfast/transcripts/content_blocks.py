@@ -105,7 +105,7 @@ def read_call(call: Any) -> ToolCall:
     if not isinstance(call, Mapping):
         raise Malformed(f"{shortened(call)} is not a tool call")
     name, kind = call.get("name"), call.get("type")
-    if name is None and kind in CALL_TYPES:
+    if name is None and isinstance(kind, str) and kind.endswith("_call"):
         return ToolCall(kind.removesuffix("_call"), _arguments_of_item(call), id_of(call))
     if not isinstance(name, str):
         raise Malformed(f"the tool call {shortened(dict(call))} has no name")

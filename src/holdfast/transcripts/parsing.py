@@ -8,6 +8,8 @@ from typing import Any
 from holdfast.errors import reason_of
 from holdfast.transcripts.reader import Located, Unread, is_message_list
 
+_PAGES = ("data", "loglines")  # fields of the responses of APIs, which list the values
+
 
 def is_bookkeeping_event(value: Any) -> bool:
     """Whether a line among the events of sessions is in no dialog, such as a snapshot of files."""
@@ -43,8 +45,9 @@ def _parse_document(path: Path, text: str) -> Iterator[Located | Unread]:
     except (ValueError, RecursionError) as error:
         yield Unread(f"{path} is not JSON: {reason_of(error)}")
         return
-    if isinstance(document, dict) and isinstance(document.get("data"), list):
-        entries = document["data"]  # a page of an API's response
+    page = [document.get(n) for n in _PAGES] if isinstance(document, dict) else []
+    if listed := [value for value in page if isinstance(value, list)]:
+        entries = listed[0]
     elif isinstance(document, list) and not is_message_list(document):
         entries = document
     else:

@@ -1,14 +1,18 @@
 """aider's `.aider.chat.history.md`: Markdown, to which each session is appended.
 
 A line that begins with `#### ` is the user's, one with `> ` is aider's, and the rest is the
-model's. So are its quotations, since aider's lines end with two spaces. In a fenced block of the
-model's, only the user's lines have a meaning.
+model's. So are its quotations and headings, since the lines of the others end with two spaces. In a
+fenced block of the model's, only the user's lines have a meaning.
+
+aider repeats some messages as the user's: the words behind a command, and in architect mode the
+plan, which it hands to the model that edits.
 """
 
 import re
 from collections.abc import Iterator
 from typing import Any
 
+from holdfast.chat.reasoning import split_reasoning
 from holdfast.measures.turns import ToolCall
 from holdfast.transcripts.reader import Format, Markdown, Unread, Values, file_of
 from holdfast.transcripts.transcript import Event, Kind, Transcript, linear, message_events
@@ -18,6 +22,7 @@ _USER, _AIDER = "#### ", "> "
 _FENCE = re.compile(r"\s*(```+|~~~+)")
 _TO_THE_MODEL = ("/ask", "/code", "/architect", "/context")  # commands that send what follows them
 _NOTHING = "<blank>"  # in place of an empty message
+_CONFIRMED = re.compile(r"\(Y\)es/\(N\)o.*\]: ")  # what the user answered to a question of aider's
 _EDITED = re.compile(r"Applied edit to (.+)")
 _RUN = re.compile(r"Running (.+)")
 _INTERRUPTED = "^C KeyboardInterrupt"
@@ -47,9 +52,15 @@ def _read(values: Values) -> Iterator[Transcript | Unread]:
 def _events(text: str) -> Iterator[Event]:
     """The events of a session: a block of lines by the same author is one."""
     called = False  # whether a command that the model proposed has just been run
+    said = ""  # the last words of the user or the model
     for author, lines in _blocks(text):
+        words = "\n".join(lines).strip()
         if author == _USER:
-            yield _by_user("\n".join(lines))
+            event = _by_user(words)
+            if event.is_by_user and _is_repeat(event.text, said):
+                event = Event(Kind.REMINDER, event.text)
+            said = event.text if event.is_by_user else said
+            yield event
         elif author == _AIDER:
             for line in lines:
                 event = _by_aider(line, called)
@@ -57,21 +68,31 @@ def _events(text: str) -> Iterator[Event]:
                 yield event
             called = False
         else:
-            yield from message_events("assistant", "\n".join(lines).strip())
+            said = split_reasoning(words).reply
+            yield from message_events("assistant", words)
+
+
+def _is_repeat(text: str, said: str) -> bool:
+    """Whether a text is what was said last, but for spaces."""
+    return text.split() == said.split()
 
 
 def _blocks(text: str) -> Iterator[tuple[str, list[str]]]:
     """Runs of lines by the same author; an empty line alone is nobody's."""
     author, lines = "", list[str]()
     fence = ""  # what closes the block of code that the model opened
-    marks_ends = any(line.startswith(_AIDER) and line.endswith("  ") for line in text.split("\n"))
+    ending = {mark for mark in (_USER, _AIDER) if _ends_lines_with_spaces(text, mark)}
     for line in text.split("\n"):
-        is_code = bool(fence) and not line.startswith(_USER)
+        if author == _USER and not line and lines:  # which ends a message of the user's
+            yield author, lines
+            author, lines = "", []
+            continue
         by = next((mark for mark in (_USER, _AIDER) if line.startswith(mark)), "")
         if line in (_USER.strip(), _AIDER.strip()):  # an empty line of theirs
             by = f"{line} "
-        quotes = marks_ends and author == "" and bool(lines) and not line.endswith("  ")
-        by = "" if is_code or (by == _AIDER and quotes) else by
+        is_by_model = author == "" and by in ending and not line.endswith("  ")
+        is_code = bool(fence) and by != _USER
+        by = "" if is_code or is_by_model else by
         if by != author and (by or line.strip()):
             if "".join(lines).strip():
                 yield author, lines
@@ -80,6 +101,10 @@ def _blocks(text: str) -> Iterator[tuple[str, list[str]]]:
         fence = "" if by else _fence_after(line, fence)
     if "".join(lines).strip():
         yield author, lines
+
+
+def _ends_lines_with_spaces(text: str, mark: str) -> bool:
+    return any(line.startswith(mark) and line.endswith("  ") for line in text.split("\n"))
 
 
 def _fence_after(line: str, fence: str) -> str:
@@ -92,12 +117,13 @@ def _fence_after(line: str, fence: str) -> str:
 
 
 def _by_user(text: str) -> Event:
-    command, _, rest = text.strip().partition(" ")
+    command, _, rest = text.partition(" ")
     if command in _TO_THE_MODEL and rest.strip():
         return Event(Kind.MESSAGE, rest.strip(), "user")
-    if command.startswith(("/", "!")) or text.strip() == _NOTHING:  # to aider, and not to the model
+    is_to_aider = command.startswith(("/", "!")) or _CONFIRMED.search(text) is not None
+    if is_to_aider or text == _NOTHING:
         return Event(Kind.REMINDER, text)
-    return Event(Kind.MESSAGE, text.strip(), "user")
+    return Event(Kind.MESSAGE, text, "user")
 
 
 def _by_aider(line: str, called: bool) -> Event:

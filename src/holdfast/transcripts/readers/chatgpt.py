@@ -53,8 +53,8 @@ def _events(node: Mapping[str, Any]) -> list[Event]:
 def _texts(parts: list[Any]) -> Iterator[str]:
     """The texts of a message's parts, also of those that were spoken."""
     for part in parts:
-        spoken = at(part, "content_type") == "audio_transcription"
-        text = at(part, "text") if spoken else part
+        has_text = at(part, "content_type") in ("text", "audio_transcription")
+        text = at(part, "text") if has_text else part
         if isinstance(text, str):
             yield text
 

@@ -9,7 +9,7 @@ from typing import Any
 from holdfast.errors import shortened
 from holdfast.transcripts.call_messages import system_prompt
 from holdfast.transcripts.chat_messages import read_messages
-from holdfast.transcripts.content_blocks import CALL_TYPES
+from holdfast.transcripts.content_blocks import CALL_TYPES, text_of
 from holdfast.transcripts.injected import element_around, without_elements
 from holdfast.transcripts.reader import (
     Format,
@@ -39,6 +39,8 @@ _BEFORE_REQUEST = re.compile(
     re.DOTALL | re.MULTILINE,
 )
 _IMAGE = re.compile(r"<image\b[^>]*>\s*(?:</image>\s*|\Z)")  # around the part with the image itself
+# the events for display that repeat a message, and whose it is
+_SHOWN = {"user_message": "user", "agent_message": "assistant"}
 _INTERRUPTED = "turn_aborted"  # the element that says that the user interrupted the assistant
 
 
@@ -59,7 +61,8 @@ def _is_of_2025(fields: Mapping[str, Any]) -> bool:
         at(part, "type") in ("input_text", "output_text", "input_image") for part in parts
     )
     is_call = kind in (*CALL_TYPES, "function_call_output", "custom_tool_call_output")
-    return bool(is_message and parts) or (is_call and "call_id" in fields)
+    is_reasoning = kind == "reasoning" and "summary" in fields
+    return bool(is_message and parts) or (is_call and "call_id" in fields) or is_reasoning
 
 
 def _wrapped(fields: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -103,8 +106,10 @@ def _by_session(records: _Records) -> list[_Records]:
 
 
 def _session(name: str, records: _Records) -> Iterator[Transcript | Unread]:
-    """The events of a session; those for display, `event_msg`, repeat the messages."""
+    """The events of a session; those for display, `event_msg`, mostly repeat the messages."""
     typed = _typed_by_the_user(records)
+    roles = _roles(records)
+    only_shown = {kind: role for kind, role in _SHOWN.items() if role not in roles}
     tree = Tree()
     begun = False
     written: set[str] = set()  # the items that have an id
@@ -133,12 +138,27 @@ def _session(name: str, records: _Records) -> Iterator[Transcript | Unread]:
                 last = payload
                 if is_repeat or _is_repeat(mapping(payload), written):
                     continue
-                for message in read_messages([payload]):
+                for message in _read_item(payload):
                     tree.add(replace(event, source=where) for event in _classified(message, typed))
+            elif kind == "event_msg" and (role := only_shown.get(str(at(payload, "type")))):
+                text = str(at(payload, "message") or "")
+                tree.add([Event(Kind.MESSAGE, text, role, source=where)])
         except Malformed as error:
             yield Unread(f"{where}: {error}")
     is_of_subagent, history = _is_of_subagent(records), _origin(records)
     yield replace(tree.transcript(name), is_of_subagent=is_of_subagent, history=history)
+
+
+def _roles(records: _Records) -> set[str]:
+    """The roles that a session has messages in, apart from events for display."""
+    items = [fields for _, fields in records if fields.get("type") == "response_item"]
+    return {str(at(item, "payload", "role")) for item in items}
+
+
+def _read_item(item: Any) -> list[Event]:
+    if at(item, "type") == "agent_message":  # of another agent
+        return [Event(Kind.REMINDER, text_of(item.get("content")))]
+    return read_messages([item])
 
 
 def _is_repeat(item: Mapping[str, Any], written: set[str]) -> bool:
@@ -210,7 +230,8 @@ def _compaction(payload: Mapping[str, Any], said: Sequence[str]) -> Event:
         summary = str(payload.get("message") or "")
         return Event(Kind.COMPACTION, "\n".join([*_last_messages(said), summary]))
     items = [item for item in history if at(item, "type") not in _NOT_MESSAGES]
-    return Event(Kind.COMPACTION, "\n".join(event.text for event in read_messages(items)))
+    texts = [event.text for item in items for event in _read_item(item)]
+    return Event(Kind.COMPACTION, "\n".join(texts))
 
 
 def _last_messages(said: Sequence[str]) -> list[str]:

@@ -145,7 +145,8 @@ def _add(record: Mapping[str, Any], dialog: _Dialog, where: str) -> Iterator[Unr
             yield from _rewind(dialog, data, where)
         elif kind == "session.truncation":
             count = data.get("messagesRemovedDuringTruncation")
-            messages = f"{count} {'message' if count == 1 else 'messages'}"
+            counted = f"{count} {'message' if count == 1 else 'messages'}"
+            messages = counted if isinstance(count, int) else "messages"
             yield Unread(
                 f"{where}: Copilot CLI removed {messages} from the model's context (a truncation);"
                 " the log does not say which, so they are taken to be in it still"
@@ -184,8 +185,10 @@ def _classified(data: Mapping[str, Any]) -> list[Event]:
     if not isinstance(text, str):
         raise Malformed(f"the content {shortened(text)} is not text")
     source = data.get("source")
-    if data.get("isAutopilotContinuation") is True or source not in (None, "", "user"):
-        return [Event(Kind.REMINDER, text)]
+    is_empty = not (text.strip() or data.get("attachments"))  # as autopilot goes on with one
+    is_by_program = is_empty or data.get("isAutopilotContinuation") is True
+    if is_by_program or source not in (None, "", "user"):
+        return [Event(Kind.REMINDER, text or str(data.get("transformedContent") or ""))]
     return message_events("user", text)
 
 

@@ -38,10 +38,9 @@ _FOR_DISPLAY = ("info", "warning", "about", "help", "stats", "quit", "compressio
 _INJECTED = ("session_context", "hook_context", "system-reminder")
 _COMPRESSED = "compressed"  # the type, made up here, of what replaced the dialog
 _TYPES = ("user", "gemini", "info", "warning", "error")
-
-
 # the first message of a saved chat, and where the texts of named files begin in a message
 _SETS_UP = ("This is the Gemini CLI. We are setting up the context", "<session_context>")
+_GOES_ON = "System: Please continue."  # of the program, where the model stopped too early
 _FILES = "--- Content from referenced files ---"
 
 
@@ -269,7 +268,7 @@ def _classified(event: Event) -> Event:
     if not event.is_by_user:
         return event
     text = without_elements(event.text, _INJECTED).partition(_FILES)[0].strip()
-    if text or not event.text:
+    if (text or not event.text) and text != _GOES_ON:
         return Event(Kind.MESSAGE, text, "user")
     return Event(Kind.REMINDER, event.text)
 

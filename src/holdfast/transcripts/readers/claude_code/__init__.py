@@ -6,9 +6,11 @@ that they make up, each a tree with an active path (`session_tree`), and the eve
 (`session_events`).
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
+from holdfast.errors import shortened
+from holdfast.transcripts.content_blocks import CALL_BLOCK_TYPES
 from holdfast.transcripts.reader import Format, Unread, Values, fields_of, objects
 from holdfast.transcripts.readers import langfuse
 from holdfast.transcripts.readers.claude_code.session_events import events_of
@@ -17,6 +19,10 @@ from holdfast.transcripts.readers.claude_code.session_tree import session_trees
 from holdfast.transcripts.transcript import Transcript
 
 _TYPES = ("user", "assistant", "system", "summary", "progress", "attachment")
+_OF_DIALOG = (
+    *CALL_BLOCK_TYPES,
+    "tool_result",
+)  # what a line of an unknown type may be, as in a copy
 _OF_OTHERS = ("traceId", "trace_id", "messages")  # fields of other formats that have a sessionId
 
 
@@ -34,6 +40,7 @@ def _recognises(value: Any) -> bool:
 def _read(values: Values) -> Iterator[Transcript | Unread]:
     records, others = objects(values)
     yield from others
+    yield from _of_unknown_types(records)
     lines, rewritten = lines_of(records)
     yield from rewritten
     for tree in session_trees(lines):
@@ -41,6 +48,15 @@ def _read(values: Values) -> Iterator[Transcript | Unread]:
         nodes, unread = events_of(tree)
         yield from unread
         yield tree.transcript(nodes)
+
+
+def _of_unknown_types(records: list[tuple[str, Mapping[str, Any]]]) -> Iterator[Unread]:
+    """What is said in lines that are neither messages of a known type nor bookkeeping."""
+    for where, fields in records:
+        kind = fields.get("type")
+        is_message = isinstance(fields.get("message"), dict) and kind not in _TYPES
+        if kind in _OF_DIALOG or is_message:
+            yield Unread(f"{where}: the type {shortened(kind)} of its line is not known")
 
 
 FORMAT = Format("claude-code", _recognises, _read, has_events=True)

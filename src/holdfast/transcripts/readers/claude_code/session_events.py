@@ -105,6 +105,8 @@ def _events(
         return [Event(Kind.CLEARING, clears=_cleared(line))]
     if line.kind == "attachment":
         return list(events_of_attachment(line.fields.get("attachment")))
+    if line.kind == "system" and at(line.fields, "message", "role") == "system":
+        return [Event(Kind.MESSAGE, line.text, "system")]
     if not line.is_message:
         return []
     if line.is_by_the_program:

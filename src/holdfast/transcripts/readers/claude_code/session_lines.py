@@ -116,6 +116,12 @@ class SessionLine:
         return {str(block.get(name)) for block in self.blocks if block.get("type") == kind}
 
     @property
+    def takes_back(self) -> list[str]:
+        """The uuids of replies that another one replaced, or that a refusal took back."""
+        listed = [self.fields.get(n) for n in ("supersedesUuids", "retractedMessageUuids")]
+        return [str(uuid) for uuids in listed if isinstance(uuids, list) for uuid in uuids]
+
+    @property
     def compaction(self) -> Mapping[str, Any]:
         """The details of a compaction that its boundary gives."""
         return fields_of(self.fields.get("compactMetadata", self.fields.get("compact_metadata")))

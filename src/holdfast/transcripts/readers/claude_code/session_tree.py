@@ -44,8 +44,8 @@ class SessionTree:
         if left_out := [line for line in self.abandoned if line.is_message]:
             count = f"{len(left_out)} {'message' if len(left_out) == 1 else 'messages'}"
             yield Unread(
-                f"{self.source}: {count} of abandoned branches (rewound, or the question was"
-                f" edited), from {position_of(left_out[0].where)} on, left out"
+                f"{self.source}: {count} of abandoned branches (rewound or retracted, or the"
+                f" question was edited), from {position_of(left_out[0].where)} on, left out"
             )
 
     def transcript(self, nodes: Mapping[str, Sequence[Event]]) -> Transcript:
@@ -85,7 +85,7 @@ def _has_message(lines: Sequence[SessionLine]) -> bool:
 def _subagent(name: str, lines: Sequence[SessionLine]) -> SessionTree:
     """The dialog of a subagent, which no user rewinds."""
     source = f"{file_of(lines[0].where)}, {name}"
-    line_ids = {line.id for line in lines}
+    line_ids = _without_taken_back({line.id for line in lines}, lines)
     return SessionTree(source, lines, _linked(lines), line_ids, is_of_subagent=True)
 
 
@@ -110,11 +110,14 @@ def _sessions(lines: Sequence[SessionLine]) -> Iterator[SessionTree]:
 def _linked(lines: Sequence[SessionLine]) -> dict[str, str | None]:
     """The parent of each line. One whose parent the file lacks follows the line before it."""
     known = {line.id for line in lines}
+    names_parents = any(line.parent for line in lines) or not any(
+        line.is_root for line in lines if line.kind == "assistant"
+    )
     parents: dict[str, str | None] = {}
     before: dict[str, str] = {}  # the last line of each session
     for line in lines:
         parent = line.parent
-        begins = line.is_root and not (line.is_boundary or line.is_summary)
+        begins = names_parents and line.is_root and not (line.is_boundary or line.is_summary)
         if not begins and parent not in known:
             parent = before.get(line.session)
         parents[line.id] = parent
@@ -179,4 +182,8 @@ def _active(lines: Sequence[SessionLine], parents: Mapping[str, str | None]) -> 
             for line in lines
             if line.reply_id in replies or line.ids_in("tool_result", "tool_use_id") & calls
         }
-    return active
+    return _without_taken_back(active, lines)
+
+
+def _without_taken_back(ids: set[str], lines: Sequence[SessionLine]) -> set[str]:
+    return ids.difference(*(line.takes_back for line in lines))

@@ -1,0 +1,204 @@
+"""What a reply must not be: in a language, begun or ended with certain words, one word long.
+
+The measure `never` turns another one round. A clause is read here only by its negation, so that it
+is never taken for the rule that asks for the same.
+"""
+
+import re
+
+from holdfast.drafting.bot_prompts import QUOTES, REPLY, BotClause
+from holdfast.drafting.drafts import Draft, Spec
+from holdfast.drafting.forms import Forms, any_words, first_match, forms, one_of
+from holdfast.measures.arguments import NAMES
+
+# "never", "you must not ever", "avoid"; behind it, a verb in the infinitive or with -ing
+_NEVER = (
+    r"(?:(?:\b"
+    + one_of(
+        *("never(?: ever)?", "cannot", "avoid", "refrain from", "under no circumstances"),
+        "(?:do|must|should|shall|will|may|can) (?:not|never)(?: ever)?",
+    )
+    + r"|(?:do|must|should|ca|wo)n't(?: ever)?))"
+)
+# of a negation that leaves something open, or is about others: "you need not", "users never"
+_NO_PROHIBITION = re.compile(
+    r"\b"
+    + one_of(
+        *("need", "needs", "have to", "has to", "required", "necessary", "if", "when", "they"),
+        *("users?", "customers?", "who", "why", "only", "always"),
+    )
+    + r"\b[^,:]*$",
+    re.I,
+)
+_END_OF_RULE = (
+    r"(?= *(?:$|[,.:]| (?:and|or|but|nor|instead|ever|at all|to (?:the )?users?|again)\b))"
+)
+
+_CODES = {name.lower(): code for code, name in NAMES.items()}
+_NAME = one_of(*sorted(map(re.escape, _CODES), key=len, reverse=True))
+_LANGUAGE_LIST = rf"(?P<names>{_NAME}(?:(?:,? (?:or|nor|and)|,|/) ?(?:in )?{_NAME})*)"
+_TALK = one_of(
+    *("repl(?:y|ying)", "respond(?:ing)?", "answer(?:ing)?", "writ(?:e|ing)", "speak(?:ing)?"),
+    *("talk(?:ing)?", "convers(?:e|ing)", "chat(?:ting)?", "communicat(?:e|ing)"),
+)
+_OBJECT = any_words(
+    *"to with the users? customers? guests? them me us anyone anything back your".split(),
+    *"messages? replies responses answers questions?".split(),
+)
+_NOT_IN = forms(
+    {
+        "Never reply to the user in French or German": (
+            rf"{_NEVER} {_TALK} {_OBJECT}in {_LANGUAGE_LIST}{_END_OF_RULE}"
+        ),
+        "Your replies must never be in French": (
+            rf"\b{REPLY} {_NEVER.replace('avoid', 'are never')} (?:be )?(?:written )?"
+            rf"in {_LANGUAGE_LIST}{_END_OF_RULE}"
+        ),
+        "Do not speak French": (
+            rf"{_NEVER} (?:speak(?:ing)?|switch(?:ing)? to) {_LANGUAGE_LIST}{_END_OF_RULE}"
+        ),
+    }
+)
+_IN_NO_OTHER = forms(
+    {
+        "Never answer in any language other than German": (
+            rf"{_NEVER} {_TALK} {_OBJECT}in (?:any|a|another) (?:other )?language"
+            rf" (?:other than|but|except|than|apart from) (?P<name>{_NAME})(?= *(?:$|[,.:]))"
+        )
+    }
+)
+
+_BEGIN = one_of(*"start starting begin beginning open opening preface prefacing".split())
+_END = one_of(
+    *"end ending close closing finish finishing conclude concluding".split(),
+    "sign(?:ing)? off",
+)
+_THE_REPLY = rf"(?: (?:(?:an? )?{REPLY}|it))?"
+_KIND = any_words(
+    *"the a any words? phrases? an filler fillers generic expressions? openers? clichés?".split(),
+    *"sentences? interjections? affirmations? pleasantries greetings? something things".split(),
+    *("such as", "like", "as", "similar to", "stock", "empty", "flattery", "praise"),
+)
+_WITH = r"(?:with|by saying|by writing|using)"
+_ANY_OF = rf"{_WITH} {_KIND}:? ?,? ?(?P<quotes>{QUOTES})"
+_NOT_FIRST = forms(
+    {
+        "Never start a reply with phrases like ⟪0⟫ or ⟪1⟫": (
+            rf"{_NEVER} {_BEGIN}{_THE_REPLY} {_ANY_OF}"
+        )
+    }
+)
+_NOT_LAST = forms({"Do not end your replies with ⟪0⟫": rf"{_NEVER} {_END}{_THE_REPLY} {_ANY_OF}"})
+_NO_QUESTION_LAST = forms(
+    {
+        "Never end your reply with a follow-up question": (
+            rf"{_NEVER} {_END}{_THE_REPLY} {_WITH} (?:an? |any )?"
+            rf"(?:follow-?up |open-ended |closing )?questions?{_END_OF_RULE}"
+        )
+    }
+)
+# after the quotations: "never begin with ⟪0⟫ in an e-mail"
+_NARROWED = re.compile(r",? (?:if|when|unless|in (?:an?|the|your)|for|to|about|more|while)\b", re.I)
+_NOT_OF_REPLIES = re.compile(
+    r"\b(?:sentences?|paragraphs?|lines?|conversations?|e-?mails?|messages? to|calls?|sections?"
+    r"|commits?|titles?|files?|comments?|posts?|articles?)\b",
+    re.I,
+)
+_PLACEHOLDER = re.compile(r"[\[{<]|\.\.\.\S|_{2,}|%s|\$|\bX\b")
+
+_FORBIDDEN_SPECS: tuple[tuple[Forms, str, Spec], ...] = (
+    (
+        forms(
+            {
+                "Never reply in all caps": (
+                    rf"{_NEVER} {_TALK} {_OBJECT}in (?:all[- ]caps|all capitals|capital letters"
+                    rf"|(?:all )?upper ?-?case){_END_OF_RULE}"
+                )
+            }
+        ),
+        "tone",
+        {"name": "upper_case"},
+    ),
+    (
+        forms(
+            {
+                "Never give one-word answers": (
+                    rf"{_NEVER} (?:giv(?:e|ing)|us(?:e|ing)|writ(?:e|ing)|send(?:ing)?)"
+                    rf" (?:one|single)[- ]word (?:answers|replies|responses|messages){_END_OF_RULE}"
+                ),
+                "Do not reply with one word": (
+                    rf"{_NEVER} {_TALK} (?:in|with) (?:just |only )?"
+                    rf"(?:one|a single) word{_END_OF_RULE}"
+                ),
+            }
+        ),
+        "length",
+        {"name": "word_count", "count": 1},
+    ),
+    (
+        forms(
+            {
+                "Never reply in JSON": (
+                    rf"{_NEVER} {_TALK} {_OBJECT}(?:in|with|as) (?:raw )?JSON{_END_OF_RULE}"
+                )
+            }
+        ),
+        "format",
+        {"name": "ifeval_detectable_format_json_format"},
+    ),
+)
+
+
+def reply_prohibitions(clause: BotClause) -> list[Draft]:
+    """Never reply in French; never begin with "Certainly"; do not end with a question."""
+    drafts = [*_languages(clause.text), *_edges(clause)]
+    for ways, kind, spec in _FORBIDDEN_SPECS:
+        if _match(ways, clause.text):
+            drafts.append(_never(kind, spec))
+    return drafts
+
+
+def _never(kind: str, spec: Spec) -> Draft:
+    return Draft(kind, "prohibition", {"name": "never", "measure": spec})
+
+
+def _match(ways: Forms, text: str) -> re.Match[str] | None:
+    """The match of a form, unless what is before it makes the negation none, or one of others."""
+    match = first_match(ways, text)
+    return None if match is None or _NO_PROHIBITION.search(text[: match.start()]) else match
+
+
+def _languages(text: str) -> list[Draft]:
+    if sole := _match(_IN_NO_OTHER, text):
+        spec = {"name": "language", "code": _CODES[sole["name"].lower()]}
+        return [Draft("language", "requirement", spec)]
+    match = _match(_NOT_IN, text)
+    names = re.findall(rf"\b{_NAME}\b", match["names"], re.I) if match else []
+    specs = ({"name": "language", "code": _CODES[name.lower()]} for name in names)
+    return [_never("language", spec) for spec in specs]
+
+
+def _edges(clause: BotClause) -> list[Draft]:
+    if _match(_NO_QUESTION_LAST, clause.text):
+        return [_never("closing", {"name": "asks_back"})]
+    drafts: list[Draft] = []
+    for ways, kind in ((_NOT_FIRST, "opening"), (_NOT_LAST, "closing")):
+        match = _match(ways, clause.text)
+        if match is None or _NARROWED.match(clause.text[match.end() :]):
+            continue
+        if _NOT_OF_REPLIES.search(re.sub(REPLY, "", match[0][: match.start("quotes")])):
+            continue
+        for quote in clause.quoted(match["quotes"]):
+            words = quote.strip().strip(".,:;!?…").strip()
+            if not re.search(r"\w", words) or _PLACEHOLDER.search(words):
+                return []
+            drafts.append(_never(kind, _edge_spec(words, opens=kind == "opening")))
+    return drafts
+
+
+def _edge_spec(words: str, opens: bool) -> Spec:
+    """What begins with some words, or has them in its last sentence's beginning or end."""
+    if opens:
+        return {"name": "starts_with", "word": words}
+    escaped = re.escape(words).replace(r"\ ", " ").replace(r"\-", "-").replace("'", "['’]")
+    return {"name": "regex", "regex": rf"\b{escaped}\b[^.!?\n]*[.!?\s]*\Z", "flags": "i"}
