@@ -70,7 +70,9 @@ def draw(logits: Tensor, samplings: Sequence[Sampling], numbers: Sequence[float]
     # in place, as the passes over a large vocabulary are what takes time
     blocks.sub_(highest.amax(-1)[:, None, None]).div_(parameters[:, :1, None].float())
     probabilities = blocks.flatten(1)[:, :size].softmax(-1)
-    tokens = _drawn(probabilities.gather(1, ids), ids, parameters, size).tolist()
+    # where all but a few tokens are forbidden, some ids are those of no token
+    likeliest = probabilities.gather(1, ids.clamp(max=size - 1)) * (ids < size)
+    tokens = _drawn(likeliest, ids, parameters, size).tolist()
     for count in (_MORE, size):
         again = [index for index, token in enumerate(tokens) if token == _NEEDS_MORE]
         if not again:
