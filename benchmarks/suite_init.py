@@ -15,7 +15,8 @@ after the items of checklists and lists of prohibitions, the eighth after what t
 both are files of small repositories at random, where the six before were mostly of known ones.
 
 The ninth set was drafted after the eighth, the tenth after what the ninth showed; both are half
-small repositories at random, half known ones.
+small repositories at random, half known ones. The eleventh to the thirteenth, each drafted after
+what the one before it showed, have prompts of chat bots beside rules files.
 
 The numbers of the present version, `now`, are of the files that FOLDER has.
 
@@ -35,17 +36,18 @@ import numpy as np
 from stamp import measured_on, write_record
 
 from holdfast.analysis.statistics import SCORES, estimate
+from holdfast.drafting.drafted_files import statements_of
 from holdfast.drafting.line_rules import Undrafted, draft
-from holdfast.drafting.rules_file import read_statements
 
 LABELS = Path(__file__).parent / "suite_init_labels.json"
 
 
-def drafted_in(text: str) -> list[tuple[int, str, dict[str, Any]]]:
+def drafted_in(path: Path, text: str) -> list[tuple[int, str, dict[str, Any]]]:
     """The drafted rules of a file: their line, kind and measure."""
     rows = []
-    for statement in read_statements(text):
-        drafts = draft(statement)
+    statements, of_bot = statements_of(path, text)
+    for statement in statements:
+        drafts = draft(statement, of_bot)
         if not isinstance(drafts, Undrafted):
             rows += [(statement.line, rule.kind, rule.measure) for rule in drafts]
     return rows
@@ -85,7 +87,7 @@ def measure_set(files: list[dict[str, Any]], folder: Path) -> dict[str, Any]:
             (row["line"], json.dumps(row["measure"])): row["right"] for row in file["drafted"]
         }
         by_line: dict[int, list[bool]] = {}
-        for line, kind, spec in drafted_in(text_of(file, folder)):
+        for line, kind, spec in drafted_in(path_of(file, folder), text_of(file, folder)):
             verdict = judged.get((line, json.dumps(spec)))
             if verdict is None:
                 unjudged.append(f"{file['repo']} {file['path']}:{line} {json.dumps(spec)}")
@@ -132,6 +134,7 @@ def main() -> None:
         "with_the_grammar": ["fifth", "sixth"],
         "with_lists": ["seventh", "eighth"],
         "with_forms": ["ninth", "tenth"],
+        "with_never": ["eleventh", "twelfth", "thirteenth"],
     }
     at_hand = {
         name: [file for file in files if path_of(file, arguments.folder).exists()]

@@ -12,6 +12,7 @@ from log_variations import IMAGE, ONE, TWO, Variation, check, lines, text, varia
 from holdfast.drift import load_suite
 from holdfast.logs import read_logs, score_logs
 from holdfast.logs.context import Contexts
+from holdfast.measures.file_edits import edits_by_call
 
 # Claude Code
 
@@ -97,6 +98,13 @@ test_sessions_of_claude_code = variations(
                                 mid="msg_1"), {**A1, "parentUuid": "a0"})},
         ONE,
     ),
+    Variation("a session of Qwen Code's", {"s.jsonl": lines(
+        {**U1, "message": {"role": "user", "parts": [{"text": "Hi"}]}},
+        {**A1, "message": {"role": "model", "parts": [{"text": "A."}]}})},
+        refused="no known format"),
+    Variation("a line before the one that it follows", {"s.jsonl": lines(U1, A2, U2, A1)}, TWO),
+    Variation("an interruption and what the user says then", {"s.jsonl": lines(
+        U1, A1, u("u2", "a1", [text("[Request interrupted by user]"), text("More?")]), A2)}, TWO),
     Variation("a file in which no line names a parent", {"s.jsonl": lines(
         *({**event, "parentUuid": None} for event in S1))}, TWO),
     Variation("a reply that another one replaced", {"s.jsonl": lines(
@@ -383,7 +391,7 @@ test_sessions_of_claude_code = variations(
         {"a.jsonl": lines(*WORKED, a("a1", "r1", use("t2", "pwd"), mid="m1"),
                           res("r2", "a1", "t2"), a("a2", "r2", "A.", mid="m2")),
          "b.jsonl": lines(*refreshed([*WORKED, a("b1", "r1", "B.", mid="m9")]))},
-        ONE, problem="it begins as there, and what follows here is left out",
+        [ONE[0], [("Hi", "B.")]],
     ),
     Variation(
         "a context that was cleared",
@@ -570,6 +578,18 @@ test_rollouts_of_codex = variations(
     Variation("a call of a kind that is not known", {"r.jsonl": lines(
         META, CU, item(type="tool_call", function={"name": "shell"}, arguments={"command": "ls"}),
         CA)}, ONE, calls=["ls"]),
+    Variation("calls that a script of the model's made", {"r.jsonl": lines(
+        META, CU, item(type="custom_tool_call", name="exec", call_id="c1", input="await f()"),
+        cx("event_msg", type="exec_command_end", call_id="c2", command=["git", "push"],
+           aggregated_output="x", source="agent"),
+        cx("event_msg", type="exec_command_end", call_id="c3", command=["ls"], source="user_shell"),
+        cx("event_msg", type="mcp_tool_call_end", call_id="c4", invocation={
+            "server": "s", "tool": "t", "arguments": {"q": "y"}}, result={"Ok": {"content": []}}),
+        output("done"), CA)}, ONE, calls=["await f()", "['git', 'push']", "y"],
+        results=["x", "", "done"]),
+    Variation("a call that an event for display repeats", {"r.jsonl": lines(
+        META, CU, calls("shell", {"command": "ls"}), cx("event_msg", type="exec_command_end",
+            call_id="c1", command=["bash", "-lc", "ls"]), output("x"), CA)}, ONE, calls=["ls"]),
     Variation("an item of a kind that is not known", {"r.jsonl": lines(
         META, CU, item(type="tool_result", name="shell", result="x"), CA)}, ONE,
         problem="its type 'tool_result' is not known"),
@@ -1509,3 +1529,19 @@ def test_why_a_rule_was_broken_that_a_file_said(between, cause, why, tmp_path):
     run = score_logs(read_logs([tmp_path / "s.jsonl"]), suite, tmp_path / "run")
     (broken,) = [probe.cause for d in run.dialogs for probe in d.probes if probe.cause is not None]
     assert broken.cause == cause and why in broken.why
+
+
+def test_a_patch_that_a_script_of_codex_applied_is_an_edit(tmp_path):
+    changes = {
+        "/x/a.py": {"type": "update", "unified_diff": "@@ -1 +1 @@\n-old\n+new\n"},
+        "/x/b.py": {"type": "add", "content": "first\nsecond\n"},
+    }
+    patched = cx("event_msg", type="patch_apply_end", call_id="c2", success=True, changes=changes)
+    path = tmp_path / "r.jsonl"
+    path.write_text(written(lines(META, CU, patched, CA)), encoding="utf-8")
+    (dialog,) = read_logs([path]).dialogs
+    edits = [edit for call in dialog.turns[0].done.calls for edit in edits_by_call(call)]
+    assert [(edit.path, edit.added) for edit in edits] == [
+        ("/x/a.py", ("new",)),
+        ("/x/b.py", ("first\nsecond",)),
+    ]

@@ -115,7 +115,6 @@ RULES = [  # a line, a reply that follows it, one that breaks it
     ("Never ask follow-up questions.", "Yes.", "Yes. Why?"),
     ("Ask at most one question per reply.", "Why?", "Why? When?"),
     ("NEVER ask multiple questions in a single message.", "Why?", "Why? When?"),
-    ('**NEVER:**\n\n- Use the words: "bad", "wrong"', "Yes.", "That is wrong."),
     ("Never reply in French.", "The sky is blue today.", "Le ciel est bleu aujourd'hui."),
     ("Don't begin replies with “Certainly”.", "It is certainly so.", "Certainly! It is."),
     ('Never start a response with phrases like "Great question!"', "Yes.", "Great question. Yes."),
@@ -196,12 +195,17 @@ def test_what_holds_only_at_times_or_for_other_texts_is_no_rule(line):
     "line",
     [
         "End with a question, suggestion, or hook.",
+        "Never use more than one exclamation mark.",
+        "Avoid excessive exclamation marks.",
+        "Keep replies concise: 2 to 4 sentences for most questions.",
+        "For simple questions: reply in 2 to 4 sentences.",
+        "For detailed questions, or if asked: explain it all. Write up to 20 sentences.",
         "Keep replies concise (2-4 sentences ideal for chats).",
         "A brief explanation of the causes (1-2 sentences, factual)",
     ],
 )
 def test_what_is_one_way_of_several_or_of_a_part_is_no_rule(line):
-    assert not drafted(line)
+    assert not drafted(f"- {line}")
 
 
 def test_a_length_of_commit_messages_is_no_length_of_replies():

@@ -95,6 +95,8 @@ SAYS_NOT = [
     "Do not edit files under src/.",  # another path
     "The migrations/ folder was mentioned.",
     "Ignore the rule: do not edit files under migrations/ was only for May.",
+    "The user no longer minds edits of files under migrations/.",
+    "Do you always say: do not edit files under migrations/?",
     "",
 ]
 

@@ -6,9 +6,22 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from log_variations import BRIEF, HI, IMAGE, ONE, TWO, A, Variation, lines, text, variations
+from log_variations import (
+    BRIEF,
+    HI,
+    IMAGE,
+    ONE,
+    TWO,
+    A,
+    Variation,
+    lines,
+    text,
+    variations,
+    written,
+)
 
 from holdfast.logs import read_logs
+from holdfast.logs.context import Contexts
 
 # exports of chats
 
@@ -286,6 +299,10 @@ test_lists_of_messages = variations(
 )  # fmt: skip
 
 test_messages_of_anthropic = variations(
+    Variation("a sentence that citations split", {"log.jsonl": lines({"system": "x", "messages": [
+        HI, {"role": "assistant", "content": [text("It costs "), {**text("5 euros"), "citations": [
+            {"type": "char_location", "cited_text": "5"}]}, text(".")]}]})},
+        [[("Hi", "It costs 5 euros.")]]),
     Variation("a prompt as text", chatfile(HI, A, system="Be brief."), ONE, system="Be brief.",
         format="anthropic"),
     Variation("a prompt in blocks", chatfile(HI, A, system=[{**text("Be brief."),
@@ -349,6 +366,18 @@ test_responses = variations(
         "reason": "max_output_tokens"}), ONE, is_cut=True),
     Variation("an input with an image", responses(MSG, input=[{"role": "user", "content": [
         {"type": "input_text", "text": "Hi"}, {"type": "input_image", "image_url": "x"}]}]), ONE),
+    Variation("a call of a server's tool, with its output", responses({
+        "type": "mcp_call", "id": "m", "name": "f", "arguments": '{"x": "ls"}', "output": "y"},
+        MSG), ONE, calls=["ls"], results=["y"]),
+    Variation("a response that another one continues", {"log.jsonl": lines(
+        {"id": "r2", "previous_response_id": "r1", "input": "More?", "output": [{
+            **MSG, "content": [{"type": "output_text", "text": "B."}]}]},
+        {"id": "r1", "input": "Hi", "output": [MSG]})}, TWO),
+    Variation("a response that two others continue", {"log.jsonl": lines(
+        {"id": "r1", "input": "Hi", "output": [MSG]},
+        {"id": "r2", "previous_response_id": "r1", "input": "More?", "output": [MSG]},
+        {"id": "r3", "previous_response_id": "r1", "input": "Or?", "output": [MSG]})},
+        [[("Hi", "A."), ("More?", "A.")], [("Or?", "A.")]], problem="1 of its 2 turns"),
     Variation("a reference to an item", responses(MSG, input=[{"type": "item_reference", "id": "x"},
         HI]), ONE),
 )  # fmt: skip
@@ -572,6 +601,42 @@ test_observations_of_langfuse = variations(
             calls=["ls"]),
     Variation("a reply as a text in an object", {"x.jsonl": lines(gen([HI], {"content": "A."}))},
         ONE),
+    Variation("a reply of Google's ADK", {"x.jsonl": lines(gen([HI], {
+        "content": {"role": "model", "parts": [{"text": "A."}]}, "usage_metadata": {}}))}, ONE),
+    Variation("a choice as it is", {"x.jsonl": lines(gen([HI], [
+        {"index": 0, "role": "assistant", "message": A}]))}, ONE),
+    Variation("a prompt that only the response has", {"x.jsonl": lines(gen([HI], {
+        "id": "r", "object": "response", "instructions": "Be brief.", "output": [MSG]}))}, ONE,
+        system="Be brief."),
+    Variation("messages in one text", {"x.jsonl": lines(gen(
+        "system: Be brief.\nuser: H\ni\nassistant: A.\nuser: More?", "B."))},
+        [[("H\ni", "A."), ("More?", "B.")]], system="Be brief."),
+    Variation("messages in one text, as LangChain writes them", {"x.jsonl": lines(gen(
+        "System: Be brief.\nHuman: Hi", "A."))}, ONE, system="Be brief."),
+    Variation("calls in LangChain's extra fields", {"x.jsonl": lines(gen([HI, {
+        "role": "assistant", "content": "", "additional_kwargs": {"tool_calls": [fn()]}}, RESULT],
+        A))}, ONE, calls=["ls"], results=["y"]),
+    Variation("tools among the messages", {"x.jsonl": lines(gen([HI, {
+        "role": "tool", "content": {"type": "function", "function": {"name": "f"}}}], A))}, ONE,
+        results=[]),
+    Variation("calls as a content", {"x.jsonl": lines(gen([HI, {
+        "role": "tool", "content": json.dumps([fn()])}, {"role": "tool", "content": "y"}], A))},
+        ONE, calls=["ls"], results=["y"]),
+    Variation("a tool's name as the role of its result", {"x.jsonl": lines(gen([HI, {
+        "role": "assistant", "content": "", "tool_calls": [fn()]}, {"role": "f", "content": "y"}],
+        A))}, ONE, calls=["ls"], results=["y"]),
+    Variation("calls of Vercel's SDK", {"x.jsonl": lines(gen([HI], [
+        {"toolCallId": "c", "toolName": "f", "input": {"x": "ls"}}]))}, [[("Hi", "")]],
+        calls=["ls"]),
+    Variation("a call within a call", {"x.json": {"id": "t", "observations": [
+        gen({"prompt": "Hi"}, "A.", id="o1"),
+        gen([BRIEF, HI], "A.", id="o2", parentObservationId="o1", startTime="2")]}}, ONE,
+        system="Be brief."),
+    Variation("a call that is not read, beside another", {"x.json": {"id": "t", "observations": [
+        gen([None], "A.", id="o1"), gen([HI], A, id="o2")]}}, ONE, problem="observation o1"),
+    Variation("a call with results alone", {"x.json": {"id": "t", "observations": [
+        gen([HI], {"role": "assistant", "content": "", "tool_calls": [fn()]}, id="o1"),
+        gen([RESULT], A, id="o2", startTime="2")]}}, ONE, calls=["ls"], results=["y"]),
     Variation("a reply as a completion", {"x.jsonl": lines(gen([HI], {"completion": "A."}))}, ONE),
 )  # fmt: skip
 
@@ -730,6 +795,9 @@ test_logs_of_inspect = variations(
     Variation("an error", inspected(sample(IH, IA, error={"message": "429"})), ONE, problem="429"),
     Variation("a log of a later version", inspected(sample(IH, IA), version=9), ONE,
         problem="version"),
+    Variation("a summary of the dialog so far", inspected(sample(IH, IA, {
+        "role": "user", "content": "[CONTEXT COMPACTION SUMMARY]", "metadata": {"summary": True}},
+        {"role": "user", "content": "More?"}, {**A, "content": "B."})), TWO),
     Variation("samples in lines", {"s.jsonl": lines(sample(IH, IA))}, ONE),
     Variation("a tool of the provider's", inspected(sample(IH, {**IA, "content": [
         {"type": "tool_use", "tool_type": "web_search", "id": "w", "name": "web_search",
@@ -737,6 +805,31 @@ test_logs_of_inspect = variations(
     Variation("an image", inspected(sample({**IH, "content": [text("Hi"), {
         "type": "image", "image": "data:", "detail": "auto"}]}, IA)), ONE),
 )  # fmt: skip
+
+
+def test_turns_that_a_call_with_the_last_messages_repeats_count_once(tmp_path):
+    why = [msg("user", part("Why?"))]
+    content = spans(
+        span(**io()),
+        span("s2", start=2, **io(MORE, OUT_B)),
+        span("s3", start=3, **io([*MORE[2:], *OUT_B, *why], [msg("assistant", part("C."))])),
+        span("s4", start=4, **io([*why, msg("assistant", part("C.")), *MORE[2:]], OUT_B)),
+    )
+    path = tmp_path / "spans.jsonl"
+    path.write_text(written(content["spans.jsonl"]))
+    logs = read_logs([path])
+    said = [[(turn.user, turn.done.text) for turn in dialog.turns] for dialog in logs.dialogs]
+    assert said == [TWO[0], [("Why?", "C.")], [("More?", "B.")]]
+
+
+def test_a_summary_in_a_log_of_inspect_replaces_all_but_the_input(tmp_path):
+    summary = {"role": "user", "content": "Summary.", "metadata": {"summary": True}}
+    path = tmp_path / "log.json"
+    path.write_text(json.dumps(inspected(sample(IH, IA, summary, IA))["log.json"]))
+    (dialog,) = read_logs([path]).dialogs
+    events = dialog.transcript.path
+    context = Contexts(events).before(len(events) - 1)
+    assert [event.text for event in context.events] == ["Hi", "Summary."]
 
 
 # what is written twice, or in another order

@@ -124,15 +124,18 @@ def test_the_sampler_draws_from_the_nucleus_as_defined(temperature, top_p):
 
 @pytest.mark.parametrize("size", [1, 63, 64, 65, 4097, 20_000])
 def test_a_draw_inverts_the_cumulated_nucleus(size):
-    """In float64, likeliest token first; whatever blocks the vocabulary is searched in."""
+    """In float64, by probability and then by id; whatever blocks the vocabulary is searched in."""
     from holdfast.generation.drawing import draw
 
     torch.manual_seed(size)
     logits, numbers = torch.randn(32, size) * 3, torch.rand(32).tolist()
     logits[:8] = logits[:8].sort(descending=True).values  # the likeliest side by side
+    logits[8:16, : size - 1] = -math.inf  # as a grammar forbids tokens
+    logits[12:16, : size // 9] = 0.0
     for temperature, top_p in ((1.0, 0.9), (0.5, 1.0), (1.5, 0.4)):
         tokens = draw(logits, [Sampling(temperature, top_p)] * 32, numbers)
-        probabilities, order = (logits.double() / temperature).softmax(-1).sort(descending=True)
+        exact = (logits.double() / temperature).softmax(-1)
+        probabilities, order = exact.sort(descending=True, stable=True)
         before = probabilities.cumsum(-1) - probabilities
         cumulated = probabilities.masked_fill(before >= top_p, 0.0).cumsum(-1)
         at = torch.tensor(numbers, dtype=torch.float64)[:, None] * cumulated[:, -1:]

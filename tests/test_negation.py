@@ -3,8 +3,10 @@ it.
 """
 
 import pytest
+import yaml
 from test_bot_rules import drafted
 
+from holdfast.drafting import draft_file, suite_text
 from holdfast.drafting.line_rules import draft
 from holdfast.drafting.rules_file import read_statements
 
@@ -118,6 +120,24 @@ def test_a_prohibition_is_drafted_as_one(sentence):
 )
 def test_what_forbids_nothing_of_a_reply_is_no_prohibition(sentence):
     assert not measures(sentence)
+
+
+def test_the_text_of_a_rule_below_do_not_says_so(tmp_path):
+    path = tmp_path / "prompt.md"
+    path.write_text("You are a bot.\n\nDo not:\n\n- Reply in French\n- Be rude\n", encoding="utf-8")
+    file = draft_file(path)
+    (rule,) = file.rules
+    assert rule.statement.text == "Never reply in French"
+    (case,) = yaml.safe_load(suite_text([file]))["cases"]
+    assert [(rule["id"], rule["text"]) for rule in case["rules"]] == [
+        ("never-language-fr", "Never reply in French")
+    ]
+    assert "text: Never be rude" in suite_text([file])
+
+
+def test_words_below_never_are_forbidden():
+    forbidden = {"name": "never_contains", "words": ["bad", "wrong"]}
+    assert measures('**NEVER:**\n\n- Use the words: "bad", "wrong"') == [forbidden]
 
 
 @pytest.mark.parametrize(

@@ -252,9 +252,37 @@ RULES = [  # a line, a turn that follows it, one that breaks it
     ("Max 80 characters per line.", wrote("a.py"), wrote("a.py", "x" * 81)),
     ("Use pnpm.", ran("pnpm install"), ran("npm install")),
     ("Validate before handoff: `make lint`", wrote("a.py", "x", "make lint"), wrote("a.py")),
-    ("The repository has two lock files but ALWAYS use yarn commands, never npm commands.",
-     ran("yarn add x"), ran("npm install x")),
+    ("The repository has two lock files, but NEVER run `npm install`.", ran("yarn add x"),
+     ran("npm install x")),
+    ("PR bodies must always include a `Notes:` section.", ran("gh pr create -b 'Notes: none'"),
+     ran("gh pr create -b 'It works.'")),
+    ("- `gen/`: Generated files. Don't edit directly, regenerate with `make gen`", wrote("a.py"),
+     wrote("gen/a.py")),
+    ("## Required Before Each Commit\n\n- Run `make lint` to find mistakes.",
+     ran("make lint", "git commit -m x"), ran("git commit -m x")),
+    ("Never deploy Azure resources without explicit authorization.",
+     asked("Deploy it.", "az deployment group create"), asked("Go.", "az deployment group create")),
+    ("Never push without explicit user request. Only when told, do so.",
+     asked("Push it.", "git push"), asked("Fix it.", "git push")),
+    ("Open a PR instead of pushing directly to `main`", ran("git push origin x"),
+     ran("git push origin main")),
+    ("Run `just fmt` as the last step before every commit.", ran("just fmt", "git commit -m x"),
+     ran("git commit -m x")),
+    ("Run `just test` before every commit, adding a report.", ran("just test", "git commit -m x"),
+     ran("git commit -m x")),
+    ("Do not run `nvm`/`fnm` or any version switcher.", ran("node -v"), ran("nvm use 20")),
     ("No em dashes.", wrote("a.md", "a - b"), wrote("a.md", "a — b")),
+    ("**Generated files — do not hand-edit:** `a.mjs`", wrote("b.mjs"), wrote("a.mjs")),
+    ("Do not modify agent skills or agent directories (`.agents/`).", wrote("a.md"),
+     wrote(".agents/a.md")),
+    ("Use `config()`, never `env()` outside config files.", wrote("config/a.php", "env('A')"),
+     wrote("src/a.php", "env('A')")),
+    ("Never hardcode hex/rgb values in components.", wrote("a.vue", "color: var(--a)"),
+     wrote("a.vue", "color: #fff000")),
+    ("Don't use `makeId()`, as `makeId()->x()` fails.", wrote("a.php", "makeKey('a')"),
+     wrote("a.php", "makeId('a')")),
+    ("After editing `a.json` or any file under `src/`, rebuild via `make all`",
+     wrote("src/a.ts", "x", "make all"), wrote("src/a.ts")),
 ]  # fmt: skip
 
 
@@ -459,6 +487,34 @@ def test_a_file_is_overwritten_only_by_force(agents, capsys, tmp_path):
     assert "--force" in refusal_in(capsys) and out.read_text() == "mine"
     assert main(["suite", "init", str(agents), "--out", str(out), "--force"]) == 0
     assert load_suite(str(out), probed=False).cases
+
+
+def test_a_bots_prompt_in_a_code_block_is_read_with_its_lines(tmp_path):
+    path = tmp_path / "prompt.md"
+    path.write_text("# The prompt\n\n```\nYou are a bot.\nNo emojis.\n```\n", encoding="utf-8")
+    (rule,) = draft_file(path).rules
+    assert (rule.statement.line, rule.draft.polarity) == (5, "prohibition")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "No bare `as` in new code. `as const` and test files are exempt.",
+        "Tailwind v4 with no `tailwind.config` — the theme is in the styles.",
+        "## Before committing\n\n- Run the simulator (optional): `./sim.sh`",
+        "## After making changes\n\n- Run some tests if needed: `make test`",
+    ],
+)
+def test_what_has_an_exception_or_is_a_fact_is_no_rule(text):
+    assert not rules_of(text)
+
+
+def test_names_in_sync_become_a_rule_for_each():
+    specs = rules_of("Keep `a.md` and `b.md` structurally aligned.")
+    assert [(spec["changed"], spec["also"]) for spec in specs] == [
+        ("a.md", "b.md"),
+        ("b.md", "a.md"),
+    ]
 
 
 def test_several_files_become_several_cases(agents, tmp_path):

@@ -424,8 +424,10 @@ def bot_table() -> str:
 
 # the groups of sets that were drafted at first sight, latest first, and what was special of each
 _FIRST_SIGHT = {
-    "with_forms": "On {files} files, half of them of small repositories at random, in two sets,"
-    " each labelled by hand before it was drafted (November 2026)",
+    "with_never": "On {files} files, a third of them prompts of chat bots, in three sets, each"
+    " labelled by hand before it was drafted (November 2026)",
+    "with_forms": "On {files} files in two sets before these, half of them of small repositories"
+    " at random",
     "with_lists": "On {files} files of small repositories, in two sets before these",
     "with_the_grammar": "On {files} files in two sets before these, mostly of known repositories",
     "before_the_grammar": "On {files} files in four sets before these, with an earlier version and"

@@ -1,13 +1,13 @@
 """The conversations that a command runs, or estimates under `--dry-run`."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from holdfast import drift
 from holdfast.cli.output import command_line
 from holdfast.cli.progress import Bar
-from holdfast.drift import Cast, Settings, Suite
+from holdfast.drift import Cast, Running, Settings, Suite
 from holdfast.drift.progress import Progress
 from holdfast.drift.shards import WHOLE_RUN, Shard
 from holdfast.methods import Method
@@ -36,10 +36,7 @@ class DriftRun:
 
     def converse(self, progress: Progress) -> Run:
         """Runs and records the missing conversations."""
-        running = drift.Running(progress=progress, command=self.command or command_line())
-        arguments = (self.model, self.suite, self.out, self.settings, self.methods)
-        batches = [self.numbers]
-        return drift.run(*arguments, cast=self.cast, running=running, batches=lambda: batches)
+        return self._run(self.methods, self.numbers, self._running(progress))
 
     def converse_some(
         self,
@@ -48,21 +45,33 @@ class DriftRun:
         progress: Progress,
         should_stop: Callable[[], bool],
     ) -> Run:
-        """Runs and records the conversations of these numbers with one setting, until told."""
-        command = self.command or command_line()
-        running = drift.Running(progress=progress, command=command, should_stop=should_stop)
-        return drift.run(
-            *(self.model, self.suite, self.out, self.settings, [methods]),
-            cast=self.cast,
-            running=running,
-            batches=lambda: [numbers],
-        )
+        """Runs and records some conversations with one setting, until `should_stop` is true."""
+        running = replace(self._running(progress), should_stop=should_stop)
+        return self._run([methods], numbers, running)
 
     def ask_baseline(self) -> None:
         """Asks the probes of `--baseline`, with a bar."""
         count = self.settings.conversations
         title = f"baseline: probes of {count_of(count, 'conversation')}, without the system prompt"
         with Bar(count, "conversation", title) as bar:
-            running = drift.Running(progress=bar, command=self.command or command_line())
-            arguments = (self.model, self.suite, self.out, self.settings)
-            drift.ask_baseline(*arguments, cast=self.cast, running=running)
+            running = self._running(bar)
+            drift.ask_baseline(
+                self.model, self.suite, self.out, self.settings, cast=self.cast, running=running
+            )
+
+    def _run(
+        self, methods: Sequence[Sequence[Method]], numbers: Sequence[int], running: Running
+    ) -> Run:
+        return drift.run(
+            self.model,
+            self.suite,
+            self.out,
+            self.settings,
+            methods,
+            cast=self.cast,
+            running=running,
+            batches=lambda: [numbers],
+        )
+
+    def _running(self, progress: Progress) -> Running:
+        return Running(progress=progress, command=self.command or command_line())

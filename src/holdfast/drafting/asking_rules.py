@@ -70,7 +70,8 @@ _INSTALLS = one_of(
 )
 _DEPLOYS = one_of(
     *("(?:npm|pnpm|yarn|make) (?:run )?deploy", "vercel", "wrangler deploy", "firebase deploy"),
-    *("fly deploy", "netlify deploy"),
+    *("fly deploy", "netlify deploy", "terraform apply", "pulumi up", "cdk deploy"),
+    *("az deployment", "kubectl apply", "serverless deploy", "gcloud (?:app|run) deploy"),
 )
 _PUBLISHES = one_of("(?:npm|pnpm|yarn|bun|cargo|uv|poetry) publish", "twine upload")
 _ACTS = (
@@ -164,7 +165,7 @@ _ACTS = (
     ),
     _act(
         "deploy anything to production",
-        r"deploy(?:ing)?(?: anything)?(?: to (?:prod|production))?",
+        r"deploy(?:ing)?(?: anything| (?:\w+ )?resources| changes)?(?: to (?:prod|production))?",
         command=rf"{_DEPLOYS}{_ENDS}",
         word=r"\bdeploy",
     ),

@@ -60,6 +60,8 @@ _CONDITION = word_pattern(
     r"(?<!nothing )(?:after|during|before) (?!or\b|it\b|and\b)",
     *"wenn falls sobald si quand lorsque cuando se quando".split(),
 )
+# "For simple questions: reply in a sentence"
+_FOR_SOME = re.compile(r"^for (?!(?:every|each|all|any)\b)(?:[\w'-]+,? ){1,8}?[\w'-]+: ", re.I)
 _EXCEPTION = word_pattern(
     *("unless", "except", "exceptions?", "other than", "apart from", "however", "by default"),
     *("where (?:possible|appropriate)", "(?:if|when) (?:possible|needed|necessary|appropriate)"),
@@ -86,7 +88,7 @@ _SOFT = re.compile(
             "sometimes",
         ),
         *(r"(?:about|around|roughly) \d+", "approximately", "occasionally", "consider"),
-        *("feel free", "aim for"),
+        *("feel free", "aim for", "(?:for|in) most", "normally", "in general"),
     )
     + r"\b|~\d",
     re.I,
@@ -147,7 +149,7 @@ def clauses_of_bot(statement: Statement) -> Iterator[BotClause]:
     after = _EXCEPTION_AFTER.search(statement.following)
     # up to a colon, a condition is for all that follows: "When greeted: say ⟪0⟫; be brief"
     head = masked.partition(":")[0] if ":" in masked else ""
-    is_headed = bool(_CONDITION.search(_CONCESSION.sub("", head)))
+    is_headed = bool(_CONDITION.search(_CONCESSION.sub("", head)) or _FOR_SOME.match(masked))
     for part in _BREAK.split(masked):
         plain = _CONCESSION.sub("", part)
         limits = ON_OCCASION if is_headed or _CONDITION.search(plain) else None

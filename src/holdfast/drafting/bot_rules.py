@@ -28,6 +28,7 @@ _CONDITIONAL_HEADING = word_pattern(
     *"if when whenever while during once examples? greeting tools? phase mode".split(),
     *("in case", "first message", r"step \d+"),
 )
+_CONDITIONAL_ITEM = re.compile(r"(?:if|when|whenever|once|while|for) [^.]*?[,:] ", re.I)
 # a heading that may turn what is below it, in a way that is not read
 _MAY_PROHIBIT = word_pattern(
     *"avoid never not forbidden prohibited banned mistakes? wrong bad unacceptable".split(),
@@ -49,6 +50,7 @@ def bot_rules(statement: Statement) -> list[Draft] | Undrafted | None:
     drafts: list[Draft] = []
     reason: Undrafted | None = None
     conditional = any(map(_CONDITIONAL_HEADING.search, statement.under))
+    conditional = conditional or _CONDITIONAL_ITEM.match(statement.opening) is not None
     above = [_BOTH_WAYS.sub("", name) for name in (statement.label, *statement.under)]
     may_be_prohibited = any(map(_MAY_PROHIBIT.search, above))
     for clause in clauses_of_bot(statement):

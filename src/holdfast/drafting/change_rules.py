@@ -25,7 +25,7 @@ from holdfast.drafting.forms import (
     one_of,
     whole_match,
 )
-from holdfast.drafting.order_rules import MOST_COMMANDS, joined_by_or
+from holdfast.drafting.order_rules import MOST_COMMANDS, OPTIONAL, joined_by_or
 from holdfast.drafting.path_globs import path_glob
 from holdfast.drafting.rules_file import Statement
 
@@ -151,7 +151,7 @@ def run_after(clause: str, statement: Statement, prohibits: bool) -> list[Draft]
     item = whole_match(_LISTED, clause) if heading else None
     if heading is None or item is None or not statement.text.startswith(clause[:20]):
         return None
-    if joined_by_or(item["codes"]):
+    if joined_by_or(item["codes"]) or OPTIONAL.search(f"{statement.label} {statement.text}"):
         return None
     return _runs_after(codes_in(item["codes"]), _changed(heading))
 
@@ -228,7 +228,7 @@ _KNOWN = (
     ),
 )
 _BEFORE_NAMES = re.compile(
-    r"^(?:to |in |of )?(?:any |the |files in |files under |anything (?:in|under) |code in |all |new"
+    r"^(?:to |in |of )?(?:any |the |files? (?:in|under) |anything (?:in|under) |code in |all |new"
     r" |a |an )*(?:changes? (?:to|in|under) )?",
     re.I,
 )
@@ -242,7 +242,7 @@ def globs_of_change(text: str) -> list[str] | None:
     plain = _BEFORE_NAMES.sub("", text.strip(" ,."))
     plain = plain or text.strip(" ,.")
     parts = re.split(r",? or (?:any |the )?|,? and (?:any |the )?|, ", plain)
-    if len(parts) > 1 and not re.match(CODES, plain):
+    if len(parts) > 1 and not _CODES_OF_FILES.fullmatch(plain):
         of_parts = all_known([globs_of_change(part) for part in parts])
         return [glob for globs in of_parts for glob in globs] if of_parts else None
     if _CODES_OF_FILES.fullmatch(plain):
@@ -317,7 +317,7 @@ _IN_SYNC = forms(
         "Keep `a.json` and `b.json` in sync": (
             rf"{ADVERBS}keep (`[^`]+`)"
             r"(?: and | (?:in sync |synchronized |synced |aligned )with )"
-            r"(`[^`]+`)(?: (?:in sync|synchronized|synced|aligned|in lockstep))?"
+            r"(`[^`]+`)(?: (?:[a-z]+ly )?(?:in sync|synchronized|synced|aligned|in lockstep))?"
         )
     }
 )
@@ -338,7 +338,7 @@ def change_together(clause: str, statement: Statement, prohibits: bool) -> list[
         if changed and also:
             return [_together(changed, also)]
     match = whole_match(_IN_SYNC, clause)
-    if match is None or not re.search("sync|lockstep", clause):
+    if match is None or not re.search("sync|lockstep|aligned", clause):
         return None
     first, second = globs_of_change(match[1]), globs_of_change(match[2])
     if not first or not second:

@@ -37,6 +37,7 @@ _REASON_OR_CURE = re.compile(
         r", (?:so|since|which|as|it|they|these|this)\b",
         r" so (?:the|it|we|you|they|a|all)\b",
         r", (?:instead|simply|just) ",
+        r", (?:adding|ensuring|making sure|calling|keeping) ",
         r", (?:always |please )?(?:re-?run|regenerate|edit|change|update|modify) ",
     )
 )
@@ -46,7 +47,7 @@ _CUT = "|".join(
     (
         *(r"\s+[—–]\s*", r"\s+-{1,2}\s+", r";\s+", r": (?=\S)", rf"\s*{_BRACKETS}"),
         *(r",? and (?=(?:never|do not|don['’]t) )", r" with (?=no \0)"),
-        r",? but (?=(?:never|always|do not|don['’]t) )",
+        r",? but (?=(?:[Nn]ever|NEVER|ALWAYS|[Aa]lways|[Dd]o not|DO NOT|don['’]t) )",
     )
 )
 _CUTS = re.compile(_CUT)

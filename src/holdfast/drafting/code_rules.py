@@ -173,7 +173,9 @@ def _token_beside(code: str, text: str) -> CodeToken | None:
     """
     token = code_token(code)
     name, bracket, _ = code.partition("(")
-    if not token or not bracket or text.count(f"`{name}(") < 2:
+    if not token or not bracket:
+        return token
+    if len(set(re.findall(rf"`{re.escape(name)}(\([^)`]*)", text))) < 2:
         return token
     return CodeToken(rf"{token.pattern}\s*\)", token.files) if code.endswith("()") else None
 
@@ -191,6 +193,9 @@ _OF_TESTS = forms(
         )
     }
 )
+_IN_COMPONENTS = forms({"UI components": r"(?:the |any |all |your |UI |Vue |React )*components?"})
+_COMPONENTS = "*.{tsx,jsx,vue,svelte}"
+_CONFIG = forms({"config files": r"(?:of )?(?:the )?config(?:uration)? files?"})
 _MOST_WORDS = 3  # of a place that is a language: "in TypeScript files"
 
 
@@ -209,6 +214,8 @@ def _files(instruction: Instruction, statement: Statement) -> list[str] | None:
             if named is None:
                 return None
             globs += named
+        elif word.startswith("outside") and whole_match(_CONFIG, place):
+            globs.append("!config/*")
         elif word.startswith("outside"):
             paths = all_known([path_glob(name) for name in codes_in(place)])
             if paths is None:
@@ -224,6 +231,8 @@ def _files_in(place: str) -> list[str] | None:
         return paths
     if whole_match(_IN_TESTS, place):
         return list(TESTS)
+    if whole_match(_IN_COMPONENTS, place):
+        return [_COMPONENTS]
     if whole_match(_ALL_CODE, place) or whole_match(_IN_TEXTS, place):
         return []
     named = files_of_language(place)

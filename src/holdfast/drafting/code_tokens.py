@@ -109,7 +109,10 @@ _TOKENS: tuple[tuple[tuple[str, ...], str, tuple[str, ...]], ...] = (
     (("mutable default arguments",), r"\bdef [^\n]*=\s*(?:\[\]|\{\})", ("*.py",)),
     (("todo comments", "todos"), r"\bTODO\b", ("*", DOCUMENTS)),
     (
-        ("hex colors", "hardcoded hex colors", "hex values", "hex codes", "raw hex values"),
+        (
+            *("hex colors", "hardcoded hex colors", "hex values", "hex codes", "raw hex values"),
+            *("hex/rgb values", "hex or rgb values", "hex color values", "hardcoded hex values"),
+        ),
         r"#[0-9a-fA-F]{3,8}\b",
         ("*.{css,scss,ts,tsx,js,jsx,vue,svelte,html}",),
     ),
@@ -187,7 +190,8 @@ _METAVARIABLE = re.compile(r"(?<![\w$])(?:[A-Z]|Foo|Bar|Baz|My[A-Z]\w*|foo|bar|b
 _NO_CODE = re.compile(
     r"\s--?\w|^-|^[A-Z][A-Z0-9_]*$|^[\w-]+:$|^\w+\.\w+\.[\w.]+$|[$%]"  # options, constants, keys
     r"|^\W+$|[\"']/[\"']"  # marks alone, and several values in one span
-    r"|^#\s|^@?[a-z]\w*-[\w-]+$|-name$|^\w+: ?\w+$"  # headings, names of packages, settings
+    r"|\.config$|^#\s|^@?[a-z]\w*-[\w-]+$"  # files, headings, names of packages
+    r"|-name$|^\w+: ?\w+$"  # settings
 )
 
 

@@ -69,7 +69,7 @@ _COMMANDS = forms(
         "bare `npm install`, yarn or any other npm commands directly": (
             r"(?:(?:bare|plain|raw|global|system) )?(?:commands? )?"
             rf"(?P<commands>{OBJECTS})"
-            r"(?:,? or any(?: other)? [\w-]+(?: CLIs?| commands?| tools?)?)?(?: commands?)?"
+            r"(?:,? or any(?: other)? [\w-]+(?: [\w-]+)?)?(?: commands?)?"
             rf"{TAIL}"
         )
     }
@@ -225,9 +225,22 @@ _PUSHING = forbidden(
 _USUAL_BRANCHES = ("main", "master", "develop", "dev", "trunk", "production", "staging")
 
 
+_INSTEAD_OF_PUSHING = forms(
+    {
+        "Open a PR instead of pushing directly to `main`": (
+            r"(?:[\w-]+ ){1,6}(?:instead of|rather than|never by)"
+            r" (?:directly )?pushing(?: directly)?"
+            rf" (?:to|on) (?:the )?{_BRANCHES}{TAIL}"
+        )
+    }
+)
+
+
 def push_to(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
     """Never push to `main`."""
     match = _PUSHING.match(clause, prohibits)
+    if match is None and not prohibits and not re.match("prefer|consider", clause, re.I):
+        match = whole_match(_INSTEAD_OF_PUSHING, clause)
     if match is None:
         return None
     names = re.split(r" or |, |/(?=main|master)", match["branches"].replace("`", ""))

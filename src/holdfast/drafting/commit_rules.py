@@ -123,9 +123,10 @@ def conventional(clause: str, statement: Statement, prohibits: bool) -> list[Dra
         return commit_rule(_ANY_TYPE, "requirement")
     plain = re.sub(r"(?:, (?!not)| and (?:usually|always|append|include|keep)).*$", "", clause)
     plain = re.sub(r"\ba (?:lightweight|simple|loose) (?=conv)", "", plain, flags=re.I)
-    headed = is_about_commits(statement) and whole_match(_CONVENTIONAL_ALONE, clause)
+    headed = _WITH_TYPES.match(statement.text) or (
+        is_about_commits(statement) and whole_match(_CONVENTIONAL_ALONE, clause)
+    )
     labelled = whole_match(_CONVENTIONAL_LABEL, statement.label) and _AN_EXAMPLE.match(clause)
-    headed = headed or _WITH_TYPES.match(statement.text) is not None
     if not (headed or labelled or whole_match(_CONVENTIONAL_FORMS, plain)):
         return None
     if statement.text.endswith(":"):  # the list below names the types
@@ -300,6 +301,10 @@ _LENGTHS = forms(
         ),
         "Write a subject of at most 50 characters": (
             rf"{ADVERBS}(?:use |write )?{_SUBJECT}:? (?:of )?{_AT_MOST} ?{_COUNT}"
+        ),
+        "Max 70 characters for header": (
+            r"(?P<how>max(?:imum)?|at most|up to) (?P<count>\d+) (?:characters?|chars?)"
+            r" (?:for|in) (?:the )?(?:subject|title|header|summary|first line)(?: line)?"
         ),
         "72 character limit for the subject line": (
             r"(?P<count>\d+)(?: |-)(?:characters?|chars?)(?: max(?:imum)?| limit)?(?: for the)?"

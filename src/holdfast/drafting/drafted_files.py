@@ -12,7 +12,7 @@ import yaml
 
 from holdfast.drafting.bot_prompts import is_of_a_bot
 from holdfast.drafting.drafts import Draft, Undrafted
-from holdfast.drafting.line_rules import draft
+from holdfast.drafting.line_rules import as_said, draft
 from holdfast.drafting.rule_ids import rule_id
 from holdfast.drafting.rules_file import Statement, read_statements
 from holdfast.errors import UsageError
@@ -107,7 +107,29 @@ def draft_lines(path: Path | str) -> DraftedFile:
             f"{path} is a suite already; edit it as it is, and test it with `holdfast suite test`.",
             value=str(path),
         )
-    return DraftedFile(path, text, tuple(_lines(read_statements(text), _is_of_a_bot(path, text))))
+    return DraftedFile(path, text, tuple(_lines(*statements_of(path, text))))
+
+
+def statements_of(path: Path, text: str) -> tuple[list[Statement], bool]:
+    """The statements of a file, and whether it is the prompt of a chat bot."""
+    of_bot = _is_of_a_bot(path, text)
+    return read_statements(_without_fences(text) if of_bot else text), of_bot
+
+
+_PROMPT_IN_FENCES = re.compile(
+    r"^(?P<marks>`{3,}|~{3,})(?:text|txt|markdown|md|prompt)?[ \t]*\n"
+    r"(?P<body>(?!\s*[{\[<])(?:(?!(?P=marks)).*\n)+)(?P=marks)[ \t]*$",
+    re.M,
+)
+_SHARE_OF_PROMPT = 0.4  # of a file's characters that stand in fences, at least, if they are it
+
+
+def _without_fences(text: str) -> str:
+    """A file whose prompt stands in a code block, with blank lines for the marks around it."""
+    longest = max(_PROMPT_IN_FENCES.finditer(text), key=lambda match: len(match[0]), default=None)
+    if longest is None or len(longest["body"]) < _SHARE_OF_PROMPT * len(text):
+        return text
+    return f"{text[: longest.start()]}\n{longest['body']}\n{text[longest.end() + 1 :]}"
 
 
 def _is_suite(text: str) -> bool:
@@ -140,6 +162,7 @@ def _lines(statements: Sequence[Statement], of_bot: bool) -> Iterator[DraftedRul
     lines_by_rule: dict[str, int] = {}
     for statement in statements:
         drafts = draft(statement, of_bot)
+        statement = as_said(statement)
         if isinstance(drafts, Undrafted):
             yield UndraftedLine(statement, drafts)
             continue

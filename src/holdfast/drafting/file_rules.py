@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from holdfast.drafting.clauses import names_in
 from holdfast.drafting.drafts import Draft
 from holdfast.drafting.forms import (
+    CODE,
     CODES,
     NEVER,
     OBJECTS,
@@ -62,8 +63,9 @@ _EDITING = forbidden(
 _NAMED_IN_BRACKETS = forms(
     {
         "Never modify system files (`/etc`)": (
-            rf"{NEVER} {EDIT} (?:the |any )?(?:[\w-]+ ){{1,2}}?(?:files?|code|folders|directories)"
-            rf" \((?P<files>{CODES})\){TAIL}"
+            rf"{NEVER} {EDIT} (?:the |any )?(?:[\w-]+,? ){{1,6}}?"
+            r"(?:files?|code|folders|directories)"
+            rf" \((?P<files>{CODES}(?:(?:,|,? or|,? and) any {CODE})*)\){TAIL}"
         )
     }
 )
@@ -91,7 +93,7 @@ def _untouched(globs: Sequence[str] | None) -> list[Draft] | None:
 def file_never(clause: str, statement: Statement, prohibits: bool) -> list[Draft] | None:
     """Do not edit files in `vendor/`."""
     if listed := whole_match(_NAMED_IN_BRACKETS, statement.text.strip(" .")):
-        return _untouched(globs_in(listed["files"]))
+        return _untouched(globs_in(listed["files"].replace(" any ", " ")))
     match = _EDITING.match(clause, prohibits)
     if match is None and not re.search(r"\b(?:prefer|consider|if|when)\b", clause, re.I):
         match = first_match(_INSTEAD_OF_EDITING, clause)
@@ -169,7 +171,7 @@ def file_is_generated(clause: str, statement: Statement, prohibits: bool) -> lis
     if match is None or not statement.text.startswith(clause[:12]):
         return None
     said = re.split(r"[—–;:(,]|\s-\s|, (?=\w)|\. ", statement.text[match.end("files") :])
-    said += re.split(r"[;—–]|\. ", statement.following)[:1]
+    said += re.split(r"[;—–]|\. |, (?=\w)", statement.following)[:1]
     if not any(whole_match(_NOT_EDITED, piece.strip(" .!,:)")) for piece in said):
         return None
     return _untouched(globs_in(match["files"]))
@@ -190,7 +192,12 @@ _PROTECTED = forms(
     }
 )
 _NO_EDIT_LABEL = forms(
-    {"Do not edit generated files": rf"{NEVER} {EDIT}(?: generated| these)? files?"}
+    {
+        "Do not edit generated files": rf"{NEVER} {EDIT}(?: generated| these)? files?",
+        "Generated files — do not hand-edit": (
+            rf"(?:(?:auto-?)?generated|protected|vendored) files?\W+{NEVER} {EDIT}"
+        ),
+    }
 )
 _LISTED = forms(
     {

@@ -64,11 +64,14 @@ _ROLES = re.compile(
 )
 
 
+_SUFFIX = re.compile(r"(?<=\w) (?:AI|GPT|Bot)$")  # of a name: "Orchid AI"
+
+
 def identity_rules(clause: BotClause) -> list[Draft]:
     """The name that the bot gives when it is asked who it is."""
     for form in _FORMS:
         match = form.pattern.search(clause.text)
-        if match and not _ROLES.search(match["name"]):
+        if match and not _ROLES.search(_SUFFIX.sub("", match["name"])):
             (name,) = clause.quoted(match["name"]) or (match["name"],)
             name = name.strip(" ,.")
             plain = unicodedata.normalize("NFD", name)

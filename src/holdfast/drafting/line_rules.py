@@ -95,7 +95,8 @@ _EXCEPTION_AFTER = re.compile(
         *(r"the (?:only|sole|one) exception", r"exceptions?\b", r"except\b", r"unless\b"),
         *(r"however\b", r"but\b", r"only\b", "if you (?:need|must|have)", r"allowed\b"),
         "it['’]s (?:fine|ok)",
-    ),
+    )
+    + r"|\b(?:is|are) exempt\b",
     re.I,
 )
 _BEGINS = (  # the verbs that an instruction may begin with
@@ -203,12 +204,16 @@ def _read_by(
         if not _reads_conditions(reader, statement):
             return CONDITIONAL
         others = [text for text in clause.rest if reader(text, statement, prohibits) is None]
-        if any(map(_names_exception, others)) or _EXCEPTION_AFTER.search(statement.following):
+        following = statement.following
+        if reader is ask_rule:  # "Only push when the user says so" repeats it
+            following = _ONLY_FIRST.sub("", following)
+        if any(map(_names_exception, others)) or _EXCEPTION_AFTER.search(following):
             return AN_EXCEPTION
         drafts += [rule for rule in said if rule not in drafts]
     return drafts
 
 
+_ONLY_FIRST = re.compile(r"^only\b[^.!]*[.!]? ?", re.I)
 _NEVER_FIRST = re.compile(rf"{NEVER}\b", re.I)
 
 
@@ -224,14 +229,21 @@ def _plain_heading(name: str) -> str:
     return re.sub(r"^\W+", "", name)
 
 
+def as_said(statement: Statement) -> Statement:
+    """A statement as it is meant: with the "never" of the heading that it stands below."""
+    said = _with_prohibition(statement)
+    is_below = any(whole_match(_PROHIBITS, _plain_heading(name)) for name in statement.under[-1:])
+    return replace(said, under=said.under[:-1]) if said != statement and is_below else said
+
+
 def _with_prohibition(statement: Statement) -> Statement:
-    """A statement of a bot's prompt with the "never" of the heading that it stands below."""
     text, label = statement.text, statement.label
     if label and not whole_match(_PROHIBITS, _plain_heading(label)):
         text = f"{label}: {text}"
     if not _is_prohibited(statement) or _NO_FIRST.match(text):
         return statement
-    return replace(statement, label="", text=f"Never {text[:1].lower()}{text[1:]}")
+    begins = text[:1].lower() if text[1:2].islower() else text[:1]
+    return replace(statement, label="", text=f"Never {begins}{text[1:]}")
 
 
 _NO_FIRST = re.compile(r"(?:no|not|never|avoid|stop|without|nothing|refrain)\b", re.I)

@@ -100,7 +100,8 @@ _GATES = forms(
                 rf"(?: (?:{_PASSES}|{_WAS_RUN}))?"
             ),
             "Run `make test` and fix failures before every commit": (
-                rf"{_RUN} (?P<codes>{CODES})(?: and [\w\s-]{{1,40}})?,? before {_EVENT}"
+                rf"{_RUN} (?P<codes>{CODES})"
+                rf"(?: and [\w\s-]{{1,40}}| as (?:the|a) (?:last|final) step)?,? before {_EVENT}"
             ),
             "Before every commit, format the code with `make fmt`": (
                 rf"before {_EVENT},? {_RUN} (?P<codes>{CODES})"
@@ -228,7 +229,9 @@ def _labelled_before(clause: str, statement: Statement) -> list[Draft] | None:
 
 _HEADINGS = forms(
     {
-        "Before committing, always:": rf"\W*{_WHENEVER_CODE_CHANGES}before {_EVENT}\b[^`]*",
+        "Before committing, always:": (
+            rf"\W*(?:required |mandatory )?{_WHENEVER_CODE_CHANGES}before {_EVENT}\b[^`]*"
+        ),
         "Commands to run before a commit:": (
             rf"\W*{_WHENEVER_CODE_CHANGES}[^`]*\b(?:run|execute)\b[^`]* before {_EVENT}[:.]*"
         ),
@@ -261,6 +264,7 @@ _ITEM = forms(
     }
 )
 _TOOL_ITEM = forms({"Run pytest": r"(?:always |please )?(?:run|execute) (?P<tool>[a-z-]+)"})
+OPTIONAL = re.compile(r"\b(?:optional(?:ly)?|(?:if|when|as) (?:needed|necessary|required))\b", re.I)
 _NO_STEP = re.compile(r"\b(?:no|not|never|if|optional\w*|instead|see|read)\b", re.I)
 
 
@@ -275,6 +279,8 @@ def _below_before(clause: str, statement: Statement) -> list[Draft] | None:
         return gates([tool["tool"]], then)
     item = whole_match(_ITEM, clause)
     if item is None or re.match(r"(?:if|when|for)\b", statement.label, re.I):
+        return None
+    if OPTIONAL.search(f"{statement.label} {statement.text}"):
         return None
     codes = codes_in(item["codes"])
     if _NO_STEP.search(item["head"]) or joined_by_or(item["codes"]):

@@ -167,6 +167,14 @@ _ADDED_TO_BODY = forms(
         )
     }
 )
+_HAS_IN_BODY = forms(
+    {
+        "PR bodies must always include a `Notes:` section": (
+            rf"{_BODY} {_MUST}(?:include|have|contain) (?:an? |the )?{_QUOTED}"
+            r" (?:section|line)(?: as the (?:first|last) line(?: of (?:the )?body)?)?"
+        )
+    }
+)
 _SECTIONS = forms(
     {
         'PR descriptions must have the sections "Summary" and "Test plan"': (
@@ -190,6 +198,9 @@ def pr_body(clause: str, statement: Statement, prohibits: bool) -> list[Draft] |
         return _prohibited(body=rf"(?si)\A(?!.*(?:{'|'.join(map(re.escape, words))}))")
     if prohibits:
         return None
+    match = whole_match(_HAS_IN_BODY, clause)
+    if match and match["code"] and match["code"].endswith(":"):
+        return _required(body=rf"(?m)^\W*{re.escape(match['code'])}")
     if match := whole_match(_ADDED_TO_BODY, clause):
         text = _NO_HEADING.split(match["code"] or match["quoted"])[0].strip()
         return _required(body=re.escape(text)) if len(text) >= _SHORTEST else None

@@ -9,6 +9,7 @@ import re
 from holdfast.drafting.bot_prompts import QUOTES, REPLY, BotClause
 from holdfast.drafting.drafts import Draft, Spec
 from holdfast.drafting.forms import Forms, any_words, first_match, forms, one_of
+from holdfast.drift.rule_kinds import RuleKind
 from holdfast.measures.arguments import NAMES
 
 # "never", "you must not ever", "avoid"; behind it, a verb in the infinitive or with -ing
@@ -106,7 +107,7 @@ _NOT_OF_REPLIES = re.compile(
 )
 _PLACEHOLDER = re.compile(r"[\[{<]|\.\.\.\S|_{2,}|%s|\$|\bX\b")
 
-_FORBIDDEN_SPECS: tuple[tuple[Forms, str, Spec], ...] = (
+_FORBIDDEN_SPECS: tuple[tuple[Forms, RuleKind, Spec], ...] = (
     (
         forms(
             {
@@ -158,7 +159,7 @@ def reply_prohibitions(clause: BotClause) -> list[Draft]:
     return drafts
 
 
-def _never(kind: str, spec: Spec) -> Draft:
+def _never(kind: RuleKind, spec: Spec) -> Draft:
     return Draft(kind, "prohibition", {"name": "never", "measure": spec})
 
 
@@ -182,7 +183,8 @@ def _edges(clause: BotClause) -> list[Draft]:
     if _match(_NO_QUESTION_LAST, clause.text):
         return [_never("closing", {"name": "asks_back"})]
     drafts: list[Draft] = []
-    for ways, kind in ((_NOT_FIRST, "opening"), (_NOT_LAST, "closing")):
+    edges: tuple[tuple[Forms, RuleKind], ...] = ((_NOT_FIRST, "opening"), (_NOT_LAST, "closing"))
+    for ways, kind in edges:
         match = _match(ways, clause.text)
         if match is None or _NARROWED.match(clause.text[match.end() :]):
             continue

@@ -36,6 +36,7 @@ class Statement:
         label: the words before its first colon, if they only name it: "**Commits:** ...".
         under: the headings and the introductions of lists that it stands under, outermost first.
         following: the next two sentences of its paragraph, or what is nested below it.
+        opening: the first sentence of the item of a list in which it is a later one.
         block: the lines of the code block that it introduces.
     """
 
@@ -45,6 +46,7 @@ class Statement:
     label: str = ""
     under: tuple[str, ...] = ()
     following: str = ""
+    opening: str = ""
     block: tuple[str, ...] = ()
 
 
@@ -143,6 +145,7 @@ def _statements(block: _Block, under: tuple[str, ...], nested: str) -> Iterator[
             label=label,
             under=under,
             following=" ".join([*rest, *([nested] if nested else [])]),
+            opening=_plain(pieces[0][1]) if block.is_item and index else "",
             block=tuple(block.code) if is_last else (),
         )
 

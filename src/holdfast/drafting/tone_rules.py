@@ -18,6 +18,7 @@ _NO = (
 )
 _ITEMS = r"(?:(?:[\w-]+(?: \w+)?|⟪\d+⟫),? (?:or |and |nor )?(?:no )?){0,3}"  # others of a list
 _BOUNDARY = rf"(?= *(?:$|[,:.]| (?:in|at all|ever|or|and|nor|because|when|please|as)\b|in {REPLY}))"
+_MANY = one_of("more than", "too many", "multiple", "several", "excessive", "unnecessary", "many")
 # "write everything in all"
 _WRITING = (
     one_of("write", "type", "reply", "respond", "answer", "speak")
@@ -71,7 +72,10 @@ _TONES = (
     _Tone(
         forms(
             {
-                "no slang or exclamation marks": rf"{_NO} {_ITEMS}{_EXCLAMATION_MARKS}",
+                "no slang or exclamation marks": (
+                    rf"{_NO} (?!(?:\w+ )?{_MANY}){_ITEMS}{_EXCLAMATION_MARKS}"
+                    r"(?! (?:excessively|too often|in every|everywhere|a lot))"
+                ),
                 "there is no exclamation mark in any reply": (r"\bthere is no exclamation mark in"),
                 "exclamation marks, however glad you are, leave them out": (
                     r"^exclamation marks?,.{0,80}\bleave them out"

@@ -207,7 +207,7 @@ def _contains(word: str) -> Spec:
     return {"name": "contains", "words": [word]}
 
 
-_FORMS_OF_ADDRESS = frozenset("sie du vous tu usted tú lei".split())  # see `language_rules`
+_FORMS_OF_ADDRESS = frozenset("sie du vous tu usted tú lei you".split())  # see `language_rules`
 
 _NAMED = r"(?P<name>[A-Z][\w&'-]*[a-z][\w&-]*(?: [A-Z][\w&-]+){0,2})"
 # "never use filler phrases such as"

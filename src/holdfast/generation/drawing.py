@@ -64,22 +64,21 @@ def draw(logits: Tensor, samplings: Sequence[Sampling], numbers: Sequence[float]
         ],
         dtype=torch.float64,
     ).to(logits.device)
-    temperatures, size = parameters[:, :1].float(), logits.shape[-1]
-    blocks = _in_blocks(logits)
+    blocks, size = _in_blocks(logits), logits.shape[-1]
     highest = blocks.amax(-1)
-    most = highest.amax(-1, keepdim=True)
-    likeliest, ids = _likeliest(blocks, highest, min(_LIKELIEST, size))
+    ids = _likeliest(blocks, highest, min(_LIKELIEST, size))
     # in place, as the passes over a large vocabulary are what takes time
-    weights = blocks.sub_(most[..., None]).div_(temperatures[..., None]).exp_()
-    totals = weights.sum(-1).sum(-1, keepdim=True)
-    probabilities = ((likeliest - most) / temperatures).exp() / totals
-    tokens = _drawn(probabilities, ids, parameters, size).tolist()
+    blocks.sub_(highest.amax(-1)[:, None, None]).div_(parameters[:, :1, None].float())
+    probabilities = blocks.flatten(1)[:, :size].softmax(-1)
+    # where all but a few tokens are forbidden, some ids are those of no token
+    likeliest = probabilities.gather(1, ids.clamp(max=size - 1)) * (ids < size)
+    tokens = _drawn(likeliest, ids, parameters, size).tolist()
     for count in (_MORE, size):
         again = [index for index, token in enumerate(tokens) if token == _NEEDS_MORE]
         if not again:
             break
-        every = weights[again].flatten(1)[:, :size] / totals[again]
-        drawn = _drawn(*every.topk(min(count, size)), parameters[again], size).tolist()
+        wider = probabilities[again].topk(min(count, size))
+        drawn = _drawn(*wider, parameters[again], size).tolist()
         for index, token in zip(again, drawn, strict=True):
             tokens[index] = token
     return tokens
@@ -122,9 +121,9 @@ def _in_blocks(logits: Tensor) -> Tensor:
     return padded.view(rows, -1, _BLOCK)
 
 
-def _likeliest(blocks: Tensor, highest: Tensor, count: int) -> tuple[Tensor, Tensor]:
-    """The `count` highest logits of each row and their ids, of all tokens in `blocks`. They are in
-    the `count` blocks with the highest maxima, so only those are searched.
+def _likeliest(blocks: Tensor, highest: Tensor, count: int) -> Tensor:
+    """The ids of the `count` highest logits of each row, highest first, int64 [row, count]. They
+    are in the `count` blocks with the highest maxima, so only those are searched.
 
     Args:
         blocks: [row, block, token].
@@ -132,8 +131,8 @@ def _likeliest(blocks: Tensor, highest: Tensor, count: int) -> tuple[Tensor, Ten
     """
     chosen = highest.topk(min(count, highest.shape[-1])).indices
     candidates = blocks.gather(1, chosen[..., None].expand(-1, -1, _BLOCK)).flatten(1)
-    values, places = candidates.topk(count)
-    return values, chosen.gather(1, places // _BLOCK) * _BLOCK + places % _BLOCK
+    places = candidates.topk(count).indices
+    return chosen.gather(1, places // _BLOCK) * _BLOCK + places % _BLOCK
 
 
 def _drawn(likeliest: Tensor, ids: Tensor, parameters: Tensor, size: int) -> Tensor:

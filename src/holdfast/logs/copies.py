@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from itertools import chain
 
 from holdfast.transcripts.transcript import Transcript
 
@@ -57,50 +57,36 @@ def history_ids(transcript: Transcript) -> dict[int, EventIds]:
 def copies_in(dialogs: Sequence[TurnEvents]) -> Copies:
     """The copies in dialogs.
 
-    Turns of several dialogs that have an event in common are one turn, of which each dialog may
-    have a part. It counts where most of it is; of equals, in the longest dialog.
+    A turn whose events another dialog's turn has, all of them, is a copy of it. One that begins
+    as there and goes on otherwise is another turn, as is another answer to the same question.
     """
-    counted: dict[str, int] = {}  # the dialog in which each event is counted
-    copied: list[dict[int, _Copy]] = [{} for _ in dialogs]
+    counted: dict[str, int] = {}  # the dialog in which each event is counted first
+    copied: list[dict[int, int]] = [{} for _ in dialogs]  # the other dialog of each copy
     for number, position in _by_completeness(dialogs):
         events = dialogs[number].turns[position]
-        if copy := _copy(events, number, counted):
-            copied[number][position] = copy
-        else:
-            counted |= {name: number for event in events for name in event}
+        others = [_other(event, number, counted) for event in events]
+        if others[0] is not None and None not in others:
+            copied[number][position] = others[0]
+            continue
+        for name in chain.from_iterable(events):
+            counted.setdefault(name, number)
     problems = []
     for dialog, copies in zip(dialogs, copied, strict=True):
         if copies:
-            first = copies[min(copies)]
-            problems.append(_sentence(dialog, list(copies.values()), dialogs[first.other].source))
+            other = dialogs[copies[min(copies)]].source
+            problems.append(_sentence(dialog, len(copies), other))
     return Copies(tuple(frozenset(copies) for copies in copied), tuple(problems))
 
 
-class _Copy(NamedTuple):
-    """A turn that is counted in another dialog."""
-
-    other: int
-    is_whole: bool  # whether all of its events are in the other dialog
+def _other(event: EventIds, number: int, counted: Mapping[str, int]) -> int | None:
+    """The other dialog that has an event; None if there is none."""
+    return next((counted[name] for name in event if counted.get(name, number) != number), None)
 
 
-def _copy(events: Sequence[EventIds], number: int, counted: dict[str, int]) -> _Copy | None:
-    """The copy that a turn of a dialog is; None if its events are in no other dialog."""
-    others = [
-        next((counted[name] for name in event if counted.get(name, number) != number), None)
-        for event in events
-    ]
-    shared = [other for other in others if other is not None]
-    return _Copy(shared[0], len(shared) == len(others)) if shared else None
-
-
-def _sentence(dialog: TurnEvents, copies: Sequence[_Copy], other: str) -> str:
-    count = f"{len(copies)} of its {len(dialog.turns)} turns"
-    which = "its only turn is" if len(dialog.turns) == 1 else f"{count} are"
-    sentence = f"{dialog.source}: {which} in {other} too, and counted there"
-    if parts := sum(not copy.is_whole for copy in copies):
-        begins = "it begins" if len(copies) == 1 else f"{parts} of them begin"
-        sentence += f"; {begins} as there, and what follows here is left out"
-    return sentence
+def _sentence(dialog: TurnEvents, copies: int, other: str) -> str:
+    is_only = len(dialog.turns) == 1
+    which = "its only turn is" if is_only else f"{copies} of its {len(dialog.turns)} turns are"
+    return f"{dialog.source}: {which} in {other} too, and counted there"
 
 
 def _by_completeness(dialogs: Sequence[TurnEvents]) -> Iterator[tuple[int, int]]:

@@ -154,8 +154,8 @@ def shortened(sentence: Sentence, lasts: bool = True) -> Passage:
 
 
 def is_no_rule(plain: str) -> bool:
-    """Whether a sentence lifts a rule, leaves it open, or describes something."""
-    if LIFTS.search(plain) or _WEAKENS.search(plain):
+    """Whether a sentence lifts a rule, leaves it open, asks for a fact, or describes something."""
+    if LIFTS.search(plain) or _WEAKENS.search(plain) or ASKS_FOR_FACT.match(plain):
         return True
     return bool(_DESCRIBES.search(plain)) and not is_negated(plain)
 
@@ -171,7 +171,8 @@ _WITHOUT_SUBJECT = re.compile(
 _WRITTEN_CLAUSE_END = re.compile(r"[,;!?]+(?=\s|$)|\s[-–—]+\s|—|\b(?:and|but|so|then|while)\b")
 LIFTS = re.compile(
     r"\b(?:ignore|disregard|waive[sd]?|suspend(?:ed)?|lifted|override|never ?mind|exempt|exception"
-    r"|no longer appl(?:y|ies)|(?:do|does) not (?:need|have) to|need not|no need|not necessary"
+    r"|no longer (?:appl(?:y|ies)|minds?|cares?|objects?|holds?|counts?|matters?)|need not|no need"
+    r"|(?:do|does) not (?:mind|care|object|(?:need|have) to)|not necessary"
     r"|unnecessary|do not bother|(?<!not )forget (?:the|about)|instead of (?:the rule|following"
     r"|starting|ending|finishing|beginning|answering|giving|using|running))\b"
 )
@@ -179,6 +180,10 @@ LIFTS = re.compile(
 _WEAKENS = re.compile(
     r"\b(?:optional(?:ly)?|if you (?:like|want|prefer)|when(?:ever)? you like|up to you|used to"
     r"|(?:asked|wondered|unsure|unclear) (?:if|whether)|failed|passed|(?:was|were|did) not)\b"
+)
+ASKS_FOR_FACT = re.compile(
+    r"(?:(?:why|how|when) )?(?:do|does|did|are|were|is|was|have|has)(?: not)?"
+    r" (?:i|you|we|they|it)\b"
 )
 # says where things go, or which are meant: "mails that end with a question go to sales"
 _DESCRIBES = re.compile(

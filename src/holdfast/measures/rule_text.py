@@ -21,6 +21,7 @@ from holdfast.measures.clause_words import (
     without_markup,
 )
 from holdfast.measures.orders import (
+    ASKS_FOR_FACT,
     LIFTS,
     ONCE,
     ONWARD,
@@ -114,7 +115,8 @@ class RuleText:
         while at >= 0:
             first = joined.count(" ", 0, at + 1) - 1
             before = [word for word, number in words[:first] if number == words[first][1]]
-            if not _TAKES_BACK.search(" ".join(before)):
+            lead = " ".join(before)
+            if not (_TAKES_BACK.search(lead) or ASKS_FOR_FACT.match(lead)):
                 return True
             at = joined.rfind(f" {self._words} ", 0, at + 1)
         return False

@@ -4,7 +4,7 @@ Every call repeats the dialog so far, so one that continues an earlier one of it
 it.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -83,8 +83,33 @@ def _last_of_each_dialog(calls: list[Call]) -> Iterator[Call]:
             kept[earlier] = _with_spans(call, kept[earlier])
         else:
             kept.append(call)
-    for kept in by_session.values():
-        yield from kept
+    for session, kept in by_session.items():
+        yield from _with_copy_ids(kept) if session and len(kept) > 1 else kept
+
+
+def _with_copy_ids(dialogs: Sequence[Call]) -> Iterator[Call]:
+    """The dialogs of a session, with ids for the replies that a later one repeats although it
+    lacks what was before them, as where only the last messages are sent.
+    """
+    # for each message of the user's but the first: the latest dialog that has it, and where
+    latest: dict[Event, tuple[list[Event], int]] = {}
+    for number, call in enumerate(dialogs):
+        events = [
+            replace(event, copy_ids=(f"{call.session} {number} {n}",))
+            if event.is_by_assistant
+            else event
+            for n, event in enumerate([*call.input, *call.output])
+        ]
+        spoken = [n for n, event in enumerate(events) if not event.is_prompt]
+        said = [events[n] for n in spoken]
+        other, start = latest.get(said[0], ([], 0)) if said else ([], 0)
+        repeated = other[start:]
+        if len(repeated) > 1 and said[: len(repeated)] == repeated:
+            said[: len(repeated)] = repeated
+        latest |= {event: (said, n) for n, event in enumerate(said) if n and event.is_by_user}
+        for n, event in zip(spoken, said, strict=True):
+            events[n] = event
+        yield replace(call, input=events, output=[])
 
 
 def _with_what_it_answers(call: Call, earlier: list[Call]) -> Call:

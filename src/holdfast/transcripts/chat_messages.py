@@ -148,6 +148,8 @@ def _events_of_item(item: Any) -> Iterator[Event]:
     kind = str(item.get("type", ""))
     if kind.endswith("_call") and "role" not in item:
         yield from message_events("assistant", "", [read_call(_unwrapped(item))])
+        if isinstance(result := item.get("output"), str):  # of a tool that the provider runs
+            yield from message_events("tool", result, call_id=id_of(item))
     elif kind.endswith("_call_output"):
         output = item.get("output")
         if isinstance(output, Mapping) and "content" in output:  # as Codex wrote it at times
@@ -175,8 +177,11 @@ def _events_of_message(item: Mapping[str, Any]) -> Iterator[Event]:
     has_others = False
     for block in blocks_of(content):
         match block:
-            case TextBlock(text):
-                texts.append(text)
+            case TextBlock(text, goes_on):
+                if goes_on and texts:  # a sentence is split at its citations
+                    texts[-1] += text
+                else:
+                    texts.append(text)
             case ToolCall():
                 calls.append(block)
             case Summary(text):

@@ -43,9 +43,10 @@ HIDDEN_TYPES = (
 
 @dataclass(frozen=True)
 class TextBlock:
-    """A text in a message."""
+    """A text in a message; `goes_on` if it continues the text before it."""
 
     text: str
+    goes_on: bool = False
 
 
 @dataclass(frozen=True)
@@ -82,8 +83,15 @@ def blocks_of(content: Any) -> Iterator[Block]:
     Raises:
         Malformed: a part cannot be read.
     """
+    was_cited = False
     for part in _parts_of(content):
-        yield from _blocks_in(part)
+        is_cited = isinstance(part, Mapping) and bool(part.get("citations"))  # Anthropic's
+        for block in _blocks_in(part):
+            if isinstance(block, TextBlock):
+                yield TextBlock(block.text, goes_on=is_cited or was_cited)
+            else:
+                yield block
+        was_cited = is_cited
 
 
 def text_of(content: Any) -> str:

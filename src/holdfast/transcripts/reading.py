@@ -126,7 +126,8 @@ class _ValuesByFormat:
                 sentence = f"is in the format {detected}, not {self.form}"
                 self.problems.append(Unread(f"{item.source} {sentence}"))
                 continue
-            if self.only and name != self.only:
+            reaches_back = self.only and FORMATS[name].reaches_back(item.value)
+            if self.only and (name != self.only or reaches_back):
                 raise NotByItself(name)
             if name not in self.formats:
                 self.formats.append(name)

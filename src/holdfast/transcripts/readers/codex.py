@@ -4,9 +4,11 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import starmap
 from typing import Any
 
 from holdfast.errors import shortened
+from holdfast.measures.turns import ToolCall
 from holdfast.transcripts.call_messages import system_prompt
 from holdfast.transcripts.chat_messages import read_messages
 from holdfast.transcripts.content_blocks import CALL_TYPES, text_of
@@ -109,6 +111,7 @@ def _session(name: str, records: _Records) -> Iterator[Transcript | Unread]:
     """The events of a session; those for display, `event_msg`, mostly repeat the messages."""
     typed = _typed_by_the_user(records)
     roles = _roles(records)
+    logged = {str(at(fields, "payload", "call_id")) for _, fields in records if _is_item(fields)}
     only_shown = {kind: role for kind, role in _SHOWN.items() if role not in roles}
     tree = Tree()
     begun = False
@@ -143,15 +146,54 @@ def _session(name: str, records: _Records) -> Iterator[Transcript | Unread]:
             elif kind == "event_msg" and (role := only_shown.get(str(at(payload, "type")))):
                 text = str(at(payload, "message") or "")
                 tree.add([Event(Kind.MESSAGE, text, role, source=where)])
+            elif kind == "event_msg" and str(at(payload, "call_id")) not in logged:
+                tree.add(replace(event, source=where) for event in _nested_call(mapping(payload)))
         except Malformed as error:
             yield Unread(f"{where}: {error}")
     is_of_subagent, history = _is_of_subagent(records), _origin(records)
     yield replace(tree.transcript(name), is_of_subagent=is_of_subagent, history=history)
 
 
+def _is_item(fields: Mapping[str, Any]) -> bool:
+    return fields.get("type") == "response_item"
+
+
+def _nested_call(payload: Mapping[str, Any]) -> list[Event]:
+    """A call that only an event for display shows, as a script of the model's made it (the tool
+    `exec` of code mode), and its result.
+    """
+    call_id = str(payload.get("call_id") or "")
+    name, result = "", str(payload.get("aggregated_output") or payload.get("stdout") or "")
+    arguments: dict[str, Any] = {}
+    match payload.get("type"):
+        case "exec_command_end" if payload.get("source") != "user_shell":
+            name, arguments = "exec_command", {"command": payload.get("command")}
+        case "patch_apply_end":
+            changes = fields_of(payload.get("changes")).items()
+            name, arguments = "apply_patch", {"input": "\n".join(starmap(_patch_of, changes))}
+        case "mcp_tool_call_end":
+            invocation = fields_of(payload.get("invocation"))
+            name = f"mcp__{invocation.get('server')}__{invocation.get('tool')}"
+            arguments = dict(fields_of(invocation.get("arguments")))
+            result = text_of(at(payload, "result", "Ok", "content"))
+    if not name:
+        return []
+    call = Event(Kind.TOOL_CALL, call=ToolCall(name, arguments, call_id))
+    return [call, Event(Kind.TOOL_RESULT, result, call_id=call_id)]
+
+
+def _patch_of(path: str, change: Any) -> str:
+    """The change of a file as a patch."""
+    verb = {"add": "Add", "delete": "Delete"}.get(str(at(change, "type")), "Update")
+    content = str(at(change, "content") or "")
+    added = "\n".join(f"+{line}" for line in content.splitlines()) if verb == "Add" else ""
+    diff = at(change, "unified_diff") or added
+    return f"*** Begin Patch\n*** {verb} File: {path}\n{diff}\n*** End Patch"
+
+
 def _roles(records: _Records) -> set[str]:
     """The roles that a session has messages in, apart from events for display."""
-    items = [fields for _, fields in records if fields.get("type") == "response_item"]
+    items = [fields for _, fields in records if _is_item(fields)]
     return {str(at(item, "payload", "role")) for item in items}
 
 

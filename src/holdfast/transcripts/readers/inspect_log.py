@@ -1,11 +1,11 @@
 """Inspect AI's logs of evaluations, as `.json` or `.eval`: each sample is a dialog."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from holdfast.errors import shortened
-from holdfast.transcripts.chat_messages import is_cut, read_messages
+from holdfast.transcripts.chat_messages import is_cut, read_message
 from holdfast.transcripts.reader import (
     Format,
     Located,
@@ -16,7 +16,7 @@ from holdfast.transcripts.reader import (
     fields_of,
     mapping,
 )
-from holdfast.transcripts.transcript import Malformed, Transcript, linear
+from holdfast.transcripts.transcript import Event, Kind, Malformed, Transcript, linear
 
 _VERSIONS = (1, 2)
 _ATTACHMENT = "attachment://"
@@ -57,8 +57,8 @@ def _read(values: Iterable[Located]) -> Iterator[Transcript | Unread]:
 def _sample(where: str, sample: Any) -> Iterator[Transcript | Unread]:
     try:
         attachments = fields_of(at(sample, "attachments"))
-        messages = entries(field_of(sample, "messages"))
-        events = read_messages([_message(mapping(m), attachments) for m in messages])
+        messages = [mapping(message) for message in entries(field_of(sample, "messages"))]
+        events = _events([_message(message, attachments) for message in messages])
     except Malformed as error:
         yield Unread(f"{where}: {error}")
         return
@@ -69,6 +69,23 @@ def _sample(where: str, sample: Any) -> Iterator[Transcript | Unread]:
     if failure := at(sample, "error", "message"):
         yield Unread(f"{where}: the sample ended with an error ({shortened(failure)})")
     yield linear(where, events)
+
+
+def _events(messages: Sequence[Mapping[str, Any]]) -> list[Event]:
+    """The events of the messages. A summary takes the place of all but the prompt and the input."""
+    events: list[Event] = []
+    for number, message in enumerate(messages, start=1):
+        try:
+            read = read_message(message)
+        except Malformed as error:
+            raise Malformed(f"message {number}: {error}") from error
+        if "summary" in fields_of(message.get("metadata")):
+            kept = frozenset(event.id for event in events) - {""}
+            read = [Event(Kind.COMPACTION, event.text, keeps=kept) for event in read]
+        elif message.get("source") == "input":
+            read = [replace(event, id=str(message.get("id") or "")) for event in read]
+        events += read
+    return events
 
 
 def _message(message: Mapping[str, Any], attachments: Mapping[str, Any]) -> dict[str, Any]:

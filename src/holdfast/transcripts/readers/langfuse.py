@@ -81,7 +81,7 @@ def _as_messages(value: Any) -> Any:
 
 def _is_declaration(message: Any) -> bool:
     """Whether a message is a tool that the model may call, as LangChain's exporter lists them."""
-    return at(message, "role") == "tool" and at(message, "content", "type") == "function"
+    return bool(at(message, "role") == "tool" and at(message, "content", "type") == "function")
 
 
 def _with_calls(message: Any) -> Any:

@@ -1,7 +1,8 @@
 """OpenAI's Responses API: a request with its response, or a list of items."""
 
 from collections.abc import Iterable, Iterator
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 from holdfast.errors import shortened
 from holdfast.transcripts.call_messages import output_messages, system_prompt
@@ -10,13 +11,19 @@ from holdfast.transcripts.reader import (
     Format,
     Located,
     Unread,
-    dialog_per_value,
     field_of,
     fields_of,
     is_item,
     is_message_list,
 )
-from holdfast.transcripts.transcript import Event, Transcript
+from holdfast.transcripts.transcript import (
+    Event,
+    Kind,
+    Malformed,
+    Transcript,
+    linear,
+    path_to,
+)
 
 
 def _recognises(value: Any) -> bool:
@@ -39,13 +46,53 @@ def _read(value: Any) -> list[Event]:
     ]
 
 
+class _Response(NamedTuple):
+    """A value that was read; `previous` is the id of the response that it continues, or ""."""
+
+    where: str
+    previous: str
+    events: list[Event]
+
+
 def _transcripts(values: Iterable[Located]) -> Iterator[Transcript | Unread]:
-    for value in values:
-        yield from dialog_per_value(_read)([value])
-        if before := fields_of(value.value).get("previous_response_id"):
-            yield Unread(
-                f"{value.source}: it continues response {shortened(before)}, which is not included"
-            )
+    """The dialogs of the values; one that continues another value's response begins with it."""
+    responses: dict[str, _Response] = {}
+    for where, value in values:
+        fields = fields_of(value)
+        try:
+            previous = str(fields.get("previous_response_id") or "")
+            responses[str(fields.get("id") or where)] = _Response(where, previous, _read(value))
+        except Malformed as error:
+            yield Unread(f"{where}: {error}")
+    continued = {response.previous for response in responses.values()}
+    for name, response in responses.items():
+        if response.previous and response.previous not in responses:
+            before = shortened(response.previous)
+            yield Unread(f"{response.where}: it continues response {before}, which is not included")
+        if name not in continued:
+            parents = {name: response.previous or None for name, response in responses.items()}
+            chain = path_to(name, parents)
+            transcript = linear(response.where, _joined([responses[name] for name in chain]))
+            yield replace(transcript, history=chain[0] if len(chain) > 1 else "")
 
 
-FORMAT = Format("responses", _recognises, _transcripts, is_per_value=True)
+def _joined(chain: list[_Response]) -> Iterator[Event]:
+    """The events of responses that continue each other. Each has only its own instructions."""
+    prompt: list[Event] = []
+    for response in chain:
+        new = [event for event in response.events if event.is_prompt]
+        if new != prompt:
+            if prompt:
+                yield Event(Kind.CLEARING, clears=frozenset(event.id for event in prompt))
+            prompt = [replace(event, id=f"{response.where} prompt") for event in new]
+            yield from prompt
+        yield from (event for event in response.events if not event.is_prompt)
+
+
+def _reaches_back(value: Any) -> bool:
+    return bool(fields_of(value).get("previous_response_id"))
+
+
+FORMAT = Format(
+    "responses", _recognises, _transcripts, is_per_value=True, reaches_back=_reaches_back
+)

@@ -30,6 +30,8 @@ def _recognises(value: Any) -> bool:
     fields = fields_of(value)
     if any(name in fields for name in _OF_OTHERS) or fields.get("type") in langfuse.TYPES:
         return False
+    if "parts" in fields_of(fields.get("message")):  # Qwen Code's sessions, which are much alike
+        return False
     if "sessionId" in fields and ("type" in fields or "message" in fields):
         return True
     if "session_id" in fields and fields.get("subtype") in BOUNDARIES:  # of stream-json

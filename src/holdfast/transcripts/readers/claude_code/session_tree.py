@@ -31,8 +31,22 @@ class SessionTree:
 
     @property
     def path(self) -> list[SessionLine]:
-        """The lines of the active path."""
-        return [line for line in self.lines if line.id in self.active]
+        """The lines of the active path, each behind the one that it names as its parent."""
+        path: dict[str, SessionLine] = {}
+        waiting: dict[str, list[SessionLine]] = {}  # by the parent that comes later in the file
+        later = {line.id for line in self.lines if line.id in self.active}
+        for line in self.lines:
+            if line.parent in later and line.parent != line.id:
+                waiting.setdefault(str(line.parent), []).append(line)
+                continue
+            ready = [line] if line.id in later else []
+            while ready:
+                first = ready.pop(0)
+                path[first.id] = first
+                later.discard(first.id)
+                ready += waiting.pop(first.id, [])
+        in_circles = [line for line in self.lines if line.id in later]
+        return [*path.values(), *in_circles]
 
     @property
     def abandoned(self) -> list[SessionLine]:
@@ -170,6 +184,11 @@ def _active(lines: Sequence[SessionLine], parents: Mapping[str, str | None]) -> 
     results of its calls, belong to it.
     """
     last = next(line for line in reversed(lines) if line.is_message)
+    answers = {line.parent: line for line in lines if line.is_message}
+    seen = {last.id}
+    while (answer := answers.get(last.id)) and answer.id not in seen:  # written before it
+        last = answer
+        seen.add(last.id)
     active = set(path_to(last.id, parents))
     before = 0
     while len(active) != before:
