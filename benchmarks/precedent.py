@@ -1,7 +1,7 @@
 """Prompt or precedent: how much of following a prompt is following one's own earlier replies.
 
     python benchmarks/precedent.py --model qwen-0.5b --runs runs/precedent --out FILE.json
-    python benchmarks/precedent.py --model qwen-1.5b --every 5 --out FILE.json
+    python benchmarks/precedent.py --model qwen-1.5b --every 10 --out FILE.json
 
 The runs resume.
 """
