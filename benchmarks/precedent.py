@@ -1,6 +1,7 @@
 """Prompt or precedent: how much of following a prompt is following one's own earlier replies.
 
     python benchmarks/precedent.py --model qwen-0.5b --runs runs/precedent --out FILE.json
+    python benchmarks/precedent.py --model qwen-1.5b --every 10 --out FILE.json
 
 The runs resume.
 """
@@ -8,6 +9,7 @@ The runs resume.
 from __future__ import annotations
 
 import shlex
+from argparse import Namespace
 from dataclasses import asdict
 from pathlib import Path
 
@@ -22,20 +24,29 @@ from holdfast.records import read_run
 SUITE, DRAWS = "everyday", 1
 
 
-def command(model: str, dtype: str, folder: Path) -> list[str]:
-    """The command line of a run: one pair of histories for each prompt of the suite."""
-    pairs = sum(len(case.rules_asked_together) for case in load_suite(SUITE).cases)
+def command(arguments: Namespace, folder: Path) -> list[str]:
+    """The command line of a run: one pair of histories for each prompt, and for each rule that is
+    asked apart from the others.
+    """
+    suite = load_suite(SUITE)
+    chosen = suite.only([case.id for case in suite.cases[:: arguments.every]])
+    pairs = sum(len(case.rules_asked_together) for case in chosen.cases)
+    prompts = ["--prompts", ",".join(case.id for case in chosen.cases)]
     return [
-        *("precedent", "--model", model, "--dtype", dtype, "--suite", SUITE),
+        *("precedent", "--model", arguments.model, "--dtype", arguments.dtype, "--suite", SUITE),
+        *(prompts if arguments.every > 1 else ()),
         *("--conversations", str(pairs), "--draws", str(DRAWS), "--out", str(folder)),
     ]
 
 
 def main() -> None:
     parser = record_options(__doc__, "runs/precedent")
+    parser.add_argument(
+        "--every", type=int, default=1, metavar="N", help="take only every Nth prompt"
+    )
     arguments = parser.parse_args()
     folder = arguments.runs / arguments.model
-    words = command(arguments.model, arguments.dtype, folder)
+    words = command(arguments, folder)
     run_command(words)
     run = read_run(folder)
     record = {

@@ -107,6 +107,19 @@ RECORDS = (
         80,
     ),
     Record(
+        "precedent/qwen-0.5b",
+        "benchmarks/precedent.py --model qwen-0.5b --dtype float32 --runs {runs} --out {out}",
+        False,
+        75,
+    ),
+    Record(
+        "precedent/qwen-1.5b",
+        "benchmarks/precedent.py --model qwen-1.5b --dtype float32 --every 10 --runs {runs}"
+        " --out {out}",
+        False,
+        30,
+    ),
+    Record(
         "edit_costs/qwen-0.5b",
         "benchmarks/edit_costs.py --model qwen-0.5b --runs {runs} --out {out}",
         False,

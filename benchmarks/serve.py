@@ -1,6 +1,6 @@
 """The server under load: are replies lost or mixed up, does memory grow, and how fast is it?
 
-Three measurements with the default model, each of a server in a separate process:
+Three measurements of a model, by default the bundled one, each of a server in a process of its own:
 
 - soak: requests with mixed steering from 64 clients, some of which disconnect mid-reply. Each reply
   is compared with its offline twin, `model.generate_batch` with the same seed, in float64, where
@@ -14,6 +14,8 @@ Three measurements with the default model, each of a server in a separate proces
 
     pip install 'holdfast-llm[serve,benchmarks]'
     python benchmarks/serve.py --out benchmarks/results/serve.json
+    python benchmarks/serve.py --model qwen-0.5b --dtype bfloat16 --requests 0 --per-phase 16
+        --peers transformers_continuous --out benchmarks/results/serve_qwen.json
 """
 
 from __future__ import annotations
@@ -46,7 +48,8 @@ CLIENTS = (1, 4, 16)
 SOAK_CLIENTS = 64
 LEAVING = 0.15  # share of the soak's clients that disconnect
 KEPT = 64 * 2**20  # bytes of keys and values that our server keeps for its dialogs
-OURS = "holdfast"
+OURS, PLAIN, CONTINUOUS = "holdfast", "transformers", "transformers_continuous"
+PEERS = (PLAIN, CONTINUOUS)
 
 
 @dataclass(frozen=True)
@@ -116,11 +119,12 @@ def serve_ours(model: str, *, dtype: str) -> Server:
     return start(command, "/ready", model)
 
 
-def serve_peer(path: str, *, continuous: bool) -> Server:
+def serve_peer(path: str, peer: str, *, dtype: str) -> Server:
     command = [str(Path(sys.executable).with_name("transformers")), "serve", path]
-    command += ["--device", "cpu", "--dtype", "float32"]
-    if continuous:
-        command += ["--continuous-batching"]
+    command += ["--device", "cpu", "--dtype", dtype]
+    if peer == CONTINUOUS:
+        # by default it takes most of the memory for keys and values, of which it needs little
+        command += ["--continuous-batching", "--cb-max-memory-percent", "0.3"]
     return start(command, "/health", path)
 
 
@@ -198,14 +202,24 @@ def percentiles(values: Sequence[float]) -> dict[str, float]:
     }
 
 
-def speed(name: str, path: str, model, arguments: argparse.Namespace) -> dict:
+def checkpoint_of(model, folder: str) -> str:
+    """The path from which transformers loads the model; a GGUF file is converted in `folder`."""
+    path = model.hf_model.config._name_or_path
+    if Path(path).is_dir():
+        return path
+    model.hf_model.save_pretrained(folder)
+    model.tokenizer.save_pretrained(folder)
+    return folder
+
+
+def speed(model, arguments: argparse.Namespace) -> dict:
     """Measures ours and the peers on the same requests, in alternation."""
+    dtype = arguments.dtype
     with ExitStack() as stack:
-        servers = {
-            OURS: stack.enter_context(serve_ours(name, dtype="float32")),
-            "transformers": stack.enter_context(serve_peer(path, continuous=False)),
-            "transformers_continuous": stack.enter_context(serve_peer(path, continuous=True)),
-        }
+        path = checkpoint_of(model, stack.enter_context(tempfile.TemporaryDirectory()))
+        servers = {OURS: stack.enter_context(serve_ours(arguments.model, dtype=dtype))}
+        for peer in arguments.peers:
+            servers[peer] = stack.enter_context(serve_peer(path, peer, dtype=dtype))
         for server in servers.values():
             run(server, asks(4, steered=False, seed=99), 2, False)
             server.process.send_signal(signal.SIGSTOP)
@@ -226,10 +240,11 @@ def speed(name: str, path: str, model, arguments: argparse.Namespace) -> dict:
                     server.process.send_signal(signal.SIGSTOP)
                 rows.append(row)
                 print(json.dumps(row), flush=True)
-    return {"rows": rows, "medians": {str(clients): medians(rows, clients) for clients in CLIENTS}}
+    by_clients = {str(clients): medians(rows, clients, arguments.peers) for clients in CLIENTS}
+    return {"dtype": dtype, "rows": rows, "medians": by_clients}
 
 
-def medians(rows: Sequence[dict], clients: int) -> dict:
+def medians(rows: Sequence[dict], clients: int, peers: Sequence[str]) -> dict:
     """Medians over the repetitions with this many clients: ours, and ours over each peer's."""
     mine = [row for row in rows if row["clients"] == clients]
     result = {
@@ -239,7 +254,7 @@ def medians(rows: Sequence[dict], clients: int) -> dict:
         result[key] = {
             at: statistics.median(row[OURS][key][at] for row in mine) for at in ("p50", "p99")
         }
-    for peer in ("transformers", "transformers_continuous"):
+    for peer in peers:
         result[f"tokens_per_second_over_{peer}"] = statistics.median(
             row[OURS]["tokens_per_second"] / row[peer]["tokens_per_second"] for row in mine
         )
@@ -249,21 +264,21 @@ def medians(rows: Sequence[dict], clients: int) -> dict:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--model", default="default")
-    parser.add_argument("--requests", type=int, default=1000, help="of the soak")
+    parser.add_argument("--dtype", default="float32", help="in which speed is measured")
+    parser.add_argument("--requests", type=int, default=1000, help="of the soak; 0 leaves it out")
     parser.add_argument("--per-phase", type=int, default=48, help="requests at 16 clients")
+    parser.add_argument("--peers", nargs="+", default=PEERS, choices=PEERS)
     parser.add_argument("--repetitions", type=int, default=3)
     parser.add_argument("--out", type=Path)
     arguments = parser.parse_args()
-    model = holdfast.load(arguments.model)
-    path = model.hf_model.config._name_or_path
+    model = holdfast.load(arguments.model, dtype=arguments.dtype)
+    soaks = ("float64", "float32") if arguments.requests else ()
     result = {
         "benchmark": "serve",
         "model": arguments.model,
         "measured_on": measured_on(model),
-        "soak": [
-            soak(arguments.model, arguments.requests, dtype) for dtype in ("float64", "float32")
-        ],
-        "speed": speed(arguments.model, path, model, arguments),
+        "soak": [soak(arguments.model, arguments.requests, dtype) for dtype in soaks],
+        "speed": speed(model, arguments),
     }
     print(json.dumps(result["speed"]["medians"], indent=1))
     if arguments.out:

@@ -52,6 +52,7 @@ from tabled.papers import (
     reproduction_line,
     verdicts_page,
 )
+from tabled.precedent import precedent_line, precedent_table
 from tabled.reading import RESULTS, ROOT
 from tabled.real import (
     decodable_page,
@@ -167,6 +168,8 @@ def documents() -> dict[Path, str]:
         "loss_recall": recall_table(),
         "causes": causes_table(),
         "message_edits": edits_table(),
+        "precedent": precedent_table(),
+        "precedent_models": precedent_line(),
         "edit_costs": edit_costs_table(),
         "edit_costs_conversations": edit_costs_line(),
         "message_edits_conversations": edits_line(),

@@ -4,6 +4,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Annotated
 
 from holdfast import drift, methods
 from holdfast.analysis.precedent_results import precedent_of
@@ -12,7 +13,7 @@ from holdfast.cli.dry_run import how_many
 from holdfast.cli.estimates import Measured, WorkItem, check_prices, print_estimate
 from holdfast.cli.json_output import write_document
 from holdfast.cli.model_loading import load_model
-from holdfast.cli.options import Command
+from holdfast.cli.options import Arg, Command
 from holdfast.cli.output import command_line, print_figures
 from holdfast.cli.progress import Bar
 from holdfast.cli.run_names import model_of, run_folder
@@ -38,6 +39,8 @@ class PrecedentArguments(
     options.RunOptions,
     options.DryRunOptions,
 ):
+    prompts: Annotated[str | None, Arg("ID,ID,...")] = None
+    """the prompts to use (default: all of the suite)"""
     conversations: int = precedent.Settings.conversations
     """how many pairs of histories to make; the prompts take turns"""
     max_new_tokens: int = precedent.Settings.sampling.max_new_tokens
@@ -53,6 +56,8 @@ def run(arguments: PrecedentArguments) -> None:
     given = dict.fromkeys(arguments.method or ())
     chosen = [(), *(methods.parse(spec) for spec in given if spec != "none")]
     suite = drift.load_suite(arguments.suite)
+    if arguments.prompts:
+        suite = suite.only(arguments.prompts.split(","))
     settings = precedent.Settings(
         conversations=arguments.conversations,
         seed=arguments.seed,

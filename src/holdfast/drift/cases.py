@@ -2,13 +2,13 @@
 
 import hashlib
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from functools import cache, partial
-from typing import Any
+from typing import Any, Self
 
 from holdfast.drift.rule_kinds import Polarity, RuleKind
-from holdfast.errors import UsageError
+from holdfast.errors import UnknownName, UsageError
 from holdfast.files import asset
 from holdfast.measures import as_measure
 from holdfast.measures.registry import inner_specs, read_spec
@@ -148,13 +148,14 @@ class Case:
         measure: Any = None,
         follows: Sequence[str] = (),
         breaks: Sequence[str] = (),
-        rules: Sequence[Rule] = (),
+        rules: Iterable[Rule] = (),
     ) -> None:
         """A case with `rules`, or with one rule without an id, of which the others are the fields.
 
         Raises:
             UsageError: both forms or neither, no measure, or rules with the same id.
         """
+        rules = tuple(rules)
         if bool(rules) == (measure is not None):
             seen = "both rules and a measure" if rules else "neither a measure nor rules"
             raise UsageError(
@@ -165,14 +166,14 @@ class Case:
                 f"The case {id!r} has probes or examples beside its rules; give these to its rules."
             )
         if not rules:
-            asked = _questions(probes, f"The case {id!r}")
-            rules = (Rule(None, asked, measure, tuple(follows), tuple(breaks)),)
+            questions = _questions(probes, f"The case {id!r}")
+            rules = (Rule(None, questions, measure, tuple(follows), tuple(breaks)),)
         _check_ids([rule.id for rule in rules], id)
         keep = partial(object.__setattr__, self)
         keep("id", id)
         keep("category", category)
         keep("system_prompt", system_prompt)
-        keep("rules", tuple(rules))
+        keep("rules", rules)
 
     @property
     def rules_asked_together(self) -> tuple[tuple[Rule, ...], ...]:
@@ -208,6 +209,14 @@ class Suite:
     starters: tuple[str, ...]
     notes: tuple[str, ...] = ()
     personas: tuple[Persona, ...] = ()
+
+    def only(self, ids: Sequence[str]) -> Self:
+        """The suite with only these cases, in this order; raises an `UnknownName`."""
+        known = {case.id: case for case in self.cases}
+        for name in ids:
+            if name not in known:
+                raise UnknownName("prompt", name, known, owner=f"The suite {self.name}")
+        return replace(self, cases=tuple(known[name] for name in dict.fromkeys(ids)))
 
     @property
     def fingerprint(self) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 from holdfast import drift
 from holdfast.analysis.verdicts import MIN_SAMPLES
 from holdfast.drift.recorded_dialogs import UserTurns
-from holdfast.errors import ParameterOutOfRange, UnknownName, UsageError, option
+from holdfast.errors import ParameterOutOfRange, UsageError, option
 from holdfast.generation.sampling import Sampling
 from holdfast.methods import Method, Sweep, parse_sweep, spec_of
 from holdfast.plurals import plural
@@ -145,28 +145,22 @@ def choose_prompts(suite: drift.Suite, ids: Sequence[str] = (), plan: Plan = Pla
     A single case talks to the suite's personas, or to a user model without a prompt. One case out
     of several is refused unless it was named, as they could talk to one another.
     """
-    known = {case.id: case for case in suite.cases}
-    for name in ids:
-        if name not in known:
-            raise UnknownName("prompt", name, known, owner=f"The suite {suite.name}")
-    chosen = [known[name] for name in dict.fromkeys(ids)]
-    if not ids and plan.conversations is not None:
+    if ids:
+        return suite.only(ids)
+    if plan.conversations is not None:
         return suite
-    if not ids:
-        for category in dict.fromkeys(case.category for case in suite.cases):
-            chosen.append(
-                random.Random(seed_of("calibrate", category)).choice(
-                    [case for case in suite.cases if case.category == category]
-                )
-            )
-        if len(chosen) == 1 < len(suite.cases) and not suite.personas:
-            raise UsageError(
-                f"Of the suite {suite.name!r}, one prompt of each category makes 1, and a pair"
-                " needs two; name two or more with --prompts ID,ID, or one, whose user model then"
-                " has no prompt.",
-                option="prompts",
-                value=len(chosen),
-            )
+    chosen = []
+    for category in dict.fromkeys(case.category for case in suite.cases):
+        of_category = [case for case in suite.cases if case.category == category]
+        chosen.append(random.Random(seed_of("calibrate", category)).choice(of_category))
+    if len(chosen) == 1 < len(suite.cases) and not suite.personas:
+        raise UsageError(
+            f"Of the suite {suite.name!r}, one prompt of each category makes 1, and a pair"
+            " needs two; name two or more with --prompts ID,ID, or one, whose user model then"
+            " has no prompt.",
+            option="prompts",
+            value=len(chosen),
+        )
     return dataclasses.replace(suite, cases=tuple(chosen))
 
 

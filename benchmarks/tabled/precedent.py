@@ -1,0 +1,59 @@
+"""The worth of prompt and precedent, from the records in results/precedent, one per model."""
+
+from __future__ import annotations
+
+import json
+
+from tabled.reading import RESULTS, interval, markdown
+
+FOLDER = RESULTS / "precedent"
+_COLUMNS = (  # history, whether the prompt is in view
+    ("kept", True, "kept, with the prompt"),
+    ("kept", False, "kept, without it"),
+    ("broken", True, "broken, with the prompt"),
+    ("broken", False, "broken, without it"),
+)
+
+
+def precedent_table() -> str:
+    """The score of the next reply after some earlier replies, which kept or broke the rules, with
+    the prompt and without it; one table for all models.
+    """
+    rows = [["model", "earlier replies in view", *(head for *_, head in _COLUMNS)]]
+    for record in _records():
+        cells = {
+            (cell["history"], cell["seen"], cell["prompted"]): cell["score"]
+            for cell in record["results"][0]["cells"]
+        }
+        for depth in record["results"][0]["depths"]:
+            seen = depth["seen"]
+            scores = (cells[history, seen, prompted] for history, prompted, _ in _COLUMNS)
+            rows.append([f"`{record['model']}`", str(seen), *map(_score, scores)])
+    return "\n".join(markdown(rows))
+
+
+def precedent_line() -> str:
+    """How many pairs of histories each model has, and what prompt and precedent are worth after
+    the most replies.
+    """
+    return "\n".join(map(_line, _records()))
+
+
+def _records() -> list[dict]:
+    return [json.loads(file.read_text()) for file in sorted(FOLDER.glob("*.json"))]
+
+
+def _line(record: dict) -> str:
+    result = record["results"][0]
+    deepest = result["depths"][-1]
+    return (
+        f"- `{record['model']}`: {record['conversations']} pairs of histories; {result['used']} of"
+        f" their {result['of']} rules are clear. After {deepest['seen']} replies that broke them,"
+        f" the prompt is worth {interval(deepest['prompt_after_broken'])}; with the prompt in"
+        f" view, {deepest['seen']} kept replies are worth {interval(deepest['precedent'])} more"
+        " than broken ones."
+    )
+
+
+def _score(estimate: dict) -> str:
+    return f"{estimate['mean']:.2f} [{estimate['low']:.2f}, {estimate['high']:.2f}]"
