@@ -188,7 +188,9 @@ def test_an_unknown_pressure_is_refused(tmp_path):
 
 
 def test_the_kind_and_polarity_of_a_rule_are_recorded_and_exported(tmp_path):
-    kinds = replace(SUITE, cases=(replace(SUITE.cases[0], kind="closing", polarity="gate"),))
+    case = SUITE.cases[0]
+    rule = replace(case.rules[0], kind="closing", polarity="gate")
+    kinds = replace(SUITE, cases=(replace(case, rules=[rule]),))
     run = drift.run(Scripted(), kinds, tmp_path / "run", replace(QUICK, conversations=1))
     assert {probe.rule_kind for probe in run.conversations[0].probes} == {"closing"}
     columns = run.to_columns()
