@@ -8,6 +8,7 @@ from synthetic_run import as_json
 from test_records import ABOUT, IDENTITY, METHODS, record
 
 import holdfast
+from holdfast.cli import main
 from holdfast.records import batches, open_run, read_run, resume
 
 NUMBERS, SIZE = range(11), 4
@@ -71,3 +72,18 @@ def test_every_run_resumes_through_the_shared_helper():
             users.append(path.stem)
             assert "resume" in names, f"{path} opens a run without records.resume"
     assert len(users) >= 5, users
+
+
+@pytest.mark.parametrize(
+    ("stop", "said"), [(0, "nothing was finished"), (1, "finished work is in")]
+)
+def test_an_interrupted_command_promises_only_what_it_kept(
+    tmp_path, monkeypatch, capsys, stop, said
+):
+    def interrupted(model, suite, out, *_, **__):
+        work(out, False, stop)
+
+    monkeypatch.setattr("holdfast.drift.run", interrupted)
+    out = tmp_path / "run"
+    assert main(["drift", "--out", str(out), "--conversations", "2"]) == 130
+    assert said in capsys.readouterr().err

@@ -208,7 +208,10 @@ def _resuming(kept: Path | None, words: Sequence[str]) -> str:
     """Where the results of an interrupted command are kept, and the command that resumes it."""
     if kept is None:
         return ""
-    return f"; finished work is in {kept}, and `{shlex.join(['holdfast', *words])}` resumes it"
+    command = shlex.join(["holdfast", *words])
+    if not any(file.stat().st_size for file in kept.rglob("*.jsonl")):
+        return f"; nothing was finished yet, so `{command}` starts from the beginning"
+    return f"; finished work is in {kept}, and `{command}` resumes it"
 
 
 def _print_warning(message: Warning | str, category: type[Warning], *_: object) -> None:

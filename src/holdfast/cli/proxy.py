@@ -19,8 +19,9 @@ from holdfast.validation.ranges import Range
 
 EXAMPLES = """examples:
   holdfast proxy --upstream http://localhost:8000/v1 --suite bot.yaml
+  holdfast proxy --upstream https://api.openai.com/v1 --suite bot.yaml --method check-and-retry:n=2
   holdfast proxy --upstream https://api.openai.com/v1 --suite bot.yaml \\
-    --method reminder:every=4,text=rules,when=broken"""
+    --method reminder:every=1,text=rules,when=broken"""
 
 DESCRIPTION = (
     "Forwards requests to an OpenAI-compatible server (Chat Completions and Responses), edits the"

@@ -308,8 +308,9 @@ def _turns(examples: Sequence[str | TurnEntry], follows: bool) -> Iterator[Label
 def _check_probed(rule: Rule, where: str) -> None:
     if not rule.probes:
         raise UsageError(
-            f"{where} has neither 'probe' nor 'probes'; give one of the two (only `holdfast logs`"
-            " scores rules without)."
+            f"{where} has neither 'probe' nor 'probes'; give one of the two, or let `holdfast try"
+            " --prompt FILE` draft rules with their probes (`holdfast logs` and `holdfast proxy`"
+            " need none)."
         )
     if rule.measure.of_turn:
         raise UsageError(
