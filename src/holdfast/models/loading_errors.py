@@ -8,7 +8,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from holdfast.errors import HoldfastError, ModelError, NoSuchModel
-from holdfast.models.checkpoint import DEFAULT, Source, on_one_line
+from holdfast.models.checkpoint import DEFAULT, REAL_MODELS, Source, on_one_line
+
+_SHIPPED = ", ".join((DEFAULT, *REAL_MODELS))
 
 
 @contextmanager
@@ -77,7 +79,7 @@ def _not_found(name: str, error: OSError, silence: str) -> ModelError:
         return NoSuchModel(
             f"There is no model {name!r}: it is neither a folder nor in the hub's cache, and"
             " HF_HUB_OFFLINE keeps it from asking the hub; unset it, or give a folder, a URL, or"
-            " 'default'."
+            f" one of {_SHIPPED}."
         )
     if silence:
         return ModelError(
@@ -87,5 +89,5 @@ def _not_found(name: str, error: OSError, silence: str) -> ModelError:
         )
     return NoSuchModel(
         f"There is no model {name!r}: it is not a folder, and the hub has no model of this name;"
-        " give a folder, a hub name, a URL, or 'default'."
+        f" give a folder, a hub name, a URL, or one of {_SHIPPED}."
     )
