@@ -638,6 +638,9 @@ test_observations_of_langfuse = variations(
         gen([HI], {"role": "assistant", "content": "", "tool_calls": [fn()]}, id="o1"),
         gen([RESULT], A, id="o2", startTime="2")]}}, ONE, calls=["ls"], results=["y"]),
     Variation("a reply as a completion", {"x.jsonl": lines(gen([HI], {"completion": "A."}))}, ONE),
+    Variation("a later call that begins with a call of a tool", {"x.jsonl": lines(gen([HI], A), gen(
+        [{"role": "assistant", "content": None, "tool_calls": [fn()]}, RESULT], {**A,
+            "content": "B."}, startTime="2"))}, [ONE[0], [("", "B.")]], calls=["ls"]),
 )  # fmt: skip
 
 
