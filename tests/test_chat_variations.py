@@ -665,6 +665,9 @@ test_observations_of_langfuse = variations(
     Variation("a call within a call, without an answer", {"x.json": {"id": "t", "observations": [
         gen([HI], A, id="o1"), gen([HI], None, id="o2", parentObservationId="o1", startTime="2")]}},
         ONE, problem="the assistant says nothing"),
+    Variation("a call within a call, with an empty answer", {"x.json": {"id": "t", "observations": [
+        gen([HI], A, id="o1"), gen([HI], "", id="o2", parentObservationId="o1", startTime="2")]}},
+        [ONE[0], [("Hi", "")]]),
     Variation("a call within a call, with another answer", {"x.json": {"id": "t", "observations": [
         gen([HI], {**A, "content": "B."}, id="o1"),
         gen([HI], A, id="o2", parentObservationId="o1", startTime="2")]}},

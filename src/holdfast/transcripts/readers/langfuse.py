@@ -39,7 +39,7 @@ def _calls(where: str, value: Any) -> Iterator[Call | Unread]:
 def _calls_of_trace(
     where: str, observations: Sequence[Mapping[str, Any]], session: Any
 ) -> Iterator[Call | Unread]:
-    """The calls of a trace; of two of which one contains the other, with the same input, one."""
+    """The calls of a trace, without those that contain an answered call with the same input."""
     calls: list[_Observed] = []
     for observation in filter(_is_generation, observations):
         name, parent = observation.get("id"), observation.get("parentObservationId")
@@ -57,6 +57,7 @@ def _calls_of_trace(
         within = inner.get(outer.name, []) if outer.name else []
         same = next((observed for observed in within if _has_input_of(observed, outer)), None)
         if same is None or _last(read_instead, same.name) == outer.name:  # ids in a circle
+            yield outer.call
             continue
         read_instead[outer.name] = same.name
         events = [event for other in within for event in (*other.call.input, *other.call.output)]
@@ -65,7 +66,6 @@ def _calls_of_trace(
                 f"{where}, observation {outer.name}: left out, since {same.name or 'one'} within it"
                 " has the same input"
             )
-    yield from (observed.call for observed in calls if observed.name not in read_instead)
 
 
 def _last(read_instead: Mapping[str, str], name: str) -> str:
@@ -87,7 +87,8 @@ def _has_input_of(inner: _Observed, outer: _Observed) -> bool:
     prompts, spoken = _parts(inner.call.input)
     outer_prompts, outer_spoken = _parts(outer.call.input)
     is_prompted = not outer_prompts or outer_prompts == prompts
-    return bool(inner.call.output) and is_prompted and spoken == outer_spoken
+    is_answered = any(event.text or event.call for event in inner.call.output)
+    return is_answered and is_prompted and spoken == outer_spoken
 
 
 def _parts(events: list[Event]) -> tuple[list[Event], list[Event]]:
