@@ -1320,6 +1320,15 @@ test_histories_of_aider = variations(
     Variation("a question that aider asked", {".aider.chat.history.md": (
         f"{AIDER}#### Hi  \n\nA.\n\n> a.py  \n\n#### Add file to the chat? (Y)es/(N)o/(A)ll [Yes]: "
         "all  \n\nB.\n")}, [[("Hi", "A.\n\nB.")]]),
+    Variation("a message that was sent again after an interruption", {".aider.chat.history.md": (
+        f"{AIDER}#### Hi  \n\n> ^C KeyboardInterrupt  \n\n#### Hi  \n\nA.\n")},
+            [[("Hi\n\nHi", "A.")]]),
+    Variation("words behind a command, sent again after an interruption", {
+        ".aider.chat.history.md": (f"{AIDER}#### /code Hi  \n\n#### Hi  \n\n"
+            "> ^C KeyboardInterrupt  \n\n#### Hi  \n\nA.\n")}, [[("Hi\n\nHi", "A.")]]),
+    Variation("a message about a question of aider's", {".aider.chat.history.md": (
+        f"{AIDER}#### What does (Y)es/(N)o [Yes]: mean?  \n\nA.\n")},
+            [[("What does (Y)es/(N)o [Yes]: mean?", "A.")]]),
     Variation("a heading of the fourth level in a reply", {".aider.chat.history.md": (
         f"{AIDER}#### Hi  \n\nA.\n\n#### With npm:\n\nB.\n")},
             [[("Hi", "A.\n\n#### With npm:\n\nB.")]]),

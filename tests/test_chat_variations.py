@@ -378,6 +378,20 @@ test_responses = variations(
         {"id": "r2", "previous_response_id": "r1", "input": "More?", "output": [MSG]},
         {"id": "r3", "previous_response_id": "r1", "input": "Or?", "output": [MSG]})},
         [[("Hi", "A."), ("More?", "A.")], [("Or?", "A.")]], problem="1 of its 2 turns"),
+    Variation("two responses with one id", {"log.jsonl": lines(
+        {"id": "r1", "input": "Hi", "output": [MSG]},
+        {"id": "r1", "input": "Or?", "output": [MSG]})},
+        [ONE[0], [("Or?", "A.")]], problem="line 1 has the same id"),
+    Variation("a response that was written as it began, and at its end", {"log.jsonl": lines(
+        {"id": "r1", "input": "Hi", "output": []}, {"id": "r1", "input": "Hi", "output": [MSG]},
+        {"id": "r1", "input": "Hi", "output": [MSG]})}, ONE),
+    Variation("a response that continues itself", responses(MSG, id="r1",
+        previous_response_id="r1"), ONE, problem="continue each other"),
+    Variation("responses that continue each other in a circle", {"log.jsonl": lines(
+        {"id": "r1", "previous_response_id": "r2", "input": "More?", "output": [{
+            **MSG, "content": [{"type": "output_text", "text": "B."}]}]},
+        {"id": "r2", "previous_response_id": "r1", "input": "Hi", "output": [MSG]})},
+        TWO, problem="continue each other"),
     Variation("a reference to an item", responses(MSG, input=[{"type": "item_reference", "id": "x"},
         HI]), ONE),
 )  # fmt: skip
@@ -638,6 +652,44 @@ test_observations_of_langfuse = variations(
         gen([HI], {"role": "assistant", "content": "", "tool_calls": [fn()]}, id="o1"),
         gen([RESULT], A, id="o2", startTime="2")]}}, ONE, calls=["ls"], results=["y"]),
     Variation("a reply as a completion", {"x.jsonl": lines(gen([HI], {"completion": "A."}))}, ONE),
+    Variation("a later call that begins with a call of a tool", {"x.jsonl": lines(gen([HI], A), gen(
+        [{"role": "assistant", "content": None, "tool_calls": [fn()]}, RESULT], {**A,
+            "content": "B."}, startTime="2"))}, [ONE[0], [("", "B.")]], calls=["ls"]),
+    Variation("a call within a call, which is not read", {"x.json": {"id": "t", "observations": [
+        gen([HI], A, id="o1"), gen([3], A, id="o2", parentObservationId="o1", startTime="2")]}},
+        ONE, problem="observation o2"),
+    Variation("a call within a call, with another input", {"x.json": {"id": "t", "observations": [
+        gen([BRIEF, HI], A, id="o1"), gen([{**HI, "content": "Judge this: A."}], {**A,
+            "content": "safe"}, id="o2", parentObservationId="o1", startTime="2")]}},
+        [ONE[0], [("Judge this: A.", "safe")]]),
+    Variation("a call within a call, without an answer", {"x.json": {"id": "t", "observations": [
+        gen([HI], A, id="o1"), gen([HI], None, id="o2", parentObservationId="o1", startTime="2")]}},
+        ONE, problem="the assistant says nothing"),
+    Variation("a call within a call, with an empty answer", {"x.json": {"id": "t", "observations": [
+        gen([HI], A, id="o1"), gen([HI], "", id="o2", parentObservationId="o1", startTime="2")]}},
+        [ONE[0], [("Hi", "")]]),
+    Variation("a call within a call, with another answer", {"x.json": {"id": "t", "observations": [
+        gen([HI], {**A, "content": "B."}, id="o1"),
+        gen([HI], A, id="o2", parentObservationId="o1", startTime="2")]}},
+        ONE, problem="observation o1: left out, since o2 within it has the same input"),
+    Variation("calls within each other", {"x.json": {"id": "t", "observations": [
+        gen([HI], A, id="o1", parentObservationId="o2"),
+        gen([HI], A, id="o2", parentObservationId="o1")]}}, ONE),
+    Variation("calls as the content of a result", {"x.jsonl": lines(gen([HI, {
+        "role": "assistant", "content": "", "tool_calls": [fn()]}, {"role": "tool", "content":
+            json.dumps([fn()])}], A))}, ONE, calls=["ls"], results=[json.dumps([fn()])]),
+    Variation("calls as the content of a user's message", {"x.jsonl": lines(gen([{
+        "role": "user", "content": json.dumps([fn()])}], A))}, [[(json.dumps([fn()]), "A.")]]),
+    Variation("a tool named user", {"x.jsonl": lines(gen([HI, {
+        "role": "assistant", "content": "", "tool_calls": [fn("user")]}, RESULT, A, {
+            "role": "user", "content": "More?"}], {**A, "content": "B."}))}, TWO, calls=["ls"],
+            results=["y"]),
+    Variation("a user's message that begins like a label", {"x.jsonl": lines(gen(
+        "System: macOS 14. How do I update?", "A."))},
+        [[("System: macOS 14. How do I update?", "A.")]]),
+    Variation("a user's message with a label in it", {"x.jsonl": lines(gen(
+        "user: is a field\nuser: must be set", "A."))},
+        [[("user: is a field\nuser: must be set", "A.")]]),
 )  # fmt: skip
 
 

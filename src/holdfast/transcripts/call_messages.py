@@ -32,13 +32,19 @@ _LABELS = (
 )
 
 
+_FIRST = {"system", "developer", "user", "System", "Human"}  # roles that begin a dialog
+
+
 def _labelled_messages(text: str) -> list[Event]:
-    """A text as a message of the user, or as those that it labels by their roles."""
+    """A text as a message of the user, or as those that it labels by two roles or more."""
     for label in _LABELS:
         if label.match(text):
             _, *parts = label.split(text)
-            pairs = zip(parts[::2], parts[1::2], strict=True)
-            return read_messages([{"role": role, "content": said.strip()} for role, said in pairs])
+            roles = parts[::2]
+            if roles[0] in _FIRST and len(set(roles)) > 1:
+                pairs = zip(roles, parts[1::2], strict=True)
+                messages = [{"role": role, "content": words.strip()} for role, words in pairs]
+                return read_messages(messages)
     return message_events("user", text)
 
 

@@ -102,7 +102,8 @@ def _with_copy_ids(dialogs: Sequence[Call]) -> Iterator[Call]:
         ]
         spoken = [n for n, event in enumerate(events) if not event.is_prompt]
         said = [events[n] for n in spoken]
-        other, start = latest.get(said[0], ([], 0)) if said else ([], 0)
+        is_asked = bool(said) and said[0].is_by_user
+        other, start = latest.get(said[0], ([], 0)) if is_asked else ([], 0)
         repeated = other[start:]
         if len(repeated) > 1 and said[: len(repeated)] == repeated:
             said[: len(repeated)] = repeated

@@ -22,7 +22,11 @@ _USER, _AIDER = "#### ", "> "
 _FENCE = re.compile(r"\s*(```+|~~~+)")
 _TO_THE_MODEL = ("/ask", "/code", "/architect", "/context")  # commands that send what follows them
 _NOTHING = "<blank>"  # in place of an empty message
-_CONFIRMED = re.compile(r"\(Y\)es/\(N\)o.*\]: ")  # what the user answered to a question of aider's
+# a question of aider's with the user's answer, such as "Run it? (Y)es/(N)o/(A)ll [Yes]: all"
+_CONFIRMED = re.compile(
+    r"[^\n]+\? \(Y\)es/\(N\)o(?:/\(\w\)[\w' ]+)* \[\w+\]: ?(?:y|yes|n|no|a|all|s|skip|d|don't)?",
+    re.IGNORECASE,
+)
 _EDITED = re.compile(r"Applied edit to (.+)")
 _RUN = re.compile(r"Running (.+)")
 _INTERRUPTED = "^C KeyboardInterrupt"
@@ -52,29 +56,26 @@ def _read(values: Values) -> Iterator[Transcript | Unread]:
 def _events(text: str) -> Iterator[Event]:
     """The events of a session: a block of lines by the same author is one."""
     called = False  # whether a command that the model proposed has just been run
-    said = ""  # the last words of the user or the model
+    repeatable = ""  # what aider may repeat as the user's: words behind a command, or a plan
     for author, lines in _blocks(text):
         words = "\n".join(lines).strip()
         if author == _USER:
             event = _by_user(words)
-            if event.is_by_user and _is_repeat(event.text, said):
-                event = Event(Kind.REMINDER, event.text)
-            said = event.text if event.is_by_user else said
+            if event.is_by_user and event.text.split() == repeatable.split():
+                event, repeatable = Event(Kind.REMINDER, event.text), ""
+            elif event.is_by_user:
+                repeatable = event.text if event.text != words else ""
             yield event
         elif author == _AIDER:
             for line in lines:
                 event = _by_aider(line, called)
                 called = event.kind is Kind.TOOL_CALL or (called and bool(line))
+                repeatable = "" if event.kind is Kind.INTERRUPTION else repeatable
                 yield event
             called = False
         else:
-            said = split_reasoning(words).reply
+            repeatable = split_reasoning(words).reply
             yield from message_events("assistant", words)
-
-
-def _is_repeat(text: str, said: str) -> bool:
-    """Whether a text is what was said last, but for spaces."""
-    return text.split() == said.split()
 
 
 def _blocks(text: str) -> Iterator[tuple[str, list[str]]]:
@@ -120,7 +121,7 @@ def _by_user(text: str) -> Event:
     command, _, rest = text.partition(" ")
     if command in _TO_THE_MODEL and rest.strip():
         return Event(Kind.MESSAGE, rest.strip(), "user")
-    is_to_aider = command.startswith(("/", "!")) or _CONFIRMED.search(text) is not None
+    is_to_aider = command.startswith(("/", "!")) or _CONFIRMED.fullmatch(text) is not None
     if is_to_aider or text == _NOTHING:
         return Event(Kind.REMINDER, text)
     return Event(Kind.MESSAGE, text, "user")

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 
 from holdfast.transcripts.call_messages import output_messages, request_messages, system_prompt
 from holdfast.transcripts.calls import Call, transcripts_of_calls
@@ -16,7 +16,7 @@ from holdfast.transcripts.reader import (
     fields_of,
     mapping,
 )
-from holdfast.transcripts.transcript import Malformed
+from holdfast.transcripts.transcript import Event, Malformed
 
 TYPES = ("GENERATION", "SPAN", "EVENT")  # of observations
 
@@ -39,17 +39,62 @@ def _calls(where: str, value: Any) -> Iterator[Call | Unread]:
 def _calls_of_trace(
     where: str, observations: Sequence[Mapping[str, Any]], session: Any
 ) -> Iterator[Call | Unread]:
-    """The calls of a trace; of a call within another one, the inner one counts."""
-    generations = [observation for observation in observations if _is_generation(observation)]
-    outer = [observation.get("parentObservationId") for observation in generations]
-    for observation in generations:
+    """The calls of a trace, without those that contain an answered call with the same input."""
+    calls: list[_Observed] = []
+    for observation in filter(_is_generation, observations):
+        name, parent = observation.get("id"), observation.get("parentObservationId")
         try:
             call = _call(where, {"sessionId": session, **observation})
         except Malformed as error:
-            yield Unread(f"{where}, observation {observation.get('id')}: {error}")
+            yield Unread(f"{where}, observation {name}: {error}")
+        else:
+            calls.append(_Observed(str(name or ""), str(parent or ""), call))
+    inner: dict[str, list[_Observed]] = {}
+    for observed in calls:
+        inner.setdefault(observed.parent, []).append(observed)
+    read_instead: dict[str, str] = {}  # of a call that is left out: the one within it
+    for outer in calls:
+        within = inner.get(outer.name, []) if outer.name else []
+        same = next((observed for observed in within if _has_input_of(observed, outer)), None)
+        if same is None or _last(read_instead, same.name) == outer.name:  # ids in a circle
+            yield outer.call
             continue
-        if observation.get("id") is None or observation["id"] not in outer:
-            yield call
+        read_instead[outer.name] = same.name
+        events = [event for other in within for event in (*other.call.input, *other.call.output)]
+        if any(event not in events for event in (*outer.call.input, *outer.call.output)):
+            yield Unread(
+                f"{where}, observation {outer.name}: left out, since {same.name or 'one'} within it"
+                " has the same input"
+            )
+
+
+def _last(read_instead: Mapping[str, str], name: str) -> str:
+    while name in read_instead:
+        name = read_instead[name]
+    return name
+
+
+class _Observed(NamedTuple):
+    """A call of a trace; `parent` is the id of the observation that contains it, or ""."""
+
+    name: str
+    parent: str
+    call: Call
+
+
+def _has_input_of(inner: _Observed, outer: _Observed) -> bool:
+    """Whether an inner call was answered, and its input has all that is in the outer one's."""
+    prompts, spoken = _parts(inner.call.input)
+    outer_prompts, outer_spoken = _parts(outer.call.input)
+    is_prompted = not outer_prompts or outer_prompts == prompts
+    is_answered = any(event.text or event.call for event in inner.call.output)
+    return is_answered and is_prompted and spoken == outer_spoken
+
+
+def _parts(events: list[Event]) -> tuple[list[Event], list[Event]]:
+    """The system prompts among the events, and the others."""
+    prompts = [event for event in events if event.is_prompt]
+    return prompts, [event for event in events if not event.is_prompt]
 
 
 def _call(where: str, value: Mapping[str, Any]) -> Call:
@@ -72,11 +117,14 @@ def _as_messages(value: Any) -> Any:
     value = decoded(value)
     if not isinstance(value, list):
         return value
-    messages = [_with_calls(message) for message in value if not _is_declaration(message)]
+    messages = _with_calls([message for message in value if not _is_declaration(message)])
     calls = chain.from_iterable(entries(at(message, "tool_calls")) for message in messages)
-    names = [at(call, "function", "name") or "tool" for call in calls]
+    names = [name for call in calls if (name := at(call, "function", "name")) not in _ROLES]
     # LangGraph's exporter writes a tool's name for the role of its result
-    return [{**m, "role": "tool"} if at(m, "role") in names else m for m in messages]
+    return [{**m, "role": "tool"} if (at(m, "role") or "") in names else m for m in messages]
+
+
+_ROLES = ("system", "developer", "user", "human", "assistant", "ai", "model")  # of no tool
 
 
 def _is_declaration(message: Any) -> bool:
@@ -84,12 +132,27 @@ def _is_declaration(message: Any) -> bool:
     return bool(at(message, "role") == "tool" and at(message, "content", "type") == "function")
 
 
-def _with_calls(message: Any) -> Any:
-    """A message whose content is its calls in JSON, as Koog writes them."""
-    calls = decoded(at(message, "content"))
-    if not (isinstance(calls, list) and calls and all(at(c, "function", "name") for c in calls)):
-        return message
-    return {"role": "assistant", "tool_calls": calls}
+def _with_calls(messages: Sequence[Any]) -> list[Any]:
+    """Messages in which those are calls whose content is calls in JSON, as Koog writes them: by the
+    role `tool`, which the results have, too.
+    """
+    read = []
+    open_calls = 0  # whose results have yet to come
+    for message in messages:
+        role = at(message, "role")
+        is_result = role == "tool" and (open_calls > 0 or at(message, "tool_call_id"))
+        calls = decoded(at(message, "content")) if role in (None, "assistant", "tool") else None
+        is_calls = isinstance(calls, list) and calls and all(map(_is_call, calls))
+        if is_calls and not is_result:
+            message = {"role": "assistant", "tool_calls": calls}
+        made = len(entries(at(message, "tool_calls")))
+        open_calls = max(open_calls - 1, 0) if role == "tool" and not made else made
+        read.append(message)
+    return read
+
+
+def _is_call(value: Any) -> bool:
+    return bool(at(value, "function", "name"))
 
 
 _DESCRIPTION = "of the type GENERATION, which Langfuse's model calls are"

@@ -59,21 +59,45 @@ def _transcripts(values: Iterable[Located]) -> Iterator[Transcript | Unread]:
     responses: dict[str, _Response] = {}
     for where, value in values:
         fields = fields_of(value)
+        name = str(fields.get("id") or where)
+        previous = str(fields.get("previous_response_id") or "")
         try:
-            previous = str(fields.get("previous_response_id") or "")
-            responses[str(fields.get("id") or where)] = _Response(where, previous, _read(value))
+            response = _Response(where, previous, _read(value))
         except Malformed as error:
             yield Unread(f"{where}: {error}")
-    continued = {response.previous for response in responses.values()}
-    for name, response in responses.items():
+            continue
+        first = responses.get(name)
+        if first is None or _is_beginning(first, response):
+            responses[name] = response
+        elif not _is_beginning(response, first):
+            responses[where] = response
+            yield Unread(
+                f"{where}: {first.where} has the same id, so responses that continue it are joined"
+                " to that one"
+            )
+    parents = {name: response.previous or None for name, response in responses.items()}
+    continued = set(parents.values())
+    in_dialogs: set[str] = set()
+    # those that nothing continues, then any that are left, which are in a circle
+    for name in sorted(responses, key=continued.__contains__):
+        response = responses[name]
         if response.previous and response.previous not in responses:
             before = shortened(response.previous)
             yield Unread(f"{response.where}: it continues response {before}, which is not included")
-        if name not in continued:
-            parents = {name: response.previous or None for name, response in responses.items()}
-            chain = path_to(name, parents)
-            transcript = linear(response.where, _joined([responses[name] for name in chain]))
-            yield replace(transcript, history=chain[0] if len(chain) > 1 else "")
+        if name in continued and name in in_dialogs:
+            continue
+        chain = path_to(name, parents)
+        in_dialogs.update(chain)
+        if parents[chain[0]] in chain:
+            yield Unread(f"{response.where}: the responses before it continue each other")
+        transcript = linear(response.where, _joined([responses[name] for name in chain]))
+        yield replace(transcript, history=chain[0] if len(chain) > 1 else "")
+
+
+def _is_beginning(response: _Response, other: _Response) -> bool:
+    """Whether another value has all that a value of the same id has, such as when it was begun."""
+    events = other.events[: len(response.events)]
+    return response.previous == other.previous and response.events == events
 
 
 def _joined(chain: list[_Response]) -> Iterator[Event]:
