@@ -268,6 +268,24 @@ def test_a_negation_turns_a_limit_round(line, count):
     assert rule.measure == {"name": "at_most_words", "count": count}
 
 
+@pytest.mark.parametrize(
+    ("reply", "is_kept"),
+    [
+        ("Really??", True),
+        ("See https://a.b/?q=1. Is that ok?", True),
+        ("Which room, 1 or 2 (sea view?)?", True),
+        ("Why? And when?", False),
+        ('"Why?" he asked. When?', False),
+        ("为什么？什么时候？", False),
+        ("a? " * 30_000, False),
+        ("a " * 40_000, True),
+    ],
+)
+def test_questions_are_counted_by_their_ends(reply, is_kept):
+    (rule,) = drafted("Ask at most one question per reply.")
+    assert (build(rule.measure).score(reply).value == 1) == is_kept
+
+
 def test_a_limit_of_nothing_and_rules_below_a_condition_are_none():
     assert not drafted("At most zero words.")
     assert not drafted("## When the user is angry\n\n- At most 20 words.\n")

@@ -116,10 +116,23 @@ def test_a_prohibition_is_drafted_as_one(sentence):
         "Users never reply in French.",
         'Never start sentences with "And".',
         'Never begin the conversation with "Hello".',
+        "Some visitors do not speak English.",
+        "Parents may not speak English.",
+        "Travellers may not speak English and need help.",
+        "Our guests do not speak French.",
+        "My wife can not speak German.",
+        "You may not speak German well.",
     ],
 )
 def test_what_forbids_nothing_of_a_reply_is_no_prohibition(sentence):
     assert not measures(sentence)
+
+
+def test_what_to_do_instead_is_not_forbidden():
+    french = {"name": "never", "measure": {"name": "language", "code": "fr"}}
+    assert measures("Do not:\n\n- Reply in French. Reply in German.") == [french]
+    asked = measures("Avoid:\n\n- Exclamation marks. End with a question instead.")
+    assert asked == measures("No exclamation marks.")
 
 
 def test_the_text_of_a_rule_below_do_not_says_so(tmp_path):

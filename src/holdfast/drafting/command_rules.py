@@ -27,7 +27,7 @@ from holdfast.drafting.forms import (
     one_of,
     whole_match,
 )
-from holdfast.drafting.instructions import RUN, Modality, instruction_of
+from holdfast.drafting.instructions import RUN, Modality, instruction_of, is_imperative
 from holdfast.drafting.rules_file import Statement
 
 
@@ -228,7 +228,7 @@ _USUAL_BRANCHES = ("main", "master", "develop", "dev", "trunk", "production", "s
 _INSTEAD_OF_PUSHING = forms(
     {
         "Open a PR instead of pushing directly to `main`": (
-            r"(?:[\w-]+ ){1,6}(?:instead of|rather than|never by)"
+            r"(?P<wanted>(?:[\w-]+ ){1,6})(?:instead of|rather than|never by)"
             r" (?:directly )?pushing(?: directly)?"
             rf" (?:to|on) (?:the )?{_BRANCHES}{TAIL}"
         )
@@ -241,6 +241,8 @@ def push_to(clause: str, statement: Statement, prohibits: bool) -> list[Draft] |
     match = _PUSHING.match(clause, prohibits)
     if match is None and not prohibits and not re.match("prefer|consider", clause, re.I):
         match = whole_match(_INSTEAD_OF_PUSHING, clause)
+        if match and not is_imperative(match["wanted"]):
+            return None
     if match is None:
         return None
     names = re.split(r" or |, |/(?=main|master)", match["branches"].replace("`", ""))

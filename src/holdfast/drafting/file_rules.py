@@ -19,6 +19,7 @@ from holdfast.drafting.forms import (
     one_of,
     whole_match,
 )
+from holdfast.drafting.instructions import is_imperative
 from holdfast.drafting.path_globs import path_glob
 from holdfast.drafting.rules_file import Statement
 
@@ -95,8 +96,11 @@ def file_never(clause: str, statement: Statement, prohibits: bool) -> list[Draft
     if listed := whole_match(_NAMED_IN_BRACKETS, statement.text.strip(" .")):
         return _untouched(globs_in(listed["files"].replace(" any ", " ")))
     match = _EDITING.match(clause, prohibits)
-    if match is None and not re.search(r"\b(?:prefer|consider|if|when)\b", clause, re.I):
+    is_soft = re.search(r"\b(?:prefer|consider|if|when)\b", clause, re.I)
+    if match is None and not (prohibits or is_soft):
         match = first_match(_INSTEAD_OF_EDITING, clause)
+        if match and not is_imperative(clause[: match.start()]):
+            return None
     if match is None:
         return None
     globs = globs_in(match["files"])

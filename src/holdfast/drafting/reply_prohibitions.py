@@ -31,6 +31,18 @@ _NO_PROHIBITION = re.compile(
     + r"\b[^,:]*$",
     re.I,
 )
+# who must not: nobody named, the bot, or its replies; "some guests" say nothing of replies
+_OF_THE_BOT = re.compile(
+    r"(?:^|[,:;.] ?| (?:and|but|so|then) )(?:"
+    + one_of(
+        *"and but also so then please always strictly important note rule rules you we it".split(),
+        *("(?:the|this|your|an) (?:ai )?(?:assistant|bot|chatbot|agent|model)", "assistant", "bot"),
+        *("this assistant", "language", "tone", "style", "format", REPLY),
+    )
+    + r"[,:!]? )*$",
+    re.I,
+)
+_CAN_NOT_SPEAK = re.compile(r"\b(?:cannot|ca n't|can't|(?:may|can) not)\b.* speak", re.I)
 _END_OF_RULE = (
     r"(?= *(?:$|[,.:]| (?:and|or|but|nor|instead|ever|at all|to (?:the )?users?|again)\b))"
 )
@@ -166,7 +178,10 @@ def _never(kind: RuleKind, spec: Spec) -> Draft:
 def _match(ways: Forms, text: str) -> re.Match[str] | None:
     """The match of a form, unless what is before it makes the negation none, or one of others."""
     match = first_match(ways, text)
-    return None if match is None or _NO_PROHIBITION.search(text[: match.start()]) else match
+    if match is None or _CAN_NOT_SPEAK.match(match[0]):
+        return None
+    before = text[: match.start()]
+    return match if _OF_THE_BOT.search(before) and not _NO_PROHIBITION.search(before) else None
 
 
 def _languages(text: str) -> list[Draft]:

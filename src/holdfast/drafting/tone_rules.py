@@ -146,6 +146,8 @@ _TONES = (
         r"(?s)\A(?!.*[?？]).*\S",
     ),
 )
+# "Really??" is one question, and the address "https://a.b/?q=1" is none
+_QUESTION_END = r"(?:？++|\?[\"'”’»)*_]*+(?=\s|\Z))"
 _ONE_QUESTION = forms(
     {
         "ask only one question per reply": (
@@ -190,7 +192,7 @@ def tone_rules(clause: BotClause) -> list[Draft]:
             spec = {"name": "regex", "regex": tone.regex}
             drafts.append(Draft("tone", tone.polarity, spec))
     if first_match(_ONE_QUESTION, clause.text):
-        spec = {"name": "regex", "regex": r"(?s)\A[^?？]*[?？]?[^?？]*\Z"}
+        spec = {"name": "regex", "regex": rf"(?s)\A(?!(?:.*?{_QUESTION_END}){{2}})"}
         drafts.append(Draft("length", "requirement", spec))
     if first_match(_QUESTION_LAST, clause.text):
         drafts.append(Draft("closing", "requirement", {"name": "asks_back"}))
