@@ -534,7 +534,7 @@ def test_what_has_an_exception_or_is_a_fact_is_no_rule(text):
 def test_what_to_run_instead_is_not_forbidden():
     (rule,) = rules_of("## Avoid\n\n- Running `npm install`. Run `pnpm install`.")
     (same,) = rules_of("Never run `npm install`.")
-    assert rule.measure == same.measure
+    assert rule["measure"] == same["measure"]
 
 
 def test_names_in_sync_become_a_rule_for_each():
